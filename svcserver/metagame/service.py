@@ -297,7 +297,7 @@ class Metagame:
         yield from self.desk.features(reports)
         shared = self.audit, self.sessions, self.announcements, limit
         yield from staff_features(*shared, settings.server_name, self.counters)
-        made = self.ledger, self.tokens.keys.private, self.sessions, now
+        made = self.data, self.tokens.keys.private, self.sessions, now
         yield PassportRoutes.of(self.board, settings, *made)
 
     def front_door(self, *observers: Observer) -> FrontDoor:

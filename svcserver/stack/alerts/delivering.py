@@ -22,6 +22,8 @@ STEP_S = 10.0  # for each step of a connection
 DEFAULT_PORTS = {"https": 443, "http": 80, "smtp": 587, "smtps": 465}
 AGAIN = (408, 425, 429)  # and every 5xx
 LONGEST = 512  # bytes read of an answer
+_GLOBAL_6 = ipaddress.ip_network("2000::/3")
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")  # what an IPv6-only network has for IPv4 addresses
 
 
 class NotDelivered(Exception):
@@ -77,7 +79,11 @@ def is_public(text: str) -> bool:
         address: Any = ipaddress.ip_address(text.partition("%")[0])
     except ValueError:
         return False
+    if address in _NAT64:
+        address = ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)
     address = getattr(address, "ipv4_mapped", None) or address
+    if address.version == 6 and address not in _GLOBAL_6:
+        return False  # old ways to write an IPv4 address among them, such as ::127.0.0.1
     inside = getattr(address, "sixtofour", None) or getattr(address, "teredo", None)
     return bool(address.is_global and not address.is_multicast and inside is None)
 

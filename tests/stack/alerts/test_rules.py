@@ -108,11 +108,12 @@ class AddressTests(SynchronousTestCase):
         inside = (
             "127.0.0.1", "10.1.2.3", "192.168.0.9", "169.254.169.254", "100.64.0.1", "0.0.0.0",
             "224.0.0.1", "::1", "fe80::1%eth0", "fd00::1", "::ffff:127.0.0.1", "2002:7f00:1::",
-            "2001:0:0:0::1", "nonsense", "",
+            "2001:0:0:0::1", "::127.0.0.1", "::ffff:0:127.0.0.1", "64:ff9b::10.1.2.3",
+            "64:ff9b:1::9.9.9.9", "fec0::1", "5f00::1", "nonsense", "",
         )  # fmt: skip
         for one in inside:
             self.assertFalse(is_public(one), one)
-        for one in ("9.9.9.9", "2620:fe::fe", "::ffff:9.9.9.9"):
+        for one in ("9.9.9.9", "2620:fe::fe", "::ffff:9.9.9.9", "64:ff9b::9.9.9.9"):
             self.assertTrue(is_public(one), one)
         why = self.assertRaises(NotDelivered, checked_address, "127.0.0.1", 80, private=False)
         self.assertFalse(why.again)

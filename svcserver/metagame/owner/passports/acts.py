@@ -11,10 +11,11 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from sqlalchemy import Connection
 from twisted.logger import Logger
 
-from svcserver.db.ledger import Ledger, OneAccount
+from svcserver.db.ledger import OneAccount
 from svcserver.db.shield import shielded
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Conflict, Missing, Unavailable
+from svcserver.metagame.accounts.data import AccountData
 from svcserver.metagame.accounts.rules import Account, end_sessions
 from svcserver.metagame.accounts.sessions import Sessions
 from svcserver.metagame.accounts.store import SqlAccounts
@@ -32,7 +33,7 @@ log = Logger()
 class PassportActs:
     """My hunter, my passport, my key."""
 
-    ledger: Ledger
+    data: AccountData
     paths: Mapping[str, Path]
     titles: Titles
     now: Callable[[], float]
@@ -44,7 +45,7 @@ class PassportActs:
     def of(
         cls,
         settings: Settings,
-        ledger: Ledger,
+        data: AccountData,
         private: RSAPrivateKey | None,
         sessions: Sessions,
         now: Callable[[], float],
@@ -52,7 +53,7 @@ class PassportActs:
         """With the settings' tracks, and the key that comes of the one that signs tokens."""
         paths = configured_paths(settings.progression_config_dir, settings.active_hunt_pass)
         key = None if private is None else rules.signing_key(private)
-        return cls(ledger, paths, Titles.load(), now, settings.server_name, sessions, key)
+        return cls(data, paths, Titles.load(), now, settings.server_name, sessions, key)
 
     async def hunter(self, account_id: AccountId) -> dict[str, Any]:
         """What is shown of the player."""
@@ -62,7 +63,7 @@ class PassportActs:
                 _account(tx, account_id), self.now()
             )
 
-        return await self.ledger.read(work)
+        return await self.data.read(account_id, work)
 
     @shielded
     async def new_key(self, account_id: AccountId, key: str) -> None:
@@ -78,7 +79,8 @@ class PassportActs:
             accounts.replace_key(account_id, key)
             return end_sessions(accounts, account_id, self.now())
 
-        await self.sessions.tell(account_id, await self.ledger.write(work, OneAccount(account_id)))
+        written = self.data.ledger.write(work, OneAccount(account_id))
+        await self.sessions.tell(account_id, await written)
         log.info("{account} has renewed its key", account=account_id)
 
     async def passport(self, account_id: AccountId) -> dict[str, str]:
@@ -92,7 +94,7 @@ class PassportActs:
             body = data.body(_account(tx, account_id), self.host, self.now())
             return rules.seal(body, key)  # here, since it may be megabytes: not on the reactor
 
-        return await self.ledger.read(work)
+        return await self.data.read(account_id, work)
 
 
 def _account(tx: Connection, account_id: AccountId) -> Account:

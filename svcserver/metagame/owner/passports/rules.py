@@ -37,6 +37,7 @@ MAX_FILE = 64 * 1024 * 1024  # bytes
 MAX_BODY = MAX_FILE // 4 * 3 - 4096  # bytes of what base64 makes such a file of
 MAX_LISTED = 256  # tracks and characters that are looked at
 BAD = "this is not a passport, or it has been changed"
+TOO_MUCH = "this account has more than a passport can hold"
 _PREFIX = FORMAT.encode() + b"\n"
 
 
@@ -61,7 +62,7 @@ def seal(body: Mapping[str, Any], key: Ed25519PrivateKey) -> dict[str, str]:
     """The file of a passport; raises Conflict where it would be too large."""
     raw = json.dump(body)
     if len(raw) > MAX_BODY:
-        raise Conflict("this account has more than a passport can hold")
+        raise Conflict(TOO_MUCH)
     return {
         "format": FORMAT,
         "key": public_text(key.public_key()),

@@ -127,7 +127,7 @@ class HunterData:
         return found
 
     def body(self, account: Account, host: str, now: float) -> dict[str, Any]:
-        """What stands in a passport."""
+        """What stands in a passport; raises Conflict where it would be too large."""
         me = account.id
         return {
             "host": host,
@@ -138,16 +138,22 @@ class HunterData:
                 name: track.progress for name, track in SqlProgress(self.tx).tracks(me).items()
             },
             "entitlements": sorted(SqlEntitlements(self.tx).active(me, now)),
-            "characters": [
-                {
-                    "name": one.name,
-                    "data": json.Fragment(one.data.literal),
-                    **carried(self.tx, one.id),
-                }
-                for one in SqlCharacters(self.tx).of_account(me)
-            ],
+            "characters": self._characters(me),
             "notes": account.notes,
         }
+
+    def _characters(self, me: AccountId) -> list[json.Fragment]:
+        """Each as JSON; no more are read than fit, since twenty hoards would fill the memory."""
+        found: list[json.Fragment] = []
+        left = rules.MAX_BODY
+        for one in SqlCharacters(self.tx).of_account(me):
+            data = json.Fragment(one.data.literal)
+            raw = json.dump({"name": one.name, "data": data, **carried(self.tx, one.id)})
+            left -= len(raw)
+            if left < 0:
+                raise Conflict(rules.TOO_MUCH)
+            found.append(json.Fragment(raw))
+        return found
 
 
 def take_in(

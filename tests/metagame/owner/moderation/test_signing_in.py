@@ -156,6 +156,23 @@ class WaysTests(StaffCase):
         self.assertEqual(self.ways("OwnKey", key, On=False).json, {"key": None})
         self.assertEqual([self.sign_in(key).status, self.sign_in(self.mod.key).status], [401, 200])
 
+    @proves("POST DashboardOwnKey", "forbidden")
+    def test_a_key_that_only_plays_acts_for_nobody_else(self) -> None:
+        def asks(key: str, **sent: str) -> int:
+            wish = {"Username": "Bob_1", **sent}
+            return self.game.browse("POST", "/svc/api/Friends", json=wish, key=key).status
+
+        self.assertEqual(asks(self.olga.key, From="Ann_1"), 200)
+        own = self.ways("OwnKey", self.olga.key, On=True).json["key"]
+        self.assertEqual(asks(self.olga.key, From="Ann_1"), 403)
+        self.assertEqual(asks(self.olga.key), 200)
+        self.ways("OwnKey", own, On=False)
+        self.assertEqual(asks(self.olga.key, From="Ann_1"), 200)
+        secret = self.game.browse("GET", "/svc/api/DashboardAccess", key=self.olga.key).json
+        code = self.code(secret["secret"])
+        self.ways("SecondFactor", self.olga.key, Code=code, Secret=secret["secret"])
+        self.assertEqual(asks(self.olga.key, From="Ann_1"), 403)
+
     @proves("POST DashboardSecondFactor")
     def test_a_second_factor_is_asked_for_and_each_code_counts_once(self) -> None:
         shown = self.game.browse("GET", "/svc/api/DashboardAccess", key=self.olga.key).json

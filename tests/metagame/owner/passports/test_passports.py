@@ -6,6 +6,7 @@ import base64
 from pathlib import Path
 from typing import Any
 
+from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel import json
@@ -13,7 +14,8 @@ from svcserver.kernel.refusals import Malformed
 from svcserver.metagame.achievements.progression.config import load
 from svcserver.metagame.achievements.progression.rules import Track
 from svcserver.metagame.achievements.progression.store import SqlProgress
-from svcserver.metagame.owner.passports import rules
+from svcserver.metagame.owner.passports import rules, store
+from svcserver.metagame.owner.passports.acts import PassportActs
 from tests.ctl.command import new_host, nowhere, svcctl
 from tests.support.belongings import Owner
 from tests.support.game import Game
@@ -62,6 +64,32 @@ class PassportTests(SynchronousTestCase):
             self.assertEqual(self.game.browse("GET", path, key=bob.key).status, 200)
         self.game.clock.advance(61)
         self.assertEqual(self.passport()["format"], rules.FORMAT)
+
+    def test_they_are_read_in_turn_with_the_accounts_other_large_reads(self) -> None:
+        parts, me, other = self.game.parts, self.ann.player.id, Deferred[None]()
+        of = parts.settings, parts.data, parts.tokens.keys.private, parts.sessions
+        acts = PassportActs.of(*of, self.game.clock.seconds)
+        reading = Deferred.fromCoroutine(parts.data._turns.run(me, lambda: other))
+        asked = [Deferred.fromCoroutine(ask(me)) for ask in (acts.passport, acts.hunter)]
+        for one in asked:
+            self.assertNoResult(one)
+        other.callback(None)
+        for one in (reading, *asked):
+            self.successResultOf(one)
+
+    def test_of_twenty_hoards_no_more_are_read_than_a_passport_holds(self) -> None:
+        read: list[str] = []
+
+        def hoard(_: object, character: str) -> dict[str, str]:
+            read.append(character)
+            return {"inventory": "x" * 600}
+
+        for _ in range(3):
+            self.ann.another()
+        self.patch(store, "carried", hoard)
+        self.patch(rules, "MAX_BODY", 1_000)
+        page = self.game.browse("GET", "/launcher/passport", key=self.ann.player.key)
+        self.assertEqual((page.status, len(read)), (409, 2))
 
     @proves("GET /launcher/passport | account key")
     def test_a_passport_bears_the_hosts_signature(self) -> None:
