@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
 from collections.abc import Mapping
 
 from attrs import frozen
@@ -43,9 +44,10 @@ class Start:
         parts = [_filled(part, {**values, "{key}": key}) for part in split(command)]
         return [_filled(part, values) for part in split(runner)] + parts if runner else parts
 
-    def shown(self, command: str, runner: str) -> str:
-        """The same for the player's eyes, without the key."""
-        return shlex.join(self.arguments(command, runner, HIDDEN))
+    def shown(self, command: str, runner: str, platform: str) -> str:
+        """The same for the player's eyes, without the key, quoted as ``platform`` does it."""
+        parts = self.arguments(command, runner, HIDDEN)
+        return subprocess.list2cmdline(parts) if platform == "win32" else shlex.join(parts)
 
 
 def split(command: str) -> list[str]:

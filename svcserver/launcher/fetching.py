@@ -106,6 +106,8 @@ class _Arriving:
 
     def begin(self, answer: Asked, status: int, headers: Mapping[str, str]) -> None:
         self._asked, self.status, self.headers = answer, status, headers
+        if status in (200, 206):
+            self.fetch.comes(self.growing.file)
 
     @property
     def fits(self) -> bool:
@@ -188,10 +190,19 @@ class Fetch:
     in_thread: Callable[..., Deferred[Any]]
     rate: Rate
     progress: Progress = field(factory=Progress)
-    note: str = ""  # a sentence while it waits
     _left: deque[GameFile] = field(factory=deque, init=False)
     _open: set[Asked] = field(factory=set, init=False)
     _sleeping: set[Deferred[None]] = field(factory=set, init=False)
+    _notes: dict[str, str] = field(factory=dict, init=False)  # by the path of a file that waits
+
+    @property
+    def note(self) -> str:
+        """A sentence while a file waits, whatever the others do."""
+        return next(reversed(self._notes.values()), "")
+
+    def comes(self, one: GameFile) -> None:
+        """The host sends this file."""
+        self._notes.pop(one.path, None)
 
     async def run(self, files: tuple[GameFile, ...]) -> None:
         """Download ``files`` and put them in place.
@@ -242,7 +253,6 @@ class Fetch:
                 if pause == 0:
                     await self.in_thread(growing.finish)
                     self.progress.files_done += 1
-                    self.note = ""
                     return
             except Damaged as why:
                 damaged += 1
@@ -255,7 +265,7 @@ class Fetch:
                     raise CannotFetch(words.WRONG_CERTIFICATE) from why
                 wait_s = FIRST_WAIT_S if growing.size > before else min(wait_s * 2, LONGEST_WAIT_S)
                 pause = wait_s
-                self.note = words.LINE_CUT.format(seconds=words.minutes(pause))
+                self._notes[one.path] = words.LINE_CUT.format(seconds=words.minutes(pause))
             self.progress.bytes_done -= growing.size
             await self._sleep(pause)
 
@@ -311,7 +321,7 @@ class Fetch:
         if status == 503 and not retry:
             raise CannotFetch(words.FILE_UNAVAILABLE.format(path=one.path))
         if status in (429, 502, 503, 504):
-            self.note = words.RESTARTING if status in (502, 504) else words.FULL
+            self._notes[one.path] = words.RESTARTING if status in (502, 504) else words.FULL
             return max(1.0, wait_s)
         raise CannotFetch(words.NOT_OUR_HOST)
 

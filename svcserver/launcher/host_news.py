@@ -10,7 +10,7 @@ from attrs import define, field, frozen
 from svcserver.kernel.secrets import Secret
 from svcserver.launcher.accounts import general, lost
 from svcserver.launcher.asking import HostClient, Lost
-from svcserver.launcher.words import meeting
+from svcserver.launcher.words import meeting, track_name
 
 MOST_NEWS, MOST_PLAYERS, MOST_PICTURES = 20, 500, 3
 LONGEST = 4_000  # characters of a text that is shown
@@ -158,7 +158,11 @@ def read_hunter(said: dict[str, Any]) -> dict[str, Any]:
         for one in _objects(said.get("hunts"))[:MOST_HUNTS]
     ]
     tracks = [
-        {"id": _text(one.get("id"), 128), "rank": _whole(one, "rank"), "of": _whole(one, "maxRank")}
+        {
+            "name": track_name(_text(one.get("id"), 128)),
+            "rank": _whole(one, "rank"),
+            "of": _whole(one, "maxRank"),
+        }
         for one in _objects(said.get("tracks"))[:MOST_TRACKS]
     ]
     characters = [

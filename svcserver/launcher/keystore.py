@@ -17,6 +17,7 @@ log = Logger()
 SERVICE = "svc-launcher"
 IN_STORE = "Your key is kept in this system's key store."
 IN_FILE = "This system has no key store, so your key is kept in a file that only you may read."
+AS_ASKED = "Your key is kept in a file that only you may read."
 IN_BOTH = (
     "This system's key store did not take your key, so it is kept in a file that only you may read."
 )
@@ -152,6 +153,7 @@ def open_keys(folder: Path, *, use_file: bool = False) -> KeyStore:
     """The system's key store; where there is none, or ``use_file`` asks for it, a file."""
     file = FileKeys(folder / "keys.json")
     if use_file:
+        file.where = AS_ASKED
         return file
     try:
         return SystemKeys(system_backend(), file)

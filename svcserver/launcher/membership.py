@@ -78,6 +78,7 @@ class Membership:
     files: FilesJob = field(init=False)
     client: HostClient = field(init=False)
     saying: str = field(default="", init=False)  # about a field the player is filling in
+    _tried: str = field(default="", init=False)  # the name that was asked about last
     _jobs: set[Deferred[Any]] = field(factory=set, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -290,7 +291,10 @@ class Membership:
         self._begin(self._try_name(name))
 
     async def _try_name(self, name: str) -> None:
-        self.saying = await accounts.is_free(self.client, name)
+        self._tried = name
+        saying = await accounts.is_free(self.client, name)
+        if self._tried == name:  # else another one was typed meanwhile
+            self.saying = saying
 
     def bring(self, key: Secret) -> None:
         """Use ``key`` from now on."""
@@ -304,8 +308,9 @@ class Membership:
     async def _refresh(self) -> None:
         key = self.key if self.record.username else None
         await self.news.ask(self.client, key)
-        if self.news.reachable and self.host.trouble in _PASSING:
-            self.host.trouble = ""  # it is over
+        over = self.news.reachable and self.host.trouble in _PASSING
+        if over:
+            self.host.trouble = ""
         if self.news.reachable and not self.record.public:
             self.change(content_port=self.news.content_port)
         if self.news.reachable and (self.record.public or self.news.content_port):
@@ -317,6 +322,8 @@ class Membership:
             renewed = papers.is_renewing(self) and await papers.renew_key(self)
             if not renewed:
                 self.inputs.expelled(await self._why_refused())
+        if over and self.host.stage is Stage.UNCHECKED and not self.host.trouble:
+            self.inputs.check(False)  # which the host could not be asked about before
 
     def save_passport(self, folder: Path) -> None:
         """Have the host sign what the player has there, and keep it in ``folder``."""

@@ -44,7 +44,7 @@ def hunter(shown: dict[str, Any]) -> str:
         f"{shown['username']}  guild: {mine['guild'] or 'none'}  "
         f"hunt pass: {mine['huntPass'] or 'none'}"
     ]
-    lines += [f"mastery  {one['id']}: {one['rank']} of {one['of']}" for one in mine["tracks"]]
+    lines += [f"mastery  {one['name']}: {one['rank']} of {one['of']}" for one in mine["tracks"]]
     lines += [f"hunt  {when(one['at'])}  {one['title']}" for one in mine["hunts"]]
     for one in mine["characters"]:
         saves = ", ".join(map(when, one["saves"])) or "no save"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from svcserver.edge.sending import certificate_words
@@ -75,7 +76,7 @@ def _command(member: Membership, relay_port: int) -> str:
     server = f"127.0.0.1:{relay_port}" if record.public else f"{record.host}:{record.port}"
     try:
         start = Start(str(member.folder), server, f"ws://{server}")
-        runner = member.runner
-        return start.shown(member.command, runner.command if runner is not None else "")
+        front = member.runner.command if member.runner is not None else ""
+        return start.shown(member.command, front, sys.platform)
     except BadCommand as why:
         return str(why)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 UNREACHABLE = (
-    "The host cannot be reached. It may be switched off, or your internet connection is down; "
-    "the launcher goes on trying."
+    "The host cannot be reached. It may be switched off or full, or your internet connection is "
+    "down; the launcher goes on trying."
 )
-RESTARTING = "The host is restarting. The launcher goes on by itself when it is back."
+RESTARTING = "The host is restarting. The launcher goes on trying; this is gone when it is back."
 WRONG_CERTIFICATE = (
     "This is not the host of your invite: its certificate is another one. Nothing was sent to it. "
     "Ask the owner for a new invite, and compare the words."
@@ -102,6 +104,12 @@ def meeting(where: str, title: str, players: int, room: int) -> str:
     """How to join a friend there; empty where nothing can be said."""
     full = f", {players} of {room}" if room else ""
     return MEET.get(where, "").format(hunt=f"{title or 'On a hunt'}{full}")
+
+
+def track_name(track: str) -> str:
+    """A mastery or pass as a player reads it: its id in words."""
+    words = track.removeprefix("MasteryTrack_").replace("_", " ")
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", words)
 
 
 def minutes(seconds: float) -> str:

@@ -286,6 +286,16 @@ class FetchTests(SynchronousTestCase):
         self.of("game.exe").answer(401)
         self.failureResultOf(done, KeyRefused)
 
+    def test_what_waits_is_told_though_other_files_come(self) -> None:
+        self.begin()
+        self.of("game.exe").answer(503, retry_after="10")
+        self.of("big.pak" if "big" in self.host.downloads[0].path else "copy.pak").answer(200, BIG)
+        done = self.fetch.progress.files_done
+        self.assertEqual((done, self.fetch.note), (2, words.FULL))  # one is empty
+        self.clock.advance(10)
+        self.of("game.exe").begin(200)
+        self.assertEqual(self.fetch.note, "")
+
     def test_a_full_disk_is_told_with_what_it_needs(self) -> None:
         def full(*_: Any) -> None:
             raise OSError(errno.ENOSPC, "No space left on device")

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from twisted.internet.defer import Deferred
+
 from svcserver.edge.invite import decode
 from svcserver.kernel.secrets import Secret
 from svcserver.launcher import words
-from svcserver.launcher.asking import Lost
+from svcserver.launcher.asking import Lost, Reply
 from svcserver.launcher.host_list import HostRecord
 from svcserver.launcher.key_files import write_key_file
 from svcserver.launcher.program import CannotJoin
 from svcserver.launcher.stages import Stage
 from svcserver.launcher.view import show, show_all
-from tests.launcher.around import KEY, LauncherCase, invite_text
+from tests.launcher.around import KEY, FakeHost, LauncherCase, invite_text
 
 FILES = {"game.exe": b"MZ" * 40, "a.pak": b"1234"}
 
@@ -88,6 +90,37 @@ class JoiningTests(LauncherCase):
             self.assertEqual(member.host.trouble, sentence)
         member.choose("no good")
         self.assertEqual(member.host.trouble, words.NAME_INVALID)
+
+    def test_while_a_name_is_typed_rules_and_host_say_whether_it_can_be_had(self) -> None:
+        member = self.joined()
+        member.inputs.agree()
+        taken = {"available": False, "error": "username_taken"}
+        for name, status, body, sentence in (
+            ("Bo", 200, {"available": True}, words.NAME_INVALID),
+            ("Bo_1", 200, taken, words.NAME_TAKEN),
+            ("Bo_2", 200, {"available": True}, ""),
+            ("Bo_3", 403, {"error": "forbidden"}, ""),  # a public host tells when it registers
+            ("Bo_4", 200, {"available": False, "error": "of another kind"}, ""),
+        ):
+            self.remote.says("GET", f"/svc/api/UsernameAvailable?Username={name}", status, body)
+            member.try_name(name)
+            self.assertEqual(show(member, 61000)["saying"], sentence, name)
+        self.remote.loses("GET", "/svc/api/UsernameAvailable?Username=Bo_5", Lost())
+        member.try_name("Bo_5")
+        self.assertEqual(member.saying, "")
+        self.assertIs(member.host.stage, Stage.NAMING)
+
+    def test_an_answer_about_a_name_that_is_typed_no_more_is_not_shown(self) -> None:
+        member = self.joined()
+        member.inputs.agree()
+        answers: list[Deferred[Reply]] = [Deferred(), Deferred()]
+        asked = iter(answers)
+        self.patch(FakeHost, "ask", lambda *_, **__: next(asked))
+        member.try_name("Bo_1")
+        member.try_name("Bo_12")
+        answers[1].callback(Reply(200, {}, b'{"available": true}'))
+        answers[0].callback(Reply(200, {}, b'{"available": false, "error": "username_taken"}'))
+        self.assertEqual(member.saying, "")
 
     def test_a_new_invite_of_the_same_certificate_changes_nothing_for_the_player(self) -> None:
         self.registered(FILES)

@@ -92,6 +92,20 @@ class StandingTests(LauncherCase):
         self.successResultOf(member.refresh())
         self.assertEqual(member.standing(), "")
 
+    def test_files_that_could_not_be_looked_at_are_once_the_host_is_back(self) -> None:
+        member = self.registered({})
+        listing = self.remote.answers["GET", "/content/v1/manifest"]
+        self.remote.loses("GET", "/content/v1/manifest", Lost())
+        member.inputs.check(False)
+        self.assertEqual(
+            (member.host.stage, member.host.trouble), (Stage.UNCHECKED, words.UNREACHABLE)
+        )
+        self.successResultOf(member.refresh())
+        self.assertIs(member.host.stage, Stage.UNCHECKED)  # the files are not to be had yet
+        self.remote.answers["GET", "/content/v1/manifest"] = listing
+        self.successResultOf(member.refresh())
+        self.assertEqual((member.host.stage, member.host.trouble), (Stage.READY, ""))
+
     def test_an_announcement_is_shown_and_a_welcome_is_none(self) -> None:
         member = self.registered({})
         for text, shown in (("Welcome to Home!", ""), ("Restart in 5 min.", "Restart in 5 min.")):

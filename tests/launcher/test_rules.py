@@ -117,7 +117,15 @@ class CommandTests(SynchronousTestCase):
         self.assertEqual(found, ["wine", "--flag", r"C:\my game\g.exe", "-x"])
 
     def test_the_key_is_not_shown(self) -> None:
-        self.assertIn(HIDDEN, self.start.shown(DOCUMENTED, ""))
+        self.assertIn(HIDDEN, self.start.shown(DOCUMENTED, "", "linux"))
+
+    def test_the_command_is_shown_as_the_system_quotes_it(self) -> None:
+        there = Start(r"C:\my games", "h:1", "c")
+        for platform, shown in (
+            ("win32", r'"C:\my games/game.exe" -s=h:1'),
+            ("linux", r"'C:\my games/game.exe' -s=h:1"),
+        ):
+            self.assertEqual(there.shown("{folder}/game.exe -s={server}", "", platform), shown)
 
     def test_a_value_is_not_filled_in_again(self) -> None:
         sly = Start("/g", "{key}", "c")

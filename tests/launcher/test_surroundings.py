@@ -15,7 +15,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.kernel.secrets import Secret
 from svcserver.launcher import one_instance, words
 from svcserver.launcher.asking import SILENCE_S, HostClient, Lost
-from svcserver.launcher.keystore import IN_BOTH, FileKeys, SystemKeys, open_keys
+from svcserver.launcher.keystore import AS_ASKED, IN_BOTH, FileKeys, SystemKeys, open_keys
 from svcserver.launcher.terminal import Terminal
 from tests.launcher.around import KEY, LauncherCase, invite_text, new_folder
 
@@ -49,7 +49,7 @@ class TerminalTests(LauncherCase):
             "guild": "Owls",
             "friends": ["Ann"],
             "hunts": [{"title": "Big one", "at": 86_400_000}],
-            "tracks": [{"id": "axe", "rank": 2, "maxRank": 20}],
+            "tracks": [{"id": "MasteryTrack_Weapon_ChainBlades", "rank": 2, "maxRank": 20}],
             "characters": [{"name": "Bo", "saves": [{"savedAt": 2**53 - 1}, {"savedAt": 5}]}],
         }
         self.remote.says("GET", "/svc/api/ServerStatus", 200, said)
@@ -66,7 +66,7 @@ class TerminalTests(LauncherCase):
             "2026-11-20  Friday\nAt eight.",
             f"Ann, your friend, in the city. {words.MEET['city']}\nCy, in the dojo",
             "guild: Owls",
-            "axe: 2 of 20",
+            "Weapon Chain Blades: 2 of 20",
             "Big one",
             "character  Bo: , 1970-01-01",
         ):
@@ -158,7 +158,8 @@ class KeyTests(SynchronousTestCase):
             self.assertIsInstance(open_keys(folder), FileKeys)
         self.patch(keyring, "get_keyring", Backend)
         self.assertIsInstance(open_keys(folder), SystemKeys)
-        self.assertIsInstance(open_keys(folder, use_file=True), FileKeys)
+        asked = open_keys(folder, use_file=True)
+        self.assertEqual((type(asked), asked.where), (FileKeys, AS_ASKED))
 
     def test_a_file_is_only_ours_and_shows_nothing(self) -> None:
         path = new_folder(self) / "state" / "keys.json"

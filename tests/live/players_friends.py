@@ -1,4 +1,4 @@
-"""Players of a real host who need no launcher: they log in, make friends, save and beat."""
+"""Players of a real host who need no launcher: they log in, make friends, save, beat and hunt."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from typing import Any
 
 from attrs import define, field
 
-from tests.ctl.hosts import run
+from svcserver.sim.gameclient import BUILD
+from tests.ctl.hosts import run, value
 from tests.live.players_host import metagame
+from tests.support.processes import eventually
 
 
 @define
@@ -57,3 +59,15 @@ class Friend:
     def beat(self, state: str) -> None:
         """Be online, in this place."""
         self.send("POST", "/heartbeat", {"state": state, "session_id": "1"})
+
+    def hunt(self, hunt_id: str) -> None:
+        """Be sent to this hunt."""
+        wish = {"gameMode": "ISLAND", "gameArgs": "", "playerHuntId": hunt_id, "buildId": BUILD}
+        self.send("POST", "/candidate/join", wish)
+        eventually(lambda: self.send("GET", "/candidate/status")["status"] == "IN_PROGRESS")
+
+    def earn(self, path: str, said: Any) -> None:
+        """What the game server that the player is on tells the host of them."""
+        key = value(self.host, "deploy", "METAGAME_API_KEY")
+        headers = {"x-svc-gameserver-apikey": key, "Content-Type": "application/json"}
+        self._ask(path, json.dumps(said).encode(), headers)

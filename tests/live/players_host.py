@@ -59,8 +59,7 @@ def players_host(folder: Path, name: str, *, big: int = 3 * MB) -> Path:
     (game / "data" / "big.pak").write_bytes(os.urandom(MB) * (big // MB))
     for number in range(6):
         (game / "data" / f"part {number}.bin").write_bytes(os.urandom(20_000 + number))
-    manifest = ("content", "manifest", game, "--build", "1.4.4", "--out", host / "manifest.json")
-    assert run(*manifest).returncode == 0
+    make_manifest(host, "1.4.4")
     (host / "branding").mkdir()
     (host / "branding" / "evening.png").write_bytes(picture(40, 110, 150))
     branding = {"accent": "#e0a84c", "backgrounds": [{"file": "evening.png", "credit": "Olga"}]}
@@ -79,6 +78,14 @@ def players_host(folder: Path, name: str, *, big: int = 3 * MB) -> Path:
     change(host, "metagame", "SERVER_NAME", name)
     change(host, "gateway", "GATEWAY_RATE_REGISTER", "100,100")  # all players have one address
     return host
+
+
+def make_manifest(host: Path, build: str) -> None:
+    """The list of the host's game files, as its owner makes it for another version."""
+    made = run(
+        "content", "manifest", host / "game", "--build", build, "--out", host / "manifest.json"
+    )
+    assert made.returncode == 0, made.stderr
 
 
 @contextmanager

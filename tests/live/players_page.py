@@ -90,22 +90,27 @@ class Visit:
         self.press(re.compile("^Download"))
         expect(self.page.get_by_role("button", name="Play")).to_be_visible()
 
+    def open_settings(self) -> None:
+        """Unless they are."""
+        if not self.page.get_by_label("The game's folder").is_visible():
+            self.page.get_by_text("Settings", exact=True).click()
+
     def set_command(self, command: str = COMMAND) -> None:
         """How the simulated game is started."""
-        self.page.get_by_text("Settings", exact=True).click()
+        self.open_settings()
         self.page.get_by_label("Command that starts the game").fill(command)
         self.page.get_by_label("Program in front of it").fill(sys.executable)
         self.press("Save")
 
     def set_folder(self, folder: Path) -> None:
         """Where the game's files go."""
-        self.page.get_by_text("Settings", exact=True).click()
+        self.open_settings()
         self.page.get_by_label("The game's folder").fill(str(folder))
         self.press("Save")
 
     def set_limit(self, megabytes: float) -> None:
         """How fast it may download."""
-        self.page.get_by_text("Settings", exact=True).click()
+        self.open_settings()
         self.page.get_by_label("Speed limit").fill(str(megabytes))
         self.press("Save")
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from attrs import frozen
 from playwright.sync_api import Browser, Page, expect
 
-from svcserver.launcher.keystore import IN_FILE, IN_STORE
+from svcserver.launcher.keystore import AS_ASKED, IN_STORE
 from tests.live.players_friends import Friend
 from tests.live.players_host import (
     COMMAND,
@@ -134,7 +134,7 @@ def walk(browser: Browser, ann: Friend, home: Path, look: str, folder: Path) -> 
             (f"127.0.0.1:{port}", "play.example.org"),
             (str(home / "launcher" / "games"), "/home/bo/games"),
             (f"127-0-0-1-{port}", "play-example-org"),
-            (IN_FILE, IN_STORE),
+            (AS_ASKED, IN_STORE),
         ]
         player, shot = Visit(page, home, look), Shot(page, look, folder, shown)
         example = re.sub(r"host=[^&]*&port=\d+", "host=play.example.org&port=443", text)

@@ -19,7 +19,7 @@ from svcserver.kernel.secrets import Secret
 from svcserver.launcher import words
 from svcserver.launcher.host_list import joined
 from svcserver.launcher.key_files import write_key_file
-from tests.ctl.hosts import demo_host, run
+from tests.ctl.hosts import demo_host, run, value
 from tests.launcher.around import invite_text
 from tests.live.players_friends import Friend
 from tests.live.players_host import (
@@ -34,6 +34,8 @@ from tests.live.players_page import LOOKS, beside, chromium, visit
 from tests.support.processes import eventually
 
 pytestmark = pytest.mark.live
+
+PASS = "season09b"  # ACTIVE_HUNT_PASS of a host that sets none
 
 
 @pytest.fixture(scope="module")
@@ -101,6 +103,15 @@ def test_what_goes_wrong_on_the_way_in_is_told(
         seen.page.get_by_label("Your name on this host").fill("Free_1")
         seen.press("Make my account")
         expect(seen.page.get_by_role("button", name=re.compile("^Download"))).to_be_visible()
+        seen.press("+ Another host")  # in the private network, which tells while one types
+        port = value(host, "metagame", "PORT")
+        seen.join(f"svc://join?v=1&host=127.0.0.1&port={port}&code=ABCD-EFGH&name=Beside")
+        seen.press("They match, go on")
+        name = seen.page.get_by_label("Your name on this host")
+        name.fill("Taken_1")
+        seen.reads(words.NAME_TAKEN)
+        name.fill("Free_2")
+        expect(seen.page.locator("main")).not_to_contain_text(words.NAME_TAKEN)
 
 
 def test_a_damaged_file_is_repaired_and_nothing_else_fetched(
@@ -167,6 +178,13 @@ def test_a_friend_the_own_hunter_and_a_passport_for_another_host(
     bo.meets(ann)
     ann.beat("city")
     bo.save("Ranger")
+    guild = {"leader_account_id": bo.id, "name": "NightOwls", "nameplate": ""}
+    bo.send("POST", "/guild/validate", guild)
+    bo.earn("/guild", guild)
+    bo.earn(f"/huntpass/{bo.id}", {"progression_id": PASS})
+    seeded = run("account", "seed", "Bo_0", "grandfather", "--config", host)
+    assert seeded.returncode == 0, seeded.stderr
+    bo.hunt("CR19_PlayerHunt_Patrol_Flame")
     record = evolve(joined(decode(invite(host)), None), username="Bo_0")
     file = write_key_file(tmp_path / "usb", record, Secret(bo.key))
     with visit(browser, tmp_path / "home", "dark") as seen:
@@ -177,8 +195,14 @@ def test_a_friend_the_own_hunter_and_a_passport_for_another_host(
         people = seen.page.locator(".people")
         expect(people).to_contain_text("Ann_0friendin the city")
         expect(people).to_contain_text(words.MEET["city"])
-        seen.page.get_by_text("Characters and their saves").click()
-        expect(seen.page.locator("dl", has_text="Ranger").last).to_contain_text(":")
+        hunter = seen.page.get_by_role("region", name="My hunter")
+        expect(hunter).to_contain_text("GuildNightOwls")
+        expect(hunter).to_contain_text(f"Hunt pass{PASS}")
+        expect(hunter).to_contain_text("Blaze Patrol")
+        hunter.get_by_text("Mastery", exact=True).click()
+        expect(hunter).to_contain_text(re.compile(r"Weapon Chain Blades(\d+) of \1(?!\d)"))
+        hunter.get_by_text("Characters and their saves").click()
+        expect(hunter.locator("dl", has_text="Ranger").last).to_contain_text(":")
         seen.picture("12-hunter")
         seen.press("Save my passport")
         seen.reads("Your passport has been written to")

@@ -16,8 +16,8 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from svcserver.launcher import words
-from tests.ctl.hosts import run, value
-from tests.live.players_host import invite, players_host, running
+from tests.ctl.hosts import change, run, value
+from tests.live.players_host import invite, make_manifest, players_host, running
 from tests.live.players_page import chromium, visit
 from tests.support.forwarder import Forwarder
 from tests.support.processes import Service
@@ -111,14 +111,21 @@ def test_news_of_the_owner_a_new_key_and_a_ban(
         seen.picture("10-banned")
 
 
-def test_a_host_that_restarts_is_waited_for(browser: Browser, tmp_path: Path) -> None:
-    """The gateway answers, and the metagame behind it is not there yet."""
-    host = players_host(tmp_path / "host", "Sunday Hunts")
+def test_a_full_host_a_restart_and_another_version_of_the_game(
+    browser: Browser, tmp_path: Path
+) -> None:
+    """While it restarts the gateway answers, and the metagame behind it is not there yet."""
+    host = players_host(tmp_path / "host", "Sunday Hunts", big=6 << 20)
+    change(host, "content", "CONTENT_MAX_STREAMS_TOTAL", "1")
     with visit(browser, tmp_path / "home") as seen:
         with running(host):
             seen.join(invite(host))
             seen.register("Patient_1")
-            seen.download()
+            expect(seen.page.get_by_role("button", name=re.compile("^Download"))).to_be_visible()
+            seen.set_limit(1)
+            seen.press(re.compile("^Download"))
+            seen.reads(words.FULL)
+            expect(seen.page.get_by_role("button", name="Play")).to_be_visible(timeout=120_000)
             seen.set_command()
         gateway = Service("svc-gateway", host, {}, 0, ["--env-file", str(host / "gateway.env")])
         gateway.start()
@@ -128,7 +135,16 @@ def test_a_host_that_restarts_is_waited_for(browser: Browser, tmp_path: Path) ->
             seen.picture("11-restarting")
         finally:
             gateway.stop()
+        part = host / "game" / "data" / "part 3.bin"
+        part.write_bytes(os.urandom(30_000))
+        make_manifest(host, "1.4.5")
         with running(host):
             expect(seen.page.locator("main")).not_to_contain_text(words.RESTARTING, timeout=60_000)
+            seen.press("Play")
+            seen.reads(words.VERSION)
+            seen.press("Repair")
+            seen.press(re.compile(r"^Repair \(30 KB\)"))
+            expect(seen.page.get_by_role("button", name="Play")).to_be_visible()
+            assert (seen.game / "data" / "part 3.bin").read_bytes() == part.read_bytes()
             seen.press("Play")
             seen.reads("You are playing as Patient_1")

@@ -25,7 +25,7 @@ export function hunter(host, act) {
     el("h2", { id: "hunter-title" }, "My hunter"),
     el("dl", { class: "facts" }, facts.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)])),
     (tracks ?? []).length === 0 ? null : el("details", { class: "inner" }, el("summary", {}, "Mastery"),
-      el("dl", { class: "facts" }, tracks.flatMap((one) => [el("dt", {}, one.id), el("dd", {}, `${one.rank} of ${one.of}`)]))),
+      el("dl", { class: "facts" }, tracks.flatMap((one) => [el("dt", {}, one.name), el("dd", {}, `${one.rank} of ${one.of}`)]))),
     (hunts ?? []).length === 0 ? null : el("details", { class: "inner", open: true }, el("summary", {}, "Latest hunts"),
       el("dl", { class: "facts" }, hunts.flatMap((one) => [el("dt", {}, one.title), el("dd", {}, when(one.at))]))),
     own.length === 0 ? null : el("details", { class: "inner" }, el("summary", {}, "Characters and their saves"),

@@ -164,18 +164,23 @@ function heading(host) {
 }
 
 async function showPicture(host) {
-  nodes.hero.querySelector(".picture")?.remove();
-  nodes.hero.querySelector(".credit")?.remove();
-  nodes.hero.className = "hero plain";
+  clearPicture();
   if (host.pictures.length === 0) return;
   const number = new Date().getDate() % host.pictures.length; // another one each day
   const name = `${host.id}/${number}`;
   if (!pictures.has(name)) pictures.set(name, await api.picture(host.id, number));
   if (chosen !== host.id || !pictures.get(name)) return;
+  clearPicture(); // the player may have gone to another host and back meanwhile
   nodes.hero.className = "hero pictured";
   nodes.hero.prepend(el("img", { class: "picture", src: pictures.get(name), alt: "" }));
   const credit = host.pictures[number].credit;
   if (credit) nodes.hero.append(el("p", { class: "credit" }, credit));
+}
+
+function clearPicture() {
+  nodes.hero.querySelector(".picture")?.remove();
+  nodes.hero.querySelector(".credit")?.remove();
+  nodes.hero.className = "hero plain";
 }
 
 function accent(colour) {
