@@ -148,7 +148,7 @@ def close_ports(settings: Settings) -> str:
 
     try:
         react(lambda reactor: Deferred.fromCoroutine(work(reactor)))
-    except SystemExit as why:
+    except SystemExit as why:  # ``react`` ends so even when all went well
         if why.code not in (0, None):
             raise
     return said[0]

@@ -59,7 +59,7 @@ class Kind(Generic[T]):
 
 
 def encode(value: Any, shape: Any) -> bytes:
-    """As JSON."""
+    """The value as JSON."""
     return orjson.dumps(_converter().unstructure(value, shape))
 
 

@@ -49,7 +49,7 @@ class RehearsedBoard(MemoryBoard):
 
 
 class _Sheet(MemorySheet):
-    """Gives and takes copies."""
+    """Gives copies of values and keeps copies, as an engine elsewhere does."""
 
     __slots__ = ()
 
@@ -59,7 +59,7 @@ class _Sheet(MemorySheet):
         return None if found is None else kind.decode(kind.encode(found))
 
     def each(self, kind: Kind[T]) -> list[tuple[str, T]]:
-        """Copies."""
+        """Every entry of the kind, as copies."""
         return [(key, kind.decode(kind.encode(one))) for key, one in super().each(kind)]
 
     def put(self, kind: Kind[T], key: str, value: T) -> None:

@@ -55,7 +55,7 @@ class _Quiet:
 
     @staticmethod
     def error(text: str, **fields: object) -> None:
-        """Log it."""
+        """Log what autobahn calls an error."""
         log.error(text, **fields)
 
 

@@ -12,7 +12,7 @@ from svcserver.kernel.ids import AccountId
 
 @frozen
 class Alive:
-    """The process lives."""
+    """The process ``worker`` says that it lives."""
 
     worker: str
 
@@ -26,7 +26,7 @@ class Expired:
 
 @frozen
 class Hello:
-    """The process does not know who is there: the others say it."""
+    """The process ``worker`` asks the others who is there: it has just come, or missed news."""
 
     worker: str
 

@@ -32,7 +32,7 @@ class ByNetwork(Generic[C]):
     _with: dict[int, dict[str, None]] = field(factory=dict, init=False)
 
     def add(self, one: C) -> None:
-        """It has come."""
+        """Count a connection that has come; fine if it is here already."""
         mine = self._of.setdefault(one.network, {})
         if one not in mine:
             self._move(one.network, len(mine), len(mine) + 1)
@@ -87,7 +87,7 @@ class Crowd(Generic[C]):
         self.players.add(one)
 
     def left(self, one: C) -> None:
-        """It has ended."""
+        """Forget a connection that has ended."""
         self.waiting.remove(one)
         self.players.remove(one)
 

@@ -28,4 +28,4 @@ class Ghost:
         return self.seat.jid
 
     def deliver(self, frame: bytes) -> None:
-        """Nothing: see above."""
+        """Send nothing: the session's own process does."""

@@ -224,7 +224,7 @@ class ContentHandler:
         return Answer(200, self.launcher.body(), {**PUBLIC, "Cache-Control": "no-cache"})
 
     async def launcher_file(self, request: HttpRequest) -> Said:
-        """One of them."""
+        """One of the launcher's files, as ``launchers`` lists them."""
         found = self.launcher.named(request.path[len(LAUNCHERS) :])
         headers = {**PUBLIC, "ETag": found.etag, "Cache-Control": "no-cache"}
         if ranges.matches(_sent(request, b"if-none-match"), found.etag):

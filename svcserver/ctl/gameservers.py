@@ -21,7 +21,7 @@ def gameserver() -> None:
 @gameserver.command("list")
 @about_a_host
 def show(host: Host, out: Out) -> None:
-    """Those that run."""
+    """List the game servers that run."""
     said = owner_of(host).read(LIST)
     out.data(said)
     rows = [

@@ -32,12 +32,13 @@ from svcserver.metagame.owner.moderation.rules import Staff
 from svcserver.metagame.owner.people.store import PersonWork
 
 T = TypeVar("T")
-__all__ = ["account"]
+__all__ = ["account"]  # the group of ``ctl.accounts``, now with the commands of this file
 
 
 def _run(
     host: Host, action: str, name: str, reason: str, choose: Callable[[PersonWork], Act[T]]
 ) -> T:
+    """Do the act that ``choose`` picks, in a transaction that also writes the audit log."""
     staff = Staff(actor(), Role.OWNER)
     entry = Entry(staff.name, action, name, reason)
     return recorded(host, entry, choose(PersonWork(staff, name, time.time)))

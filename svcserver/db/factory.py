@@ -16,7 +16,7 @@ class LedgerService(Ledger, Protocol):
     """A ledger that is a ``Service`` too: it takes work from start to stop."""
 
     def startService(self) -> None:
-        """Begin."""
+        """Take work from now on."""
 
     def stopService(self) -> Any:
         """A Deferred that fires once accepted work is done."""

@@ -125,7 +125,7 @@ class Channel(Connection):
                 self._idle()
 
     def begin(self, raw: bytes) -> None:
-        """The policy decides."""
+        """Read a request's head, and do with it what the policy decides."""
         if self.resting:
             self._began = self.now()
         head = read_request(raw)

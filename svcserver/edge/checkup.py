@@ -37,7 +37,7 @@ class Question:
         transport.write(QUESTION)
 
     def upstream_received(self, data: bytes) -> None:
-        """It lives."""
+        """Any byte is an answer: the upstream lives."""
         self.connection.abort()
         self._answered.callback(None)
 

@@ -26,12 +26,12 @@ PATIENCE_S = 5.0
 
 
 class Idle(Protocol):
-    """The connection."""
+    """A connection that carries nothing; its end is the news."""
 
     ended: Callable[[], None] | None = None
 
     def dataReceived(self, data: bytes) -> None:
-        """Nothing is expected."""
+        """Ignore it: nothing was asked."""
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         if self.ended is not None:

@@ -136,7 +136,7 @@ class Program:
 
     @classmethod
     def make(cls, reactor: Any, places: Places, wish: argparse.Namespace) -> Program:
-        """Put it together."""
+        """The program of these settings, not started yet."""
         state = Path(places.state)
         launcher = Launcher(
             reactor,

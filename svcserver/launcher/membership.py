@@ -56,7 +56,7 @@ class Surroundings(Protocol):
         """Make the host reachable for the game: its server and chat. Raises CannotPlay."""
 
     def close_way(self) -> Any:
-        """Undo it."""
+        """Undo ``open_way``."""
 
 
 def invite_name(host: str) -> str:
@@ -337,7 +337,7 @@ class Membership:
         await papers.renew_key(self)
 
     def leave(self) -> None:
-        """Stop everything."""
+        """Stop the downloads and all errands, and close the connections to the host."""
         self.files.stop()
         for job in tuple(self._jobs):
             job.cancel()

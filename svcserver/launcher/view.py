@@ -13,7 +13,7 @@ from svcserver.launcher.stages import Stage
 
 
 def show_all(launcher: Launcher) -> dict[str, Any]:
-    """Everything."""
+    """All hosts, and what they share."""
     hosts = [show(member, launcher.relay_port) for member in launcher.members.values()]
     return {"hosts": hosts, "keys": launcher.keys.where, "invited": launcher.invited}
 

@@ -44,7 +44,7 @@ class Gate(Protocol[R]):
         """False where the row does not exist for whom the path names."""
 
     async def admit(self, row: R, request: HttpRequest, parameters: Parameters) -> Caller:
-        """The proven caller."""
+        """The proven caller; raises a refusal for a credential that does not do."""
 
     def early(self, row: R, request: HttpRequest, length: int | None) -> Answer | None:
         """A refusal that needs no body, before the body is read; None to go on."""

@@ -24,7 +24,7 @@ from svcserver.web.site import HttpFactory
 
 log = Logger()
 
-GARBAGE = 10_000  # new containers before a garbage collection; a request makes dozens
+GARBAGE = 10_000  # new dicts, lists and objects before a collection; a request makes dozens
 BACKLOG = 511  # connections that wait to be accepted
 DRAIN_LOOK_S = 0.05  # between two looks whether running requests have finished
 DRAIN_S = 10.0  # how long a stopping service lets running requests finish
@@ -116,9 +116,9 @@ class StartWarnings(Service):
 class Listening(Service):
     """Listens on TCP from start to stop; a taken port ends the start with one line.
 
-    ``name`` stands in the ``ready`` line, ``component`` is whose port it is where that is
-    another. ``shared`` is one more port, on which other processes of ours listen, too: the system
-    gives each connection to one of them.
+    ``name`` stands in the ``ready`` line. ``component`` is the service whose port it is, where
+    that is another word: ``metagame`` of ``metagame-metrics``. ``shared`` is one more port, on
+    which other processes of ours listen, too: the system gives each connection to one of them.
 
     On stop no new connection is taken, running requests may finish for ``DRAIN_S``, then the rest
     is cut. Connections without a request are closed first, by which a proxy knows that we stop

@@ -251,7 +251,7 @@ def _lock(host: Host, identity: Path | None, file: Path) -> Lock:
 
 
 def shown(one: Backup) -> dict[str, object]:
-    """For machines."""
+    """A backup as ``--json`` shows it."""
     return {
         "file": one.file,
         "made": one.made,

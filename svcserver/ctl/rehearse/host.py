@@ -153,11 +153,11 @@ class ThrowAway:
 
     @property
     def host(self) -> Host:
-        """For the commands."""
+        """The folder as the commands of ``svcctl`` take it."""
         return find(str(self.folder), None)
 
     def shown_fingerprint(self) -> str:
-        """That of the certificate's file."""
+        """The fingerprint of the certificate in the folder."""
         return fingerprint((self.folder / CERT_FILE).read_bytes())
 
     # -- processes -------------------------------------------------------------------
@@ -192,7 +192,7 @@ class ThrowAway:
         )
 
     def stop(self) -> None:
-        """End them all."""
+        """End all services; kill them if they take longer than ``STOP_S``."""
         if self._process is not None:
             self._process.terminate()
             try:

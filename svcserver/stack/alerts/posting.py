@@ -64,7 +64,7 @@ class Line:
 
     @property
     def channel(self) -> Channel:
-        """Where it leads."""
+        """The channel that the alerts are sent through."""
         return self.named.channel
 
     def take(self, alert: Alert) -> None:

@@ -98,7 +98,10 @@ class Held:
     _kept: dict[tuple[What, str], Alert] = field(factory=dict, init=False)
 
     def keep(self, alert: Alert) -> None:
-        """Until the quiet hours end; the newest of each subject."""
+        """Keep it until the quiet hours end: the newest of each kind and subject.
+
+        The end of a fault whose beginning is kept drops both.
+        """
         key = alert.what, alert.subject
         before = self._kept.pop(key, None)
         if alert.over and before is not None and not before.over:

@@ -19,7 +19,7 @@ from svcserver.kernel.shapes import (
 from svcserver.metagame.accounts.entries import AccountEntry, entry
 from svcserver.metagame.accounts.rules import Account
 
-PAGE = 100
+PAGE = 100  # accounts
 AnyId = Annotated[str, text_where(bool, "a text that is not empty")]
 
 
@@ -58,7 +58,7 @@ class TokenWish:
 
 
 class RegisterReply(TypedDict):
-    """The only copy of the account key."""
+    """The only copy of the account key, under the name that the client reads (``UUK_...``)."""
 
     UUK: str
 

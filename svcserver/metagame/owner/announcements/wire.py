@@ -39,6 +39,6 @@ class AnnouncementReply(TypedDict):
 
 
 def show(one: Announcement | None) -> AnnouncementReply:
-    """The reply."""
+    """The reply on what is announced now."""
     shown: Any = described(one)
     return {"announcement": shown}

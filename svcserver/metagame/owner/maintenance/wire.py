@@ -78,7 +78,7 @@ class GameServerEntry(TypedDict):
 
 
 class GameServerList(TypedDict):
-    """Those that run."""
+    """The game servers that run."""
 
     servers: list[GameServerEntry]
 
@@ -96,7 +96,7 @@ class ConsoleReply(TypedDict):
 
 
 def show_servers(records: list[dict[str, Any]]) -> GameServerList:
-    """The reply."""
+    """The list, from the deploy server's records of its instances."""
     return {
         "servers": [
             {
@@ -121,7 +121,7 @@ ASKED: AskedReply = {"asked": True}
 
 
 def show(standing: Standing) -> DrainReply:
-    """The reply."""
+    """The reply on how draining stands."""
     drain = standing.drain
     shown: DrainEntry | None = None
     if drain is not None:

@@ -38,7 +38,7 @@ class OpeningActs:
     counters: Counters
 
     async def of(self, account_id: AccountId) -> DashboardAccess:
-        """What is set."""
+        """What opens the dashboard to the account: a key of its own, a second factor."""
         return await self.audit.ledger.read(lambda tx: SqlDashboardAccess(tx).of(account_id))
 
     async def check(self, account_id: AccountId, code: str | None) -> None:

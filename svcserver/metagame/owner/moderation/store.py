@@ -22,7 +22,9 @@ from svcserver.metagame.owner.moderation.rules import Change, Order, Staff
 
 @frozen
 class Ended:
-    """An account whose sessions an act ended, and its new epoch."""
+    """An account whose sessions an act ended: its tokens from before ``not_before`` (epoch
+    seconds) are refused.
+    """
 
     account_id: AccountId
     not_before: int
@@ -112,6 +114,7 @@ class StaffWork:
         """Players who may be logged in from one of the ban's networks."""
         if done.after is None or not done.after.networks:
             return []
+        # a token lives LIFETIME_S, and the log-in that gave it may have been noted AGAIN_S before
         since = self.now() - LIFETIME_S - AGAIN_S
         near = SqlNetworks(tx).near(done.after.networks, since)
         found = SqlAccounts(tx).find_all(one for one in near if one != done.account.id)

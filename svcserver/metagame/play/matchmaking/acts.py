@@ -109,7 +109,7 @@ class MatchmakingActs:
         await self.matches.board.act(work)
 
     async def leave(self, player: AccountId) -> None:
-        """Only this player."""
+        """Take this player alone out of what it waits for; its group stays."""
         await self.matches.act(lambda rules: rules.leave(player))
 
     def _group(self, sheet: Sheet, player: AccountId) -> Group | None:

@@ -92,13 +92,13 @@ class PartyReply(TypedDict, total=False):
 
 
 class PartyInvites(TypedDict):
-    """The caller's own."""
+    """The invites that wait for the caller."""
 
     invitations: list[PartyInvite]
 
 
 class PartyStatusReply(PartyInvites):
-    """Each party once."""
+    """The parties of the players asked for, each once, and the caller's invites."""
 
     parties: list[PartyReply]
 
@@ -114,7 +114,7 @@ Names = Mapping[AccountId, str | Empty]
 
 
 def show_invite(invite: Invite, name: str | Empty) -> PartyInvite:
-    """Exactly five keys."""
+    """An invite as the client reads it, with exactly these five keys."""
     return {
         "recipientPlayerId": invite.recipient,
         "sendingPlayerId": invite.sender,
