@@ -70,6 +70,14 @@ class NamesTests(SynchronousTestCase):
         self.reads = 0
         self.assertEqual((self.names(self.ann), self.reads), (["Ann_1"], 1))
 
+    def test_a_deleted_account_has_no_name_any_more(self) -> None:
+        admin = self.game.player("Olga", admin=True)
+        self.names(self.ann)
+        sent = {"Account": self.ann.id, "Reason": "asked for it"}
+        page = self.game.browse("POST", "/svc/api/DashboardDelete", key=admin.key, json=sent)
+        self.assertEqual(page.status, 200, page.body)
+        self.assertEqual(self.names(self.ann), [""])
+
     def test_what_others_wrote_without_telling_is_believed_after_a_minute(self) -> None:
         self.names(self.ann)
         self.game.clock.advance(KEPT_S)
