@@ -117,7 +117,7 @@ class Listening(Service):
     """Listens on TCP from start to stop; a taken port ends the start with one line.
 
     ``name`` stands in the ``ready`` line. ``component`` is the service whose port it is, where
-    that is another word: ``deploy`` of ``deploy-metrics``. ``shared`` is one more port, on
+    that is another: ``name`` may have ``-metrics`` behind it. ``shared`` is one more port, on
     which other processes of ours listen, too: the system gives each connection to one of them.
 
     On stop no new connection is taken, running requests may finish for ``DRAIN_S``, then the rest
