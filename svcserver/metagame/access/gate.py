@@ -273,10 +273,10 @@ class Gate:
             raise Unauthenticated("no account key")
 
     async def _account_key(self, request: HttpRequest) -> Caller:
-        """The key's holder; staff who open the dashboard in another way are players by it."""
+        """The key's holder; who opens the dashboard in another way acts for nobody else by it."""
         account = await self._holder(request)
         if account.role > Role.PLAYER and not await self._opens(request):
-            return Caller(account.id, name=account.username)
+            return Caller(account.id, name=account.username, role=account.role)
         return _caller_of(account)
 
     async def _opens(self, request: HttpRequest) -> bool:

@@ -89,6 +89,15 @@ class EpochTests(TokenCase):
         self.tokens.epochs.learn(ANN, 1)
         self.refused(bare)
 
+    def test_a_token_has_one_spelling(self) -> None:
+        """Each that counts is remembered: thousands of long ones would fill the memory."""
+        token = self.signed()
+        signature = token.rpartition(".")[2]
+        for more in ("~" * 1_000, "!!!!", "AAAA", " ", "\n", "\0", "é", "\U0001f600", ".", "====="):
+            self.refused(token + more)
+            self.refused(token.removesuffix(signature) + more + signature)
+        self.assertEqual(self.tokens.verify(token), ANN)
+
     def test_nbf_is_honoured(self) -> None:
         early = self.signed(nbf=START + 10)
         self.refused(early)

@@ -94,7 +94,8 @@ class AccountManagementRoutes:
     async def user_info(self, call: Call) -> Answer:
         """The account of the key."""
         who = call.caller
-        reply: wire.UserInfo = {"UserId": call.player, "Username": who.name, "IsAdmin": who.admin}
+        admin = who.role is Role.OWNER  # the account, also where this key only plays
+        reply: wire.UserInfo = {"UserId": call.player, "Username": who.name, "IsAdmin": admin}
         return Answer(200, reply)
 
     @routes.row(

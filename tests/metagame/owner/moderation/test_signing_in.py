@@ -166,6 +166,8 @@ class WaysTests(StaffCase):
         own = self.ways("OwnKey", self.olga.key, On=True).json["key"]
         self.assertEqual(asks(self.olga.key, From="Ann_1"), 403)
         self.assertEqual(asks(self.olga.key), 200)
+        who = self.game.browse("GET", "/svc/api/GetUserInfo", key=self.olga.key)
+        self.assertTrue(who.json["IsAdmin"])
         self.ways("OwnKey", own, On=False)
         self.assertEqual(asks(self.olga.key, From="Ann_1"), 200)
         secret = self.game.browse("GET", "/svc/api/DashboardAccess", key=self.olga.key).json
