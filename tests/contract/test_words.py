@@ -46,9 +46,10 @@ def texts(constant: object) -> Iterator[str]:
 
 
 def words(source: str) -> list[str]:
-    """What of a module's source is a word of the game."""
+    """Where a module's source says a word of the game, and which."""
     plain = (SPECIFICATION.sub("", one) for one in said(compile(source, "module", "exec")))
-    return [one for one in plain if WORDS.search(OF_HTTP.sub("", one))]
+    found = ((WORDS.search(OF_HTTP.sub("", one)), one) for one in plain)
+    return [f"{word[0]!r} in {one[:300]!r}" for word, one in found if word]
 
 
 class WordTests(SynchronousTestCase):
