@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import tempfile
 from collections.abc import Callable
@@ -13,7 +14,7 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Engine, MetaData, inspect, select
+from sqlalchemy import Engine, MetaData, inspect, select, text
 from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -21,6 +22,7 @@ import svcserver.metagame.service  # noqa: F401 - declares every table
 from svcserver.db import migrations
 from svcserver.db.engine import BadDatabase, database_url, make_engine
 from svcserver.db.tables import METADATA
+from svcserver.db.transaction import transaction
 from tests.support.filling import fill
 from tests.support.postgres import fresh_database
 from tests.support.proves import proves
@@ -91,11 +93,21 @@ class Migrations:
 
     def test_where_the_child_fails_the_service_does_it_by_itself(self) -> None:
         engine = self.engine()
+        upgrade, here = migrations.upgrade, os.getpid()
+
+        def killed(engine: Engine) -> bool:
+            if os.getpid() != here:
+                with transaction(engine) as tx:
+                    tx.execute(text("CREATE TABLE half (id INTEGER)"))
+                    os.kill(os.getpid(), signal.SIGKILL)
+            return upgrade(engine)
+
         self.alone()
-        self.patch(migrations, "_in_a_child", lambda engine: None)
+        self.patch(migrations, "upgrade", killed)
         self.assertTrue(migrations.upgrade_apart(engine))
         with engine.connect() as tx:
             self.assertEqual(migrations.present_revision(tx), migrations.revisions()[-1])
+            self.assertFalse(inspect(tx).has_table("half"))
 
     def of_newer(self, *changes: str) -> Engine:
         """A database as a newer version has left it."""
