@@ -82,7 +82,7 @@ class Crowd(Generic[C]):
     players: ByNetwork[C] = field(factory=ByNetwork)
 
     def bound(self, one: C) -> None:
-        """It has logged in."""
+        """Count a connection among the players: it has logged in."""
         self.waiting.remove(one)
         self.players.add(one)
 

@@ -116,7 +116,7 @@ def new_key(host: Host, out: Out, name: str) -> None:
 @account.command("list")
 @about_a_host
 def list_accounts(host: Host, out: Out) -> None:
-    """Everyone, by name."""
+    """List all accounts by name."""
     everyone = transact(host, lambda tx: SqlAccounts(tx).everyone())
     out.data(
         {

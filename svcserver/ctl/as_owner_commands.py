@@ -158,7 +158,7 @@ def registration(host: Host, out: Out, mode: str | None) -> None:
 
 @click.group()
 def guild() -> None:
-    """Guilds."""
+    """List guilds, and end one."""
 
 
 @guild.command("list")

@@ -107,7 +107,7 @@ def flat(value: Any, name: str = "") -> list[tuple[str, str]]:
 
 
 def drawn(said: dict[str, Any], health: dict[str, Any] | None) -> Group:
-    """The live table."""
+    """What ``--watch`` draws: players and instances."""
     players, instances = Table("player", "where"), Table("instance", "map", "players", "since")
     for one in said["players"]:
         players.add_row(Text(one["name"]), Text(one["where"]))

@@ -129,7 +129,7 @@ def make_feed(settings: AllowlistSettings, refresh_s: float, http: Any, clock: A
 
 
 def upstreams_of(settings: Settings, reactor: Any) -> Upstreams:
-    """Where requests go."""
+    """The services that requests are passed on to, with their connections."""
     addresses = {
         Route.METAGAME: settings.metagame,
         Route.CONTENT: settings.content,

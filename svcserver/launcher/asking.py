@@ -180,7 +180,7 @@ class Asked:
             self._connection.transport.pauseProducing()
 
     def release(self) -> None:
-        """Read on."""
+        """Read on after ``hold``."""
         if self._held:
             self._held = False
             if self._connection is not None and self._connection.alive:

@@ -15,7 +15,7 @@ PERSISTENT = "persistent"
 
 @frozen
 class Item:
-    """An instanced item."""
+    """An item that stands for itself, not one of a stack."""
 
     catalog_id: str
     version: int

@@ -29,7 +29,7 @@ _QUIET = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])-([01]?[0-9]|2[0-3]):([0-5
 
 
 def quiet_hours(text: str) -> Quiet:
-    """``23:00-07:00``."""
+    """Reads ``23:00-07:00``; raises ValueError with the cure in words."""
     found = _QUIET.match(text.strip())
     if found is None:
         raise ValueError("must be two times of day such as 23:00-07:00")

@@ -49,7 +49,7 @@ class EscalationStubRoutes:
         reply=Envelope[EscalationSeason],
     )
     async def read(self, call: Call, season: str, user_id: str) -> Answer:
-        """The fixed reply."""
+        """The one season that everybody has where nothing is kept."""
         return enveloped(wire.STUB)
 
 

@@ -26,7 +26,7 @@ class Pages(Protocol):
 
 @frozen
 class LiveRoutes:
-    """``/svc/api/DashboardEvents``."""
+    """The stream by which the dashboard's pages are kept up to date."""
 
     routes: ClassVar[Routes] = Routes(worded)
     pages: Pages
