@@ -25,7 +25,6 @@ MAX_LIST = 16  # values of an expanding list; each length needs a plan of its ow
 _FLOAT8, _NUMERIC = 701, 1700
 Convert = Callable[[Any], Any]
 SEEN_ONCE, IMPOSSIBLE = "seen once", "impossible"
-BY_LENGTH = "by length"  # a plan for each length of the lists among its values
 
 
 class Rows:
@@ -80,11 +79,12 @@ class Plans:
     """A bounded cache of plans by statement and parameter names."""
 
     most_listed: int = MAX_LIST
-    # SEEN_ONCE, IMPOSSIBLE, or BY_LENGTH in place of a plan
-    _known: BoundedCache[Any, Plan | str] = field(init=False)
+    # a plain dict, emptied when it is full: each statement of each request looks here
+    _plans: dict[Any, Plan] = field(factory=dict, init=False, repr=False)
+    _known: BoundedCache[Any, str] = field(init=False)  # SEEN_ONCE or IMPOSSIBLE
 
     @_known.default
-    def _nothing(self) -> BoundedCache[Any, Plan | str]:
+    def _nothing(self) -> BoundedCache[Any, str]:
         return BoundedCache(MAX_PLANS)
 
     def of(self, statement: Any, given: Mapping[str, Any], dialect: Any) -> Plan | None:
@@ -92,26 +92,29 @@ class Plans:
 
         A statement that was built for a single run is never seen again.
         """
-        found = self._known.get((statement, *given))
-        if type(found) is Plan:
-            return found
-        return self._look((statement, *given), found, given, dialect)
+        key = (statement, *given)
+        return self._plans.get(key) or self._look(key, given, dialect)
 
-    def _look(
-        self, key: Any, found: Plan | str | None, given: Mapping[str, Any], dialect: Any
-    ) -> Plan | None:
+    def _look(self, key: Any, given: Mapping[str, Any], dialect: Any) -> Plan | None:
         lengths = [len(one) for one in given.values() if type(one) is list]
-        if lengths:
-            if found is not BY_LENGTH:
-                self._known.put(key, BY_LENGTH)
+        if lengths:  # a plan for each length
             key = (*key, *lengths)
-            found = self._known.get(key)
+            plan = self._plans.get(key)
+            if plan is not None:
+                return plan
+        found = self._known.get(key)
         if found is None:
             self._known.put(key, SEEN_ONCE)
-        elif found is SEEN_ONCE:
-            found = _plan(key[0], given, dialect, self.most_listed) or IMPOSSIBLE
-            self._known.put(key, found)
-        return found if isinstance(found, Plan) else None
+        if found is not SEEN_ONCE:
+            return None
+        plan = _plan(key[0], given, dialect, self.most_listed)
+        if plan is None:
+            self._known.put(key, IMPOSSIBLE)
+            return None
+        if len(self._plans) >= MAX_PLANS:
+            self._plans.clear()
+        self._plans[key] = plan
+        return plan
 
 
 class FastConnection:
@@ -127,7 +130,7 @@ class FastConnection:
 
     def execute(self, statement: Any, parameters: Any = None) -> Any:
         """As ``Connection.execute``, with every row fetched."""
-        many = isinstance(parameters, list)
+        many = type(parameters) is list
         given = parameters[0] if many and parameters else parameters or {}
         plan = self._plans.of(statement, given, self.dialect)
         if plan is None or (many and (plan.row is not None or not parameters)):

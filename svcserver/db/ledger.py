@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
-from attrs import frozen
+from attrs import define, frozen
 from sqlalchemy import Connection
 from twisted.internet.defer import Deferred
 
@@ -22,7 +22,7 @@ T = TypeVar("T")
 Work = Callable[[Connection], T]
 
 
-@frozen
+@define(unsafe_hash=True)  # not frozen: every write makes one
 class OneAccount:
     """The work writes what belongs to this account and judges by that alone.
 

@@ -33,7 +33,8 @@ class Upsert:
 
     def put(self, tx: Connection, rows: Iterable[Mapping[str, Any]]) -> None:
         """Insert or overwrite each row; every row has the same columns."""
-        if found := list(rows):
+        found = rows if type(rows) is list else list(rows)
+        if found:
             tx.execute(self.statement(tx.dialect.name), found)
 
     def statement(self, dialect: str) -> Any:

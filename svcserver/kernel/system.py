@@ -30,6 +30,7 @@ class System:
     random_hex: Callable[[int], str] = secrets.token_hex
     uuid4: Callable[[], uuid.UUID] = uuid.uuid4
     below: Callable[[int], int] = secrets.randbelow
+    fraction: Callable[[], float] = random.random  # no secret, and asks the kernel for nothing
     generator: Callable[[], random.Random] = random.Random
 
 

@@ -112,6 +112,7 @@ class World:
             random_hex=lambda count: f"{draw.getrandbits(8 * count):0{2 * count}x}",
             uuid4=lambda: uuid.UUID(int=draw.getrandbits(128), version=4),
             below=draw.randrange,
+            fraction=draw.random,
             generator=lambda: random.Random(draw.getrandbits(64)),  # noqa: S311
         )
 

@@ -147,5 +147,15 @@ class DirectTests(SynchronousTestCase):
         self.assertLessEqual(len(self.plans._known), 10)
         self.assertLessEqual(Plans()._known.most, fast_execute.MAX_PLANS)
 
+    def test_plans_are_no_more_than_so_many_and_are_made_anew_where_they_were_dropped(self) -> None:
+        self.patch(fast_execute, "MAX_PLANS", 4)
+        statements = [select(_C.id).where(_C.id == bindparam(f"wanted{n}")) for n in range(10)]
+        for _ in range(3):
+            for number, statement in enumerate(statements):
+                for _ in range(3):
+                    self.assertIsNone(self.tx.execute(statement, {f"wanted{number}": 1}).first())
+                self.assertIn((statement, f"wanted{number}"), self.plans._plans)
+                self.assertLessEqual(len(self.plans._plans), 4)
+
     def test_everything_else_is_the_connections(self) -> None:
         self.assertEqual(self.tx.dialect.name, "sqlite")

@@ -11,7 +11,7 @@ MAX_SOURCE = 128  # characters
 ROW = 32  # bytes that a stack or an item counts besides its data
 
 
-@frozen
+@define(unsafe_hash=True)  # not frozen: two or three are made for every transaction
 class Size:
     """A number of stacks and instanced items, and their bytes; of a change it may be negative.
 

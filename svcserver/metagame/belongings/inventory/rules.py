@@ -203,7 +203,7 @@ def _grow(
     inventory: Inventory, character_id: CharacterId, held: Size, growth: Size, policy: Policy
 ) -> None:
     """Update the stored size; raises Conflict, before anything else is written."""
-    if growth is not NOTHING and growth != NOTHING:
+    if growth.items or growth.bytes:
         inventory.put_size(character_id, policy.grown(held, growth))
 
 
@@ -236,7 +236,7 @@ class _Stacks:
                 plan.oddities.append(f"overspent {one} by {-total}")
             if total > MAX_WHOLE:
                 raise Malformed("a stack cannot grow that large")
-            plan.totals[one] = max(0, total)
+            plan.totals[one] = total if total > 0 else 0
         return plan
 
     def report(self, policy: Policy) -> Mapping[str, int]:
@@ -262,13 +262,14 @@ class _Stacks:
         return Size(items, size) if items or size else NOTHING
 
     def carry_out(self, inventory: Inventory, character_id: CharacterId) -> None:
-        kept = [
-            Stacked(one, total, self.extras.get(one))
-            for one, total in self.totals.items()
-            if total
-            and (one in self.extras or one not in self.before or total != self.before[one].quantity)
-        ]
-        gone = [one for one, total in self.totals.items() if not total and one in self.before]
+        kept, gone = [], []
+        for one, total in self.totals.items():
+            before, extra = self.before.get(one), self.extras.get(one)
+            if not total:
+                if before is not None:
+                    gone.append(one)
+            elif before is None or extra is not None or total != before.quantity:
+                kept.append(Stacked(one, total, extra))
         if kept:
             inventory.put_stacks(character_id, kept)
         if gone:
@@ -292,11 +293,11 @@ class _Instances:
 
     @classmethod
     def plan(cls, inventory: Inventory, character_id: CharacterId, deal: Transaction) -> _Instances:
+        if not (deal.remove or deal.save or deal.add):
+            return _NO_INSTANCES
         plan = cls()
         parts: Iterable[list[Any]] = (deal.remove, deal.save, deal.add)
         touched = list({one.instance_id: None for part in parts for one in part})
-        if not touched:
-            return plan
         held = inventory.instances(character_id, touched)
         plan.before = dict(held)
         for gone in deal.remove:
@@ -336,11 +337,16 @@ class _Instances:
         return grown
 
     def carry_out(self, inventory: Inventory, character_id: CharacterId) -> None:
+        if not self.put and not self.dropped:
+            return
         gone = [one for one in self.dropped if one not in self.put]
         if gone:
             inventory.drop_instances(character_id, gone)
         if self.put:
             inventory.put_instances(character_id, list(self.put.values()))
+
+
+_NO_INSTANCES = _Instances()  # of most transactions; only ``plan`` changes one, and its own
 
 
 def _sums(items: list[Stacked]) -> dict[str, int]:

@@ -187,7 +187,7 @@ class SqlInventory:
 
     def put_size(self, character_id: CharacterId, size: Size) -> None:
         row = {"character_id": character_id, "items": size.items, "bytes": size.bytes}
-        _PUT_SIZE.put(self.tx, [row])
+        self.tx.execute(_PUT_SIZE.statement(self.tx.dialect.name), row)
 
     def stacks(self, character_id: CharacterId, ids: list[str]) -> dict[str, Stacked]:
         """The held stacks among these ids."""
@@ -195,11 +195,11 @@ class SqlInventory:
             asked = {"character": character_id, "catalog": ids[0]}
             row = self.tx.execute(_STACK, asked).first()
             return {} if row is None else {ids[0]: Stacked(*row)}
-        found: dict[str, Stacked] = {}
-        for some in chunks(ids):
-            rows = self.tx.execute(_STACKS, {"character": character_id, "ids": some})
-            found.update((row[0], Stacked(*row)) for row in rows)
-        return found
+        return {
+            row[0]: Stacked(*row)
+            for some in chunks(ids)
+            for row in self.tx.execute(_STACKS, {"character": character_id, "ids": some})
+        }
 
     def instances(self, character_id: CharacterId, ids: list[str]) -> dict[str, Instance]:
         """The held instances among these ids."""
@@ -249,7 +249,7 @@ class SqlInventory:
                 "character_id": note.character_id,
                 "transaction_id": note.transaction_id,
                 "at": note.at_ms,
-                "caller": note.by.value,
+                "caller": str(note.by),
                 "source": note.source,
                 "changes": changes,
                 "answer": note.answer,
@@ -257,7 +257,7 @@ class SqlInventory:
         )
         added = LOG_ROW + len(changes) + len(note.answer or b"")
         # Drawn by lot, or every transaction would pay for a sum.
-        if system().below(self.log_bytes) < LOG_PARTS * added:
+        if system().fraction() * self.log_bytes < LOG_PARTS * added:
             cut_log(self.tx, note.character_id, self.log_bytes)
 
 
