@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from tempfile import mkdtemp
+from unittest import mock
 
+from click.shell_completion import BashComplete, ShellComplete
+from click.testing import CliRunner
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.ctl.main import main
 from tests.ctl.command import svcctl
 
 
@@ -25,3 +31,31 @@ class MainTests(SynchronousTestCase):
         for words in (("status", "--config", f"{empty}/x"), ("doctor", "--config", f"{empty}/x")):
             self.assertIn(f"there is no folder {empty}/x; make a host", svcctl(*words).line)
         self.assertIn("is no host: it has no settings", svcctl("doctor", "--config", empty).line)
+
+
+INSTALL = Path(__file__).parents[2] / "docs" / "owners" / "install.md"
+
+
+class CompletionTests(SynchronousTestCase):
+    def test_the_documented_lines_print_a_script_for_each_shell(self) -> None:
+        text = INSTALL.read_text()
+        variable, first = re.findall(r"\$\((\w+)=(\w+_source) svcctl\)", text)[0]
+        shells = [first, *re.findall(r"`((?:zsh|fish)_source)`", text)]
+        self.assertEqual(shells, ["bash_source", "zsh_source", "fish_source"])
+        # asks this machine's bash for its version, by a process
+        patched = mock.patch.object(BashComplete, "_check_version", lambda *_: None)
+        patched.start()
+        self.addCleanup(patched.stop)
+        for word in shells:
+            ran = CliRunner().invoke(main, env={variable: word}, prog_name="svcctl")
+            self.assertEqual(ran.exit_code, 0, ran.output)
+            self.assertIn("_svcctl_completion", ran.output)
+
+    def test_commands_and_their_options_are_completed(self) -> None:
+        done = ShellComplete(main, {}, "svcctl", "_SVCCTL_COMPLETE")
+        commands = {one.value for one in done.get_completions([], "")}
+        self.assertLessEqual({"backup", "capacity", "doctor", "init"}, commands)
+        self.assertEqual([one.value for one in done.get_completions([], "doct")], ["doctor"])
+        found = [one.value for one in done.get_completions(["backup"], "n")]
+        self.assertIn("now", found)
+        self.assertIn("--config", [one.value for one in done.get_completions(["doctor"], "--")])
