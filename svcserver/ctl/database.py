@@ -59,6 +59,11 @@ def transaction(engine: Engine) -> Iterator[Connection]:
         yield tx
 
 
+def know_every_table() -> None:
+    """Let all features say which tables they have, for what reads or deletes across all."""
+    import svcserver.metagame.service  # noqa: F401 - costs a second, which few commands need
+
+
 def transact(host: Host, work: Callable[[Connection], T]) -> T:
     """Run ``work(tx)`` on the host's database and return its result; it may run twice."""
     engine = existing(url_of(host))

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from attrs import evolve
 from twisted.internet.defer import Deferred
 from twisted.internet.task import react
 from twisted.logger import globalLogBeginner
@@ -51,6 +52,7 @@ def demo(
         out.say(f"a demo host was made in {folder.absolute()}")
     host = find(str(folder.absolute()), None)
     wishes = Wishes(players, hunts, relay_port=relay_port(host), hunt_s=hunt_seconds, whole=True)
+    wishes = evolve(wishes, keep=True)  # to be looked at
     timings = Timings()
     why = run(host, out, wishes, timings, once=once)
     if why is None and times:

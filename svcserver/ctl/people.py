@@ -15,6 +15,7 @@ from attrs import evolve
 from sqlalchemy import Connection
 
 from svcserver.ctl.accounts import account, called
+from svcserver.ctl.database import know_every_table
 from svcserver.ctl.host import Host, about_a_host
 from svcserver.ctl.moderation import actor, recorded
 from svcserver.ctl.output import Out, fail
@@ -61,6 +62,7 @@ def _write(file: Path, found: object) -> None:
 @about_a_host
 def export(host: Host, out: Out, name: str, file: Path) -> None:
     """Write all that is kept of an account into FILE, as JSON and without secrets."""
+    know_every_table()
     found = _run(host, "export", name, "", lambda work: work.export())
     _write(file, found)
     out.data({"username": found["account"], "file": str(file)})
@@ -77,6 +79,7 @@ def delete(host: Host, out: Out, name: str, file: Path, reason: str, yes: bool) 
     """Delete an account for ever; what was kept of it is written to --export FILE first."""
     if not yes:
         click.confirm(f"Delete {name} with everything it has?", abort=True, err=True)
+    know_every_table()
     staff = Staff(actor(), Role.OWNER)
     work = PersonWork(staff, name, time.time).delete()
 

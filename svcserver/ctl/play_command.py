@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Any
 
@@ -17,9 +18,11 @@ from svcserver.ctl.blueprint import program as stand_in
 from svcserver.ctl.host import Host, about_a_host
 from svcserver.ctl.output import Failed, Out, fail
 from svcserver.ctl.play.chain import Chain
+from svcserver.ctl.play.cleaning import clean
 from svcserver.ctl.play.evening import MAX_PLAYERS, Evening, Wishes
 from svcserver.ctl.play.failed import PlayFailed
-from svcserver.ctl.play.story import Story
+from svcserver.ctl.play.player import Player
+from svcserver.ctl.play.story import Story, counted
 from svcserver.ctl.play.timings import Timings
 from svcserver.kernel.descriptors import raise_file_limit
 from svcserver.metagame.accounts import rules
@@ -32,6 +35,7 @@ from svcserver.metagame.accounts.store import SqlAccounts
 @click.option("--hunt-seconds", type=click.FloatRange(0, 3600), default=0.0, help="Length of one.")
 @click.option("--url", metavar="URL", help="The metagame itself, past relay and gateway.")
 @click.option("--relay-port", type=click.IntRange(1024, 65000), default=61010, help="First relay.")
+@click.option("--keep", is_flag=True, help="Leave the players' accounts on the host.")
 @click.option("--times", is_flag=True, help="Tell how long each kind of request took.")
 @about_a_host
 def play(
@@ -42,12 +46,13 @@ def play(
     hunt_seconds: float,
     url: str | None,
     relay_port: int,
+    keep: bool,
     times: bool,
 ) -> None:
     """Live an evening with simulated players; the exit code says whether all went well."""
     base = url or private_url(host)
     wishes = Wishes(players, hunts, base.rstrip("/") if base else None, relay_port)
-    wishes = evolve(wishes, hunt_s=hunt_seconds)
+    wishes = evolve(wishes, hunt_s=hunt_seconds, keep=keep)
     timings = Timings()
     why = run(host, out, wishes, timings)
     if why is None and times:
@@ -98,7 +103,7 @@ async def live(
     raise_file_limit()
     story = Story(out.say, time.monotonic)
     known = host if host.folder is not None else None
-    code = None
+    code, why, players = None, None, list[Player]()
     try:
         if wishes.url is None and known is None:
             raise PlayFailed("host", "unknown; give --config DIR, or --url of a metagame")
@@ -106,16 +111,32 @@ async def live(
             code = make_invite(known, wishes.players)
         chain = Chain.of(known) if known is not None and wishes.url is None else None
         asked = evolve(wishes, invite=code, stand_in=known is None or stands_in(known))
-        evening = Evening(reactor, asked, story, known, chain, timings=timings)
+        evening = Evening(reactor, asked, story, known, chain, players, timings=timings)
         await evening.live()
-    except PlayFailed as why:
-        return why
-    except Failed as why:  # a file of the host that cannot be read
-        return PlayFailed("host", why.message)
+    except PlayFailed as broken:
+        why = broken
+    except Failed as broken:  # a file of the host that cannot be read
+        why = PlayFailed("host", broken.message)
     finally:
         if known is not None and code is not None:
             drop_invite(known, code)
+        if known is not None and not wishes.keep:
+            left = clean_up(known, players, story)
+            why = why or left
+    if why is not None:
+        return why
     story.say(f"all went well: {timings.count} requests and deliveries, nothing failed or lost")
+    return None
+
+
+def clean_up(host: Host, players: Sequence[Player], story: Story) -> PlayFailed | None:
+    """Delete what the players registered; what keeps it from being done, or None."""
+    try:
+        gone = clean(host, players)
+    except Failed as why:
+        return PlayFailed("database", f"the players' accounts are still there: {why.message}")
+    if gone:
+        story.say(f"{counted(gone, 'account')} with all that was theirs are gone again")
     return None
 
 

@@ -38,6 +38,12 @@ def test_an_evening_with_invites_leaves_no_code_behind(folder: Path) -> None:
     ran = run("play", "--config", folder, "--players", 3, "--relay-port", relay_port(folder))
     assert ran.returncode == 0, ran.stderr + ran.stdout
     assert json.loads(run("invite", "list", "--json", "--config", folder).stdout) == {"invites": []}
+    assert "3 accounts with all that was theirs are gone again" in ran.stdout
+    with closing(sqlite3.connect(folder / "svc.db")) as tx:
+        assert list(tx.execute("SELECT username FROM accounts")) == [("owner",)]
+        for table in ("characters", "character_saves", "guilds", "account_keys"):
+            wanted = 1 if table == "account_keys" else 0
+            assert list(tx.execute(f"SELECT count(*) FROM {table}")) == [(wanted,)], table
 
 
 def relay_port(folder: Path) -> str:

@@ -5,11 +5,14 @@ Why processes: the time of a start from nothing.
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from tests.ctl.hosts import demo_host, run
 from tests.support.proves import proves
 
 pytestmark = pytest.mark.live
@@ -37,3 +40,13 @@ def test_the_version_is_told_at_once_without_importing_a_command() -> None:
     heavy, used = ran.stdout.splitlines()[-1].rsplit(" ", 1)
     assert heavy == "[]"
     assert float(used) < AT_MOST_S
+
+
+def test_what_reads_and_deletes_across_all_tables_knows_them_all_by_itself(tmp_path: Path) -> None:
+    host = demo_host(tmp_path / "host")
+    assert run("account", "create", "Zed", "--config", host).returncode == 0
+    for words in (("export", "Zed", tmp_path / "one"), ("delete", "Zed", "--yes", "--export")):
+        more = () if words[0] == "export" else (tmp_path / "two",)
+        ran = run("account", *words, *more, "--config", host)
+        assert (ran.returncode, ran.stderr) == (0, "")
+    assert "accounts" in json.loads((tmp_path / "two").read_text())["tables"]

@@ -44,6 +44,7 @@ class Wishes:
     invite: str | None = None
     hunt_s: float = 0.0  # the least length of a hunt; players' actions are spread over it
     whole: bool = False  # every part of an evening must be switched on
+    keep: bool = False  # leave the players' accounts there
     stand_in: bool = True  # the game servers are our simulator; the real ones answer only the game
 
 

@@ -106,8 +106,10 @@ class SqlPeople:
     tx: Connection
 
     def keep_seen(self, seen: Mapping[AccountId, int]) -> None:
-        """Note when accounts were seen (epoch seconds)."""
-        _PUT_SEEN.put(self.tx, [{"account_id": one, "at": at} for one, at in sorted(seen.items())])
+        """Note when accounts were seen (epoch seconds); one deleted meanwhile leaves no row."""
+        there = sorted(SqlAccounts(self.tx).find_all(seen))
+        if there:
+            _PUT_SEEN.put(self.tx, [{"account_id": one, "at": seen[one]} for one in there])
 
     def listed(self, order: Order, text: str, skip: int, count: int, now: float) -> list[Listed]:
         """``count`` accounts after ``skip`` whose name or id holds ``text``."""
@@ -154,6 +156,12 @@ class Removed:
     account: Account
     export: AccountExport = field(repr=False)
     ended: Ended
+
+
+def remove(tx: Connection, ended: Ended) -> int:
+    """Delete an account whose sessions end with all that is its own; returns how many rows."""
+    bury(tx, ended.account_id, ended.not_before)
+    return erase(tx, ended.account_id)
 
 
 @frozen
@@ -209,8 +217,7 @@ class PersonWork:
             leads = guild is not None and guild.leader == account.id
             check_deletable(account, guild.name if guild is not None and leads else "")
             export, ended = self._exported(tx, account), self._end(tx, account)
-            bury(tx, account.id, ended.not_before)
-            trace.before, trace.after = {"id": account.id}, {"rows": erase(tx, account.id)}
+            trace.before, trace.after = {"id": account.id}, {"rows": remove(tx, ended)}
             return Removed(account, export, ended)
 
         return act
