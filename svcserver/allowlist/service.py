@@ -17,7 +17,7 @@ from svcserver.allowlist.firewall import DryRun, Firewall, NoFirewall
 from svcserver.allowlist.helper import Helper
 from svcserver.allowlist.persistence import Audit, StateFile
 from svcserver.allowlist.programs import FirewallError, Programs
-from svcserver.allowlist.routes import AllowlistHandler
+from svcserver.allowlist.routes import METHODS, AllowlistHandler
 from svcserver.allowlist.settings import Settings
 from svcserver.kernel.counters import Figure
 from svcserver.kernel.headers import GATEWAY
@@ -49,7 +49,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     helper = make_helper(settings, reactor)
     handler = AllowlistHandler(helper, settings.secret)
     top = TopService(json_lines(settings.log_level, reactor))
-    counted = CountingHandler(handler, top.counters)
+    counted = CountingHandler(handler, top.counters, paths=tuple(METHODS))
     factory = HttpFactory(counted, reactor, top.counters, proxy_headers=(GATEWAY,))
     listening = Listening(
         reactor,

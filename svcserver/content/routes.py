@@ -44,6 +44,15 @@ log = Logger()
 FILES = b"/content/v1/files/"
 IMAGES = BRANDING.encode()
 LAUNCHERS = LAUNCHER.encode() + b"/"
+PATHS = (  # of all routes, or how they begin, the longer first
+    b"/content/v1/manifest",
+    b"/content/v1/news",
+    FILES,
+    IMAGES,
+    IMAGES.rstrip(b"/"),
+    LAUNCHERS,
+    LAUNCHERS.rstrip(b"/"),
+)
 ALLOW = {"Allow": "GET, HEAD"}
 NOSNIFF = {"X-Content-Type-Options": "nosniff"}
 PUBLIC = {**NOSNIFF, "Access-Control-Allow-Origin": "*"}

@@ -20,7 +20,7 @@ from svcserver.content.launcher_files import LauncherFiles
 from svcserver.content.manifest import BadManifest
 from svcserver.content.manifest_builder import load_manifest
 from svcserver.content.news import News
-from svcserver.content.routes import ContentHandler
+from svcserver.content.routes import PATHS, ContentHandler
 from svcserver.content.settings import Settings, check
 from svcserver.content.site import Sender
 from svcserver.content.streams import DownloadSlots
@@ -61,7 +61,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     top = TopService(json_lines(settings.log_level, reactor))
     handler = make_handler(settings, game_files, http, reactor, top.counters)
     transfers = Transfers()
-    counted = CountingHandler(Sender(handler, transfers), top.counters, "downloads")
+    counted = CountingHandler(Sender(handler, transfers), top.counters, "downloads", PATHS)
     factory = HttpFactory(counted, reactor, top.counters, proxy_headers=(GATEWAY,))
     warn_at_start(options.warnings).setServiceParent(top)
     ContentService(game_files, pool).setServiceParent(top)

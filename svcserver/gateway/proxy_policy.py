@@ -159,6 +159,10 @@ class Gateway:
 
     def done(self, record: Record) -> None:
         self.answered += 1
+        if self.counters.times is not None and not (record.aborted or record.tunnel):
+            self.counters.times.note(
+                record.route or "gateway", record.status, record.ended - record.began
+            )
         if record.reason and 400 <= record.status < 500:
             self._count_refusal(record)
             if not self._refusal_lines.keeps(network_of(record.peer), record.ended):

@@ -9,7 +9,7 @@ one series a reason: ``svc_content_refusals_total{reason="host"}``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from attrs import define, frozen
@@ -18,6 +18,7 @@ from twisted.internet.defer import Deferred
 
 from svcserver.kernel.counters import Counted, Counters, Figure
 from svcserver.kernel.request_times import RequestTimes
+from svcserver.kernel.system import elapsed
 from svcserver.web.front import FinishedRequest
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import Answer
@@ -42,11 +43,16 @@ class CountingRequests:
 
 @define
 class CountingHandler:
-    """The same for a service without a front door; ``limit`` is what its 429s are counted as."""
+    """The same for a service without a front door; ``limit`` is what its 429s are counted as.
+
+    ``paths`` are those of its routes, or how they begin: the names under which times are counted,
+    up to the answer's head.
+    """
 
     handler: HttpHandler
     counters: Counters
     limit: str = ""
+    paths: Sequence[bytes] = ()
 
     @property
     def max_json(self) -> int:
@@ -54,19 +60,25 @@ class CountingHandler:
         return self.handler.max_json
 
     def early(self, request: HttpRequest, length: int | None) -> Answer | None:
+        began = elapsed()
         answer = self.handler.early(request, length)
-        return None if answer is None else self._counted(answer, request)
+        return None if answer is None else self._counted(answer, request, began)
 
     def answer(self, request: HttpRequest) -> Answer | Deferred[Answer]:
+        began = elapsed()
         asked = self.handler.answer(request)
         if isinstance(asked, Answer):
-            return self._counted(asked, request)
-        return asked.addCallback(self._counted, request)
+            return self._counted(asked, request, began)
+        return asked.addCallback(self._counted, request, began)
 
     def page(self, status: int, why: BaseException | None) -> Answer:
         return self.handler.page(status, why)
 
-    def _counted(self, answer: Answer, request: HttpRequest) -> Answer:
+    def _counted(self, answer: Answer, request: HttpRequest, began: float) -> Answer:
+        if self.counters.times is not None:
+            known = (one for one in self.paths if request.path.startswith(one))
+            route = next(known, b"").decode("ascii")
+            self.counters.times.note(route, answer.status, elapsed() - began)
         count_refusal(self.counters, request, answer.status, self.limit)
         return answer
 

@@ -6,13 +6,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from attrs import define
-from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
+from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
     HistogramMetricFamily,
     Metric,
 )
+from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 from twisted.web.resource import Resource
 from twisted.web.server import Site
@@ -20,7 +21,7 @@ from twisted.web.server import Site
 from svcserver.kernel.counters import MEANINGS, Counters, Figure
 from svcserver.web.request import HttpRequest
 
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+OPENMETRICS = "application/openmetrics-text"
 
 
 @define(eq=False, slots=False)
@@ -73,8 +74,18 @@ class MetricsPage(Resource):
         if request.path != b"/metrics":
             request.setResponseCode(404)
             return b""
-        request.setHeader("content-type", CONTENT_TYPE)
-        return generate_latest(self._registry)
+        encode, content_type = choose_encoder(_wished(request.getHeader("accept") or ""))
+        request.setHeader("content-type", content_type)
+        return encode(self._registry)
+
+
+def _wished(accept: str) -> str:
+    """OpenMetrics where it is accepted, else nothing, which is the older text format.
+
+    The library itself fails at a version that is no number, so it does not get what was sent.
+    """
+    kinds = (one.partition(";")[0].strip().lower() for one in accept.split(","))
+    return OPENMETRICS if OPENMETRICS in kinds else ""
 
 
 def _foreign(request: Any) -> str:

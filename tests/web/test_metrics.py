@@ -7,16 +7,27 @@ import re
 from pathlib import Path
 from typing import Any
 
+from attrs import define
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.openmetrics.parser import (
+    text_string_to_metric_families as openmetrics_families,
+)
+from twisted.internet.address import IPv4Address
+from twisted.internet.defer import Deferred
 from twisted.internet.testing import MemoryReactorClock
 from twisted.trial.unittest import SynchronousTestCase
+from twisted.web.http_headers import Headers
+from twisted.web.test.requesthelper import DummyRequest
 
-from svcserver.kernel.counters import Counted, Counters
+from svcserver.kernel.counters import Counted, Counters, Figure
 from svcserver.kernel.request_times import BOUNDS_S, MOST, RequestTimes
-from svcserver.web.metrics import metrics
-from svcserver.web.metrics_page import Figures
+from svcserver.web.metrics import CountingHandler, metrics
+from svcserver.web.metrics_page import Figures, MetricsPage
+from svcserver.web.request import HttpRequest
+from svcserver.web.routes import Answer
+from tests.edge.wires import gateway
 from tests.support.game import Game
 from tests.support.proves import proves
 
@@ -29,6 +40,64 @@ def page(name: str, counters: Counters) -> str:
     registry = CollectorRegistry()
     registry.register(Figures(name, {}, counters))
     return generate_latest(registry).decode()
+
+
+@define
+class Fixed:
+    """A handler that answers at once, or when the test says so; it refuses early."""
+
+    waits: Deferred[Answer] | None = None
+    max_json: int = 1
+
+    def answer(self, request: HttpRequest) -> Answer | Deferred[Answer]:
+        return self.waits if self.waits is not None else Answer(200, b"")
+
+    def early(self, request: HttpRequest, length: int | None) -> Answer | None:
+        return Answer(413, b"")
+
+    def page(self, status: int, why: BaseException | None) -> Answer:
+        return Answer(status, b"")
+
+
+def request(path: bytes) -> HttpRequest:
+    return HttpRequest("GET", path, b"", Headers(), "127.0.0.1")
+
+
+class PageTests(SynchronousTestCase):
+    def scraped(self, accept: str) -> tuple[str, str]:
+        counters = Counters()
+        counters.times = RequestTimes()
+        counters.add(Counted.REFUSALS, "host")
+        counters.times.note("r", 200, 0.1)
+        figures = {
+            "svc_x_open": Figure("Now.", lambda: 1.0),
+            "svc_x_starts_total": Figure("Since the start.", lambda: 2.0, counts=True),
+        }
+        asked: Any = DummyRequest([b""])
+        asked.path, asked.client = b"/metrics", IPv4Address("TCP", "127.0.0.1", 1)
+        asked.requestHeaders = Headers({"Host": ["127.0.0.1:9100"], "Accept": [accept]})
+        body: bytes = MetricsPage(Figures("x", figures, counters)).render_GET(asked)
+        [kind] = asked.responseHeaders.getRawHeaders("content-type")
+        return kind, body.decode()
+
+    def test_openmetrics_where_it_is_accepted_and_text_else(self) -> None:
+        # what Prometheus sends
+        wish = "application/openmetrics-text;version=1.0.0;q=0.8,text/plain;version=0.0.4;q=0.3"
+        kind, body = self.scraped(wish)
+        self.assertTrue(kind.startswith("application/openmetrics-text; version=1.0.0"), kind)
+        self.assertTrue(body.endswith("# EOF\n"))
+        names = {one.name for one in openmetrics_families(body)}
+        wanted = {"svc_x_open", "svc_x_starts", "svc_x_refusals", "svc_x_request_seconds"}
+        self.assertLessEqual(wanted, names)
+        for other in ("", "*/*", "text/html", "application/openmetrics", "a" * 5000):
+            kind, body = self.scraped(other)
+            self.assertEqual(kind, "text/plain; version=0.0.4; charset=utf-8")
+            self.assertNotIn("# EOF", body)
+            self.assertIn('svc_x_refusals_total{reason="host"} 1.0', body)
+
+    def test_an_odd_wish_is_no_error(self) -> None:
+        for odd in ("application/openmetrics-text;version=x", ";;,,", "text/plain;version=9;a=b=c"):
+            self.assertIn("svc_x_open 1.0", self.scraped(odd)[1])
 
 
 class TimesTests(SynchronousTestCase):
@@ -45,6 +114,40 @@ class TimesTests(SynchronousTestCase):
         self.assertIn(row % "count", said)
         self.assertIn('_bucket{le="+Inf",route="",status="404"} 1.0', said)
         self.assertNotIn("stranger", said)
+
+    def test_a_service_without_a_front_door_counts_by_the_paths_it_has(self) -> None:
+        counters = Counters()
+        handler = CountingHandler(Fixed(), counters, paths=(b"/status", b"/files/"))
+        for path in (b"/status", b"/files/secret.pak", b"/of/a/stranger"):
+            handler.answer(request(path))
+        self.assertIsNone(counters.times)  # nobody looks
+        counters.times = RequestTimes()
+        for path in (b"/status", b"/files/secret.pak", b"/of/a/stranger"):
+            handler.answer(request(path))
+        self.assertIsNotNone(handler.early(request(b"/files/x"), 7))
+        later = Deferred[Answer]()
+        handler.handler.waits = later  # type: ignore[attr-defined]
+        handler.answer(request(b"/status"))
+        self.assertEqual(counters.times.series["/status", 200].counts[-1], 0)
+        self.assertEqual(sum(counters.times.series["/status", 200].counts), 1)
+        later.callback(Answer(200, b""))
+        self.assertEqual(sum(counters.times.series["/status", 200].counts), 2)
+        self.assertEqual(
+            set(counters.times.series),
+            {("/status", 200), ("/files/", 200), ("", 200), ("/files/", 413)},
+        )
+        said = page("content", counters)
+        self.assertIn('svc_content_request_seconds_count{route="/files/",status="200"} 1.0', said)
+        self.assertNotIn("secret", said)
+
+    def test_the_gateway_counts_by_where_it_passed_a_request_on(self) -> None:
+        edge = gateway()
+        edge.policy.counters.times = RequestTimes()
+        host = b"Host: localhost\r\n\r\n"
+        edge.ask(b"GET /heartbeat HTTP/1.1\r\n" + host)
+        edge.ask(b"GET /svc/api/x HTTP/1.1\r\n" + host)
+        found = edge.policy.counters.times.series
+        self.assertEqual(set(found), {("metagame", 200), ("gateway", 403)})
 
     @given(st.lists(st.floats(0, 100), max_size=50))
     def test_buckets_only_grow_and_the_last_has_all(self, seconds: list[float]) -> None:
@@ -72,7 +175,7 @@ class BoardTests(SynchronousTestCase):
         found |= {f"{one}_total" for one in found}  # how a counter is shown
         for name in SERVICES:
             found |= {f"svc_{name}_{kind}_total" for kind in Counted}
-        for name in ("metagame", "deploy"):
+        for name in ("metagame", "deploy", "gateway", "content", "allowlist"):
             found |= {f"svc_{name}_request_seconds_{end}" for end in ("bucket", "count", "sum")}
         return found
 
