@@ -81,7 +81,7 @@ class Bell:
             function, args, more = calls.popleft()
             try:
                 function(*args, **more)
-            except Exception:
+            except BaseException:  # even that of an exit, as Twisted does: the next ones wait
                 log.failure("a call from another thread failed")
 
     def connectionLost(self, why: Any) -> None:
@@ -138,7 +138,7 @@ def _follow(later: Later) -> None:
         call, args = later.popleft()
         try:
             call(*args)
-        except Exception:
+        except BaseException:
             log.failure("what had to follow a turn's events failed")
 
 

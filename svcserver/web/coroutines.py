@@ -55,7 +55,7 @@ class _Waiting(Generic[T]):
         except StopIteration as over:
             if not self.done.called:
                 self.done.callback(over.value)
-        except Exception as why:
+        except BaseException as why:  # the Deferred would keep it, and the asker wait for ever
             if not self.done.called:
                 self.done.errback()
             elif not isinstance(why, CancelledError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import select
+import sys
 from threading import Thread
 from time import monotonic
 from typing import Any
@@ -158,6 +159,11 @@ class LaterTests(SynchronousTestCase):
         one_turn(Reactor({}, []), 1.5, self.later)
         self.assertEqual((self.done, len(self.flushLoggedErrors(KeyError))), (["followed"], 1))
 
+    def test_nor_does_an_exit(self) -> None:
+        self.later.extend([(sys.exit, (1,)), (self.done.append, ("followed",))])
+        one_turn(Reactor({}, []), 1.5, self.later)
+        self.assertEqual((self.done, len(self.flushLoggedErrors(SystemExit))), (["followed"], 1))
+
     def test_one_that_asks_again_waits_for_the_next_turn(self) -> None:
         def again() -> None:
             self.done.append("once")
@@ -200,6 +206,12 @@ class BellTests(SynchronousTestCase):
         self.bell.call(self.done.append, object)
         self.bell.doRead()
         self.assertEqual((self.done, len(self.flushLoggedErrors(KeyError))), ([object], 1))
+
+    def test_not_even_an_exit_keeps_others_from_being_made(self) -> None:
+        self.bell.call(sys.exit, 1)
+        self.bell.call(self.done.append, object)
+        self.bell.doRead()
+        self.assertEqual((self.done, len(self.flushLoggedErrors(SystemExit))), ([object], 1))
 
     def test_a_call_that_rings_again_is_heard_in_the_next_turn(self) -> None:
         self.bell.call(lambda: self.bell.call(self.done.append, "again"))

@@ -44,6 +44,16 @@ class BeginTests(SynchronousTestCase):
         wait.errback(ValueError("late"))
         self.failureResultOf(work, ValueError)
 
+    def test_so_is_an_exit_after_a_wait(self) -> None:
+        async def leave() -> None:
+            await wait
+            raise SystemExit(1)
+
+        wait: Deferred[None] = Deferred()
+        work: Any = start_coroutine(leave())
+        wait.callback(None)
+        self.failureResultOf(work, SystemExit)
+
     def test_cancelling_it_cancels_what_it_waits_for(self) -> None:
         waits: list[Deferred[int]] = [Deferred(), Deferred()]
         work = self.later(*waits)
