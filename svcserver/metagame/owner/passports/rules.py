@@ -33,8 +33,8 @@ from svcserver.metagame.belongings.items import Size
 from svcserver.metagame.settings import Settings
 
 FORMAT = "svc-passport-1"
-MAX_FILE = 64 * 1024 * 1024  # bytes
-MAX_BODY = MAX_FILE // 4 * 3 - 4096  # bytes of what base64 makes such a file of
+MAX_FILE = 64 * 1024 * 1024  # bytes that an import reads
+MAX_BODY = 16 * 1024 * 1024  # bytes that are signed: nothing else runs for a fifth of a second
 MAX_LISTED = 256  # tracks and characters that are looked at
 BAD = "this is not a passport, or it has been changed"
 TOO_MUCH = "this account has more than a passport can hold"
