@@ -8,6 +8,7 @@ from attrs import define, field
 
 from svcserver.chat.events import Seat
 from svcserver.chat.rooms import Occupant
+from svcserver.chat.session import Session
 from svcserver.kernel.ids import AccountId
 
 
@@ -29,3 +30,8 @@ class Ghost:
 
     def deliver(self, frame: bytes) -> None:
         """Send nothing: the session's own process does."""
+
+
+def seat_of(session: Session) -> Seat:
+    """What other processes are told of a session here."""
+    return Seat(session.number, session.account, session.resource, session.jid, session.domain)

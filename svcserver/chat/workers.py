@@ -20,6 +20,7 @@ from svcserver.board.board import Board
 from svcserver.board.waiting import unwaited
 from svcserver.chat import stanza
 from svcserver.chat.admission import MAX_BOUND
+from svcserver.chat.arriving import Arriving
 from svcserver.chat.events import (
     Alive,
     Bound,
@@ -34,7 +35,7 @@ from svcserver.chat.events import (
     Seat,
     Whispered,
 )
-from svcserver.chat.ghost import Ghost
+from svcserver.chat.ghost import Ghost, seat_of
 from svcserver.chat.leases import ALIVE_S, Leases
 from svcserver.chat.messages import blocked_words
 from svcserver.chat.names import Room, room_of, split_address
@@ -64,8 +65,10 @@ class Workers:
     )  # told, not heard yet; the text says why
     _told_at: float | None = field(default=None, init=False)
     _behind: bool = field(default=True, init=False)  # nobody has told us who is there
+    _arriving: Arriving = field(init=False)
 
     def __attrs_post_init__(self) -> None:
+        self._arriving = Arriving(self.seconds)
         self.leases = Leases(self.seconds, self._tell_unwaited, self._forget_all, self._begin_anew)
         listeners: tuple[tuple[type[Any], Callable[[Any], None]], ...] = (
             (Alive, self.leases.on_alive),
@@ -97,7 +100,7 @@ class Workers:
     def bound(self, session: Session) -> None:
         """A session here is bound."""
         self._mine[session.number] = session
-        self._tell_unwaited(Bound(self.name, _seat(session)))
+        self._tell_unwaited(Bound(self.name, seat_of(session)))
 
     def gone(self, session: Session) -> None:
         """A bound session here has ended."""
@@ -107,7 +110,8 @@ class Workers:
             unwaited(told.addCallback(lambda heard: None if heard else self._on_gone(gone)))
 
     def enter(self, session: Session, room: Room, nick: str) -> Deferred[bool]:
-        return self._tell(Entering(self.name, Place(session.number, room.address, nick)))
+        place = Place(session.number, room.address, nick)
+        return self._arriving.enter(lambda: self._tell(Entering(self.name, place)))
 
     def leave(self, session: Session, occupant: Occupant, why: str, tell_leaver: bool) -> None:
         key = occupant.room.key
@@ -150,8 +154,11 @@ class Workers:
             self._told_at = now
             self._tell(Alive(self.name)).addCallback(self._catch_up).addErrback(_defect)
         self.leases.look()
+        self._arriving.look()
 
     def _catch_up(self, told: bool) -> None:
+        if not told:
+            self._arriving.let_enter()  # nobody can be told now: those who wait are to hear that
         if told and self._behind:
             self._behind = False
             self._tell_unwaited(Hello(self.name))
@@ -173,7 +180,7 @@ class Workers:
             for key, occupant in one.in_rooms.items()
             if (one.number, key) not in self._leaving
         )
-        self._tell_unwaited(Here(self.name, tuple(map(_seat, sessions)), places))
+        self._tell_unwaited(Here(self.name, tuple(map(seat_of, sessions)), places))
 
     def _forget_all(self, worker: str) -> None:
         ghosts = self._ghosts.get(worker, {})
@@ -203,6 +210,8 @@ class Workers:
     def _on_hello(self, news: Hello) -> None:
         if news.worker != self.name:
             self._say_here()
+        else:
+            self._arriving.greeted()
 
     def _on_here(self, news: Here) -> None:
         if news.worker == self.name or not self.leases.hear(news.worker):
@@ -380,10 +389,6 @@ class Workers:
 
     def _tell_unwaited(self, news: object) -> None:
         unwaited(self._tell(news))
-
-
-def _seat(session: Session) -> Seat:
-    return Seat(session.number, session.account, session.resource, session.jid, session.domain)
 
 
 def _room(place: Place, domain: str) -> Room | None:

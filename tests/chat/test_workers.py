@@ -35,7 +35,7 @@ class Base(SynchronousTestCase):
         self.clock, self.game = Clock(), ToldGame()
         self.board = SharedBoard(self.clock.seconds)
         self.here, self.there = self.town(), self.town()
-        self.pass_time(1)
+        self.pass_time(2)  # they have said Hello, and are known to each other
 
     def town(self) -> Town:
         return Town(clock=self.clock, game=self.game, board=self.board)
@@ -172,11 +172,11 @@ class LeaseTests(Base):
         self.assertEqual([one.end for one in fresh], ["", ""])
 
     def test_so_are_those_of_one_that_died_before_it_said_that_it_lives(self) -> None:
-        ann, young = self.in_room(self.here, 1), self.town()
-        bob = self.in_room(young, 2)  # young has had no tick yet
-        self.assertEqual(self.occupants(self.here), [ann.account, bob.account])
+        bob = self.town().bound(2)  # in a process that has had no tick yet
+        seats = self.here.server.workers.seats
+        self.assertEqual(len(seats(bob.account)), 1)
         self.pass_time(LEASE_S + 3, self.here)
-        self.assertEqual(self.occupants(self.here), [ann.account])
+        self.assertEqual(seats(bob.account), [])
 
     def test_one_whose_lease_has_ended_ends_its_own_sessions(self) -> None:
         ann, bob = self.in_room(self.here, 1), self.in_room(self.there, 2)
@@ -223,8 +223,32 @@ class LeaseTests(Base):
         late = self.town()
         self.pass_time(1, self.here, late)
         self.assertEqual(self.occupants(late), [ann.account])
+        self.pass_time(1, self.here, late)
         bob = late.bound(2)
         self.assertIn(f'/{ann.nick}"', bob.join(ROOM)[0])
+
+    def test_who_enters_before_that_waits_and_hears_every_line_from_then_on(self) -> None:
+        ann = self.in_room(self.here, 1)
+        late = self.town()
+        bob = late.bound(2)
+        self.assertEqual(bob.join(ROOM), [])
+        ann.say(ROOM, "before")
+        self.assertEqual(bob.say(ROOM, "not yet"), [])
+        self.pass_time(2, self.here, late)
+        heard = "".join(bob.heard())
+        self.assertIn(f'/{ann.nick}"', heard)
+        self.assertIn('code="110"', heard)
+        self.assertNotIn("before", heard)
+        ann.say(ROOM, "after")
+        self.assertIn("after", "".join(bob.heard()))
+
+    def test_who_waits_while_nobody_can_be_told_is_refused(self) -> None:
+        late = self.town()
+        bob = late.bound(2)
+        self.board.away = True
+        self.assertEqual(bob.join(ROOM), [])
+        self.pass_time(1, self.here, late)
+        self.assertIn('type="error"', bob.heard()[0])
 
     def test_what_ended_while_nobody_could_be_told_is_corrected(self) -> None:
         ann, bob = self.in_room(self.here, 1), self.in_room(self.there, 2)
