@@ -9,6 +9,7 @@ there, and one JSON object at the end.
 from __future__ import annotations
 
 import random
+import sys
 from collections import Counter
 from functools import partial
 from pathlib import Path
@@ -20,6 +21,7 @@ from attrs import asdict, define, field
 from twisted.internet.defer import Deferred
 from twisted.internet.task import react
 from twisted.logger import globalLogBeginner
+from twisted.python.failure import Failure
 
 from svcserver.ctl.host import find
 from svcserver.ctl.play.chain import Chain
@@ -150,10 +152,20 @@ class Person:
         await chat.log_in()
         await chat.enter(self.room)
 
+    async def _log_in_again(self) -> None:
+        """All do so at the same moment, from one network: the gateway lets so many in a while."""
+        while True:
+            try:
+                return await self.player.log_in()
+            except PlayFailed as why:
+                if "rate limit" not in str(why):
+                    raise
+                await pause(self.town.reactor, 1.0)
+
     async def kept(self) -> bool:
         """Whether a new login reads what was acknowledged."""
         player = self.player
-        await player.log_in()
+        await self._log_in_again()
         [character] = (await player.wire.ask("GET", "/character")).json
         path = f"/inventory/{player.account}/{player.character}"
         held = (await player.wire.ask("GET", path)).json["stackedItems"]
@@ -261,4 +273,8 @@ def main(
         report = await town.live(players, seconds)
         click.echo(json.dump(asdict(report)).decode())
 
-    react(lambda reactor: Deferred.fromCoroutine(work(reactor)))
+    def told(why: Failure) -> Failure:
+        why.printTraceback(sys.stderr)  # the log goes nowhere
+        return why
+
+    react(lambda reactor: Deferred.fromCoroutine(work(reactor)).addErrback(told))

@@ -71,7 +71,8 @@ def evening(
                 time.sleep(every_s)
                 harm(folder)
                 harms += 1
-            assert process.wait(seconds + PATIENCE_S) == 0, printed(err)
+            status = process.wait(seconds + PATIENCE_S)
+            assert status == 0, (status, printed(out), printed(err))
         finally:
             process.kill()
         report: dict[str, Any] = orjson.loads(printed(out).splitlines()[-1])
