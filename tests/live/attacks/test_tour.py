@@ -14,7 +14,7 @@ import ssl
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -190,9 +190,13 @@ def test_bad_tokens_in_a_players_name_lock_nobody_out_of_the_chat(host: Toured) 
 
 def test_idle_connections_keep_no_newcomer_out(host: Toured) -> None:
     with ExitStack() as held:
+        let_in = 0
         for number in range(160):
             raw = arrive(host.port("gateway", "GATEWAY_PORT"), f"127.0.7.{number % 4 + 1}")
-            held.enter_context(over_tls(raw))
+            with suppress(OSError):  # the gateway may refuse so many of one network
+                held.enter_context(over_tls(raw))
+                let_in += 1
+        assert let_in >= 40
         host.unharmed(lambda: time.sleep(1))
 
 
