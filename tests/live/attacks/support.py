@@ -38,21 +38,21 @@ def newcomer_s(host: Host, address: str = NEWCOMER) -> float:
     return time.monotonic() - began
 
 
-PAUSE_S = 0.05
-
-
 def median_s(wait: Callable[[], float], times: int = 7) -> float:
     return statistics.median(wait() for _ in range(times))
 
 
 def waits_s(
-    wait: Callable[[], float], under_way: Callable[[], bool], least: int = 5
+    wait: Callable[[], float], under_way: Callable[[], bool], least: int = 5, pause_s: float = 0.0
 ) -> list[float]:
-    """Every wait that began while the attack was under way; ``least`` of them, or it was none."""
+    """Every wait that began while the attack was under way; ``least`` of them, or it was none.
+
+    With ``pause_s`` between two: who comes as fast as they can is no newcomer, and is refused.
+    """
     waits = []
     while under_way():
         waits.append(wait())
-        time.sleep(PAUSE_S)  # who comes as fast as they can is no newcomer, and is refused
+        time.sleep(pause_s)
     assert len(waits) >= least, f"the attack was over after {len(waits)} waits"
     return waits
 

@@ -35,6 +35,7 @@ pytestmark = [pytest.mark.live, pytest.mark.alone]  # how long others wait
 
 TIMES_IDLE, FLOOR_S = 15, 0.3  # the median wait of somebody else: times that at rest, or that
 STRANGER, NEWCOMER, PLAYER, THIEF = (f"127.0.6.{number}" for number in range(1, 5))
+PAUSE_S = 0.05  # between two newcomers
 Reply = tuple[int, bytes]
 
 
@@ -92,7 +93,7 @@ class Toured:
         idle = median_s(self.newcomer_s)
         with ThreadPoolExecutor(1) as beside:
             running = beside.submit(attack)
-            waits = sorted(waits_s(self.newcomer_s, lambda: not running.done(), least=1))
+            waits = sorted(waits_s(self.newcomer_s, lambda: not running.done(), 1, PAUSE_S))
             running.result()
         middle = waits[len(waits) // 2]
         assert middle < max(TIMES_IDLE * idle, FLOOR_S), (idle, waits)
