@@ -10,7 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, select
+from sqlalchemy import Engine, select, text
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.db import migrations
@@ -24,9 +24,20 @@ from svcserver.metagame.owner.passports.rules import Carried, Passport, Taken, T
 from svcserver.metagame.owner.passports.store import IMPORTS, take_in, trust
 from tests.support.game import settings
 from tests.support.postgres import fresh_database
+from tests.support.processes import eventually
 
 NAMES = ("Bob_1", "Cy_1")
 SIGNER = "a" * 64
+
+
+def waits_for_a_lock(engine: Engine) -> bool:
+    """Whether a transaction in this PostgreSQL database waits for another's."""
+    asked = (
+        "SELECT count(*) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    )
+    with engine.connect() as tx:
+        return bool(tx.execute(text(asked)).scalar_one())
 
 
 class Once:
@@ -107,6 +118,6 @@ class PostgresTests(Once, SynchronousTestCase):
                     .with_for_update(key_share=True)
                 )
                 taking: Future[Taken] = threads.submit(self.take, engine, NAMES[0], "s1", 0)
-                time.sleep(0.5)
+                eventually(lambda: waits_for_a_lock(engine), 20.0)
                 self.assertFalse(taking.done())
             self.assertEqual(taking.result(30).characters, 1)
