@@ -37,7 +37,13 @@ class MakeRoom(NamedTuple):
 
 
 class Bound(NamedTuple):
-    """The session is bound; ping the account's other sessions."""
+    """The session is bound; ping the account's other sessions, then send the client ``result``.
+
+    Of several processes each knows of the session before the client does: which of an account's
+    sessions is the oldest is then the same for everybody.
+    """
+
+    result: str
 
 
 class Join(NamedTuple):

@@ -38,7 +38,7 @@ from svcserver.chat.people import People, Person
 from svcserver.chat.ports import Game, Wire
 from svcserver.chat.presence import Presences
 from svcserver.chat.rates import Rates
-from svcserver.chat.readings import Readings
+from svcserver.chat.readings import Readings, pause
 from svcserver.chat.room_access import RoomAccess
 from svcserver.chat.rooms import Rooms
 from svcserver.chat.session import Session
@@ -183,11 +183,14 @@ class ChatServer:
     def _act(self, session: Session, effect: Effect) -> None:
         self._acts[type(effect)](session, effect)
 
-    def _bound(self, session: Session, _: Bound) -> None:
+    def _bound(self, session: Session, effect: Bound) -> None:
         self._crowd.bound(session)
         self.admission.bound(session)
-        if self.workers is not None:
-            self.workers.bound(session)
+        if self.workers is None:
+            session.write(effect.result)
+        else:
+            told = self.workers.bound(session)
+            pause(session, told, lambda _: session.write(effect.result))
 
     def _forget(self, session: Session, over: Over) -> None:
         self.room_access.leave_all(

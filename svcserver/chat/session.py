@@ -248,13 +248,17 @@ class Session:
 
     def _bind(self, stanza_id: str, resource: str) -> Iterator[Effect]:
         """Bind the resource, unless the session is bound already."""
-        if not self.bound:
-            yield MakeRoom(resource)
-            self._steps.bound()
-            self.resource, self.jid = resource, f"{self.account}@{self.domain}/{resource}"
-            yield Bound()
+        if self.bound:
+            yield Reply(self._bind_result(stanza_id))
+            return
+        yield MakeRoom(resource)
+        self._steps.bound()
+        self.resource, self.jid = resource, f"{self.account}@{self.domain}/{resource}"
+        yield Bound(self._bind_result(stanza_id))
+
+    def _bind_result(self, stanza_id: str) -> str:
         jid = stanza.element("jid", stanza.text(self.jid))
-        yield Reply(stanza.result(stanza_id, stanza.element("bind", jid, xmlns=stanza.BIND)))
+        return stanza.result(stanza_id, stanza.element("bind", jid, xmlns=stanza.BIND))
 
     # -- waiting -----------------------------------------------------------
 

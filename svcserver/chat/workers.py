@@ -97,10 +97,10 @@ class Workers:
 
     # -- what sessions here do ----------------------------------------------
 
-    def bound(self, session: Session) -> None:
-        """A session here is bound."""
+    def bound(self, session: Session) -> Deferred[bool]:
+        """A session here is bound; fires once it has its place among the account's others."""
         self._mine[session.number] = session
-        self._tell_unwaited(Bound(self.name, seat_of(session)))
+        return self._tell(Bound(self.name, seat_of(session)))
 
     def gone(self, session: Session) -> None:
         """A bound session here has ended."""

@@ -116,11 +116,10 @@ class ReceiveTests(SynchronousTestCase):
         effects = iter(self.session.receive(bind.encode()))
         self.assertEqual(next(effects), MakeRoom(resource(1)))
         self.assertFalse(self.session.bound)
-        self.assertEqual(next(effects), Bound())
+        [bound] = effects
+        assert isinstance(bound, Bound)
         self.assertTrue(self.session.bound)
-        [reply] = effects
-        assert isinstance(reply, Reply)
-        self.assertIn(f"<jid>{ME}@{DOMAIN}/{resource(1)}</jid>", reply.stanza)
+        self.assertIn(f"<jid>{ME}@{DOMAIN}/{resource(1)}</jid>", bound.result)
 
     def test_what_a_bound_session_says_becomes_one_effect(self) -> None:
         self.bind()

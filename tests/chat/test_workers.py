@@ -25,9 +25,16 @@ class SharedBoard(RehearsedBoard):
 
     shared = True
     away = False
+    slow: list[Callable[[], None]] | None = None  # a list: acts wait in it
 
     def act(self, work: Callable[[Sheet], Any], near: Any = ()) -> Deferred[Any]:
-        return fail(BoardAway()) if self.away else super().act(work, near)
+        if self.away:
+            return fail(BoardAway())
+        if self.slow is None:
+            return super().act(work, near)
+        done: Deferred[Any] = Deferred()
+        self.slow.append(lambda: super(SharedBoard, self).act(work, near).chainDeferred(done))
+        return done
 
 
 class Base(SynchronousTestCase):
@@ -125,6 +132,24 @@ class SeatTests(Base):
         first = self.here.bound(1, resource(1))
         second, third = self.there.bound(1, resource(2)), self.here.bound(1, resource(3))
         self.assertEqual([one.end for one in (first, second, third)], ["replaced", "", ""])
+
+    def test_a_session_has_its_place_among_the_others_before_its_client_hears_that_it_is_bound(
+        self,
+    ) -> None:
+        late = self.here.connect(1, resource(1))
+        late.open(), late.auth(), late.open()
+        self.board.slow = waiting = []
+        self.assertEqual(late.bind(), [])
+        self.board.slow = None
+        second, third = self.there.bound(1, resource(2)), self.there.bound(1, resource(3))
+        for act in waiting:
+            act()
+        self.assertIn(late.jid, late.heard()[-1])
+        self.assertEqual([one.end for one in (late, second, third)], ["", "replaced", ""])
+
+    def test_where_nobody_can_be_told_a_session_is_bound_all_the_same(self) -> None:
+        self.board.away = True
+        self.assertEqual(self.here.bound(1).end, "")
 
     def test_without_the_seats_of_others_there_are_as_many_as_processes_allow(self) -> None:
         """The sabotage: what the test above rests on."""
