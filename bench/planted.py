@@ -114,7 +114,7 @@ PLANTS = (
         "ended sessions stay valid",
         "stale cache",
         M + "access.tokens",
-        "        if not known.issued_at >= self.epochs.not_before(known.account_id):",
+        "        if not claims.issued_at >= self.epochs.not_before(claims.account_id):",
         "        if False:",
     ),
     Plant(
@@ -149,16 +149,16 @@ PLANTS = (
         "some lines of the chat are delivered twice",
         "double delivery",
         "svcserver.chat.rooms",
-        "            count += 1\n        return count\n\n    def announce",
-        "            len(body) % 7 or other.session.deliver(frame)\n"
-        "            count += 1\n        return count\n\n    def announce",
+        "            other.session.deliver(frame)\n        occupants",
+        "            other.session.deliver(frame)\n"
+        "            len(body) % 7 or other.session.deliver(frame)\n        occupants",
     ),
     Plant(
         "some occupants miss a line",
         "lost delivery",
         "svcserver.chat.rooms",
-        "            if not hears(other):",
-        "            if not hears(other) or (len(body) + count) % 5 == 4:",
+        "            if other.session.account in deaf:",
+        "            if other.session.account in deaf or (len(body) + len(frames)) % 5 == 4:",
     ),
     Plant(
         "a connection serves two requests at once",
@@ -213,8 +213,8 @@ PLANTS = (
         "after a failover nobody notices what was lost",
         "stale state after a failover",
         "svcserver.board.news",
-        "        if before is not None and number != before + 1:",
-        "        if before is not None and number > before + 9:",
+        "        for look in self._missed:",
+        "        for look in self._missed[:0]:",
     ),
     Plant(
         "a grant sent again counts again",
@@ -223,10 +223,46 @@ PLANTS = (
         "not abs(row.at - at) < window_ms:",
         "abs(row.at - at) < window_ms:",
     ),
+    Plant(
+        "the store gives again what is held already",
+        "lost idempotence across requests",
+        M + "belongings.shop.rules",
+        "        if catalog_id in held and not offer.repeatable:",
+        "        if catalog_id not in offer.kinds:",
+    ),
+    Plant(
+        "a repair is paid for and not done",
+        "half a transaction",
+        M + "belongings.inventory.rules",
+        "    instances.carry_out(inventory, owned)\n    changes",
+        "    stacks.removed or instances.carry_out(inventory, owned)\n    changes",
+    ),
+    Plant(
+        "an older bounty replaces a newer one",
+        "missing comparison of versions",
+        M + "achievements.bounties.rules",
+        "        if before is not None and sent.version < before.version:",
+        "        if before is not None and sent.version == before.version:",
+    ),
+    Plant(
+        "a slayer link that was ended runs on for the other",
+        "half an end",
+        M + "social.slayerlinks.store",
+        '_END_LINK = delete(SLAYER_LINKS).where(_L.link_id == bindparam("wanted"))',
+        '_END_LINK = delete(SLAYER_LINKS).where(\n    _L.link_id == bindparam("wanted"),'
+        " _L.account_id < _L.other_id\n)",
+    ),
+    Plant(
+        "a slot of another is saved",
+        "wrong key",
+        M + "belongings.loadouts.store",
+        "            held[name] = self.tx.execute(_ADD_ELEMENT, row).scalar_one()",
+        '            held["0"] = self.tx.execute(_ADD_ELEMENT, row).scalar_one()',
+    ),
 )
 
 
-class _Planting(importlib.abc.MetaPathFinder, importlib.abc.SourceLoader):
+class Planting(importlib.abc.MetaPathFinder, importlib.abc.SourceLoader):
     """Imports one module with the exchange made."""
 
     def __init__(self, plant: Plant) -> None:
@@ -259,7 +295,7 @@ class _Planting(importlib.abc.MetaPathFinder, importlib.abc.SourceLoader):
 
 def child(plant: Plant) -> None:
     """Look for it; prints one JSON object."""
-    sys.meta_path.insert(0, _Planting(plant))
+    sys.meta_path.insert(0, Planting(plant))
     from twisted.logger import globalLogBeginner
 
     from svcserver.sim.run import Wish, simulate

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
+from typing import Any
 
 from attrs import frozen
 
+from svcserver.sim.belongings import held
 from svcserver.sim.history import History
+from svcserver.sim.holdings import LinkRow
 from svcserver.sim.host import SimHost
-from svcserver.sim.player import CURRENCY, SEASON, SimPlayer
+from svcserver.sim.player import SEASON, SimPlayer
 
 
 @frozen
@@ -24,7 +27,9 @@ class Audit:
     def run(self) -> None:
         """Everything."""
         self._saves()
-        self._stacks()
+        self._inventories()
+        self._chosen()
+        self._links()
         self._grants()
         self._accounts()
         self._friends()
@@ -60,20 +65,51 @@ class Audit:
         ):
             self._wrong("old saves are thinned", f"{character} keeps {count}")
 
-    def _stacks(self) -> None:
-        held: dict[str, dict[str, int]] = defaultdict(dict)
+    def _inventories(self) -> None:
+        stacks: dict[str, dict[str, int]] = defaultdict(dict)
+        things: dict[str, list[dict[str, Any]]] = defaultdict(list)
         for character, catalog, quantity in self.host.disk.rows(
             "SELECT character_id, catalog_id, quantity FROM item_stacks"
         ):
-            held[character][catalog] = quantity
-        for character in self.history.stacks.of:
-            items = held.get(character, {})
-            self.history.stacks.seen(character, items.get(CURRENCY, 0), items)
+            stacks[character][catalog] = quantity
+        for character, body in self.host.disk.rows("SELECT character_id, body FROM item_instances"):
+            things[character].append(json.loads(body))
         sizes = dict(self.host.disk.rows("SELECT character_id, items FROM inventory_sizes"))
-        for character, items in held.items():
-            if sizes.get(character) != len(items):
-                told = sizes.get(character)
-                self._wrong("counts agree", f"{character} has {len(items)} stacks, {told} counted")
+        for character in {**self.history.stacks.of, **stacks, **things}:
+            held(self.history, character, stacks[character], things[character])
+            count, told = len(stacks[character]) + len(things[character]), sizes.get(character, 0)
+            if told != count:
+                self._wrong("counts agree", f"{character} has {count} items, {told} counted")
+        rights = self.host.disk.rows("SELECT account_id, name FROM entitlements WHERE revoked = 0")
+        self.history.purchases.entitled(set(rights))
+
+    def _chosen(self) -> None:
+        """Bounties, hunt passes, loadouts."""
+        boards: dict[str, tuple[int, str]] = {}
+        for account, bounty, version, data in self.host.disk.rows(
+            "SELECT account_id, bounty_id, version, data FROM bounties"
+        ):
+            sent = json.dumps(json.loads(data), sort_keys=True)
+            boards[f"{account}/{bounty}"] = version, sent
+        for what, least in self.history.boards.acked.items():
+            version, data = boards.get(what, (0, ""))
+            self.history.boards.read(what, version, data, least)
+        passes = self.host.disk.rows("SELECT account_id, progression_id FROM hunt_passes")
+        stored = {f"/huntpass/{account}": chosen for account, chosen in passes}
+        for what in self.history.chosen.of:
+            if what.startswith("/huntpass/"):
+                self.history.chosen.read(what, stored.get(what), self.host.world.now)
+        for character, slots, version, saved in self.host.disk.rows(
+            "SELECT l.character_id, l.character_slots, l.version, s.version FROM loadouts l "
+            "LEFT JOIN loadout_saves s ON s.id = l.save_id"
+        ):
+            self.history.slots.seen(character, slots)
+            if (saved or 0) != version:
+                self._wrong("versions agree", f"loadout of {character}: {version} and {saved}")
+
+    def _links(self) -> None:
+        rows = self.host.disk.rows("SELECT account_id, other_id, slot, link_id FROM slayer_links")
+        self.history.links.settled([LinkRow(*row) for row in rows], self.host.world.now)
 
     def _grants(self) -> None:
         rows = self.host.disk.rows(

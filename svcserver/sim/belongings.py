@@ -1,18 +1,22 @@
-"""What players do with characters, inventory and experience."""
+"""What players do with characters and inventory."""
 
 from __future__ import annotations
 
 import json
 import random
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
+from typing import Any
 
-from svcserver.sim.history import ACKED, REFUSED, UNKNOWN
-from svcserver.sim.player import (
-    CURRENCY,
-    KEY_HEADER,
-    SEASON,
-    SimPlayer,
-    together,
-)
+from attrs import frozen
+
+from svcserver.sim.client import Heard
+from svcserver.sim.history import History
+from svcserver.sim.outcomes import outcome
+from svcserver.sim.player import CURRENCY, SimPlayer, together
+
+Ask = Callable[[str, str, Any], Awaitable[Heard]]
 
 
 async def load(me: SimPlayer, dice: random.Random) -> None:
@@ -60,41 +64,76 @@ async def save_twice(me: SimPlayer, dice: random.Random) -> None:
     await together(me, [save(me, dice), save(me, dice)])
 
 
-async def earn(me: SimPlayer, dice: random.Random, *, times: int = 1, lose: bool = False) -> None:
-    """An inventory transaction, perhaps sent twice at once; asked again until it is answered."""
-    if not me.character:
-        await load(me, dice)
-    if not me.character:
-        return
-    me.transactions += 1
-    number, amount = me.transactions, dice.randrange(1, 200)
-    name, marker = f"t{me.number}-{number}", f"MARK_{number}"
-    wish = {
-        "characterId": me.character,
-        "transactionId": name,
-        "addStackedItems": [
-            {"catalogId": CURRENCY, "quantity": amount},
-            {"catalogId": marker, "quantity": 1},
-        ],
-        "addInstancedItems": [],
-        "removeInstancedItems": [],
-        "removeStackedItems": [],
-        "saveInstancedItems": [],
-        "source": "Hunt",
-    }
-    me.history.stacks.sent(me.character, name, amount, marker)
+@frozen
+class Deal:
+    """An inventory transaction: its id, a marker of its own, and how much of the currency."""
+
+    id: str
+    marker: str
+    amount: int
+
+    @classmethod
+    def of(cls, me: SimPlayer, amount: int) -> Deal:
+        """The player's next; a negative amount is spent."""
+        me.transactions += 1
+        return cls(f"t{me.number}-{me.transactions}", f"MARK_{me.transactions}", amount)
+
+    def wish(self, me: SimPlayer, lists: Mapping[str, Any]) -> dict[str, Any]:
+        """The body of the request; ``lists``: of instanced items."""
+        added = [{"catalogId": self.marker, "quantity": 1}]
+        spent: list[dict[str, Any]] = []
+        money = {"catalogId": CURRENCY, "quantity": abs(self.amount)}
+        (added if self.amount > 0 else spent).append(money)
+        return {
+            "characterId": me.character,
+            "transactionId": self.id,
+            "addStackedItems": added,
+            "addInstancedItems": [],
+            "removeInstancedItems": [],
+            "removeStackedItems": spent,
+            "saveInstancedItems": [],
+            "source": "Hunt",
+            **lists,
+        }
+
+
+async def transact(
+    me: SimPlayer,
+    deal: Deal,
+    lists: Mapping[str, Any] = MappingProxyType({}),
+    *,
+    times: int = 1,
+    lose: bool = False,
+    ask: Ask | None = None,
+) -> str:
+    """Send the transaction, perhaps twice at once; asked again until it is answered.
+
+    ``ask``: by whom, if not by the player. Returns how it ended.
+    """
+    wish, character, states = deal.wish(me, lists), me.character, me.history.stacks
+    states.sent(character, deal.id, deal.amount, deal.marker)
 
     async def once() -> None:
-        character = me.character
         me.under_way += 1
         try:
-            heard = await me.ask("POST", "/inventory", wish, patient=True, lose=lose)
-            state = ACKED if heard.status == 200 else REFUSED if heard.status < 500 else UNKNOWN
-            me.history.stacks.answered(character, name, state)
+            if ask is not None:
+                heard = await ask("POST", "/inventory", {**wish, "accountId": me.account})
+            else:
+                heard = await me.ask("POST", "/inventory", wish, patient=True, lose=lose)
+            states.answered(character, deal.id, outcome(heard.status))
         finally:
             me.under_way -= 1
 
     await together(me, [once() for _ in range(times)])
+    return states.of[character][deal.id].state
+
+
+async def earn(me: SimPlayer, dice: random.Random, *, times: int = 1, lose: bool = False) -> None:
+    """An inventory transaction, perhaps sent twice at once."""
+    if not me.character:
+        await load(me, dice)
+    if me.character:
+        await transact(me, Deal.of(me, dice.randrange(1, 200)), times=times, lose=lose)
 
 
 async def earn_twice(me: SimPlayer, dice: random.Random) -> None:
@@ -108,42 +147,38 @@ async def earn_and_hang_up(me: SimPlayer, dice: random.Random) -> None:
 
 
 async def look(me: SimPlayer, dice: random.Random) -> None:
-    """Read the inventory."""
+    """Read the inventory, and the balance that follows from it."""
+    stacks = await inventory(me)
+    if stacks is None or CURRENCY not in stacks:
+        return
+    heard = await me.ask("GET", "/balance")
+    if heard.status == 200 and heard.json.get(CURRENCY) != stacks[CURRENCY]:
+        again = await inventory(me)  # each transaction leaves a marker: equal means nothing between
+        if again == stacks:
+            told = f"{me.name} has {stacks[CURRENCY]} and is shown {heard.json.get(CURRENCY)}"
+            me.history.wrong.add("counts agree", told)
+
+
+async def inventory(me: SimPlayer) -> dict[str, int] | None:
+    """The stacks, once the rules have been looked at; None while something is under way."""
     if not me.character or me.under_way:
-        return
-    before = me.transactions
-    heard = await me.ask("GET", f"/inventory/{me.account}/{me.character}")
-    if heard.status == 200 and not me.under_way and me.transactions == before:
-        held = {one["catalogId"]: one["quantity"] for one in heard.json["stackedItems"]}
-        me.history.stacks.seen(me.character, held.get(CURRENCY, 0), held)
+        return None
+    before, character = me.transactions, me.character
+    heard = await me.ask("GET", f"/inventory/{me.account}/{character}")
+    if heard.status != 200 or me.under_way or me.transactions != before:
+        return None
+    stacks = {one["catalogId"]: one["quantity"] for one in heard.json["stackedItems"]}
+    held(me.history, character, stacks, heard.json["instancedItems"])
+    return stacks
 
 
-async def granted(me: SimPlayer, dice: random.Random) -> None:
-    """The game server of a hunt grants experience, sent twice as the real one does."""
-    if me.place is None:
-        return
-    server = me.servers.at(me.place[1])
-    if server is None or not server.listens:
-        return
-    amount = dice.randrange(20, 150)
-    server.loot[me.account] = server.loot.get(me.account, 0) + 1
-    wish = {"progress_tracks": [{"progression_id": SEASON, "progress": amount}], "objectives": []}
-    headers = {KEY_HEADER: server.line.key, **me.bearer()}
-    account, states = me.account, []
-    number = me.history.waiting.began(f"a game server grants {me.name}", me.now)
-
-    async def once() -> None:
-        state = UNKNOWN
-        try:
-            path = f"/progression/{account}"
-            heard = await me.direct.ask("POST", path, wish, headers=headers)
-            state = ACKED if heard.status == 200 else REFUSED if heard.status < 500 else UNKNOWN
-        finally:
-            states.append(state)
-
-    try:
-        await together(me, [once(), once()])
-    finally:
-        me.history.waiting.ended(number)
-        best = min(states, default=UNKNOWN, key=(ACKED, UNKNOWN, REFUSED).index)
-        me.history.grants.granted(account, amount, best)
+def held(
+    history: History, character: str, stacks: dict[str, int], things: list[dict[str, Any]]
+) -> None:
+    """An inventory as read or stored: all rules of it."""
+    history.stacks.seen(character, stacks.get(CURRENCY, 0), stacks)
+    kept = {one["instanceId"]: (one["updateVersion"], one.get("itemData")) for one in things}
+    history.things.seen(character, kept, stacks)
+    counts = Counter(stacks)
+    counts.update(one["catalogId"] for one in things)
+    history.purchases.seen(character, counts)

@@ -12,6 +12,7 @@ from attrs import define, field
 from svcserver.sim.clock import World
 from svcserver.sim.host import SimHost
 from svcserver.sim.network import Network
+from svcserver.sim.valkey import MACHINE as ENGINE
 
 Fault = Callable[["Breaker", random.Random], None]
 
@@ -26,11 +27,14 @@ class Breaker:
     players: list[Any]
     mark: Callable[[str], None] = lambda text: None
     missing: Callable[[float, float], None] = lambda since, until: None  # told of such times
+    shaken: Callable[[], None] = lambda: None  # told when live state may be lost
     until: float = field(default=0.0)  # by then everything is mended
 
     def do(self, name: str, dice: random.Random) -> None:
         """One fault."""
         self.mark(name)
+        if name in SHAKING:
+            self.shaken()
         FAULTS[name](self, dice)
 
     def missed(self, for_s: float) -> None:
@@ -147,6 +151,31 @@ def failover(breaker: Breaker, dice: random.Random) -> None:
         breaker.until = max(breaker.until, breaker.world.now + back + 1.0)
 
 
+def slow_engine(breaker: Breaker, dice: random.Random) -> None:
+    """The engine of live state takes long for each answer."""
+    engine = breaker.host.valkey
+    if engine is not None:
+        engine.slow(dice.choice((0.02, 0.1, 0.3)))
+        breaker.mend(dice.uniform(10.0, 120.0), lambda: engine.slow(0.0))
+
+
+def cut_engine(breaker: Breaker, dice: random.Random) -> None:
+    """One metagame cannot reach the engine for a while; the others can."""
+    if breaker.host.valkey is None:
+        return
+    network, for_s = breaker.network, dice.choice((0.1, 1.0, 5.0, 20.0))
+    process = breaker.host.processes[dice.choice(breaker.host.metagames)]
+    network.isolate(process, ENGINE)
+    breaker.missed(for_s)
+    breaker.mend(for_s, lambda: network.join(process, ENGINE))
+
+
+def failing_syncs(breaker: Breaker, dice: random.Random) -> None:
+    """The next commits fail when everything is written already."""
+    breaker.host.disk.bad_syncs = dice.randrange(1, 6)
+    breaker.mend(60.0, lambda: setattr(breaker.host.disk, "bad_syncs", 0))
+
+
 def frozen_metagame(breaker: Breaker, dice: random.Random) -> None:
     """A metagame stands still, as under a full machine or a debugger, and goes on."""
     name, for_s = dice.choice(breaker.host.metagames), dice.uniform(0.5, 25.0)
@@ -164,11 +193,13 @@ def slow_reader(breaker: Breaker, dice: random.Random) -> None:
 
 FAULTS: dict[str, Fault] = {
     "crashed-hunt": crashed_hunt,
+    "cut-engine": cut_engine,
     "cut-line": cut_line,
     "dead-city": dead_city,
     "failover": failover,
     "failing-launches": failing_launches,
     "failing-statement": failing_statement,
+    "failing-syncs": failing_syncs,
     "frozen-metagame": frozen_metagame,
     "full-disk": full_disk,
     "kill-after-commit": kill_after_commit,
@@ -179,5 +210,8 @@ FAULTS: dict[str, Fault] = {
     "kill-metagame": kill("metagame"),
     "silent-line": silent_line,
     "slow-commits": slow_commits,
+    "slow-engine": slow_engine,
     "slow-reader": slow_reader,
 }
+OF_ENGINE = ("cut-engine", "failover", "slow-engine")  # where live state is on one
+SHAKING = ("cut-engine", "failover", "frozen-metagame", "kill-after-commit", "kill-metagame")

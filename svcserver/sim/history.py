@@ -8,40 +8,16 @@ with what is stored once all is quiet.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 
-from attrs import define, field, frozen
+from attrs import define, field
 
-ACKED, REFUSED, UNKNOWN = "acked", "refused", "unknown"
+from svcserver.sim.holdings import Links, Purchases, Register, Slots, Things
+from svcserver.sim.outcomes import ACKED, REFUSED, UNKNOWN, Violations
+
 PATIENCE_S = 60.0  # for one answer
 MATCH_S = 200.0  # from asking for a game server to an address or a refusal
-
-
-@frozen
-class Violation:
-    """What a right host would not do."""
-
-    at: float
-    rule: str
-    what: str
-
-    def __str__(self) -> str:
-        return f"{self.rule}: {self.what}"
-
-
-@define(eq=False)
-class Violations:
-    """All of them, each rule's first ones in words."""
-
-    found: list[Violation] = field(factory=list)
-    now: Callable[[], float] = lambda: 0.0
-
-    def add(self, rule: str, what: str) -> None:
-        """Note one."""
-        if len(self.found) < 200:
-            self.found.append(Violation(self.now(), rule, what))
 
 
 @define(eq=False)
@@ -97,14 +73,18 @@ class Stacks:
 
     wrong: Violations
     of: dict[str, dict[str, Earning]] = field(factory=dict)  # character -> transaction
+    sure: dict[str, int] = field(factory=lambda: defaultdict(int))  # what may be spent
 
     def sent(self, character: str, transaction: str, amount: int, marker: str) -> None:
-        """A transaction is under way, perhaps once more."""
-        self.of.setdefault(character, {}).setdefault(transaction, Earning(amount, marker))
+        """A transaction is under way; a negative amount is spent, out of what is surely there."""
+        self.of.setdefault(character, {})[transaction] = Earning(amount, marker)
+        self.sure[character] += min(0, amount)
 
     def answered(self, character: str, transaction: str, state: str) -> None:
         """What came back: an acknowledgement is for ever, a refusal only while it is the only."""
         one = self.of[character][transaction]
+        if state == ACKED and one.state != ACKED:
+            self.sure[character] += max(0, one.amount)
         if one.state == UNKNOWN or state == ACKED:
             one.state = state
 
@@ -150,6 +130,16 @@ class Parties:
 
     wrong: Violations
     seats: int = 4
+    shaken_at: float = -1e9  # when live state was last lost, or may have been
+
+    def shake(self, now: float) -> None:
+        """Live state may be lost."""
+        self.shaken_at = now
+
+    def joined(self, account: str, party: str, shown: str, now: float) -> None:
+        """What a player is shown after an acceptance that counts, and nothing else of theirs."""
+        if shown != party and now - self.shaken_at > PATIENCE_S:
+            self.wrong.add("acknowledged means present", f"{account} joined {party}, not {shown}")
 
     def seen(self, account: str, party: str, members: list[str], leader: str) -> None:
         """A poll's answer."""
@@ -305,6 +295,12 @@ class History:
     parties: Parties = field(init=False)
     talk: Talk = field(init=False)
     waiting: Waiting = field(init=False)
+    things: Things = field(init=False)
+    purchases: Purchases = field(init=False)
+    slots: Slots = field(init=False)
+    links: Links = field(init=False)
+    boards: Saves = field(init=False)  # of bounties, by account and bounty
+    chosen: Register = field(init=False)  # loadout slots, and the hunt pass
     friends: dict[tuple[str, str], str] = field(factory=dict)  # pair -> what is known of it
     calm: bool = True  # nothing is broken on purpose: then nothing may be refused for want of it
     registered: dict[str, str] = field(factory=dict)  # name -> account
@@ -314,3 +310,6 @@ class History:
         self.saves, self.stacks = Saves(self.wrong), Stacks(self.wrong)
         self.grants, self.parties = Grants(self.wrong), Parties(self.wrong)
         self.talk, self.waiting = Talk(self.wrong), Waiting(self.wrong)
+        self.things, self.purchases = Things(self.wrong), Purchases(self.wrong)
+        self.slots, self.links = Slots(self.wrong), Links(self.wrong)
+        self.boards, self.chosen = Saves(self.wrong), Register(self.wrong)

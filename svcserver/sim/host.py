@@ -53,6 +53,7 @@ from svcserver.sim.gameservers import Notes, Servers
 from svcserver.sim.ledger import Disk, SimLedger
 from svcserver.sim.network import Network, Route
 from svcserver.sim.process import Process
+from svcserver.sim.valkey import ADDRESS as ENGINE
 from svcserver.sim.valkey import PORT as VALKEY
 from svcserver.sim.valkey import SimValkey
 from svcserver.sim.wiring import (
@@ -214,7 +215,7 @@ class SimHost:
         """The board of a metagame, and what must run for it."""
         if not self.shared:
             return (RehearsedBoard if self.rehearsed else MemoryBoard)(now), ()
-        engine = RemoteEngine(reactor, Address("127.0.0.1", VALKEY))
+        engine = RemoteEngine(reactor, Address(ENGINE, VALKEY))
         return ValkeyBoard(engine), (engine,)
 
     def _deploy(self, reactor: Process) -> Service:

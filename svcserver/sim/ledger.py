@@ -67,6 +67,7 @@ class Disk:
     fail_in: int = -1  # so many statements more succeed, then one fails
     stays_bad: bool = False  # and from then on the same statement each time, as on a bad sector
     only_writes: bool = False  # what is read is in memory and does not fail
+    bad_syncs: int = 0  # so many of the next commits fail, when all of their jobs are done
     on_commit: Callable[[], bool] | None = None  # asked after a commit: True kills the process
     engine: Engine = field(factory=_engine, init=False)
     raw: Any = field(init=False)
@@ -164,6 +165,22 @@ class _Failing(FastConnection):
         return super().execute(statement, parameters)
 
 
+class _BadSync:
+    """A connection whose next commit the disk refuses, as when a sync fails."""
+
+    def __init__(self, raw: Any) -> None:
+        self._raw = raw
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._raw, name)
+
+    def execute(self, statement: str) -> Any:
+        """As the real one, but for the end of a transaction."""
+        if statement == "COMMIT":
+            raise _io_error()
+        return self._raw.execute(statement)
+
+
 class InlineWorker(Worker):
     """The worker without its thread: batches run in the world's turn."""
 
@@ -208,7 +225,12 @@ class InlineWorker(Worker):
         batch, self._gathered = self._gathered[:ENOUGH], self._gathered[ENOUGH:]
         if self._writes:
             self._disk.raw.set_trace_callback(self._disk.wrote)
+        raw = self._raw
+        if self._writes and self._disk.bad_syncs:
+            self._disk.bad_syncs -= 1
+            self._raw = _BadSync(raw)
         outcomes: list[Outcome] = self._transact(batch)
+        self._raw = raw
         self._busy = False
         if self._writes:
             self._disk.raw.set_trace_callback(None)

@@ -58,6 +58,7 @@ class Network:
     ends: dict[int, End] = field(factory=dict)
     _listeners: dict[tuple[str, int], Listener] = field(factory=dict, init=False)
     _machines: dict[str, str] = field(factory=dict, init=False)  # by their public address
+    _apart: dict[tuple[str, str], None] = field(factory=dict, init=False)  # process and machine
     _number: int = field(default=0, init=False)
     _port: int = field(default=40_000, init=False)
 
@@ -82,12 +83,24 @@ class Network:
             del self._listeners[key]
         listener.process.listening.pop(listener.address.port, None)
 
+    def isolate(self, process: Any, machine: str) -> None:
+        """Cut the process off the machine, until ``join``; others still reach it."""
+        self._apart[process.name, machine] = None
+        for one in list(process.ends.values()):
+            if one.other.process.machine == machine:
+                one.reset()
+
+    def join(self, process: Any, machine: str) -> None:
+        """Undo ``isolate``."""
+        self._apart.pop((process.name, machine), None)
+
     def connect(self, process: Any, host: str, port: int, attempt: Connector) -> None:
         """Have a connection made; the attempt is told how that went."""
         local = host.startswith("127.") or host in ("localhost", "::1")
         machine = process.machine if local else self._machines.get(host, host)
         wait = self.latency(process.machine, machine)
-        if process.machine in self.silent or machine in self.silent:
+        apart = (process.name, machine) in self._apart
+        if apart or process.machine in self.silent or machine in self.silent:
             return  # no answer: the attempt's own time ends it
         self.world.later(2 * wait, lambda: self._arrive(process, machine, host, port, attempt))
 

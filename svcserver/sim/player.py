@@ -19,7 +19,7 @@ from svcserver.sim.process import Process
 
 log = Logger()
 
-CURRENCY = "ORB"
+CURRENCY = "CURRENCY_NOTES"
 SEASON = "season09b_progression"
 POLL_S = 5.0
 FRIENDS = "/friends/api/public/friends"
@@ -50,6 +50,9 @@ class SimPlayer:
     character: str = ""
     version: int = 0
     party: str = ""
+    moves: int = 0  # from one party to another: those begun
+    moving: int = 0  # those under way
+    astray_at: float = -1e9  # when one of them got no answer
     guild: str = ""
     place: tuple[str, int] | None = None
     where: str = "away"
@@ -58,6 +61,10 @@ class SimPlayer:
     sitting: int = 0  # counts log-ins: what belongs to an earlier one is over
     transactions: int = 0
     under_way: int = 0  # inventory transactions
+    items: dict[str, int] = field(factory=dict)  # by id: the newest version that was sent
+    documents: int = 0  # of loadout slots, and boards of bounties
+    unlocks: int = 0  # of loadout slots
+    unlocking: int = 0  # those under way
     acts: int = 0
     registering: bool = False
     tries: int = 0  # of names
@@ -130,6 +137,18 @@ class SimPlayer:
             log.failure("the simulated player {name} failed at {what}", name=self.name, what=what)
         finally:
             self.busy -= 1
+
+    async def move(self, method: str, path: str, sent: Any = None, **more: Any) -> Heard:
+        """A request that takes the player from one party to another."""
+        self.moves += 1
+        self.moving += 1
+        try:
+            return await self.ask(method, path, sent, **more)
+        except NoAnswer:
+            self.astray_at = self.now
+            raise
+        finally:
+            self.moving -= 1
 
     def other(self, dice: random.Random) -> SimPlayer | None:
         """Somebody who has an account."""

@@ -8,7 +8,6 @@ from svcserver.sim.belongings import (
     earn,
     earn_and_hang_up,
     earn_twice,
-    granted,
     load,
     look,
     save,
@@ -16,8 +15,12 @@ from svcserver.sim.belongings import (
     save_twice,
 )
 from svcserver.sim.client import Client, NoAnswer
+from svcserver.sim.downloads import download
 from svcserver.sim.gameclient import BUILD, HUNTS
+from svcserver.sim.gear import arm, armed, craft, hone, repair, salvage, shop
 from svcserver.sim.history import MATCH_S
+from svcserver.sim.hunting import bounty, choose_pass, earned, granted, loot, unlock
+from svcserver.sim.links import link
 from svcserver.sim.player import (
     ACTS,
     POLL_S,
@@ -80,7 +83,7 @@ async def log_in(me: SimPlayer, dice: random.Random) -> None:
     if known != me.account:
         me.history.wrong.add("one account a name", f"{me.name} is {known} and {me.account}")
     me.web.headers["Authorization"] = f"Bearer {me.token}"
-    await me.ask("DELETE", "/party/member", patient=True)
+    await me.move("DELETE", "/party/member", patient=True)
     await load(me, dice)
     await poll_party(me, dice)
     me.where = "city"
@@ -173,7 +176,7 @@ async def play(me: SimPlayer, dice: random.Random) -> None:
     for _ in range(dice.randrange(1, 4)):
         await me.pause(dice.uniform(10.0, 40.0))
         await granted(me, dice)
-        await earn(me, dice)
+        await dice.choice((loot, loot, bounty, choose_pass, unlock, earn))(me, dice)
         await heartbeat(me, dice)
     if me.place is not None and dice.random() < 0.9:
         me.servers.say(me.process.address, me.place[1], me.account, goodbye=True)
@@ -209,6 +212,20 @@ _ACTS: dict[str, Act] = {
     "hunt": hunt,
     "chat_in": chat_in,
     "speak": speak,
+    "loot": loot,
+    "bounty": bounty,
+    "choose_pass": choose_pass,
+    "unlock": unlock,
+    "earned": earned,
+    "craft": craft,
+    "repair": repair,
+    "hone": hone,
+    "salvage": salvage,
+    "arm": arm,
+    "armed": armed,
+    "shop": shop,
+    "link": link,
+    "download": download,
 }
 ACTS.update(_ACTS)
 WEIGHTS: dict[str, int] = {
@@ -236,4 +253,18 @@ WEIGHTS: dict[str, int] = {
     "hunt": 4,
     "chat_in": 2,
     "speak": 9,
+    "loot": 2,
+    "bounty": 1,
+    "choose_pass": 1,
+    "unlock": 1,
+    "earned": 2,
+    "craft": 2,
+    "repair": 3,
+    "hone": 2,
+    "salvage": 1,
+    "arm": 3,
+    "armed": 2,
+    "shop": 2,
+    "link": 3,
+    "download": 1,
 }

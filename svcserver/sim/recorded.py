@@ -33,6 +33,18 @@ ACTS: Mapping[str, str] = {
     "POST /friends": "befriend",
     "POST /guild": "guild",
     "PUT /guild": "guild",
+    "POST /inventory/instanceditem": "hone",
+    "GET /balance": "look",
+    "POST /bounty": "bounty",
+    "POST /huntpass": "choose_pass",
+    "GET /bounty": "earned",
+    "GET /huntpass": "earned",
+    "POST /loadout": "arm",
+    "GET /loadout": "armed",
+    "GET /token": "shop",
+    "PUT /slayerlink/invite": "link",
+    "POST /slayerlink/invite": "link",
+    "DELETE /slayerlink/links": "link",
 }
 _LONGEST_FIRST = sorted(ACTS, key=len, reverse=True)
 

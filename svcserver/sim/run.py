@@ -22,12 +22,13 @@ from svcserver.sim.client import Client
 from svcserver.sim.clock import START, World
 from svcserver.sim.faults import Breaker
 from svcserver.sim.gameclient import NAMES
-from svcserver.sim.history import History, Violation
+from svcserver.sim.history import History
 from svcserver.sim.host import CITY_MAP, METAGAME, SimHost, player_machine
 from svcserver.sim.network import Network
+from svcserver.sim.outcomes import Violation
 from svcserver.sim.player import SimPlayer
 from svcserver.sim.process import Process
-from svcserver.sim.script import HOST, Step, script
+from svcserver.sim.script import HOST, Step, script, shared
 from svcserver.sim.social import party_of
 
 TURN_S = 60.0  # simulated seconds between two looks from outside
@@ -150,7 +151,9 @@ class Run:
     def _build(self) -> None:
         self.network = Network(self.world, self._sent)
         kind = self.wish.seed % 4
-        self.host = SimHost(self.world, self.network, rehearsed=kind == 3, shared=kind == 2)
+        self.host = SimHost(
+            self.world, self.network, rehearsed=kind == 3, shared=shared(self.wish.seed)
+        )
         self.history.calm = not self.wish.faults and not any(
             one.who == HOST for one in self.wish.steps or ()
         )
@@ -184,6 +187,7 @@ class Run:
             self.world, self.network, self.host, self.players, mark=self._events.append
         )
         breaker.missing = self.history.talk.gap
+        breaker.shaken = lambda: self.history.parties.shake(self.world.now)
         start = self.world.now
         for step in steps:
             if step.who < len(self.players):

@@ -6,12 +6,17 @@ import random
 
 from attrs import frozen
 
-from svcserver.sim.faults import FAULTS
+from svcserver.sim.faults import FAULTS, OF_ENGINE
 from svcserver.sim.players import WEIGHTS
 
 HOST = -1  # who does a fault's step
 AWAY_P = 0.15  # of the time a player is not there
 HOUR_S = 3600.0
+
+
+def shared(seed: int) -> bool:
+    """Whether this seed's host has two metagames, and an engine for their live state."""
+    return seed % 4 == 2
 
 
 @frozen
@@ -55,9 +60,22 @@ def script(
             if draw.random() < 0.01:
                 at += draw.uniform(60.0, HOUR_S / 4)
     if faults:
+        faults_of = _faults(seed, draw)
         at = draw.uniform(60.0, 300.0)
         while at < seconds:
-            fault = draw.choice(sorted(FAULTS))
+            fault = draw.choices(list(faults_of), list(faults_of.values()))[0]
             steps.append(Step(round(at, 3), HOST, fault, draw.getrandbits(32)))
             at += draw.expovariate(1.0 / 240.0)
     return sorted(steps, key=lambda one: one.at)
+
+
+def _faults(seed: int, draw: random.Random) -> dict[str, int]:
+    """How often each fault comes: some never in this seed, so that others come often."""
+    found = {}
+    for name in sorted(FAULTS):
+        share = draw.choice((0, 1, 1, 4))
+        if name not in OF_ENGINE:
+            found[name] = share
+        elif shared(seed):
+            found[name] = 1 + share
+    return found

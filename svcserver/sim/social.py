@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
+from svcserver.sim.history import PATIENCE_S
 from svcserver.sim.player import (
     FRIENDS,
     KEY_HEADER,
@@ -54,9 +55,24 @@ async def gather(me: SimPlayer, dice: random.Random) -> None:
         heard = await me.ask("PUT", "/party/invite", wish)
         if heard.status < 400 and other.token:
             asked.append(other)
-    path, wish = f"/party/invite/accept/{party}", {"partyId": party}
-    await together(me, [other.ask("PUT", path, wish) for other in asked])
-    await together(me, [poll_party(other, dice) for other in asked if other.token])
+    await together(me, [join(other, party) for other in asked])
+
+
+async def join(me: SimPlayer, party: str, times: int = 1) -> None:
+    """Accept an invite into the party, perhaps twice at once, and look whether it counts."""
+    alone, moves, sitting = not me.moving, me.moves + times, me.sitting
+    path, wish, answers = f"/party/invite/accept/{party}", {"partyId": party}, []
+
+    async def once() -> None:
+        answers.append(await me.move("PUT", path, wish))
+
+    await together(me, [once() for _ in range(times)])
+    asked = me.now
+    seen = await party_of(me) if me.token else None
+    if seen is None or not any(one.status == 200 for one in answers) or not alone:
+        return
+    if (me.moves, me.sitting) == (moves, sitting) and asked - me.astray_at > PATIENCE_S:
+        me.history.parties.joined(me.account, party, str(seen["partyId"]), me.now)
 
 
 async def accept(me: SimPlayer, dice: random.Random) -> None:
@@ -70,20 +86,16 @@ async def accept(me: SimPlayer, dice: random.Random) -> None:
     one = found[0]
     if dice.random() < 0.8:
         party = one["partyId"]
-        again = 1 + (dice.random() < 0.2)
-        asked = [
-            me.ask("PUT", f"/party/invite/accept/{party}", {"partyId": party}) for _ in range(again)
-        ]
-        await together(me, asked)
+        await join(me, party, 1 + (dice.random() < 0.2))
     else:
         wish = {"sendingPlayerId": one["sendingPlayerId"], "partyId": one["partyId"]}
         await me.ask("DELETE", "/party/invite", wish)
-    await poll_party(me, dice)
+        await poll_party(me, dice)
 
 
 async def leave_party(me: SimPlayer, dice: random.Random) -> None:
     """Leave it."""
-    await me.ask("DELETE", "/party/member")
+    await me.move("DELETE", "/party/member")
     await poll_party(me, dice)
 
 

@@ -11,7 +11,7 @@ from svcserver.sim.player import (
 
 
 async def chat_in(me: SimPlayer, dice: random.Random) -> None:
-    """Log in to the chat and join the party's room."""
+    """Log in to the chat, and join the rooms of the city, the party and the guild."""
     if me.chat is not None and me.chat.alive:
         me.chat.ended()
     talk, account = me.history.talk, me.account
@@ -37,6 +37,8 @@ async def chat_in(me: SimPlayer, dice: random.Random) -> None:
         await enter(me, "City-1")
         if me.party:
             await enter(me, f"Party-{me.party}")
+        if me.guild:
+            await enter(me, f"Guild-{me.guild}")
     finally:
         me.history.waiting.ended(number)
 

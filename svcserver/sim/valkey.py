@@ -17,10 +17,12 @@ from twisted.python.failure import Failure
 
 from svcserver.board.scripts import COMMIT, LOAD
 from svcserver.sim.clock import World
-from svcserver.sim.network import Network
+from svcserver.sim.network import Network, Route
 from svcserver.sim.process import Process
 
 PORT = 6379
+MACHINE, ADDRESS = "engine", "203.0.113.2"
+AWAY_S = (0.0002, 0.0002, 0.002, 0.02, 0.1)  # to the engine: beside the host, or in another house
 BEHIND_S = 60.0  # a replica is never further behind
 _NOTHING: Any = object()
 
@@ -69,6 +71,7 @@ class SimValkey:
     world: World
     network: Network
     process: Process = field(init=False)
+    route: Route = field(init=False)
     wires: dict[_Wire, None] = field(factory=dict)
     failovers: int = 0
     _entries: dict[bytes, tuple[bytes, float]] = field(factory=dict, init=False)
@@ -80,9 +83,20 @@ class SimValkey:
     )
     _journal: deque[tuple[float, dict[bytes, Any], bytes, Any]] = field(factory=deque, init=False)
 
+    def __attrs_post_init__(self) -> None:
+        away = self.world.weather.choice(AWAY_S)
+        self.route = Route(away, away * self.world.weather.random())
+        self.network.name(ADDRESS, MACHINE)
+        self.slow(0.0)
+
+    def slow(self, more_s: float) -> None:
+        """Its answers take so much longer from now on."""
+        route = Route(self.route.least_s + more_s, self.route.varies_s + more_s)
+        self.network.routes["host", MACHINE] = route
+
     def start(self) -> None:
         """Listen; what is stored stays, scripts and who listens do not."""
-        self.process = Process(self.world, self.network, "valkey")
+        self.process = Process(self.world, self.network, "valkey", MACHINE, ADDRESS)
         self.wires.clear()
         self._heard.clear()
         self._scripts.clear()

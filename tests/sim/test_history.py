@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.sim.history import ACKED, REFUSED, UNKNOWN, History
+from svcserver.sim.history import History
+from svcserver.sim.outcomes import ACKED, REFUSED, UNKNOWN
 
 
 class HistoryTests(SynchronousTestCase):

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.sim import picture
-from svcserver.sim.history import Violation
+from svcserver.sim.outcomes import Violation
 from svcserver.sim.run import Moment, Result, Wish
 
 SVG = "{http://www.w3.org/2000/svg}"
