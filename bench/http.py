@@ -23,6 +23,7 @@ from pathlib import Path
 
 import uvloop
 
+from bench import by_wrk
 from bench.client import Connection, connect, request
 from bench.players import Player
 from bench.population import populate
@@ -31,10 +32,12 @@ from bench.postgres import SCENARIOS as ON_BOTH
 from bench.runs import Run, Runs, crowd, measure
 from bench.servers import LOAD_CORE, bare_store, bare_twisted, bare_uvicorn, metagame, pinned
 from bench.table import (
+    BEATS_BY_WRK,
     CROWD,
     FLOORS,
     MIX,
     TWISTED,
+    TWISTED_BY_WRK,
     UVICORN,
     alone,
     bare,
@@ -140,6 +143,9 @@ def _floors(names: list[str], folder: Path, asked: argparse.Namespace) -> int:
             for name, server in ((TWISTED, small), (UVICORN, other)):
                 runs.add(name, uvloop.run(yardstick(server, asked.players, asked.seconds)))
             for name in names:
+                if name == BEATS_BY_WRK:
+                    _add_by_wrk(runs, small, game, folder, asked)
+                    continue
                 if name in alone:
                     runs.add(alone[name], by_itself(name, folder, min(asked.seconds, 2.0)))
                 if name in bare:
@@ -153,6 +159,17 @@ def _floors(names: list[str], folder: Path, asked: argparse.Namespace) -> int:
     return report(runs)
 
 
+def _add_by_wrk(
+    runs: Runs, bare: Server, game: Server, folder: Path, asked: argparse.Namespace
+) -> None:
+    if not by_wrk.there_is_one():
+        print("no wrk here (apt-get install wrk): heartbeats are not measured by it")
+        return
+    script = uvloop.run(by_wrk.heartbeat_script(game[0], asked.players, folder))
+    runs.add(TWISTED_BY_WRK, by_wrk.yardstick(bare, asked.players, asked.seconds))
+    runs.add(BEATS_BY_WRK, by_wrk.heartbeats(game, asked.players, asked.seconds, script))
+
+
 def _change(names: list[str], folder: Path, asked: argparse.Namespace) -> int:
     """The same scenarios on a fresh database and on one that has been in use."""
     populate(folder / "used.db", asked.accounts)
@@ -162,7 +179,7 @@ def _change(names: list[str], folder: Path, asked: argparse.Namespace) -> int:
         many = stack.enter_context(metagame(folder, "used"))
         for number in range(asked.rounds):
             both = ((fresh, few), (used, many))
-            for name in names:
+            for name in [one for one in names if one != BEATS_BY_WRK]:
                 for runs, server in both if number % 2 else reversed(both):
                     runs.add(name, uvloop.run(scenario(name, server, asked.players, asked.seconds)))
     return report_change(fresh, used, asked.accounts)

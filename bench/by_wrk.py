@@ -1,0 +1,63 @@
+"""Heartbeats and the bare twisted.web under wrk, a client in C.
+
+Both servers answer faster than a generator in Python asks. With the generator at its end a server
+idles, wakes for every single request, and pays for that: the ratio then says more about waking.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+from pathlib import Path
+
+from bench.meters import Seen, wrk
+from bench.players import Player
+from bench.runs import Run
+
+CYCLE = """
+local tokens = {{{tokens}}}
+local asked, turn = {{}}, 0
+function init()
+    for i, token in ipairs(tokens) do
+        asked[i] = wrk.format("POST", "/heartbeat", {{["Authorization"] = "Bearer " .. token,
+            ["Content-Type"] = "application/json"}}, '{{"map":"Map_LoginMenu","state":"menu"}}')
+    end
+end
+function request()
+    turn = turn % #asked + 1
+    return asked[turn]
+end
+"""
+
+
+def there_is_one() -> bool:
+    """Whether the machine has wrk (``apt-get install wrk``)."""
+    return shutil.which("wrk") is not None
+
+
+def yardstick(server: tuple[int, int], connections: int, seconds: float) -> Run:
+    """One small answer; ``server`` is its port and pid."""
+    port, pid = server
+    return _run(wrk(pid, f"http://127.0.0.1:{port}/svc-status", connections, seconds))
+
+
+async def heartbeat_script(port: int, players: int, folder: Path) -> Path:
+    """A script by which wrk sends the heartbeats of new players in turn."""
+    cast = [Player(port, random.Random(n)) for n in range(players)]
+    for player in cast:
+        await player.arrive()
+        player.leave()
+    script = folder / "heartbeats.lua"
+    script.write_text(CYCLE.format(tokens=", ".join(f'"{player.token}"' for player in cast)))
+    return script
+
+
+def heartbeats(server: tuple[int, int], connections: int, seconds: float, script: Path) -> Run:
+    """Those of ``heartbeat_script``, over as many connections."""
+    port, pid = server
+    return _run(wrk(pid, f"http://127.0.0.1:{port}/heartbeat", connections, seconds, script=script))
+
+
+def _run(seen: Seen) -> Run:
+    wrong = seen.refused + seen.failed
+    return Run(seen.per_second, 0.0, seen.p99_ms, wrong, 0.0, 1e6 / seen.per_cpu)
