@@ -1,7 +1,7 @@
 """``make doctor``: what this machine lacks for the checks and the tests, and the cure of each.
 
 What is missing is no failure of ``make test``: the tests that need it are skipped, loudly, except
-where SVC_TEST_REQUIRE insists (``.ci/run``).
+where SVC_TEST_REQUIRE insists (``.ci/run``). What only packages need is no fault here.
 """
 
 from __future__ import annotations
@@ -32,11 +32,12 @@ class Finding:
     what: str
     fault: str = ""
     cure: str = ""
+    tests: bool = True  # whether ``make test`` misses it, and not the making of packages alone
 
     def __str__(self) -> str:
         if not self.fault:
             return f"  well     {self.what}"
-        return f"  missing  {self.what}: {self.fault}; {self.cure}"
+        return f"  {'missing' if self.tests else 'without'}  {self.what}: {self.fault}; {self.cure}"
 
 
 @frozen
@@ -64,6 +65,19 @@ PROGRAMS = (
     ("openssl", "openssl", "the gateway's TLS", "openssl"),
     ("systemd-analyze", "systemd-analyze", "the units that init writes", "systemd"),
 )
+
+# what makes a release and tests it, and the Debian package that has it
+RELEASING = {
+    "git": "git",
+    "dpkg-buildpackage": "dpkg-dev",
+    "dh": "debhelper",
+    "lintian": "lintian",
+    "mmdebstrap": "mmdebstrap",
+    "buildah": "buildah",
+    "podman": "podman",
+    "podman-compose": "podman-compose",
+    "ip": "iproute2",
+}
 
 
 def findings(machine: Machine) -> Iterator[Finding]:
@@ -93,6 +107,13 @@ def findings(machine: Machine) -> Iterator[Finding]:
     if machine.memory() < MEMORY:
         cure = "end something, or make test SIDE_BY_SIDE="
         yield Finding("memory", "less than 2 GB are free", cure)
+    absent = [package for program, package in RELEASING.items() if not machine.find(program)]
+    if absent:
+        cure = f"apt-get install {' '.join(absent)}"
+        fault = "make release and make test-packages cannot be run"
+        yield Finding("what makes packages", fault, cure, tests=False)
+    else:
+        yield Finding("what makes packages")
 
 
 def _find(name: str) -> str | None:
@@ -145,7 +166,7 @@ def main() -> int:
     found = list(findings(THIS))
     for one in found:
         print(one)
-    faults = sum(bool(one.fault) for one in found)
+    faults = sum(bool(one.fault) and one.tests for one in found)
     print("all that the tests use is here" if not faults else f"{faults} missing")
     return 1 if faults else 0
 

@@ -7,7 +7,7 @@ from typing import Any
 from attrs import evolve
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.workplace import PROGRAMS, Machine, findings
+from tests.workplace import PROGRAMS, RELEASING, Machine, findings
 
 ROOT = Path(__file__).parents[2]
 WELL = Machine(
@@ -32,7 +32,12 @@ class FindingTests(SynchronousTestCase):
         faults = self.faults(find=lambda name: None if name == "nft" else name)
         fault = "the tests of the real firewall are skipped; apt-get install nftables"
         self.assertEqual(faults, [f"  missing  nft: {fault}"])
-        self.assertEqual(len(self.faults(find=lambda name: None)), len(PROGRAMS))
+        self.assertEqual(len(self.faults(find=lambda name: None)), len(PROGRAMS) + 1)
+
+    def test_what_only_packages_need_is_told_apart(self) -> None:
+        [line] = self.faults(find=lambda name: None if name in ("buildah", "dh") else name)
+        self.assertTrue(line.startswith("  without  what makes packages: "), line)
+        self.assertTrue(line.endswith("; apt-get install debhelper buildah"), line)
 
     def test_what_is_too_little(self) -> None:
         changed: tuple[dict[str, Any], ...] = (
@@ -47,7 +52,13 @@ class FindingTests(SynchronousTestCase):
             self.assertEqual(len(self.faults(**one)), 1, one)
 
     def test_what_ci_installs_is_looked_for(self) -> None:
-        listed = re.search(r"packages=\((.*)\)", (ROOT / ".ci" / "run").read_text())
-        assert listed is not None
         packages = {word for *_, package in PROGRAMS for word in package.split()}
-        self.assertEqual(set(listed[1].split()) - packages, {"make", "iptables", "ipset"})
+        self.assertEqual(installed_by("run") - packages, {"make", "iptables", "ipset"})
+        self.assertEqual(installed_by("packages"), {"make", *RELEASING.values()})
+
+
+def installed_by(script: str) -> set[str]:
+    """The Debian packages that a script of .ci/ asks for."""
+    listed = re.search(r"packages=\((.*)\)", (ROOT / ".ci" / script).read_text())
+    assert listed is not None
+    return set(listed[1].split())

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.support import requirements
+from tests.workplace import RELEASING
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 900
@@ -24,11 +25,13 @@ ARCHIVE = ("PIP_INDEX_URL", "PIP_CERT", "PIP_DEFAULT_TIMEOUT")  # how this machi
 STACK_IS_READY = r"gateway.*\bready\b"  # the last of its components
 
 
-def need(*programs: str) -> None:
-    """Skip, or fail where the run insists on it, without these programs or without root."""
-    missing = [one for one in programs if shutil.which(one) is None]
-    if missing or os.geteuid() != 0:
-        raise requirements.skip("packages", f"{' '.join(missing) or 'root'} is missing")
+def need_everything() -> None:
+    """Skip, or fail where SVC_TEST_REQUIRE names packages, without root or what builds them."""
+    missing = [package for program, package in RELEASING.items() if shutil.which(program) is None]
+    if missing:
+        raise requirements.skip("packages", f"missing: apt-get install {' '.join(missing)}")
+    if os.geteuid() != 0:
+        raise requirements.skip("packages", "only root can make systems and networks of their own")
 
 
 def run(*words: object, patience_s: float = PATIENCE_S, **environ: str) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.packages import engines
-from tests.packages.support import PATIENCE_S, ROOT, need, run
+from tests.packages.support import PATIENCE_S, ROOT, run
 
 pytestmark = pytest.mark.packages
 
@@ -21,7 +21,6 @@ PROJECT = f"svctest{os.getpid()}"
 
 @pytest.fixture(scope="module")
 def environ(image: str) -> Iterator[dict[str, str]]:
-    need("podman-compose")
     database, live = engines.database(), engines.live()
     yield {
         "SVC_VERSION": image.rpartition(":")[2],
