@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from twisted.words.protocols.jabber.sasl import SASLIncorrectEncodingError, fromBase64
+from base64 import b64decode
 
 from svcserver.chat import stanza
 from svcserver.chat.effects import (
@@ -40,8 +40,8 @@ def credentials(said: Stanza) -> LogIn | Refuse:
     if len(text) > MAX_PAYLOAD:
         return bad
     try:
-        authzid, account, token = fromBase64(text).decode("utf-8").split("\0")
-    except (ValueError, SASLIncorrectEncodingError):
+        authzid, account, token = b64decode(text, validate=True).decode("utf-8").split("\0")
+    except ValueError:
         return bad
     same = authzid.partition("@")[0].lower() in ("", account.lower())
     if not same or not is_account_shaped(account) or not 0 < len(token) <= MAX_TOKEN:

@@ -199,7 +199,7 @@ class Session:
         stanza_id = requests.legacy_login(said)
         if stanza_id is None:
             return (End("refused"),)
-        return (Reply(stanza.failed(stanza_id, "not-authorized")), End("refused"))
+        return (Reply(stanza.failed(stanza_id, "not-authorized", "auth")), End("refused"))
 
     def _open(self, said: Stanza) -> Iterable[Effect]:
         """Answer ``<open>`` with the features; the domain may change until bind."""
@@ -243,7 +243,7 @@ class Session:
         wanted = bind.child("resource")
         resource = (wanted.text if wanted is not None else "") or f"srv-{hex_token(32)}"
         if not self.bound and not is_resource(resource):
-            return (Reply(stanza.failed(stanza_id, "bad-request")),)
+            return (Reply(stanza.failed(stanza_id, "bad-request", "modify")),)
         return self._bind(stanza_id, resource)
 
     def _bind(self, stanza_id: str, resource: str) -> Iterator[Effect]:

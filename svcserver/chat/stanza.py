@@ -10,7 +10,6 @@ from typing import Any
 from xml.parsers import expat
 
 from attrs import define, field
-from twisted.words.protocols.jabber.error import STANZA_CONDITIONS
 
 MAX_DEPTH = 16
 MAX_ATTRIBUTES = 32
@@ -181,10 +180,9 @@ def element(name: str, inner: str = "", /, **attributes: str | None) -> str:
     return f"<{head}>{inner}</{name}>" if inner else f"<{head}/>"
 
 
-def error(condition: str, kind: str | None = None) -> str:
-    """``<error>`` with a defined condition; its usual type unless ``kind`` is given."""
-    usual: Any = STANZA_CONDITIONS[condition]
-    return element("error", element(condition, xmlns=STANZAS), type=kind or usual["type"])
+def error(condition: str, kind: str) -> str:
+    """``<error>`` with a defined condition and one of the types of RFC 6120 8.3.2."""
+    return element("error", element(condition, xmlns=STANZAS), type=kind)
 
 
 def result(stanza_id: str, inner: str = "") -> str:
@@ -192,6 +190,6 @@ def result(stanza_id: str, inner: str = "") -> str:
     return element("iq", inner, xmlns=CLIENT, type="result", id=stanza_id)
 
 
-def failed(stanza_id: str, condition: str) -> str:
+def failed(stanza_id: str, condition: str, kind: str) -> str:
     """The error answer to an iq."""
-    return element("iq", error(condition), xmlns=CLIENT, type="error", id=stanza_id)
+    return element("iq", error(condition, kind), xmlns=CLIENT, type="error", id=stanza_id)

@@ -127,7 +127,7 @@ class RefusalTests(SynchronousTestCase):
             self.assertEqual([one["reason"] for one in events], [reason])
             self.assertEqual(client.end, "")
             said = client.send(LEGACY)
-            self.assertEqual(said, [stanza.failed("z", "not-authorized")])
+            self.assertEqual(said, [stanza.failed("z", "not-authorized", "auth")])
             self.assertEqual(client.wire.ended, [None])
 
     def test_another_mechanism_is_invalid(self) -> None:

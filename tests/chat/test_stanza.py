@@ -162,9 +162,9 @@ class WritingTests(SynchronousTestCase):
     def test_white_space_survives_in_attributes(self) -> None:
         self.assertEqual(parse(stanza.element("a", id="\t\r\n'\"<>&")).get("id"), "\t\r\n'\"<>&")
 
-    def test_errors_have_their_usual_type_or_the_given_one(self) -> None:
+    def test_errors_have_the_given_type(self) -> None:
         self.assertEqual(
-            stanza.failed("1", "not-authorized"),
+            stanza.failed("1", "not-authorized", "auth"),
             '<iq xmlns="jabber:client" type="error" id="1"><error type="auth">'
             '<not-authorized xmlns="urn:ietf:params:xml:ns:xmpp-stanzas"/></error></iq>',
         )
