@@ -1,7 +1,8 @@
 """News between the processes that share an engine: one channel, one order, and a number for each.
 
-By the number a process notices that it has missed some, when its connection was away or the
-engine began anew; then those who must know are told to look for themselves.
+By the number a process notices that it has missed some. It may have, too, whenever its connection
+was away, whatever the number is then: a replica that takes over forgets the newest, and others may
+have told as many anew. Then those who must know are told to look for themselves.
 """
 
 from __future__ import annotations
@@ -82,15 +83,15 @@ class NewsFeed:
         Deferred.fromCoroutine(self._look())
 
     async def _look(self) -> None:
-        """Compare the number of the last news with that of the last that we have heard."""
+        """Learn the number of the last news; what came before it was not heard by us."""
         try:
             found = await self.engine.ask("GET", self.channel + b":told")
         except BoardAway:
             return  # that connection comes later: the next number shows what was missed
         if self._last is not None:
-            return  # more came meanwhile, and was compared
+            return  # more came meanwhile, and told of it
         self._last = self._looked = 0 if found is None else int(found)
-        if self._before is not None and self._before != self._last:
+        if self._before is not None:
             self._tell_of_missed()
         self._release()  # what was told before this connection listened never comes
 
@@ -129,11 +130,11 @@ class NewsFeed:
             deliver(listener, news)
 
     def _count(self, number: int) -> None:
-        before = self._before if self._last is None else self._last
         if self._last is not None and number <= self._looked:
             return  # the look at the number overtook it, and told of it as missed
+        missed = self._before is not None if self._last is None else number != self._last + 1
         self._last, self._looked = number, 0  # smaller ones from now on: the engine began anew
-        if before is not None and number != before + 1:
+        if missed:
             self._tell_of_missed()
 
     def _tell_of_missed(self) -> None:

@@ -70,10 +70,22 @@ class NewsTests(SynchronousTestCase):
         self.arrive(11)
         self.assertEqual(self.missed, 1)
         self.engine.lost()
-        self.join(11)
+        self.join(12)
+        self.assertEqual(self.missed, 2)
+
+    def test_the_same_number_after_a_connection_was_away_proves_nothing(self) -> None:
+        """A replica forgot the newest, and others told as many anew before we came back."""
+        self.join(7)
+        self.arrive(8, 9)
+        self.engine.lost()
+        self.join(9)
         self.assertEqual(self.missed, 1)
         self.engine.lost()
-        self.join(12)
+        self.engine.joined()
+        self.arrive(10)  # before the look is answered
+        self.assertEqual(self.missed, 2)
+        self.engine.asked.pop().callback(b"10")
+        self.arrive(11)
         self.assertEqual(self.missed, 2)
 
     def test_what_overtook_the_look_is_no_gap(self) -> None:

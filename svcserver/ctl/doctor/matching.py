@@ -67,7 +67,7 @@ def signing_keys(case: Case) -> Iterator[Finding]:
         private = load_private(words[0])
     except BadKey:
         what = "AUTH_SIGNING_PRIVKEY_B64 is not base64 of a PEM RSA key: nobody can log in"
-        yield Finding("metagame", what, cure)
+        yield Finding("metagame", what, f"{cure}, or sign with a new key (svcctl keys rotate)")
         return
     try:
         public = load_public(words[1])

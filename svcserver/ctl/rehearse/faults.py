@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 from collections.abc import Callable, Mapping
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from svcserver.ctl.envfile import change
@@ -12,11 +15,13 @@ from svcserver.ctl.host_creation import DATABASE
 from svcserver.ctl.output import fail
 from svcserver.ctl.rehearse.host import ThrowAway
 from svcserver.ctl.rehearse.telling import Telling
-from svcserver.edge.certificate import KEY_FILE, make_pair
+from svcserver.edge.certificate import KEY_FILE, make_pair, write_pair
+from svcserver.kernel.settings import parse_env_file
 
 MB = 1 << 20
 SLACK = 256 * MB  # what other programs may write meanwhile without being noticed
 BALLAST = 2 * SLACK
+YEARS = 10  # that a certificate is good for
 
 
 def full_disk(host: ThrowAway, told: Telling) -> bool:
@@ -102,6 +107,81 @@ def bad_certificate(host: ThrowAway, told: Telling) -> bool:
     return not broken.saved and cured.healthy
 
 
+def expired_certificate(host: ThrowAway, told: Telling) -> bool:
+    """The gateway's certificate has run out; the next one is made and takes its place."""
+    told.step("A healthy host, whose certificate nobody has looked at for ten years")
+    host.start()
+    host.player.come("Ada")
+    told.seen(host.eventually(saved=True))
+    host.stop()
+    then = datetime.now(UTC) - timedelta(days=366 * (YEARS + 1))
+    write_pair(make_pair(["127.0.0.1"], now=then, years=YEARS), host.folder, force=True)
+    told.step("The machine is started anew after the certificate's last day")
+    host.start(broken=True)
+    broken = host.seen()
+    told.seen(broken)
+    told.step("The cure: make the next certificate, and put it in its place")
+    host.stop()
+    change(host.folder / "relay.env", {"SVC_RELAY_FINGERPRINT": host.shown_fingerprint()})
+    told.command(*host.svcctl("cert", "make", "--host", "127.0.0.1"))
+    told.command(*host.svcctl("cert", "switch"))
+    host.start()
+    told.seen(host.seen())
+    told.step("Every player needs a new invite; made in time, it names both certificates")
+    told.command(*host.svcctl("invite", "create"))
+    host.player.pinned = host.shown_fingerprint()
+    cured = host.eventually(saved=True)
+    told.seen(cured)
+    told.out.say("   svcctl doctor warns a month before: make the next one then, and switch later.")
+    return not broken.saved and cured.healthy
+
+
+def lost_signing_key(host: ThrowAway, told: Telling) -> bool:
+    """The key that signs log-ins is cut off in metagame.env; a new one takes its place."""
+    told.step("A healthy host")
+    host.start()
+    host.player.come("Ada")
+    told.seen(host.eventually(saved=True))
+    told.step("A line of metagame.env is cut off in an editor, and the host is started again")
+    host.stop()
+    settings, name = host.folder / "metagame.env", "AUTH_SIGNING_PRIVKEY_B64"
+    change(settings, {name: parse_env_file(settings.read_text())[name][:64]})
+    host.start(broken=True)
+    host.player.token = ""  # who comes now has to log in
+    broken = host.seen()
+    told.seen(broken)
+    told.step("The cure: a new key signs from now on; nobody who is logged in notices")
+    host.stop()
+    told.command(*host.svcctl("keys", "rotate"))
+    host.start()
+    host.player.log_in()
+    cured = host.eventually(saved=True)
+    told.seen(cured)
+    return not broken.saved and cured.healthy
+
+
+def port_taken(host: ThrowAway, told: Telling) -> bool:
+    """Another program holds the gateway's port when the host starts."""
+    told.step("A healthy host")
+    host.start()
+    host.player.come("Ada")
+    told.seen(host.eventually(saved=True))
+    told.step("Another program takes the gateway's port while the host is stopped for an update")
+    host.stop()
+    with closing(socket.create_server(("127.0.0.1", host.ports.gateway))):
+        host.start(broken=True)
+        broken = host.seen()
+        told.seen(broken)
+        told.step("The cure: end the other program, or give the gateway another port")
+        told.command(f"ss -ltnp 'sport = :{host.ports.gateway}'", "which names the program")
+        host.stop()
+    host.start()
+    cured = host.eventually(saved=True)
+    told.seen(cured)
+    told.out.say("   Another port (GATEWAY_PORT) also wants new invites, which name it.")
+    return not broken.saved and cured.healthy
+
+
 def fill(path: Path, size: int) -> None:
     """Write a file that takes ``size`` bytes of the disk."""
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -115,4 +195,7 @@ FAULTS: Mapping[str, Callable[[ThrowAway, Telling], bool]] = {
     "full-disk": full_disk,
     "lost-database": lost_database,
     "bad-certificate": bad_certificate,
+    "expired-certificate": expired_certificate,
+    "lost-signing-key": lost_signing_key,
+    "port-taken": port_taken,
 }

@@ -119,7 +119,9 @@ class Player:
         self.character, self.version = str(found["id"]), int(found["updateVersion"])
 
     def save(self) -> None:
-        """Once more than before."""
+        """Once more than before; who is logged out logs in first."""
+        if not self.token:
+            self.log_in()
         wish = {"characterId": self.character, "data": '{"Rehearsed":"yes"}'}
         self.ask("/character", {**wish, "updateVersion": self.version + 1})
         self.version += 1
