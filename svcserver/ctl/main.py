@@ -36,6 +36,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "audit": ("moderation", "audit"),
     "passport": ("passports", "passport"),
     "status": ("status_command", "status"),
+    "figures": ("figures", "figures"),
     "capacity": ("capacity", "capacity"),
     "alerts": ("alerts", "alerts"),
     "drain": ("maintenance", "drain"),

@@ -7,7 +7,7 @@ from typing import Any
 
 from attrs import define, field
 from twisted.application.service import Service
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
@@ -21,6 +21,8 @@ log = Logger()
 class Every(Service):
     """Calls ``work`` every ``every_s`` seconds; with ``at_once`` also right at the start.
 
+    With ``at_end`` also at the stop, which then waits for it.
+
     A round that fails costs that round only: it is logged, at most once a minute, as ``what``
     failed; ``Unavailable`` in one line, without a traceback. Where ``work`` returns a Deferred
     the next round waits for it. Rounds that come too late are left out, and those after them
@@ -32,6 +34,7 @@ class Every(Service):
     work: Callable[[], Any]
     what: str
     at_once: bool = field(default=False, kw_only=True)
+    at_end: bool = field(default=False, kw_only=True)
     _failures: Throttle = field(factory=Throttle, init=False)
     _timer: Any = field(default=None, init=False)
     _due: float = field(default=0.0, init=False)
@@ -49,11 +52,12 @@ class Every(Service):
         else:
             self._wait()
 
-    def stopService(self) -> None:
-        Service.stopService(self)
+    def stopService(self) -> Deferred[None] | None:
+        was, _ = self.running, Service.stopService(self)
         timer, self._timer = self._timer, None
         if timer is not None:
             timer.cancel()
+        return maybeDeferred(self.work).addErrback(self._failed) if was and self.at_end else None
 
     def _wait(self) -> None:
         """Set the timer of the next round."""

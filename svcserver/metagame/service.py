@@ -369,6 +369,7 @@ def makeService(options: Options, reactor: Any = None) -> serving.TopService:
         housekeeping(ledger, reactor, game.now),
         session_watch(game.sessions, reactor),
         announcement_watch(game.announcements, reactor),
+        *game.desk.writers(reactor),
         serving.CloseOnStop(pool.closeCachedConnections),
         _listening(settings, reactor, factory),
     ):

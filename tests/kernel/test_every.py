@@ -37,6 +37,23 @@ class EveryTests(SynchronousTestCase):
             every.stopService()
         self.assertEqual(self.at, [0.0, 0.0])
 
+    def test_at_the_end_where_it_is_wanted_and_the_stop_waits_for_it(self) -> None:
+        waits: Deferred[None] = Deferred()
+
+        def work() -> Deferred[None]:
+            self.note()
+            return waits
+
+        every = Every(self.clock, 2.0, work, "work", at_end=True)
+        every.startService()
+        stopped = every.stopService()
+        assert stopped is not None
+        self.assertEqual((self.at, self.clock.getDelayedCalls()), ([0.0], []))
+        self.assertNoResult(stopped)
+        waits.errback(Unavailable("the disk is full"))  # said, and the stop goes on
+        self.successResultOf(stopped)
+        self.assertIsNone(every.stopService())
+
     def test_a_round_that_fails_costs_that_round_and_is_said_once_a_minute(self) -> None:
         def work() -> Deferred[None]:
             self.note()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +16,12 @@ from attrs import define, field
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Locator, Page, expect
 
+from svcserver.db.engine import database_url, make_engine
+from svcserver.db.transaction import transact
 from svcserver.kernel.settings import parse_env_file
+from svcserver.metagame.owner.figures.rules import DAY_S, HOUR_S, Kept, Span, start
+from svcserver.metagame.owner.figures.store import SqlFigures
+from svcserver.metagame.owner.health.rules import Counts
 from tests.chat.sockets import Talker
 from tests.ctl.command import new_host
 from tests.live.players_page import chromium
@@ -127,6 +133,26 @@ def populate(here: Host, chat: int) -> None:
         talker.join("General")
         here.talkers.append(talker)
     here.talkers[0].join("Trade")
+
+
+def weeks(here: Host) -> None:
+    """What eight weeks with a day without power in them would have left in the database."""
+    engine = make_engine(database_url(f"sqlite:///{here.folder / 'svc.db'}"))
+    today = start(time.time(), DAY_S)
+    counts = Counts(86_400, 40, 2, 9, [40_000, 40_000, 6_000, 400, *[0] * 8])
+    days = [
+        Kept(
+            DAY_S, today - DAY_S * ago, Span(counts, 17_280, 17_280 * 4, 9 + ago % 5, 22, 60, 96.5)
+        )
+        for ago in range(56)
+        if ago != 20
+    ]
+    hours = [
+        Kept(HOUR_S, today - HOUR_S * ago, Span(counts, 720, 720 * (ago % 7), 9, 22, 60, 96.5))
+        for ago in range(1, 7 * 24)
+    ]
+    transact(engine, lambda tx: SqlFigures(tx).add([*days, *hours]))
+    engine.dispose()
 
 
 @define

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.ctl.command import Ran, svcctl
-from tests.live.dashboard_page import Host, host
+from tests.live.dashboard_page import Host, host, weeks
 from tests.support.processes import bearer
 from tests.support.proves import proves
 
@@ -64,6 +64,17 @@ def test_entitlements_and_tracks(here: Host) -> None:
     assert ctl(here, "account", "revoke", "Eve", "gift")["Revoked"]
     assert not ctl(here, "account", "revoke", "Eve", "gift")["Revoked"]
     assert ctl(here, "account", "seed", "Eve", "grandfather")["Mode"] == "grandfather"
+
+
+@proves("svcctl figures")
+def test_figures_over_weeks(here: Host) -> None:
+    weeks(here)
+    found = ctl(here, "figures", "--range=weeks")
+    assert (found["stepSeconds"], len(found["at"]), len(found["rssMB"])) == (86_400, 55, 55)
+    assert found["rssMB"][0] == 96.5
+    ran = svcctl("figures", "--range=week", "--config", here.folder)
+    assert ran.out.startswith("from (UTC)") and " MB" in ran.out
+    assert svcctl("figures", "--range=year", "--config", here.folder).status == 2
 
 
 @proves("svcctl registration, guild")

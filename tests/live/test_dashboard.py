@@ -22,6 +22,7 @@ from tests.live.dashboard_page import (
     log_in_again,
     open_account,
     visit,
+    weeks,
 )
 from tests.support.processes import bearer, eventually
 from tests.support.proves import proves
@@ -242,6 +243,33 @@ def test_health_is_drawn_as_it_is_measured(browser: Browser, here: Host) -> None
         expect(memory).to_be_visible()
         label = memory.get_attribute("aria-label") or ""
         assert label.endswith(" MB"), label
+
+
+@proves("GET DashboardFigures")
+def test_weeks_of_figures_are_drawn_with_their_units(browser: Browser, here: Host) -> None:
+    weeks(here)
+    with visit(browser, here) as seen:
+        seen.sign_in(here.key)
+        seen.go("Health")
+        for span, points in (("1 hour", "minute"), ("1 day", "minute"), ("1 week", "hour")):
+            seen.button(span)
+            expect(seen.page.get_by_text(f"a point every {points}")).to_be_visible()
+        seen.picture("health-week")
+        seen.button("8 weeks")
+        expect(seen.page.get_by_text("a point every day")).to_be_visible()
+        said = {
+            title: seen.page.get_by_role("img", name=title).get_attribute("aria-label") or ""
+            for title in ("Requests", "Memory", "Players online", "Event loop")
+        }
+        assert said["Memory"] == "Memory: resident 96.5 MB", said
+        assert said["Event loop"] == "Event loop: 95 % 22 ms, worst 60 ms", said
+        assert said["Players online"].startswith("Players online: players "), said
+        assert said["Requests"].startswith("Requests: answered "), said
+        seen.picture("health-weeks")
+        seen.button("10 min")
+        expect(seen.page.get_by_text("a point every five seconds")).to_be_visible()
+        memory = seen.page.get_by_role("img", name="Memory").get_attribute("aria-label") or ""
+        assert memory.endswith(" MB") and "96.5" not in memory, memory
 
 
 def an_hour(route: Route) -> None:

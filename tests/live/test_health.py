@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import time
+from pathlib import Path
+
 import pytest
 
+from svcserver.db.engine import database_url, make_engine
+from svcserver.db.transaction import transact
+from svcserver.metagame.owner.figures.rules import DAY_S
+from svcserver.metagame.owner.figures.store import SqlFigures
 from tests.support.joined import FREE, Beside, beside_a_metagame
-from tests.support.processes import ask, eventually
+from tests.support.processes import ask, eventually, metagame
 from tests.support.proves import proves
 
 pytestmark = pytest.mark.live
@@ -24,3 +31,19 @@ def test_the_event_loop_is_measured_and_shown_to_prometheus(service: Beside) -> 
         ]
     )
     assert float(lines[0].split()[1]) >= 10
+
+
+@proves("GET DashboardFigures")
+def test_what_was_counted_is_written_at_the_stop_and_there_after_a_restart(tmp_path: Path) -> None:
+    # why a process: two services, one after the other, on the files that the first left
+    counted = []
+    for requests in (3, 4):
+        with metagame(tmp_path, BACKEND_HEALTH="1") as service:
+            for _ in range(requests):
+                assert service.ask("GET", "/nothing/of/ours")[0] == 404
+        engine = make_engine(database_url(f"sqlite:///{tmp_path}/svc.db"))
+        now = int(time.time()) + DAY_S
+        days = transact(engine, lambda tx, now=now: SqlFigures(tx).since(DAY_S, 0, now))
+        engine.dispose()
+        counted.append(sum(one.span.counts.client_errors for one in days))
+    assert counted == [3, 7]

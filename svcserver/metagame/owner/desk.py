@@ -21,6 +21,8 @@ from svcserver.metagame.owner.dashboard.live import LiveRoutes
 from svcserver.metagame.owner.dashboard.pages import DashboardPageRoutes
 from svcserver.metagame.owner.dashboard.routes import DashboardRoutes
 from svcserver.metagame.owner.dashboard.state import DashboardState
+from svcserver.metagame.owner.figures.acts import Figures, figures_watch
+from svcserver.metagame.owner.figures.routes import FigureRoutes
 from svcserver.metagame.owner.health.rules import Health
 from svcserver.metagame.owner.live import LivePages
 from svcserver.metagame.owner.maintenance.acts import Maintenance, maintenance_watch
@@ -51,10 +53,19 @@ class Desk:
     audit: Audit
     deploy: DeployClient
     maintenance: Maintenance = field(init=False)
+    figures: Figures = field(init=False)
 
     @maintenance.default
     def _maintenance(self) -> Maintenance:
         return Maintenance(self.board, self.audit, self.deploy, self.players.online, self.now)
+
+    @figures.default
+    def _figures(self) -> Figures:
+        made = Figures(self.ledger, self.now)
+        self.shown.health.heard.append(
+            lambda one: made.gathering.note(one.at, one.counts, one.loop, one.rss_mb, one.players)
+        )
+        return made
 
     def features(self, reports: StatusReports) -> Iterator[Feature]:
         """The page, its reads, its streams, and people."""
@@ -66,6 +77,7 @@ class Desk:
         watched = self.health if self.settings.backend_health else None
         pages = LivePages(self.shown, acts, reports, watched, self.now)
         yield LiveRoutes(pages, EventStreams(self.clock))
+        yield FigureRoutes(self.figures, limit)
         online, city = self.players.online, self.settings.city_map
         yield PeopleRoutes(PeopleActs(self.ledger, online, city, self.now), limit)
 
@@ -82,3 +94,8 @@ class Desk:
         yield feed_watch(reactor, self.shown.feed, spots, self.now)
         yield seen_watch(reactor, Seen(self.ledger, self.players.online))
         yield maintenance_watch(self.maintenance, reactor)
+
+    def writers(self, reactor: Any) -> Iterator[IService]:
+        """What still writes at its stop, so it stops before the database."""
+        if self.settings.backend_health:
+            yield figures_watch(self.figures, reactor)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 
 from attrs import define, evolve, field, frozen
 
@@ -26,8 +27,9 @@ class HealthSample:
 
 @define
 class History:
-    """The last ``KEPT`` samples."""
+    """The last ``KEPT`` samples; ``heard`` gets each as it is taken."""
 
+    heard: list[Callable[[HealthSample], None]] = field(factory=list, init=False)
     samples: deque[HealthSample] = field(factory=lambda: deque(maxlen=KEPT), init=False)
     _before: Counts = field(factory=Counts, init=False)
     _at: float | None = field(default=None, init=False)
@@ -37,8 +39,11 @@ class History:
         before, seen = self._before, health.requests.since_start
         seconds = EVERY_S if self._at is None else max(0.001, now - self._at)
         counts, loop = seen.since(before), health.loop.report()
-        self.samples.append(HealthSample(now, seconds, counts, loop, rss_mb, players))
+        sample = HealthSample(now, seconds, counts, loop, rss_mb, players)
+        self.samples.append(sample)
         self._before, self._at = evolve(seen, latencies=list(seen.latencies)), now
+        for hear in self.heard:
+            hear(sample)
 
     def after(self, at: float) -> list[HealthSample]:
         """The samples taken later than ``at`` (epoch seconds), oldest first."""

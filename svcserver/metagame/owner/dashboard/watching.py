@@ -17,7 +17,7 @@ from svcserver.metagame.play.presence.store import Online
 def health_watch(
     clock: Any, history: History, health: Health, online: Online, now: Callable[[], float]
 ) -> Every:
-    """The service that takes a sample every ``EVERY_S``; only with BACKEND_HEALTH=1."""
+    """The service that takes a sample every ``EVERY_S`` and when it stops."""
 
     def take(players: int) -> None:
         history.take(health, now(), rss_mb=memory_mb()["rss"], players=players)
@@ -25,4 +25,4 @@ def health_watch(
     def sample() -> Deferred[None]:
         return online.count().addCallback(take)
 
-    return Every(clock, EVERY_S, sample, "a sample for the dashboard")
+    return Every(clock, EVERY_S, sample, "a sample for the dashboard", at_end=True)

@@ -36,6 +36,7 @@ OF_NOBODY = (
     "announcements",
     "audit_log",
     "deleted_accounts",
+    "figures",
     "gameserver_keys",
     "gameserver_keys_to_register",
     "guilds",

@@ -18,10 +18,10 @@ export function chart(title, unit, names) {
   const place = el("div", { class: "plot", role: "img", "aria-label": title });
   const node = el("figure", { class: "card chart" },
     el("figcaption", {}, el("strong", {}, unit ? `${title} (${unit.trim()})` : title), el("span", { class: "legend" }, moment, legend)), place);
-  let plot = null, data = [[]];
+  let plot = null, data = [[]], far = false;
 
   const tell = (at) => {
-    moment.textContent = at === null ? "" : clock(data[0][at]);
+    moment.textContent = at === null ? "" : far ? `${day(data[0][at])}, ${clock(data[0][at])}` : clock(data[0][at]);
     names.forEach((name, one) => { shown[one].textContent = worded(at === null ? last(data[one + 1]) : data[one + 1]?.[at], unit); });
   };
   const begin = () => new uPlot({
@@ -29,20 +29,24 @@ export function chart(title, unit, names) {
     scales: { x: { time: true }, y: { range: (_, low, high) => [0, high > 0 ? high * 1.1 : 1] } },
     axes: [axis({ size: 32, values: (_, ticks) => ticks.map((one, at) => named(one, ticks, at)) }),
       axis({ size: 52, values: (_, ticks) => ticks.map((one) => short(one)) })],
-    series: [{}, ...names.map((name, at) => ({ label: name, stroke: () => colour(COLOURS[at]), width: 1.75, points: { show: false },
+    series: [{}, ...names.map((name, at) => ({ label: name, stroke: () => colour(COLOURS[at]), width: 1.75,
+      points: { show: false, size: 5, filter: (made, one) => alone(made.data[one]) },
       fill: names.length === 1 ? () => `${colour(COLOURS[0])}22` : undefined }))],
     hooks: { setCursor: [(made) => tell(made.cursor.idx ?? null)] },
   }, data, place);
 
   const draw = (times, values, from, to) => {
     data = [times, ...values];
+    far = to - from > 86_400;
+    const known = values.map((one) => one.some((value) => value !== null));
+    legend.forEach((one, at) => { one.hidden = !known[at] && known.includes(true); });
     plot ??= begin();
     plot.batch(() => {
       plot.setData(data, false);
       plot.setScale("x", { min: from, max: to });
     });
     tell(null);
-    place.setAttribute("aria-label", `${title}: ${names.map((name, at) => `${name} ${worded(last(values[at]), unit)}`).join(", ")}`);
+    place.setAttribute("aria-label", `${title}: ${names.flatMap((name, at) => legend[at].hidden ? [] : `${name} ${worded(last(values[at]), unit)}`).join(", ")}`);
   };
   new ResizeObserver(() => plot?.setSize({ width: Math.max(240, place.clientWidth), height: HIGH })).observe(place);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => plot?.redraw());
@@ -54,9 +58,19 @@ function axis(more) {
   return { stroke: muted, font: "11.5px system-ui, sans-serif", grid: { stroke: () => colour("--line"), width: 1 }, ticks: { show: false }, ...more };
 }
 
+/** Where values stand between gaps: no line leads there, so they are drawn as points. */
+function alone(values) {
+  const none = (at) => (values[at] ?? null) === null;
+  const found = values.flatMap((_, at) => !none(at) && none(at - 1) && none(at + 1) ? [at] : []);
+  return found.length ? found : null;
+}
+
+function day(seconds) {
+  return new Date(seconds * 1000).toLocaleDateString(undefined, { day: "numeric", month: "short" });
+}
+
 /** A moment below the chart: the time, and at a new day the day. */
 function named(at, all, index) {
-  const day = (seconds) => new Date(seconds * 1000).toLocaleDateString(undefined, { day: "numeric", month: "short" });
   const far = all.length > 1 && all[1] - all[0] >= 86_400;
   if (far) return day(at);
   return index > 0 && day(all[index - 1]) !== day(at) ? day(at) : clock(at);

@@ -1,0 +1,1 @@
+"""Weeks of figures: minutes, hours and days of what the metagame counted, in the database."""

@@ -1,0 +1,115 @@
+"""Spans of time for which figures are kept, and for how long. Times are epoch seconds."""
+
+from __future__ import annotations
+
+import math
+from enum import StrEnum
+
+from attrs import define, field, frozen
+
+from svcserver.metagame.owner.health.rules import BOUNDS_MS, Counts, LoopFigures
+
+MINUTE_S, HOUR_S, DAY_S = 60, 3600, 86_400
+# so long a span of each length is kept: 1,500 minutes, 192 hours and 366 days, so some 2,060 rows
+KEPT_S = {MINUTE_S: 25 * HOUR_S, HOUR_S: 8 * DAY_S, DAY_S: 366 * DAY_S}
+MOST_WAITING = 10  # minutes that wait to be written, for as long as the database is slow
+
+
+class Range(StrEnum):
+    """How far somebody looks back."""
+
+    HOUR = "hour"
+    DAY = "day"
+    WEEK = "week"
+    EIGHT_WEEKS = "weeks"
+
+    @property
+    def seconds(self) -> int:
+        """Its length."""
+        return {"hour": HOUR_S, "day": DAY_S, "week": 7 * DAY_S, "weeks": 56 * DAY_S}[self.value]
+
+    @property
+    def step_s(self) -> int:
+        """The length of the spans that show it."""
+        return {"hour": MINUTE_S, "day": MINUTE_S, "week": HOUR_S, "weeks": DAY_S}[self.value]
+
+
+@define
+class Span:
+    """What was counted in a span of time, by all processes together.
+
+    ``players_sum`` over ``samples`` is how many were online on average. Of the event loop and of
+    memory the worst sample of any process counts; 0 where there was none.
+    """
+
+    counts: Counts = field(factory=Counts)
+    samples: int = 0
+    players_sum: int = 0
+    players_most: int = 0
+    loop_p95_ms: float = 0.0
+    loop_longest_ms: float = 0.0
+    rss_mb: float = 0.0
+
+    def note(
+        self, counts: Counts, loop: LoopFigures | None, rss_mb: float | None, players: int
+    ) -> None:
+        """Add a sample."""
+        self.counts.add(counts)
+        self.samples += 1
+        self.players_sum += players
+        self.players_most = max(self.players_most, players)
+        self.rss_mb = max(self.rss_mb, rss_mb or 0.0)
+        if loop is not None:
+            self.loop_p95_ms = max(self.loop_p95_ms, loop.p95)
+            self.loop_longest_ms = max(self.loop_longest_ms, loop.longest)
+
+
+@frozen
+class Kept:
+    """A span as it is kept: ``step_s`` long from ``at`` on."""
+
+    step_s: int
+    at: int
+    span: Span
+
+
+@define
+class Gathering:
+    """Minutes that are not written yet: the running one, and those that wait."""
+
+    _minutes: dict[int, Span] = field(factory=dict, init=False)
+
+    def note(
+        self,
+        at: float,
+        counts: Counts,
+        loop: LoopFigures | None,
+        rss_mb: float | None,
+        players: int,
+    ) -> None:
+        """Add a sample taken at that time."""
+        minute = start(at, MINUTE_S)
+        if minute not in self._minutes:
+            while len(self._minutes) >= MOST_WAITING:
+                del self._minutes[next(iter(self._minutes))]
+            self._minutes[minute] = Span()
+        self._minutes[minute].note(counts, loop, rss_mb, players)
+
+    def taken(self) -> list[Kept]:
+        """What was gathered since the last call, for each span that it belongs to."""
+        found, self._minutes = self._minutes, {}
+        return [
+            Kept(step, start(minute, step), span)
+            for minute, span in found.items()
+            for step in KEPT_S
+        ]
+
+
+def start(at: float, step_s: int) -> int:
+    """When the span began that holds a moment."""
+    return math.floor(at / step_s) * step_s
+
+
+def columns() -> list[str]:
+    """A name for each count of latencies, in the order of their bounds."""
+    return [*(f"within_{bound}_ms" for bound in BOUNDS_MS), "beyond"]

@@ -1,0 +1,1 @@
+"""Weeks of figures."""
