@@ -18,6 +18,7 @@ import pytest
 from svcserver.stack import rolling
 from tests.ctl.command import svcctl
 from tests.ctl.hosts import change, demo_host, said, stack, value
+from tests.live.dashboard_page import host
 from tests.support.processes import Service, bearer, eventually, register
 from tests.support.proves import proves
 
@@ -124,3 +125,21 @@ def test_a_frozen_city_is_replaced_and_the_owner_handles_one(tmp_path: Path) -> 
             "no game server is called"
             in svcctl("gameserver", "stop", "hunt", "--config", folder).line
         )
+
+
+# why a process: it is killed
+@proves("maintenance mode outlives a crash")
+def test_maintenance_mode_is_on_after_a_kill_and_off_once_it_was_ended(tmp_path: Path) -> None:
+    with host(tmp_path / "host") as here:
+        service, ann = here.service, here.players[0]
+        wish = {"On": True, "Reason": "new disk"}
+        before = here.admin("POST", "DashboardDrain", wish)["drain"]
+        service.stop(signal.SIGKILL)
+        service.start()
+        eventually(lambda: here.admin("GET", "DashboardDrain")["drain"] == before)
+        assert service.ask("POST", "/candidate/join", HUNT, bearer(ann))[0] == 400
+        here.admin("POST", "DashboardDrain", {"On": False})
+        service.stop(signal.SIGKILL)
+        service.start()
+        assert here.admin("GET", "DashboardDrain")["drain"] is None
+        assert service.ask("POST", "/candidate/join", HUNT, bearer(ann))[0] == 200

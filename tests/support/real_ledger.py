@@ -8,9 +8,12 @@ from typing import Any, TypeVar
 from sqlalchemy import Engine
 from twisted.internet.defer import Deferred
 
+from svcserver.db import migrations
+from svcserver.db.engine import database_url, make_engine
 from svcserver.db.factory import ledger_for
 from svcserver.db.ledger import ACROSS, Scope, Work
 from svcserver.metagame.accounts.store import ACCOUNTS
+from tests.support.postgres import fresh_database
 
 T = TypeVar("T")
 
@@ -40,6 +43,35 @@ class QueueReactor:
         while not all(one.called for one in results):
             call, args, kwargs = self.calls.get(timeout=20)
             call(*args, **kwargs)
+
+
+class TwoLedgers:
+    """Two started ledgers on a PostgreSQL of their own stand for two workers; real threads."""
+
+    def __init__(self, test: Any) -> None:
+        where, self._reactor = database_url(fresh_database()), QueueReactor()
+        self.engines = [make_engine(where, 4) for _ in range(2)]
+        migrations.upgrade(self.engines[0])
+        self.ledgers = [
+            ledger_for(one, self._reactor, accounts=ACCOUNTS.c.id) for one in self.engines
+        ]
+        for ledger in self.ledgers:
+            ledger.startService()
+        test.addCleanup(self._stop)
+
+    def _stop(self) -> None:
+        for ledger, engine in zip(self.ledgers, self.engines, strict=True):
+            self._reactor.wait_for(ledger.stopService())
+            engine.dispose()
+
+    def wait_for(self, *asked: Deferred[Any]) -> list[Any]:
+        """What was asked at once gives these results."""
+        self._reactor.wait_for(*asked)
+        found: list[Any] = []
+        for one in asked:
+            one.addErrback(lambda why: why.raiseException())
+            found.append(one.result)
+        return found
 
 
 class RealLedger:

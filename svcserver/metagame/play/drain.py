@@ -1,4 +1,7 @@
-"""Maintenance mode: no new hunts begin, those under way end. On the board: one for all workers."""
+"""Maintenance mode: no new hunts begin, those under way end. On the board: one for all workers.
+
+The database keeps it, too (``owner/maintenance``), so that it outlives a crash.
+"""
 
 from __future__ import annotations
 

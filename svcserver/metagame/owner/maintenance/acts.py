@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from attrs import define, field, frozen
 from sqlalchemy import Connection
@@ -18,11 +18,13 @@ from svcserver.kernel import stack_wish
 from svcserver.kernel.every import Every
 from svcserver.kernel.refusals import Conflict, Unavailable
 from svcserver.metagame.accounts.audit import Act, Audit, Entry, Trace
+from svcserver.metagame.owner.maintenance.store import SqlMaintenance
 from svcserver.metagame.play.deploy_client import DeployClient
 from svcserver.metagame.play.drain import DRAIN, ONLY, Drain, Then, Until
 from svcserver.metagame.play.presence.store import Online
 
 log = Logger()
+T = TypeVar("T")
 
 EVERY_S = 2.0
 EMPTY_S = 10.0  # so long empty: a launch that was under way is known of by then
@@ -58,7 +60,10 @@ class Standing:
 
 @define(eq=False)
 class Maintenance:
-    """Maintenance mode of the whole server; the stack's wishes lie in ``folder``."""
+    """Maintenance mode of the whole server; the stack's wishes lie in ``folder``.
+
+    The database keeps it, and the board shows it to those who join a hunt.
+    """
 
     board: Board
     audit: Audit
@@ -74,31 +79,27 @@ class Maintenance:
 
     async def switch(self, by: str, order: Order | None) -> Standing:
         """Begin it, or with None end it; raises Conflict where no stack could act."""
-        before = await self._current()
         entry = Entry(by, "drain on" if order else "drain off", "", order.reason if order else "")
 
-        def act(_: Connection, trace: Trace) -> None:
-            trace.before = _described(before)
+        def act(tx: Connection, trace: Trace) -> Drain | None:
+            kept = SqlMaintenance(tx)
+            trace.before = _described(kept.get())
             if order is None:
-                return
+                kept.put(None)
+                return None
             if order.then and not stack_wish.has_stack(self.folder, self._started_at):
                 raise Conflict(
                     "no svc-stack runs this server, so nothing here can stop or restart it: "
                     "drain without that, and act once it is empty",
                     code="no_stack",
                 )
-            trace.after = {"then": order.then.value, "until": order.until.value}
+            made = Drain(by, round(self.now(), 3), order.then, order.until, order.reason)
+            kept.put(made)
+            trace.after = _described(made)
+            return made
 
-        await self.record(entry, act)  # it is on the board: no change goes unrecorded
-
-        def put(sheet: Sheet) -> None:
-            if order is None:
-                sheet.drop(DRAIN, ONLY)
-            else:
-                made = Drain(by, sheet.now, order.then, order.until, order.reason)
-                sheet.put(DRAIN, ONLY, made)
-
-        await self.board.act(put)
+        made = await self.record(entry, act)
+        await self.board.act(lambda sheet: _put(sheet, made))
         log.info("{by}: {what}", by=by, what=entry.action)
         return await self.standing()
 
@@ -140,9 +141,9 @@ class Maintenance:
         await self.record(entry, nothing)
         return await self.deploy.handle(act, server_id, kind)
 
-    async def record(self, entry: Entry, act: Act[None]) -> None:
+    async def record(self, entry: Entry, act: Act[T]) -> T:
         """Leave a row in the audit log, a refusal's too."""
-        await self.audit.write(entry, act, ACROSS)
+        return await self.audit.write(entry, act, ACROSS)
 
     async def standing(self) -> Standing:
         """How it stands now."""
@@ -158,8 +159,21 @@ class Maintenance:
         """Act if the server has been empty for ``EMPTY_S``, as maintenance mode says."""
         return Deferred.fromCoroutine(self._look())
 
+    async def _as_kept(self) -> Drain | None:
+        """What the database says; the board, which a crash empties, is made to say the same."""
+        shown = await self._current()
+        kept = await self.audit.ledger.read(lambda tx: SqlMaintenance(tx).get())
+
+        def mend(sheet: Sheet) -> None:
+            if sheet.get(DRAIN, ONLY) == shown:  # else it was switched meanwhile
+                _put(sheet, kept)
+
+        if kept != shown:
+            await self.board.act(mend, near=[(DRAIN, ONLY)])
+        return kept
+
     async def _look(self) -> None:
-        drain = await self._current()
+        drain = await self._as_kept()
         if drain is None or not drain.then:
             self._empty_since = None
             return
@@ -173,21 +187,37 @@ class Maintenance:
             return
         self._empty_since = None
 
-        def mine(sheet: Sheet) -> bool:
-            if sheet.get(DRAIN, ONLY) != drain:
-                return False  # another worker acts, or somebody has changed their mind
-            sheet.drop(DRAIN, ONLY)
-            return True
-
-        if await self.board.act(mine, near=[(DRAIN, ONLY)]):
+        if await self.end(drain):
             log.info("the server is empty: {then}, as {by} wanted", then=drain.then, by=drain.by)
             try:
                 stack_wish.wish(self.folder, drain.then.value, now)
             except OSError as why:
                 log.error("the stack cannot be told: {why}", why=why.strerror)
 
+    async def end(self, drain: Drain) -> bool:
+        """End it before it is acted upon; False where another worker or a change of mind did."""
+
+        def work(tx: Connection) -> bool:
+            kept = SqlMaintenance(tx)
+            if kept.get() != drain:
+                return False
+            kept.put(None)
+            return True
+
+        mine = await self.audit.ledger.write(work, ACROSS)
+        if mine:
+            await self.board.act(lambda sheet: sheet.drop(DRAIN, ONLY))
+        return mine
+
     async def _current(self) -> Drain | None:
         return await self.board.act(lambda sheet: sheet.get(DRAIN, ONLY), near=[(DRAIN, ONLY)])
+
+
+def _put(sheet: Sheet, drain: Drain | None) -> None:
+    if drain is None:
+        sheet.drop(DRAIN, ONLY)
+    else:
+        sheet.put(DRAIN, ONLY, drain)
 
 
 def _described(drain: Drain | None) -> dict[str, object] | None:
@@ -195,5 +225,6 @@ def _described(drain: Drain | None) -> dict[str, object] | None:
 
 
 def maintenance_watch(maintenance: Maintenance, clock: IReactorTime) -> Every:
-    """The service that looks every ``EVERY_S``."""
-    return Every(clock, EVERY_S, maintenance.look, "the look whether the server is empty")
+    """The service that looks at the start, and every ``EVERY_S``."""
+    what = "the look whether the server is empty"
+    return Every(clock, EVERY_S, maintenance.look, what, at_once=True)

@@ -41,6 +41,7 @@ OF_NOBODY = (
     "gameserver_keys_to_register",
     "guilds",
     "invite_codes",
+    "maintenance",
     "passport_hosts",
     "signing_keys",
 )

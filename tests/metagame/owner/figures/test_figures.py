@@ -10,12 +10,8 @@ from twisted.internet.defer import Deferred, fail
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.db import migrations
-from svcserver.db.engine import database_url, make_engine
-from svcserver.db.factory import ledger_for
 from svcserver.db.transaction import transact
 from svcserver.kernel.refusals import Unavailable
-from svcserver.metagame.accounts.store import ACCOUNTS
 from svcserver.metagame.owner.figures.acts import Figures, figures_watch
 from svcserver.metagame.owner.figures.rules import DAY_S, HOUR_S, KEPT_S, MINUTE_S, Range
 from svcserver.metagame.owner.figures.store import FIGURES, SqlFigures
@@ -24,9 +20,8 @@ from tests.metagame.owner.figures.test_rules import AT, DAY, HOUR, MINUTE, count
 from tests.support.game import Game
 from tests.support.isolates import isolates
 from tests.support.ledger import InstantLedger
-from tests.support.postgres import fresh_database
 from tests.support.proves import proves
-from tests.support.real_ledger import QueueReactor
+from tests.support.real_ledger import TwoLedgers
 
 
 class FiguresTests(SynchronousTestCase):
@@ -155,28 +150,15 @@ class RouteTests(SynchronousTestCase):
 
 @pytest.mark.live
 class SharedTests(SynchronousTestCase):
-    """Two ledgers on one PostgreSQL stand for two workers. The threads are real."""
-
     @isolates("owner/figures: write")
     def test_workers_that_write_at_once_count_nothing_twice_and_lose_nothing(self) -> None:
-        where, reactor = fresh_database(), QueueReactor()
-        engines = [make_engine(database_url(where), 4) for _ in range(2)]
-        migrations.upgrade(engines[0])
-        ledgers = [ledger_for(one, reactor, accounts=ACCOUNTS.c.id) for one in engines]
-        for ledger in ledgers:
-            ledger.startService()
-            self.addCleanup(lambda one=ledger: reactor.wait_for(one.stopService()))
-        workers = [Figures(ledger, lambda: AT) for ledger in ledgers]
-        rounds = 20
+        two, rounds = TwoLedgers(self), 20
+        workers = [Figures(ledger, lambda: AT) for ledger in two.ledgers]
         for _ in range(rounds):
             for one in workers:
                 one.gathering.note(AT, counted(200, 500), None, 70.0, 3)
-            asked = [one.write() for one in workers]
-            reactor.wait_for(*asked)
-            for done in asked:
-                self.successResultOf(done)
-        found = transact(engines[0], lambda tx: SqlFigures(tx).since(HOUR_S, HOUR, int(AT)))
-        [hour] = found
+            two.wait_for(*(one.write() for one in workers))
+        [hour] = transact(two.engines[0], lambda tx: SqlFigures(tx).since(HOUR_S, HOUR, int(AT)))
         counts = hour.span.counts
         self.assertEqual((counts.completed, counts.server_errors), (4 * rounds, 2 * rounds))
         self.assertEqual((hour.span.samples, hour.span.rss_mb), (2 * rounds, 70.0))

@@ -7,19 +7,26 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import pytest
 from twisted.internet.defer import Deferred, fail, succeed
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.db.transaction import transact
 from svcserver.kernel import stack_wish
 from svcserver.kernel.recent import RECENT
 from svcserver.kernel.roles import Role
+from svcserver.metagame.accounts.audit import Audit
 from svcserver.metagame.accounts.store import SqlAccounts
-from svcserver.metagame.owner.maintenance.acts import EMPTY_S, maintenance_watch
+from svcserver.metagame.owner.maintenance.acts import EMPTY_S, Maintenance, maintenance_watch
+from svcserver.metagame.owner.maintenance.store import SqlMaintenance
+from svcserver.metagame.play.drain import Drain, Then
 from tests.metagame.play.matchmaking.base import Reply
 from tests.support.browser import Page
 from tests.support.game import START, Game
+from tests.support.isolates import isolates
 from tests.support.proves import proves
+from tests.support.real_ledger import TwoLedgers
 
 PATH = "/svc/api/DashboardDrain"
 
@@ -114,6 +121,61 @@ class MaintenanceTests(SynchronousTestCase):
         self.wait(60)
         self.assertIsNone(self.wished())
 
+    @proves("maintenance mode outlives a crash")
+    def test_after_a_crash_it_is_on_as_it_was_until_somebody_ends_it(self) -> None:
+        self.deploy.kinds = ["city", "hunt"]
+        self.switch(Reason="new disk")
+        before = self.standing()["drain"]
+        ann = self.game.player("Ann_1")
+        fresh = self.again()
+        self.assertEqual(fresh.browse("GET", PATH, key=self.olga.key).json["drain"], before)
+        wish = {"gameMode": "ISLAND", "gameArgs": "", "playerHuntId": "Hunt_B"}
+        self.assertEqual(
+            fresh.browse("POST", "/candidate/join", json=wish, token=ann.token).status, 400
+        )
+        fresh.browse("POST", PATH, json={"On": False}, key=self.olga.key)
+        self.assertIsNone(self.again().browse("GET", PATH, key=self.olga.key).json["drain"])
+
+    def again(self) -> Game:
+        """The same host after a crash: another board on the same database."""
+        fresh = Game(self, http=self.deploy, ledger=self.game.ledger)
+        watch = maintenance_watch(fresh.parts.desk.maintenance, Clock())
+        watch.startService()
+        self.addCleanup(watch.stopService)
+        return fresh
+
+    def test_what_was_switched_while_the_database_was_read_stays(self) -> None:
+        ledger, made = self.game.parts.audit.ledger, self.made
+        asked: list[Deferred[Any]] = []
+
+        class Slow:
+            def read(self, work: Any) -> Deferred[Any]:
+                asked.append(Deferred())
+                return asked[-1]
+
+            write = staticmethod(ledger.write)
+
+        made.audit = Audit(Slow(), made.now)  # type: ignore[arg-type]
+        self.wait(2)
+        self.switch()
+        asked[0].callback(None)  # as it was before
+        self.assertIsNotNone(self.standing()["drain"])
+
+    def test_of_two_workers_one_acts(self) -> None:
+        self.stack_runs()
+        self.switch(Then="restart")
+        other = Game(self, http=self.deploy, ledger=self.game.ledger).parts.desk.maintenance
+        other.folder = self.folder
+        second = Clock()
+        watch = maintenance_watch(other, second)
+        watch.startService()
+        self.addCleanup(watch.stopService)
+        self.wait(30)
+        self.assertEqual(self.wished(), "restart")
+        second.advance(2)
+        self.assertIsNone(self.wished())
+        self.assertIsNone(self.standing()["drain"])
+
     def test_it_waits_for_those_online_where_that_was_wanted(self) -> None:
         self.stack_runs()
         ann = self.game.player("Ann_1")
@@ -185,6 +247,28 @@ class MaintenanceTests(SynchronousTestCase):
         self.assertEqual(self.deploy.asked[-1][1], "/gameservers/console?id=a%26b")
         self.deploy.kinds = None
         self.assertEqual(read("DashboardGameServers").status, 409)
+
+
+@pytest.mark.live
+class SharedTests(SynchronousTestCase):
+    @isolates("owner/maintenance: end")
+    def test_of_workers_that_find_the_server_empty_at_once_one_ends_it(self) -> None:
+        two, drain = TwoLedgers(self), Drain("Olga", START, Then.RESTART)
+        here = Game(self)
+        workers = [
+            Maintenance(here.board, Audit(one, lambda: START), *here_of(here))
+            for one in two.ledgers
+        ]
+        for _ in range(20):
+            transact(two.engines[0], lambda tx: SqlMaintenance(tx).put(drain))
+            ended = [Deferred.fromCoroutine(one.end(drain)) for one in workers]
+            self.assertEqual(sorted(two.wait_for(*ended)), [False, True])
+            self.assertIsNone(transact(two.engines[1], lambda tx: SqlMaintenance(tx).get()))
+
+
+def here_of(game: Game) -> tuple[Any, Any, Any]:
+    """What else a worker has: no deploy server, nobody online, a clock that stands."""
+    return game.parts.deploy, game.parts.online, lambda: START
 
 
 class WishTests(SynchronousTestCase):

@@ -1,0 +1,65 @@
+"""The table of maintenance mode: one row where it is on, so that it outlives a crash."""
+
+from __future__ import annotations
+
+from attrs import frozen
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    Integer,
+    String,
+    Table,
+    bindparam,
+    delete,
+    insert,
+    select,
+)
+
+from svcserver.db.tables import METADATA
+from svcserver.metagame.play.drain import Drain, Then, Until
+
+MAINTENANCE = Table(
+    "maintenance",
+    METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("made_by", String(96), nullable=False),
+    Column("made_at", BigInteger, nullable=False),  # epoch milliseconds
+    Column("then_act", String(16), nullable=False),
+    Column("wait_until", String(16), nullable=False),
+    Column("reason", String(256), nullable=False),
+)
+THE_ONE = 1
+_M = MAINTENANCE.c
+_GET = select(MAINTENANCE).where(_M.id == bindparam("wanted"))
+_DROP = delete(MAINTENANCE).where(_M.id == bindparam("wanted"))
+_ADD = insert(MAINTENANCE)
+
+
+@frozen
+class SqlMaintenance:
+    """Maintenance mode in an open transaction."""
+
+    tx: Connection
+
+    def get(self) -> Drain | None:
+        """How it was switched on; None where it is off."""
+        row = self.tx.execute(_GET, {"wanted": THE_ONE}).first()
+        if row is None:
+            return None
+        then, until = Then(row.then_act), Until(row.wait_until)
+        return Drain(row.made_by, row.made_at / 1000, then, until, row.reason)
+
+    def put(self, drain: Drain | None) -> None:
+        """Keep it so; ``since`` is whole milliseconds."""
+        self.tx.execute(_DROP, {"wanted": THE_ONE})
+        if drain is not None:
+            row = {
+                "id": THE_ONE,
+                "made_by": drain.by,
+                "made_at": round(drain.since * 1000),
+                "then_act": drain.then.value,
+                "wait_until": drain.until.value,
+                "reason": drain.reason,
+            }
+            self.tx.execute(_ADD, row)
