@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -30,6 +30,7 @@ from svcserver.metagame.accounts.dashboard_access import (
 from svcserver.metagame.accounts.rules import Account, new_account_key
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.owner.moderation.rules import Staff
+from svcserver.metagame.owner.people.data import AccountExport
 from svcserver.metagame.owner.people.store import PersonWork
 
 T = TypeVar("T")
@@ -65,8 +66,9 @@ def export(host: Host, out: Out, name: str, file: Path) -> None:
     know_every_table()
     found = _run(host, "export", name, "", lambda work: work.export())
     _write(file, found)
-    out.data({"username": found["account"], "file": str(file)})
-    out.say(f"what is kept of {found['account']} stands in {file}")
+    left = found["leftOut"]
+    out.data({"username": found["account"], "file": str(file), "leftOut": left})
+    out.say(f"what is kept of {found['account']} stands in {file}{_without(left)}")
 
 
 @account.command("delete")
@@ -83,18 +85,25 @@ def delete(host: Host, out: Out, name: str, file: Path, reason: str, yes: bool) 
     staff = Staff(actor(), Role.OWNER)
     work = PersonWork(staff, name, time.time).delete()
 
-    def act(tx: Connection, trace: Trace) -> str:
+    def act(tx: Connection, trace: Trace) -> AccountExport:
         gone = work(tx, trace)
-        _write(file, dict(gone.export))  # before the commit: else it might be lost
-        return gone.account.username
+        _write(file, gone.export)  # before the commit: else it might be lost
+        return gone.export
 
     try:
         gone = recorded(host, Entry(staff.name, "delete", name, reason), act)
     except Exception:
         file.unlink(missing_ok=True)  # nothing was deleted
         raise
-    out.data({"username": gone, "file": str(file)})
-    out.say(f"{gone} is deleted; what was kept stands in {file}, the only copy")
+    name, left = gone["account"], gone["leftOut"]
+    out.data({"username": name, "file": str(file), "leftOut": left})
+    out.say(f"{name} is deleted; what was kept stands in {file}, the only copy{_without(left)}")
+
+
+def _without(left: Mapping[str, int]) -> str:
+    """What was too much to be written."""
+    rows = ", ".join(f"{count} of {table}" for table, count in left.items())
+    return f"; without the oldest rows, which were too much: {rows}" if rows else ""
 
 
 @account.command("merge-notes")

@@ -6,7 +6,18 @@ import base64
 from collections.abc import Iterator, Mapping
 from typing import Any, TypedDict
 
-from sqlalchemy import ColumnElement, Connection, Table, delete, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    LargeBinary,
+    String,
+    Table,
+    delete,
+    func,
+    literal,
+    or_,
+    select,
+)
 
 from svcserver.db.tables import METADATA
 from svcserver.kernel.ids import AccountId
@@ -14,12 +25,19 @@ from svcserver.kernel.ids import AccountId
 Cell = str | int | float | bool | None
 
 
+Tables = dict[str, list[dict[str, Cell]]]
+
+
 class AccountExport(TypedDict):
-    """All that is kept of an account: rows by table, each with its columns by name."""
+    """All that is kept of an account: rows by table, each with its columns by name.
+
+    ``leftOut``: how many rows of a table, the oldest, were too much to be handed out.
+    """
 
     account: str
     exportedAt: str
-    tables: dict[str, list[dict[str, Cell]]]
+    tables: Tables
+    leftOut: dict[str, int]
 
 
 # A row goes with the account that its ``account_id`` names, or with the character of its
@@ -46,29 +64,59 @@ OF_NOBODY = (
     "signing_keys",
 )
 SECRET = ("account_keys", "dashboard_access", "purchase_tokens")  # never handed out
-MAX_EXPORT = 64 * 1024 * 1024  # bytes of texts
+MAX_EXPORT = 64 * 1024 * 1024  # bytes of texts and of ROW_BYTES for each row
+ROW_BYTES = 100
 
 
-class TooLarge(Exception):
-    """There is more than can be handed out at once."""
+def exported(tx: Connection, account_id: AccountId) -> tuple[Tables, dict[str, int]]:
+    """The rows of the account by table, without secrets, and how many of a table are left out.
+
+    They have at most MAX_EXPORT bytes: small tables are handed out whole, of large ones the newest
+    rows. What is left out is never read.
+    """
+    mine = [(table, rows) for table, rows in _rows(tx, account_id) if table.name not in SECRET]
+    sizes = {str(table.name): _sizes(tx, table, rows) for table, rows in mine}
+    taken, left = _shares(sizes, MAX_EXPORT)
+    found = {}
+    for table, rows in mine:
+        count = taken[str(table.name)]
+        if count:
+            newest = select(table).where(rows).order_by(*_newest_first(table)).limit(count)
+            kept = [
+                {str(name): _shown(value) for name, value in row._asdict().items()}
+                for row in tx.execute(newest)
+            ]
+            found[str(table.name)] = kept[::-1]
+    return found, left
 
 
-def exported(tx: Connection, account_id: AccountId) -> dict[str, list[dict[str, Cell]]]:
-    """All rows of the account by table, without secrets; raises TooLarge."""
-    found, size = {}, 0
-    for table, rows in _rows(tx, account_id):
-        if table.name in SECRET:
-            continue
-        kept = []
-        for row in tx.execute(select(table).where(rows)):
-            shown = {str(name): _shown(value) for name, value in row._asdict().items()}
-            size += sum(len(one) for one in shown.values() if isinstance(one, str))
-            if size > MAX_EXPORT:
-                raise TooLarge
-            kept.append(shown)
-        if kept:
-            found[str(table.name)] = kept
-    return found
+def _sizes(tx: Connection, table: Table, rows: ColumnElement[bool]) -> list[int]:
+    """How large each row is, the newest first."""
+    size: ColumnElement[int] = literal(ROW_BYTES)
+    for column in table.c:
+        if isinstance(column.type, String | LargeBinary):
+            size = size + func.coalesce(func.length(column), 0)
+    return list(tx.execute(select(size).where(rows).order_by(*_newest_first(table))).scalars())
+
+
+def _newest_first(table: Table) -> list[ColumnElement[Any]]:
+    return [column.desc() for column in table.primary_key]
+
+
+def _shares(sizes: Mapping[str, list[int]], most: int) -> tuple[dict[str, int], dict[str, int]]:
+    """How many rows of each table fit, and how many do not; what a small one spares others get."""
+    taken, left, room = {}, {}, most
+    by_size = sorted(sizes.items(), key=lambda one: sum(one[1]))
+    for before, (name, each) in enumerate(by_size):
+        share, used, count = room // (len(by_size) - before), 0, 0
+        for size in each:
+            if used + size > share:
+                break
+            used, count = used + size, count + 1
+        taken[name], room = count, room - used
+        if count < len(each):
+            left[name] = len(each) - count
+    return taken, left
 
 
 def erase(tx: Connection, account_id: AccountId) -> int:

@@ -23,7 +23,6 @@ from sqlalchemy import (
 from svcserver.db.tables import METADATA
 from svcserver.db.upsert import Upsert
 from svcserver.kernel.ids import AccountId
-from svcserver.kernel.refusals import Conflict
 from svcserver.kernel.times import iso
 from svcserver.metagame.accounts.audit import Act, Trace
 from svcserver.metagame.accounts.deleted import bury
@@ -32,7 +31,7 @@ from svcserver.metagame.accounts.sanctions import SANCTIONS, Kind, SqlSanctions
 from svcserver.metagame.accounts.store import ACCOUNT_KEYS, ACCOUNTS, SqlAccounts, fold
 from svcserver.metagame.owner.moderation.rules import Staff, person
 from svcserver.metagame.owner.moderation.store import Ended
-from svcserver.metagame.owner.people.data import AccountExport, TooLarge, erase, exported
+from svcserver.metagame.owner.people.data import AccountExport, erase, exported
 from svcserver.metagame.owner.people.rules import (
     Listed,
     Order,
@@ -229,12 +228,13 @@ class PersonWork:
         return account
 
     def _exported(self, tx: Connection, account: Account) -> AccountExport:
-        try:
-            tables = exported(tx, account.id)
-        except TooLarge:
-            too_much = "this account has more than can be handed out"
-            raise Conflict(too_much, code="too_large") from None
-        return {"account": account.username, "exportedAt": iso(self.now()), "tables": tables}
+        tables, left = exported(tx, account.id)
+        return {
+            "account": account.username,
+            "exportedAt": iso(self.now()),
+            "tables": tables,
+            "leftOut": left,
+        }
 
     def _end(self, tx: Connection, account: Account) -> Ended:
         return Ended(account.id, end_sessions(SqlAccounts(tx), account.id, self.now()))

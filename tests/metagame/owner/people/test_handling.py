@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 from sqlalchemy import select, update
 
 from svcserver.db.tables import METADATA
 from svcserver.metagame.accounts.store import ACCOUNTS
+from svcserver.metagame.owner.people import data as data_of_people
 from svcserver.metagame.owner.people.data import (
     BY_COLUMNS,
     OF_NOBODY,
@@ -64,6 +67,34 @@ class HandlingTests(StaffCase):
         self.assertLessEqual({"accounts", "characters", "item_stacks"}, tables.keys())
         self.assertFalse({"account_keys", "dashboard_access", "purchase_tokens"} & tables.keys())
 
+    @proves("POST DashboardExport", "POST DashboardDelete")
+    def test_an_account_that_is_too_large_is_deleted_and_says_what_it_left_out(self) -> None:
+        cleo = Owner.of(self.game, "Cleo")
+        cleo.add("ORE", 3)
+        for version in range(1, 31):
+            data = {"level": version, "bag": "x" * 400}
+            save = {
+                "characterId": cleo.character,
+                "data": json.dumps(data),
+                "updateVersion": version,
+            }
+            said = self.game.browse("POST", "/character", json=save, token=cleo.player.token)
+            self.assertEqual(said.status, 200)
+        whole = self.do(self.olga, "Export", "Cleo").json
+        self.assertEqual((whole["leftOut"], len(whole["tables"]["character_saves"])), ({}, 31))
+        for most, saves in ((8_000, 2), (1, 0)):
+            self.patch(data_of_people, "MAX_EXPORT", most)
+            found = self.do(self.olga, "Export", "Cleo").json
+            kept = found["tables"].get("character_saves", [])
+            self.assertEqual(kept, whole["tables"]["character_saves"][31 - len(kept) :])
+            self.assertGreaterEqual(len(kept), saves)
+            self.assertEqual(found["leftOut"]["character_saves"], 31 - len(kept))
+            self.assertLessEqual(len(str(found["tables"])), 3 * most + 10)
+        page = self.do(self.olga, "Delete", "Cleo")
+        self.assertEqual((page.status, page.json["Export"]["tables"]), (200, {}))
+        self.assertEqual(self.kept_of(cleo.player.id), [])
+        self.assertEqual(self.do(self.olga, "Export", "Cleo").status, 404)
+
     @proves("POST DashboardDelete")
     def test_a_deleted_account_leaves_nothing_and_its_token_is_void(self) -> None:
         cleo = Owner.of(self.game, "Cleo")
@@ -75,20 +106,20 @@ class HandlingTests(StaffCase):
         self.assertEqual((self.log_in(cleo.player), self.plays(cleo.player)), (400, False))
         self.game.ledger.run(self.game.parts.sessions.load)  # as at the next start
         self.assertFalse(self.plays(cleo.player))
-        kept = self.game.ledger.run(
+        self.assertEqual(self.kept_of(cleo.player.id), [])
+        self.assertEqual(self.do(self.olga, "Delete", "Cleo").status, 404)
+
+    def kept_of(self, account_id: str) -> list[str]:
+        """The tables that still have a row of the account."""
+        found: list[str] = self.game.ledger.run(
             lambda tx: [
                 name
                 for name, table in METADATA.tables.items()
                 for column in account_columns(table)
-                if tx.execute(
-                    select(METADATA.tables[name]).where(
-                        METADATA.tables[name].c[column] == cleo.player.id
-                    )
-                ).first()
+                if tx.execute(select(table).where(table.c[column] == account_id)).first()
             ]
         )
-        self.assertEqual(kept, [])
-        self.assertEqual(self.do(self.olga, "Delete", "Cleo").status, 404)
+        return found
 
     def test_an_owner_is_not_deleted(self) -> None:
         self.assertEqual(self.do(self.olga, "Delete", "Olga").json["error"], "is_owner")

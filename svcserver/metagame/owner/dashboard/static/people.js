@@ -46,8 +46,9 @@ async function mergeNotes(one, live) {
 
 async function exported(one) {
   await act(async () => {
-    save(one.name, await send("DashboardExport", { Account: one.id }));
-    say(`What is kept of ${one.name} was downloaded`);
+    const found = await send("DashboardExport", { Account: one.id });
+    save(one.name, found);
+    say(`What is kept of ${one.name} was downloaded${without(found)}`);
   });
 }
 
@@ -64,8 +65,14 @@ async function erase(one) {
     const gone = await send("DashboardDelete", { Account: one.id, Reason: given.reason });
     save(gone.Username, gone.Export);
     location.hash = "#/accounts";
-    say(`${gone.Username} is deleted; what was kept was downloaded`);
+    say(`${gone.Username} is deleted; what was kept was downloaded${without(gone.Export)}`);
   });
+}
+
+/** What was too much to be handed out. */
+function without(found) {
+  const left = Object.entries(found.leftOut).map(([table, rows]) => `${rows} of ${table}`);
+  return left.length ? `, without the oldest rows: ${left.join(", ")}` : "";
 }
 
 /** Let the browser keep it as a file. */
