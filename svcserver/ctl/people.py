@@ -30,8 +30,7 @@ from svcserver.metagame.accounts.dashboard_access import (
 from svcserver.metagame.accounts.rules import Account, new_account_key
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.owner.moderation.rules import Staff
-from svcserver.metagame.owner.people.data import AccountExport
-from svcserver.metagame.owner.people.store import PersonWork
+from svcserver.metagame.owner.people.store import PersonWork, Removed
 
 T = TypeVar("T")
 __all__ = ["account"]  # the group of ``ctl.accounts``, now with the commands of this file
@@ -85,17 +84,17 @@ def delete(host: Host, out: Out, name: str, file: Path, reason: str, yes: bool) 
     staff = Staff(actor(), Role.OWNER)
     work = PersonWork(staff, name, time.time).delete()
 
-    def act(tx: Connection, trace: Trace) -> AccountExport:
+    def act(tx: Connection, trace: Trace) -> Removed:
         gone = work(tx, trace)
         _write(file, gone.export)  # before the commit: else it might be lost
-        return gone.export
+        return gone
 
     try:
         gone = recorded(host, Entry(staff.name, "delete", name, reason), act)
     except Exception:
         file.unlink(missing_ok=True)  # nothing was deleted
         raise
-    name, left = gone["account"], gone["leftOut"]
+    name, left = gone.account.username, gone.export["leftOut"]
     out.data({"username": name, "file": str(file), "leftOut": left})
     out.say(f"{name} is deleted; what was kept stands in {file}, the only copy{_without(left)}")
 

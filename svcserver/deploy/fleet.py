@@ -74,6 +74,7 @@ class Fleet:
     last_port: int
     hunt_worker: bool = False
     servers: dict[str, GameServer] = field(factory=dict, init=False)
+    heard: dict[str, float] = field(factory=dict, init=False)  # when a player on it last was
     _held: set[int] = field(factory=set, init=False)
 
     def has_ports(self, kind: Kind) -> bool:
@@ -117,6 +118,11 @@ class Fleet:
     def ended(self, server_id: str) -> None:
         """Forget a server, which frees its port."""
         self.servers.pop(server_id, None)
+        self.heard.pop(server_id, None)
+
+    def hear(self, server_ids: Iterable[str], now: float) -> None:
+        """Players on these servers were just heard; ``now`` by the monotonic clock."""
+        self.heard.update((one, now) for one in server_ids if one in self.servers)
 
     def of_kind(self, kind: Kind) -> GameServer | None:
         """The server of a persistent kind, of which there is at most one."""

@@ -1,7 +1,8 @@
-"""Notices a game server that is frozen: its process lives, but reads no datagram any more.
+"""Notices a game server that is frozen: it reads no datagram, and no player on it is heard.
 
 A datagram that it may ignore is sent every few seconds. The kernel says how many bytes wait unread
-in each UDP socket: those of a living server come and go, those of a frozen one only grow.
+in each UDP socket: those of a living server come and go, those of a frozen one only grow. On which
+servers players are their heartbeats say, and the metagame tells us.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from attrs import define, field
-from twisted.logger import Logger
+from attrs import define, field, frozen
+from twisted.logger import Logger, LogLevel
 
-from svcserver.deploy.fleet import GameServer
+from svcserver.deploy.fleet import Fleet, GameServer
 from svcserver.kernel.every import Every
 
 log = Logger()
@@ -22,6 +23,11 @@ LOOK_S = 5.0
 PING = b"svc ping"
 TABLES = ("/proc/net/udp", "/proc/net/udp6")
 LARGEST = 1024 * 1024  # bytes read of a table
+ENDED = "{kind} {id} on port {port} has read nothing for {grace:.0f} s: it is ended"
+SPARED = (
+    "{kind} {id} on port {port} has read nothing for {grace:.0f} s, but players on it are heard: "
+    "it is left alone until they are not"
+)
 
 
 def unread(texts: Iterable[str]) -> dict[int, int]:
@@ -61,54 +67,87 @@ def ping(port: int) -> None:
             log.debug("no ping to {port}: {why}", port=port, why=why.strerror)
 
 
+@frozen
+class Look:
+    """What a look finds: who is frozen, and who reads nothing just now though players are heard."""
+
+    frozen: list[GameServer]
+    spared: list[GameServer]
+
+
+@define
+class _Silence:
+    """A server's unread bytes, since when they have only grown, and whether that was said."""
+
+    since: float
+    unread: int
+    said: bool = False
+
+
 @define(eq=False)
 class Freezes:
-    """Who has read nothing for ``grace_s``, look by look."""
+    """Who has read nothing, and of whose players nothing was heard, for ``grace_s``."""
 
     grace_s: float
-    _since: dict[str, tuple[float, int]] = field(factory=dict, init=False)  # and unread then
+    _silent: dict[str, _Silence] = field(factory=dict, init=False)
 
     def look(
-        self, servers: Iterable[GameServer], waiting: Mapping[int, int], now: float
-    ) -> list[GameServer]:
-        """The frozen ones; each is named once."""
-        before, self._since = self._since, {}
-        frozen = []
+        self,
+        servers: Iterable[GameServer],
+        waiting: Mapping[int, int],
+        heard: Mapping[str, float],
+        now: float,
+    ) -> Look:
+        """Look again; each server is named once. ``heard``: when a player on it last was."""
+        before, self._silent = self._silent, {}
+        found = Look([], [])
         for server in servers:
-            bytes_now = waiting.get(server.port, 0)
-            since, bytes_then = before.get(server.id, (now, 0))
-            if bytes_now == 0:
+            unread_now = waiting.get(server.port, 0)
+            if unread_now == 0:
                 continue
-            if bytes_now < bytes_then:
-                since = now
-            if now - since >= self.grace_s:
-                frozen.append(server)
+            one = before.get(server.id) or _Silence(now, 0)
+            if unread_now < one.unread:
+                one = _Silence(now, 0)
+            one.unread = unread_now
+            if now - one.since < self.grace_s:
+                self._silent[server.id] = one
+            elif now - heard.get(server.id, float("-inf")) >= self.grace_s:
+                found.frozen.append(server)
             else:
-                self._since[server.id] = since, bytes_now
-        return frozen
+                self._silent[server.id] = one
+                if not one.said:
+                    found.spared.append(server)
+                    one.said = True
+        return found
 
 
 def freeze_watch(
     clock: Any,
     freezes: Freezes,
-    servers: Callable[[], Iterable[GameServer]],
+    fleet: Fleet,
     end: Callable[[GameServer], object],
     read: Callable[[], list[str]] = tables,
     send: Callable[[int], object] = ping,
 ) -> Every:
     """The service that looks every ``LOOK_S``, and lets ``end`` have the frozen ones."""
 
+    def say(text: str, server: GameServer, level: LogLevel) -> None:
+        log.emit(
+            level,
+            text,
+            kind=server.launch.kind.value,
+            id=server.id,
+            port=server.port,
+            grace=freezes.grace_s,
+        )
+
     def look() -> None:
-        known = list(servers())
-        for server in freezes.look(known, unread(read()), clock.seconds()):
-            text = "{kind} {id} on port {port} has read nothing for {grace:.0f} s: it is ended"
-            log.error(
-                text,
-                kind=server.launch.kind.value,
-                id=server.id,
-                port=server.port,
-                grace=freezes.grace_s,
-            )
+        known = list(fleet.servers.values())
+        found = freezes.look(known, unread(read()), fleet.heard, clock.seconds())
+        for server in found.spared:
+            say(SPARED, server, LogLevel.warn)
+        for server in found.frozen:
+            say(ENDED, server, LogLevel.error)
             end(server)
         for server in known:
             send(server.port)

@@ -90,6 +90,21 @@ class Deploy:
 
     @routes.row(
         "POST",
+        "/gameservers/heard",
+        access=LOCAL,
+        body=wire.HeardWish,
+        reply=wire.HeardReply,
+        quiet=True,
+    )
+    async def heard(self, call: Call[wire.HeardWish]) -> Answer:
+        """Players on these were heard: who reads nothing meanwhile is not taken for frozen."""
+        fleet = self.supervisor.fleet
+        fleet.hear(call.body.ids, self.supervisor.clock.seconds())
+        reply: wire.HeardReply = {"known": sum(one in fleet.servers for one in call.body.ids)}
+        return Answer(200, reply)
+
+    @routes.row(
+        "POST",
         "/gameservers/handle",
         access=LOCAL,
         body=wire.HandlingWish,

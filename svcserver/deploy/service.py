@@ -85,9 +85,8 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     fleet = OrderedServices()  # ending game servers still call the metagame, which then asks us
     parts = [listening, watch]
     if settings.frozen_s:
-        freezes, servers = Freezes(settings.frozen_s), supervisor.fleet.servers
-        end = Handling(supervisor).freeze
-        parts.append(freeze_watch(reactor, freezes, servers.values, end))
+        freezes, end = Freezes(settings.frozen_s), Handling(supervisor).freeze
+        parts.append(freeze_watch(reactor, freezes, supervisor.fleet, end))
     for part in parts:
         part.setServiceParent(fleet)
     warn_at_start(options.warnings).setServiceParent(top)

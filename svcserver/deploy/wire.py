@@ -10,6 +10,7 @@ from svcserver.deploy.fleet import GameServerRecord
 from svcserver.kernel.launch_requests import MAX_PLAYERS, LaunchRequest, check, is_match, is_player
 from svcserver.kernel.shapes import AtMost, TextWithNul, pascal_case, spelled, text, text_where
 
+MOST_HEARD = 1_000
 PlayerId = Annotated[str, text_where(is_player, "an account id")]
 
 
@@ -37,6 +38,20 @@ class HandlingWish:
     act: Annotated[str, text(1, 16)]
     id: Annotated[str, text(0, 64)] = ""
     kind: Annotated[str, text(0, 16)] = ""
+
+
+@spelled(pascal_case)
+@frozen
+class HeardWish:
+    """Game servers, by id, of whose players a heartbeat has just come."""
+
+    ids: Annotated[tuple[Annotated[str, text(1, 64)], ...], AtMost(MOST_HEARD)]
+
+
+class HeardReply(TypedDict):
+    """How many of them run here."""
+
+    known: int
 
 
 class Handled(TypedDict):

@@ -11,8 +11,8 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.deploy.fleet import GameServer
-from svcserver.deploy.frozen import LOOK_S, Freezes, freeze_watch, unread
+from svcserver.deploy.fleet import Fleet, GameServer
+from svcserver.deploy.frozen import LOOK_S, Freezes, Look, freeze_watch, unread
 from svcserver.deploy.handling import LAST_LINES, Handling
 from svcserver.deploy.hunts import Kind, Launch
 from svcserver.deploy.service import front_door
@@ -92,6 +92,16 @@ class HandlingTests(SupervisorCase):
         self.assertEqual((page.status, page.json["message"]), (404, "no such game server runs"))
         self.assertEqual(browse("POST", "/gameservers/handle", json={"Act": "x"}).status, 400)
 
+    def test_the_metagame_says_on_which_of_them_players_were_heard(self) -> None:
+        browse = Browser(self, front_door(self.supervisor))
+        city = self.successResultOf(self.ask(self.supervisor, CITY))
+        page = browse("POST", "/gameservers/heard", json={"Ids": [city.id, "nobody"]})
+        self.assertEqual(page.json, {"known": 1})
+        self.assertEqual(self.supervisor.fleet.heard, {city.id: self.clock.seconds()})
+        for odd in ({}, {"Ids": "x"}, {"Ids": [7]}, {"Ids": ["x"] * 1_001}, {"Ids": ["x" * 65]}):
+            self.assertEqual(browse("POST", "/gameservers/heard", json=odd).status, 400, odd)
+        self.assertEqual(len(self.supervisor.fleet.heard), 1)
+
 
 def server(name: str, port: int) -> GameServer:
     return GameServer(name, port, Launch(Kind.CITY, "/Game/Maps/x"), 1, 0.0)
@@ -108,7 +118,7 @@ class FrozenTests(SynchronousTestCase):
             waiting = {1: 500 if number % 5 else 100, 2: 100 * number + 1}
             named += [
                 (one.id, number * LOOK_S)
-                for one in freezes.look([lives, frozen], waiting, number * LOOK_S)
+                for one in freezes.look([lives, frozen], waiting, {}, number * LOOK_S).frozen
             ]
         self.assertEqual(named[0], ("frozen", 60.0))
         self.assertEqual({name for name, _ in named}, {"frozen"})
@@ -116,9 +126,25 @@ class FrozenTests(SynchronousTestCase):
     def test_a_long_hitch_is_forgiven(self) -> None:
         freezes, one = Freezes(60.0), server("a", 1)
         for at in range(0, 60, 5):
-            self.assertEqual(freezes.look([one], {1: at + 1}, at), [])
-        self.assertEqual(freezes.look([one], {}, 60.0), [])
-        self.assertEqual(freezes.look([one], {1: 10}, 61.0), [])
+            self.assertEqual(freezes.look([one], {1: at + 1}, {}, at), Look([], []))
+        self.assertEqual(freezes.look([one], {}, {}, 60.0), Look([], []))
+        self.assertEqual(freezes.look([one], {1: 10}, {}, 61.0), Look([], []))
+
+    @proves("deploy: a game server whose players are heard is not frozen")
+    def test_whose_players_are_heard_is_left_alone_until_they_were_silent_as_long(self) -> None:
+        freezes, one = Freezes(60.0), server("a", 1)
+        ended, spared = [], []
+        for at in range(0, 200, 5):
+            heard = {"a": min(at, 100.0)}  # their last heartbeat comes at 100
+            found = freezes.look([one], {1: at + 1}, heard, at)
+            ended += [at for _ in found.frozen]
+            spared += [at for _ in found.spared]
+        self.assertEqual((spared, ended[0]), ([60], 160))
+        freezes = Freezes(60.0)
+        for at in range(0, 100, 5):  # heard of long before it froze: that is no sign of life now
+            if freezes.look([one], {1: at + 1}, {"a": -90.0}, at).frozen:
+                break
+        self.assertEqual(at, 60)
 
     def test_the_kernels_table(self) -> None:
         head = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when"
@@ -134,19 +160,27 @@ class FrozenTests(SynchronousTestCase):
 
     def test_the_watch_ends_it_and_pings_all(self) -> None:
         clock, ended, pinged = Clock(), [], []
-        one = server("a", 8777)
+        fleet = Fleet(8770, 8779)
+        one = fleet.servers["a"] = server("a", 8777)
         grows = iter(range(1, 100))
         line = "h\n1: 0:2249 0:0 07 0:{:X} 0"
         watch = freeze_watch(
             clock,
             Freezes(20.0),
-            lambda: [one],
+            fleet,
             ended.append,
             lambda: [line.format(next(grows))],
             pinged.append,
         )
         watch.startService()
-        clock.pump([LOOK_S] * 5)
-        self.assertEqual((ended, pinged), ([one], [8777] * 5))
+        clock.advance(LOOK_S)
+        for _ in range(5):  # players on it are heard, and so it is left alone
+            fleet.hear(["a", "another"], clock.seconds())
+            clock.advance(LOOK_S)
+        self.assertEqual((ended, fleet.heard), ([], {"a": 25.0}))
+        clock.pump([LOOK_S] * 3)
+        self.assertEqual((ended, pinged), ([one], [8777] * 9))
+        fleet.ended("a")
+        self.assertEqual(fleet.heard, {})
         watch.stopService()
         self.assertEqual(clock.getDelayedCalls(), [])

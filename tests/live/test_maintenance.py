@@ -9,6 +9,7 @@ import os
 import re
 import signal
 import socket
+import time
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,35 @@ def test_a_frozen_city_is_replaced_and_the_owner_handles_one(tmp_path: Path) -> 
             "no game server is called"
             in svcctl("gameserver", "stop", "hunt", "--config", folder).line
         )
+
+
+# slow: two graces of ten seconds, since a grace is whole seconds of real silence
+@proves("deploy: a game server whose players are heard is not frozen")
+def test_a_frozen_city_is_left_alone_while_its_players_are_heard(tmp_path: Path) -> None:
+    folder = demo_host(tmp_path / "host")
+    change(folder, "deploy", "GAMESERVER_FROZEN_SECONDS", "10")
+    city_map = value(folder, "deploy", "CITY_MAP")
+    with stack(folder):
+        eventually(lambda: "stack ready: " in said(folder))
+        town = Town(folder)
+        ann = town.player("Ann_1")
+
+        def beats(until: str) -> bool:
+            beat = {"map": city_map, "state": "city"}
+            status, _ = town.metagame.ask("POST", "/heartbeat", beat, bearer(ann))
+            assert status == 200
+            return until in said(folder)
+
+        eventually(lambda: beats("listening on") or "started city" in said(folder))
+        pid = int(re.findall(r"started city \S+ pid (\d+)", said(folder))[-1])
+        os.kill(pid, signal.SIGSTOP)
+        eventually(lambda: beats("but players on it are heard"))
+        silent = time.monotonic()
+        assert "it is ended" not in said(folder)
+        os.kill(pid, 0)
+        eventually(lambda: "has read nothing for 10 s: it is ended" in said(folder))
+        assert time.monotonic() - silent > 5
+        eventually(lambda: len(re.findall(r"started city \S+ pid (\d+)", said(folder))) == 2)
 
 
 # why a process: it is killed

@@ -28,6 +28,8 @@ from svcserver.metagame.owner.live import LivePages
 from svcserver.metagame.owner.maintenance.acts import Maintenance, maintenance_watch
 from svcserver.metagame.owner.maintenance.routes import MaintenanceRoutes
 from svcserver.metagame.owner.management.acts import OnlinePlayers, StatusReports
+from svcserver.metagame.owner.management.heard import HeardPlayers, heard_watch
+from svcserver.metagame.owner.management.instances import DeployedInstances
 from svcserver.metagame.owner.people.acts import PeopleActs, Seen, seen_watch
 from svcserver.metagame.owner.people.routes import PeopleRoutes
 from svcserver.metagame.owner.titles import Titles
@@ -89,11 +91,16 @@ class Desk:
 
     def watches(self, reactor: Any) -> Iterator[IService]:
         """What looks at players from time to time."""
-        titles, city = Titles.load().matchmaker_hunts, self.settings.city_map
-        spots = Spots(self.players.all, self.directory, titles, city)
+        titles, city, players = Titles.load(), self.settings.city_map, self.players
+        spots = Spots(players.all, self.directory, titles.matchmaker_hunts, city)
         yield feed_watch(reactor, self.shown.feed, spots, self.now)
         yield seen_watch(reactor, Seen(self.ledger, self.players.online))
         yield maintenance_watch(self.maintenance, reactor)
+        if self.deploy.address:
+            title = self.settings.city_title
+            placed = DeployedInstances(self.deploy, players.matches, titles, title)
+            heard = HeardPlayers(players.online, placed, city, self.now)
+            yield heard_watch(heard, reactor)
 
     def writers(self, reactor: Any) -> Iterator[IService]:
         """What still writes at its stop, so it stops before the database."""

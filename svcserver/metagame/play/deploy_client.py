@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -88,6 +89,13 @@ class DeployClient:
             case {"id": str(made)}:
                 return made
         return None
+
+    async def hear(self, server_ids: Sequence[str]) -> None:
+        """Players on these game servers were heard; no answer is no harm."""
+        try:
+            await self._ask("POST", "/gameservers/heard", LIST_TIMEOUT_S, json={"Ids": server_ids})
+        except Failed:
+            return
 
     async def console(self, server_id: str) -> list[str]:
         """The last lines that a game server has printed; raises Refusal."""
