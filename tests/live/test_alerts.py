@@ -37,20 +37,28 @@ class Heard(BaseHTTPRequestHandler):
 
     kept: list[tuple[dict[str, str], bytes]]
 
+    def do_GET(self) -> None:
+        self.do_POST()  # who follows a redirect asks so
+
     def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
+        body = self.rfile.read(int(self.headers["Content-Length"] or 0))
         self.kept.append((dict(self.headers.items()), body))
-        self.send_response(self.server.status)  # type: ignore[attr-defined]
+        status, moved_to = self.server.answers  # type: ignore[attr-defined]
+        self.send_response(status)
+        if moved_to:
+            self.send_header("Location", moved_to)
         self.end_headers()
 
     def log_message(self, *_: Any) -> None: ...
 
 
 @contextmanager
-def receiver(status: int = 204) -> Iterator[tuple[str, list[tuple[dict[str, str], bytes]]]]:
+def receiver(
+    status: int = 204, moved_to: str = ""
+) -> Iterator[tuple[str, list[tuple[dict[str, str], bytes]]]]:
     kept: list[tuple[dict[str, str], bytes]] = []
     server = ThreadingHTTPServer(("127.0.0.1", 0), type("Here", (Heard,), {"kept": kept}))
-    server.status = status  # type: ignore[attr-defined]
+    server.answers = status, moved_to  # type: ignore[attr-defined]
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
@@ -105,7 +113,7 @@ def test_a_receiver_that_hangs_holds_up_neither_the_stack_nor_the_others(tmp_pat
         assert url not in said(folder) and silent not in said(folder)
 
 
-@proves("svcctl alerts")
+@proves("svcctl alerts", "alerts: to the address that was checked, and no redirect is followed")
 def test_the_test_command_says_whether_it_arrives(tmp_path: Path) -> None:
     folder = demo_host(tmp_path / "host")
     with receiver() as (url, kept):
@@ -117,6 +125,11 @@ def test_the_test_command_says_whether_it_arrives(tmp_path: Path) -> None:
         public.write_text(public.read_text().replace("PRIVATE=1", ""))
         assert "PRIVATE=1" in svcctl("alerts", "test", "good", "--config", folder).line
         assert len(kept) == 1
+    with receiver() as (inside, stolen), receiver(302, inside) as (url, kept):
+        add(folder, "moved", url)
+        ran = svcctl("alerts", "test", "moved", "--config", folder)
+        assert ran.line == "svcctl: moved: the receiver answered 302"
+        assert (len(kept), stolen) == (1, [])  # nobody is led to another address
     with receiver(status=500) as (url, _):
         add(folder, "bad", url)
         ran = svcctl("alerts", "test", "bad", "--config", folder)

@@ -99,6 +99,7 @@ def _post(
     sent = forms.request(alert, host, channel, number)
     name = url.hostname or ""
     connection = http.client.HTTPConnection(name, there[1], timeout=STEP_S)
+    connection.default_port = DEFAULT_PORTS[url.scheme]  # which Host does not name
     wire = socket.create_connection(there, timeout=STEP_S)
     try:
         if url.scheme == "https":
