@@ -10,7 +10,7 @@ from svcserver.kernel.refusals import Malformed
 from svcserver.kernel.shapes import pascal_case, spelled, text, text_where
 from svcserver.kernel.times import iso
 from svcserver.metagame.owner.maintenance.acts import ACTS, Order, Standing
-from svcserver.metagame.owner.moderation.rules import MAX_REASON
+from svcserver.metagame.owner.moderation.rules import Reason
 from svcserver.metagame.play.drain import Then, Until
 
 Word = Annotated[str, text(0, 16)]
@@ -24,7 +24,7 @@ class DrainWish:
     on: bool
     then: Word = ""
     until: Word = "no hunt"
-    reason: Annotated[str, text(0, MAX_REASON)] = ""
+    reason: Reason = ""
 
     def order(self) -> Order | None:
         """What is asked for, None for an end; raises Malformed."""

@@ -7,7 +7,6 @@ from twisted.logger import Logger
 
 from svcserver.db.ledger import ACROSS, OneAccount, Scope
 from svcserver.db.shield import shielded
-from svcserver.kernel.ids import AccountId
 from svcserver.kernel.roles import Role
 from svcserver.metagame.accounts.audit import Act, Audit, AuditQuery, Entry
 from svcserver.metagame.accounts.rules import Account
@@ -15,7 +14,7 @@ from svcserver.metagame.accounts.sanctions import Kind, Sanction, SqlSanctions
 from svcserver.metagame.accounts.sessions import Sessions
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.owner.moderation.rules import Order, Staff
-from svcserver.metagame.owner.moderation.store import Done, StaffWork
+from svcserver.metagame.owner.moderation.store import Done, StaffWork, id_of
 
 log = Logger()
 
@@ -88,16 +87,9 @@ class ModerationActs:
         scope: Scope | None = None,
     ) -> Done:
         if scope is None:
-            scope = OneAccount(await self._id_of(who))
+            scope = OneAccount(await id_of(self.audit.ledger, who))
         done = await self.audit.write(Entry(staff.name, action, who, reason), act, scope)
         for one in done.ended:
             await self.sessions.tell(one.account_id, one.not_before)
         log.info("{actor}: {action} {name}", actor=staff.name, action=action, name=who)
         return done
-
-    async def _id_of(self, who: str) -> AccountId:
-        """The id for the scope; the act looks the account up again."""
-        found = await self.audit.ledger.read(
-            lambda tx: SqlAccounts(tx).named(who) or SqlAccounts(tx).find(who)
-        )
-        return "" if found is None else found.id

@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Protocol
+from typing import Annotated, Protocol, TypedDict
 
 from attrs import evolve, frozen
 
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Conflict, Forbidden, Malformed, Missing
 from svcserver.kernel.roles import Role
+from svcserver.kernel.shapes import text
 from svcserver.kernel.times import iso, seconds_of
 from svcserver.metagame.accounts.rules import Account
 from svcserver.metagame.accounts.sanctions import FOREVER, Kind, Sanction
 
 MAX_REASON, MAX_NOTE = 256, 1_024
+Who = Annotated[str, text(1, 64)]  # an account as staff names it: by name or id
+Reason = Annotated[str, text(0, MAX_REASON)]
+
+
+class SanctionEntry(TypedDict):
+    """A ban or a mute; ``until`` is null for one without an end.
+
+    ``networks``: the addresses that a ban keeps out, of IPv6 the /64.
+    """
+
+    reason: str
+    note: str
+    by: str
+    since: str
+    until: str | None
+    networks: list[str]
 
 
 class People(Protocol):
@@ -145,7 +161,7 @@ def set_role(people: People, staff: Staff, account: Account, role: Role) -> Acco
     return evolve(account, is_admin=role is Role.OWNER, staff_role=word)
 
 
-def described(sanction: Sanction | None) -> Mapping[str, object] | None:
+def described(sanction: Sanction | None) -> SanctionEntry | None:
     """A sanction as the audit log and replies show it."""
     if sanction is None:
         return None

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from attrs import frozen
 from sqlalchemy import Connection
 
+from svcserver.db.ledger import Ledger
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.json import Json
 from svcserver.kernel.roles import Role
@@ -18,6 +19,12 @@ from svcserver.metagame.accounts.sanctions import Kind, SqlSanctions
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.owner.moderation import rules
 from svcserver.metagame.owner.moderation.rules import Change, Order, Staff
+
+
+async def id_of(ledger: Ledger, who: str) -> AccountId:
+    """The id of an account for the scope of an act, which looks it up again; empty for nobody."""
+    found = await ledger.read(lambda tx: SqlAccounts(tx).named(who) or SqlAccounts(tx).find(who))
+    return "" if found is None else found.id
 
 
 @frozen

@@ -15,13 +15,19 @@ from svcserver.kernel.times import seconds_of
 from svcserver.metagame.accounts.audit import NEWEST, AuditQuery, AuditRow, shown
 from svcserver.metagame.accounts.rules import Account
 from svcserver.metagame.accounts.sanctions import Kind, Sanction
-from svcserver.metagame.owner.moderation.rules import MAX_NOTE, MAX_REASON, Order, described, order
+from svcserver.metagame.owner.moderation.rules import (
+    MAX_NOTE,
+    Order,
+    Reason,
+    SanctionEntry,
+    Who,
+    described,
+    order,
+)
 from svcserver.metagame.owner.moderation.store import Done
 
 PAGE = 100
 MAX_DIGITS = 18
-Who = Annotated[str, text(1, 64)]
-Reason = Annotated[str, text(0, MAX_REASON)]
 
 
 @spelled(pascal_case)
@@ -68,20 +74,6 @@ class RoleWish:
     account: Who
     role: Literal["player", "helper", "moderator", "owner"]
     reason: Reason = ""
-
-
-class SanctionEntry(TypedDict):
-    """A ban or a mute; ``until`` is null for one without an end.
-
-    ``networks``: the addresses that a ban keeps out, of IPv6 the /64.
-    """
-
-    reason: str
-    note: str
-    by: str
-    since: str
-    until: str | None
-    networks: list[str]
 
 
 class PersonReply(TypedDict):
@@ -146,7 +138,7 @@ def show_done(done: Done) -> PersonReply:
         "UserId": done.account.id,
         "Username": done.account.username,
         "Role": done.account.role.word,
-        "Sanction": _entry(after),
+        "Sanction": described(after),
     }
 
 
@@ -158,9 +150,10 @@ def show_running(found: Iterable[tuple[Account, Kind, Sanction]]) -> SanctionLis
                 "UserId": account.id,
                 "Username": account.username,
                 "Kind": kind.value,
-                "Sanction": known(sanction),
+                "Sanction": entry,
             }
             for account, kind, sanction in found
+            if (entry := described(sanction)) is not None
         ]
     }
 
@@ -172,14 +165,3 @@ def show_rows(found: Sequence[dict[str, Any]]) -> AuditReply:
         "rows": [shown(one) for one in found[:PAGE]],
         "next": found[PAGE - 1]["id"] if more else None,
     }
-
-
-def _entry(sanction: Sanction | None) -> SanctionEntry | None:
-    return None if sanction is None else known(sanction)
-
-
-def known(sanction: Sanction) -> SanctionEntry:
-    """The entry of a sanction."""
-    shown: Any = described(sanction)
-    entry: SanctionEntry = shown
-    return entry

@@ -5,22 +5,20 @@ Every row takes a helper's key: whoever may not is refused by the rules, and so 
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, TypedDict, TypeVar
+from typing import ClassVar, TypedDict, TypeVar
 
 from attrs import frozen
 from twisted.logger import Logger
 
 from svcserver.db.ledger import OneAccount
 from svcserver.db.shield import shielded
-from svcserver.kernel.ids import AccountId
 from svcserver.kernel.roles import Role
-from svcserver.kernel.shapes import pascal_case, spelled, text
+from svcserver.kernel.shapes import pascal_case, spelled
 from svcserver.metagame.accounts.audit import Act, Audit, Entry
 from svcserver.metagame.accounts.rules import Account
 from svcserver.metagame.accounts.sessions import Sessions
-from svcserver.metagame.accounts.store import SqlAccounts
-from svcserver.metagame.owner.moderation.rules import MAX_REASON, Staff
-from svcserver.metagame.owner.moderation.store import Ended
+from svcserver.metagame.owner.moderation.rules import Reason, Staff, Who
+from svcserver.metagame.owner.moderation.store import Ended, id_of
 from svcserver.metagame.owner.people.data import AccountExport
 from svcserver.metagame.owner.people.store import Keyed, PersonWork, Removed
 from svcserver.metagame.replies import BAD_JSON, worded
@@ -29,9 +27,6 @@ from svcserver.web.routes import NO_STORE, Answer
 
 log = Logger()
 T = TypeVar("T")
-
-Who = Annotated[str, text(1, 64)]
-Reason = Annotated[str, text(0, MAX_REASON)]
 
 
 @spelled(pascal_case)
@@ -112,16 +107,9 @@ class HandlingActs:
     async def _do(self, staff: Staff, action: str, who: str, reason: str, act: Act[T]) -> T:
         # the account's own acts wait for it; what it has with others is deleted as it stands then
         entry = Entry(staff.name, action, who, reason)
-        done = await self.audit.write(entry, act, OneAccount(await self._id_of(who)))
+        done = await self.audit.write(entry, act, OneAccount(await id_of(self.audit.ledger, who)))
         log.info("{actor}: {action} {name}", actor=staff.name, action=action, name=who)
         return done
-
-    async def _id_of(self, who: str) -> AccountId:
-        """The id for the scope; the act looks the account up again."""
-        found = await self.audit.ledger.read(
-            lambda tx: SqlAccounts(tx).named(who) or SqlAccounts(tx).find(who)
-        )
-        return "" if found is None else found.id
 
     async def _tell(self, ended: Ended) -> None:
         await self.sessions.tell(ended.account_id, ended.not_before)

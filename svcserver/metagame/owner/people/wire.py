@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypedDict
+from typing import TypedDict
 
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Malformed
 from svcserver.kernel.times import iso
 from svcserver.metagame.accounts.entries import FINGERPRINT
 from svcserver.metagame.accounts.sanctions import Kind
-from svcserver.metagame.owner.moderation.rules import described
+from svcserver.metagame.owner.moderation.rules import SanctionEntry, described
 from svcserver.metagame.owner.people.rules import Listed, Order, Person
 from svcserver.metagame.play.presence.rules import Place
 
@@ -37,17 +37,6 @@ class PeopleReply(TypedDict):
     nextOffset: int | None
 
 
-class HeldSanction(TypedDict):
-    """A ban or a mute that holds; ``until`` is null for one without an end."""
-
-    reason: str
-    note: str
-    by: str
-    since: str
-    until: str | None
-    networks: list[str]
-
-
 class PersonView(TypedDict):
     """All that staff sees of an account; ``notes`` is the main currency."""
 
@@ -59,8 +48,8 @@ class PersonView(TypedDict):
     where: str | None
     keyFingerprint: str | None
     notes: int
-    ban: HeldSanction | None
-    mute: HeldSanction | None
+    ban: SanctionEntry | None
+    mute: SanctionEntry | None
 
 
 def read_order(text: str | None) -> Order:
@@ -103,15 +92,9 @@ def show_person(one: Person, where: Mapping[AccountId, Place]) -> PersonView:
         "where": _place(where, one.account.id),
         "keyFingerprint": None if one.key_hash is None else one.key_hash[:FINGERPRINT],
         "notes": one.account.notes,
-        "ban": _held(one, Kind.BAN),
-        "mute": _held(one, Kind.MUTE),
+        "ban": described(one.sanctions.get(Kind.BAN)),
+        "mute": described(one.sanctions.get(Kind.MUTE)),
     }
-
-
-def _held(one: Person, kind: Kind) -> HeldSanction | None:
-    shown: Any = described(one.sanctions.get(kind))
-    entry: HeldSanction | None = shown
-    return entry
 
 
 def _place(where: Mapping[AccountId, Place], account_id: AccountId) -> str | None:
