@@ -7,7 +7,7 @@ import { card, choice, el, head, nothing, redraw } from "./dom.js";
 
 // seconds that are seen, what is said of them, and the range that is asked for; none: as it happens
 const SPANS = [[600, "10 min"], [1800, "30 min"], [3600, "1 hour", "hour"], [86_400, "1 day", "day"], [604_800, "1 week", "week"], [4_838_400, "8 weeks", "weeks"]];
-const STEPS = { 60: "a point every minute", 3600: "a point every hour", 86400: "a point every day" };
+const STEPS = { 60: "A point every minute.", 3600: "A point every hour.", 86400: "A point every day." };
 const SLOWEST = 10000;
 const KEPT = 720;
 const AGAIN_MS = 30_000;
@@ -35,7 +35,7 @@ export function health(root, live) {
       if (past) charts.forEach((one, at) => one.draw(past.at, CHARTS[at][2].map(([, , name]) => past[name] ?? blank(past.at)), past.now - seconds, past.now));
       return;
     }
-    about.textContent = "a point every five seconds";
+    about.textContent = "A point every five seconds.";
     const from = said.now - seconds;
     const shown = samples.filter((one) => one.at > from);
     charts.forEach((one, at) => one.draw(shown.map((sample) => sample.at),
