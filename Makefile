@@ -36,6 +36,7 @@ check: $(VENV)/dev.stamp
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/mypy docs/generate.py docs/protocol.py
 	$(BIN)/mypy --platform win32 -p svcserver.launcher
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python -m tests.contract.coverage
@@ -51,6 +52,7 @@ bench-edge: $(VENV)/dev.stamp
 
 docs: $(VENV)/dev.stamp
 	$(BIN)/sphinx-build -q -W -b html docs docs/_build
+	@$(BIN)/python docs/links.py
 
 pictures: $(VENV)/dev.stamp
 	$(BIN)/python -m tests.live.players_pictures

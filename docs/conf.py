@@ -20,4 +20,5 @@ html_static_path = ["static"]
 html_css_files = ["narrow.css"]
 myst_heading_anchors = 3
 myst_fence_as_directive = ["mermaid"]
+linkcheck_timeout = 20  # seconds for each link
 linkcheck_ignore = [r"http://127\.0\.0\.1", r"https://play\.example\.org"]

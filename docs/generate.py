@@ -82,9 +82,9 @@ def http(document: Json) -> str:
 
 
 def _operation(method: str, path: str, operation: Json) -> str:
-    body = next(iter(operation.get("requestBody", {}).get("content", {}).values()), {})
+    body: Json = next(iter(operation.get("requestBody", {}).get("content", {}).values()), {})
     sent = _links(body["schema"]) if body else ""
-    reply = next(iter(operation["responses"]["2XX"].get("content", {}).values()), {})
+    reply: Json = next(iter(operation["responses"]["2XX"].get("content", {}).values()), {})
     got = _links(reply["schema"]) if reply else ""
     lines = [f"### {method.upper()} {path}", "", operation["summary"], ""]
     lines.append(f"`{operation['operationId']}`. {operation['description']}")
@@ -197,18 +197,13 @@ def _figures(tree: ast.AST) -> Iterator[tuple[str, str]]:
     for node in ast.walk(tree):
         if not isinstance(node, ast.Dict):
             continue
-        for key, value in zip(node.keys, node.values, strict=True):
-            if _is_text(key) and _is_figure(value):
-                yield key.value, value.args[0].value  # type: ignore[union-attr]
-
-
-def _is_text(node: ast.AST | None) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, str)
-
-
-def _is_figure(node: ast.AST) -> bool:
-    named = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-    return named and node.func.id == "Figure" and bool(node.args) and _is_text(node.args[0])  # type: ignore[attr-defined]
+        for pair in zip(node.keys, node.values, strict=True):
+            match pair:
+                case (
+                    ast.Constant(value=str(name)),
+                    ast.Call(func=ast.Name(id="Figure"), args=[ast.Constant(value=str(what)), *_]),
+                ):
+                    yield name, what
 
 
 if __name__ == "__main__":

@@ -90,7 +90,7 @@ def _talk() -> Iterator[str]:
 
 def _rooms() -> Iterator[tuple[str, ...]]:
     for name, kind in KINDS.items():
-        everyone = "everybody" if kind.mine is None else f"the members of that {name.lower()}"
+        everyone = "everybody" if kind.may_enter is None else f"the members of that {name.lower()}"
         yield f"`{name}{'-' if kind.hyphen else ''}<id>`", everyone
 
 

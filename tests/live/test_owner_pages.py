@@ -23,10 +23,9 @@ from pathlib import Path
 
 import click
 import pytest
-from attrs import frozen
 
-from svcserver.ctl.main import main
 from tests.ctl.hosts import row_of
+from tests.support.pages import Block, blocks, commands, exists
 
 pytestmark = pytest.mark.live
 
@@ -42,32 +41,8 @@ ORDER = (
     "upgrade",
     "troubleshoot",
 )
-MARK = "# needs:"
 SHIM = Path(__file__).with_name("owner_shim.py")
 PATIENCE_S = 300
-
-
-@frozen
-class Block:
-    """One fenced block."""
-
-    page: str
-    word: str
-    text: str
-
-    @property
-    def needs(self) -> str:
-        """What it wants that a test has not; empty for one that anybody may paste."""
-        first = self.text.lstrip().splitlines()[0] if self.text.strip() else ""
-        return first.removeprefix(MARK).strip() if first.startswith(MARK) else ""
-
-
-def blocks(path: Path) -> Iterator[Block]:
-    """The fenced blocks of a page, those inside of list items too."""
-    pattern = re.compile(r"^( *)```(\S*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
-    for found in pattern.finditer(path.read_text()):
-        lines = [one.removeprefix(found[1]) for one in found[3].splitlines()]
-        yield Block(path.name, found[2], "\n".join(lines) + "\n")
 
 
 def pages() -> list[Path]:
@@ -77,34 +52,6 @@ def pages() -> list[Path]:
 
 def shell_blocks() -> list[Block]:
     return [one for page in pages() for one in blocks(page) if one.word == "sh"]
-
-
-def commands(text: str) -> Iterator[list[str]]:
-    """The words after ``svcctl`` of every command in ``text``."""
-    joined = text.replace("\\\n", " ")
-    for line in joined.splitlines():
-        for part in re.split(r"&&|\|\||;|\|", line):
-            try:
-                words = shlex.split(part.replace("\\$", "$"), comments=True)
-            except ValueError:
-                continue
-            for at, word in enumerate(words):
-                if word == "svcctl" or word.endswith("/svcctl"):
-                    yield words[at + 1 :]
-
-
-def exists(words: list[str]) -> None:
-    """Fails unless svcctl has that command with those options."""
-    command: click.Command = main
-    rest = list(words)
-    while isinstance(command, click.Group):
-        assert rest, f"svcctl {' '.join(words)} names no command"
-        name = rest.pop(0)
-        found = command.get_command(click.Context(command), name)
-        assert found is not None, f"svcctl {' '.join(words)}: no command {name}"
-        command = found
-    context = click.Context(command, info_name=" ".join(words))
-    command.make_parser(context).parse_args(rest)
 
 
 def test_every_block_of_commands_is_marked_as_such() -> None:

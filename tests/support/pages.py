@@ -1,0 +1,66 @@
+"""The fenced blocks of README and the docs, and the ``svcctl`` commands in them."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+from attrs import frozen
+
+from svcserver.ctl.main import main
+
+MARK = "# needs:"
+
+
+@frozen
+class Block:
+    """One fenced block."""
+
+    page: str
+    word: str
+    text: str
+
+    @property
+    def needs(self) -> str:
+        """What it wants that a test has not; empty for one that anybody may paste."""
+        first = self.text.lstrip().splitlines()[0] if self.text.strip() else ""
+        return first.removeprefix(MARK).strip() if first.startswith(MARK) else ""
+
+
+def blocks(path: Path) -> Iterator[Block]:
+    """The fenced blocks of a page, those inside of list items too."""
+    pattern = re.compile(r"^( *)```(\S*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
+    for found in pattern.finditer(path.read_text()):
+        lines = [one.removeprefix(found[1]) for one in found[3].splitlines()]
+        yield Block(path.name, found[2], "\n".join(lines) + "\n")
+
+
+def commands(text: str) -> Iterator[list[str]]:
+    """The words after ``svcctl`` of every command in ``text``."""
+    joined = text.replace("\\\n", " ")
+    for line in joined.splitlines():
+        for part in re.split(r"&&|\|\||;|\|", line):
+            try:
+                words = shlex.split(part.replace("\\$", "$"), comments=True)
+            except ValueError:
+                continue
+            for at, word in enumerate(words):
+                if word == "svcctl" or word.endswith("/svcctl"):
+                    yield words[at + 1 :]
+
+
+def exists(words: list[str]) -> None:
+    """Fails unless svcctl has that command with those options."""
+    command: click.Command = main
+    rest = list(words)
+    while isinstance(command, click.Group):
+        assert rest, f"svcctl {' '.join(words)} names no command"
+        name = rest.pop(0)
+        found = command.get_command(click.Context(command), name)
+        assert found is not None, f"svcctl {' '.join(words)}: no command {name}"
+        command = found
+    context = click.Context(command, info_name=" ".join(words))
+    command.make_parser(context).parse_args(rest)
