@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from attrs import evolve
+from twisted.logger import capturedLogs, formatEvent
 
 from svcserver.chat.rooms import Rooms
 from svcserver.chat.settings import Settings
@@ -218,7 +219,10 @@ class JoinTests(TownTests):
     def test_with_nick_check_log_they_only_are_logged_and_a_taken_one_is_a_conflict(self) -> None:
         self.town = Town(Settings(nick_check="log"))
         one, two = self.town.bound(1), self.town.bound(2)
-        self.assertIn('code="110"', one.join("City-1", "x y")[0])
+        with capturedLogs() as events:
+            self.assertIn('code="110"', one.join("City-1", "x y")[0])
+        said = [formatEvent(one) for one in events]
+        self.assertTrue(any(one.endswith(": not enforced") for one in said), said)
         self.assertEqual(two.join("City-1", "x y"), [refusal(two, "x y", "conflict", "cancel")])
         for nick in ("", "x" * 1024):
             self.assertIn("<forbidden ", two.join("City-1", nick)[0])

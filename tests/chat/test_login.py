@@ -28,7 +28,8 @@ class SequenceTests(SynchronousTestCase):
     def test_open_offers_plain_and_keeps_the_domain_byte_for_byte(self) -> None:
         opened, features = self.town.connect(1).open("Host-1.Example:61000")
         found = stanza.parse(opened)
-        self.assertEqual((found.name, found.namespace), ("open", stanza.FRAMING))
+        self.assertEqual(found.name, "open")
+        self.assertEqual(found.namespace, "urn:ietf:params:xml:ns:xmpp-framing")
         self.assertEqual(found.get("from"), "Host-1.Example:61000")
         self.assertRegex(found.get("id"), r"\A[0-9a-f]{16}\Z")
         self.assertTrue(opened.endswith('version="1.0" xml:lang="en"/>'))
@@ -132,8 +133,10 @@ class RefusalTests(SynchronousTestCase):
 
     def test_another_mechanism_is_invalid(self) -> None:
         client = self.opened()
-        said = client.send(f'<auth xmlns="{stanza.SASL}" mechanism="X-OAUTH2">AA==</auth>')
+        with capturedLogs() as events:
+            said = client.send(f'<auth xmlns="{stanza.SASL}" mechanism="X-OAUTH2">AA==</auth>')
         self.assertEqual(said, [FAILURE.format("invalid-mechanism")])
+        self.assertEqual([one["reason"] for one in events], ["bad-mechanism"])
 
     @proves("chat: Refused login", "limit: Chat")
     def test_a_second_auth_or_a_fifth_frame_is_cut_without_answer(self) -> None:

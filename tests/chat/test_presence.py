@@ -201,6 +201,12 @@ class PresenceTests(SynchronousTestCase):
         self.one.send(AWAY)
         self.assertEqual(len(self.two.heard()), 1)
 
+    @proves("chat: presence type=unavailable or connection ends")
+    def test_who_never_announced_themselves_go_unseen(self) -> None:
+        self.two.send("<presence/>")
+        self.one.session.lost()
+        self.assertEqual(self.two.heard(), [])
+
     def test_shutdown_sends_no_presence(self) -> None:
         for who in (self.one, self.two):
             who.send("<presence/>")

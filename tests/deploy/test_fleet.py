@@ -39,6 +39,10 @@ class FleetTests(SynchronousTestCase):
             fleet.hold(Kind.CITY, FREE)
 
     @proves("deploy: GET /gameservers")
+    def test_what_a_server_hosts_is_one_of_four_words(self) -> None:
+        self.assertEqual([kind.value for kind in Kind], ["city", "hunt", "dojo", "tutorial"])
+
+    @proves("deploy: GET /gameservers")
     def test_the_record_has_the_documented_shape(self) -> None:
         fleet = Fleet(8770, 8777)
         launch = Launch(

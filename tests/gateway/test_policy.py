@@ -281,6 +281,9 @@ class RowTests(SynchronousTestCase):
         self.assertIsNone(refused("GET", "//", "websocket"))
         self.assertEqual(refused("POST", "//", "websocket"), (400, "bad_request"))
         self.assertEqual(refused("GET", "//", "h2c"), (400, "bad_request"))
+        for path in ("/party/invite", "/chat"):  # paths of the metagame, which has no sockets
+            self.assertEqual(refused("GET", path, "h2c"), (400, "bad_request"))
+            self.assertIs(ask("GET", path, "websocket").route, Route.WS)
 
     @proves("gateway: order of refusals")
     def test_the_order_of_refusals(self) -> None:

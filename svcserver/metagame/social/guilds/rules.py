@@ -386,11 +386,10 @@ def accept(guilds: Guilds, limits: Limits, me: AccountId, invite_id: str, at: in
     return joined
 
 
-def decline(guilds: Guilds, me: AccountId, invite_id: str, at: int) -> Invite:
+def decline(guilds: Guilds, me: AccountId, invite_id: str, at: int) -> None:
     """Decline; the guild cannot invite the caller again for a day."""
     one = _my_invite(guilds, me, invite_id, at)
     guilds.decline_invite(one.id, at, until=at + DECLINE_PAUSE_MS)
-    return one
 
 
 def _drop_open_invites(guilds: Guilds, account_id: AccountId) -> None:

@@ -50,6 +50,11 @@ class CooldownTests(Achieving):
         page = self.server("GET", f"/cooldown/{self.ann.id}").json
         self.assertEqual(list(page["payload"]), ["New"])
 
+    @proves("PUT /cooldown/:userId/:cooldownId")
+    def test_an_id_that_no_batch_would_take_is_refused_in_a_path_too(self) -> None:
+        for name in ("a%00b", "x" * 129):
+            self.assertEqual(self.server("PUT", f"/cooldown/{self.ann.id}/{name}").status, 400)
+
 
 class StubTests(Achieving):
     environ = {"PROGRESSION_MODE": "stub"}  # noqa: RUF012

@@ -7,11 +7,11 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.readers import reader
-from svcserver.kernel.refusals import Malformed
+from svcserver.kernel.refusals import Conflict, Malformed
 from svcserver.metagame.achievements.escalation import registry, rules
 from svcserver.metagame.achievements.escalation.rules import State
 from svcserver.metagame.achievements.escalation.wire import SeasonSave
-from tests.metagame.achievements.escalation.test_escalation import season
+from tests.metagame.achievements.escalation.test_escalation import rewards, season
 
 
 class Kept:
@@ -45,6 +45,15 @@ class SaveTests(SynchronousTestCase):
         self.save(season(version=1))
         self.assertEqual(self.save(season(version=2)).version, 2)
         self.assertEqual(self.notes, [])
+
+    def test_a_reward_may_be_collected_from_its_level_on(self) -> None:
+        needed = rules.open_season(self.registry, "ESC_SEASON_1").rewards["ESC_Reward_2"]
+        sent = season(needed, 0, 1, unlock_progress=rewards("ESC_Reward_2"))
+        self.assertEqual(self.save(sent).level, needed)
+        self.kept = Kept()
+        sent = season(needed - 1, 0, 1, unlock_progress=rewards("ESC_Reward_2"))
+        with self.assertRaisesRegex(Conflict, f"needs level {needed}"):
+            self.save(sent)
 
     def test_the_largest_version_is_the_clients(self) -> None:
         self.assertEqual(self.save(season(version=2147483647)).version, 2147483647)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from twisted.logger import capturedLogs
 
+from svcserver.metagame.achievements.progression import config
 from tests.metagame.achievements.progression.base import Achieving
 from tests.support.proves import proves
 
@@ -290,6 +291,8 @@ class StubTests(Achieving):
         self.assertEqual((first["phx_account_id"], first["progress"]), (me, 99999999))
         self.assertEqual(first["confirmed_fremium_rank"], 99999999)
         self.assertEqual(tracks["payload"][1]["confirmed_fremium_rank"], 50)
+        named = {one["progression_id"] for one in tracks["payload"]}
+        self.assertEqual(named, set(config.load(None, "season09b").paths))
         page = self.server("POST", f"/progression/{me}", json={})
         self.assertEqual((page.status, page.body), (400, b""))
         objectives = self.asks("GET", f"/progression/objectives/{me}").json["payload"]

@@ -134,6 +134,7 @@ class PlaceTests(SynchronousTestCase):
             ("/Game/Maps/islands/1705/dia_moss_triforce_2", "", "hunt"),
             ("/Game/Maps/arena/pit/", "", "hunt"),
             ("/Game/Maps/city/river_02_persistent/", "", "city"),
+            ("/Game/Maps/city/river_02_persistentX", "", "hunt"),
             ("", "menu", "menu"),
             ("", "lobby", "menu"),
             ("", "city", "city"),
