@@ -32,7 +32,7 @@ class Firewall(Protocol):
 
     @property
     def name(self) -> str:
-        """Its value of ALLOWLIST_BACKEND."""
+        """The value of ALLOWLIST_BACKEND that chooses this firewall."""
 
     async def apply(self, rule: Rule) -> None:
         """Replace what was applied before by ``rule``; raises FirewallError."""

@@ -66,7 +66,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
 
 
 def figures(helper: Helper) -> dict[str, Figure]:
-    """The figures for METRICS_PORT."""
+    """What ``/metrics`` on METRICS_PORT shows, by metric name; read at each scrape."""
     return {
         "svc_allowlist_open_addresses": Figure("Addresses open now.", lambda: len(helper.entries)),
         "svc_allowlist_pending": Figure(

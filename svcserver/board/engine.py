@@ -61,10 +61,10 @@ class Engine(Protocol):
         """``pushed`` gets each message; the others say when a connection listens, or no more."""
 
     def seconds(self) -> float:
-        """A clock that only goes forward."""
+        """The reactor's clock, in seconds."""
 
     def pause(self, seconds: float) -> Deferred[None]:
-        """Fires after so long."""
+        """Fires after so many seconds, on the reactor's clock; cancellable."""
 
     @property
     def space(self) -> str:

@@ -60,7 +60,7 @@ class LiveUrl:
 
 
 def live_url(text: str) -> LiveUrl:
-    """The reader of LIVE_URL."""
+    """Read LIVE_URL: ``memory:`` or the address of a Valkey; raises ValueError."""
     url = text.strip()
     if url != IN_MEMORY and (ca := Address.read(url).ca) is not None:
         authorities(ca)

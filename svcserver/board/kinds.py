@@ -54,12 +54,12 @@ class Kind(Generic[T]):
         return encode(value, self.shape)
 
     def decode(self, data: bytes) -> T:
-        """What ``encode`` was given."""
+        """The value that ``encode`` made ``data`` of."""
         return decode(data, self.shape)
 
 
 def encode(value: Any, shape: Any) -> bytes:
-    """The value as JSON."""
+    """``value`` as JSON, by the types of its ``shape``."""
     return orjson.dumps(_converter().unstructure(value, shape))
 
 

@@ -56,7 +56,7 @@ class NewsFeed:
         self._missed.append(look)
 
     def told(self, news: list[object]) -> list[bytes]:
-        """The news as COMMIT takes them."""
+        """The news of an act in the form in which the script COMMIT takes it."""
         arguments: list[bytes] = []
         for one in news:
             arguments += self.channel, _name(type(one)).encode() + b" " + encode(one, type(one))

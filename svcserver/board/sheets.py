@@ -53,7 +53,7 @@ class Values:
     _known: dict[bytes, Any] = field(factory=dict, init=False)
 
     def of(self, kind: Kind[T], data: bytes) -> T:
-        """The value of an entry."""
+        """The value that ``data`` holds; values read lately are known by their stamp."""
         stamp = data[:STAMP]
         if stamp in self._known:
             known: T = self._known[stamp]

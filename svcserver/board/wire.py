@@ -33,7 +33,7 @@ class EngineError(Exception):
 
 
 def encoded(*arguments: Argument) -> bytes:
-    """A command as it is sent."""
+    """A command in the bytes in which it is sent (RESP)."""
     pack: Any = hiredis.pack_command  # its stub knows tuples of one
     packed: bytes = pack(arguments)
     return packed
@@ -76,7 +76,7 @@ class Wire(Protocol):
         return done
 
     def cut(self) -> None:
-        """End the connection now."""
+        """Abort the connection to the engine; what was written may be lost."""
         transport: Any = self.transport
         if transport is not None:
             transport.abortConnection()

@@ -49,7 +49,7 @@ class _Quiet:
     """
 
     def nothing(self, *args: object, **fields: object) -> None:
-        """Log nothing."""
+        """Takes any log call and writes nothing."""
 
     trace = debug = info = warn = nothing
 

@@ -53,7 +53,7 @@ class Join(NamedTuple):
 
 
 class Leave(NamedTuple):
-    """Leave the room with that address."""
+    """Leave the room of that address."""
 
     to: str
 

@@ -33,7 +33,7 @@ class Hello:
 
 @frozen
 class Seat:
-    """A bound session."""
+    """A bound session, as the other workers know it."""
 
     session: int
     account: AccountId
@@ -62,7 +62,7 @@ class Here:
 
 @frozen
 class Bound:
-    """A session is bound."""
+    """A session has bound its resource: from now on it can be written to."""
 
     worker: str
     seat: Seat
@@ -70,7 +70,7 @@ class Bound:
 
 @frozen
 class Gone:
-    """A session has ended."""
+    """A session has ended, in whichever worker it was."""
 
     worker: str
     session: int

@@ -39,7 +39,7 @@ class Lockout:
         return any(self.sheet.get(LOCKED, key) is not None for key in _keys(account, address))
 
     def failed(self, account: AccountId, address: str) -> None:
-        """Count a failed login."""
+        """Count a failed login; the tenth within ten minutes locks."""
         for key in _keys(account, address):
             FAILURES.take(self.sheet, key)
             if FAILURES.is_full(self.sheet, key):

@@ -24,7 +24,7 @@ MAX_BODY = 2_048  # code points
 
 @define
 class Messages:
-    """Delivers what players write."""
+    """Delivers lines of rooms and whispers to those who may read them."""
 
     rooms: Rooms
     people: People

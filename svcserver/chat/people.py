@@ -30,7 +30,7 @@ class Person:
 
     @property
     def bound(self) -> list[Session]:
-        """The bound sessions, oldest first."""
+        """The person's sessions that have bound a resource, oldest first."""
         return [one for one in self.sessions if one.bound]
 
     def change(self, about: About) -> None:
@@ -48,7 +48,7 @@ class People:
     _lower: dict[str, Person] = field(factory=dict, init=False)
 
     def get(self, account: AccountId) -> Person | None:
-        """By the exact id."""
+        """The person of exactly this account id; None if nobody is online with it."""
         return self._people.get(account)
 
     def find(self, account: str) -> Person | None:

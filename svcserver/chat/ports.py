@@ -34,7 +34,7 @@ class About:
 
 
 class Proofs(Protocol):
-    """Verifies player tokens."""
+    """Verifies player tokens, as the gate does for requests."""
 
     def account_of(self, token: str) -> AccountId:
         """The account of a player token; raises BadToken."""

@@ -100,7 +100,7 @@ class RoomAccess:
             pause(session, self.together.enter(session, room, nick), told)
 
     def enter_now(self, session: Session, room: Room, nick: str) -> None:
-        """Enter, without any question."""
+        """Enter a room whose access and places were checked before."""
         older = self.rooms.enter(session, room, nick)
         if older is not None:
             _log_leave(older, "replaced")

@@ -197,7 +197,7 @@ class Rooms:
         return count
 
     def occupants(self, key: str) -> list[Occupant]:
-        """The room's in_rooms, oldest first."""
+        """The occupants of a room, oldest first."""
         return list(self._rooms.get(key, {}).values())
 
     def keys(self) -> list[str]:

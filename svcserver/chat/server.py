@@ -240,7 +240,7 @@ class ChatServer:
             person.read_at = -SWEEP_S
 
     def shut(self) -> None:
-        """End every session."""
+        """End every session: the service stops."""
         for session in list(self._sessions.values()):
             session.end("shutdown")
 

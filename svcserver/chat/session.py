@@ -263,7 +263,7 @@ class Session:
     # -- waiting -----------------------------------------------------------
 
     def wait(self) -> None:
-        """Queue what is received until ``resume``."""
+        """The game is asked: queue what the client sends until ``resume``."""
         self._steps.asked()
 
     def resume(self, act: Callable[[], None]) -> None:

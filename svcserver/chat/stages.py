@@ -48,10 +48,10 @@ class Steps(Protocol):
         """The game is asked; what the client sends meanwhile is queued."""
 
     def answered(self) -> None:
-        """The game has answered."""
+        """The game has answered; what was queued meanwhile is read."""
 
     def ended(self) -> None:
-        """The session is over."""
+        """The session is over: nothing is read or written any more."""
 
 
 _ASKED = ((Stage.TRIED, Stage.ASKING), (Stage.BOUND, Stage.WAITING))

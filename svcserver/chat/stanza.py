@@ -158,7 +158,7 @@ _ATTRIBUTE = str.maketrans(
 
 
 def text(value: str) -> str:
-    """``value`` as character data."""
+    """``value`` escaped as character data of XML."""
     return value.translate(_TEXT)
 
 

@@ -97,7 +97,7 @@ class Transfer(Stream):
 
 @define(eq=False)
 class _Kernel:
-    """Sends by ``os.sendfile``."""
+    """Sends by ``os.sendfile``: the bytes of a file never enter this process."""
 
     transfer: Transfer
     transport: Any

@@ -37,7 +37,7 @@ class LauncherFile:
 
     @property
     def etag(self) -> str:
-        """Its ETag, quotes included."""
+        """The ETag of its content, quotes included."""
         return f'"{self.sha256}"'
 
     def open(self) -> BinaryIO:

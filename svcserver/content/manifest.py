@@ -26,7 +26,7 @@ class BadManifest(ValueError):
 
 @frozen
 class Entry:
-    """One game file."""
+    """A game file as the manifest lists it."""
 
     path: str
     size: int  # bytes
@@ -47,7 +47,7 @@ class Manifest:
 
     @property
     def total_bytes(self) -> int:
-        """The sum of all sizes."""
+        """The size of all files together, in bytes."""
         return sum(entry.size for entry in self.files.values())
 
     def dump(self) -> bytes:

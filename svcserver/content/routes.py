@@ -91,7 +91,7 @@ class RangeRefused(Refusal):
 
 
 def refuse(status: int, code: str, headers: dict[str, str] | None = None) -> Answer:
-    """``{"error": code}``."""
+    """The answer ``{"error": code}``, which browsers shall not take for anything else."""
     return Answer(status, json.dump({"error": code}), {**NOSNIFF, **(headers or {})})
 
 

@@ -81,7 +81,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
 
 
 def figures(handler: ContentHandler) -> dict[str, Figure]:
-    """The figures for METRICS_PORT."""
+    """What ``/metrics`` on METRICS_PORT shows, by metric name; read at each scrape."""
     totals = handler.totals
     return {
         "svc_content_downloads_running": Figure("Downloads now.", handler.slots.running),

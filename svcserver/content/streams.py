@@ -44,7 +44,7 @@ class DownloadSlots:
 
 @define
 class DownloadSlot:
-    """One running download."""
+    """One running download, which counts against the bounds until it is ended."""
 
     _slots: DownloadSlots
     _account: str

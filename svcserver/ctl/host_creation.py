@@ -112,7 +112,7 @@ def _one_line(folder: Path, owner: str) -> Iterator[None]:
 
 
 def _owner(owner: str) -> str:
-    """The owner's name, checked."""
+    """The owner's name by the rules of user names; a bad one ends the command."""
     try:
         return rules.username(owner)
     except Refusal as why:

@@ -31,7 +31,7 @@ FURTHER = "AUTH_VERIFY_KEYS_B64"
 
 @frozen
 class SigningKeys:
-    """AUTH_SIGNING_PRIVKEY_B64 and AUTH_SIGNING_PUBKEY_B64."""
+    """A pair of signing keys, as the two settings of metagame.env have it (base64)."""
 
     private: str = field(repr=False)
     public: str

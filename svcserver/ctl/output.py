@@ -36,7 +36,7 @@ def program(name: str) -> str:
 
 @frozen
 class Out:
-    """A command's standard output."""
+    """What a command prints: lines for people, or with ``--json`` one object."""
 
     as_json: bool = False
 

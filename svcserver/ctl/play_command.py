@@ -63,7 +63,7 @@ def play(
 
 
 def findings(wishes: Wishes, why: PlayFailed | None, timings: Timings) -> dict[str, Any]:
-    """The results for ``--json``."""
+    """The object of ``svcctl play --json``."""
     said: dict[str, Any] = {"ok": why is None, "players": wishes.players, "hunts": wishes.hunts}
     if why is not None:
         said |= {"link": why.link, "reason": why.seen}
@@ -167,5 +167,5 @@ def make_invite(host: Host, uses: int) -> str | None:
 
 
 def drop_invite(host: Host, code: str) -> None:
-    """Delete the invite code."""
+    """Delete the invite code that the players were registered with."""
     database.transact(host, lambda tx: SqlAccounts(tx).drop_invite(code))

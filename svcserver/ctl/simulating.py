@@ -47,7 +47,7 @@ def with_bar(wish: Wish, *, quiet: bool) -> Result:
 
 
 def data_of(result: Result) -> dict[str, Any]:
-    """The object of ``--json``."""
+    """The object of ``svcctl simulate --json``."""
     return {
         "seed": result.wish.seed,
         "hash": result.hash,
@@ -108,7 +108,7 @@ def write_timeline(file: Path, result: Result) -> None:
 
 
 def replay(out: Out, result: Result, *, shrink: bool) -> None:
-    """How to see it again."""
+    """Print the command that shows the violation again; ``shrink``: with the fewest steps."""
     wish = result.wish
     again = command(wish)
     if not shrink:

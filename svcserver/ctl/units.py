@@ -34,7 +34,7 @@ class Place:
 
     @property
     def written(self) -> str:
-        """What the services may write to."""
+        """The folders that the services may write to."""
         return " ".join(dict.fromkeys((str(self.folder), str(self.data))))
 
     @property

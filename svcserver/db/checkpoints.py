@@ -57,7 +57,7 @@ class Schedule:
         return (self._committed - self._moved) * self._pages_a_job >= self.piece
 
     def begin(self) -> None:
-        """A piece is being moved."""
+        """A piece of the log begins to be moved into the database: count anew."""
         jobs, self._moved = self._committed - self._moved, self._committed
         self._jobs = max(1, jobs)
 

@@ -54,7 +54,7 @@ class PipelinedConnection:
         return Rows(rows, sum(one.command_tuples or 0 for one in results))
 
     def exec_driver_sql(self, statement: str, parameters: Any = None) -> Any:
-        """As ``Connection.exec_driver_sql``."""
+        """Run a statement by itself, like ``Connection.exec_driver_sql``: it joins no pipeline."""
         self.wrote = True  # for all we know
         return self._pipeline.plainly(lambda tx: tx.exec_driver_sql(statement, parameters))
 
@@ -71,7 +71,7 @@ class _Run:
 
 @define
 class _Together:
-    """Runs all pieces side by side."""
+    """Runs the jobs of a batch side by side: their commands go out together."""
 
     pipeline: Pipeline
     plans: Plans
@@ -149,7 +149,7 @@ def _outcome(work: Work[Any], tx: Any) -> Any:
 
 
 def _whose(runs: Sequence[_Run], at: int) -> _Run:
-    """Whose command was the one ``at``."""
+    """The run that gave the command at this place of the batch."""
     for run in runs:
         if at < len(run.asked):
             return run

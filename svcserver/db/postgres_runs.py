@@ -36,7 +36,7 @@ class ReadRuns:
     most: ClassVar[int] = 128
 
     def __call__(self, pipeline: Pipeline, plans: Plans, batch: list[Job]) -> Outcomes:
-        """The outcomes of the jobs."""
+        """Run the jobs in one reading transaction, and give their outcomes."""
 
         def run(jobs: Sequence[Job]) -> Results:
             pipeline.begin(READ)
@@ -121,7 +121,7 @@ class SingleRuns:
     lock: AccountLock | None
 
     def __call__(self, pipeline: Pipeline, plans: Plans, batch: list[Job]) -> Outcomes:
-        """The outcome of the job."""
+        """Run each job in a transaction of its own, and give the outcomes."""
         return [(job, self._run(pipeline, plans, job)) for job in batch]
 
     def _run(self, pipeline: Pipeline, plans: Plans, job: Job) -> Any:

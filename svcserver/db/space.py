@@ -36,7 +36,7 @@ class Reserve:
     _short: str = field(default="", init=False)
 
     def check(self) -> None:
-        """Raises NoRoom while less is free."""
+        """Raise NoRoom while less than the reserve is free on the disk."""
         now = self.seconds()
         if self.bytes and (self._looked is None or now - self._looked >= LOOK_S):
             self._looked, self._short = now, self._look()

@@ -62,7 +62,7 @@ class ThreadPool:
         ]
 
     def start(self) -> None:
-        """Begin to work."""
+        """Start the threads, which then take jobs until ``stop``."""
         for one in self.threads:
             one.start()
 

@@ -87,7 +87,7 @@ class Tries:
         return True
 
     def counts(self, why: BaseException | None) -> bool:
-        """Whether another transaction is to blame."""
+        """Whether another transaction is to blame, so that a try more is worth it."""
         if isinstance(why, DBAPIError) and getattr(why.orig, "sqlstate", None) in _CONFLICTS:
             self.conflicts += 1
         elif isinstance(why, IntegrityError):

@@ -45,15 +45,15 @@ class Watched:
         self.reactor.addReader(self)
 
     def fileno(self) -> int:
-        """The descriptor."""
+        """The descriptor that the reactor waits on."""
         return self.descriptor
 
     def logPrefix(self) -> str:
-        """For the reactor's log."""
+        """What the reactor's log calls it."""
         return "game server"
 
     def doRead(self) -> None:
-        """Called by the reactor."""
+        """The process has ended: its descriptor became readable."""
         self.ready()
 
     def connectionLost(self, reason: Failure) -> None:
@@ -130,7 +130,7 @@ class Adopted:
         self.process.processEnded(why)
 
     def loseConnection(self) -> None:
-        """Close the pipes."""
+        """Close the pipes to the process, which runs on."""
         pipes, self.pipes = self.pipes, {}
         for pipe in pipes.values():
             pipe.close()

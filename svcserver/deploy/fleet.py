@@ -40,7 +40,7 @@ class GameServerRecord(TypedDict):
 
 @frozen
 class GameServer:
-    """A started game server."""
+    """A game server that was started, and what it was started for."""
 
     id: str
     port: int

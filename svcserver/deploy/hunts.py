@@ -108,13 +108,13 @@ class HuntTable:
         return self.city()
 
     def city(self) -> Launch:
-        """The city, on CITY_MAP."""
+        """The launch of the city on CITY_MAP; raises Unlaunchable without one."""
         if not self.city_map:
             raise Unlaunchable("CITY_MAP is not set")
         return Launch(Kind.CITY, self.city_map)
 
     def dojo(self) -> Launch:
-        """The training dojo."""
+        """The launch of the training dojo, for at most twelve."""
         return Launch(
             Kind.DOJO,
             DOJO_MAP,

@@ -46,7 +46,7 @@ class Kept:
 
 @frozen
 class KeptServers:
-    """The folder with the files."""
+    """The folder that notes running game servers, for a deploy server started anew."""
 
     folder: Path
 
@@ -70,7 +70,7 @@ class KeptServers:
             log.warn(text, path=str(path), why=why.strerror)
 
     def forget(self, server_id: str) -> None:
-        """The game server has ended."""
+        """Drop the note of a game server that has ended."""
         try:
             self._path(server_id).unlink(missing_ok=True)
         except OSError as why:

@@ -117,7 +117,7 @@ class GameProcess(ProcessProtocol):
             self._output.go_on()
 
     def outReceived(self, data: bytes) -> None:
-        """Standard output."""
+        """Write what the game server printed to its log, if one is kept."""
         if self._output is not None:
             self._output.write(data)
 

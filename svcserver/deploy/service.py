@@ -97,7 +97,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
 
 
 def figures(supervisor: Supervisor) -> dict[str, Figure]:
-    """The figures for METRICS_PORT."""
+    """What ``/metrics`` on METRICS_PORT shows, by metric name; read at each scrape."""
     return {
         "svc_deploy_game_servers_running": Figure(
             "Game servers alive now.", lambda: len(supervisor.records())

@@ -23,12 +23,12 @@ from svcserver.web.logs import level_word
 
 
 def split_words(text: str) -> tuple[str, ...]:
-    """Words separated by blanks."""
+    """Arguments, separated by blanks; there is no quoting."""
     return tuple(text.split())
 
 
 def map_path(text: str) -> str:
-    """A ``/Game/...`` path."""
+    """A map of the game, such as ``/Game/Maps/city/name``; raises ValueError."""
     if not MAP_PATH.match(text.strip()):
         raise ValueError("must be a map path such as /Game/Maps/city/name")
     return text.strip()

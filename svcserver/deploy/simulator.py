@@ -59,13 +59,13 @@ class CommandLine:
         return cls(key, int(port), map_path, behemoth, hunt, expected, address, tuple(extra))
 
     def number(self, name: str) -> float | None:
-        """The value of ``-sim-NAME=NUMBER``."""
+        """The number of a switch ``-sim-NAME=NUMBER``; None without it."""
         start = f"-sim-{name}="
         found = [word.removeprefix(start) for word in self.extra if word.startswith(start)]
         return float(found[0]) if found else None
 
     def has(self, name: str) -> bool:
-        """Whether ``-sim-NAME`` is there."""
+        """Whether the switch ``-sim-NAME`` was given."""
         return f"-sim-{name}" in self.extra
 
 

@@ -275,7 +275,7 @@ class Supervisor:
         return None if folder is None else Output(folder / f"{kind.value}-{port}.log")
 
     def output_of(self, server: GameServer) -> Path | None:
-        """The file of what it prints."""
+        """The log file of what the game server prints; None where none is kept."""
         folder = self.program.output
         return folder and folder / f"{server.launch.kind.value}-{server.port}.log"
 

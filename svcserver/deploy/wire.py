@@ -74,7 +74,7 @@ class HandedOut(TypedDict):
 
 
 class GameServers(TypedDict):
-    """The running game servers."""
+    """The reply of ``GET /gameservers``: those that run now."""
 
     servers: list[GameServerRecord]
 

@@ -107,7 +107,7 @@ def write_pair(pair: Pair, folder: Path, *, force: bool = False) -> tuple[Path, 
 def write_pair_to(
     pair: Pair, paths: tuple[Path, Path], *, force: bool = False
 ) -> tuple[Path, Path]:
-    """The same, to these two files."""
+    """Write certificate and key to these two files; raises BadCertificate if they exist."""
     for path in paths:
         if path.exists() and not force:
             raise BadCertificate(

@@ -42,7 +42,7 @@ class Question:
         self._answered.callback(None)
 
     def upstream_lost(self) -> None:
-        """It has ended without an answer."""
+        """The upstream has ended the connection without an answer."""
         self._answered.errback(ConnectionError("closed without an answer"))
 
 

@@ -34,7 +34,7 @@ class Client(Protocol):
         """The whole request has arrived."""
 
     def over(self, exchange: Any, *, close: bool) -> None:
-        """The answer is complete."""
+        """The answer is complete; ``close``: no other may follow on this connection."""
 
     def fail(
         self,
@@ -47,10 +47,10 @@ class Client(Protocol):
         """The upstream will not answer: answer with this error."""
 
     def now(self) -> float:
-        """Seconds of the clock."""
+        """Seconds of the monotonic clock."""
 
     def cut(self) -> None:
-        """Abort the connection."""
+        """Abort the connection; what was written may be lost."""
 
 
 @implementer(IPushProducer)

@@ -81,7 +81,7 @@ class ChannelFactory(Connections[Channel]):
         return self._empty
 
     def cut(self) -> None:
-        """Abort every connection."""
+        """Abort every connection of clients: the service stops."""
         for channel in list(self.channels):
             channel.cut()
 

@@ -169,7 +169,7 @@ class Exchange:
     # -- towards the client ----------------------------------------------------
 
     def upstream_received(self, data: bytes) -> None:
-        """Bytes of the answer."""
+        """Pass on bytes of the answer; its head is read and checked first."""
         self.moved = True
         if self.tunnelling:
             self.record.bytes_out += len(data)
@@ -364,7 +364,7 @@ class Exchange:
             self.connection.transport.pauseProducing()
 
     def release_upstream(self) -> None:
-        """Read the answer again."""
+        """Read the answer on, once the client has taken what is buffered."""
         if self._held:
             self._held, self.moved = False, True
             if self.connection is not None and self.connection.alive:

@@ -32,7 +32,7 @@ NETWORK_BITS = 48  # of an IPv6 address: the widest network that one customer ha
 
 @frozen
 class _Place:
-    """One waiting request."""
+    """A request that waits for its upstream to come back."""
 
     until: float
     size: int

@@ -45,7 +45,7 @@ class Member:
 
 
 def members_of(pools: Sequence[Pool]) -> list[Member]:
-    """Each pool with its number."""
+    """The members of a spread: each pool with its number."""
     return [Member(pool, number) for number, pool in enumerate(pools)]
 
 

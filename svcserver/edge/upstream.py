@@ -28,10 +28,10 @@ class User(Protocol):
     """What a connection calls on the exchange that uses it."""
 
     def upstream_received(self, data: bytes) -> None:
-        """Bytes of the answer."""
+        """Bytes of the answer have come."""
 
     def upstream_lost(self) -> None:
-        """The connection is gone."""
+        """The connection has ended before ``release``."""
 
 
 class Connection(protocol.Protocol):
@@ -112,7 +112,7 @@ class Pool:
         return self.reach()
 
     def reach(self) -> Deferred[Connection]:
-        """A new connection in any case."""
+        """Open a new connection, whether or not one is idle."""
         self._connecting += 1
         return self.connect(self).addCallbacks(self._opened, self._failed)
 

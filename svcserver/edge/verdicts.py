@@ -46,7 +46,7 @@ class Refuse:
     page: Page | None = None
 
     def body(self) -> bytes:
-        """The answer's body."""
+        """The page if there is one, else ``{"error": code}``."""
         return self.page.content if self.page is not None else json.dump({"error": self.code})
 
 
@@ -83,7 +83,7 @@ class Upstream(Protocol):
         """A free connection at once (never when ``fresh``), or a Deferred of a new one."""
 
     def give_back(self, connection: Any) -> None:
-        """The connection is idle and clean."""
+        """Take a connection back that is idle, with nothing left to read on it."""
 
     def wait(
         self, why: Unreachable, size: int, since: float | None = None, peer: str = ""
@@ -126,4 +126,4 @@ class ProxyPolicy(Protocol):
         """Status, code and log word for an upstream that was ``reset`` or ``silent``."""
 
     def done(self, record: Record) -> None:
-        """An exchange is over."""
+        """An exchange is over: log it, and give back what it held."""

@@ -99,7 +99,7 @@ class Feed:
             self._under_way.pop(key, None)
 
     def stop(self) -> Deferred[Any]:
-        """Cancel running reports."""
+        """Cancel the reports to the allowlist helper that are under way."""
         works = list(self._under_way.values())
         for work in works:
             work.cancel()

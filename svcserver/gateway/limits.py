@@ -115,7 +115,7 @@ class ConnectionCounts:
         return ""
 
     def leave(self, peer: str) -> None:
-        """Uncount a connection."""
+        """Take a connection that has ended out of the counts of its networks."""
         self.total -= 1
         for network, _ in networks_of(peer):
             self._open[network] -= 1

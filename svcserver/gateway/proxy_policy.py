@@ -55,7 +55,7 @@ def _logged(message: str, fields: dict[str, Any]) -> None:
 
 @define(eq=False, slots=False)
 class Gateway:
-    """A ProxyPolicy (see ``edge.verdicts``)."""
+    """What the gateway decides of connections and requests: a ``ProxyPolicy``."""
 
     clock: IReactorTime
     limits: Limits

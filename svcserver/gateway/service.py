@@ -99,7 +99,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
 
 
 def figures(policy: Gateway) -> dict[str, Figure]:
-    """The figures for METRICS_PORT."""
+    """What ``/metrics`` on METRICS_PORT shows, by metric name; read at each scrape."""
     return {
         "svc_gateway_connections": Figure(
             "Open client connections.", lambda: float(policy.counts.total)

@@ -101,7 +101,7 @@ def rate(text: str) -> Rate:
 
 
 def ms(low: int, high: int) -> Callable[[str], float]:
-    """Whole milliseconds; returns seconds."""
+    """A reader of whole milliseconds within bounds, which gives seconds."""
     read = whole(low, high)
     return lambda text: read(text) / 1000
 

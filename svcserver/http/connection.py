@@ -236,7 +236,7 @@ class Connection(protocol.Protocol, ABC):
             self.transport.loseConnection()
 
     def cut(self) -> None:
-        """Abort the connection."""
+        """Abort the connection; what was written may be lost."""
         self.closing, self._deadline = True, inf
         self.transport.abortConnection()
 

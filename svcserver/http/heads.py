@@ -324,7 +324,7 @@ _seen_before = lru_cache(maxsize=256)(_tokens_of)  # nearly all say the same few
 
 @define
 class _Collector:
-    """What llhttp understood."""
+    """What llhttp has told of a head so far."""
 
     target: bytes = b""
     count: int = 0

@@ -31,5 +31,5 @@ class Remembered(BoundedCache[bytes, T]):
             self.put(raw, made)
 
     def weight(self, raw: bytes) -> int:
-        """Bytes of memory, about."""
+        """About how many bytes of memory a remembered head takes."""
         return _EACH + _BYTE * len(raw) + _FIELD * raw.count(b"\n") + _NAMED * raw.count(b",")

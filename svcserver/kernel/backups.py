@@ -46,7 +46,7 @@ class Backups:
 
     @property
     def newest(self) -> Backup | None:
-        """The newest backup."""
+        """The newest backup that is kept; None without any."""
         return self.kept[0] if self.kept else None
 
     @property

@@ -53,7 +53,7 @@ class BoundedCache(Generic[K, V]):
         young[key] = value
 
     def weight(self, key: K) -> int:
-        """What the entry counts."""
+        """How much of the bound an entry takes; 1 where entries are counted."""
         return 1
 
     def __len__(self) -> int:

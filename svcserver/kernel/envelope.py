@@ -18,7 +18,7 @@ class Envelope(TypedDict, Generic[P]):
 
 
 class Empty(TypedDict):
-    """An object without members."""
+    """``{}``, as the client expects it where nothing is said."""
 
 
 NOTHING = Envelope[Empty]

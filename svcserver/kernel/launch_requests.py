@@ -42,7 +42,7 @@ class LaunchRequest:
 
     @property
     def map_path(self) -> str:
-        """Part 0 of the arguments."""
+        """The map that the arguments name: their part before the first ``?``."""
         return self.game_args.partition("?")[0]
 
     @property

@@ -22,7 +22,7 @@ class Rate:
 
     @classmethod
     def read(cls, text: str) -> Rate:
-        """From ``<burst>,<per minute>``; a settings reader."""
+        """Read ``<burst>,<per minute>`` of a setting; raises ValueError."""
         try:
             burst, per_minute = (float(part) for part in text.split(","))
         except ValueError:

@@ -34,7 +34,7 @@ class RequestTimes:
     series: dict[tuple[str, int], Series] = field(factory=dict, init=False)
 
     def note(self, route: str, status: int, seconds: float) -> None:
-        """Count an answered request."""
+        """Count a request that was answered in ``seconds``."""
         found = self.series.get((route, status))
         if found is None:
             key = (route, status) if len(self.series) < MOST else (OTHER, status)

@@ -15,7 +15,7 @@ class Role(IntEnum):
 
     @property
     def word(self) -> str:
-        """As it is stored and shown."""
+        """The role as it is stored and shown."""
         return self.name.lower()
 
 

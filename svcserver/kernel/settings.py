@@ -205,7 +205,7 @@ def ip_address(text: str) -> str:
 
 
 def comma_list(text: str) -> tuple[str, ...]:
-    """Trimmed, non-empty entries."""
+    """A list with commas between: entries trimmed, empty ones left out."""
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 

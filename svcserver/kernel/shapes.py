@@ -58,13 +58,13 @@ class Unfit(Malformed):
 
 
 def camel_case(name: str) -> str:
-    """``characterId`` of ``character_id``."""
+    """A wire key of an attribute's name: ``characterId`` of ``character_id``."""
     head, *rest = name.split("_")
     return head + "".join(one.capitalize() for one in rest)
 
 
 def pascal_case(name: str) -> str:
-    """``CharacterId`` of ``character_id``."""
+    """A wire key of an attribute's name: ``CharacterId`` of ``character_id``."""
     return "".join(one.capitalize() for one in name.split("_"))
 
 
@@ -333,7 +333,7 @@ class Late(Generic[T]):
     name: str = "the body"
 
     def read(self) -> T:
-        """The value; raises Malformed."""
+        """The value, checked only now; raises Malformed."""
         try:
             found: T = self.reads(self.sent, None)
         except Unfit as why:

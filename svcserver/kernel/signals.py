@@ -53,7 +53,7 @@ class Blocked:
 
 @frozen
 class Unfriended:
-    """A friendship ended."""
+    """One of two friends has ended the friendship."""
 
     by: AccountId
     whom: AccountId

@@ -69,12 +69,12 @@ def token_hex(count: int) -> str:
 
 
 def uuid4() -> uuid.UUID:
-    """A random UUID."""
+    """A random UUID; in a simulation one of its seed."""
     return _system.uuid4()
 
 
 def choice(among: Sequence[T]) -> T:
-    """One of them, unpredictably."""
+    """One of ``among``, unpredictable to others; in a simulation by its seed."""
     return among[_system.below(len(among))]
 
 

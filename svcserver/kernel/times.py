@@ -13,7 +13,7 @@ FAR_FUTURE = "2085-09-09T01:01:01.703Z"
 
 
 def iso(seconds: float) -> str:
-    """``2026-09-21T10:00:00.000Z`` from epoch seconds."""
+    """Epoch seconds as the client reads them: ``2026-09-21T10:00:00.000Z``."""
     whole, ms = divmod(round(seconds * 1000), 1000)  # cut, 0.003 would be 0.002999...
     return f"{_to_the_second(whole)}.{ms:03d}Z"
 

@@ -39,7 +39,7 @@ class Lost(Exception):
 
 @frozen
 class Reply:
-    """A whole answer."""
+    """A whole answer of the host."""
 
     status: int
     headers: Mapping[str, str]  # by lower-case name
@@ -115,7 +115,7 @@ class Asked:
         self._end(Lost(why.code if isinstance(why, Unreachable) else "upstream_unreachable"))
 
     def upstream_received(self, data: bytes) -> None:
-        """Bytes of the answer."""
+        """Read bytes of the answer: the head first, then the body for whoever asked."""
         self._wait()
         try:
             if self._body is None:
@@ -158,7 +158,7 @@ class Asked:
             self._end(None)
 
     def upstream_lost(self) -> None:
-        """The connection has ended."""
+        """The connection has ended: the end of a body without a length, else a failure."""
         connection, self._connection = self._connection, None
         endless = self._head is not None and self._head.length == -1
         if endless:
@@ -180,7 +180,7 @@ class Asked:
             self._connection.transport.pauseProducing()
 
     def release(self) -> None:
-        """Read on after ``hold``."""
+        """Read on after ``hold``: the disk has caught up."""
         if self._held:
             self._held = False
             if self._connection is not None and self._connection.alive:
@@ -188,7 +188,7 @@ class Asked:
                 self._connection.transport.resumeProducing()
 
     def give_up(self, why: Exception | None = None) -> None:
-        """End it from our side."""
+        """End the request from our side; whoever asked fails with ``why``."""
         self._end(why or Lost("given_up"))
 
     def _wait(self) -> None:

@@ -27,7 +27,7 @@ class Choices:
 
     @classmethod
     def of(cls, member: Membership) -> Choices:
-        """Those of a host."""
+        """What the player has chosen for this host."""
         record = member.record
         return cls(record.folder, record.command, record.runner, record.speed_limit)
 

@@ -28,7 +28,7 @@ class BadCommand(ValueError):
 
 @frozen
 class Start:
-    """What the placeholders stand for."""
+    """What the placeholders of a start command stand for."""
 
     folder: str
     server: str  # host:port that the game talks to

@@ -72,7 +72,7 @@ class Rate:
         return min(PIECE, max(SMALLEST_PIECE, self.limit // 8)) if self.limit else PIECE
 
     def per_second(self, now: float) -> float:
-        """The present rate."""
+        """Bytes per second of the last few seconds."""
         self._forget(now)
         if not self._seen:
             return 0.0
@@ -201,7 +201,7 @@ class Fetch:
         return next(reversed(self._notes.values()), "")
 
     def comes(self, one: GameFile) -> None:
-        """The host sends this file."""
+        """The host sends this file now: the note why it waited goes."""
         self._notes.pop(one.path, None)
 
     async def run(self, files: tuple[GameFile, ...]) -> None:
@@ -229,7 +229,7 @@ class Fetch:
             raise CannotFetch(self._disk(why)) from why
 
     def stop(self) -> None:
-        """End it; what has come stays."""
+        """End the download; the bytes that have come stay for the next one."""
         self.progress.stop = True
         self._left.clear()
         for asked in tuple(self._open):

@@ -44,7 +44,7 @@ class FilesJob:
         return self._fetch.note if self._fetch is not None else ""
 
     def stop(self) -> None:
-        """End what runs."""
+        """End the check or download that runs."""
         self.progress.stop = True
         if self._fetch is not None:
             self._fetch.stop()

@@ -64,7 +64,7 @@ class Comparison:
 
     @property
     def whole(self) -> bool:
-        """Whether nothing is missing."""
+        """Whether every listed file is there and right."""
         return not self.wrong
 
 
@@ -73,14 +73,14 @@ Seen = dict[str, tuple[int, int, str]]  # path -> size, time of change, hash
 
 @define
 class GameFolder:
-    """One game's folder."""
+    """The folder of one host's game files."""
 
     root: Path
     _seen: Seen | None = field(default=None, init=False, repr=False)
 
     @property
     def parts(self) -> Path:
-        """Where downloads grow."""
+        """The folder of downloads that are not whole yet."""
         return self.root / OWN_FOLDER / "parts"
 
     @property
@@ -135,11 +135,11 @@ class GameFolder:
     # -- downloads -------------------------------------------------------------
 
     def part(self, one: GameFile) -> Path:
-        """The file that grows."""
+        """Where a file is kept until it is whole, named by its hash."""
         return self.parts / f"{one.sha256}.part"
 
     def whole(self, one: GameFile) -> Path:
-        """The same, whole and verified."""
+        """Where a downloaded file is kept once it is verified, until it is moved into place."""
         return self.parts / f"{one.sha256}.whole"
 
     def part_size(self, one: GameFile) -> int:
@@ -272,7 +272,7 @@ def file_hash(path: Path, progress: Progress) -> str:
 
 
 def _distinct(files: Iterable[GameFile]) -> list[GameFile]:
-    """One file for each hash."""
+    """One file for each hash: equal content is downloaded once."""
     return list({one.sha256: one for one in files}.values())
 
 

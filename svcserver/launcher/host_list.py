@@ -18,7 +18,7 @@ _OWN = re.compile(r"[a-z0-9-]{1,80}\Z")
 
 
 class TooManyHosts(Exception):
-    """The list is full."""
+    """As many hosts are kept as may be."""
 
 
 @frozen
@@ -104,7 +104,7 @@ class HostList:
         return self._known.get(host)
 
     def put(self, record: HostRecord) -> None:
-        """Keep it; raises TooManyHosts."""
+        """Keep or replace a host, on disk before it returns; raises TooManyHosts."""
         if record.id not in self._known and len(self._known) >= MOST_HOSTS:
             raise TooManyHosts
         self._known[record.id] = record

@@ -20,12 +20,12 @@ _HEX = frozenset("0123456789abcdef")
 
 
 class BadKeyFile(ValueError):
-    """Not such a file."""
+    """The file holds no exported account key; the text says why."""
 
 
 @frozen
 class KeyFile:
-    """What stands in it."""
+    """What an exported key file holds: the host, the name and the account key."""
 
     record: HostRecord
     key: Secret = field(repr=False)

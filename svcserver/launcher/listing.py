@@ -49,7 +49,7 @@ class Listing:
 
     @property
     def total(self) -> int:
-        """Bytes."""
+        """The size of all files, in bytes."""
         return sum(one.size for one in self.files)
 
 

@@ -51,7 +51,7 @@ LAST_WORDS_S = 0.2
 
 
 def arguments(given: Sequence[str]) -> argparse.Namespace:
-    """The command line."""
+    """Read the command line; a bad one ends the program with its usage."""
     parser = argparse.ArgumentParser(
         prog="svc-launcher", description="Joins a host, keeps the game's files, starts the game."
     )

@@ -50,13 +50,13 @@ class Surroundings(Protocol):
         """Run blocking work in a thread."""
 
     def keep(self, record: HostRecord) -> None:
-        """Remember what has changed."""
+        """Write down what has changed of a host."""
 
     def open_way(self, record: HostRecord) -> tuple[str, str]:
         """Make the host reachable for the game: its server and chat. Raises CannotPlay."""
 
     def close_way(self) -> Any:
-        """Undo ``open_way``."""
+        """Stop the relay that ``open_way`` started."""
 
 
 def invite_name(host: str) -> str:
@@ -105,7 +105,7 @@ class Membership:
 
     @property
     def folder(self) -> Path:
-        """Where the game is."""
+        """Where this host's game files are: as chosen, else the usual place."""
         return Path(self.record.folder) if self.record.folder else self.usual_folder
 
     @property
@@ -119,7 +119,7 @@ class Membership:
         return chosen(self.record.runner, self.command, self.around.runner)
 
     def change(self, **changes: Any) -> None:
-        """Change the record and remember it."""
+        """Change the record of this host, and keep it."""
         before, self.record = self.record, evolve(self.record, **changes)
         if self.before is None:
             self.around.keep(self.record)
@@ -297,12 +297,12 @@ class Membership:
             self.saying = saying
 
     def bring(self, key: Secret) -> None:
-        """Use ``key`` from now on."""
+        """Use the account key ``key`` from now on, and keep it in the key store."""
         self.around.keys.put(self.record.id, key)
         self.inputs.bring()
 
     def refresh(self) -> Deferred[Any]:
-        """Ask the host how it is."""
+        """Ask the host anew for its status, news and files."""
         return self._begin(self._refresh())
 
     async def _refresh(self) -> None:

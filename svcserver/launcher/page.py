@@ -46,7 +46,7 @@ def read_files() -> dict[str, Said]:
 
 @define
 class Page:
-    """Answers the page's requests."""
+    """Answers what the page in the browser asks, once the server has let it in."""
 
     launcher: Launcher
     entrance: Entrance

@@ -47,7 +47,7 @@ HEADERS = {
 
 @frozen
 class Said:
-    """An answer."""
+    """An answer to the browser."""
 
     status: int
     body: bytes
@@ -55,7 +55,7 @@ class Said:
 
     @classmethod
     def of(cls, value: Any, status: int = 200) -> Said:
-        """An answer with JSON."""
+        """An answer of JSON."""
         return cls(status, json.dump(value))
 
 
@@ -73,7 +73,7 @@ Answerer = Callable[[Wish], Said]
 
 
 class PageConnection(Connection):
-    """A browser's connection."""
+    """A connection of the browser to the page's loopback port."""
 
     read_s = RECEIVE_S
     _head: RequestHead | None = None

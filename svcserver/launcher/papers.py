@@ -21,7 +21,7 @@ PASSPORT_S = 300.0  # that a passport may take
 
 
 class Around(Protocol):
-    """What is used of the launcher."""
+    """What these routes need of the launcher."""
 
     keys: KeyStore
 
@@ -29,7 +29,7 @@ class Around(Protocol):
 
 
 class Holder(Protocol):
-    """What is used of a membership."""
+    """What these routes need of a membership."""
 
     record: HostRecord
     host: Host

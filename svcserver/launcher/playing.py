@@ -32,10 +32,10 @@ class Process(Protocol):
         """The exit status, None while it runs."""
 
     def terminate(self) -> None:
-        """Ask it to end."""
+        """Ask the process to end, as SIGTERM does."""
 
     def kill(self) -> None:
-        """End it."""
+        """End the process at once."""
 
 
 Spawn = Callable[[Sequence[str], str | None, Mapping[str, str]], Process]
@@ -56,7 +56,7 @@ def spawn(arguments: Sequence[str], folder: str | None, environ: Mapping[str, st
 
 @define(eq=False, slots=False)
 class Game:
-    """The running game."""
+    """The game that was started, watched until it ends."""
 
     clock: IReactorTime
     ended: Callable[[int], None]  # called with the exit status, unless we ended it

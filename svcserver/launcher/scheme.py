@@ -108,7 +108,7 @@ def _quoted(part: str) -> str:
 
 @define
 class WindowsScheme:
-    """Keys below HKEY_CURRENT_USER."""
+    """Registers the scheme by keys below HKEY_CURRENT_USER."""
 
     registry: Registry
     command: Sequence[str]
@@ -142,7 +142,7 @@ class NoScheme:
 
 @define
 class UserRegistry:
-    """HKEY_CURRENT_USER, through ``winreg``."""
+    """The user's own registry (HKEY_CURRENT_USER), through ``winreg``."""
 
     winreg: Any
 

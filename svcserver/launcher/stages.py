@@ -45,7 +45,7 @@ class Errands(Protocol):
         """Compare the files; ``thorough`` reads every byte again."""
 
     def fetch(self) -> None:
-        """Download what is missing."""
+        """Download what the check found missing."""
 
     def stop_files(self) -> None:
         """Stop checking or downloading; what is there stays."""
@@ -89,7 +89,7 @@ class Inputs(Protocol):
         """The host made no account, or does not know the key."""
 
     def check(self, thorough: bool) -> None:
-        """Look at the files."""
+        """The player wants the files compared; ``thorough``: every byte is read again."""
 
     def whole(self, hands_out_files: bool) -> None:
         """Every file is as it should be, or there are none to check."""
@@ -98,7 +98,7 @@ class Inputs(Protocol):
         """So many bytes must be downloaded."""
 
     def fetch(self) -> None:
-        """Download them."""
+        """The player wants what is missing downloaded."""
 
     def stop(self) -> None:
         """Stop what runs: a check, a download, the game."""
@@ -107,10 +107,10 @@ class Inputs(Protocol):
         """An errand could not be done."""
 
     def play(self) -> None:
-        """Start the game."""
+        """The player wants the game started."""
 
     def started(self) -> None:
-        """The game runs."""
+        """The game's process runs."""
 
     def ended(self, why: str) -> None:
         """The game has ended; ``why`` is empty when all was well."""
@@ -188,7 +188,7 @@ _ALL = (
 
 
 def _nothing(_: Inputs, host: Host, *given: Any) -> None:
-    """What comes too late, or twice."""
+    """Do nothing: the input comes too late, or twice."""
 
 
 def _machine() -> TypeMachineBuilder[Inputs, Host]:

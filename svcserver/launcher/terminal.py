@@ -46,12 +46,12 @@ class Terminal:
 
     @property
     def member(self) -> Membership | None:
-        """The host that is spoken of."""
+        """The host that commands are about: the chosen one, else the first; None without hosts."""
         members = self.launcher.members
         return members.get(self._host) or next(iter(members.values()), None)
 
     def line(self, text: str) -> None:
-        """Do what a line says."""
+        """Do what a typed line asks for."""
         word, _, rest = text.strip().partition(" ")
         rest = rest.strip()
         if word.lower().startswith("svc:"):

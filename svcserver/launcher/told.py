@@ -16,7 +16,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def news(shown: dict[str, Any]) -> str:
-    """What the owner tells."""
+    """The owner's news as the terminal prints them."""
     items = [f"{one['date'][:10]}  {one['title']}\n{one['body']}" for one in shown["news"]]
     return "\n\n".join(items) or "No news from the owner."
 

@@ -13,13 +13,13 @@ from svcserver.launcher.stages import Stage
 
 
 def show_all(launcher: Launcher) -> dict[str, Any]:
-    """All hosts, and what they share."""
+    """What the page shows: every host, where keys are kept, and an invite to look at."""
     hosts = [show(member, launcher.relay_port) for member in launcher.members.values()]
     return {"hosts": hosts, "keys": launcher.keys.where, "invited": launcher.invited}
 
 
 def show(member: Membership, relay_port: int) -> dict[str, Any]:
-    """One host."""
+    """All that the page and the terminal show of one host, ready for JSON."""
     record, host, news = member.record, member.host, member.news
     return {
         "id": record.id,

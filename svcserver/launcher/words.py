@@ -121,7 +121,7 @@ def minutes(seconds: float) -> str:
 
 
 def amount(size: float) -> str:
-    """Bytes as a player says them."""
+    """A number of bytes as people say it: ``1.5 GB``."""
     for unit in ("bytes", "KB", "MB", "GB"):
         if size < 1000 or unit == "GB":
             return f"{size:.0f} {unit}" if unit in ("bytes", "KB") else f"{size:.1f} {unit}"

@@ -64,7 +64,7 @@ _BLOCKED_BY = select(BLOCKS.c.blocker).where(BLOCKS.c.blocked == bindparam("me")
 
 @frozen
 class ChatGame:
-    """A ``chat.ports.Game``."""
+    """The game as the chat sees it: ``chat.ports.Game`` on the features' stores and rules."""
 
     tokens: Tokens
     ledger: Ledger

@@ -80,7 +80,7 @@ class Row(web.Row):
 
     @property
     def hides(self) -> bool:
-        """``real only`` hides it."""
+        """Whether the row is a 404 without real progression."""
         return self.real_only
 
 

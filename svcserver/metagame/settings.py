@@ -63,7 +63,7 @@ PASSPORT_PARTS = ("progress", "characters", "inventory", "currency", "loadouts")
 
 
 def passport_parts(text: str) -> frozenset[str]:
-    """The reader of PASSPORT_TAKES."""
+    """Read PASSPORT_TAKES: some of ``PASSPORT_PARTS``; raises ValueError."""
     parts = frozenset(comma_list(text))
     if not parts <= frozenset(PASSPORT_PARTS):
         raise ValueError(f"must name some of {', '.join(PASSPORT_PARTS)}, with commas between")
@@ -215,7 +215,7 @@ class Settings:
 
     @property
     def matchmaking(self) -> bool:
-        """Whether matchmaking is on."""
+        """Whether MATCHMAKING_MODE lets players join hunts."""
         return self.matchmaking_mode not in ("", "DISABLED")
 
     def real_progression(self, account_id: str) -> bool:

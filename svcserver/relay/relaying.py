@@ -44,7 +44,7 @@ class Target:
 
     @property
     def pins(self) -> tuple[str, ...]:
-        """Every accepted fingerprint."""
+        """The certificate fingerprints that are accepted: one, while it is renewed two."""
         both = (self.fingerprint, self.next_fingerprint)
         return tuple(one for one in both if one)
 
@@ -113,7 +113,7 @@ class RelayService(Service):
         self.factory.sweeps.append(self.pool.sweep)
 
     def startService(self) -> None:
-        """Start listening; raises PortBusy."""
+        """Listen on loopback; raises PortBusy where another program does."""
         Service.startService(self)
         try:
             self._listening = self.reactor.listenTCP(

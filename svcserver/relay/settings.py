@@ -32,7 +32,7 @@ def host(text: str) -> str:
 
 
 def fingerprint(text: str) -> str:
-    """64 lower-case hex characters."""
+    """A certificate's SHA-256 in 64 lower-case hex characters; raises ValueError."""
     if not _HEX.match(text.strip()):
         raise ValueError("must be 64 lower-case hex characters, as svcctl cert fingerprint prints")
     return text.strip()

@@ -25,7 +25,7 @@ class Audit:
     uses: dict[str, int]  # of each invite code at the start
 
     def run(self) -> None:
-        """Everything."""
+        """Compare everything; what is wrong goes into ``history``."""
         self._saves()
         self._inventories()
         self._chosen()

@@ -20,7 +20,7 @@ Ask = Callable[[str, str, Any], Awaitable[Heard]]
 
 
 async def load(me: SimPlayer, dice: random.Random) -> None:
-    """Read the character."""
+    """Read the character, as the client does after its log-in."""
     at_least = me.history.saves.acked.get(me.character, 0)
     heard = await me.ask("GET", "/character", patient=True)
     if heard.status != 200 or not heard.json:

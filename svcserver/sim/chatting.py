@@ -27,7 +27,7 @@ _MASK = b"\0\0\0\0"  # as good as any: nobody listens
 
 
 def frame(text: str) -> bytes:
-    """A masked text frame."""
+    """``text`` as a WebSocket frame, masked as a client's must be."""
     data = text.encode()
     if len(data) < 126:
         return bytes((0x81, 0x80 | len(data))) + _MASK + data
@@ -86,7 +86,6 @@ class _Socket(Protocol):
         self.chat.ended()
 
     def close(self) -> None:
-        """Hang up."""
         transport: Any = self.transport
         if transport is not None:
             transport.abortConnection()
@@ -127,7 +126,7 @@ class Chat:
 
     @property
     def nick(self) -> str:
-        """As the game makes it."""
+        """The nickname as the game makes it."""
         return f"{self.name}:{self.account}:{self.resource}"
 
     async def log_in(self, token: str) -> None:
@@ -158,18 +157,17 @@ class Chat:
         return True
 
     def leave(self, room: str) -> None:
-        """Leave a room."""
         if room in self.rooms:
             self.rooms.remove(room)
         where = f"{room}@muc.{DOMAIN}"
         self.send(LEAVE.format(room=where, nick=escape(self.nick)))
 
     def say(self, room: str, text: str) -> None:
-        """A line for a room."""
+        """Send a line to a room; raises NoAnswer."""
         self._tell("groupchat", f"{room}@muc.{DOMAIN}", text)
 
     def whisper(self, account: str, text: str) -> None:
-        """A line for one player."""
+        """Send a line to one player; raises NoAnswer."""
         self._tell("chat", f"{account}@{DOMAIN}", text)
 
     def _tell(self, kind: str, to: str, text: str) -> None:
@@ -177,13 +175,13 @@ class Chat:
         self.send(SAY.format(kind=kind, to=to, id=f"m{self._ids}", text=escape(text)))
 
     def send(self, text: str) -> None:
-        """One stanza."""
+        """Send a stanza; raises NoAnswer once the chat is closed."""
         if not self.alive or self.socket is None or self.socket.transport is None:
             raise NoAnswer("the chat is closed")
         self.socket.transport.write(frame(text))
 
     def arrived(self, text: str) -> None:
-        """A stanza has come."""
+        """Take a stanza of the server: a line, a ping, or what somebody waits for."""
         if text.startswith("<message"):
             self._line(text)
         elif text.startswith("<iq") and "urn:xmpp:ping" in text:
@@ -236,7 +234,7 @@ class Chat:
                 timer.cancel()
 
     def ended(self) -> None:
-        """It is over: closed, or silent."""
+        """The session has ended, by a close or by silence; whoever waits fails."""
         if not self.alive:
             return
         self.alive = False

@@ -25,7 +25,7 @@ class NoAnswer(Exception):
 
 @frozen
 class Heard:
-    """An answer."""
+    """An answer of the host."""
 
     status: int
     body: bytes
@@ -194,7 +194,7 @@ class Client:
         return wire
 
     def close(self) -> None:
-        """Hang up everywhere."""
+        """Close every connection of this PC to the host."""
         for one in [*self._all, *self._idle]:
             if one.alive:
                 one.close()

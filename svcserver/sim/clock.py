@@ -20,7 +20,7 @@ START = 1_790_000_000.0  # epoch seconds of the beginning: some day in September
 
 @implementer(IDelayedCall)
 class Timer:
-    """What ``callLater`` gives."""
+    """A delayed call, as ``callLater`` gives it (IDelayedCall)."""
 
     __slots__ = ("_run", "args", "at", "kw", "process", "queued_at", "state", "world")
 
@@ -38,11 +38,11 @@ class Timer:
         self.state = ""  # then "called" or "cancelled"
 
     def active(self) -> bool:
-        """Whether it is still to come."""
+        """Whether the call is still to come."""
         return not self.state
 
     def getTime(self) -> float:
-        """When it will be called."""
+        """The time of the call, in epoch seconds."""
         return self.at
 
     def cancel(self) -> None:
@@ -50,12 +50,10 @@ class Timer:
         self.state = "cancelled"
 
     def delay(self, secondsLater: float) -> None:
-        """Call it later than was said."""
         self._check()
         self._move(self.at + secondsLater)
 
     def reset(self, secondsFromNow: float) -> None:
-        """Count from now."""
         self._check()
         self._move(self.world.now + secondsFromNow)
 
@@ -125,7 +123,7 @@ class World:
         return self.at(self.now + max(0.0, seconds), run)
 
     def at(self, when: float, run: Callable[[], Any]) -> Timer:
-        """Call ``run`` at that time."""
+        """Call ``run`` at that time of the simulation, in epoch seconds."""
         timer = Timer(self, when, run)
         self.queue(timer)
         return timer

@@ -17,7 +17,7 @@ PIECE, PIECE_S = 400, 0.1  # what a slow reader takes at a time
 
 @implementer(ITCPTransport)
 class End:
-    """One end of a connection: the transport of its protocol."""
+    """One end of a connection, the ITCPTransport of its protocol; methods as Twisted names them."""
 
     other: End
     protocol: Any = None
@@ -43,7 +43,6 @@ class End:
         process.ends[self.number] = self
 
     def attach(self, protocol: Any) -> None:
-        """Begin, with this protocol."""
         self.protocol = protocol
         protocol.makeConnection(self)
 
@@ -54,7 +53,6 @@ class End:
         return self._bytes
 
     def write(self, data: bytes) -> None:
-        """Send bytes."""
         if self.gone or self._fin or not data or (self.disconnecting and not self._producer):
             return
         self._bytes += len(data)
@@ -64,7 +62,6 @@ class End:
             self._producer.pauseProducing()
 
     def writeSequence(self, iovec: Any) -> None:
-        """Send pieces."""
         self.write(b"".join(iovec))
 
     def _send(self, what: Any) -> None:
@@ -133,7 +130,7 @@ class End:
     # -- reading ---------------------------------------------------------------
 
     def arrived(self, data: bytes) -> None:
-        """Bytes have come."""
+        """Take bytes from the line; they are read unless the process stands still or pauses."""
         if self.process.dead or self.gone:
             return
         self._inbox.append(data)
@@ -199,13 +196,11 @@ class End:
         self._paused = True
 
     def resumeProducing(self) -> None:
-        """Read on."""
         if self._paused:
             self._paused = False
             self.process.callLater(0, self._read)
 
     def stopProducing(self) -> None:
-        """Close."""
         self.loseConnection()
 
     # -- ends ------------------------------------------------------------------
@@ -269,23 +264,20 @@ class End:
     # -- what a TCP transport has besides ----------------------------------------
 
     def getPeer(self) -> Any:
-        """The other end's address."""
         return self.peer
 
     def getHost(self) -> Any:
-        """This end's address."""
         return self.here
 
     def getTcpNoDelay(self) -> bool:
-        """Always so."""
         return True
 
     def setTcpNoDelay(self, enabled: bool) -> None:
-        """Nothing is delayed here."""
+        """Nothing to do: no byte is delayed for another here."""
 
     def getTcpKeepAlive(self) -> bool:
         """Ends that are gone are known to be."""
         return True
 
     def setTcpKeepAlive(self, enabled: bool) -> None:
-        """See above."""
+        """Nothing to do: see ``getTcpKeepAlive``."""

@@ -31,7 +31,7 @@ class Breaker:
     until: float = field(default=0.0)  # by then everything is mended
 
     def do(self, name: str, dice: random.Random) -> None:
-        """One fault."""
+        """Let the fault of this name happen; ``dice`` decides where and for how long."""
         self.mark(name)
         if name in SHAKING:
             self.shaken()
@@ -43,7 +43,7 @@ class Breaker:
             self.missing(self.world.now, self.world.now + for_s)
 
     def mend(self, after_s: float, work: Callable[[], object]) -> None:
-        """Undo it later."""
+        """Undo a fault in so many seconds."""
         self.until = max(self.until, self.world.now + after_s)
         self.world.later(after_s, work)
 
@@ -103,7 +103,7 @@ def full_disk(breaker: Breaker, dice: random.Random) -> None:
 
 
 def cut_line(breaker: Breaker, dice: random.Random) -> None:
-    """Every connection of one player breaks."""
+    """Every connection between one player's PC and the host breaks."""
     player = dice.choice(breaker.players)
     breaker.network.cut(player.process.machine)
 
@@ -123,7 +123,7 @@ def silent_line(breaker: Breaker, dice: random.Random) -> None:
 
 
 def crashed_hunt(breaker: Breaker, dice: random.Random) -> None:
-    """A game server dies."""
+    """A game server of a hunt dies with its players in it."""
     running = [one for one in breaker.host.servers.running() if not one.stays]
     if running:
         dice.choice(running).end(code=1)

@@ -47,11 +47,10 @@ class Notes:
         self._noted[server.id] = evolve(server)
 
     def forget(self, server_id: str) -> None:
-        """It has ended."""
         self._noted.pop(server_id, None)
 
     def all(self) -> list[_Kept]:
-        """Those of the earlier run."""
+        """The game servers that an earlier run of the deploy server noted."""
         return [_Kept(evolve(one), self.servers) for _, one in sorted(self._noted.items())]
 
 
@@ -82,13 +81,13 @@ class GameServer:
         """Pipes need no closing here."""
 
     def signalProcess(self, how: str) -> None:
-        """As the system would."""
+        """End it a moment later; one that hangs heeds KILL alone."""
         if how == "KILL" or not self.deaf:
             number = signal.SIGKILL if how == "KILL" else signal.SIGTERM
             self.world.later(0.05, lambda: self.end(by=number))
 
     def boot(self) -> None:
-        """It listens."""
+        """Begin to listen: from now on players are let in."""
         if not self.over:
             self.listens, self.heard = True, self.world.now
             self.world.later(5.0, self._look)
@@ -107,7 +106,7 @@ class GameServer:
             self.world.later(5.0, self._look)
 
     def end(self, code: int = 0, by: int | None = None) -> None:
-        """The process ends."""
+        """End the process, and let its parent hear how."""
         if self.over:
             return
         self.over = True
@@ -143,7 +142,7 @@ class Servers:
         return self.parent is None or bool(self.parent.dead)
 
     def spawn(self, process: GameProcess, command: list[str], extra: dict[str, str]) -> int:
-        """See ``deploy.process.Spawner``."""
+        """Start a game server in place of a process, as ``deploy.process.Spawner`` does."""
         if self.fails:
             self.fails -= 1
             raise OSError(12, "Cannot allocate memory")
@@ -163,7 +162,7 @@ class Servers:
         return pid
 
     def ended(self, server: GameServer) -> None:
-        """Its port is free."""
+        """Give the port back."""
         if self._bound.get(server.line.port) is server:
             del self._bound[server.line.port]
 
@@ -172,7 +171,7 @@ class Servers:
         return port in self._bound
 
     def running(self) -> list[GameServer]:
-        """Those that have not ended."""
+        """The game servers that have not ended."""
         return list(self._bound.values())
 
     def end_left_over(self, spared: Collection[int]) -> None:
@@ -204,5 +203,5 @@ class Servers:
         return True
 
     def at(self, port: int) -> GameServer | None:
-        """Who holds the port."""
+        """The game server that holds the port."""
         return self._bound.get(port)

@@ -30,14 +30,14 @@ class Saves:
     sure: dict[str, dict[int, str]] = field(factory=dict)
 
     def sent(self, character: str, version: int, data: str) -> None:
-        """A save is under way."""
+        """A save is under way: from now on it may be stored."""
         versions = self._sent.setdefault(character, {})
         versions.setdefault(version, set()).add(data)
         for old in [one for one in versions if one < version - 50]:
             del versions[old]
 
     def answered(self, character: str, version: int, data: str) -> None:
-        """It was acknowledged."""
+        """A save was acknowledged: it must be there from now on."""
         self.acked[character] = max(version, self.acked.get(character, 0))
         known = self.sure.setdefault(character, {})
         if known.get(version, data) != data:
@@ -111,7 +111,7 @@ class Grants:
     most: dict[str, int] = field(factory=lambda: defaultdict(int))
 
     def granted(self, account: str, amount: int, state: str) -> None:
-        """A grant has ended."""
+        """A grant was answered, refused, or will never be."""
         if state != REFUSED:
             self.most[account] += amount
         if state == ACKED:
@@ -142,7 +142,7 @@ class Parties:
             self.wrong.add("acknowledged means present", f"{account} joined {party}, not {shown}")
 
     def seen(self, account: str, party: str, members: list[str], leader: str) -> None:
-        """A poll's answer."""
+        """Check the answer to a poll: a seat of one's own, seats within limits, one leader."""
         if account not in members:
             self.wrong.add("one party each", f"{account} is shown {party} without a seat in it")
         if len(members) > self.seats or len(set(members)) != len(members):
@@ -191,13 +191,13 @@ class Talk:
         self.rooms.setdefault(room, {}).setdefault(who, []).append(Listening(now))
 
     def left(self, room: str, who: str, now: float) -> None:
-        """It is not any more."""
+        """The player is out of the room: lines from now on need not be heard."""
         for one in self.rooms.get(room, {}).get(who, [])[-1:]:
             if one.until is None:
                 one.until = now
 
     def heard(self, room: str, who: str, line: str, own: bool) -> None:
-        """A line has come."""
+        """Somebody in a room has read a line: it must have been said, and be new to them."""
         self.count += 1
         if line not in self.said:
             self.wrong.add("chat tells what was said", f"nobody said {line!r}")
@@ -211,7 +211,7 @@ class Talk:
             self.echoed.setdefault(room, set()).add(line)
 
     def whispered(self, line: str, who: str) -> None:
-        """A whisper has come."""
+        """Somebody has read a whisper: it must have been said, and be new to them."""
         self.whispers[f"{who} {line}"] = self.whispers.get(f"{who} {line}", 0) + 1
         if line not in self.said:
             self.wrong.add("chat tells what was said", f"nobody whispered {line!r}")
@@ -259,7 +259,7 @@ class Talk:
 
 @define(eq=False)
 class Waiting:
-    """Nobody waits for ever."""
+    """Who waits for an answer, and since when: nobody may wait for ever."""
 
     wrong: Violations
     _open: dict[int, tuple[str, float]] = field(factory=dict, init=False)
@@ -267,17 +267,17 @@ class Waiting:
     worst: float = 0.0
 
     def began(self, what: str, now: float, patience_s: float = PATIENCE_S) -> int:
-        """Somebody waits."""
+        """Somebody asks; gives the number to end it with."""
         self._number += 1
         self._open[self._number] = what, now + patience_s
         return self._number
 
     def ended(self, number: int) -> None:
-        """Not any more."""
+        """The answer has come, or whoever asked is gone."""
         self._open.pop(number, None)
 
     def look(self, now: float) -> None:
-        """Who waits too long?"""
+        """Note whoever has waited for longer than they should have to."""
         for number, (what, until) in list(self._open.items()):
             if now > until:
                 del self._open[number]

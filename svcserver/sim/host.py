@@ -142,7 +142,7 @@ class SimHost:
         raw.close()
 
     def start(self) -> None:
-        """Start every service."""
+        """Start every service, and the engine of live state where several metagames share one."""
         if self.shared:
             self.valkey = SimValkey(self.world, self.network)
             self.valkey.start()
@@ -151,7 +151,7 @@ class SimHost:
 
     @property
     def metagames(self) -> list[str]:
-        """Their names."""
+        """The names of the metagame's processes."""
         return list(WORKERS) if self.shared else ["metagame"]
 
     def _starters(self) -> dict[str, Callable[[Process], Service]]:
@@ -289,7 +289,7 @@ class SimHost:
         return top
 
     def _gateway(self, reactor: Process) -> Service:
-        """As ``gateway.service.makeService``, without TLS."""
+        """The gateway, as ``gateway.service.makeService`` makes it, without TLS."""
         environ = {
             "GATEWAY_CERT": "unused",
             "GATEWAY_KEY": "unused",
@@ -317,7 +317,7 @@ def _urls(ports: Iterable[int]) -> str:
 
 @define(eq=False, slots=False)
 class PlainListener(Service):
-    """``gateway.service.TlsListener`` without the TLS."""
+    """Listens as ``gateway.service.TlsListener`` does, without the TLS."""
 
     reactor: Process
     policy: Any
@@ -333,7 +333,6 @@ class PlainListener(Service):
         self.factory.sweeps += [pool.sweep for pool in self.upstreams.pools]
 
     def startService(self) -> None:
-        """Listen."""
         Service.startService(self)
         self.reactor.listenTCP(self.settings.port, self.factory)
 
@@ -342,7 +341,7 @@ class Admitting(ChannelFactory):
     """Asks the policy before it takes a connection, as ``edge.tls.TlsFactory`` does."""
 
     def buildProtocol(self, addr: Any) -> Any:
-        """None closes the connection."""
+        """The protocol of an admitted connection; None closes it."""
         return super().buildProtocol(addr) if self.policy.admit(peer_of(addr)) else None  # type: ignore[attr-defined]
 
 

@@ -83,7 +83,7 @@ class Disk:
         self.raw.execute("PRAGMA foreign_keys=ON")
 
     def wrote(self, statement: str) -> None:
-        """A statement of a writer."""
+        """Add a writer's statement to the digest that equal seeds must share."""
         if statement[:6] in _WRITES:
             self.digest.update(statement.encode("utf-8", "surrogatepass"))
 
@@ -159,7 +159,7 @@ class _Failing(FastConnection):
         self._disk = disk
 
     def execute(self, statement: Any, parameters: Any = None) -> Any:
-        """As the real one."""
+        """Run a statement, unless the disk fails now."""
         if self._disk.failing:
             self._disk.statement(statement)
         return super().execute(statement, parameters)
@@ -203,7 +203,7 @@ class InlineWorker(Worker):
         """There is no thread to wake."""
 
     def submit(self, work: Work[T]) -> Deferred[T]:
-        """See ``Worker.submit``."""
+        """Queue a job, as ``Worker.submit`` does."""
         if self._stopped is not None or self._waiting >= MAX_WAITING:
             return fail(Unavailable("the database is busy", retry_after_s=1))
         if self._writes and buggify("ledger: a write in the middle of a job fails"):
@@ -252,7 +252,6 @@ class SimLedger(Service):
     _reader: InlineWorker | None = field(default=None, init=False)
 
     def startService(self) -> None:
-        """Open the connections."""
         Service.startService(self)
         self._writer = InlineWorker(self.disk, self._connect(), self.reactor, writes=True)
         self._reader = InlineWorker(self.disk, self._connect(), self.reactor, writes=False)
@@ -261,11 +260,9 @@ class SimLedger(Service):
         return self.disk.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
 
     def read(self, work: Work[T]) -> Deferred[T]:
-        """See ``Ledger.read``."""
         return self._reader.submit(work) if self._reader is not None else _closed()
 
     def write(self, work: Work[T], scope: Scope = ACROSS) -> Deferred[T]:
-        """See ``Ledger.write``."""
         return self._writer.submit(work) if self._writer is not None else _closed()
 
 

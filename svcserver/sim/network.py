@@ -63,7 +63,7 @@ class Network:
     _port: int = field(default=40_000, init=False)
 
     def name(self, address: str, machine: str) -> None:
-        """``machine`` has this address."""
+        """Give ``machine`` this address."""
         self._machines[address] = machine
 
     def listen(self, process: Any, port: int, factory: Any, interface: str) -> Port:
@@ -159,7 +159,7 @@ class Network:
         return self._number
 
     def forget(self, end: End) -> None:
-        """The end is closed."""
+        """Drop an end that is closed."""
         self.ends.pop(end.number, None)
         end.process.ends.pop(end.number, None)
 
@@ -177,21 +177,20 @@ class Network:
 
 @implementer(IListeningPort)
 class Port:
-    """What ``listenTCP`` gives."""
+    """A listening port, as ``listenTCP`` gives it (IListeningPort)."""
 
     def __init__(self, network: Network, listener: Listener) -> None:
         self._network, self._listener = network, listener
         listener.factory.doStart()
 
     def getHost(self) -> IPv4Address:
-        """Where it listens."""
         return self._listener.address
 
     def startListening(self) -> None:
-        """It does already."""
+        """Nothing to do: it listens since it was made."""
 
     def stopListening(self) -> Deferred[None]:
-        """Take no new connection."""
+        """Take no new connections; those that are there stay."""
         self._network.close(self._listener)
         self._listener.factory.doStop()
         return succeed(None)
@@ -199,7 +198,7 @@ class Port:
 
 @implementer(IConnector)
 class Connector:
-    """What ``connectTCP`` gives."""
+    """An attempt to connect, as ``connectTCP`` gives it (IConnector)."""
 
     def __init__(self, process: Any, factory: Any, timeout: float, source: str, to: Any) -> None:
         self.process, self.factory, self.source, self._to = process, factory, source, to
@@ -208,7 +207,6 @@ class Connector:
         self._timer = process.callLater(timeout, lambda: self.failed(TimeoutError()))
 
     def getDestination(self) -> Any:
-        """Where it leads."""
         return self._to
 
     def disconnect(self) -> None:
@@ -218,14 +216,13 @@ class Connector:
             self.stopConnecting()
 
     def connect(self) -> None:
-        """It was told to at once."""
+        """Nothing to do: the attempt begins when it is made."""
 
     def stopConnecting(self) -> None:
-        """Give up."""
         self.failed(ConnectionAborted())
 
     def failed(self, why: Exception) -> None:
-        """There is no connection."""
+        """Tell the factory that there is no connection, once."""
         if not self.over:
             self._decided()
             self.factory.clientConnectionFailed(self, Failure(why))

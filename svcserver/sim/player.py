@@ -107,7 +107,7 @@ class SimPlayer:
 
     @property
     def now(self) -> float:
-        """Seconds."""
+        """The simulation's time, in epoch seconds."""
         return self.process.seconds()
 
     async def pause(self, seconds: float) -> None:
@@ -151,7 +151,7 @@ class SimPlayer:
             self.moving -= 1
 
     def other(self, dice: random.Random) -> SimPlayer | None:
-        """Somebody who has an account."""
+        """Another player who has an account; None while there is none."""
         known = [one for one in self.everybody if one is not self and one.account]
         return dice.choice(known) if known else None
 

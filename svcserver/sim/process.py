@@ -33,7 +33,7 @@ class _Resolution:
     name: str
 
     def cancel(self) -> None:
-        """It is done already."""
+        """Nothing to do: the name was resolved at once."""
 
 
 class _Resolver:
@@ -47,7 +47,7 @@ class _Resolver:
         addressTypes: Any = None,
         transportSemantics: str = "TCP",
     ) -> Any:
-        """Answer at once."""
+        """Tell the receiver its one address at once."""
         from twisted.internet.address import IPv4Address
 
         resolution = _Resolution(hostName)
@@ -80,7 +80,7 @@ class Process:
     # -- time ------------------------------------------------------------------
 
     def seconds(self) -> float:
-        """The simulation's time."""
+        """The simulation's time, in epoch seconds."""
         return self.world.now
 
     def callLater(self, delay: float, callable: Callable[..., Any], *args: Any, **kw: Any) -> Timer:
@@ -93,15 +93,15 @@ class Process:
         return timer
 
     def getDelayedCalls(self) -> list[Timer]:
-        """Nobody looks."""
+        """None: only tests of Twisted look."""
         return []
 
     def callFromThread(self, callable: Callable[..., Any], *args: Any, **kw: Any) -> None:
-        """There are no threads: soon."""
+        """There are no threads: call it in the next turn."""
         self.callLater(0, callable, *args, **kw)
 
     def callInThread(self, callable: Callable[..., Any], *args: Any, **kw: Any) -> None:
-        """There are no threads: soon."""
+        """There are no threads: call it in the next turn."""
         self.callLater(0, callable, *args, **kw)
 
     def guard(self, call: Callable[..., Any], *args: Any, **kw: Any) -> None:
@@ -114,13 +114,13 @@ class Process:
     # -- connections -----------------------------------------------------------
 
     def listenTCP(self, port: int, factory: Any, backlog: int = 50, interface: str = "") -> Port:
-        """Listen in memory."""
+        """Listen on the simulated network."""
         return self.network.listen(self, port, factory, interface)
 
     def connectTCP(
         self, host: str, port: int, factory: Any, timeout: float = 30, bindAddress: Any = None
     ) -> Connector:
-        """Connect in memory."""
+        """Connect over the simulated network."""
         from twisted.internet.address import IPv4Address
 
         source = bindAddress[0] if bindAddress else ""
@@ -133,39 +133,37 @@ class Process:
     # -- the rest of a reactor ---------------------------------------------------
 
     def addSystemEventTrigger(self, *_: Any, **__: Any) -> None:
-        """The simulation ends without a shutdown."""
+        """Nothing to do: a simulation ends without a shutdown."""
 
     def removeSystemEventTrigger(self, *_: Any) -> None:
-        """See above."""
+        """Nothing to do, since none is kept."""
 
     def installNameResolver(self, resolver: Any) -> Any:
-        """Use this one."""
         before, self.nameResolver = self.nameResolver, resolver
         return before
 
     def resolve(self, name: str, timeout: Any = None) -> Any:
-        """See ``_Resolver``."""
         return defer.succeed(name)
 
     def run(self) -> None:
-        """The world runs."""
+        """Nothing to do: the world runs all processes."""
 
     def stop(self) -> None:
         """A part asks for the end of its process."""
         self.die()
 
     def crash(self) -> None:
-        """See ``die``."""
+        """Die at once, as ``stop`` does here."""
         self.die()
 
     def iterate(self, delay: float = 0) -> None:
-        """The world runs."""
+        """Nothing to do: the world runs all processes."""
 
     def fireSystemEvent(self, eventType: str) -> None:
-        """Nobody listens."""
+        """Nothing to do: no trigger is kept."""
 
     def callWhenRunning(self, callable: Callable[..., Any], *args: Any, **kw: Any) -> None:
-        """It runs."""
+        """Call it in the next turn: a process runs from its start."""
         self.callLater(0, callable, *args, **kw)
 
     # -- death -------------------------------------------------------------------

@@ -50,7 +50,7 @@ class Wish:
     pace_s: float = 35.0
 
     def script(self) -> list[Step]:
-        """The steps."""
+        """The steps: those that were given, else those of the seed."""
         if self.steps is not None:
             return list(self.steps)
         return script(self.seed, self.players, self.seconds, faults=self.faults, pace_s=self.pace_s)
@@ -67,7 +67,7 @@ class Moment:
 
 @define
 class Result:
-    """What came out of it."""
+    """What a run gave: its hash, what was violated, and its timeline."""
 
     wish: Wish
     hash: str
@@ -108,7 +108,7 @@ class Run:
     _rates: dict[str, float] = field(factory=dict)
 
     def run(self) -> Result:
-        """All of it."""
+        """Simulate from the start to the audit of what is left."""
         began = time.process_time()
         self.world = World(self.wish.seed)
         self.history.wrong.now = lambda: self.world.now - START
@@ -273,7 +273,7 @@ class Run:
 
 
 def simulate(wish: Wish, turn: Callable[[float], None] = lambda part: None) -> Result:
-    """Run it."""
+    """Run what is wished; ``turn`` is told the part that is done, 0 to 1."""
     result = Run(wish, turn).run()
     gc.collect()  # what dead processes were doing ends now, and in no other world
     return result

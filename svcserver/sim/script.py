@@ -29,12 +29,12 @@ class Step:
     dice: int
 
     def line(self) -> str:
-        """For people, and for a file."""
+        """The step as a line of a ``.steps`` file, which people read, too."""
         return f"{self.at:.3f} {self.who} {self.what} {self.dice}"
 
     @classmethod
     def read(cls, text: str) -> Step:
-        """From ``line``; raises ValueError."""
+        """The step that ``line`` wrote; raises ValueError."""
         at, who, what, dice = text.split()
         return cls(float(at), int(who), what, int(dice))
 

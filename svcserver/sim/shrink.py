@@ -15,7 +15,7 @@ DAY_S = 86_400.0
 
 
 def command(wish: Wish) -> str:
-    """What shows the run again."""
+    """The command line that shows the run again."""
     again = f"svcctl simulate --seed {wish.seed} --players {wish.players}"
     return again + f" --days {wish.seconds / DAY_S:g}" + (" --faults" if wish.faults else "")
 

@@ -94,7 +94,7 @@ async def accept(me: SimPlayer, dice: random.Random) -> None:
 
 
 async def leave_party(me: SimPlayer, dice: random.Random) -> None:
-    """Leave it."""
+    """Leave the party, for one of one's own."""
     await me.move("DELETE", "/party/member")
     await poll_party(me, dice)
 
@@ -148,7 +148,7 @@ async def guild(me: SimPlayer, dice: random.Random) -> None:
 
 
 async def join_guild(me: SimPlayer, dice: random.Random) -> None:
-    """Accept an invite, or found one."""
+    """Accept an invite into a guild, or found one."""
     heard = await me.ask("GET", "/guild/invite/player")
     found = (heard.json or {}).get("invites", []) if heard.status == 200 else []
     if found:

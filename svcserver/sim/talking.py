@@ -44,7 +44,7 @@ async def chat_in(me: SimPlayer, dice: random.Random) -> None:
 
 
 async def enter(me: SimPlayer, room: str) -> None:
-    """Join a room."""
+    """Join a room, and note from when on its lines must be heard."""
     chat = me.chat
     if chat is not None and chat.alive and await chat.enter(room):
         me.history.talk.entered(room, f"{me.name}/{chat.resource[-6:]}", me.now)

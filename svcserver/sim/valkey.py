@@ -30,7 +30,7 @@ Reply = int | bytes | None | Sequence[Any]
 
 
 def reply(value: Reply) -> bytes:
-    """As it is sent (RESP2)."""
+    """A reply as it is sent (RESP2)."""
     if value is None:
         return b"$-1\r\n"
     if isinstance(value, int):
@@ -41,7 +41,7 @@ def reply(value: Reply) -> bytes:
 
 
 class _Wire(Protocol):
-    """One connection."""
+    """A client's connection to the engine."""
 
     def __init__(self, engine: SimValkey) -> None:
         self.engine = engine

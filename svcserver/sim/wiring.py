@@ -74,13 +74,13 @@ class _Body:
         return succeed(None)
 
     def pauseProducing(self) -> None:
-        """It is written already."""
+        """Nothing to do: the body is written already."""
 
     def resumeProducing(self) -> None:
-        """It is written already."""
+        """Nothing to do: the body is written already."""
 
     def stopProducing(self) -> None:
-        """It is written already."""
+        """Nothing to do: the body is written already."""
 
 
 @lru_cache(maxsize=1)
@@ -106,16 +106,15 @@ class FakeFirewall:
     runs: int = 0
 
     async def apply(self, rule: Rule) -> None:
-        """Replace the rule."""
         self.runs += 1
         self.rule = rule
 
     async def holds(self, rule: Rule) -> bool:
-        """Whether it is in force."""
+        """Whether exactly this rule is in force."""
         return self.rule == rule
 
     def describe(self, rule: Rule) -> str:
-        """For the audit log."""
+        """The rule as the audit log would show it."""
         return f"open {rule.ports} for {', '.join(rule.ips) or 'nobody'}"
 
     def lets_in(self, ip: str, port: int) -> bool:
@@ -144,10 +143,10 @@ class NoAudit:
     path: Path = Path("audit.log")
 
     def write(self, event: str, **fields: Any) -> None:
-        """Nothing is kept."""
+        """Keeps nothing."""
 
     def refused(self, reason: str, value: Any) -> None:
-        """Nothing is kept."""
+        """Keeps nothing."""
 
 
 FILES = {"game.pak": b"\x00\x01game\xff" * 700, "readme.txt": b"one file more\n"}

@@ -68,7 +68,7 @@ class Rolling(Service):
         self.reactor.callFromThread(self.roll)
 
     def roll(self) -> Deferred[None]:
-        """Restart the children in turn."""
+        """Restart the metagame's processes one after the other."""
         return Deferred.fromCoroutine(self._roll())
 
     async def _roll(self) -> None:

@@ -144,7 +144,7 @@ def _failed() -> None:
 
 
 def figures(children: Children) -> dict[str, Figure]:
-    """The figures for METRICS_PORT."""
+    """What ``/metrics`` on METRICS_PORT shows, by metric name; read at each scrape."""
     return {
         "svc_stack_components": Figure("Components of this host.", lambda: len(children.wanted)),
         "svc_stack_components_ready": Figure("Components ready.", lambda: len(children.ready)),

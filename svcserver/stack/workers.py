@@ -25,7 +25,7 @@ LOCAL_DATABASE, LOCAL_STATE = "sqlite", "memory:"
 
 @frozen
 class Ports:
-    """The ports of metagame.env."""
+    """The first worker's ports: PORT and CHAT_PORT of metagame.env, or their defaults."""
 
     port: int = 61000
     chat_port: int = 61099

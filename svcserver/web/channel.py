@@ -282,7 +282,7 @@ class Channel(Connection):
         self.factory.unread.begin(self, len(self._rest) + PROMPT)  # a piece has been written
 
     def resumeProducing(self) -> None:
-        """The client reads again."""
+        """The client has read what was buffered: go on writing."""
         self.unread = False
         self.factory.unread.end(self)
         if self.closing:

@@ -235,7 +235,7 @@ class LibraryLogs(logging.Handler):
 
     @classmethod
     def heard(cls) -> None:
-        """Install it, once a process."""
+        """Log warnings of libraries, which use ``logging``, with ours; once a process."""
         root = logging.getLogger()
         if not any(isinstance(one, cls) for one in root.handlers):
             root.addHandler(cls(logging.WARNING))

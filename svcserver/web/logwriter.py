@@ -59,7 +59,7 @@ class Backlog:
     _waiting: deque[bytes] = field(factory=deque, init=False)
 
     def put(self, data: bytes) -> None:
-        """Keep whole lines."""
+        """Keep whole lines until they can be written; the oldest go when it is full."""
         self._waiting.append(data)
         self._held += len(data)
         while self._held > self.most:

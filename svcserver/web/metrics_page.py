@@ -57,7 +57,7 @@ class Figures(Collector):
 
 
 class MetricsPage(Resource):
-    """``GET /metrics``."""
+    """Answers ``GET /metrics`` for a scraper such as Prometheus."""
 
     isLeaf = True
 

@@ -44,7 +44,7 @@ class Counted:
 
 @frozen
 class Contents:
-    """What a backup says of itself."""
+    """What a backup says of its own contents."""
 
     version: str
     made: float

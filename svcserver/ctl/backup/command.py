@@ -265,5 +265,5 @@ def shown(one: Backup) -> dict[str, object]:
 
 
 def clock(moment: float) -> str:
-    """``2026-11-22 04:17``, local time."""
+    """Epoch seconds as ``2026-11-22 04:17`` of the local time zone."""
     return datetime.fromtimestamp(moment).strftime("%Y-%m-%d %H:%M")

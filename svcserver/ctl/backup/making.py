@@ -63,7 +63,7 @@ class Wanted:
 
     @property
     def lock(self) -> Lock:
-        """What they are encrypted for."""
+        """Who may open the backup: age recipients, a passphrase, or anybody."""
         one = self.settings
         identity = self.host.path(one.identity) if one.identity else None
         return Lock(one.recipients, one.passphrase, identity)
@@ -192,7 +192,7 @@ def _snapshot(url: URL, target: Path) -> tuple[Counted, str]:
 
 
 def count(url: URL) -> Counted:
-    """What a database holds now."""
+    """The rows of each table and a digest of all characters; a bad database ends the command."""
     engine = make_engine(url)
     try:
         with engine.connect() as tx:
@@ -285,5 +285,5 @@ def _settings(host: Host, path: Path) -> Iterator[str]:
 
 
 def remembered(state: backups.Backups, added: Backup) -> backups.Backups:
-    """``state`` with one more backup."""
+    """``state`` with ``added`` as its newest backup, and no fault."""
     return evolve(state, kept=[added, *state.kept], fault=None)

@@ -60,7 +60,7 @@ def examine(host: Host, folder: Path, machine: Machine | None = None) -> Sequenc
 
 
 def as_data(one: Finding) -> dict[str, str]:
-    """A finding for ``--json``."""
+    """The object of a finding in ``svcctl doctor --json``."""
     return {
         "level": one.level.value,
         "component": one.component,

@@ -62,14 +62,14 @@ def _connected(address: Address, patience_s: float) -> socket.socket:
 
 
 class _Asked:
-    """One command after the other."""
+    """A connection to the engine, on which one command is asked after the other."""
 
     def __init__(self, line: socket.socket) -> None:
         self._line = line
         self._replies: Any = hiredis.Reader()
 
     def of(self, *command: Argument) -> Any:
-        """The reply to a command."""
+        """The reply to a command; waits for it."""
         self._line.sendall(encoded(*command))
         size = 0
         while True:

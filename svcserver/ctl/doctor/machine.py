@@ -51,7 +51,7 @@ class Machine:
     """The machine that the checks run on."""
 
     def now(self) -> float:
-        """Epoch seconds."""
+        """The time of this machine, in epoch seconds."""
         return time.time()
 
     def room(self, path: Path) -> Room:

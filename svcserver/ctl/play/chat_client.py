@@ -84,7 +84,7 @@ class ChatProtocol(WebSocketClientProtocol):
 
 @define(eq=False)
 class ChatClient:
-    """One player's chat session."""
+    """The chat session of one simulated player, through gateway and relay."""
 
     reactor: Any
     player: Player

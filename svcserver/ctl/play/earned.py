@@ -38,7 +38,7 @@ class Earned:
     transactions: int = 0  # that changed something
 
     def add(self, stacks: Mapping[str, int], items: Mapping[str, Item]) -> None:
-        """Count an acknowledged transaction."""
+        """Count a transaction that was acknowledged: the host must hold it from now on."""
         self.stacks.update(stacks)
         self.items.update(items)
         self.transactions += 1

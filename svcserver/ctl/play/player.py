@@ -128,7 +128,7 @@ async def follow(player: Player, candidate: str) -> None:
 
 
 async def pause(reactor: Any, seconds: float) -> None:
-    """Wait for ``seconds``."""
+    """Wait for ``seconds`` of the reactor's clock."""
     waited: Deferred[None] = Deferred()
     reactor.callLater(seconds, waited.callback, None)
     await waited

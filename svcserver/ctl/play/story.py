@@ -26,7 +26,7 @@ class Story:
 
 
 def counted(number: int, one: str, many: str = "") -> str:
-    """``1 party``, ``2 parties``."""
+    """A number with its noun: ``1 party``, ``2 parties``; ``many`` for an odd plural."""
     return f"{number} {one if number == 1 else many or one + 's'}"
 
 

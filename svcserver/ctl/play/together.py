@@ -86,7 +86,7 @@ async def go_home(members: Sequence[Player]) -> None:
 
 
 async def disband(members: Sequence[Player]) -> None:
-    """Everybody leaves the party."""
+    """Let every member leave the party."""
     for one in members:
         await one.wire.ask("DELETE", "/party/member")
 

@@ -27,7 +27,7 @@ _BEHIND_THE_GATEWAY = ("bad_gateway", "upstream_timeout")
 
 @frozen
 class Heard:
-    """An HTTP answer."""
+    """The answer to a request."""
 
     status: int
     body: bytes
@@ -64,7 +64,7 @@ class Wire:
         self._http = HTTPClient(agent)
 
     def close(self) -> Deferred[None]:
-        """Close the kept-alive connections."""
+        """Close the connections that are kept alive, so that the command can end."""
         closed: Deferred[None] = self._pool.closeCachedConnections()
         return closed
 

@@ -119,7 +119,7 @@ class Player:
         self.character, self.version = str(found["id"]), int(found["updateVersion"])
 
     def save(self) -> None:
-        """Once more than before; who is logged out logs in first."""
+        """Save the character under its next version; raises Wrong."""
         if not self.token:
             self.log_in()
         wish = {"characterId": self.character, "data": '{"Rehearsed":"yes"}'}

@@ -20,19 +20,19 @@ class Telling:
     steps: list[dict[str, Any]] = field(factory=list)
 
     def step(self, title: str) -> None:
-        """The next step begins."""
+        """Begin a step: its title is printed, after a key where the owner asked for pauses."""
         if self.waits and self.steps:
             click.pause("   a key goes on ...")
         self.out.say("", f"{len(self.steps) + 1}. {title}")
         self.steps.append({"title": title, "commands": []})
 
     def command(self, line: str, answer: str) -> None:
-        """The owner typed something."""
+        """Show a command line that the owner would type, and what it answers."""
         self.steps[-1]["commands"].append({"command": line, "answer": answer})
         self.out.say(f"   $ {line}", *(f"     {one}" for one in answer.splitlines()))
 
     def seen(self, seen: Seen) -> None:
-        """What is to be seen now."""
+        """Show what log, doctor, status and a player say at this moment."""
         self.steps[-1] |= {
             "log": seen.log,
             "doctor": seen.doctor,

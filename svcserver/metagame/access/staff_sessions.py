@@ -48,7 +48,7 @@ class Ticket:
 
     @property
     def key(self) -> str:
-        """Under which the session is kept."""
+        """The key of the session on the board: a hash, so that live state opens nothing."""
         return fingerprint(f"{self.secret} {self.word}")
 
     @property
@@ -65,7 +65,7 @@ class StaffSessions:
     epochs: Epochs
 
     async def begin(self, account_id: AccountId, ways: str) -> Ticket:
-        """A session of the account."""
+        """Begin a session; the ticket goes to the browser."""
         ticket = Ticket(hex_token(64), hex_token(32))
         session = StaffSession(account_id, self.epochs.not_before(account_id), ways)
         await self.board.act(lambda sheet: sheet.put(SESSIONS, ticket.key, session))
@@ -91,7 +91,7 @@ class StaffSessions:
         return found
 
     async def end(self, ticket: Ticket) -> None:
-        """Sign out."""
+        """Sign out: the ticket opens nothing from now on."""
         key = ticket.key
         await self.board.act(lambda sheet: sheet.drop(SESSIONS, key))
 

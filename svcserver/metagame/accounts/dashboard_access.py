@@ -58,7 +58,7 @@ class DashboardAccess:
 
 @frozen
 class SqlDashboardAccess:
-    """They in an open transaction."""
+    """The ways into the dashboard, in an open transaction."""
 
     tx: Connection
 
@@ -90,7 +90,7 @@ class SqlDashboardAccess:
 
 
 def new_factor() -> str:
-    """A fresh secret, base32."""
+    """A fresh secret for TOTP, in base32 as authenticator apps take it."""
     return base64.b32encode(bytes.fromhex(token_hex(SECRET_BYTES))).decode()
 
 

@@ -32,7 +32,7 @@ class KnownNames:
         return TTLCache(MOST, KEPT_S, self.now)
 
     def among(self, account_ids: Iterable[AccountId]) -> dict[AccountId, str]:
-        """The names that are known."""
+        """The names of those ids that are known; others must be read."""
         found = ((one, self._names.get(one)) for one in account_ids)
         return {one: name for one, name in found if name is not None}
 

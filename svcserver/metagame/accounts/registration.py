@@ -19,7 +19,7 @@ class Registration:
     setting: str | None
 
     async def mode(self) -> str | None:
-        """The one that counts now."""
+        """The mode in force: set at run time, else REGISTRATION_MODE."""
         found = await self.board.act(lambda sheet: sheet.get(MODE, ONLY), near=[(MODE, ONLY)])
         return self.setting if found is None else found
 

@@ -110,7 +110,7 @@ class SqlSanctions:
             SqlNetworks(self.tx).ban(account_id, sanction.networks, sanction.ends_at)
 
     def drop(self, account_id: AccountId, kind: Kind) -> None:
-        """Lift it, if there is one."""
+        """Lift the sanction, if there is one."""
         self.tx.execute(_DROP, {"holder": account_id, "wanted": kind.value})
         if kind is Kind.BAN:
             SqlNetworks(self.tx).lift(account_id)

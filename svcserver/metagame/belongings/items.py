@@ -85,7 +85,7 @@ class Transaction:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it lists nothing."""
+        """Whether it changes nothing, since it lists nothing."""
         return not (self.add_stacked or self.remove_stacked or self.add or self.save or self.remove)
 
 

@@ -21,7 +21,7 @@ class State(StrEnum):
 
 @frozen
 class Server:
-    """Where players go."""
+    """The game server that players are sent to."""
 
     host: str
     port: int

@@ -35,7 +35,7 @@ class NotDelivered(Exception):
 
 
 def deliver(channel: Channel, alert: Alert, host: str, number: str) -> None:
-    """Bring it there; raises NotDelivered."""
+    """Send the alert to where the channel leads; raises NotDelivered."""
     url = urlsplit(channel.url.reveal())
     schemes = ("smtp", "smtps") if channel.form == "mail" else ("https", "http")
     if url.scheme not in schemes or not url.hostname:

@@ -65,7 +65,7 @@ class Facts:
     _refused: dict[str, float] = field(factory=dict, init=False)
 
     def look(self) -> Deferred[None]:
-        """Ask, and tell what is new."""
+        """Ask metagame and gateway for their figures; what is new becomes an alert."""
         return Deferred.fromCoroutine(self._look())
 
     async def _look(self) -> None:

@@ -138,7 +138,7 @@ class Line:
             self._begin()
 
     def end(self) -> None:
-        """Send nothing more."""
+        """Cancel what is under way; nothing is sent any more."""
         self._cancel()
         if self._process is not None:
             self._kill()
@@ -159,12 +159,12 @@ class Posting(Service):
     _lines: dict[str, Line] = field(factory=dict, init=False)
 
     def tell(self, alert: Alert) -> None:
-        """Send it wherever it is wanted."""
+        """Queue the alert on every channel that wants its kind."""
         for line in self._current():
             line.take(alert)
 
     def look(self) -> None:
-        """Send what quiet hours have kept."""
+        """Send what quiet hours have held back, where they are over."""
         for line in self._lines.values():
             line.wake()
 
@@ -183,7 +183,7 @@ class Posting(Service):
         return list(self._lines.values())
 
     def spawn(self, protocol: ProcessProtocol, name: str) -> Any:
-        """Start a try; raises OSError."""
+        """Start the process that tries a delivery; raises OSError."""
         words = ["alerts", "deliver", name, "--config", str(self.folder)]
         command = [sys.executable, "-m", "svcserver.ctl.main", *words]
         return self.reactor.spawnProcess(

@@ -13,7 +13,7 @@ MAX_TEXT = 500  # characters
 
 
 class What(StrEnum):
-    """Kinds of alerts."""
+    """What an alert can be about."""
 
     DOWN = "down"
     LOOP = "loop"
@@ -49,7 +49,7 @@ class Alert:
 
     @property
     def title(self) -> str:
-        """``gateway is down``."""
+        """One line for people: ``gateway is down``, and ``gateway is down: over``."""
         said = f"{self.subject} {TITLES[self.what]}"
         return f"{said}: over" if self.over else said
 
@@ -62,7 +62,7 @@ class Quiet:
     end: time
 
     def holds(self, now: time) -> bool:
-        """Whether ``now`` lies in them."""
+        """Whether the quiet hours hold at ``now``."""
         if self.begin <= self.end:
             return self.begin <= now < self.end
         return now >= self.begin or now < self.end
@@ -110,6 +110,6 @@ class Held:
             self._kept[key] = alert
 
     def release(self) -> list[Alert]:
-        """What is still to be told."""
+        """The alerts that quiet hours held back, which then are kept no longer."""
         kept, self._kept = list(self._kept.values()), {}
         return kept

@@ -48,13 +48,13 @@ class HostWatch:
         self._ends.setdefault(name, deque(maxlen=LOOPS)).append(self.now())
 
     def look(self) -> None:
-        """Tell what is new."""
+        """Compare the host with the last look; what began or ended becomes an alert."""
         now = self.now()
         for what, subject, wrong in self._found(now):
             self.see(what, subject, wrong, now)
 
     def see(self, what: What, subject: str, wrong: str | None, now: float) -> None:
-        """Tell this, if it is new."""
+        """Tell of a fault that has begun or ended; ``wrong``: what is wrong, or None."""
         alert = self.faults.see(what, subject, wrong, now)
         if alert is not None:
             self.tell(alert)

@@ -13,7 +13,7 @@ ROW_ID = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 
 
 def upgrade() -> None:
-    """Create the social tables."""
+    """Create the tables of friends, guilds and slayer links."""
     _friends()
     _guilds()
     _slayer_links()

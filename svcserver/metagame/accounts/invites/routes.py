@@ -20,7 +20,7 @@ ADMIN = Access.ADMIN_KEY
 
 @frozen
 class InviteRoutes:
-    """Invite codes under ``/svc/api``."""
+    """List, create, register and delete invite codes, under ``/svc/api``."""
 
     routes: ClassVar[Routes] = Routes(bare)
     acts: InviteActs

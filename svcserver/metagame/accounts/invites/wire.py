@@ -40,13 +40,13 @@ class CodeEntry(TypedDict):
 
 
 class CodeList(TypedDict):
-    """Every code."""
+    """The reply of ``InviteCodes``."""
 
     InviteCodes: list[CodeEntry]
 
 
 class NewCode(TypedDict):
-    """The created code."""
+    """The reply of ``CreateInvite``."""
 
     code: str
 

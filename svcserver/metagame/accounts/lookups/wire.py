@@ -109,7 +109,7 @@ class Linked(TypedDict):
 
 
 class Tags(TypedDict):
-    """The caller's tags."""
+    """The tags of the calling account."""
 
     accountId: str | None
     tags: list[str]
@@ -188,7 +188,7 @@ def own_record(account_id: str | None, name: str | Empty, at: float) -> OwnAccou
 
 
 def info(account_id: str | None, username: str) -> AccountInfo:
-    """The body of ``/accountinfo``."""
+    """The body of ``/accountinfo``; all but id and name is fixed."""
     return {
         "accountId": account_id,
         "creationDate": "2000-01-01 00:00:00",
@@ -200,7 +200,7 @@ def info(account_id: str | None, username: str) -> AccountInfo:
 
 
 def public_info(account_id: str | None, username: str) -> PublicInfo:
-    """The body of ``/accountinfo/public``."""
+    """The body of ``/accountinfo/public``; all but id and name is fixed."""
     return {
         "accountId": account_id,
         "username": username,

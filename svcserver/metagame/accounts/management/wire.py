@@ -93,7 +93,7 @@ class UserEntry(TypedDict):
 
 
 class AllUsers(TypedDict):
-    """All accounts by name."""
+    """The reply of ``GetAllUsers``: accounts by user name."""
 
     Users: list[UserEntry]
 

@@ -31,14 +31,14 @@ class BountyRoutes:
 
     @routes.row("GET", "/bounty/game-data", access=Access.TOKEN, reply=Envelope[wire.BountyRules])
     async def fixed(self, call: Call) -> Answer:
-        """Slots and token ids."""
+        """The same for all: how many slots, and the ids of draft tokens."""
         return Answer(200, self.game_data)
 
     @routes.row(
         "GET", "/bounty/<user_id>", access=Access.TOKEN, own=True, reply=Envelope[wire.BountyBoard]
     )
     async def read(self, call: Call, user_id: str) -> Answer:
-        """The stored board."""
+        """The account's board as it was stored; the fixed one without real progression."""
         if not self.settings.real_progression(user_id):
             return Answer(200, wire.show_fixed())
         return Answer(200, wire.show(await self.acts.read(user_id)))

@@ -1,4 +1,4 @@
-"""Tables of bounty boards."""
+"""Tables of bounty boards, and SQL that reads and writes one board."""
 
 from __future__ import annotations
 

@@ -48,13 +48,13 @@ class BountyUpdate:
     draft_data: Lenient[dict[str, AsSent] | None] = None
 
     def draft(self) -> bytes | None:
-        """The draft to store."""
+        """The draft to store, as JSON; None leaves the stored one."""
         return None if self.draft_data is None else json.dump(self.draft_data)
 
 
 @frozen
 class BountyIds:
-    """Bounties to delete."""
+    """The ids of bounties to delete."""
 
     bounty_ids: Skipping[Name]
 

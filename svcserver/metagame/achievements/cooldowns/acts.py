@@ -29,7 +29,7 @@ class CooldownActs:
     most: int
 
     async def read(self, account_id: AccountId) -> dict[str, str]:
-        """Start times by id."""
+        """When each cooldown of the account began, by id."""
         return await self.ledger.read(lambda tx: SqlCooldowns(tx).all(account_id))
 
     async def batch(

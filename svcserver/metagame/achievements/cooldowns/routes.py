@@ -35,7 +35,7 @@ class CooldownRoutes:
         "GET", "/cooldown/<user_id>", access=Access.TOKEN, own=True, reply=Envelope[dict[str, str]]
     )
     async def read(self, call: Call, user_id: str) -> Answer:
-        """Start times by id."""
+        """When each cooldown began, by id; none without real progression."""
         if not self.settings.real_progression(user_id):
             return enveloped(EMPTY_OBJECT)
         return Answer(200, _show(await self.acts.read(user_id)))

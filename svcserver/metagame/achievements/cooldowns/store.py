@@ -33,7 +33,7 @@ class SqlCooldowns:
     tx: Connection
 
     def all(self, account_id: AccountId) -> dict[str, str]:
-        """Start times by id."""
+        """When each began, by id, in the order of ids."""
         rows = self.tx.execute(_ALL, {"account": account_id})
         return dict(sorted((row.cooldown_id, row.started) for row in rows))
 

@@ -26,7 +26,7 @@ class CooldownStart:
 
 @frozen
 class CooldownBatch:
-    """Cooldowns to start."""
+    """Cooldowns to start: a list of entries, or an object of dates by id."""
 
     cooldowns: Skipping[CooldownStart] | dict[str, LateDate]
 

@@ -31,7 +31,7 @@ class EncounterRoutes:
         reply=Envelope[MetReply],
     )
     async def read(self, call: Call, character_id: str, content_type: str) -> Answer:
-        """Content of one type."""
+        """What the character has met of one type of content."""
         return await self._read(call, character_id, [wire.type_in_path(content_type)])
 
     @routes.row(

@@ -26,7 +26,7 @@ class Encounter:
 
 @frozen
 class ContentTypes:
-    """Types to look up."""
+    """The types of content that are asked for."""
 
     content_types: Annotated[
         tuple[Annotated[int, whole(0, MAX_TYPE_ASKED)], ...], AtMost(MAX_ASKED)

@@ -21,7 +21,7 @@ from svcserver.web.routes import EMPTY_OBJECT, Answer, bare
 
 @frozen
 class EntitlementRoutes:
-    """List, grant, revoke."""
+    """List, grant and revoke entitlements of an account."""
 
     routes: ClassVar[Routes] = Routes(bare)
     settings: Settings

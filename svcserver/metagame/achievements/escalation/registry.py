@@ -11,7 +11,7 @@ PACKAGE, FILE = "svcserver.metagame.achievements.escalation", "seasons.json"
 
 
 def load() -> Registry:
-    """The validated registry."""
+    """Seasons, talents and rewards of data/escalation.json, checked; raises BadData."""
     return datafiles.load(PACKAGE, FILE, _registry)
 
 

@@ -21,7 +21,7 @@ STUB = {
 
 @frozen
 class TalentSave:
-    """A talent's rank."""
+    """The rank that a talent is saved with."""
 
     talent_id: str
     rank: Count
@@ -57,7 +57,7 @@ class SeasonSave:
 
 
 class TalentProgress(TypedDict):
-    """A talent's rank."""
+    """The rank of a talent, as it is shown."""
 
     rank: int
     talent_id: str

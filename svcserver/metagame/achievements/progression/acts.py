@@ -43,7 +43,7 @@ class ProgressionActs:
     events: EventLog
 
     async def objectives(self, account_id: AccountId) -> Mapping[str, Objective]:
-        """Stored objectives by id."""
+        """The account's objectives that were ever set, by id."""
         return await self.ledger.read(lambda tx: SqlProgress(tx).objectives(account_id))
 
     async def objective(self, account_id: AccountId, objective_id: str) -> Objective:
@@ -61,7 +61,7 @@ class ProgressionActs:
         return await self.ledger.read(work)
 
     async def stored(self, account_id: AccountId) -> Mapping[str, Track]:
-        """Stored tracks by id."""
+        """The account's tracks that were ever added to, by id."""
         return await self.ledger.read(lambda tx: SqlProgress(tx).tracks(account_id))
 
     async def grant(self, entry: Entry[bytes], late: Late[wire.GrantBody]) -> bytes:
@@ -87,7 +87,7 @@ class ProgressionActs:
         return done
 
     async def add(self, entry: Entry[Track], track_id: str, amount: str) -> Track:
-        """Add to one track."""
+        """Add ``amount``, digits of a path, to one track; recorded in the event log."""
         cap, most = self.settings.progression_grant_cap, self.settings.achievements_max
         account_id = entry.account_id
 
@@ -140,7 +140,7 @@ class ProgressionActs:
 
 @frozen
 class HuntPassActs:
-    """The selected hunt pass."""
+    """Which track is an account's hunt pass: read and chosen."""
 
     tracks: Tracks
     ledger: Ledger
@@ -152,7 +152,7 @@ class HuntPassActs:
         return rules.selected(self.tracks.paths, chosen, self.tracks.active)
 
     async def choose(self, entry: Entry[str], late: Late[wire.HuntPassWish]) -> str:
-        """Select a configured track."""
+        """Make one of the configured tracks the hunt pass; recorded in the event log."""
 
         def work(tx: Connection, notes: list[str]) -> str:
             chosen = rules.configured(self.tracks.paths, late.read().progression_id)

@@ -25,7 +25,7 @@ from svcserver.metagame.settings import Settings
 
 @frozen
 class ManagementActs:
-    """Report, seed, grant, revoke."""
+    """The owner's hand on progression: report, seed, grant and revoke."""
 
     settings: Settings
     tracks: Tracks

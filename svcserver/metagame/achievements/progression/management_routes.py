@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 @frozen
 class ProgressionManagementRoutes:
-    """Report, seed, grant, revoke."""
+    """The owner's routes of progression: report, seed, grant and revoke."""
 
     routes: ClassVar[Routes] = Routes(bare, access=Access.ADMIN_KEY)
     acts: ManagementActs

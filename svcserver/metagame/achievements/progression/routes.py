@@ -46,7 +46,7 @@ class ProgressionRoutes:
 
     @routes.row("GET", "/progression/config", access=Access.TOKEN, reply=Envelope[wire.ConfigReply])
     async def config(self, call: Call) -> Answer:
-        """Tracks, ranks and rewards."""
+        """The configured tracks with their ranks and rewards, the same for all."""
         return enveloped(self.tracks.wire)
 
     @routes.row(
@@ -101,7 +101,7 @@ class ProgressionRoutes:
         reply=Envelope[TrackRecord],
     )
     async def one(self, call: Call, user_id: str, progression_id: str) -> Answer:
-        """One stored track."""
+        """One track of the account; 404 if it was never added to."""
         found = (await self.acts.stored(user_id)).get(progression_id)
         if found is None:
             raise Missing("no such track")
@@ -169,7 +169,7 @@ class ProgressionRoutes:
 
 @frozen
 class HuntPassRoutes:
-    """The selected hunt pass."""
+    """Which track is the account's hunt pass."""
 
     routes: ClassVar[Routes] = Routes(bare)
     settings: Settings
@@ -194,6 +194,6 @@ class HuntPassRoutes:
         reply=Envelope[str],
     )
     async def choose(self, call: Call[Late[HuntPassWish]], user_id: str) -> Answer:
-        """Select a configured track."""
+        """Choose one of the configured tracks."""
         entry = recorded.entry(self.acting, call, user_id, _show_choice)
         return Answer(200, _show_choice(await self.acts.choose(entry, call.body)))

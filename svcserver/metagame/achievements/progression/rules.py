@@ -31,7 +31,7 @@ class Path:
 
     @property
     def max_rank(self) -> int:
-        """The last configured rank."""
+        """The highest rank that is configured."""
         return self.requirements[-1][0]
 
     @property

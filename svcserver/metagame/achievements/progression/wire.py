@@ -123,7 +123,7 @@ def confirmation(rank: str, kind: str) -> Confirmation:
 
 @frozen
 class HuntPassWish:
-    """The track to select."""
+    """The track that shall be the hunt pass."""
 
     progression_id: str
 
@@ -175,7 +175,7 @@ class TrackReport(TrackRecord):
 
 
 class ObjectiveRecord(TypedDict):
-    """An objective's absolute progress."""
+    """An objective as it is shown; its progress is a total, not a difference."""
 
     phx_account_id: str
     objective_id: str

@@ -44,7 +44,7 @@ class CharacterActs:
         return await self.data.write(me, 0, first)
 
     async def create(self, me: AccountId, name: str, size: int) -> Character:
-        """Create a character."""
+        """Create a character; ``size``: bytes of the request, counted against the day's quota."""
         return await self.data.write(
             me, size, lambda tx: rules.create(SqlCharacters(tx), me, name, self.now())
         )

@@ -40,7 +40,7 @@ class CharacterRoutes:
         reply=CharacterReply,
     )
     async def create(self, call: Call[Late[NewCharacter]]) -> Answer:
-        """A new character."""
+        """Create a character and show its head."""
         me, name, size = call.player, call.body.read().name, len(call.request.body)
         return Answer(200, show(await self.acts.create(me, name, size)))
 

@@ -22,7 +22,7 @@ from svcserver.metagame.belongings.characters.rules import MAX_NAME, Character
 
 @frozen
 class NewCharacter:
-    """A character to create."""
+    """The body of a request for a new character."""
 
     name: Annotated[str, text(1, MAX_NAME)]
 

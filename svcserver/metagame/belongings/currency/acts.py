@@ -23,7 +23,7 @@ class CurrencyActs:
 
     @classmethod
     def of(cls, ledger: Ledger, *, from_inventory: bool) -> CurrencyActs:
-        """``from_inventory``: BALANCE_FROM_INVENTORY; raises BadData."""
+        """``from_inventory``: the setting BALANCE_FROM_INVENTORY. Raises BadData."""
         currencies = load()
         kept = balance_reader(currencies.spellings) if from_inventory else notes_alone
         return cls(currencies, kept, ledger)

@@ -13,5 +13,5 @@ class ReconcileReply(TypedDict):
 
 
 def show_reconciled(balances: dict[str, int]) -> ReconcileReply:
-    """The reply of reconcile."""
+    """Balances after a reconciliation; the client then reads its inventory anew."""
     return {"balances": balances, "refreshInventory": True}

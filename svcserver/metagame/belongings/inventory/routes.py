@@ -66,7 +66,7 @@ class InventoryRoutes:
         reply=InstancedItem,
     )
     async def update(self, call: Call[Late[ItemWish]]) -> Answer:
-        """Save one held item."""
+        """Save one item that is held already."""
         owner, sent, size = self._owner(call), call.body.read(), len(call.request.body)
         item, by = sent.instance(), _by(call)
         return Answer(200, await self.acts.update(owner, sent.character_id, item, by, size))

@@ -171,7 +171,7 @@ def instance_of(
 
 
 class StackedItem(TypedDict):
-    """A stack."""
+    """How many of one kind are held."""
 
     catalogId: str
     quantity: int
@@ -187,7 +187,7 @@ class InstancedItem(TypedDict):
 
 
 class RemovedItem(TypedDict):
-    """A removed item."""
+    """An instanced item that the transaction removed."""
 
     instanceId: str
     updateVersion: NotRequired[int]

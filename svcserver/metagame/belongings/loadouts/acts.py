@@ -75,13 +75,13 @@ class LoadoutActs:
         )
 
     async def unlock(self, owner: AccountId, character_id: CharacterId, more: str) -> Loadout:
-        """Unlock more character slots."""
+        """Unlock ``more`` slots, digits of a path."""
         return await self.data.write(
             owner, 0, lambda tx: rules.unlock(SqlLoadouts(tx), owner, character_id, more)
         )
 
     async def activate(self, owner: AccountId, character_id: CharacterId, index: str) -> None:
-        """Choose the active slot."""
+        """Make the slot of this index, digits of a path, the active one."""
         await self.data.write(
             owner, 0, lambda tx: rules.activate(SqlLoadouts(tx), owner, character_id, index)
         )

@@ -25,7 +25,7 @@ from svcserver.web.routes import Answer, bare
 
 @frozen
 class LoadoutRoutes:
-    """Read, save, unlock, activate."""
+    """Read, save, unlock and activate loadouts of a character."""
 
     routes: ClassVar[Routes] = Routes(bare)
     acts: LoadoutActs
@@ -82,7 +82,7 @@ class LoadoutRoutes:
         reply=Envelope[SlotCounts],
     )
     async def slot_count(self, call: Call, user_id: str, character_id: str) -> Answer:
-        """The numbers of slots."""
+        """How many slots the account and the character have, and may have at most."""
         owner = self.acting.reads(call, user_id)
         return enveloped(wire.counts(await self.acts.counts(owner, character_id), real=True))
 
@@ -95,6 +95,6 @@ class LoadoutRoutes:
         reply=Activated,
     )
     async def activate(self, call: Call, user_id: str, character_id: str, index: str) -> Answer:
-        """Choose the active slot."""
+        """Make one slot the active one."""
         await self.acts.activate(self.acting.writes(call, user_id), character_id, index)
         return Answer(200, wire.ACTIVATED)

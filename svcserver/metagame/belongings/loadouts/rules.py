@@ -34,7 +34,7 @@ class Defaults:
 
     @property
     def elements(self) -> dict[str, bytes]:
-        """Both elements by name."""
+        """The first slot and what all slots share, by their names on the wire."""
         return {"0": self.slot, PERSISTENT: self.persistent}
 
 

@@ -52,7 +52,7 @@ class LoadoutSave:
 
 
 class Activated(TypedDict):
-    """An envelope without payload."""
+    """The reply to an activation: an envelope without payload."""
 
     code: None
     message: str

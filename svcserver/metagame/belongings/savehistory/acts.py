@@ -25,7 +25,7 @@ log = Logger()
 
 @frozen
 class SaveHistoryActs:
-    """Read and roll back."""
+    """Read old saves of a character or loadout, and roll back to one."""
 
     ledger: Ledger
     now: Callable[[], float]

@@ -43,7 +43,7 @@ class ClosedShopRoutes:
 
 @frozen
 class ShopRoutes:
-    """Offers, purchase tokens, redemption."""
+    """Offers, purchase tokens, and their redemption."""
 
     routes: ClassVar[Routes] = Routes(
         refuse, when=lambda settings: settings.store == "free", body_log=True

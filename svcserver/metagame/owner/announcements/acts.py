@@ -30,7 +30,7 @@ class Announcements:
     _mark: int | None = field(default=None, init=False)
 
     def current(self) -> Announcement | None:
-        """What is announced at this moment."""
+        """What is announced at this moment; None for nothing."""
         one = self._current
         return one if one is not None and one.holds(self.audit.now()) else None
 

@@ -55,7 +55,7 @@ class SqlAnnouncement:
         return found if found.holds(now) else None
 
     def put(self, one: Announcement | None) -> None:
-        """Announce this instead; None: nothing."""
+        """Replace what is announced; None ends it."""
         self.tx.execute(_DROP, {"wanted": THE_ONE})
         if one is not None:
             row = {

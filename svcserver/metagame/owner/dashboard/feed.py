@@ -105,7 +105,7 @@ class Spots:
     city_map: str
 
     async def look(self) -> dict[str, Spot]:
-        """Everybody online, by name."""
+        """Where everybody online is, by user name."""
         found = await self.online()
         names = await self.directory.names(beat.account_id for beat, _ in found)
         spots = {}

@@ -27,7 +27,7 @@ class HealthSample:
 
 @define
 class History:
-    """The last ``KEPT`` samples; ``heard`` gets each as it is taken."""
+    """The last ``KEPT`` samples of health, oldest first."""
 
     heard: list[Callable[[HealthSample], None]] = field(factory=list, init=False)
     samples: deque[HealthSample] = field(factory=lambda: deque(maxlen=KEPT), init=False)

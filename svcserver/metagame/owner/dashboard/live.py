@@ -18,7 +18,7 @@ OWNERS = ("log",)  # pages for owners alone
 
 
 class Pages(Protocol):
-    """What the pages show."""
+    """Reads what the dashboard's pages show."""
 
     def look(self, page: str) -> Look | None:
         """The look at a page from its beginning; None where there is no such page."""

@@ -114,18 +114,18 @@ class JoinString(TypedDict):
 
 @frozen
 class JoinWish:
-    """An existing invite code."""
+    """The invite code that a link for a friend is made of."""
 
     Code: str
 
 
 def show_found(found: Sequence[Found]) -> SearchReply:
-    """The first ``FOUND`` accounts."""
+    """The first ``FOUND`` accounts of a search, and whether there are more."""
     return {"accounts": [entry(*one) for one in found[:FOUND]], "more": len(found) > FOUND}
 
 
 def show_health(samples: Sequence[HealthSample], now: float) -> HealthOverTime:
-    """The samples asked for."""
+    """Health over time: samples every ``EVERY_S`` seconds, and the time now."""
     return {"everySeconds": EVERY_S, "now": now, "samples": [_sample(one) for one in samples]}
 
 

@@ -1,4 +1,4 @@
-"""The metagame's figures for METRICS_PORT."""
+"""What the metagame's ``/metrics`` on METRICS_PORT shows, by metric name."""
 
 from __future__ import annotations
 

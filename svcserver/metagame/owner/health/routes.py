@@ -18,7 +18,7 @@ from svcserver.web.routes import NO_STORE, Answer, bare
 
 @frozen
 class HealthRoutes:
-    """The health route."""
+    """``BackendHealth``, where the setting switches it on."""
 
     routes: ClassVar[Routes] = Routes(bare)
     health: Health

@@ -39,7 +39,7 @@ class Counts:
     latencies: list[int] = field(factory=lambda: [0] * (len(BOUNDS_MS) + 1))
 
     def note(self, status: int, seconds: float) -> None:
-        """Count an answered request."""
+        """Count a request that was answered in ``seconds``."""
         self.completed += 1
         self.client_errors += 400 <= status < 500
         self.server_errors += status >= 500

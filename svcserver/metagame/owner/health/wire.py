@@ -37,7 +37,7 @@ class BansReply(TypedDict):
 
 
 class BackendHealthReply(TypedDict):
-    """The health report."""
+    """The reply of ``BackendHealth``."""
 
     uptimeSeconds: int
     memoryMB: dict[str, float | None]

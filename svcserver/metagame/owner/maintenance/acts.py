@@ -146,7 +146,7 @@ class Maintenance:
         return await self.audit.write(entry, act, ACROSS)
 
     async def standing(self) -> Standing:
-        """How it stands now."""
+        """Whether hunts are refused now, and how many still run."""
         drain, listed = await self._current(), await self.deploy.listed()
         hunts = None
         if listed is not None:

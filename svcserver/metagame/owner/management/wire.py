@@ -11,7 +11,7 @@ from svcserver.metagame.play.presence.store import Beat
 
 
 class PlayerReply(TypedDict):
-    """An online player."""
+    """One of the players online."""
 
     name: str
     where: str
@@ -19,7 +19,7 @@ class PlayerReply(TypedDict):
 
 
 class InstanceReply(TypedDict):
-    """A running game server."""
+    """One of the running game servers."""
 
     id: str
     kind: str | None
@@ -32,7 +32,7 @@ class InstanceReply(TypedDict):
 
 
 class ServerStatusReply(TypedDict):
-    """The server status."""
+    """The reply of ``ServerStatus``."""
 
     name: str
     online: bool

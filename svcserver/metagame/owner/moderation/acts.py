@@ -48,7 +48,7 @@ class ModerationActs:
         return await self._do(staff, "unmute", who, reason, self._work(staff, who).lift(Kind.MUTE))
 
     async def kick(self, staff: Staff, who: str, reason: str) -> Done:
-        """End the account's sessions."""
+        """End the sessions and chat of an account, which may sign in again."""
         return await self._do(staff, "kick", who, reason, self._work(staff, who).kick())
 
     async def give_role(self, staff: Staff, who: str, role: Role, reason: str) -> Done:

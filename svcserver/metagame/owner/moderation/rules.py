@@ -34,7 +34,7 @@ class SanctionEntry(TypedDict):
 
 
 class People(Protocol):
-    """Accounts, inside one transaction."""
+    """What the rules ask about accounts, inside one transaction."""
 
     def find(self, account_id: object) -> Account | None: ...
 

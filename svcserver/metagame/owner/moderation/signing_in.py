@@ -101,12 +101,12 @@ class SignInRoutes:
 
     @routes.row("GET", PATH, reply=WhoIsIn, quiet=True)
     async def who(self, call: Call) -> Answer:
-        """Who is signed in."""
+        """Name and role of whoever is signed in to the dashboard."""
         return Answer(200, _who(call), NO_STORE)
 
     @routes.row("DELETE", PATH, reply=Empty)
     async def sign_out(self, call: Call) -> Answer:
-        """End the session."""
+        """End the dashboard's session and take its cookie away."""
         await self.ways.note(call.caller.name, call.player, "sign out")
         ticket = _ticket(call)
         if ticket is None:

@@ -65,7 +65,7 @@ class StaffWork:
         return act
 
     def mute(self, asked: Order) -> Act[Done]:
-        """Mute."""
+        """The transaction that mutes: the sentence and its line in the audit log."""
 
         def act(tx: Connection, trace: Trace) -> Done:
             done = self._impose(tx, trace, Kind.MUTE, asked)
@@ -74,7 +74,7 @@ class StaffWork:
         return act
 
     def lift(self, kind: Kind) -> Act[Done]:
-        """Unban or unmute."""
+        """The transaction that ends a ban or mute before its time."""
 
         def act(tx: Connection, trace: Trace) -> Done:
             account = self._person(tx, trace)
@@ -95,7 +95,7 @@ class StaffWork:
         return act
 
     def give_role(self, role: Role) -> Act[Done]:
-        """Promote or demote."""
+        """The transaction that gives an account another role."""
 
         def act(tx: Connection, trace: Trace) -> Done:
             account = self._person(tx, trace)

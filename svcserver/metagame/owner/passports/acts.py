@@ -31,7 +31,7 @@ log = Logger()
 
 @frozen
 class PassportActs:
-    """My hunter, my passport, my key."""
+    """What players do with their own data: look at their hunter, take a passport, renew the key."""
 
     data: AccountData
     paths: Mapping[str, Path]
@@ -56,7 +56,7 @@ class PassportActs:
         return cls(data, paths, Titles.load(), now, settings.server_name, sessions, key)
 
     async def hunter(self, account_id: AccountId) -> dict[str, Any]:
-        """What is shown of the player."""
+        """Profile, guild, mastery, hunt pass, latest hunts and saves of the account."""
 
         def work(tx: Connection) -> dict[str, Any]:
             return HunterData(tx, self.paths, self.titles).hunter(

@@ -54,7 +54,7 @@ def public_text(key: Ed25519PublicKey) -> str:
 
 
 def is_public_text(text: str) -> bool:
-    """Whether it is one."""
+    """Whether it is a host's public key: 32 bytes in lower-case hex."""
     return len(text) == 64 and all(one in "0123456789abcdef" for one in text)
 
 
@@ -164,7 +164,7 @@ class Terms:
 
     @classmethod
     def of(cls, settings: Settings) -> Terms:
-        """As the settings say."""
+        """The terms that the settings of this host make."""
         most = Size(settings.inventory_max_items, settings.inventory_max_bytes)
         return cls(
             settings.passport_takes,

@@ -16,7 +16,7 @@ NewKey = Annotated[
 
 
 class TrackRank(TypedDict):
-    """A mastery or pass."""
+    """The rank reached in a mastery or hunt pass."""
 
     id: str
     rank: int

@@ -23,7 +23,7 @@ SEEN_EVERY_S = 20.0
 
 @frozen
 class PeopleActs:
-    """Lists and single accounts."""
+    """Accounts for the owner: lists, and all of one."""
 
     ledger: Ledger
     online: Online

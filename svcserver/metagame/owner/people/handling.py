@@ -121,7 +121,7 @@ def _staff(call: Call) -> Staff:
 
 @frozen
 class HandlingRoutes:
-    """The routes of these acts."""
+    """The owner's routes that renew keys and merge, export and delete accounts."""
 
     routes: ClassVar[Routes] = Routes(
         worded, access=Access.ADMIN_KEY, role=Role.HELPER, bad_json=BAD_JSON

@@ -100,7 +100,7 @@ _ONE = (
 
 @frozen
 class SqlPeople:
-    """Reads of an open transaction."""
+    """What the pages about people read, in an open transaction."""
 
     tx: Connection
 

@@ -108,7 +108,7 @@ class FixedReplyRoutes:
 
     @routes.row("GET", "/all/", access=Access.TOKEN, reply=Envelope[wire.Mailbox])
     async def mailbox(self, call: Call) -> Answer:
-        """An empty mailbox."""
+        """The mailbox, which this backend keeps empty."""
         return enveloped(wire.NO_MAIL)
 
     @routes.row(
@@ -118,7 +118,7 @@ class FixedReplyRoutes:
         reply=Envelope[wire.Schedule],
     )
     async def schedule(self, call: Call) -> Answer:
-        """No scheduled events."""
+        """Scheduled events, of which this backend has none."""
         return enveloped(wire.NO_EVENTS)
 
     @routes.row(

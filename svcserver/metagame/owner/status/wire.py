@@ -84,7 +84,7 @@ class HuntPass(TypedDict):
 
 
 class Creator(TypedDict):
-    """The supported creator."""
+    """The content creator whom the player supports; fixed."""
 
     expirationDate: str
     slug: str
@@ -92,7 +92,7 @@ class Creator(TypedDict):
 
 
 class Moved(TypedDict):
-    """An envelope without payload."""
+    """The reply to a list of moved items: an envelope without payload."""
 
     code: None
     message: str

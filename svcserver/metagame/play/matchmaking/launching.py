@@ -51,7 +51,7 @@ class Launching:
         return done
 
     def start(self, match_id: str, wish: LaunchRequest) -> None:
-        """Ask for what has begun."""
+        """Ask the deploy server for the game server of this match; a second call does nothing."""
         if match_id in self._running:
             return  # ours, though we could not say so in time
         self._running[match_id] = {}

@@ -24,7 +24,7 @@ def _cancels(settings: Any) -> bool:
 
 @frozen
 class MatchmakingRoutes:
-    """Joining, polling and leaving."""
+    """Join a hunt, poll for its game server, leave it again."""
 
     routes: ClassVar[Routes] = Routes(bare)
     settings: Settings
@@ -65,7 +65,7 @@ class MatchmakingRoutes:
 
     @routes.row("DELETE", "/candidate/leave", access=TOKEN, when=_cancels, reply=Empty)
     async def leave(self, call: Call) -> Answer:
-        """Only the caller leaves."""
+        """Only the caller leaves; the others of the party stay queued."""
         await self.acts.leave(call.player)
         return Answer(200, EMPTY_OBJECT)
 
@@ -78,12 +78,12 @@ class MatchmakingRoutes:
         reply=wire.AliveReply,
     )
     async def alive(self, call: Call[wire.AliveWish]) -> Answer:
-        """Echo who is expected."""
+        """The players that the caller says it expects, echoed."""
         return Answer(200, {"expectedPlayerIds": list(call.body.player_ids)})
 
     @routes.row("POST", "/candidate/player/register", access=TOKEN, reply=Empty)
     async def register(self, call: Call) -> Answer:
-        """Nothing to register."""
+        """Accepted, since clients ask for it; there is nothing to register."""
         return Answer(200, EMPTY_OBJECT)
 
     @routes.row("GET", "/candidate/regions", access=TOKEN, reply=wire.RegionsReply)
@@ -98,5 +98,5 @@ class MatchmakingRoutes:
 
     @routes.row("POST", "/key/generate", access=TOKEN)
     async def generate_key(self, call: Call) -> Answer:
-        """Always refused."""
+        """Always refused: clients are given no keys of game servers."""
         raise Malformed("no keys are generated")

@@ -216,7 +216,7 @@ class Matchmaker:
             self.book.set_queue(match.hunt_id, None)
 
     def asking(self, match: Match) -> LaunchRequest:
-        """The launch begins; what to ask."""
+        """Note that the launch is asked for from now on; gives what to ask."""
         match.asking_until, match.retry_at = self.book.now + self.asked_s, self.book.now + RETRY_S
         return match.request()
 
@@ -268,7 +268,7 @@ class Matchmaker:
                 self._drop(player, match)
 
     def failed(self, match: Match) -> None:
-        """Anything else: FAILED, asked once."""
+        """The deploy server gave no usable answer: the match is FAILED, and not asked for again."""
         match.asking_until = 0.0
         self._fail(match)
 

@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 @frozen
 class Place:
-    """An ``Entry`` as it is kept."""
+    """An ``Entry`` of a match as it is kept on the board."""
 
     candidate_id: str
     mode: str
@@ -64,7 +64,7 @@ class KeptMatch:
 
     @classmethod
     def of(cls, match: Match) -> KeptMatch:
-        """As the match is now."""
+        """The frozen form of ``match`` for the board."""
         return cls(
             match.id,
             match.mode,
@@ -92,7 +92,7 @@ class KeptMatch:
         )
 
     def opened(self) -> Match:
-        """The match, to be changed."""
+        """A match that rules may change; ``of`` makes it fit for the board again."""
         return Match(
             self.id,
             self.mode,
@@ -250,7 +250,7 @@ class LiveMatches:
         book.save()
 
     def act(self, work: Callable[[Matchmaker], T]) -> Deferred[T]:
-        """One act on candidates alone."""
+        """Run ``work`` on candidates in an act of its own."""
 
         def job(sheet: Sheet) -> T:
             with self.on(sheet) as matchmaker:
@@ -268,7 +268,7 @@ class LiveMatches:
         return self.act(job)
 
     def forget(self, player: AccountId) -> Deferred[None]:
-        """The player's sessions have ended."""
+        """Drop what is kept of a player whose sessions have ended."""
         return self.act(lambda matchmaker: matchmaker.forget(player))
 
     def sent_to(self, players: Iterable[AccountId]) -> Deferred[dict[AccountId, Sent]]:

@@ -35,7 +35,7 @@ class CandidateWish:
 @spelled(camel_case)
 @frozen
 class AliveWish:
-    """The expected players."""
+    """The players that the caller expects."""
 
     player_ids: Lenient[tuple[AsSent, ...]] = ()
 

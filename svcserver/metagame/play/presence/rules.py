@@ -11,7 +11,7 @@ _TUTORIAL = "dia_moss_triforce"
 
 
 class Place(StrEnum):
-    """The values of ``where``."""
+    """Where a player is, as status pages and the dashboard say it."""
 
     MENU = "menu"
     CITY = "city"

@@ -56,9 +56,9 @@ class Online:
         return self.board.act(lambda sheet: sheet.drop(BEATS, account_id))
 
     def all(self) -> Deferred[list[Beat]]:
-        """Everyone online."""
+        """The last heartbeat of everyone online."""
         return self.board.act(lambda sheet: [beat for _, beat in sheet.each(BEATS)])
 
     def count(self) -> Deferred[int]:
-        """How many are online."""
+        """How many players are online."""
         return self.board.act(lambda sheet: sheet.count(BEATS))

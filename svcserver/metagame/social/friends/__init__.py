@@ -1,1 +1,1 @@
-"""Friends and blocks."""
+"""Friends and blocks between accounts."""

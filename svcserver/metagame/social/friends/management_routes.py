@@ -32,7 +32,7 @@ class FriendManagementRoutes:
         bad_json=BAD_JSON,
     )
     async def request(self, call: Call[behalf.BehalfWish]) -> Answer:
-        """Body ``{Username, From?}``."""
+        """Send a friend request by user name; an admin may send it for another (``From``)."""
         pair = await behalf.pair(call, call.body, self.directory)
         result = await self.acts.request(pair.sender.id, pair.target.id)
         reply: wire.FriendsReply = {

@@ -21,7 +21,7 @@ BLOCKLIST = "/friends/api/public/blocklist/<user_id>"
 
 @frozen
 class FriendRoutes:
-    """The friends service's routes."""
+    """The routes of the game client's friends list."""
 
     routes: ClassVar[Routes] = Routes(bare, body_log=True)
     acts: FriendActs
@@ -66,7 +66,7 @@ class FriendRoutes:
 
     @routes.row("POST", BLOCKLIST + "/<friend_id>", access=Access.PLAYER)
     async def block(self, call: Call, user_id: str, friend_id: str) -> Answer:
-        """Block; again changes nothing."""
+        """Block an account, which ends a friendship; blocking it again changes nothing."""
         await self.acts.block(_own(call, user_id), rules.named(friend_id))
         return NO_CONTENT
 
@@ -89,7 +89,7 @@ class FriendRoutes:
         when=MISC_ROUTES,
     )
     async def recent_players(self, call: Call, namespace: str, user_id: str) -> Answer:
-        """Recent players; always empty."""
+        """Players met lately; this backend keeps none, so the list is empty."""
         return Answer(200, [])
 
     @routes.row(

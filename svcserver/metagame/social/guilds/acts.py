@@ -69,7 +69,7 @@ class GuildActs:
         return await self.data.read(me, lambda tx: rules.invites(SqlGuilds(tx), me, self._at()))
 
     async def summaries(self) -> list[Summary]:
-        """Every guild by name."""
+        """A summary of every guild, by name."""
         return await self.data.ledger.read(lambda tx: SqlGuilds(tx).summaries())
 
     async def validate(self, me: AccountId, name: str, nameplate: str | None) -> None:

@@ -64,7 +64,7 @@ class GuildManagementRoutes:
         reply=list[wire.GuildSummary],
     )
     async def guilds(self, call: Call) -> Answer:
-        """Every guild, by name."""
+        """A summary of every guild, by name."""
         self._on()
         return Answer(200, [wire.show_summary(one) for one in await self.acts.summaries()])
 

@@ -84,7 +84,7 @@ class GuildRoutes:
 
     @routes.row("DELETE", "/guild/player", access=Access.PLAYER, reply=NOTHING)
     async def leave(self, call: Call) -> Answer:
-        """Leave; the leader cannot."""
+        """Leave the guild; 409 for its leader."""
         await self.acts.remove(call.player, call.player)
         return ACK
 
@@ -101,7 +101,7 @@ class GuildRoutes:
 
     @routes.row("PUT", "/guild/invite/<account_id>", access=Access.PLAYER, reply=NOTHING)
     async def invite(self, call: Call, account_id: str) -> Answer:
-        """Invite; Leader or Officer."""
+        """Invite an account; only the leader and officers may."""
         await self.acts.invite(call.player, account_id)
         return ACK
 
@@ -112,7 +112,7 @@ class GuildRoutes:
         reply=NOTHING,
     )
     async def accept(self, call: Call, invite_id: str) -> Answer:
-        """Join as Member."""
+        """Join the guild of an invite, with the lowest rank."""
         await self.acts.accept(call.player, invite_id)
         return ACK
 

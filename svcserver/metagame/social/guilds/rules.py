@@ -208,7 +208,7 @@ def my_place(guilds: Guilds, me: AccountId) -> Member:
 
 
 def leave(guilds: Guilds, me: AccountId) -> Member:
-    """Leave; the leader cannot."""
+    """Leave the guild; raises Conflict for its leader."""
     mine = my_place(guilds, me)
     if mine.rank is Rank.LEADER:
         raise Conflict("The leader cannot leave.", code=CHIEF)

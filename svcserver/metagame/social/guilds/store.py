@@ -163,7 +163,7 @@ class SqlGuilds:
         return SqlFriends(self.tx).blocked_between(one, other)
 
     def member(self, account_id: AccountId) -> Member | None:
-        """The account's membership."""
+        """The account's place in its guild; None without one."""
         row = self.tx.execute(_MEMBER, {"who": account_id}).first() if _sane(account_id) else None
         return None if row is None else _member(row)
 
@@ -356,7 +356,7 @@ class Founders:
     sheet: Sheet
 
     def note(self, account_id: AccountId, name: str, nameplate: str) -> None:
-        """Remember a validated pair."""
+        """Remember that a name and nameplate were found free for this account."""
         pair = Pair(self.sheet.now, name.lower(), nameplate.lower())
         self.sheet.put(CHECKED, account_id, (*self._fresh(account_id), pair)[-MAX_PAIRS:])
 
@@ -375,7 +375,7 @@ class Founders:
         self.sheet.put(ACTIVE, account_id, self.sheet.now)
 
     def clear(self, account_id: AccountId) -> None:
-        """A founded guild consumes the pairs."""
+        """Forget what the founder checked: a founded guild uses it up."""
         self.sheet.drop(CHECKED, account_id)
 
     def _fresh(self, account_id: AccountId) -> tuple[Pair, ...]:

@@ -104,7 +104,7 @@ class PartyActs:
         await self._act(me, lambda parties: parties.kick(me, member))
 
     async def promote(self, me: AccountId, member: AccountId) -> None:
-        """Hand the lead over."""
+        """Make another member the leader."""
         await self._act(me, lambda parties: parties.promote(me, member))
 
     async def _act(self, me: AccountId, work: Callable[[Parties], T]) -> T:

@@ -36,7 +36,7 @@ class Party:
 
     @property
     def is_solo(self) -> bool:
-        """A party of one."""
+        """Whether it has one member only, as everybody's party has at first."""
         return len(self.members) == 1
 
 
@@ -98,7 +98,7 @@ class PartyBook(Protocol):
     def keep_received(self, recipient: AccountId, invites: tuple[Invite, ...]) -> None: ...
 
     def pending(self, party_id: str) -> tuple[Invite, ...]:
-        """The same invites by party."""
+        """The invites that a party has sent and nobody has answered."""
 
     def keep_pending(self, party_id: str, invites: tuple[Invite, ...]) -> None: ...
 
@@ -106,12 +106,12 @@ class PartyBook(Protocol):
         """Count an invite; False when the sender has sent as many as they may."""
 
     def pauses(self, sender: AccountId, recipient: AccountId) -> bool:
-        """Whether the recipient has just declined."""
+        """Whether the recipient has declined this sender a moment ago."""
 
     def pause(self, sender: AccountId, recipient: AccountId) -> None: ...
 
     def left(self, party_id: str, account_id: AccountId) -> None:
-        """Whoever must know is told."""
+        """Do in the same act what follows a leaving, as matchmaking and chat need it."""
 
     def candidate(self, party_id: str) -> PartyCandidate | None:
         """What the party waits for or was sent to."""
@@ -156,7 +156,7 @@ class Parties:
         return list({party.id: party for party in found if party is not None}.values())
 
     def standing(self, party: Party) -> Standing:
-        """The party and its candidate."""
+        """The party, and what it waits for or was sent to."""
         return Standing(party, None if party.is_solo else self.book.candidate(party.id))
 
     def get(self, party_id: str) -> Party | None:
@@ -295,7 +295,7 @@ class Parties:
         self._remove(member, party)
 
     def promote(self, leader: AccountId, member: AccountId) -> None:
-        """Hand the lead over."""
+        """Make another member the leader; raises Forbidden or Missing."""
         party = self.poll(leader)
         if party.leader != leader:
             raise Forbidden("only the party's leader hands over")

@@ -131,11 +131,11 @@ class LiveParties:
     candidate: Candidate = _no_candidate
 
     def on(self, sheet: Sheet) -> Parties:
-        """The rules on an open sheet."""
+        """The rules of parties on an open sheet of the board."""
         return Parties(BoardParties(sheet, self.also_left, self.candidate))
 
     def act(self, work: Callable[[Parties], T], near: Iterable[Key] = ()) -> Deferred[T]:
-        """One act on parties alone."""
+        """Run ``work`` on parties in an act of its own."""
         return self.board.act(lambda sheet: work(self.on(sheet)), near)
 
     def of(self, account_id: AccountId) -> Deferred[Party | None]:
@@ -147,11 +147,11 @@ class LiveParties:
         return self.board.act(lambda sheet: hear(sheet, account_id))
 
     def part(self, one: AccountId, other: AccountId) -> Deferred[None]:
-        """One has blocked the other."""
+        """Take two apart of whom one has blocked the other."""
         return self.act(lambda parties: parties.part(one, other))
 
     def leave(self, account_id: AccountId) -> Deferred[None]:
-        """Leave whatever party it is."""
+        """Let the player leave whatever party they are in."""
         return self.act(lambda parties: parties.leave(account_id), near(account_id))
 
 

@@ -153,7 +153,7 @@ def show(party: Party, names: Names, candidate: PartyCandidate | None) -> PartyR
 
 
 def show_member(one: AccountId, names: Names, matched: bool) -> MemberState:
-    """One entry of ``playerStates``."""
+    """A member's entry of ``playerStates``; ``matched``: in the party's candidate."""
     return {
         "playerId": one,
         "isMemberOfCandidate": matched,

@@ -74,7 +74,7 @@ class SlayerLinkRoutes:
         reply=Envelope[wire.LinkId],
     )
     async def answer(self, call: Call[wire.SlayerInviteAnswer]) -> Answer:
-        """Accept, reject or cancel."""
+        """Accept, reject or cancel an invite, as the body says."""
         return await self._answer(call, wire.reply_of(call.body))
 
     async def _answer(self, call: Call, reply: rules.Reply) -> Answer:

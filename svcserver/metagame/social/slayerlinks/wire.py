@@ -131,7 +131,7 @@ class SlayerInvites(TypedDict):
 
 
 class SlayerLinkList(TypedDict):
-    """Running links by slot."""
+    """The links that have not ended, by slot."""
 
     links: list[SlayerLink]
 
