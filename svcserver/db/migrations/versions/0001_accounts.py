@@ -10,7 +10,7 @@ ROW_ID = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 
 
 def upgrade() -> None:
-    """Create the tables of accounts, their keys, characters and what these own."""
+    """Create the first tables."""
     op.create_table(
         "accounts",
         sa.Column("id", sa.String(64), primary_key=True),

@@ -13,7 +13,7 @@ ROW_ID = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 
 
 def upgrade() -> None:
-    """Create the tables of friends, guilds and slayer links."""
+    """Create the social tables."""
     _friends()
     _guilds()
     _slayer_links()
