@@ -5,122 +5,27 @@ The worker threads are real; the reactor is a queue that the test empties.
 
 from __future__ import annotations
 
-import sqlite3
-import tempfile
-from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
 import pytest
 from sqlalchemy import (
-    Column,
     Connection,
     Engine,
-    Integer,
-    MetaData,
-    String,
-    Table,
-    insert,
-    select,
     text,
 )
 from sqlalchemy.exc import IntegrityError, OperationalError
-from twisted.internet.defer import Deferred
-from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.db import postgres
 from svcserver.db import transaction as transactions
 from svcserver.db.engine import database_url, make_engine
-from svcserver.db.factory import ledger_for
 from svcserver.db.ledger import OneAccount
-from svcserver.db.space import Reserve
 from svcserver.db.sqlite import MAX_WAITING
 from svcserver.db.transaction import transaction
-from svcserver.kernel.counters import Counted, Counters
+from svcserver.kernel.counters import Counted
 from svcserver.kernel.refusals import Conflict, Unavailable
+from tests.db.ledgers import LedgerCase, add, duplicate, lost, names
 from tests.support.postgres import fresh_database
-from tests.support.real_ledger import QueueReactor
-
-THINGS = Table(
-    "things",
-    MetaData(),
-    Column("id", Integer, primary_key=True),
-    Column("name", String(20), unique=True),
-)
-
-
-def add(number: int, name: str = "") -> Any:
-    return lambda tx: tx.execute(insert(THINGS), {"id": number, "name": name or str(number)})
-
-
-def names(tx: Connection) -> list[str]:
-    return list(tx.execute(select(THINGS.c.name).order_by(THINGS.c.id)).scalars())
-
-
-class Stubborn:
-    """SQLite's connection on a disk that refuses two roll-backs."""
-
-    def __init__(self, raw: Any) -> None:
-        self.raw, self.left = raw, 2
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.raw, name)
-
-    def execute(self, sql: str) -> Any:
-        if sql == "ROLLBACK" and self.left:
-            self.left -= 1
-            error = sqlite3.OperationalError("disk I/O error")
-            error.sqlite_errorname = "SQLITE_IOERR"
-            raise error
-        return self.raw.execute(sql)
-
-
-class FullDisk:
-    """SQLite's connection on a disk without room, until its log is emptied."""
-
-    def __init__(self, raw: Any, *, helps: bool = True) -> None:
-        self.raw, self.helps, self.full, self.emptied = raw, helps, True, 0
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.raw, name)
-
-    def execute(self, sql: str) -> Any:
-        if sql == "PRAGMA wal_checkpoint(TRUNCATE)":
-            self.emptied += 1
-            self.full = not self.helps
-        if sql == "COMMIT" and self.full:
-            self.raw.execute("ROLLBACK")
-            error = sqlite3.OperationalError("database or disk is full")
-            error.sqlite_errorname = "SQLITE_FULL"
-            raise error
-        return self.raw.execute(sql)
-
-
-class LedgerCase(SynchronousTestCase):
-    def setUp(self) -> None:
-        self.engine = self.make()
-        THINGS.metadata.create_all(self.engine)
-        self.reactor = QueueReactor()
-        self.counters = Counters()
-        self.ledger = ledger_for(self.engine, self.reactor, counters=self.counters)
-        self.ledger.startService()
-        self.addCleanup(self.stop)
-
-    def make(self) -> Engine:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        engine = make_engine(database_url(f"sqlite:///{folder.name}/svc.db"))
-        self.addCleanup(engine.dispose)
-        return engine
-
-    def stop(self) -> None:
-        stopped = self.ledger.stopService()
-        if isinstance(stopped, Deferred):
-            self.reactor.wait_for(stopped)
-
-    def wait(self, asked: Deferred[Any]) -> Any:
-        self.reactor.wait_for(asked)
-        return self.successResultOf(asked)
 
 
 class SqliteLedgerTests(LedgerCase):
@@ -206,82 +111,6 @@ class SqliteLedgerTests(LedgerCase):
         for one in refused:
             self.failureResultOf(one, Unavailable)
         self.reactor.wait_for(started, *asked)
-
-
-class SqliteBatchTests(LedgerCase):
-    def test_a_refusal_before_the_first_write_makes_nobody_run_twice(self) -> None:
-        runs, refused = self.run_beside(lambda tx: names(tx))
-        self.assertEqual((runs, refused), ([1, 2], 1))
-
-    def test_after_a_failed_write_the_neighbours_results_are_those_that_stand(self) -> None:
-        runs, refused = self.run_beside(add(99))
-        self.assertEqual((runs[-2:], refused), ([1, 2], 1))
-
-    def test_a_rollback_that_fails_costs_its_batch_alone(self) -> None:
-        worker: Any = self.ledger._writer
-        worker._raw = stubborn = Stubborn(worker._raw)
-
-        def fails(tx: Connection) -> None:
-            add(1)(tx)
-            raise Conflict("no")
-
-        asked = self.ledger.write(fails)
-        self.reactor.wait_for(asked)
-        self.failureResultOf(asked, Unavailable)
-        self.assertEqual(stubborn.left, 0)
-        self.assertEqual(len(self.flushLoggedErrors(sqlite3.OperationalError)), 1)
-        self.wait(self.ledger.write(add(2)))
-        self.assertEqual(self.wait(self.ledger.read(names)), ["2"])
-
-    def writer(self) -> Any:
-        ledger: Any = self.ledger
-        return ledger._writer
-
-    def test_a_full_disk_whose_log_can_be_emptied_refuses_nothing(self) -> None:
-        self.writer()._raw = disk = FullDisk(self.writer()._raw)
-        self.wait(self.ledger.write(add(1)))
-        self.assertEqual((disk.emptied, self.wait(self.ledger.read(names))), (1, ["1"]))
-
-    def test_emptying_the_log_in_vain_is_not_tried_for_every_write(self) -> None:
-        self.writer()._raw = disk = FullDisk(self.writer()._raw, helps=False)
-        for number in range(3):
-            asked = self.ledger.write(add(number))
-            self.reactor.wait_for(asked)
-            self.failureResultOf(asked, Unavailable)
-        self.assertEqual(disk.emptied, 1)
-
-    def test_a_disk_below_the_reserve_refuses_writes_and_serves_reads(self) -> None:
-        left = [0]
-        reserve = Reserve(Path("/"), 1, self.reactor.seconds, lambda folder: left[0])
-        self.writer()._reserve = reserve
-        asked = self.ledger.write(add(1))
-        self.reactor.wait_for(asked)
-        self.failureResultOf(asked, Unavailable)
-        self.assertEqual(self.wait(self.ledger.read(names)), [])
-        left[0] = 1
-        reserve.look_again()
-        self.wait(self.ledger.write(add(2)))
-
-    def run_beside(self, before_it_fails: Any) -> tuple[list[int], int]:
-        """Two jobs with a failing one between them: how many things each saw, each time it ran."""
-        runs: list[int] = []
-
-        def counted(tx: Connection) -> int:
-            add(len(names(tx)) + 1)(tx)
-            runs.append(len(names(tx)))
-            return runs[-1]
-
-        def fails(tx: Connection) -> None:
-            before_it_fails(tx)
-            raise Conflict("no")
-
-        first, failing, last = [self.ledger.write(one) for one in (counted, fails, counted)]
-        refused: list[Any] = []
-        failing.addErrback(refused.append)
-        self.reactor.wait_for(first, failing, last)
-        self.assertEqual([self.successResultOf(one) for one in (first, last)], [1, 2])
-        self.assertEqual(self.wait(self.ledger.read(names)), ["1", "2"])
-        return runs, len(refused)
 
 
 @pytest.mark.live
@@ -400,19 +229,3 @@ class PostgresLedgerTests(SqliteLedgerTests):
     def turns(self) -> int:
         ledger: Any = self.ledger
         return len(ledger._turns)
-
-
-class Said(Exception):
-    """What a driver raises."""
-
-    sqlstate = ""
-
-
-def lost(state: str) -> OperationalError:
-    said = Said(state)
-    said.sqlstate = state
-    return OperationalError("", {}, said)
-
-
-def duplicate() -> IntegrityError:
-    return IntegrityError("", {}, Said())

@@ -18,7 +18,7 @@ from svcserver.deploy.hunts import Kind, Launch
 from svcserver.deploy.service import front_door
 from svcserver.deploy.supervisor import KILL_AFTER_S, Program
 from svcserver.kernel.refusals import Conflict, Malformed, Missing
-from tests.deploy.test_supervisor import CITY, HUNT, SupervisorCase
+from tests.deploy.supervised import CITY, HUNT, SupervisorCase
 from tests.support.browser import Browser
 from tests.support.proves import proves
 

@@ -17,7 +17,7 @@ from svcserver.deploy.settings import Settings, check
 from svcserver.deploy.supervisor import KEYLESS
 from svcserver.kernel.launch_requests import LaunchRequest
 from svcserver.kernel.settings import BadSetting, load
-from tests.deploy.test_supervisor import CITY, HUNT, FakeSpawner
+from tests.deploy.supervised import CITY, HUNT, FakeSpawner
 from tests.support.proves import proves
 
 GOOD = {"PORT": "61001"}

@@ -16,7 +16,7 @@ from svcserver.deploy.hunts import HuntTable, Kind, Unlaunchable
 from svcserver.deploy.process import GameProcess
 from svcserver.deploy.readiness import Readiness
 from svcserver.deploy.supervisor import Program, Supervisor
-from tests.deploy.test_supervisor import CITY, DOJO, HUNT, TUTORIAL, FakeSpawner, FakeTransport
+from tests.deploy.supervised import CITY, DOJO, HUNT, TUTORIAL, FakeSpawner, FakeTransport
 from tests.support.proves import proves
 
 FIRST, LAST = 9000, 9004  # three hunts

@@ -20,7 +20,7 @@ from svcserver.metagame.belongings.inventory.rules import (
 )
 from svcserver.metagame.belongings.inventory.store import ITEM_LOG
 from tests.metagame.belongings.inventory import sent as items
-from tests.metagame.belongings.inventory.test_inventory import Case, sword
+from tests.metagame.belongings.inventory.base import Case, sword
 
 NOTHING = items.transaction({})
 

@@ -5,16 +5,14 @@ Written before them; it shares with them the kinds of values, and no rule.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-
-from attrs import define, evolve, field, frozen
-from cachetools import LRUCache
+from attrs import define, evolve, field
 
 from svcserver.kernel.ids import AccountId, new_id
 from svcserver.kernel.launch_requests import CITY, ISLAND, SHARED, LaunchRequest
 from svcserver.kernel.refusals import Malformed, Missing
 from svcserver.metagame.play.matches import Group, Sent, Server, State, is_world
 from svcserver.metagame.social.parties.rules import PartyCandidate
+from tests.metagame.play.matchmaking.model_launches import Entry, Launches, Match
 
 GROUP = 4
 GROUP_WAIT_S = 20.0  # without a new joiner
@@ -30,174 +28,6 @@ MAX_ENTRIES = 100_000
 AT_ONCE = 2
 EMPTY_S = 120.0  # an empty game server ends within a minute
 MAX_HOLDERS = 100_000
-
-
-@define(eq=False)
-class Match:
-    """One launch for one or more players."""
-
-    id: str
-    mode: str
-    hunt_id: str
-    args: str
-    players: list[AccountId]
-    expects: bool  # whether the deploy server is told whom to expect
-    created_at: float
-    party_id: str | None = None
-    leader: AccountId | None = None  # of the party
-    joined_at: float = 0.0  # the last joiner
-    state: State = State.MATCHING
-    server: Server | None = None
-    asking: bool = False
-    queued: bool = False
-    retry_at: float = float("-inf")
-    refused_at: float | None = None
-    ready_at: float = 0.0
-    sent_at: float | None = None
-    known_as: dict[AccountId, str] = field(factory=dict)  # each player's candidate id
-    told: set[AccountId] = field(factory=set)  # who has learned the server's address
-    elsewhere: dict[AccountId, float] = field(factory=dict)  # who asked for a world since, and when
-    counts_for: set[AccountId] = field(factory=set)  # who starts no other while it runs
-    ended: bool = False  # the server is known to run no more
-
-    @property
-    def takes_a_port(self) -> bool:
-        """Whether it starts a game server of its own: a hunt or a tutorial, no city or dojo."""
-        return self.expects or self.request().names_a_map
-
-    def request(self) -> LaunchRequest:
-        """What the deploy server is asked."""
-        players = tuple(self.players) if self.expects else ()
-        return LaunchRequest(self.mode, self.args, self.hunt_id, players)
-
-
-@frozen
-class Entry:
-    """A player's place: the id they know it by, and the match."""
-
-    candidate_id: str
-    mode: str
-    hunt_id: str
-    match: Match
-    seen_at: float
-    hold_until: float = 0.0  # answers MATCHING until then, though the server is known
-
-    def state(self, now: float) -> State:
-        """What this player is told."""
-        if self.match.state is State.IN_PROGRESS and now < self.hold_until:
-            return State.MATCHING
-        return self.match.state
-
-
-@define
-class Launches:
-    """Who started what, by account id and by party id; ``cooldown_s`` 0 bounds nothing."""
-
-    cooldown_s: float
-    _of: LRUCache[str, list[Match]] = field(  # the newest stands last
-        factory=lambda: LRUCache(MAX_HOLDERS), init=False
-    )
-    _on: dict[Server, Match] = field(factory=dict, init=False)
-
-    def begun(self, match: Match, now: float) -> None:
-        """The deploy server is asked for it: it counts for who has none, and for the party."""
-        if not match.takes_a_port or not self.cooldown_s:
-            return
-        match.counts_for = {one for one in match.players if not self._of_player(one, match, now)}
-        for holder in _holders(match):
-            self._of[holder] = [*self._others(holder, match), match]
-
-    def ready(self, match: Match, server: Server) -> None:
-        """It runs there; whatever ran there before has ended."""
-        before = self._on.get(server)
-        if before is not None and before is not match:
-            before.ended = True
-        if match.takes_a_port:
-            self._on[server] = match
-
-    def running(self, match: Match) -> list[Match]:
-        """The servers whose end would let this match start."""
-        found = (one for holder in _holders(match) for one in self._live(holder))
-        return [one for one in found if one is not match and one.state is State.IN_PROGRESS]
-
-    def elsewhere(self, player: AccountId, now: float) -> None:
-        """The player asked for the city or the dojo: their hunt is behind them."""
-        for match in self._of.get(player, ()):
-            match.elsewhere.setdefault(player, now)
-            if len(match.counts_for) > 1:
-                match.counts_for.discard(player)
-
-    def in_the_way(self, match: Match, now: float) -> dict[AccountId, Match]:
-        """The launch that each player has already; empty when the match may start.
-
-        It may when the party has none and one of its players has none.
-        """
-        if not match.takes_a_port or not self.cooldown_s:
-            return {}
-        party = self._newest(self._others(match.party_id or "", match), now)
-        if party is not None:
-            return dict.fromkeys(match.players, party)
-        found = {}
-        for player in match.players:
-            own = self._of_player(player, match, now)
-            if own is None:
-                return {}
-            found[player] = own
-        return found
-
-    def sweep(self, now: float) -> None:
-        """Forget what has ended, and what nobody can still be playing."""
-        for holder in list(self._of):
-            left = [one for one in self._live(holder) if now - one.created_at < FORGET_S]
-            if left:
-                self._of[holder] = left
-            else:
-                del self._of[holder]
-        for server, match in list(self._on.items()):
-            if match.ended or now - match.created_at >= FORGET_S:
-                del self._on[server]
-
-    def _of_player(self, player: AccountId, asking: Match, now: float) -> Match | None:
-        live = self._others(player, asking)
-        for match in live:
-            if player in match.counts_for and not _is_held_by_another(match, player, now):
-                return match
-        return self._newest(live, now)
-
-    def _newest(self, live: list[Match], now: float) -> Match | None:
-        """The newest of somebody's launches, while nobody may start another for them."""
-        if not live:
-            return None
-        newest = live[-1]
-        if newest.asking or now - newest.ready_at < self.cooldown_s or len(live) >= AT_ONCE:
-            return newest
-        return None
-
-    def _others(self, holder: str, asking: Match) -> list[Match]:
-        return [one for one in self._live(holder) if one is not asking]
-
-    def _live(self, holder: str) -> list[Match]:
-        return [one for one in self._of.get(holder, ()) if _is_live(one)]
-
-
-def end_those_not_on(matches: Iterable[Match], ports: Collection[int]) -> None:
-    """Mark the matches whose server is none of the running ones."""
-    for match in matches:
-        if match.server is not None and match.server.port not in ports:
-            match.ended = True
-
-
-def _is_held_by_another(match: Match, player: AccountId, now: float) -> bool:
-    left_at = match.elsewhere.get(player)
-    return left_at is not None and len(match.players) > 1 and now - left_at >= EMPTY_S
-
-
-def _is_live(match: Match) -> bool:
-    return not match.ended and (match.asking or match.state is State.IN_PROGRESS)
-
-
-def _holders(match: Match) -> list[str]:
-    return [*match.players, *([match.party_id] if match.party_id is not None else [])]
 
 
 @define

@@ -5,55 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from twisted.internet.defer import Deferred
-from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.signals import Blocked, FriendAccepted, Unfriended
 from svcserver.kernel.times import iso
 from svcserver.metagame.social.friends.acts import FriendActs
 from svcserver.metagame.social.friends.rules import ACCEPTED, PENDING, Friendship
 from svcserver.metagame.social.friends.store import SqlFriends
+from tests.metagame.social.friends.base import BLOCKS, FRIENDS, Base
 from tests.support.game import GAME_SERVER_KEY, START, Game, Player
 from tests.support.proves import proves
-
-FRIENDS = "/friends/api/public/friends/"
-BLOCKS = "/friends/api/public/blocklist/"
-
-
-class Base(SynchronousTestCase):
-    def setUp(self) -> None:
-        self.game = Game(self)
-        self.ann, self.bob, self.cat = (self.game.player(name) for name in ("Ann", "Bob", "Cat"))
-        self.news: list[Any] = []
-        news = self.game.parts.news
-        for signal in (news.blocked, news.unfriended, news.friend_accepted):
-            signal.connect(self.news.append)
-
-    def friend(self, method: str, by: Player, whom: str) -> int:
-        path = f"{FRIENDS}{by.id}/{whom}"
-        return self.game.browse(method, path, token=by.token).status
-
-    def block(self, method: str, by: Player, whom: str) -> int:
-        path = f"{BLOCKS}{by.id}/{whom}"
-        return self.game.browse(method, path, token=by.token).status
-
-    def list_of(self, who: Player, pending: bool = True) -> Any:
-        query = "?includePending=true" if pending else ""
-        return self.game.browse("GET", FRIENDS + who.id + query, token=who.token).json
-
-    def befriend(self, one: Player, other: Player) -> None:
-        self.assertEqual(self.friend("POST", one, other.id), 204)
-        self.assertEqual(self.friend("POST", other, one.id), 204)
-
-    def fill(self, who: Player, count: int, *, status: str, sent: bool) -> None:
-        """Rows with accounts that exist only as text."""
-
-        def work(tx: Any) -> None:
-            for number in range(count):
-                other = f"UID-x{number}"
-                asker, asked = (who.id, other) if sent else (other, who.id)
-                SqlFriends(tx).add(Friendship(asker, asked, status, 1))
-
-        self.game.ledger.run(work)
 
 
 class RequestTests(Base):
@@ -329,84 +289,3 @@ class BlockTests(Base):
         self.assertEqual(self.blocked(self.ann), [])
         self.assertEqual(len(self.list_of(self.ann, pending=False)), 1)
         self.assertEqual(self.news, [])
-
-
-class ManagementTests(Base):
-    PATH = "/svc/api/Friends"
-
-    def ask(self, by: Player | None, body: Any, **more: Any) -> Any:
-        key = by.key if by is not None else None
-        return self.game.browse("POST", self.PATH, key=key, json=body, **more)
-
-    @proves("POST /svc/api/Friends")
-    def test_the_four_results(self) -> None:
-        for by, to, result in (
-            (self.ann, "bOB", "requested"),
-            (self.ann, "Bob", "already_requested"),
-            (self.bob, "ann", "accepted"),
-            (self.ann, "Bob", "already_friends"),
-        ):
-            page = self.ask(by, {"Username": to})
-            spelled = "Bob" if by is self.ann else "Ann"
-            self.assertEqual(page.status, 200)
-            self.assertEqual(page.json, {"From": by.name, "To": spelled, "Result": result})
-        self.assertEqual(len(self.news), 1)
-
-    @proves(
-        "forbidden",
-        "not_found (PartyInvite, Friends, GuildInvite, DisbandGuild)",
-        "self, blocked, limit",
-    )
-    def test_refusals(self) -> None:
-        self.block("POST", self.cat, self.ann.id)
-        for body, status, word in (
-            ({}, 400, "bad_request"),
-            ({"Username": 7}, 400, "bad_request"),
-            ([], 400, "bad_request"),
-            ({"Username": "Nobody"}, 404, "not_found"),
-            ({"Username": "Ann"}, 400, "self"),
-            ({"Username": "Cat"}, 403, "blocked"),
-            ({"Username": "Bob", "From": "Cat"}, 403, "forbidden"),
-        ):
-            page = self.ask(self.ann, body)
-            self.assertEqual((page.status, page.json["error"]), (status, word), body)
-            self.assertEqual(list(page.json), ["error", "message"])
-
-    @proves("pending_limit, rate")
-    def test_limits_have_their_words(self) -> None:
-        self.fill(self.ann, 50, status=PENDING, sent=True)
-        self.assertEqual(self.ask(self.ann, {"Username": "Bob"}).json["error"], "pending_limit")
-        others = [self.game.player(f"Other_{number}") for number in range(21)]
-        for other in others[:20]:
-            self.assertEqual(self.ask(self.cat, {"Username": other.name}).status, 200)
-        page = self.ask(self.cat, {"Username": others[20].name})
-        self.assertEqual((page.status, page.json["error"]), (409, "rate"))
-
-    @proves("self, blocked, limit")
-    def test_a_full_list_is_the_limit(self) -> None:
-        self.fill(self.ann, 200, status=ACCEPTED, sent=False)
-        page = self.ask(self.ann, {"Username": "Bob"})
-        self.assertEqual((page.status, page.json["error"]), (409, "limit"))
-
-    @proves("bad_request (PartyInvite, Friends, GuildInvite, DisbandGuild)")
-    def test_no_json_is_bad_request_and_no_key_is_a_bare_401(self) -> None:
-        page = self.game.browse("POST", self.PATH, key=self.ann.key, data=b"{")
-        self.assertEqual((page.status, page.json["error"]), (400, "bad_request"))
-        for key in (None, "UUK_" + "0" * 48):
-            page = self.game.browse("POST", self.PATH, key=key, json={"Username": "Bob"})
-            self.assertEqual((page.status, page.body), (401, b""))
-
-    @proves("POST /svc/api/Friends")
-    def test_an_admin_acts_for_another_by_name_or_id_but_never_through_a_proxy(self) -> None:
-        root = self.game.player("Root", admin=True)
-        page = self.ask(root, {"Username": "Bob", "From": "aNN"})
-        self.assertEqual(page.json, {"From": "Ann", "To": "Bob", "Result": "requested"})
-        page = self.ask(root, {"Username": "Ann", "From": self.bob.id})
-        self.assertEqual(page.json["Result"], "accepted")
-        page = self.ask(root, {"Username": "Ann", "From": "Nobody"})
-        self.assertEqual((page.status, page.json["error"]), (404, "not_found"))
-        for by in (root, self.ann):
-            page = self.ask(by, {"Username": "Bob", "From": "Ann"}, headers={"Via": "x"})
-            self.assertEqual((page.status, page.body), (403, b""))
-        page = self.ask(self.cat, {"Username": "Bob"}, headers={"Via": "x"})
-        self.assertEqual(page.status, 200)

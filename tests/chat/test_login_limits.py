@@ -1,0 +1,130 @@
+"""How many sessions and connections an account and the server have."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.chat import stanza
+from svcserver.chat.settings import Settings
+from svcserver.kernel.counters import Counted
+from tests.chat.town import Client, Town
+
+
+class SessionLimitTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.town = Town()
+
+    def test_a_third_session_replaces_the_one_silent_longest(self) -> None:
+        first, second = self.town.bound(1, "a"), self.town.bound(1, "b")
+        self.town.clock.advance(1)
+        first.send('<iq type="get" id="1"/>')
+        self.town.bound(1, "c")
+        self.assertEqual((first.end, second.end), ("", "replaced"))
+        self.assertEqual(second.heard()[-1], stanza.CLOSE)
+        self.assertEqual(second.wire.ended, [1000])
+
+    def test_the_same_resource_replaces_the_older_session(self) -> None:
+        first = self.town.bound(1, "a")
+        self.town.bound(1, "a")
+        self.assertEqual(first.end, "replaced")
+
+    def test_after_a_replacement_the_account_waits_a_minute(self) -> None:
+        self.town.bound(1, "a")
+        self.town.bound(1, "a")
+        client = self.town.connect(1)
+        client.open()
+        self.assertIn("temporary-auth-failure", client.auth()[0])
+        counted = self.town.server.counters.by_reason(Counted.FAILED_LOGINS)
+        self.assertEqual(counted, {"chat_throttled": 1})
+
+    def test_after_a_plain_close_it_does_not(self) -> None:
+        self.town.bound(1).send(stanza.CLOSE)
+        self.town.bound(1)
+
+    def test_a_fourth_connection_cuts_the_oldest_unbound(self) -> None:
+        bound = [self.town.bound(1, "a"), self.town.bound(1, "b")]
+        waiting = [self.town.connect(1), self.town.connect(1)]
+        for one in waiting:
+            one.open()
+            one.auth()
+        self.assertEqual([one.end for one in bound], ["", ""])
+        self.assertEqual([one.end for one in waiting], ["refused", ""])
+
+    def test_three_connections_of_an_account_are_fine_while_they_log_in(self) -> None:
+        waiting = [self.town.connect(1) for _ in range(3)]
+        for one in waiting:
+            one.open()
+            self.assertIn("success", one.auth()[0])
+        self.assertEqual([one.end for one in waiting], ["", "", ""])
+
+    def test_a_new_bind_pings_the_other_session_which_must_answer_in_ten_seconds(self) -> None:
+        first, second = self.town.bound(1, "a"), self.town.bound(1, "b")
+        self.assertIn("<ping ", first.heard()[-1])
+        self.town.pass_time(10)
+        self.assertEqual((first.end, second.end), ("ping-timeout", ""))
+
+    def test_eight_unbound_connections_per_forwarded_address(self) -> None:
+        for _ in range(8):
+            self.assertTrue(self.town.server.may_connect("203.0.113.9"))
+            self.town.connect(1, address="203.0.113.9")
+        self.assertFalse(self.town.server.may_connect("203.0.113.9"))
+        self.assertTrue(self.town.server.may_connect("203.0.113.8"))
+        self.assertTrue(self.town.server.may_connect(""))
+
+    def test_the_addresses_of_an_ipv6_network_are_one(self) -> None:
+        for number in range(8):
+            self.assertTrue(self.town.server.may_connect(f"2001:db8:1:2::{number}"))
+            self.town.connect(1, address=f"2001:db8:1:2::{number}")
+        self.assertFalse(self.town.server.may_connect("2001:db8:1:2:ffff::1"))
+        self.assertTrue(self.town.server.may_connect("2001:db8:1:3::1"))
+        refused = self.town.server.counters.by_reason(Counted.REFUSALS)
+        self.assertEqual(refused, {"chat_unbound": 1})
+
+
+class FullTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.town = Town(Settings(max_connections=4))
+
+    def come(self, number: int, address: str) -> Client | None:
+        """A connection, if it is let in."""
+        if not self.town.server.may_connect(address):
+            return None
+        return self.town.connect(number, address=address)
+
+    def test_the_oldest_that_has_not_logged_in_gives_way_to_another_network(self) -> None:
+        flood = [self.town.connect(n, address=f"2001:db8::{n}") for n in range(4)]
+        self.assertIsNotNone(self.come(9, "203.0.113.9"))
+        self.assertEqual([one.end for one in flood], ["full", "", "", ""])
+        self.assertEqual(len(self.town.server), 4)
+        evicted = self.town.server.counters.by_reason(Counted.EVICTED_CONNECTIONS)
+        self.assertEqual(evicted, {"chat_full": 1})
+
+    def test_who_gave_way_while_logging_in_may_come_back_at_once(self) -> None:
+        for _ in range(4):
+            client = self.town.connect(1)
+            client.open()
+            self.assertIn("success", client.auth()[0])
+            client.session.end("full")
+
+    def test_nobody_gives_way_to_the_network_that_fills_the_chat(self) -> None:
+        for number in range(4):
+            self.town.connect(number, address=f"2001:db8::{number}")
+        self.assertIsNone(self.come(9, "2001:db8::9"))
+        refused = self.town.server.counters.by_reason(Counted.REFUSALS)
+        self.assertEqual(refused, {"chat_full": 1})
+
+    def test_players_give_way_only_to_a_network_with_less_and_wait_for_nothing(self) -> None:
+        players = [
+            self.town.connect(1, address="203.0.113.1").log_in(),
+            *(self.town.connect(n, address=f"2001:db8::{n}").log_in() for n in (2, 3, 4)),
+        ]
+        newcomer = self.come(5, "203.0.113.5")
+        assert newcomer is not None
+        newcomer.log_in()
+        self.assertEqual([one.end for one in players], ["", "full", "", ""])
+        self.assertIsNone(self.come(6, "203.0.113.5"))
+        self.assertIsNone(self.come(2, "2001:db8::2"))
+        players[3].session.end("close")
+        again = self.come(2, "2001:db8::2")
+        assert again is not None
+        again.log_in()

@@ -1,0 +1,97 @@
+"""A supervisor of game servers that are none: its reactor, processes and clock are the test's."""
+
+from __future__ import annotations
+
+import signal
+from typing import Any
+
+from twisted.internet.defer import Deferred
+from twisted.internet.error import ProcessDone, ProcessTerminated
+from twisted.internet.task import Clock
+from twisted.python.failure import Failure
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.deploy.fleet import Fleet, GameServer
+from svcserver.deploy.hunts import HuntTable
+from svcserver.deploy.process import GameProcess
+from svcserver.deploy.readiness import Readiness
+from svcserver.deploy.supervisor import Program, Supervisor
+from svcserver.kernel.launch_requests import LaunchRequest
+from svcserver.kernel.secrets import Secret
+
+CITY = LaunchRequest("CITY", "", "")
+HUNT = LaunchRequest("ISLAND", "", "CR19_PlayerHunt_Escalation_Randall_Easy", ("UID-a",))
+TUTORIAL = LaunchRequest(
+    "ISLAND", "/Game/Maps/islands/1705/dia_moss_triforce?MaxPlayers=1?MonsterClass=", ""
+)
+DOJO = LaunchRequest("SHARED", "", "ShatteredIsles_TrainingDojo")
+
+
+class FakeTransport:
+    """A child that does what it is told."""
+
+    def __init__(self, process: GameProcess, pid: int) -> None:
+        self.process, self.pid = process, pid
+
+    def loseConnection(self) -> None:
+        """Pipes are closed by ``end``."""
+
+    def reapProcess(self) -> None:
+        """The system knows of no end."""
+
+    def end(self, code: int = 0, by: int | None = None) -> None:
+        why: Exception = (
+            ProcessDone(0) if code == 0 and by is None else ProcessTerminated(code or None, by)
+        )
+        self.process.processExited(Failure(why))
+        self.process.processEnded(Failure(why))
+
+
+class FakeSpawner:
+    """Records what was started; ``kills`` what was signalled."""
+
+    def __init__(self) -> None:
+        self.children: list[FakeTransport] = []
+        self.commands: list[list[str]] = []
+        self.extra: list[dict[str, str]] = []
+        self.broken: OSError | None = None
+        self.kills: list[str] = []
+
+    def spawn(self, process: GameProcess, command: list[str], extra: dict[str, str]) -> int:
+        if self.broken is not None:
+            raise self.broken
+        child = FakeTransport(process, 1000 + len(self.children))
+        process.makeConnection(child)
+        process.kill = lambda how: self._kill(child, how)  # type: ignore[method-assign]
+        self.children.append(child)
+        self.commands.append(command)
+        self.extra.append(extra)
+        return child.pid
+
+    def _kill(self, child: FakeTransport, how: str) -> None:
+        self.kills.append(how)
+        if not child.process.over and (how == "KILL" or not getattr(child, "deaf", False)):
+            child.end(by=signal.SIGKILL if how == "KILL" else signal.SIGTERM)
+
+
+class SupervisorCase(SynchronousTestCase):
+    def make(self, **changes: Any) -> Supervisor:
+        self.clock, self.spawner = Clock(), FakeSpawner()
+        parts: dict[str, Any] = {
+            "clock": self.clock,
+            "now": self.clock.seconds,
+            "starter": self.spawner,
+            "program": Program("/srv/game", key=Secret("hush")),
+            "table": HuntTable.load("/Game/Maps/city/a_01_persistent"),
+            "fleet": Fleet(8770, 8777),
+            "host": "203.0.113.9",
+            "is_bound": lambda port: False,
+            "readiness": Readiness(self.clock),
+        }
+        supervisor = Supervisor(**(parts | changes))
+        # a fake child has no /proc entry: what its protocol says decides
+        self.patch(GameProcess, "alive", property(lambda process: not process.over))
+        return supervisor
+
+    def ask(self, supervisor: Supervisor, wish: LaunchRequest) -> Deferred[GameServer]:
+        return Deferred.fromCoroutine(supervisor.hand_out(wish))

@@ -1,0 +1,156 @@
+"""What the metagame asks the deploy server for, and the key of each launch."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.deploy.fleet import MemoryGuard
+from svcserver.deploy.process import check_program
+from svcserver.deploy.service import front_door
+from svcserver.deploy.supervisor import Program, Supervisor
+from svcserver.kernel.secrets import Secret, fingerprint
+from tests.deploy.supervised import CITY, HUNT, SupervisorCase
+from tests.support.browser import Browser
+from tests.support.proves import proves
+
+PATH = "/api/matchmaker/handle-matchmaking-for-player"
+
+
+class LaunchKeyTests(SupervisorCase):
+    """The key in the process list counts only while its game server lives."""
+
+    def launched(self) -> list[str]:
+        return [command[1] for command in self.spawner.commands]
+
+    def known(self, supervisor: Supervisor, key: str) -> bool:
+        page = Browser(self, front_door(supervisor))(
+            "GET", f"/gameservers/key?sha256={fingerprint(key)}"
+        )
+        self.assertEqual(page.status, 200)
+        return bool(page.json["known"])
+
+    def test_each_launch_has_a_key_of_its_own_which_ends_with_it(self) -> None:
+        supervisor = self.make(program=Program("/srv/game", key=Secret("hush"), launch_keys=True))
+        for wish in (CITY, HUNT):
+            self.successResultOf(self.ask(supervisor, wish))
+        city, hunt = self.launched()
+        self.assertRegex(city, r"^[0-9a-f]{64}$")
+        self.assertNotEqual(city, hunt)
+        self.assertEqual([self.known(supervisor, one) for one in (city, hunt)], [True, True])
+        self.spawner.children[1].end()
+        self.assertEqual([self.known(supervisor, one) for one in (city, hunt)], [True, False])
+        self.assertFalse(any(city in str(one) for one in supervisor.records()))
+        self.assertNotIn(fingerprint(city), repr(supervisor.fleet))
+
+    def test_a_dead_one_whose_end_went_unnoticed_opens_nothing(self) -> None:
+        supervisor = self.make(program=Program("/srv/game", launch_keys=True))
+        self.successResultOf(self.ask(supervisor, CITY))
+        self.spawner.children[0].process.over = True
+        self.assertFalse(self.known(supervisor, self.launched()[0]))
+
+    def test_the_shared_key_is_not_one_of_a_launch(self) -> None:
+        supervisor = self.make()
+        self.successResultOf(self.ask(supervisor, CITY))
+        self.assertEqual(self.launched(), ["hush"])
+        self.assertFalse(self.known(supervisor, "hush"))
+        for query in ("", "?sha256=", "?sha256=x"):
+            page = Browser(self, front_door(supervisor))("GET", f"/gameservers/key{query}")
+            self.assertEqual(page.json, {"known": False})
+
+
+class RouteTests(SupervisorCase):
+    def setUp(self) -> None:
+        self.supervisor = self.make()
+        self.browse = Browser(self, front_door(self.supervisor))
+
+    def post(self, body: Any, **sent: Any) -> Any:
+        return self.browse("POST", PATH, json=body, **sent)
+
+    @proves(
+        "started by a matchmaking call; answers as soon as it is spawned",
+        "deploy: CITY: the city server; anything else: the city",
+        "deploy: POST /api/matchmaker/handle-matchmaking-for-player",
+    )
+    def test_the_city_is_handed_out_with_a_number_for_a_port(self) -> None:
+        for body in ({"GameMode": "CITY"}, {}, {"GameMode": "ISLAND", "GameArgs": " "}):
+            self.assertEqual(self.post(body).json, {"host": "203.0.113.9", "port": 8777})
+
+    @proves("deploy: 400 bad_request: the input is checked here again", "Deploy server errors")
+    def test_bad_input_is_400_in_words(self) -> None:
+        for body in ({"HuntId": "a b"}, {"ExpectedPlayers": ["a:b"]}, [], {"GameMode": 7}):
+            page = self.post(body)
+            self.assertEqual((page.status, page.json["error"]), (400, "bad_request"))
+            self.assertTrue(page.json["message"])
+        self.assertEqual(self.browse("POST", PATH, data=b"{").status, 400)
+
+    @proves(
+        "deploy: 500 no_game_server",
+        "deploy: 503 capacity_unavailable, reason memory or ports, Retry-After: 10",
+        "Deploy server errors",
+        "limit: Deploy server: JSON body 100 kB, launches spaced, capacity hint 10 s",
+    )
+    def test_no_server_is_500_and_no_room_503(self) -> None:
+        page = self.post({"GameMode": "ISLAND", "HuntId": "Nope", "ExpectedPlayers": ["UID-a"]})
+        self.assertEqual((page.status, page.json), (500, {"error": "no_game_server"}))
+        self.supervisor.guard = MemoryGuard(10, 1, 1, 60.0, lambda: 5.0)
+        page = self.post({"GameMode": "CITY"})
+        self.assertEqual(
+            (page.status, page.json), (503, {"error": "capacity_unavailable", "reason": "memory"})
+        )
+        self.assertEqual(page.headers["retry-after"], "10")
+
+    @proves(
+        "deploy: 403 for callers not on loopback or with a proxy header", "Deploy server errors"
+    )
+    def test_any_proxy_header_is_403(self) -> None:
+        for name in (
+            "X-Svc-Gateway",
+            "X-Forwarded-For",
+            "X-Forwarded-Host",
+            "X-Forwarded-Proto",
+            "Forwarded",
+            "X-Real-IP",
+            "Via",
+        ):
+            for method, path in (
+                ("POST", PATH),
+                ("GET", "/gameservers"),
+                ("GET", "/gameservers/key"),
+            ):
+                page = self.browse(method, path, headers={name: "x"})
+                self.assertEqual((page.status, page.body), (403, b""))
+
+    @proves("deploy: GET /gameservers")
+    def test_game_servers_are_listed_while_they_live(self) -> None:
+        self.post({"GameMode": "CITY"})
+        [record] = self.browse("GET", "/gameservers").json["servers"]
+        self.assertEqual((record["kind"], record["port"]), ("city", 8777))
+        self.spawner.children[-1].end(by=9)
+        self.assertEqual(self.browse("GET", "/gameservers").json, {"servers": []})
+
+    @proves("deploy: unknown path: HTML 404")
+    def test_an_unknown_path_is_an_html_404(self) -> None:
+        page = self.browse("GET", "/nope")
+        self.assertEqual(page.status, 404)
+        self.assertTrue(page.headers["content-type"].startswith("text/html"))
+
+
+class ProgramTests(SynchronousTestCase):
+    @proves("deploy: 500 no_game_server")
+    def test_a_missing_plain_or_folder_program_is_found_before_the_fork(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        plain = Path(folder.name, "plain")
+        plain.write_text("x")
+        for path, error in (
+            (folder.name, IsADirectoryError),
+            (str(plain), PermissionError),
+            ("/nope", FileNotFoundError),
+            ("", OSError),
+        ):
+            with self.assertRaises(error):
+                check_program(path)

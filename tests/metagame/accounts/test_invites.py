@@ -1,0 +1,109 @@
+"""Invite codes of the owner. Spec: 1 §5."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.logger import capturedLogs, formatEvent
+from twisted.trial.unittest import SynchronousTestCase
+
+from tests.support.browser import Page
+from tests.support.game import Game
+from tests.support.proves import proves
+
+
+class InviteTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.game = Game(self)
+        self.key = self.game.player("Boss_1", admin=True).key
+
+    def ask(self, method: str, path: str, **sent: Any) -> Page:
+        return self.game.browse(method, f"/svc/api/{path}", key=self.key, **sent)
+
+    @proves(
+        "thing: Invite code",
+        "state: Invite code: one use a registration, revoked",
+        "DELETE /svc/api/InviteCode/:code",
+        "GET /svc/api/InviteCodes",
+        "POST /svc/api/CreateInvite",
+    )
+    def test_create_list_and_revoke(self) -> None:
+        with capturedLogs() as events:
+            code = self.ask("POST", "CreateInvite", json={"uses": 3, "name": "for Bob"}).json[
+                "code"
+            ]
+        self.assertRegex(code, r"\A[0-9A-HJKMNP-TV-Z]{4}(-[0-9A-HJKMNP-TV-Z]{4}){2}\Z")
+        self.assertNotIn(code, repr(events))
+        shown = [formatEvent(one) for one in events]
+        self.assertTrue([line for line in shown if line and "for Bob" in line], shown)
+        listed = self.ask("GET", "InviteCodes").json["InviteCodes"]
+        self.assertEqual(listed, [{"inviteCode": code, "usesRemaining": 3, "infiniteUses": False}])
+        for _ in range(2):
+            self.assertEqual(self.ask("DELETE", f"InviteCode/{code}").status, 200)
+        self.assertEqual(self.ask("GET", "InviteCodes").json, {"InviteCodes": []})
+
+    def test_a_code_without_further_wishes_is_for_one_and_has_no_note(self) -> None:
+        with capturedLogs() as events:
+            self.assertEqual(self.ask("POST", "CreateInvite", json={}).status, 200)
+        listed = self.ask("GET", "InviteCodes").json["InviteCodes"]
+        self.assertEqual([one["usesRemaining"] for one in listed], [1])
+        self.assertTrue([one for one in events if (formatEvent(one) or "").endswith("note ''")])
+
+    def test_a_whole_number_may_be_written_with_a_point(self) -> None:
+        code = self.ask("POST", "CreateInvite", data=b'{"uses": 2.0}').json["code"]
+        own = b'{"NewInviteCode": "friends", "Uses": 3.0}'
+        self.assertEqual(self.ask("POST", "RegisterInviteCode", data=own).status, 200)
+        listed = self.ask("GET", "InviteCodes").json["InviteCodes"]
+        uses = {one["inviteCode"]: one["usesRemaining"] for one in listed}
+        self.assertEqual(uses, {code: 2, "friends": 3})
+
+    @proves(
+        "POST /svc/api/CreateInvite",
+        "bad_request (Register, RenameUser, CreateInvite)",
+        "limit: CreateInvite uses; Username",
+    )
+    def test_create_refuses_wrong_uses_and_names(self) -> None:
+        for body in (
+            {"uses": 0},
+            {"uses": 1001},
+            {"uses": "5"},
+            {"uses": True},
+            {"uses": 1.5},
+            {"name": 7},
+            [],
+        ):
+            page = self.ask("POST", "CreateInvite", json=body)
+            self.assertEqual((page.status, page.json["error"]), (400, "bad_request"))
+        self.assertEqual(self.ask("POST", "CreateInvite", data=b"{").json["error"], "bad_request")
+
+    @proves("POST /svc/api/RegisterInviteCode")
+    def test_an_owners_own_code_and_its_refusals(self) -> None:
+        self.assertEqual(
+            self.ask(
+                "POST", "RegisterInviteCode", json={"NewInviteCode": "friends", "Uses": 2}
+            ).status,
+            200,
+        )
+        self.assertEqual(
+            self.ask(
+                "POST",
+                "RegisterInviteCode",
+                json={"NewInviteCode": "friends", "InfiniteUses": True},
+            ).status,
+            200,
+        )
+        listed = self.ask("GET", "InviteCodes").json["InviteCodes"]
+        self.assertEqual(
+            listed, [{"inviteCode": "friends", "usesRemaining": 0, "infiniteUses": True}]
+        )
+        for body in (
+            {"NewInviteCode": "x", "Uses": 0},
+            {"NewInviteCode": "x"},
+            {"Uses": 1},
+            {"NewInviteCode": 1, "Uses": 1},
+            {"NewInviteCode": "x", "Uses": "1"},
+            {"NewInviteCode": "x", "Uses": 10**30},
+            {"NewInviteCode": "x", "InfiniteUses": 1},
+        ):
+            page = self.ask("POST", "RegisterInviteCode", json=body)
+            self.assertEqual((page.status, page.body), (400, b""))

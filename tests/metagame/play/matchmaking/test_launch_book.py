@@ -1,0 +1,163 @@
+"""Who has a launch, in rules alone; and a launch whose asker died."""
+
+from __future__ import annotations
+
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.board.memory import MemorySheet, Tables
+from svcserver.kernel.launch_requests import LaunchRequest
+from svcserver.metagame.play.deploy_client import DeployClient
+from svcserver.metagame.play.matches import Match, Server, State
+from svcserver.metagame.play.matchmaking import launches
+from svcserver.metagame.play.matchmaking.launches import Launches
+from svcserver.metagame.play.matchmaking.launching import Launching
+from svcserver.metagame.play.matchmaking.rules import ASKED_S, Matchmaker
+from svcserver.metagame.play.matchmaking.store import (
+    LAUNCH_ON,
+    LAUNCHES_OF,
+    MATCHES,
+    BoardMatches,
+    LiveMatches,
+)
+from tests.metagame.play.matchmaking.base import Deploy
+from tests.support.live import TestBoard
+
+
+class BookTests(SynchronousTestCase):
+    """Everything in one act, whose time the test moves."""
+
+    def setUp(self) -> None:
+        self.tables = Tables()
+        self.start()
+
+    def start(self, cooldown_s: float = 60.0) -> None:
+        self.sheet = MemorySheet(0.0, self.tables, [])
+        self.book = BoardMatches(self.sheet)
+        self.launches = Launches(self.book, cooldown_s)
+
+    def match(self, *players: str, now: float = 0.0, mode: str = "ISLAND") -> Match:
+        made = Match(self.book.new_id(), mode, "Hunt_A", "", [*players], True, now)
+        made.asking_until = 1e9
+        self.book.add(made)
+        return made
+
+    def runs(self, match: Match, port: int) -> None:
+        self.launches.begun(match)
+        match.asking_until, match.state, match.ready_at = 0.0, State.IN_PROGRESS, self.sheet.now
+        match.server = Server("h", port)
+        self.launches.ready(match, match.server)
+
+    def in_the_way(self, match: Match, now: float) -> dict[str, Match]:
+        self.sheet.now = now
+        return self.launches.in_the_way(match)
+
+    def test_a_port_given_to_another_launch_ends_the_one_before(self) -> None:
+        self.runs(self.match("ann"), 1)
+        self.assertEqual(list(self.in_the_way(self.match("ann"), 1.0)), ["ann"])
+        self.runs(self.match("bob"), 1)
+        self.assertEqual(self.in_the_way(self.match("ann"), 1.0), {})
+
+    def test_what_has_ended_or_is_an_hour_old_counts_no_more(self) -> None:
+        old, ended, young = self.match("ann"), self.match("bob"), self.match("cat", now=100.0)
+        for port, one in enumerate((old, ended, young)):
+            self.runs(one, port)
+        ended.ended = True
+        for now, running in ((3599.0, [old, young]), (3600.0, [young])):
+            self.sheet.now = now
+            found = self.launches.running(self.match("ann", "bob", "cat", now=now))
+            self.assertEqual(found, running)
+
+    def test_what_is_kept_is_bounded_and_ends_by_itself(self) -> None:
+        for kind in (LAUNCHES_OF, LAUNCH_ON, MATCHES):
+            self.assertLessEqual(kind.most, 100_000)
+            self.assertLessEqual(kind.lives_s, 7200)
+
+    def test_servers_are_looked_for_by_port(self) -> None:
+        one, other = self.match("ann"), self.match("ann")
+        self.runs(one, 1), self.runs(other, 2)
+        self.assertEqual(self.launches.running(self.match("ann")), [one, other])
+        launches.end_those_not_on([one, other], {2})
+        self.assertEqual((one.ended, other.ended), (True, False))
+
+    def test_a_partys_launch_counts_for_who_came_to_the_party_later(self) -> None:
+        first, second, other = self.match("ann"), self.match("cat"), self.match("cat")
+        first.party_id, second.party_id = "p", "p"
+        self.runs(first, 1)
+        self.assertEqual(self.in_the_way(second, 1.0), {"cat": first})
+        self.assertEqual(self.in_the_way(other, 1.0), {})
+
+    def test_a_world_and_a_book_without_a_bound_count_nothing(self) -> None:
+        city = self.match("ann")
+        city.expects = False
+        self.runs(city, 1)
+        self.assertEqual(self.sheet.written, {})
+        self.start(0.0)
+        self.runs(self.match("ann"), 1)
+        self.assertEqual(self.book.held("ann"), [])
+        self.assertEqual(self.in_the_way(self.match("ann"), 1.0), {})
+
+    def test_one_that_is_being_asked_for_counts_but_does_not_run(self) -> None:
+        asked = self.match("ann")
+        self.launches.begun(asked)
+        self.assertEqual(self.launches.running(self.match("ann")), [])
+        self.assertEqual(self.in_the_way(self.match("ann"), 1.0), {"ann": asked})
+        self.assertEqual(self.in_the_way(asked, 1.0), {})
+
+    def test_only_what_is_an_hour_old_is_forgotten(self) -> None:
+        old, young, newest = (self.match("ann", now=now) for now in (0.0, 3000.0, 3600.0))
+        self.runs(old, 1), self.runs(young, 2)
+        self.sheet.now = 3600.0
+        self.launches.begun(newest)
+        self.assertEqual(self.book.held("ann"), [young, newest])
+
+
+class DeadAskerTests(SynchronousTestCase):
+    """The process that asks for a launch dies; another has the same board."""
+
+    def setUp(self) -> None:
+        self.live = TestBoard()
+        self.matches = LiveMatches(self.live.board)
+
+        def work(rules: Matchmaker) -> str:
+            match = rules.join("ann", LaunchRequest("CITY", "", ""), None).match
+            assert rules.begin(match) is not None
+            return match.id
+
+        self.match_id = self.successResultOf(self.matches.act(work))
+
+    def begin(self, at: float) -> LaunchRequest | None:
+        self.live.now = at
+        begun = self.matches.on_match(self.match_id, lambda rules, match: rules.begin(match))
+        return self.successResultOf(begun)
+
+    def test_one_that_lives_is_not_asked_beside(self) -> None:
+        self.assertIsNone(self.begin(ASKED_S - 0.1))
+        still = self.matches.on_match(self.match_id, lambda rules, one: rules.still_asking(one))
+        self.successResultOf(still)
+        self.assertIsNone(self.begin(2 * ASKED_S - 0.2))
+
+    def test_after_its_death_another_asks_once_for_the_same_match(self) -> None:
+        self.assertIsNotNone(self.begin(ASKED_S))
+        self.assertIsNone(self.begin(ASKED_S))
+
+    def test_who_waited_with_it_can_go_elsewhere(self) -> None:
+        self.live.now = ASKED_S
+        self.successResultOf(self.matches.act(lambda rules: rules.leave("ann")))
+        gone = self.matches.on_match(self.match_id, lambda rules, match: match)
+        self.assertIsNone(self.successResultOf(gone))
+
+    def test_a_process_says_that_it_still_asks(self) -> None:
+        clock, deploy = Clock(), Deploy()
+        deploy.hold = True
+        client = DeployClient(deploy, clock, "127.0.0.1:61001", 600.0)
+        launching = Launching(self.matches, client, clock)
+        launching.start(self.match_id, LaunchRequest("CITY", "", ""))
+        for at in range(60):
+            self.assertIsNone(self.begin(at + 1.0))
+            clock.advance(1)
+        self.assertEqual(deploy.ids, [self.match_id])
+        deploy.held[0].callback(deploy.answer)
+        known = self.matches.on_match(self.match_id, lambda rules, match: match.server)
+        self.assertEqual(self.successResultOf(known), Server("203.0.113.9", 8775))
+        self.assertEqual(clock.getDelayedCalls(), [])

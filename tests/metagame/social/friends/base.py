@@ -1,0 +1,51 @@
+"""Players whose friends lists are asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.metagame.social.friends.rules import Friendship
+from svcserver.metagame.social.friends.store import SqlFriends
+from tests.support.game import Game, Player
+
+FRIENDS = "/friends/api/public/friends/"
+BLOCKS = "/friends/api/public/blocklist/"
+
+
+class Base(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.game = Game(self)
+        self.ann, self.bob, self.cat = (self.game.player(name) for name in ("Ann", "Bob", "Cat"))
+        self.news: list[Any] = []
+        news = self.game.parts.news
+        for signal in (news.blocked, news.unfriended, news.friend_accepted):
+            signal.connect(self.news.append)
+
+    def friend(self, method: str, by: Player, whom: str) -> int:
+        path = f"{FRIENDS}{by.id}/{whom}"
+        return self.game.browse(method, path, token=by.token).status
+
+    def block(self, method: str, by: Player, whom: str) -> int:
+        path = f"{BLOCKS}{by.id}/{whom}"
+        return self.game.browse(method, path, token=by.token).status
+
+    def list_of(self, who: Player, pending: bool = True) -> Any:
+        query = "?includePending=true" if pending else ""
+        return self.game.browse("GET", FRIENDS + who.id + query, token=who.token).json
+
+    def befriend(self, one: Player, other: Player) -> None:
+        self.assertEqual(self.friend("POST", one, other.id), 204)
+        self.assertEqual(self.friend("POST", other, one.id), 204)
+
+    def fill(self, who: Player, count: int, *, status: str, sent: bool) -> None:
+        """Rows with accounts that exist only as text."""
+
+        def work(tx: Any) -> None:
+            for number in range(count):
+                other = f"UID-x{number}"
+                asker, asked = (who.id, other) if sent else (other, who.id)
+                SqlFriends(tx).add(Friendship(asker, asked, status, 1))
+
+        self.game.ledger.run(work)

@@ -1,0 +1,91 @@
+"""Friend requests by user name, as the owner's tools send them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from svcserver.metagame.social.friends.rules import ACCEPTED, PENDING
+from tests.metagame.social.friends.base import Base
+from tests.support.game import Player
+from tests.support.proves import proves
+
+
+class ManagementTests(Base):
+    PATH = "/svc/api/Friends"
+
+    def ask(self, by: Player | None, body: Any, **more: Any) -> Any:
+        key = by.key if by is not None else None
+        return self.game.browse("POST", self.PATH, key=key, json=body, **more)
+
+    @proves("POST /svc/api/Friends")
+    def test_the_four_results(self) -> None:
+        for by, to, result in (
+            (self.ann, "bOB", "requested"),
+            (self.ann, "Bob", "already_requested"),
+            (self.bob, "ann", "accepted"),
+            (self.ann, "Bob", "already_friends"),
+        ):
+            page = self.ask(by, {"Username": to})
+            spelled = "Bob" if by is self.ann else "Ann"
+            self.assertEqual(page.status, 200)
+            self.assertEqual(page.json, {"From": by.name, "To": spelled, "Result": result})
+        self.assertEqual(len(self.news), 1)
+
+    @proves(
+        "forbidden",
+        "not_found (PartyInvite, Friends, GuildInvite, DisbandGuild)",
+        "self, blocked, limit",
+    )
+    def test_refusals(self) -> None:
+        self.block("POST", self.cat, self.ann.id)
+        for body, status, word in (
+            ({}, 400, "bad_request"),
+            ({"Username": 7}, 400, "bad_request"),
+            ([], 400, "bad_request"),
+            ({"Username": "Nobody"}, 404, "not_found"),
+            ({"Username": "Ann"}, 400, "self"),
+            ({"Username": "Cat"}, 403, "blocked"),
+            ({"Username": "Bob", "From": "Cat"}, 403, "forbidden"),
+        ):
+            page = self.ask(self.ann, body)
+            self.assertEqual((page.status, page.json["error"]), (status, word), body)
+            self.assertEqual(list(page.json), ["error", "message"])
+
+    @proves("pending_limit, rate")
+    def test_limits_have_their_words(self) -> None:
+        self.fill(self.ann, 50, status=PENDING, sent=True)
+        self.assertEqual(self.ask(self.ann, {"Username": "Bob"}).json["error"], "pending_limit")
+        others = [self.game.player(f"Other_{number}") for number in range(21)]
+        for other in others[:20]:
+            self.assertEqual(self.ask(self.cat, {"Username": other.name}).status, 200)
+        page = self.ask(self.cat, {"Username": others[20].name})
+        self.assertEqual((page.status, page.json["error"]), (409, "rate"))
+
+    @proves("self, blocked, limit")
+    def test_a_full_list_is_the_limit(self) -> None:
+        self.fill(self.ann, 200, status=ACCEPTED, sent=False)
+        page = self.ask(self.ann, {"Username": "Bob"})
+        self.assertEqual((page.status, page.json["error"]), (409, "limit"))
+
+    @proves("bad_request (PartyInvite, Friends, GuildInvite, DisbandGuild)")
+    def test_no_json_is_bad_request_and_no_key_is_a_bare_401(self) -> None:
+        page = self.game.browse("POST", self.PATH, key=self.ann.key, data=b"{")
+        self.assertEqual((page.status, page.json["error"]), (400, "bad_request"))
+        for key in (None, "UUK_" + "0" * 48):
+            page = self.game.browse("POST", self.PATH, key=key, json={"Username": "Bob"})
+            self.assertEqual((page.status, page.body), (401, b""))
+
+    @proves("POST /svc/api/Friends")
+    def test_an_admin_acts_for_another_by_name_or_id_but_never_through_a_proxy(self) -> None:
+        root = self.game.player("Root", admin=True)
+        page = self.ask(root, {"Username": "Bob", "From": "aNN"})
+        self.assertEqual(page.json, {"From": "Ann", "To": "Bob", "Result": "requested"})
+        page = self.ask(root, {"Username": "Ann", "From": self.bob.id})
+        self.assertEqual(page.json["Result"], "accepted")
+        page = self.ask(root, {"Username": "Ann", "From": "Nobody"})
+        self.assertEqual((page.status, page.json["error"]), (404, "not_found"))
+        for by in (root, self.ann):
+            page = self.ask(by, {"Username": "Bob", "From": "Ann"}, headers={"Via": "x"})
+            self.assertEqual((page.status, page.body), (403, b""))
+        page = self.ask(self.cat, {"Username": "Bob"}, headers={"Via": "x"})
+        self.assertEqual(page.status, 200)

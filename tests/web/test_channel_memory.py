@@ -1,0 +1,111 @@
+"""What a channel holds of clients that read slowly, and what it holds no longer."""
+
+from __future__ import annotations
+
+from twisted.internet.address import IPv4Address
+from twisted.internet.testing import MemoryReactorClock
+from twisted.logger import capturedLogs
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.kernel.counters import Counted
+from svcserver.web import channel as channel_module
+from svcserver.web.channel import PROMPT, Channel
+from svcserver.web.routes import Answer
+from svcserver.web.site import HttpFactory
+from svcserver.web.unread import FAIR
+from tests.edge.wires import Wire
+from tests.support.game import Game
+from tests.support.proves import proves
+from tests.web.test_channel import GET, Slow
+
+
+class MemoryTests(SynchronousTestCase):
+    """Bodies of all connections together are bounded; nobody's ordinary save is refused for it."""
+
+    def setUp(self) -> None:
+        self.factory = HttpFactory(Game(self).door, MemoryReactorClock())
+
+    def connect(self) -> tuple[Channel, Wire]:
+        channel = self.factory.buildProtocol(IPv4Address("TCP", "127.0.0.1", 1))
+        wire = Wire(channel)
+        channel.makeConnection(wire)
+        self.addCleanup(wire.abortConnection)
+        return channel, wire
+
+    def upload(self, size: int) -> tuple[Channel, Wire]:
+        channel, wire = self.connect()
+        channel.dataReceived(b"POST /event HTTP/1.1\r\nHost: x\r\nContent-Length: 9000000\r\n\r\n")
+        channel.dataReceived(b" " * size)
+        return channel, wire
+
+    @proves("bounded bodies, fair to small ones")
+    def test_a_body_too_many_is_503_and_a_small_one_passes(self) -> None:
+        self.patch(channel_module, "MAX_HELD", 1_000_000)
+        _, first = self.upload(900_000)
+        self.assertEqual(self.factory.held, 900_000)
+        self.assertEqual(first.value(), b"")
+        _, second = self.upload(FAIR + 1)
+        self.assertTrue(second.value().startswith(b"HTTP/1.1 503 "))
+        self.assertIn(b"Retry-After: 1\r\n", second.value())
+        self.assertEqual(self.factory.held, 900_000)
+        _, third = self.upload(FAIR)
+        self.assertEqual(third.value(), b"")
+
+    def test_what_is_answered_refused_or_gone_is_held_no_longer(self) -> None:
+        channel, wire = self.upload(100)
+        wire.abortConnection()
+        self.assertEqual(self.factory.held, 0)
+        channel, wire = self.connect()
+        channel.dataReceived(b"POST /event HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
+        self.assertTrue(wire.value().startswith(b"HTTP/1.1 200 "))
+        self.assertEqual(self.factory.held, 0)
+
+    def unread(self, size: int) -> tuple[Slow, Channel, Wire]:
+        """A connection whose client does not read an answer of that size."""
+        self.factory.front = front = Slow()
+        channel, wire = self.connect()
+        channel.dataReceived(GET)
+        write, wire.stalled = wire.write, True
+        self.patch(
+            wire, "write", lambda data: [write(data), wire.stalled and channel.pauseProducing()]
+        )
+        front.work[-1].callback(Answer(200, b"x" * size))
+        return front, channel, wire
+
+    def test_of_answers_that_nobody_reads_the_longest_is_cut(self) -> None:
+        self.factory.unread.most = 3 * FAIR
+        _, little, small = self.unread(FAIR // 2)
+        _, _, first = self.unread(2 * FAIR)
+        _, reading, second = self.unread(FAIR + 1)
+        self.assertEqual([one.ended for one in (small, first, second)], ["", "cut", ""])
+        little.resumeProducing()
+        self.assertEqual(self.factory.unread.total, FAIR + 1 + PROMPT)
+        self.assertLess(len(second.value()), FAIR // 2)  # a piece is enough to wait with
+        second.stalled = False
+        reading.resumeProducing()
+        self.assertEqual(self.factory.unread.total, 0)
+        self.assertTrue(second.value().endswith(b"x" * (FAIR + 1)))
+        self.assertFalse(reading.busy)
+        _, _, third = self.unread(9 * FAIR)  # alone it may be as large as it is
+        self.assertEqual([one.ended for one in (small, second, third)], ["", "", ""])
+        third.abortConnection()
+        self.assertEqual(self.factory.unread.total, 0)
+        counted = self.factory.unread.counters.by_reason(Counted.EVICTED_CONNECTIONS)
+        self.assertEqual(dict(counted), {"unread_answer": 1})
+
+    def test_many_small_answers_that_nobody_reads_have_the_same_bound(self) -> None:
+        self.factory.unread.most = 3 * PROMPT
+        wires = [self.unread(PROMPT)[2] for _ in range(5)]
+        self.assertEqual([one.ended for one in wires], ["cut", "cut", "", "", ""])
+        self.assertEqual(self.factory.unread.total, 3 * PROMPT)
+        _, _, large = self.unread(2 * FAIR)
+        _, _, small = self.unread(PROMPT)
+        self.assertEqual((large.ended, small.ended), ("cut", ""))
+
+    def test_what_is_no_request_leaves_one_line_a_minute(self) -> None:
+        with capturedLogs() as events:
+            for _ in range(3):
+                channel, _ = self.connect()
+                channel.dataReceived(b"GET / HTTP/9.9\r\n\r\n")
+        said = [one["kind"] for one in events if "kind" in one]
+        self.assertEqual(said, ["request line"])
