@@ -29,6 +29,46 @@ from tests.support.starting import start
 
 SECRET = "0123456789abcdef0123456789abcdef"
 
+# of each variable, values that end the start
+BAD_VALUES = {
+    "GATEWAY_BIND": ["x", "300.0.0.1"],
+    "GATEWAY_PORT": ["0", "65536", "x"],
+    "GATEWAY_SECRET": ["-", "short", "a b" * 20, "x" * 257, "\u00e9" * 40],
+    "ALLOWLIST_SECRET": ["-", "short"],
+    "GATEWAY_METAGAME_URL": [
+        "https://127.0.0.1:1",
+        "http://10.0.0.1:1",
+        "http://127.0.0.1",
+        "http://127.0.0.1:1/x",
+        "http://u@127.0.0.1:1",
+        "http://example.org:1",
+        "127.0.0.1:1",
+        "http://127.0.0.1:99999",
+    ],
+    "GATEWAY_CONTENT_URL": ["x", ",", "http://127.0.0.1:1,http://127.0.0.1:1"],
+    "GATEWAY_WS_URL": ["ws://127.0.0.1:1"],
+    "ALLOWLIST_URL": ["http://8.8.8.8:1"],
+    "ALLOWLIST_ADDITIONAL_URLS": ["http://127.0.0.1:1,x"],
+    "GATEWAY_ALLOWLIST_REFRESH_SECONDS": ["4", "541"],
+    "GATEWAY_MAX_BODY_BYTES": ["1023", "67108865"],
+    "GATEWAY_MAX_CONNECTIONS": ["0"],
+    "GATEWAY_MAX_CONNECTIONS_PER_IP": ["100001"],
+    "GATEWAY_RATE_GENERAL": ["5", "0,1", "1.5,1", "1,0", "5,-1", "5,1e3", "5,x", "1,1,1"],
+    "GATEWAY_RATE_CONTENT": ["1000001,1"],
+    "GATEWAY_RATE_REGISTER": ["1,1000001"],
+    "GATEWAY_RATE_TOKEN": ["nan,nan"],
+    "GATEWAY_RATE_CONNECT": [","],
+    "GATEWAY_RATE_WS": ["1,inf"],
+    "GATEWAY_HANDSHAKE_TIMEOUT_MS": ["999"],
+    "GATEWAY_HEADERS_TIMEOUT_MS": ["120001"],
+    "GATEWAY_REQUEST_TIMEOUT_MS": ["600001"],
+    "GATEWAY_KEEPALIVE_TIMEOUT_MS": ["1"],
+    "GATEWAY_IDLE_TIMEOUT_MS": ["3600001"],
+    "GATEWAY_UPSTREAM_IDLE_TIMEOUT_MS": ["x"],
+    "GATEWAY_WS_IDLE_TIMEOUT_MS": ["86400001"],
+    "GATEWAY_SHUTDOWN_GRACE_MS": ["-1"],
+}
+
 
 def rsa_pair(bits: int) -> Pair:
     """A pair as an owner may bring along."""
@@ -118,44 +158,7 @@ class StartTests(SynchronousTestCase):
         "settings of the gateway",
     )
     def test_bad_values_end_the_start_naming_the_variable(self) -> None:
-        for name, values in {
-            "GATEWAY_BIND": ["x", "300.0.0.1"],
-            "GATEWAY_PORT": ["0", "65536", "x"],
-            "GATEWAY_SECRET": ["-", "short", "a b" * 20, "x" * 257, "\u00e9" * 40],
-            "ALLOWLIST_SECRET": ["-", "short"],
-            "GATEWAY_METAGAME_URL": [
-                "https://127.0.0.1:1",
-                "http://10.0.0.1:1",
-                "http://127.0.0.1",
-                "http://127.0.0.1:1/x",
-                "http://u@127.0.0.1:1",
-                "http://example.org:1",
-                "127.0.0.1:1",
-                "http://127.0.0.1:99999",
-            ],
-            "GATEWAY_CONTENT_URL": ["x", ",", "http://127.0.0.1:1,http://127.0.0.1:1"],
-            "GATEWAY_WS_URL": ["ws://127.0.0.1:1"],
-            "ALLOWLIST_URL": ["http://8.8.8.8:1"],
-            "ALLOWLIST_ADDITIONAL_URLS": ["http://127.0.0.1:1,x"],
-            "GATEWAY_ALLOWLIST_REFRESH_SECONDS": ["4", "541"],
-            "GATEWAY_MAX_BODY_BYTES": ["1023", "67108865"],
-            "GATEWAY_MAX_CONNECTIONS": ["0"],
-            "GATEWAY_MAX_CONNECTIONS_PER_IP": ["100001"],
-            "GATEWAY_RATE_GENERAL": ["5", "0,1", "1.5,1", "1,0", "5,-1", "5,1e3", "5,x", "1,1,1"],
-            "GATEWAY_RATE_CONTENT": ["1000001,1"],
-            "GATEWAY_RATE_REGISTER": ["1,1000001"],
-            "GATEWAY_RATE_TOKEN": ["nan,nan"],
-            "GATEWAY_RATE_CONNECT": [","],
-            "GATEWAY_RATE_WS": ["1,inf"],
-            "GATEWAY_HANDSHAKE_TIMEOUT_MS": ["999"],
-            "GATEWAY_HEADERS_TIMEOUT_MS": ["120001"],
-            "GATEWAY_REQUEST_TIMEOUT_MS": ["600001"],
-            "GATEWAY_KEEPALIVE_TIMEOUT_MS": ["1"],
-            "GATEWAY_IDLE_TIMEOUT_MS": ["3600001"],
-            "GATEWAY_UPSTREAM_IDLE_TIMEOUT_MS": ["x"],
-            "GATEWAY_WS_IDLE_TIMEOUT_MS": ["86400001"],
-            "GATEWAY_SHUTDOWN_GRACE_MS": ["-1"],
-        }.items():
+        for name, values in BAD_VALUES.items():
             for value in values:
                 with self.subTest(name=name, value=value):
                     self.assertIn(name, self.refused(**{name: value}))

@@ -168,6 +168,23 @@ def await_ready(process: Prestarted | subprocess.Popen[bytes], log: Path) -> Non
         threading.Event().wait(0.05)
 
 
+def _gateway(host: Host, certificate: Path, key: Path, url: str) -> dict[str, str]:
+    """The settings of a gateway whose upstreams are all ``url``."""
+    return {
+        "GATEWAY_BIND": "127.0.0.1",
+        "GATEWAY_PORT": str(host.gateway_port),
+        "GATEWAY_CERT": str(certificate),
+        "GATEWAY_KEY": str(key),
+        "GATEWAY_SECRET": SECRET,
+        "GATEWAY_METAGAME_URL": url,
+        "GATEWAY_CONTENT_URL": url,
+        "GATEWAY_WS_URL": url,
+        "GATEWAY_ALLOWLIST": "1",
+        "ALLOWLIST_URL": url,
+        "ALLOWLIST_SECRET": SECRET,
+    }
+
+
 @contextmanager
 def running(
     folder: Path,
@@ -186,21 +203,7 @@ def running(
     thread = threading.Thread(target=tiny.serve_forever, args=(0.05,), daemon=True)
     thread.start()
     host = Host(port or free_port(), free_port(), pair, tiny.told)  # type: ignore[attr-defined]
-    url = f"http://127.0.0.1:{tiny.server_port}"
-    environ = {
-        "GATEWAY_BIND": "127.0.0.1",
-        "GATEWAY_PORT": str(host.gateway_port),
-        "GATEWAY_CERT": str(certificate),
-        "GATEWAY_KEY": str(key),
-        "GATEWAY_SECRET": SECRET,
-        "GATEWAY_METAGAME_URL": url,
-        "GATEWAY_CONTENT_URL": url,
-        "GATEWAY_WS_URL": url,
-        "GATEWAY_ALLOWLIST": "1",
-        "ALLOWLIST_URL": url,
-        "ALLOWLIST_SECRET": SECRET,
-        **more,
-    }
+    environ = _gateway(host, certificate, key, f"http://127.0.0.1:{tiny.server_port}") | more
     relaying = {
         "SVC_RELAY_PORT": str(host.relay_port),
         "SVC_RELAY_HOST": "127.0.0.1",

@@ -76,6 +76,13 @@ def test_a_ban_during_a_hunt(tmp_path: Path) -> None:
         talker.wire.close()
 
 
+def say(talker: Talker, text: str, line: str = "m") -> None:
+    """A line in the room ``General``, under the id ``line``."""
+    to = f"General@muc.{talker.domain}"
+    body = f"<body>{text}</body>"
+    talker.send(f'<message type="groupchat" to="{to}" id="{line}">{body}</message>')
+
+
 @proves("svcctl mute, unmute, kick", "a muted player's lines")
 def test_a_mute_during_a_whisper(tmp_path: Path) -> None:
     chat = free_port()
@@ -91,11 +98,6 @@ def test_a_mute_during_a_whisper(tmp_path: Path) -> None:
         def whisper(text: str) -> None:
             to = f"{bob['id']}@{other.domain}"
             one.send(f'<message type="chat" to="{to}" id="w"><body>{text}</body></message>')
-
-        def say(talker: Talker, text: str, line: str = "m") -> None:
-            to = f"General@muc.{talker.domain}"
-            body = f"<body>{text}</body>"
-            talker.send(f'<message type="groupchat" to="{to}" id="{line}">{body}</message>')
 
         def until(counts: Callable[[str], bool]) -> None:
             """Speak in the room until a line fares so; it must within a second."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, chdir
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,11 @@ class Both:
 
     async def players(self, count: int) -> list[Player]:
         return [await self.player() for _ in range(count)]
+
+    async def pairs(self) -> AsyncIterator[tuple[Player, Player]]:
+        """Two new ones for each of the ``ROUNDS``."""
+        for _ in range(ROUNDS):
+            yield await self.player(), await self.player()
 
     async def call(
         self, method: str, path: str, by: Player | None = None, body: Any = None, at: int = 0

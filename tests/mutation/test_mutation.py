@@ -17,6 +17,7 @@ from tests.mutation.table import targets
 ROOT = Path(__file__).parents[2]
 EXAMPLE = "tests/mutation/example.py"
 TESTS = "tests/mutation/example_tests.py"
+RUNNER = (sys.executable, "-m", "tests.mutation")
 SOURCE = '''
 """Prose."""
 from typing import Protocol
@@ -151,16 +152,7 @@ class TableTests(SynchronousTestCase):
 class RunnerTests(SynchronousTestCase):
     def test_only_a_failing_test_kills(self) -> None:
         done = subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "tests.mutation",
-                EXAMPLE,
-                "--again",
-                "--verbose",
-                "--tests",
-                TESTS,
-            ],
+            [*RUNNER, EXAMPLE, "--again", "--verbose", "--tests", TESTS],
             cwd=ROOT,
             capture_output=True,
             text=True,

@@ -46,6 +46,52 @@ class ListTests(SynchronousTestCase):
         self.assertFalse(words.is_reserved_nameplate("gmx"))
 
 
+# a name, and how it is refused: "" is taken
+NAMES = (
+    ("Abcd", ""),
+    ("A" * 6 + "bcdefghij", ""),
+    ("Abcdefghijklmno", ""),
+    ("Abc", "400 Obedient"),
+    ("Abcdefghijklmnop", "400 Obedient"),
+    ("", "400 Obedient"),
+    ("Ab cd", "400 Obedient"),
+    (" Abcd", "400 Obedient"),
+    ("Abcd\n", "400 Obedient"),
+    ("Äbcd", "400 Obedient"),
+    ("Abcd٣", "400 Obedient"),
+    ("Ab_cd", "400 Obedient"),
+    (None, "400 Obedient"),
+    (1234, "400 Obedient"),
+    (["Abcd"], "400 Obedient"),
+    ("Abc123456", ""),
+    ("Abc1234567", "400 Numbered"),
+    ("1234567", "400 Numbered"),
+    ("aaaaaaBcd", ""),
+    ("aAaAaAaBcd", "400 Lettered"),
+    ("bcdzzzzzzz", "400 Lettered"),
+    ("1111112", "400 Numbered"),
+    ("1488", "400 Nasty"),
+    ("x1488", ""),
+    ("ShitHeads", "400 Nasty"),
+    ("xSH1Tx", "400 Nasty"),
+    ("Fuckers", "400 Nasty"),
+    ("theKKKs", "400 Nasty"),
+    ("Assassins", ""),
+    ("Torpedo", ""),
+    ("Therapist", ""),
+    ("Administrators", "409 Seized"),
+    ("4dm1n", "409 Seized"),
+    ("theStaff", "409 Seized"),
+    ("M0derator", "409 Seized"),
+    ("Support", "409 Seized"),
+    ("5upp0rt", "409 Seized"),
+    ("Supporters", ""),
+    ("Developer", "409 Seized"),
+    ("Servers", "409 Seized"),
+    ("Serverside", ""),
+)
+
+
 class NameTests(SynchronousTestCase):
     @proves(
         "deny word in the name: Nasty",
@@ -59,49 +105,7 @@ class NameTests(SynchronousTestCase):
         "limit: Guild name / nameplate",
     )
     def test_names(self) -> None:
-        for name, expected in (
-            ("Abcd", ""),
-            ("A" * 6 + "bcdefghij", ""),
-            ("Abcdefghijklmno", ""),
-            ("Abc", "400 Obedient"),
-            ("Abcdefghijklmnop", "400 Obedient"),
-            ("", "400 Obedient"),
-            ("Ab cd", "400 Obedient"),
-            (" Abcd", "400 Obedient"),
-            ("Abcd\n", "400 Obedient"),
-            ("Äbcd", "400 Obedient"),
-            ("Abcd٣", "400 Obedient"),
-            ("Ab_cd", "400 Obedient"),
-            (None, "400 Obedient"),
-            (1234, "400 Obedient"),
-            (["Abcd"], "400 Obedient"),
-            ("Abc123456", ""),
-            ("Abc1234567", "400 Numbered"),
-            ("1234567", "400 Numbered"),
-            ("aaaaaaBcd", ""),
-            ("aAaAaAaBcd", "400 Lettered"),
-            ("bcdzzzzzzz", "400 Lettered"),
-            ("1111112", "400 Numbered"),
-            ("1488", "400 Nasty"),
-            ("x1488", ""),
-            ("ShitHeads", "400 Nasty"),
-            ("xSH1Tx", "400 Nasty"),
-            ("Fuckers", "400 Nasty"),
-            ("theKKKs", "400 Nasty"),
-            ("Assassins", ""),
-            ("Torpedo", ""),
-            ("Therapist", ""),
-            ("Administrators", "409 Seized"),
-            ("4dm1n", "409 Seized"),
-            ("theStaff", "409 Seized"),
-            ("M0derator", "409 Seized"),
-            ("Support", "409 Seized"),
-            ("5upp0rt", "409 Seized"),
-            ("Supporters", ""),
-            ("Developer", "409 Seized"),
-            ("Servers", "409 Seized"),
-            ("Serverside", ""),
-        ):
+        for name, expected in NAMES:
             self.assertEqual(said(name_of, WORDS, name), expected, name)
 
     @proves(

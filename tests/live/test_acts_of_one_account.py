@@ -1,0 +1,173 @@
+"""Acts of one account that do not look like it, in two processes on one PostgreSQL at once.
+
+See ``test_acts_across_accounts.py``.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from attrs import define, frozen
+from sqlalchemy import select
+from twisted.internet import reactor
+from twisted.internet.defer import gatherResults, maybeDeferred
+from twisted.internet.task import Clock
+
+from svcserver.db.engine import database_url, make_engine
+from svcserver.db.factory import ledger_for
+from svcserver.metagame.accounts.store import ACCOUNTS
+from svcserver.metagame.belongings.housekeeping import housekeeping
+from svcserver.metagame.owner.people.acts import Seen
+from svcserver.metagame.owner.people.store import ACCOUNT_SEEN
+from svcserver.metagame.play.presence.store import Beat
+from tests.live.test_belongings_durability import BUNDLE, ITEM, SIZE
+from tests.live.two_processes import (
+    ROUNDS,
+    Both,
+    Player,
+    at_once,
+    on_two_metagames,
+    statuses,
+)
+from tests.support.isolates import isolates
+
+pytestmark = pytest.mark.live
+
+API = "/svc/api"
+
+
+async def character_of(both: Both, player: Player) -> str:
+    return str((await both.good("GET", "/character", player))[0]["id"])
+
+
+@isolates("belongings/savehistory: roll_back")
+@on_two_metagames
+async def test_a_save_in_flight_during_a_rollback_comes_before_it_or_is_refused(
+    both: Both,
+) -> None:
+    for _ in range(ROUNDS):
+        ann = await both.player()
+        character = await character_of(both, ann)
+        saves = [
+            {"characterId": character, "updateVersion": n, "data": f'{{"n":{n}}}'}
+            for n in (1, 2, 3)
+        ]
+        for save in saves[:2]:
+            await both.good("POST", "/character", ann, save)
+        back = {"CharacterId": character, "Version": 1}
+        saved, (status, rolled) = await at_once(
+            both.call("POST", "/character", ann, saves[2]),
+            both.call("POST", f"{API}/RollbackCharacter", body=back, at=1),
+        )
+        assert status == 200
+        assert (saved[0], rolled["PreviousVersion"]) in ((200, 3), (409, 2))
+        [held] = await both.good("GET", "/character", ann)
+        assert (held["data"], held["updateVersion"]) == ('{"n":1}', rolled["UpdateVersion"])
+
+
+@isolates("belongings/savehistory: roll_back_loadout")
+@on_two_metagames
+async def test_a_loadout_saved_during_a_rollback_is_not_lost_unseen(both: Both) -> None:
+    for _ in range(ROUNDS):
+        ann = await both.player()
+        character = await character_of(both, ann)
+        slot = f"/loadout/{ann['id']}/{character}/0"
+        texts = [f'{{"slot_index":0,"n":{n}}}' for n in (1, 2, 3)]
+        for text in texts[:2]:
+            await both.good("POST", slot, ann, {"data": text})
+        back = {"CharacterId": character, "Version": 2}  # the first save made it
+        saved, (status, rolled) = await at_once(
+            both.call("POST", slot, ann, {"data": texts[2]}),
+            both.call("POST", f"{API}/RollbackLoadout", body=back, at=1),
+        )
+        assert (saved[0], status) == (200, 200)
+        held = await both.good("GET", f"/loadout/{ann['id']}/{character}/all", ann)
+        [slot_0] = held["payload"]["loadouts"]
+        assert (rolled["Version"], slot_0["n"]) in ((5, 1), (4, 3))
+
+
+@isolates(
+    "belongings/shop: issue", "belongings/shop: redeem", "belongings/housekeeping: housekeeping"
+)
+@on_two_metagames
+async def test_a_purchase_counts_once_while_old_ones_are_deleted(both: Both) -> None:
+    engine = make_engine(database_url(both.database))
+    ledger = Waited(ledger_for(engine, reactor, accounts=ACCOUNTS.c.id))
+    ledger.kept.startService()
+    try:
+        for _ in range(ROUNDS):
+            ann = await both.player()
+            character = await character_of(both, ann)
+            tidy = housekeeping(ledger, Clock(), time.time)
+            tidy.startService()
+            issued = await at_once(
+                *(both.call("GET", f"/token/platinum/{BUNDLE}", ann, at=at) for at in range(4))
+            )
+            tidy.stopService()
+            assert statuses(issued) == [200] * 4
+            token = issued[0][1]["purchaseToken"]
+            tidy = housekeeping(ledger, Clock(), time.time)
+            tidy.startService()
+            redeemed = await at_once(
+                *(
+                    both.call("POST", f"/notification/platinum?token={token}", ann, at=at)
+                    for at in range(6)
+                )
+            )
+            tidy.stopService()
+            assert statuses(redeemed) == [204] * 6
+            held = await both.good("GET", f"/inventory/{ann['id']}/{character}", ann)
+            stacks = {one["catalogId"]: one["quantity"] for one in held["stackedItems"]}
+            assert stacks.get(ITEM) == SIZE
+        assert ledger.done == 2 * ROUNDS
+    finally:
+        await maybeDeferred(ledger.kept.stopService)
+        engine.dispose()
+
+
+@isolates("owner/people: _look")
+@on_two_metagames
+async def test_two_processes_note_the_same_players_at_once(both: Both) -> None:
+    players = [one["id"] for one in await both.players(20)]
+
+    @frozen
+    class Online:
+        """The same players, at another time, in another order."""
+
+        at: int
+        order: list[str]
+
+        async def all(self) -> list[Beat]:
+            return [Beat(one, "", "", float(self.at)) for one in self.order]
+
+    engine = make_engine(database_url(both.database))
+    ledger = ledger_for(engine, reactor, accounts=ACCOUNTS.c.id)
+    ledger.startService()
+    try:
+        for number in range(ROUNDS):
+            one: Any = Online(10 * number, players)
+            other: Any = Online(10 * number + 1, players[::-1])
+            await gatherResults([Seen(ledger, one).look(), Seen(ledger, other).look()])
+            seen = await ledger.read(lambda tx: tx.execute(select(ACCOUNT_SEEN)).all())
+            assert {row.account_id for row in seen} == set(players)
+            assert {row.at - 10 * number for row in seen} <= {0, 1}
+    finally:
+        await maybeDeferred(ledger.stopService)
+        engine.dispose()
+
+
+@define(eq=False)
+class Waited:
+    """A ledger that counts what it has done."""
+
+    kept: Any
+    done: int = 0
+
+    def write(self, work: Any, scope: Any) -> Any:
+        def note(result: Any) -> Any:
+            self.done += 1
+            return result
+
+        return self.kept.write(work, scope).addCallback(note)

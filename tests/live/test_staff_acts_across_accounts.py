@@ -1,0 +1,211 @@
+"""Acts of staff on accounts, codes and the host, in two processes on one PostgreSQL at once.
+
+See ``test_acts_across_accounts.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Any
+
+import pytest
+
+from tests.live.two_processes import (
+    ROUNDS,
+    Both,
+    Said,
+    at_once,
+    on_two_metagames,
+    statuses,
+)
+from tests.support.isolates import isolates
+
+pytestmark = pytest.mark.live
+
+API = "/svc/api"
+
+
+async def code_uses(both: Both, code: str) -> int | None:
+    """What is left of a code; None once it is gone."""
+    said = [
+        {one["inviteCode"]: int(one["usesRemaining"]) for one in body["InviteCodes"]}
+        for body in [await both.good("GET", f"{API}/InviteCodes", at=at) for at in range(2)]
+    ]
+    assert said[0] == said[1]
+    return said[0].get(code)
+
+
+async def audited(both: Both, action: str) -> list[dict[str, Any]]:
+    """The rows of the audit log of one action, which both must show."""
+    said = [await both.good("GET", f"{API}/DashboardAudit", at=at) for at in range(2)]
+    assert said[0] == said[1]
+    return [row for row in said[0]["rows"] if row["action"] == action]
+
+
+async def invite_codes_alone(both: Both) -> None:
+    """Let only codes make accounts; each process of these tests has live state of its own."""
+    for at in range(2):
+        body = {"RegistrationStatus": "INVITECODE"}
+        await both.good("POST", f"{API}/RegistrationStatus", body=body, at=at)
+
+
+def registering(both: Both, name: str, at: int, code: str | None = None) -> Awaitable[Said]:
+    return both.call("POST", f"{API}/Register", body={"Username": name, "InviteCode": code}, at=at)
+
+
+@isolates("accounts/management: register")
+@on_two_metagames
+async def test_one_name_one_account(both: Both) -> None:
+    for number in range(ROUNDS):
+        names = [f"Same_{number}", f"sAME_{number}"] * 2
+        said = await at_once(*(registering(both, one, at) for at, one in enumerate(names)))
+        assert statuses(said)[0] == 200
+        assert sum(status == 200 for status, _ in said) == 1, said
+
+
+@isolates("accounts/invites: create", "accounts/invites: put", "accounts/management: register")
+@on_two_metagames
+async def test_a_code_never_makes_more_accounts_than_it_was_given_uses(both: Both) -> None:
+    await invite_codes_alone(both)
+    made = await at_once(
+        *(both.call("POST", f"{API}/CreateInvite", body={"uses": 1}, at=at) for at in range(6))
+    )
+    assert statuses(made) == [200] * 6
+    codes = {said["code"] for _, said in made}
+    assert len(codes) == 6
+    for number, code in enumerate(sorted(codes)[:ROUNDS]):
+        again = {"NewInviteCode": code, "Uses": 2}
+        put, *tried = await at_once(
+            both.call("POST", f"{API}/RegisterInviteCode", body=again),
+            *(registering(both, f"new_{number}_{at}", at, code) for at in range(5)),
+        )
+        assert put[0] == 200
+        good = sum(status == 200 for status, _ in tried)
+        assert 2 <= good + (await code_uses(both, code) or 0) <= 3, (put, tried)
+
+
+@isolates("accounts/invites: revoke", "accounts/management: register")
+@on_two_metagames
+async def test_a_revoked_code_makes_no_account_any_more(both: Both) -> None:
+    await invite_codes_alone(both)
+    for number in range(ROUNDS):
+        code = (await both.good("POST", f"{API}/CreateInvite", body={"uses": 4}))["code"]
+        revoked, *tried = await at_once(
+            both.call("DELETE", f"{API}/InviteCode/{code}"),
+            *(registering(both, f"new_{number}_{at}", at, code) for at in range(4)),
+        )
+        statuses([revoked, *tried])
+        assert await code_uses(both, code) is None
+        assert (await registering(both, f"late_{number}", 1, code))[0] != 200
+
+
+@isolates("accounts/management: rename")
+@on_two_metagames
+async def test_two_accounts_never_get_one_name(both: Both) -> None:
+    for number in range(ROUNDS):
+        pair = await both.players(2)
+        wishes = [{"UserId": one["id"], "NewUsername": f"Wanted_{number}"} for one in pair]
+        said = await at_once(
+            *(
+                both.call("POST", f"{API}/RenameUser", body=wish, at=at)
+                for at, wish in enumerate(wishes)
+            ),
+            registering(both, f"wANTED_{number}", 1),
+        )
+        assert sum(status == 200 for status, _ in said) == 1, said
+        statuses(said)
+
+
+@isolates(
+    "accounts/management: set_mode",
+    "accounts/management: player_token",
+    "accounts/audit: refuse",
+    "owner/moderation: _do",
+)
+@on_two_metagames
+async def test_every_act_of_staff_and_every_refused_try_leaves_its_row(both: Both) -> None:
+    helper, *players = await both.players(4)
+    body = {"Account": helper["name"], "Role": "helper"}
+    await both.good("POST", f"{API}/DashboardRole", body=body)
+    key = {"x-svc-user-api-key": helper["key"]}
+    acts: dict[str, tuple[str, dict[str, Any]]] = {
+        "registration": ("RegistrationStatus", {"RegistrationStatus": "OPEN"}),
+        "token": ("GenerateJWTForUserId", {"UserId": players[0]["id"]}),
+        "kick": ("DashboardKick", {"Account": players[1]["name"]}),
+        "mute": ("DashboardMute", {"Account": players[1]["name"], "For": "1h"}),
+    }
+    before = len((await both.good("GET", f"{API}/DashboardAudit"))["rows"])
+    done = await at_once(
+        *(
+            both.call("POST", f"{API}/{path}", body=sent, at=at)
+            for path, sent in acts.values()
+            for at in range(2)
+        )
+    )
+    assert statuses(done) == [200] * 8
+    tried = await at_once(
+        *(
+            both.services[at % 2].ask("POST", f"{API}/CreateInvite", {"uses": 1}, key)
+            for at in range(4)
+        )
+    )
+    assert statuses(tried) == [403] * 4
+    shown = [(await both.good("GET", f"{API}/DashboardAudit", at=at))["rows"] for at in range(2)]
+    assert shown[0] == shown[1]
+    assert len(shown[0]) == before + 12
+    assert sum(row["refused"] is not None for row in shown[0]) == 4
+
+
+@isolates("owner/moderation: _do")
+@on_two_metagames
+async def test_two_owners_cannot_demote_each_other(both: Both) -> None:
+    for number in range(ROUNDS):
+        other = await both.player()
+        role = {"Account": other["name"], "Role": "owner"}
+        await both.good("POST", f"{API}/DashboardRole", body=role)
+        theirs = {"x-svc-user-api-key": other["key"]}
+        said = await at_once(
+            both.services[0].ask(
+                "POST", f"{API}/DashboardRole", {**role, "Role": "player"}, both.owner
+            ),
+            both.services[1].ask(
+                "POST", f"{API}/DashboardRole", {"Account": "Owner", "Role": "player"}, theirs
+            ),
+        )
+        good = [at for at, (status, _) in enumerate(said) if status == 200]
+        assert len(good) == 1, (number, said)
+        if good == [1]:  # the first owner is none any more; as it was before
+            owner = {"Account": "Owner", "Role": "owner"}
+            ask = both.services[0].ask("POST", f"{API}/DashboardRole", owner, theirs)
+            assert (await ask)[0] == 200
+            await both.good("POST", f"{API}/DashboardRole", body={**role, "Role": "player"})
+
+
+@isolates("owner/announcements: make")
+@on_two_metagames
+async def test_of_two_announcements_both_processes_show_the_same(both: Both) -> None:
+    for number in range(ROUNDS):
+        said = await at_once(
+            *(
+                both.call(
+                    "POST",
+                    f"{API}/DashboardAnnouncement",
+                    body={"Text": f"{number} of {at}", "For": "1h"},
+                    at=at,
+                )
+                for at in range(2)
+            )
+        )
+        assert statuses(said) == [200, 200]
+    assert len(await audited(both, "announce")) == 2 * ROUNDS
+
+
+@isolates("owner/maintenance: record")
+@on_two_metagames
+async def test_of_two_switches_of_maintenance_mode_each_leaves_its_row(both: Both) -> None:
+    for _ in range(ROUNDS):
+        said = await at_once(
+            *(both.call("POST", f"{API}/DashboardDrain", body={"On": True}, at=at) for at in (0, 1))
+        )
+        assert statuses(said) == [200, 200]
+    assert len(await audited(both, "drain on")) == 2 * ROUNDS
