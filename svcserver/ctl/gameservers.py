@@ -46,9 +46,8 @@ def start(host: Host, out: Out, kind: str) -> None:
 @about_a_host
 def stop(host: Host, out: Out, server: str) -> None:
     """End one, by its id or the beginning of it, or by its kind if it is the only one."""
-    owner = owner_of(host)
-    found = _found(owner.read(LIST), server)
-    out.data(owner.act(ACT, {"Act": "stop", "Id": found["id"]}))
+    found, said = _act(host, server, "stop")
+    out.data(said)
     out.say(f"{found['kind']} {found['id']} has ended")
 
 
@@ -57,9 +56,7 @@ def stop(host: Host, out: Out, server: str) -> None:
 @about_a_host
 def restart(host: Host, out: Out, server: str) -> None:
     """End the city or the dojo and start it again."""
-    owner = owner_of(host)
-    found = _found(owner.read(LIST), server)
-    said = owner.act(ACT, {"Act": "restart", "Id": found["id"]})
+    found, said = _act(host, server, "restart")
     out.data(said)
     out.say(f"the {found['kind']} runs again: {said['id']}")
 
@@ -74,6 +71,13 @@ def console(host: Host, out: Out, server: str) -> None:
     said = owner.read(CONSOLE, Id=found["id"])
     out.data(said)
     out.say(*said["lines"])
+
+
+def _act(host: Host, server: str, act: str) -> tuple[dict[str, Any], Any]:
+    """Have the act done; gives the game server that was meant, and the answer."""
+    owner = owner_of(host)
+    found = _found(owner.read(LIST), server)
+    return found, owner.act(ACT, {"Act": act, "Id": found["id"]})
 
 
 def _found(said: dict[str, Any], wanted: str) -> dict[str, Any]:

@@ -21,49 +21,54 @@ def get_json(
 
     ``what`` names the service in that line.
     """
-    url = urlsplit(base)
-    connection = http.client.HTTPConnection(url.hostname or "", url.port or 80, timeout=ANSWER_S)
-    try:
-        connection.request("GET", path, headers=headers)
-        with connection.getresponse() as reply:
-            body = reply.read(MAX_ANSWER)
-    except (OSError, http.client.HTTPException) as why:
-        fail(f"{what} does not answer on {base}: {why or type(why).__name__}; is it running?")
-    finally:
-        connection.close()
-    if reply.status in nothing:
+    status, body = _exchange(base, "GET", path, headers, what, ANSWER_S)
+    if status in nothing:
         return None
-    if reply.status == 404:  # every component knows the paths it is asked
+    if status == 404:  # every component knows the paths it is asked
         fail(f"{what} answered 404 to {path}: {foreign(base)}")
-    if reply.status != 200:
-        fail(f"{what} answered {reply.status} to {path}")
-    try:
-        return json.parse(body)
-    except json.BadJson:
-        fail(f"{what} answered something that is not JSON: {foreign(base)}")
+    if status != 200:
+        fail(f"{what} answered {status} to {path}")
+    return _parsed(base, body, what)
 
 
 def post_json(base: str, path: str, headers: dict[str, str], body: Any, what: str) -> Any:
     """The JSON of the answer to ``body``; fails with one line, a refusal's own where it has one."""
+    sent = {**headers, "Content-Type": "application/json"}
+    status, said = _exchange(base, "POST", path, sent, what, ACT_S, json.dump(body))
+    found = _parsed(base, said, what) if said else {}
+    if status != 200:
+        reason = found.get("message") if isinstance(found, dict) else None
+        fail(str(reason or f"{what} answered {status} to {path}"))
+    return found
+
+
+def _exchange(
+    base: str,
+    method: str,
+    path: str,
+    headers: dict[str, str],
+    what: str,
+    patience_s: float,
+    body: bytes | None = None,
+) -> tuple[int, bytes]:
+    """Status and body of the answer; fails with one line where none comes."""
     url = urlsplit(base)
-    connection = http.client.HTTPConnection(url.hostname or "", url.port or 80, timeout=ACT_S)
+    connection = http.client.HTTPConnection(url.hostname or "", url.port or 80, timeout=patience_s)
     try:
-        sent = {**headers, "Content-Type": "application/json"}
-        connection.request("POST", path, json.dump(body), sent)
+        connection.request(method, path, body, headers)
         with connection.getresponse() as reply:
-            said = reply.read(MAX_ANSWER)
+            return reply.status, reply.read(MAX_ANSWER)
     except (OSError, http.client.HTTPException) as why:
         fail(f"{what} does not answer on {base}: {why or type(why).__name__}; is it running?")
     finally:
         connection.close()
+
+
+def _parsed(base: str, body: bytes, what: str) -> Any:
     try:
-        found = json.parse(said) if said else {}
+        return json.parse(body)
     except json.BadJson:
         fail(f"{what} answered something that is not JSON: {foreign(base)}")
-    if reply.status != 200:
-        reason = found.get("message") if isinstance(found, dict) else None
-        fail(str(reason or f"{what} answered {reply.status} to {path}"))
-    return found
 
 
 def foreign(base: str) -> str:

@@ -11,6 +11,7 @@ import click
 from svcserver.ctl.as_owner import Owner, owner_of
 from svcserver.ctl.host import Host, about_a_host
 from svcserver.ctl.output import Failed, Out, fail
+from svcserver.ctl.restart import running_stack
 from svcserver.stack import rolling
 
 ROUTE = "DashboardDrain"
@@ -76,13 +77,11 @@ def when_empty(host: Host, out: Out, nobody_online: bool, reason: str, wait: boo
 
     svcctl drain off ends the wait.
     """
-    folder = host.folder or Path()
-    before = rolling.read(folder)
-    if before is None:
-        fail(
-            f"no svc-stack runs in {folder.absolute()}; run svcctl drain on --wait, then restart"
-            " your services, as with systemctl restart 'svc-*', then svcctl drain off"
-        )
+    folder, before = running_stack(
+        host,
+        "run svcctl drain on --wait, then restart your services, as with"
+        " systemctl restart 'svc-*', then svcctl drain off",
+    )
     body = {"On": True, "Then": "restart", "Reason": reason, "Until": _until(nobody_online)}
     owner = owner_of(host)
     said = owner.act(ROUTE, body)

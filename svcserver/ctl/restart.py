@@ -20,6 +20,15 @@ PATIENCE_S = 600.0
 LOOK_S = 0.2
 
 
+def running_stack(host: Host, otherwise: str) -> tuple[Path, rolling.Running]:
+    """The host's folder and its stack; without one fails with ``otherwise`` as the cure."""
+    folder = host.folder or Path()
+    found = rolling.read(folder)
+    if found is None:
+        fail(f"no svc-stack runs in {folder.absolute()}; {otherwise}")
+    return folder, found
+
+
 @click.command("restart")
 @click.option("--rolling", "is_rolling", is_flag=True, help="One after the other, while it serves.")
 @about_a_host
@@ -31,13 +40,11 @@ def restart(host: Host, out: Out, is_rolling: bool) -> None:
     """
     if not is_rolling:
         fail("give --rolling; to restart all at once, stop svc-stack and start it again")
-    folder = host.folder or Path()
-    before = rolling.read(folder)
-    if before is None:
-        fail(
-            f"no svc-stack runs in {folder.absolute()}; under systemd run systemctl restart"
-            " svc-metagame: the gateway lets requests wait meanwhile"
-        )
+    folder, before = running_stack(
+        host,
+        "under systemd run systemctl restart svc-metagame:"
+        " the gateway lets requests wait meanwhile",
+    )
     os.kill(before.pid, signal.SIGHUP)
     deadline = time.monotonic() + PATIENCE_S
     while True:

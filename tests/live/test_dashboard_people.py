@@ -8,6 +8,8 @@ from __future__ import annotations
 import base64
 import json
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,7 @@ from cryptography.hazmat.primitives.twofactor.totp import TOTP
 from playwright.sync_api import Browser, expect
 
 from tests.chat.sockets import Talker
-from tests.live.dashboard_page import WIDER, Host, browser, here, open_account, visit
+from tests.live.dashboard_page import WIDER, Host, Visit, browser, here, open_account, visit
 from tests.support.processes import bearer, register
 from tests.support.proves import proves
 
@@ -38,12 +40,19 @@ def log_in(here: Host, key: str) -> int:
     return here.service.ask("POST", "/account/api/oauth/token", {"exchange_code": key})[0]
 
 
+@contextmanager
+def account_page(browser: Browser, here: Host, name: str) -> Iterator[Visit]:
+    """The owner's page of an account."""
+    with visit(browser, here) as seen:
+        seen.sign_in(here.key)
+        open_account(seen, name)
+        yield seen
+
+
 @proves("POST DashboardKick", "POST DashboardBan", "POST DashboardUnban")
 def test_a_player_is_kicked_banned_and_let_in_again(browser: Browser, here: Host) -> None:
     player = register(here.service, "Noisy")
-    with visit(browser, here) as seen:
-        seen.sign_in(here.key)
-        open_account(seen, "Noisy")
+    with account_page(browser, here, "Noisy") as seen:
         seen.button("Kick")
         seen.answer("Kick", Reason="shouting")
         seen.told("Noisy is logged off")
@@ -70,9 +79,7 @@ def test_a_player_is_kicked_banned_and_let_in_again(browser: Browser, here: Host
 @proves("POST DashboardNewKey", "POST DashboardMergeNotes")
 def test_a_lost_key_and_the_notes_of_a_lost_account(browser: Browser, here: Host) -> None:
     player = register(here.service, "Forgetful")
-    with visit(browser, here) as seen:
-        seen.sign_in(here.key)
-        open_account(seen, "Forgetful")
+    with account_page(browser, here, "Forgetful") as seen:
         seen.button("Merge notes")
         seen.answer("Give", Name="Falk")
         expect(seen.page.locator("#says .bad")).to_contain_text("has no notes")
@@ -86,9 +93,7 @@ def test_a_lost_key_and_the_notes_of_a_lost_account(browser: Browser, here: Host
 @proves("POST DashboardExport", "POST DashboardDelete")
 def test_an_account_is_handed_out_and_deleted(browser: Browser, here: Host, tmp_path: Path) -> None:
     player = register(here.service, "Leaving")
-    with visit(browser, here) as seen:
-        seen.sign_in(here.key)
-        open_account(seen, "Leaving")
+    with account_page(browser, here, "Leaving") as seen:
         with seen.page.expect_download() as got:
             seen.button("Export")
         got.value.save_as(tmp_path / "export.json")
@@ -108,9 +113,7 @@ def test_an_account_is_handed_out_and_deleted(browser: Browser, here: Host, tmp_
 @proves("POST DashboardRole", "who of the staff may do what")
 def test_a_helper_reads_and_is_told_what_is_not_allowed(browser: Browser, here: Host) -> None:
     player = register(here.service, "Hal_9")
-    with visit(browser, here) as seen:
-        seen.sign_in(here.key)
-        open_account(seen, "Hal_9")
+    with account_page(browser, here, "Hal_9") as seen:
         seen.button("Role")
         seen.answer("Change", Role="helper")
         seen.told("Hal_9 is now helper")
