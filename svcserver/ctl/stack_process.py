@@ -38,7 +38,7 @@ class Stack:
 
     reactor: Any
     folder: Path
-    ready: Deferred[str] = field(factory=Deferred)  # the components' names, or Broken
+    ready: Deferred[str] = field(factory=Deferred)  # the components' names, or PlayFailed
     gone: Deferred[None] = field(factory=Deferred)
     running: bool = False
     told_to_stop: bool = False

@@ -11,7 +11,7 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
 from svcserver.kernel.headers import GAME_SERVER_KEY
-from svcserver.sim.chatting import Chat
+from svcserver.sim.chat_client import Chat
 from svcserver.sim.client import Client, Heard, NoAnswer
 from svcserver.sim.gameservers import Servers
 from svcserver.sim.history import History

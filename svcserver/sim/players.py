@@ -14,6 +14,7 @@ from svcserver.sim.belongings import (
     save_and_hang_up,
     save_twice,
 )
+from svcserver.sim.chat import chat_in, speak
 from svcserver.sim.client import Client, NoAnswer
 from svcserver.sim.downloads import download
 from svcserver.sim.gameclient import BUILD, HUNTS
@@ -38,7 +39,6 @@ from svcserver.sim.social import (
     poll_party,
     promote,
 )
-from svcserver.sim.talking import chat_in, speak
 
 
 async def register(me: SimPlayer) -> bool:

@@ -57,7 +57,7 @@ ALLOWED = {
     "sim/players.py": {"random.Random"},
     "sim/belongings.py": {"random.Random"},
     "sim/social.py": {"random.Random"},
-    "sim/talking.py": {"random.Random"},
+    "sim/chat.py": {"random.Random"},
     "sim/downloads.py": {"random.Random"},
     "sim/gear.py": {"random.Random"},
     "sim/hunting.py": {"random.Random"},

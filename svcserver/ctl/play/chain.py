@@ -93,7 +93,7 @@ class Chain:
         )
 
     async def look(self, reactor: Any) -> None:
-        """Check each component; raises Broken for the first that fails."""
+        """Check each component; raises PlayFailed for the first that fails."""
         for name, one, other in SHARED:
             if self.host.variables(one).get(name) != self.host.variables(other).get(name):
                 raise PlayFailed(one, f"{name} differs between {one}.env and {other}.env")
@@ -116,7 +116,7 @@ class Chain:
                 await wire.close()
 
     def demand_all(self) -> None:
-        """Raise Broken where a switch turns a part of the evening off; for the demo."""
+        """raise PlayFailed where a switch turns a part of the evening off; for the demo."""
         for name, (link, cure) in SWITCHES.items():
             if name not in self.features:
                 raise PlayFailed(link, f"is off; {cure} in metagame.env turns it on")

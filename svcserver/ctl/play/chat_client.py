@@ -99,7 +99,7 @@ class ChatClient:
         return f"{self.player.name}:{self.player.account}:{self.resource}"
 
     async def log_in(self) -> None:
-        """Connect and bind; raises Broken("chat", ...)."""
+        """Connect and bind; raises PlayFailed("chat", ...)."""
         url = urlsplit(self.player.wire.base)
         port = url.port or 80
         self.domain = f"127.0.0.1:{port}"
@@ -184,7 +184,7 @@ class ChatClient:
         self._wire.sendMessage(frame.encode())
 
     async def until(self, true: Callable[[], bool], what: str) -> None:
-        """Wait until ``true()``; raises Broken on disconnect or after ``ANSWER_S``."""
+        """Wait until ``true()``; raises PlayFailed on disconnect or after ``ANSWER_S``."""
         deadline = self.reactor.seconds() + ANSWER_S
         while not true():
             left = deadline - self.reactor.seconds()

@@ -47,7 +47,7 @@ async def tell(reactor: Any, host: str, port: int, source: str, *words: bytes) -
 
 
 async def answer_of(reactor: Any, host: str, port: int, source: str, words: bytes = HELLO) -> bytes:
-    """The game server's answer to ``words``; raises Broken without one."""
+    """The game server's answer to ``words``; raises PlayFailed without one."""
     knock = ServerProbe(reactor, host, port, words)
     listening = reactor.listenUDP(0, knock, interface=source)
     try:

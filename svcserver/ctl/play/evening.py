@@ -50,7 +50,7 @@ class Wishes:
 
 @define(eq=False)
 class Evening:
-    """Runs an evening; ``live`` raises Broken, which names the component that failed."""
+    """Runs an evening; ``live`` raises PlayFailed, which names the component that failed."""
 
     reactor: Any
     wishes: Wishes
@@ -183,7 +183,7 @@ class Evening:
         await chat.log_in(self.players)
         rooms = [(f"City-{self.tag}", self.players)]
         if self._has("guild"):
-            rooms += [(f"Guild-{clan[0].ties.guild}", clan) for clan in self._clans()]
+            rooms += [(f"Guild-{clan[0].relations.guild}", clan) for clan in self._clans()]
         for room, members in rooms:
             await chat.enter(members, room)
         speeches = [self._say(one, members, room) for room, members in rooms for one in members]

@@ -22,7 +22,7 @@ _TRACKS = text("SELECT progression_id, progress FROM progression_tracks WHERE ac
 
 
 async def compare(seen: Player, player: Player, features: frozenset[str]) -> None:
-    """``seen`` is a fresh login of ``player``; raises Broken for the first difference."""
+    """``seen`` is a fresh login of ``player``; raises PlayFailed for the first difference."""
     await _inventory(seen, player)
     if "balance" in features and player.earned.stacks[CURRENCY]:
         await _balance(seen, player)
@@ -84,17 +84,19 @@ async def _bounties(seen: Player, player: Player) -> None:
 
 
 async def _ties(seen: Player, player: Player) -> None:
-    ties = player.ties
+    relations = player.relations
     said = (await seen.wire.ask("GET", f"{_FRIENDS}/{seen.account}")).json
     friends = sorted(one["accountId"] for one in said if one["status"] == "ACCEPTED")
-    _same(player, "friends", friends, sorted(ties.friends))
-    if ties.guild is not None:
+    _same(player, "friends", friends, sorted(relations.friends))
+    if relations.guild is not None:
         said = (await seen.wire.ask("GET", "/guild")).json
         found = said["id"], sorted(one["phx_account_id"] for one in said["members"])
-        _same(player, "guild and its members", found, (ties.guild, sorted(ties.fellows)))
-    if ties.links:
+        _same(player, "guild and its members", found, (relations.guild, sorted(relations.fellows)))
+    if relations.links:
         said = (await seen.wire.ask("GET", "/slayerlink/links")).json["payload"]["links"]
-        _same(player, "slayer links", {x["account_id"]: x["link_id"] for x in said}, ties.links)
+        _same(
+            player, "slayer links", {x["account_id"]: x["link_id"] for x in said}, relations.links
+        )
 
 
 def stored(tx: Connection, player: Player) -> int:

@@ -47,7 +47,7 @@ class Player:
     hunting: bool = False  # there, and has not said goodbye
     asked_at: float = 0.0  # for a game server
     earned: Earned = field(factory=Earned, repr=False)
-    ties: Relations = field(factory=Relations, repr=False)
+    relations: Relations = field(factory=Relations, repr=False)
 
     async def register(self) -> None:
         wish = {"Username": self.name}
@@ -103,7 +103,7 @@ class Player:
         return str(heard.json["candidateId"])
 
     async def wait_for_server(self) -> Place:
-        """Poll until the game server's address comes; raises Broken("deploy", ...)."""
+        """Poll until the game server's address comes; raises PlayFailed("deploy", ...)."""
         began = self.reactor.seconds()
         while self.reactor.seconds() - began < MATCH_S:
             said = (await self.wire.ask("GET", "/candidate/status")).json

@@ -30,7 +30,7 @@ async def befriend(one: Player, other: Player) -> None:
         listed = (await me.wire.ask("GET", f"{path}/{me.account}")).json
         if {"ACCEPTED"} != {x["status"] for x in listed if x["accountId"] == them.account}:
             raise PlayFailed("metagame", f"{me.name} does not have {them.name} as a friend")
-        me.ties.friends.add(them.account)
+        me.relations.friends.add(them.account)
 
 
 async def party_up(leader: Player, others: Sequence[Player]) -> str:
@@ -112,7 +112,7 @@ async def found_guild(
         ids.add(str(guild["id"]))
         if guild["name"] != name or len(guild["members"]) != len(wanted) or len(ids) != 1:
             raise PlayFailed("metagame", f"{one.name} is not in the guild {name}")
-        one.ties.guild, one.ties.fellows = str(guild["id"]), wanted
+        one.relations.guild, one.relations.fellows = str(guild["id"]), wanted
     return name, ids.pop()
 
 
@@ -130,7 +130,7 @@ async def link(one: Player, other: Player) -> str:
         links = (await me.wire.ask("GET", "/slayerlink/links")).json["payload"]["links"]
         if [(entry["account_id"], entry["link_id"]) for entry in links] != [(them.account, made)]:
             raise PlayFailed("metagame", f"{me.name} has no slayer link with {them.name}")
-        me.ties.links[them.account] = made
+        me.relations.links[them.account] = made
     return made
 
 

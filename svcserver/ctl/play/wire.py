@@ -34,7 +34,7 @@ class Heard:
 
     @property
     def json(self) -> Any:
-        """The body as JSON; raises Broken."""
+        """The body as JSON; raises PlayFailed."""
         try:
             return json.parse(self.body)
         except json.BadJson:
@@ -71,7 +71,7 @@ class Wire:
     async def ask(
         self, method: str, path: str, *, want: tuple[int, ...] = (200,), **sent: Any
     ) -> Heard:
-        """Send a request; a status that is not in ``want`` (empty: any) raises Broken."""
+        """Send a request; a status that is not in ``want`` (empty: any) raises PlayFailed."""
         headers = {**self.headers, **sent.pop("headers", {})}
         if "json" in sent:
             sent["data"] = json.dump(sent.pop("json"))

@@ -105,7 +105,7 @@ class ItemTests(SynchronousTestCase):
 
 
 class Refusing:
-    """A bag nobody may ask."""
+    """An inventory nobody may ask."""
 
     def holder(self, character_id: str, transaction_id: str | None) -> Any:
         raise AssertionError("asked the database for what it cannot hold")

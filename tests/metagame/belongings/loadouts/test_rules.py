@@ -13,7 +13,7 @@ from svcserver.metagame.belongings.loadouts.rules import Change, Defaults, Loado
 DEFAULTS = Defaults(b'{"secret":0}', b'{"secret":1}')
 
 
-class Rack:
+class FakeLoadouts:
     """One character's loadout; ``log`` is every version that was written."""
 
     def __init__(self, held: Loadout | None = None) -> None:
@@ -45,29 +45,29 @@ class Rack:
 
 
 class SaveTests(SynchronousTestCase):
-    def save(self, rack: Rack, index: str, *, real: bool) -> Loadout:
+    def save(self, kept: FakeLoadouts, index: str, *, real: bool) -> Loadout:
         return rules.save(
-            rack, "UID-a", "c", Change(index, lambda name: b"{}", "by me"), DEFAULTS, 7.5, real=real
+            kept, "UID-a", "c", Change(index, lambda name: b"{}", "by me"), DEFAULTS, 7.5, real=real
         )[0]
 
     def test_the_defaults_are_a_version_of_their_own(self) -> None:
-        rack = Rack()
-        self.assertEqual(self.save(rack, "1", real=True).version, 2)
-        self.save(rack, "0", real=True)
-        self.assertEqual(rack.log, [(1, "baseline", 7500), (2, "by me", 7500), (3, "by me", 7500)])
+        kept = FakeLoadouts()
+        self.assertEqual(self.save(kept, "1", real=True).version, 2)
+        self.save(kept, "0", real=True)
+        self.assertEqual(kept.log, [(1, "baseline", 7500), (2, "by me", 7500), (3, "by me", 7500)])
 
     def test_fixed_loadouts_have_slot_0_alone(self) -> None:
-        self.save(Rack(), "0", real=False)
-        self.save(Rack(), "persistent", real=False)
-        self.assertRaises(Malformed, self.save, Rack(), "1", real=False)
-        self.assertRaises(Malformed, self.save, Rack(), "2", real=True)
+        self.save(FakeLoadouts(), "0", real=False)
+        self.save(FakeLoadouts(), "persistent", real=False)
+        self.assertRaises(Malformed, self.save, FakeLoadouts(), "1", real=False)
+        self.assertRaises(Malformed, self.save, FakeLoadouts(), "2", real=True)
 
     def test_an_old_version_becomes_the_newest(self) -> None:
-        rack = Rack(Loadout("c", version=4))
-        self.assertEqual(rules.roll_back(rack, "c", 1, 7.5), Loadout("c", version=5))
-        self.assertEqual(rack.log, [(5, "rollback:1 held", 7500)])
-        self.assertRaises(Missing, rules.roll_back, rack, "c", 2, 7.5)
-        self.assertRaises(Missing, rules.roll_back, Rack(), "c", 1, 7.5)
+        kept = FakeLoadouts(Loadout("c", version=4))
+        self.assertEqual(rules.roll_back(kept, "c", 1, 7.5), Loadout("c", version=5))
+        self.assertEqual(kept.log, [(5, "rollback:1 held", 7500)])
+        self.assertRaises(Missing, rules.roll_back, kept, "c", 2, 7.5)
+        self.assertRaises(Missing, rules.roll_back, FakeLoadouts(), "c", 1, 7.5)
 
     def test_what_players_wear_is_in_no_repr(self) -> None:
         self.assertNotIn("secret", repr(DEFAULTS))

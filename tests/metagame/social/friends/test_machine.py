@@ -43,9 +43,7 @@ class FriendMachine(RuleBasedStateMachine):
 
     @rule(one=who, other=who)
     def request(self, one: str, other: str) -> None:
-        said = self.run_rule(
-            lambda circle: rules.request(circle, one, other, self.at, may_ask=True)[0]
-        )
+        said = self.run_rule(lambda kept: rules.request(kept, one, other, self.at, may_ask=True)[0])
         if one == other:
             assert isinstance(said, Malformed)
         elif {(one, other), (other, one)} & self.blocks:
@@ -63,7 +61,7 @@ class FriendMachine(RuleBasedStateMachine):
 
     @rule(one=who, other=who)
     def unfriend(self, one: str, other: str) -> None:
-        ended = self.run_rule(lambda circle: rules.unfriend(circle, one, other))
+        ended = self.run_rule(lambda kept: rules.unfriend(kept, one, other))
         assert (ended is not None) == self.forget(one, other)
 
     def forget(self, one: str, other: str) -> bool:
@@ -75,7 +73,7 @@ class FriendMachine(RuleBasedStateMachine):
 
     @rule(one=who, other=who)
     def block(self, one: str, other: str) -> None:
-        said = self.run_rule(lambda circle: rules.block(circle, one, other, self.at))
+        said = self.run_rule(lambda kept: rules.block(kept, one, other, self.at))
         if one == other:
             assert isinstance(said, Malformed)
             return
@@ -85,7 +83,7 @@ class FriendMachine(RuleBasedStateMachine):
 
     @rule(one=who, other=who)
     def unblock(self, one: str, other: str) -> None:
-        said = self.run_rule(lambda circle: circle.unblock(one, other))
+        said = self.run_rule(lambda kept: kept.unblock(one, other))
         assert said is ((one, other) in self.blocks)
         self.blocks.discard((one, other))
 
@@ -93,7 +91,7 @@ class FriendMachine(RuleBasedStateMachine):
     def the_lists_are_the_models(self) -> None:
         self.ledger.run(lambda tx: self._compare(SqlFriends(tx)))
 
-    def _compare(self, circle: SqlFriends) -> None:
+    def _compare(self, kept: SqlFriends) -> None:
         for me in PLAYERS:
             expected = {
                 (other, status, "OUTBOUND" if asker == me else "INBOUND", at)
@@ -103,16 +101,16 @@ class FriendMachine(RuleBasedStateMachine):
             }
             found = [
                 (rules.other_of(one, me), one.status, rules.direction(one, me), one.created_at)
-                for one in circle.of(me)
+                for one in kept.of(me)
             ]
             assert set(found) == expected and len(found) == len(expected)
             assert [one[3] for one in found] == sorted(one[3] for one in found)
-            assert circle.friends(me) == {one[0] for one in expected if one[1] == ACCEPTED}
-            assert set(circle.blocks(me)) == {b for a, b in self.blocks if a == me}
+            assert kept.friends(me) == {one[0] for one in expected if one[1] == ACCEPTED}
+            assert set(kept.blocks(me)) == {b for a, b in self.blocks if a == me}
             apart = {b for a, b in self.blocks if a == me} | {a for a, b in self.blocks if b == me}
-            assert circle.blocked(me, PLAYERS) == apart
+            assert kept.blocked(me, PLAYERS) == apart
             for other in PLAYERS:
-                assert circle.blocked_between(me, other) is (other in apart)
+                assert kept.blocked_between(me, other) is (other in apart)
 
 
 FriendMachine.TestCase.settings = settings(max_examples=30, stateful_step_count=35, deadline=None)

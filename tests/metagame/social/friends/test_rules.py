@@ -14,7 +14,7 @@ from svcserver.metagame.social.friends.rules import ACCEPTED, PENDING, Friendshi
 ANN, BOB = new_account_id(), new_account_id()
 
 
-class Circle:
+class FakeFriends:
     """Two players; ``loads`` says how much each has."""
 
     def __init__(self, ann: Load, bob: Load, between: Friendship | None = None) -> None:
@@ -63,47 +63,47 @@ class LimitTests(SynchronousTestCase):
 
     def test_a_full_list_on_either_side_takes_no_request(self) -> None:
         for ann, bob in ((200, 0), (0, 200)):
-            circle = Circle(Load(ann, 0, 0), Load(bob, 0, 0))
-            said = self.code(rules.request, circle, ANN, BOB, 1, may_ask=True)
-            self.assertEqual((said, circle.done), ((409, "limit"), []))
-        circle = Circle(Load(199, 0, 49), Load(199, 0, 0))
-        rules.request(circle, ANN, BOB, 1, may_ask=True)
-        self.assertEqual(circle.done, ["add"])
+            kept = FakeFriends(Load(ann, 0, 0), Load(bob, 0, 0))
+            said = self.code(rules.request, kept, ANN, BOB, 1, may_ask=True)
+            self.assertEqual((said, kept.done), ((409, "limit"), []))
+        kept = FakeFriends(Load(199, 0, 49), Load(199, 0, 0))
+        rules.request(kept, ANN, BOB, 1, may_ask=True)
+        self.assertEqual(kept.done, ["add"])
 
     def test_fifty_open_requests_then_the_rate(self) -> None:
-        circle = Circle(Load(50, 0, 50), Load(0, 0, 0))
-        said = self.code(rules.request, circle, ANN, BOB, 1, may_ask=False)
+        kept = FakeFriends(Load(50, 0, 50), Load(0, 0, 0))
+        said = self.code(rules.request, kept, ANN, BOB, 1, may_ask=False)
         self.assertEqual(said, (409, "pending_limit"))
-        circle = Circle(Load(50, 0, 49), Load(0, 0, 0))
-        self.assertEqual(
-            self.code(rules.request, circle, ANN, BOB, 1, may_ask=False), (409, "rate")
-        )
+        kept = FakeFriends(Load(50, 0, 49), Load(0, 0, 0))
+        self.assertEqual(self.code(rules.request, kept, ANN, BOB, 1, may_ask=False), (409, "rate"))
 
     def test_accepting_wants_room_on_both_sides_alone(self) -> None:
         asked = Friendship(BOB, ANN, PENDING, 1)
         for ann, bob in ((200, 0), (0, 200)):
-            circle = Circle(Load(ann, ann, 0), Load(bob, bob, 0), asked)
-            said = self.code(rules.request, circle, ANN, BOB, 2, may_ask=False)
-            self.assertEqual((said, circle.done), ((409, "limit"), []))
-        circle = Circle(Load(300, 199, 50), Load(300, 199, 50), asked)
-        self.assertEqual(rules.request(circle, ANN, BOB, 2, may_ask=False)[0], "accepted")
-        friends = Circle(Load(200, 200, 0), Load(200, 200, 0), Friendship(BOB, ANN, ACCEPTED, 1))
+            kept = FakeFriends(Load(ann, ann, 0), Load(bob, bob, 0), asked)
+            said = self.code(rules.request, kept, ANN, BOB, 2, may_ask=False)
+            self.assertEqual((said, kept.done), ((409, "limit"), []))
+        kept = FakeFriends(Load(300, 199, 50), Load(300, 199, 50), asked)
+        self.assertEqual(rules.request(kept, ANN, BOB, 2, may_ask=False)[0], "accepted")
+        friends = FakeFriends(
+            Load(200, 200, 0), Load(200, 200, 0), Friendship(BOB, ANN, ACCEPTED, 1)
+        )
         said_so = rules.request(friends, ANN, BOB, 2, may_ask=False)[0]
         self.assertEqual((said_so, friends.done), ("already_friends", []))
 
     def test_two_hundred_blocks(self) -> None:
-        circle = Circle(Load(0, 0, 0), Load(0, 0, 0))
-        circle.blocked = [new_account_id() for _ in range(200)]
-        self.assertEqual(self.code(rules.block, circle, ANN, BOB, 1), (409, "limit"))
-        circle.blocked[0] = BOB
-        self.assertIs(rules.block(circle, ANN, BOB, 1), False)
-        circle.blocked = circle.blocked[1:]
-        self.assertIs(rules.block(circle, ANN, BOB, 1), True)
-        self.assertEqual(circle.done, ["block", "remove"])
+        kept = FakeFriends(Load(0, 0, 0), Load(0, 0, 0))
+        kept.blocked = [new_account_id() for _ in range(200)]
+        self.assertEqual(self.code(rules.block, kept, ANN, BOB, 1), (409, "limit"))
+        kept.blocked[0] = BOB
+        self.assertIs(rules.block(kept, ANN, BOB, 1), False)
+        kept.blocked = kept.blocked[1:]
+        self.assertIs(rules.block(kept, ANN, BOB, 1), True)
+        self.assertEqual(kept.done, ["block", "remove"])
 
     def test_who_is_unknown_or_oneself_has_a_code(self) -> None:
-        circle = Circle(Load(0, 0, 0), Load(0, 0, 0))
+        kept = FakeFriends(Load(0, 0, 0), Load(0, 0, 0))
         self.assertEqual(self.code(rules.named, "a b"), (404, "not_found"))
-        self.assertEqual(self.code(rules.block, circle, ANN, ANN, 1), (400, "self"))
+        self.assertEqual(self.code(rules.block, kept, ANN, ANN, 1), (400, "self"))
         stranger = new_account_id()
-        self.assertEqual(self.code(rules.block, circle, ANN, stranger, 1), (404, "not_found"))
+        self.assertEqual(self.code(rules.block, kept, ANN, stranger, 1), (404, "not_found"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from svcserver.sim.chatting import Chat
+from svcserver.sim.chat_client import Chat
 from svcserver.sim.player import (
     SimPlayer,
 )
