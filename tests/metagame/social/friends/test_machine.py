@@ -91,7 +91,7 @@ class FriendMachine(RuleBasedStateMachine):
     def the_lists_are_the_models(self) -> None:
         self.ledger.run(lambda tx: self._compare(SqlFriends(tx)))
 
-    def _compare(self, kept: SqlFriends) -> None:
+    def _compare(self, stored: SqlFriends) -> None:
         for me in PLAYERS:
             expected = {
                 (other, status, "OUTBOUND" if asker == me else "INBOUND", at)
@@ -101,16 +101,16 @@ class FriendMachine(RuleBasedStateMachine):
             }
             found = [
                 (rules.other_of(one, me), one.status, rules.direction(one, me), one.created_at)
-                for one in kept.of(me)
+                for one in stored.of(me)
             ]
             assert set(found) == expected and len(found) == len(expected)
             assert [one[3] for one in found] == sorted(one[3] for one in found)
-            assert kept.friends(me) == {one[0] for one in expected if one[1] == ACCEPTED}
-            assert set(kept.blocks(me)) == {b for a, b in self.blocks if a == me}
+            assert stored.friends(me) == {one[0] for one in expected if one[1] == ACCEPTED}
+            assert set(stored.blocks(me)) == {b for a, b in self.blocks if a == me}
             apart = {b for a, b in self.blocks if a == me} | {a for a, b in self.blocks if b == me}
-            assert kept.blocked(me, PLAYERS) == apart
+            assert stored.blocked(me, PLAYERS) == apart
             for other in PLAYERS:
-                assert kept.blocked_between(me, other) is (other in apart)
+                assert stored.blocked_between(me, other) is (other in apart)
 
 
 FriendMachine.TestCase.settings = settings(max_examples=30, stateful_step_count=35, deadline=None)
