@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import socket
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -90,9 +89,11 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     warn_at_start(options.warnings).setServiceParent(top)
     listener.setServiceParent(top)
     upstreams.watch.setServiceParent(top)
-    for part in sharing(settings, policy, reactor):
+    parts, shared = sharing(settings, policy, reactor)
+    for part in parts:
         part.setServiceParent(top)
-    show_figures(top, reactor, "gateway", settings.metrics_port, figures(policy))
+    shown = figures(policy) | shared
+    show_figures(top, reactor, "gateway", settings.metrics_port, shown)
     if real:
         CutOnSecondSignal(reactor, listener).setServiceParent(top)
     return top
@@ -110,16 +111,18 @@ def figures(policy: Gateway) -> dict[str, Figure]:
     }
 
 
-def sharing(settings: Settings, policy: Gateway, reactor: Any) -> Iterator[IService]:
-    """What makes several gateways count as one, where LIVE_URL names an engine."""
+def sharing(
+    settings: Settings, policy: Gateway, reactor: Any
+) -> tuple[tuple[IService, ...], dict[str, Figure]]:
+    """What makes several gateways count as one, where LIVE_URL names an engine; its figures."""
     if settings.live_url.in_memory:
-        return
+        return (), {}
     from svcserver.gateway.sharing import Sharing  # most hosts have one gateway
 
     board, parts = settings.live_url.board(reactor.seconds, reactor)
-    yield from parts
     buckets = {str(bucket): one for bucket, one in policy.spending.buckets.items()}
-    yield Sharing(reactor, board, {**buckets, "connect": policy.counts.connects})
+    shared = Sharing(reactor, board, {**buckets, "connect": policy.counts.connects})
+    return (*parts, shared), shared.figures()
 
 
 def make_feed(settings: AllowlistSettings, refresh_s: float, http: Any, clock: Any) -> Feed:

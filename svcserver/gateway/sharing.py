@@ -17,6 +17,7 @@ from twisted.application.service import Service
 from svcserver.board.board import Board
 from svcserver.board.waiting import unwaited
 from svcserver.gateway.limits import NetworkBuckets
+from svcserver.kernel.counters import Figure
 from svcserver.kernel.ids import new_id
 
 GAP_S = 0.05  # between two tellings; the first token after a pause is told at once
@@ -41,6 +42,8 @@ class Sharing(Service):
     board: Board
     buckets: Mapping[str, NetworkBuckets]
     name: str = field(factory=new_id)
+    given: int = field(default=0, init=False)  # tokens that the others are told of, since the start
+    heard: int = field(default=0, init=False)  # tokens that the others told of
     _spent: dict[str, dict[str, int]] = field(factory=dict, init=False)
     _heard_at: float | None = field(default=None, init=False)  # when another was heard of
     _told_at: float = field(default=float("-inf"), init=False)
@@ -62,6 +65,19 @@ class Sharing(Service):
             self._next.cancel()
             self._next = None
 
+    def figures(self) -> dict[str, Figure]:
+        """What ``/metrics`` shows of it; what one gateway gave, the others have soon heard of."""
+        return {
+            "svc_gateway_tokens_given": Figure(
+                "Tokens of all rates given out here, of which the other gateways are told.",
+                lambda: self.given,
+                counts=True,
+            ),
+            "svc_gateway_tokens_heard": Figure(
+                "Tokens of which other gateways told this one.", lambda: self.heard, counts=True
+            ),
+        }
+
     @property
     def alone(self) -> bool:
         """Whether no other gateway has been heard of for a while."""
@@ -71,6 +87,7 @@ class Sharing(Service):
         spent = self._spent.setdefault(bucket, {})
         if peer in spent or len(spent) < MOST_TOLD:
             spent[peer] = spent.get(peer, 0) + 1
+            self.given += 1
         if not self.alone:
             self._tell_in(max(0.0, self._told_at + GAP_S - self.clock.seconds()))
 
@@ -105,5 +122,6 @@ class Sharing(Service):
         for name, bucket in self.buckets.items():
             for peer, count in news.of.get(name, {}).items():
                 bucket.owe(peer, now, count)
+                self.heard += count
         if was_alone:
             self._tell_in(0.0)

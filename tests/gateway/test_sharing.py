@@ -22,6 +22,7 @@ class SharingTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.clock = Clock()
         self.board: Any = RehearsedBoard(self.clock.seconds)
+        self.running: list[Sharing] = []
         self.one, self.other = self.gateway(), self.gateway()
         self.clock.advance(0)
 
@@ -30,6 +31,7 @@ class SharingTests(SynchronousTestCase):
         made = Spending(dict.fromkeys(Bucket, Rate(burst, per_minute)))
         sharing = Sharing(self.clock, self.board, {str(k): one for k, one in made.buckets.items()})
         sharing.startService()
+        self.running.append(sharing)
         self.addCleanup(sharing.stopService)
         return made
 
@@ -45,6 +47,16 @@ class SharingTests(SynchronousTestCase):
         self.assertEqual(self.taken(self.other, OTHER), 5)
         self.clock.advance(GAP_S)
         self.assertEqual(self.taken(self.one, OTHER), 0)
+
+    def test_what_one_gave_and_the_other_heard_are_figures(self) -> None:
+        def shown(sharing: Sharing) -> list[float]:
+            return [one.read() for one in sharing.figures().values()]
+
+        one, other = self.running
+        self.taken(self.one)
+        self.assertEqual((shown(one), shown(other)), ([5, 0], [0, 0]))
+        self.clock.advance(GAP_S)
+        self.assertEqual((shown(one), shown(other)), ([5, 0], [0, 5]))
 
     def test_one_token_is_told_at_once(self) -> None:
         self.clock.advance(1)

@@ -6,20 +6,31 @@ Why processes: limits are shared between processes.
 from __future__ import annotations
 
 import ssl
-import time
 from contextlib import ExitStack, closing
 from http.client import HTTPSConnection
 from pathlib import Path
 
 import pytest
+from attrs import frozen
 
+from tests.live.attacks.support import figures
 from tests.live.test_restart import gateway
-from tests.support.processes import metagame
+from tests.support.processes import eventually, free_port, metagame
 from tests.support.valkey import Instance
 
 pytestmark = pytest.mark.live
 BURST = 3
 RATES = {"GATEWAY_RATE_REGISTER": f"{BURST},0.2"}
+
+GIVEN, HEARD = "svc_gateway_tokens_given_total", "svc_gateway_tokens_heard_total"
+
+
+@frozen
+class Gateway:
+    """The ports of a gateway: for players, and of its figures."""
+
+    port: int
+    metrics: int
 
 
 def registered(port: int) -> int:
@@ -32,23 +43,36 @@ def registered(port: int) -> int:
         return line.getresponse().status
 
 
-def passed(ports: list[int]) -> int:
-    """How many of eight registrations pass, at each gateway in turn."""
+def passed(gateways: list[Gateway], *, shared: bool = False) -> int:
+    """How many of eight registrations pass, at each gateway in turn.
+
+    ``shared``: each waits until both gateways have heard what the other gave before.
+    """
     found = 0
     for number in range(8):
-        found += registered(ports[number % len(ports)]) != 429
-        time.sleep(0.1)  # a person at a keyboard; what was told is heard by then
+        found += registered(gateways[number % len(gateways)].port) != 429
+        if shared:
+            eventually(lambda: know_of_each_other(gateways))
     return found
 
 
-def two(stack: ExitStack, folder: Path, **more: str) -> list[int]:
-    """The ports of two gateways before one metagame."""
+def know_of_each_other(gateways: list[Gateway]) -> bool:
+    """Whether every token that one of the two has given is heard at the other."""
+    one, other = (figures(each.metrics) for each in gateways)
+    return one[GIVEN] == other[HEARD] and other[GIVEN] == one[HEARD]
+
+
+def two(stack: ExitStack, folder: Path, **more: str) -> list[Gateway]:
+    """Two gateways before one metagame."""
     game = stack.enter_context(metagame(folder, GATEWAY_SECRET="live-secret-" * 3))
-    ports = []
+    made = []
     for name in ("one", "other"):
         (folder / name).mkdir()
-        ports.append(stack.enter_context(gateway(folder / name, [game.port], **RATES, **more)))
-    return ports
+        metrics = free_port()
+        settings = {**RATES, **more, "METRICS_PORT": str(metrics)}
+        port = stack.enter_context(gateway(folder / name, [game.port], **settings))
+        made.append(Gateway(port, metrics))
+    return made
 
 
 def test_what_one_gave_the_other_does_not_give_again(tmp_path: Path) -> None:
@@ -56,10 +80,10 @@ def test_what_one_gave_the_other_does_not_give_again(tmp_path: Path) -> None:
     engine.start()
     with ExitStack() as stack:
         stack.callback(engine.end)
-        ports = two(stack, tmp_path, LIVE_URL=engine.url)
-        assert passed(ports) == BURST
+        gateways = two(stack, tmp_path, LIVE_URL=engine.url)
+        assert passed(gateways, shared=True) == BURST
         engine.kill()
-        assert passed(ports) == 0  # each knows what it knew; and both still answer
+        assert passed(gateways) == 0  # each knows what it knew; and both still answer
 
 
 def test_without_the_engine_each_counts_by_itself(tmp_path: Path) -> None:

@@ -105,6 +105,7 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Toured]:
     folder = demo_host(tmp_path_factory.mktemp("tour") / "host")
     metrics = free_port()
     change(folder, "gateway", "METRICS_PORT", str(metrics))
+    change(folder, "deploy", "METRICS_PORT", str(free_port()))
     with stack(folder):
         eventually(lambda: "stack ready" in said(folder), PATIENCE_S)
         yield Toured(folder, metrics)
@@ -152,13 +153,15 @@ def test_one_player_starts_one_game_server(host: Toured) -> None:
     for _ in range(6):
         assert host.public(PLAYER, "POST", "/candidate/join", TUTORIAL, **signed)[0] == 200
 
-    def hunts() -> int:
-        listed = orjson.loads(ask(host.port("deploy"), "GET", "/gameservers")[1])
-        return sum(one["kind"] != "city" for one in listed["servers"])
+    def placed() -> bool:
+        status = host.public(PLAYER, "GET", "/candidate/status", **signed)[1]
+        return "serverInfo" in orjson.loads(status)
 
-    eventually(lambda: hunts() == 1)
-    time.sleep(1)  # a second one would have been started by now
-    assert hunts() == 1
+    eventually(placed)
+    # whatever else was asked for came before that one was ready: it runs, or waits its turn
+    listed = orjson.loads(ask(host.port("deploy"), "GET", "/gameservers")[1])["servers"]
+    assert sum(one["kind"] != "city" for one in listed) == 1
+    assert figures(host.port("deploy", "METRICS_PORT"))["svc_deploy_launches_waiting"] == 0
 
 
 def test_no_web_page_reaches_what_trusts_this_machine(host: Toured) -> None:
