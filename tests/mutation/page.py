@@ -64,6 +64,8 @@ def recorded(file: str, known: dict[tuple[str, str], str]) -> Result | None:
     found = mutants_of((ROOT / file).read_text())
     names = names_of(found)
     verdicts = Record(file, names).verdicts
+    if not found:
+        return Result(file, 0, 0, 0)
     tried = [one for one, name in zip(found, names, strict=True) if name in verdicts]
     if not tried:
         return None
@@ -84,8 +86,8 @@ def _lines(results: list[Result]) -> Iterator[str]:
     killed, tried = sum(one.killed for one in results), sum(one.tried for one in results)
     yield from (BEGIN, "| file | killed | of all |", "|---|---|---|")
     for one in results:
-        share = 100 * one.killed // one.tried
-        yield f"| `{one.file}` | {one.killed} of {one.tried} ({share} %) | {one.every} |"
+        share = f"{100 * one.killed // one.tried} %" if one.tried else "nothing to break"
+        yield f"| `{one.file}` | {one.killed} of {one.tried} ({share}) | {one.every} |"
     yield f"\nTogether {killed} of {tried}: {100 * killed / max(1, tried):.1f} %.\n"
     yield "## Survivors\n"
     yield "`before` → `after`, and why no test can or need tell them apart."
