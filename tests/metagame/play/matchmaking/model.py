@@ -12,7 +12,7 @@ from svcserver.kernel.launch_requests import CITY, ISLAND, SHARED, LaunchRequest
 from svcserver.kernel.refusals import Malformed, Missing
 from svcserver.metagame.play.matches import Group, Sent, Server, State, is_world
 from svcserver.metagame.social.parties.rules import PartyCandidate
-from tests.metagame.play.matchmaking.model_launches import Entry, Launches, Match
+from tests.metagame.play.matchmaking.model_launches import FORGET_S, Entry, Launches, Match
 
 GROUP = 4
 GROUP_WAIT_S = 20.0  # without a new joiner
@@ -22,12 +22,8 @@ LOOK_AGAIN_S = 1.0  # whether an earlier game server has ended
 SENT_AGAIN_S = 20.0
 FOLLOW_S = 600.0
 SHOWN_S = 60.0  # a sent party candidate in the party poll
-FORGET_S = 3600.0
 SWEEP_S = 60.0
 MAX_ENTRIES = 100_000
-AT_ONCE = 2
-EMPTY_S = 120.0  # an empty game server ends within a minute
-MAX_HOLDERS = 100_000
 
 
 @define

@@ -10,7 +10,11 @@ from cachetools import LRUCache
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.launch_requests import LaunchRequest
 from svcserver.metagame.play.matches import Server, State
-from tests.metagame.play.matchmaking.model import AT_ONCE, EMPTY_S, FORGET_S, MAX_HOLDERS
+
+FORGET_S = 3600.0
+AT_ONCE = 2
+EMPTY_S = 120.0  # an empty game server ends within a minute
+MAX_HOLDERS = 100_000
 
 
 @define(eq=False)
