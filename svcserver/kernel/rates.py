@@ -1,14 +1,11 @@
-"""Rate limits per key: token buckets and sliding windows, each with a bound on its memory.
+"""Rate limits per key: token buckets, with a bound on their memory.
 
-Both take ``now`` (seconds, any origin) and need no timer.
+They take ``now`` (seconds, any origin) and need no timer.
 """
 
 from __future__ import annotations
 
-from collections import deque
-
 from attrs import define, field, frozen
-from cachetools import LRUCache
 
 from svcserver.kernel.cache import BoundedCache
 
@@ -78,44 +75,3 @@ class TokenBuckets:
 
     def __len__(self) -> int:
         return len(self._buckets)
-
-
-@define
-class Windows:
-    """At most ``limit`` events per key in any ``window_s`` seconds."""
-
-    limit: int
-    window_s: float
-    max_keys: int = 65_536
-    _events: LRUCache[str, deque[float]] = field(init=False)
-
-    @_events.default
-    def _nothing(self) -> LRUCache[str, deque[float]]:
-        return LRUCache(self.max_keys)
-
-    def full(self, key: str, now: float) -> bool:
-        """Whether one more event would be too many."""
-        return len(self._fresh(key, now)) >= self.limit
-
-    def wait(self, key: str, now: float) -> float:
-        """Seconds until one more event is not too many; 0.0 when it is not."""
-        events = self._fresh(key, now)
-        return 0.0 if len(events) < self.limit else events[0] + self.window_s - now
-
-    def note(self, key: str, now: float) -> None:
-        events = self._fresh(key, now)
-        events.append(now)
-        self._events[key] = events
-
-    def _fresh(self, key: str, now: float) -> deque[float]:
-        events = self._events.get(key)
-        if events is None:
-            return deque(maxlen=self.limit)
-        while events and events[0] <= now - self.window_s:
-            events.popleft()
-        if not events:
-            del self._events[key]
-        return events
-
-    def __len__(self) -> int:
-        return len(self._events)

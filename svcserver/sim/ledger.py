@@ -72,7 +72,6 @@ class Disk:
     engine: Engine = field(factory=_engine, init=False)
     raw: Any = field(init=False)
     digest: Any = field(factory=hashlib.sha256, init=False)
-    commits: int = field(default=0, init=False)
     _bad: Any = field(default=None, init=False)  # the statement that fails each time
     _job_left: int = field(default=0, init=False)  # writes until one of the present job fails
 
@@ -234,7 +233,6 @@ class InlineWorker(Worker):
         self._busy = False
         if self._writes:
             self._disk.raw.set_trace_callback(None)
-            self._disk.commits += 1
             if self._disk.on_commit is not None and self._disk.on_commit():
                 self._process.die()  # committed, and nobody was told
                 return

@@ -10,7 +10,6 @@ from svcserver.sim.faults import FAULTS, OF_ENGINE
 from svcserver.sim.players import WEIGHTS
 
 HOST = -1  # who does a fault's step
-AWAY_P = 0.15  # of the time a player is not there
 HOUR_S = 3600.0
 
 

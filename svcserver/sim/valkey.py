@@ -73,7 +73,6 @@ class SimValkey:
     process: Process = field(init=False)
     route: Route = field(init=False)
     wires: dict[_Wire, None] = field(factory=dict)
-    failovers: int = 0
     _entries: dict[bytes, tuple[bytes, float]] = field(factory=dict, init=False)
     _lists: dict[bytes, dict[bytes, float]] = field(factory=dict, init=False)
     _told: dict[bytes, int] = field(factory=dict, init=False)
@@ -106,7 +105,6 @@ class SimValkey:
         """The engine dies; a replica that was so far behind takes its place."""
         if self.process.dead:
             return
-        self.failovers += 1
         self.process.die()
         since = self.world.now - lost_s
         while self._journal and self._journal[-1][0] >= since:
