@@ -129,7 +129,7 @@ class Exchange:
             self.client.fail(self, why.status, why.code, reason, why.retry_after_s)
 
     def _broken(self, failure: Failure) -> None:
-        log.failure("an exchange broke", failure)
+        log.failure("a request could not be passed on", failure)
         self.client.cut()
 
     def client_body(self, data: bytes) -> bytes:

@@ -306,7 +306,7 @@ class Connections(protocol.Factory, Generic[C]):
             try:
                 channel.sweep(now)
             except Exception:
-                log.failure("a round over the connections failed")
+                log.failure("looking for connections that are overdue failed")
         wanted = [sweep(now) for sweep in self.sweeps]
         if not self.channels and not any(wanted):
             self._rounds.stopService()  # until the next connection

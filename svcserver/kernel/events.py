@@ -139,7 +139,7 @@ def _follow(later: Later) -> None:
         try:
             call(*args)
         except BaseException:
-            log.failure("what had to follow a turn's events failed")
+            log.failure("a call put off to the end of the reactor's turn failed")
 
 
 def _ordinary(reactor: Any, selectable: Any, number: int, event: int) -> None:
