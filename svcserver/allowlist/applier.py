@@ -112,7 +112,7 @@ class Applier:
         self._running, ips = True, self._wanted
         asked = Deferred.fromCoroutine(self._work(ips))
         asked.addBoth(self._ended, ips)
-        asked.addErrback(lambda why: log.failure("noting how a change of the firewall ended failed", why))
+        asked.addErrback(lambda why: log.failure("noting how a firewall change ended failed", why))
 
     async def _work(self, ips: Ips) -> None:
         await self.run(ips)
