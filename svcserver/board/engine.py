@@ -20,8 +20,8 @@ from twisted.logger import Logger
 
 from svcserver.board.address import Address
 from svcserver.board.authority import authorities
+from svcserver.board.connection import Argument, ConnectionEnded, EngineError, Wire
 from svcserver.board.scripts import COMMIT, LOAD, Script
-from svcserver.board.wire import Argument, ConnectionEnded, EngineError, Wire
 from svcserver.kernel.refusals import Unavailable
 from svcserver.kernel.system import generator
 from svcserver.kernel.throttle import Throttle

@@ -8,8 +8,8 @@ import hiredis
 import pytest
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.board.connection import Argument, EngineError
 from svcserver.board.scripts import COMMIT, LOAD
-from svcserver.board.wire import Argument, EngineError
 from svcserver.sim.clock import World
 from svcserver.sim.network import Network
 from svcserver.sim.valkey import SimValkey

@@ -14,11 +14,11 @@ from attrs import define, field
 from twisted.internet.defer import Deferred, succeed
 
 from svcserver.board.board import Key, Sheet, Work
+from svcserver.board.connection import Argument, EngineError
 from svcserver.board.engine import Pushed
 from svcserver.board.scripts import COMMIT, LOAD, Script
 from svcserver.board.valkey import ANY, ValkeyBoard
 from svcserver.board.waiting import at_once
-from svcserver.board.wire import Argument, EngineError
 from svcserver.kernel.refusals import Refusal
 from svcserver.sim.clock import World
 from svcserver.sim.network import Network

@@ -20,11 +20,11 @@ from attrs import define, field
 from twisted.internet.defer import Deferred, fail, succeed
 
 from svcserver.board.board import Work
+from svcserver.board.connection import Argument, EngineError, encoded
 from svcserver.board.engine import BoardAway, Pushed
 from svcserver.board.scripts import COMMIT, LOAD, Script
 from svcserver.board.valkey import ValkeyBoard
 from svcserver.board.waiting import at_once
-from svcserver.board.wire import Argument, EngineError, encoded
 from tests.support.requirements import skip
 
 T = TypeVar("T")

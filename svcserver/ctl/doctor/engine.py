@@ -12,7 +12,7 @@ import hiredis
 from attrs import frozen
 
 from svcserver.board.address import Address
-from svcserver.board.wire import Argument, encoded
+from svcserver.board.connection import Argument, encoded
 
 MOST_BYTES = 1 << 20  # of what it tells
 

@@ -11,7 +11,7 @@ from svcserver.board.rehearsed import RehearsedBoard
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Unavailable
 from svcserver.kernel.signals import Renamed
-from svcserver.metagame.accounts.names import KEPT_S, MOST, KnownNames
+from svcserver.metagame.accounts.names import MOST, KnownNames
 from tests.support.game import Game, Player
 
 
@@ -80,7 +80,10 @@ class NamesTests(SynchronousTestCase):
 
     def test_what_others_wrote_without_telling_is_believed_after_a_minute(self) -> None:
         self.names(self.ann)
-        self.game.clock.advance(KEPT_S)
+        self.game.clock.advance(59.9)
+        self.names(self.ann)
+        self.assertEqual(self.reads, 1)
+        self.game.clock.advance(0.1)
         self.names(self.ann)
         self.assertEqual(self.reads, 2)
 
@@ -115,6 +118,10 @@ class KnownTests(SynchronousTestCase):
         self.known.forget_all()
         self.known.keep({"b": "Bob"}, before)
         self.assertEqual(self.known.among(["a", "b"]), {})
+
+    def test_a_failure_that_shows_it_shows_no_names(self) -> None:
+        self.known.keep({"a": "Ann"}, 0)
+        self.assertNotIn("Ann", repr(self.known))
 
     def test_there_is_a_bound(self) -> None:
         self.known.keep({str(number): "x" for number in range(MOST + 10)}, 0)

@@ -11,8 +11,8 @@ from twisted.internet.testing import StringTransport
 from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.board import wire
-from svcserver.board.wire import DEADLINE_S, LOOK_S, ConnectionEnded, EngineError, Wire
+from svcserver.board import connection
+from svcserver.board.connection import DEADLINE_S, LOOK_S, ConnectionEnded, EngineError, Wire
 
 
 class WireTests(SynchronousTestCase):
@@ -80,7 +80,7 @@ class WireTests(SynchronousTestCase):
 
     def test_without_the_deadline_whoever_asks_waits_for_ever(self) -> None:
         """The sabotage: what the test above rests on."""
-        self.patch(wire, "DEADLINE_S", 1e9)
+        self.patch(connection, "DEADLINE_S", 1e9)
         done = self.ask("GET", "a")
         self.wait(60)
         self.assertFalse(self.transport.disconnecting)
@@ -97,7 +97,7 @@ class WireTests(SynchronousTestCase):
         self.assertTrue(self.wire.up)
 
     def test_only_so_many_wait(self) -> None:
-        self.patch(wire, "MOST_WAITING", 2)
+        self.patch(connection, "MOST_WAITING", 2)
         asked = [self.ask("GET", "a") for _ in range(3)]
         self.failureResultOf(asked[2], ConnectionEnded)
         for one in asked[:2]:
@@ -112,7 +112,7 @@ class WireTests(SynchronousTestCase):
         self.failureResultOf(done, ConnectionEnded)
 
     def test_a_reply_without_end_ends_it(self) -> None:
-        self.patch(wire, "MOST_BYTES", 1000)
+        self.patch(connection, "MOST_BYTES", 1000)
         done = self.ask("GET", "a")
         self.wire.dataReceived(b"$100000\r\n" + bytes(1000))
         self.assertTrue(self.transport.disconnected or self.transport.disconnecting)
