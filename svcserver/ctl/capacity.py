@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -154,8 +155,8 @@ def _show(out: Out, cost: Cost, left: Left, limits: Sequence[Limit], running: in
     out.data(
         {
             "running": running,
-            "hunt": asdict(cost),
-            "left": asdict(left),
+            "hunt": _rounded(asdict(cost)),
+            "left": _rounded(asdict(left)),
             "limits": [asdict(one) for one in limits],
             "first": first.name,
             "more": first.more,
@@ -163,13 +164,29 @@ def _show(out: Out, cost: Cost, left: Left, limits: Sequence[Limit], running: in
     )
     how = f"measured on {cost.measured}" if cost.measured else "assumed: no hunt runs"
     out.say(f"a hunt takes {cost.memory_mb:.0f} MB and {cost.cores:.3f} cores ({how})")
-    out.say(f"{running} hunts run; {first.more} more until {first.name} ends", "")
-    most = max(1, min(one.more for one in limits) * 4)
-    rows = [
-        [one.name, f"{one.more}", "█" * max(1, round(WIDTH * min(one.more, most) / most)), one.why]
-        for one in limits
+    run = "1 hunt runs" if running == 1 else f"{running} hunts run"
+    out.say(
+        f"{run}, {first.more or 'no'} more {_fit(first.more)}; what ends first: {first.name}", ""
+    )
+    shown = bars([one.more for one in limits])
+    rows = [[one.name, f"{one.more}", bar, one.why] for one, bar in zip(limits, shown, strict=True)]
+    out.table(["limit", "more hunts", "", ""], rows)
+
+
+def bars(counts: Sequence[int]) -> list[str]:
+    """A bar for each; one beyond four times the smallest is cut and ends with an ellipsis."""
+    most = 4 * min((one for one in counts if one > 0), default=1)
+    return [
+        "█" * WIDTH + "…" if one > most else "█" * math.ceil(WIDTH * one / most) for one in counts
     ]
-    out.table(["limit", "more", "", ""], rows)
+
+
+def _fit(more: int) -> str:
+    return "fits" if more == 1 else "fit"
+
+
+def _rounded(figures: Mapping[str, float]) -> dict[str, float]:
+    return {name: round(value, 3) for name, value in figures.items()}
 
 
 def _running(folder: Path) -> tuple[list[int], list[int]]:

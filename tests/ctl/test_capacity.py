@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.ctl import capacity
-from svcserver.ctl.capacity import Cost, Left, Usage, cost_of, forecast, usage
+from svcserver.ctl.capacity import Cost, Left, Usage, bars, cost_of, forecast, usage
 from svcserver.deploy.fleet import GameServer
 from svcserver.deploy.hunts import Kind, Launch
 from svcserver.deploy.kept import KeptServers
@@ -34,6 +34,13 @@ class ForecastTests(SynchronousTestCase):
         ):
             found = forecast(cost, left)[0]
             self.assertEqual((found.name, found.more), (first, more))
+
+    def test_the_chart_has_no_bar_for_nothing_and_cuts_what_is_far_more(self) -> None:
+        self.assertEqual(
+            bars([0, 2, 4, 8, 9, 30_000]),
+            ["", "█" * 10, "█" * 20, "█" * 40, "█" * 40 + "…", "█" * 40 + "…"],
+        )
+        self.assertEqual(bars([0, 0]), ["", ""])
 
     @given(AMOUNTS, st.integers(-5, 500), AMOUNTS, AMOUNTS, st.floats(0.1, 1e5), st.floats(0, 64))
     def test_less_left_never_allows_more(

@@ -1,0 +1,51 @@
+"""``svcctl capacity`` on a whole host while hunts run.
+
+Why processes: it measures them, by what the kernel says of them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.ctl.command import svcctl
+from tests.ctl.hosts import demo_host, said, stack
+from tests.live.test_maintenance import READY, Town
+from tests.support.processes import eventually
+from tests.support.proves import proves
+
+pytestmark = pytest.mark.live
+
+
+# slow: a stack of five processes and two hunts
+@proves("svcctl capacity")
+def test_running_hunts_are_measured_and_the_first_limit_is_named(tmp_path: Path) -> None:
+    folder = demo_host(tmp_path / "host")
+    with stack(folder):
+        eventually(lambda: "stack ready: " in said(folder))
+        ran = svcctl("capacity", "--config", folder)
+        assert ran.out.startswith("a hunt takes 1536 MB"), ran.err
+        assert "0 hunts run, " in ran.out
+        town = Town(folder)
+        for name in ("Ann_1", "Bob_1"):
+            player = town.player(name)
+            assert town.join(player, READY) == 200
+            eventually(lambda one=player: town.status(one).get("serverInfo"))
+
+        def measured() -> Any:
+            found = svcctl("capacity", "--config", folder, "--json").data
+            return found if found["hunt"]["measured"] == 2 else None  # one was just beginning
+
+        found = eventually(measured)
+        assert found["running"] == 2
+        assert 5 < found["hunt"]["memory_mb"] < 200  # a simulated one is a small Python
+        assert 0 <= found["hunt"]["cores"] < 1
+        assert found["left"]["ports"] == 4
+        more = {one["name"]: one["more"] for one in found["limits"]}
+        assert (more["ports"], found["more"]) == (4, min(more.values()))
+        assert more[found["first"]] == found["more"]
+        lines = svcctl("capacity", "--config", folder).out.splitlines()
+        assert "(measured on 2)" in lines[0] and lines[1].startswith("2 hunts run, ")
+        assert lines[1].endswith(f"what ends first: {lines[4].split()[0]}")
