@@ -72,7 +72,7 @@ def exported(tx: Connection, account_id: AccountId) -> tuple[Tables, dict[str, i
     """The rows of the account by table, without secrets, and how many of a table are left out.
 
     They have at most MAX_EXPORT bytes: small tables are handed out whole, of large ones the newest
-    rows. What is left out is never read.
+    rows. What is left out is never loaded.
     """
     mine = [(table, rows) for table, rows in _rows(tx, account_id) if table.name not in SECRET]
     sizes = {str(table.name): _sizes(tx, table, rows) for table, rows in mine}

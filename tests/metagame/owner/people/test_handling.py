@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import json
+from tempfile import TemporaryDirectory
 
-from sqlalchemy import select, update
+import pytest
+from sqlalchemy import Connection, Engine, delete, insert, select, update
+from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.db import migrations
+from svcserver.db.engine import database_url, make_engine
 from svcserver.db.tables import METADATA
+from svcserver.db.transaction import transact
 from svcserver.metagame.accounts.store import ACCOUNTS
 from svcserver.metagame.owner.people import data as data_of_people
 from svcserver.metagame.owner.people.data import (
     BY_COLUMNS,
     OF_NOBODY,
     account_columns,
+    erase,
+    exported,
     is_of_character,
 )
 from tests.metagame.owner.moderation.test_moderation import StaffCase
 from tests.support.belongings import Owner
+from tests.support.filling import fill
+from tests.support.postgres import fresh_database
 from tests.support.proves import proves
 
 
@@ -131,3 +141,61 @@ class HandlingTests(StaffCase):
         for name, columns in BY_COLUMNS.items():
             self.assertLessEqual(set(columns), set(METADATA.tables[name].c.keys()), name)
         self.assertLessEqual(set(OF_NOBODY), METADATA.tables.keys())
+
+
+class LargeAccount(SynchronousTestCase):
+    """What holds on both back-ends, of an account with many saves."""
+
+    __test__ = False
+
+    def engine(self) -> Engine:
+        raise NotImplementedError
+
+    def test_the_newest_saves_are_handed_out_and_all_are_deleted(self) -> None:
+        engine = self.engine()
+        fill(engine)
+        saves, characters = METADATA.tables["character_saves"], METADATA.tables["characters"]
+        mine = transact(engine, lambda tx: tx.execute(select(characters)).one())
+        account, character = mine.account_id, mine.id
+
+        def more(tx: Connection) -> None:
+            [row] = tx.execute(select(saves)).mappings().all()
+            tx.execute(delete(saves))
+            for number in range(1, 42):
+                data = {"id": number, "version": number, "data": b"x" * 5_000}
+                tx.execute(insert(saves), {**row, **data, "character_id": character})
+
+        transact(engine, more)
+        self.patch(data_of_people, "MAX_EXPORT", 100_000)
+        found, left = transact(engine, lambda tx: exported(tx, account))
+        kept = [one["id"] for one in found["character_saves"]]
+        self.assertEqual(kept, list(range(42 - len(kept), 42)))
+        self.assertGreater(len(kept), 10)
+        self.assertEqual(left, {"character_saves": 41 - len(kept)})
+        self.assertIn("characters", found)  # small ones are whole
+        transact(engine, lambda tx: erase(tx, account))
+        self.assertEqual(transact(engine, lambda tx: exported(tx, account)), ({}, {}))
+        self.assertIsNone(transact(engine, lambda tx: tx.execute(select(saves)).first()))
+
+
+class SqliteLargeAccountTests(LargeAccount):
+    __test__ = True
+
+    def engine(self) -> Engine:
+        scratch = TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        made = make_engine(database_url(f"sqlite:///{scratch.name}/svc.db"))
+        self.addCleanup(made.dispose)
+        migrations.upgrade(made)
+        return made
+
+
+@pytest.mark.live
+class PostgresLargeAccountTests(LargeAccount):
+    __test__ = True
+
+    def engine(self) -> Engine:
+        made = make_engine(database_url(fresh_database()))
+        self.addCleanup(made.dispose)
+        migrations.upgrade(made)
+        return made
