@@ -16,6 +16,7 @@ from svcserver.kernel.secrets import Secret
 PRIVATE = ("metagame", "deploy", "content")
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - the gateway is the public entry
 CITY_MAP = "/Game/Maps/city/city_persistent"
+LAUNCHER = "launcher"  # the folder that a demo host hands the launcher out of
 
 
 @frozen
@@ -219,6 +220,8 @@ CONTENT_MANIFEST={plan.data / "manifest.json"}
 """
     if plan.private:
         return text
+    if plan.demo:
+        text += f"CONTENT_LAUNCHER_DIR={plan.data / LAUNCHER}\n"
     return f"""\
 {text}# the same in gateway.env
 GATEWAY_SECRET={plan.secrets.gateway.reveal()}
@@ -227,6 +230,9 @@ GATEWAY_SECRET={plan.secrets.gateway.reveal()}
 
 def _gateway(plan: Plan) -> str:
     ports, secrets, live = plan.ports, plan.secrets, plan.scale.live
+    more = "# how to play here, for friends: /join\nGATEWAY_JOIN_PAGE=1\n" if plan.demo else ""
+    if live:
+        more += f"# several gateways share their rates there\nLIVE_URL={live}\n"
     return f"""\
 # The public HTTPS entry; players pin its certificate.
 GATEWAY_BIND={"127.0.0.1" if plan.demo else EVERYWHERE}
@@ -241,7 +247,7 @@ GATEWAY_WS_URL=http://127.0.0.1:{ports.chat}
 ALLOWLIST_URL=http://127.0.0.1:{ports.allowlist}
 # the same in allowlist.env
 ALLOWLIST_SECRET={secrets.allowlist.reveal()}
-{f"# several gateways share their rates there{chr(10)}LIVE_URL={live}{chr(10)}" if live else ""}"""
+{more}"""
 
 
 def _allowlist(plan: Plan) -> str:

@@ -20,7 +20,8 @@ from svcserver.ctl.play.failed import PlayFailed
 from svcserver.ctl.play.timings import Timings
 from svcserver.ctl.play_command import findings, live, tell_times
 from svcserver.ctl.stack_process import Stack
-from svcserver.edge.joining import NoJoinString, join_string
+from svcserver.edge.invite import decode
+from svcserver.edge.joining import NoJoinString, join_address, join_string
 from svcserver.kernel.digits import whole_in
 
 FOLDER = "demo-host"
@@ -116,12 +117,26 @@ def relay_port(host: Host) -> int:
 
 
 def player_lines(host: Host) -> list[str]:
-    """How a player would join: the demo host asks for no code, so any may stand there."""
+    """What a player would open: the host's page for those who have no launcher yet, the invite.
+
+    The demo host asks for no code, so any may stand in the invite.
+    """
+    if host.folder is None:
+        return []
     try:
-        text = join_string(host.folder, "DEMO") if host.folder is not None else None
+        text = join_string(host.folder, "DEMO")
     except NoJoinString:
         return []
-    return [f"player     {program('svc-launcher')} '{text}'"] if text else []
+    if text is None:
+        return []
+    page = join_address(host.folder, decode(text))
+    return [
+        "",
+        "What a player would open:",
+        *([f"  {page} (a browser warns of the host's own certificate)"] if page else []),
+        f"  {text}",
+        f"or, on this machine, {program('svc-launcher')} '{text}'",
+    ]
 
 
 def tell(host: Host, out: Out) -> None:

@@ -43,11 +43,18 @@ def join_string(folder: Path, code: str) -> str | None:
 
 def letter(folder: Path, text: str) -> list[str]:
     """Three sentences that an owner sends with the join string ``text``."""
+    invite = decode(text)
+    return sentences(invite, join_address(folder, invite))
+
+
+def join_address(folder: Path, invite: Invite) -> str:
+    """The address of the host's public page, which hands out the launcher; empty where off."""
     try:
-        page = _read(folder, "gateway").get("GATEWAY_JOIN_PAGE", "").strip() == "1"
+        on = _read(folder, "gateway").get("GATEWAY_JOIN_PAGE", "").strip() == "1"
     except (BadSetting, OSError):  # a private host has no gateway
-        page = False
-    return sentences(decode(text), join_page=page)
+        on = False
+    port = "" if invite.port == 443 else f":{invite.port}"
+    return f"https://{invite.host}{port}/join" if on else ""
 
 
 def _private(metagame: dict[str, str], code: str) -> str | None:

@@ -20,13 +20,12 @@ def certificate_words(fingerprint: str, upcoming: str) -> str:
     return " ".join(fingerprint_words(one) for one in (fingerprint, upcoming) if one)
 
 
-def sentences(invite: Invite, *, join_page: bool = False) -> list[str]:
+def sentences(invite: Invite, join_page: str = "") -> list[str]:
     """Three sentences for the friend; the invite itself is added by whoever sends them.
 
-    ``join_page``: whether the host's public page is on, which hands out the launcher.
+    ``join_page``: the address of the host's public page, which hands out the launcher; or none.
     """
-    port = "" if invite.port == 443 else f":{invite.port}"
-    where = f"from https://{invite.host}{port}/join, or from me" if join_page else "from me"
+    where = f"from {join_page}, or from me" if join_page else "from me"
     inside = "" if invite.public else ", and be in my private network"
     return [
         f"I keep a host of our game, {invite.name}: get the launcher {where}{inside}.",

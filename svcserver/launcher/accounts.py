@@ -121,9 +121,7 @@ async def is_taken(client: HostClient, key: Secret) -> bool:
 
 
 async def is_free(client: HostClient, name: str) -> str:
-    """Empty, or why ``name`` cannot be had. A public host tells only when it registers."""
-    if not NAME.match(name):
-        return words.NAME_INVALID
+    """Empty, or why ``name`` cannot be had, as a private host tells it."""
     try:
         reply = await client.ask("GET", f"/svc/api/UsernameAvailable?Username={name}")
     except Lost:

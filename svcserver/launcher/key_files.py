@@ -55,12 +55,19 @@ def write_key_file(folder: Path, record: HostRecord, key: Secret) -> Path:
 
 
 def read_key_file(path: Path) -> KeyFile:
-    """The key in ``path`` with its host; raises BadKeyFile."""
+    """The key in ``path`` with its host; raises BadKeyFile, and OSError where it is not there."""
+    with path.open("rb") as file:
+        return parse_key_file(file.read(MOST + 1))
+
+
+def parse_key_file(content: bytes) -> KeyFile:
+    """The key in a file's bytes with its host; raises BadKeyFile."""
+    if len(content) > MOST:
+        raise BadKeyFile("too long")
     try:
-        with path.open("rb") as file:
-            said = json.parse(file.read(MOST))
-    except (OSError, json.BadJson) as why:
-        raise BadKeyFile(str(why)) from why
+        said = json.parse(content)
+    except json.BadJson as why:
+        raise BadKeyFile("no JSON") from why
     if not isinstance(said, dict):
         raise BadKeyFile("it has no host")
     return KeyFile(_record(said), Secret(_text(said, "key", KEY.match)))

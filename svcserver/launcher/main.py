@@ -36,7 +36,7 @@ from svcserver.launcher.keystore import open_keys
 from svcserver.launcher.page import Page
 from svcserver.launcher.page_guard import Entrance
 from svcserver.launcher.page_server import PageServer
-from svcserver.launcher.places import Places, places_here
+from svcserver.launcher.places import Places, downloads_here, places_here
 from svcserver.launcher.private_files import make_private_folder
 from svcserver.launcher.program import CannotJoin, Launcher
 from svcserver.launcher.scheme import Scheme, scheme_of
@@ -146,7 +146,7 @@ class Program:
             int(os.environ.get("SVC_RELAY_PORT", "") or DEFAULT_PORT),
             runners.find(sys.platform, os.environ, Path.home()),
         )
-        page = Page(launcher, Entrance(), Path.home())
+        page = Page(launcher, Entrance(), Path.home(), downloads_here(os.environ, Path.home()))
         return cls(reactor, state, wish, launcher, page, places)
 
     def __attrs_post_init__(self) -> None:
@@ -163,7 +163,9 @@ class Program:
         self.launcher.setServiceParent(self.parts)
         self.server.setServiceParent(self.parts)
         say = partial(print, flush=True)
-        terminal = Terminal(self.launcher, say, self.reactor.stop, Path.home())
+        terminal = Terminal(
+            self.launcher, say, self.reactor.stop, self.page.home, self.page.downloads
+        )
         if self.wish.no_browser:
             Every(self.reactor, LOOK_S, terminal.look, "the terminal").setServiceParent(self.parts)
         self.parts.startService()

@@ -287,11 +287,17 @@ class Membership:
             self.host.trouble = words.NAME_INVALID
 
     def try_name(self, name: str) -> None:
-        """Say whether ``name`` is free, as far as the host tells."""
-        self._begin(self._try_name(name))
+        """Say whether ``name`` keeps the rules and, where the host tells it, whether it is free.
 
-    async def _try_name(self, name: str) -> None:
+        The gateway of a public host tells no stranger which names there are: there registering
+        says it, with the invite.
+        """
         self._tried = name
+        self.saying = "" if accounts.NAME.match(name) else words.NAME_INVALID
+        if not self.saying and not self.record.public:
+            self._begin(self._ask_for(name))
+
+    async def _ask_for(self, name: str) -> None:
         saying = await accounts.is_free(self.client, name)
         if self._tried == name:  # else another one was typed meanwhile
             self.saying = saying

@@ -1,4 +1,9 @@
-"""What the page may ask: its files by anybody here, everything else with the session."""
+"""What the page may ask: its files by anybody here, everything else with the session.
+
+No key is ever in the page. One that is saved for another PC is written by the launcher itself, and
+of one that comes the page passes on the file which the player has chosen, unread: its bytes are in
+the request alone, and no answer repeats them.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +18,9 @@ from svcserver.kernel import json
 from svcserver.kernel.digits import whole_in
 from svcserver.kernel.secrets import Secret
 from svcserver.launcher import one_instance, words
-from svcserver.launcher.choices import FASTEST, LONGEST_PATH, Choices, choose, path_of
+from svcserver.launcher.choices import FASTEST, LONGEST_PATH, Choices, choose
 from svcserver.launcher.command import LONGEST
+from svcserver.launcher.key_files import BadKeyFile, parse_key_file
 from svcserver.launcher.membership import Membership
 from svcserver.launcher.page_guard import Entrance
 from svcserver.launcher.page_server import Said, Wish
@@ -51,6 +57,7 @@ class Page:
     launcher: Launcher
     entrance: Entrance
     home: Path
+    downloads: Path  # where what the player takes along is written
     link: Callable[[], str] = str  # a new link to this page
     quit: Callable[[], None] = lambda: None  # ends the launcher
     secret: Secret | None = None  # of a second start, which hands over its invite
@@ -106,7 +113,9 @@ class Page:
             case "POST", ["join"]:
                 return self._join(_body(wish))
             case "POST", ["import"]:
-                return self._import(_body(wish))
+                return self._import(wish.body)
+            case "POST", ["import", "replace"]:
+                return self._import(wish.body, replace=True)
             case "POST", ["quit"]:
                 self.quit()
                 return Said.of({})
@@ -125,13 +134,12 @@ class Page:
             return Said.of({"sentence": str(why)})
         return Said.of({"id": member.record.id, "state": show_all(self.launcher)})
 
-    def _import(self, said: dict[str, Any]) -> Said:
-        path, replace = (
-            path_of(_text(said, "path", LONGEST_PATH), self.home),
-            said.get("replace") is True,
-        )
+    def _import(self, content: bytes, *, replace: bool = False) -> Said:
+        """Take over the key in a file's bytes."""
         try:
-            member = self.launcher.bring_file(path, replace=replace)
+            member = self.launcher.bring(parse_key_file(content), replace=replace)
+        except BadKeyFile:
+            return Said.of({"sentence": words.BAD_KEY_FILE})
         except CannotJoin as why:
             return Said.of({"sentence": str(why), "other_key": isinstance(why, OtherKey)})
         return Said.of({"id": member.record.id, "state": show_all(self.launcher)})
@@ -172,13 +180,13 @@ class Page:
         return self.launcher.leave(member)
 
     def save_key(self, member: Membership, _: dict[str, Any]) -> str:
-        return self.launcher.save_key(member, self.home)
+        return self.launcher.save_key(member, self.downloads)
 
     def renew_key(self, member: Membership, _: dict[str, Any]) -> None:
         member.renew_key()
 
     def save_passport(self, member: Membership, _: dict[str, Any]) -> None:
-        member.save_passport(self.home)
+        member.save_passport(self.downloads)
 
     def settings(self, member: Membership, said: dict[str, Any]) -> str:
         """Change how this host's game is kept and started; gives what is wrong."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
@@ -41,6 +42,35 @@ def _absolute(text: str) -> PurePosixPath | None:
     """The standard says that a relative path there counts as none."""
     path = PurePosixPath(text)
     return path if path.is_absolute() else None
+
+
+_DOWNLOADS = re.compile(r'^XDG_DOWNLOAD_DIR="(\$HOME/|/)((?:[^"\\]|\\.)*)"', re.MULTILINE)
+
+
+def downloads_of(platform: str, home: str, user_dirs: str) -> PurePath:
+    """Where a player looks for what a program has written for them.
+
+    ``user_dirs``: what stands in ``user-dirs.dirs``, in which Linux desktops keep the folder's
+    name, since that is in the player's language; empty where there is no such file.
+    """
+    if platform == "win32":
+        return PureWindowsPath(home) / "Downloads"
+    found = _DOWNLOADS.search(user_dirs)
+    if found is None:
+        return PurePosixPath(home) / "Downloads"
+    rest = re.sub(r"\\(.)", r"\1", found[2])
+    return PurePosixPath("/" if found[1] == "/" else home) / rest
+
+
+def downloads_here(environ: Mapping[str, str], home: Path) -> Path:
+    """That folder on this machine; the player's home folder where there is none."""
+    chosen = _absolute(environ.get("XDG_CONFIG_HOME", "")) or home / ".config"
+    try:
+        text = Path(chosen, "user-dirs.dirs").read_text("utf-8", "replace")
+    except OSError:
+        text = ""
+    found = Path(downloads_of(sys.platform, str(home), text))
+    return found if found.is_dir() else home
 
 
 def places_here(environ: Mapping[str, str]) -> Places:

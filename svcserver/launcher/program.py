@@ -19,7 +19,7 @@ from svcserver.kernel.secrets import Secret
 from svcserver.launcher import words
 from svcserver.launcher.asking import HostClient
 from svcserver.launcher.host_list import HostList, HostRecord, TooManyHosts, id_of, joined
-from svcserver.launcher.key_files import BadKeyFile, read_key_file, write_key_file
+from svcserver.launcher.key_files import BadKeyFile, KeyFile, read_key_file, write_key_file
 from svcserver.launcher.keystore import KeyStore
 from svcserver.launcher.membership import CannotPlay, Membership, invite_name
 from svcserver.launcher.papers import new_key_name
@@ -107,14 +107,20 @@ class Launcher(Service):
         return member
 
     def bring_file(self, path: Path, *, replace: bool = False) -> Membership:
+        """``bring`` what stands in the file at ``path``; raises CannotJoin."""
+        try:
+            found = read_key_file(path)
+        except OSError as why:
+            raise CannotJoin(words.NO_KEY_FILE.format(path=path)) from why
+        except BadKeyFile as why:
+            raise CannotJoin(words.BAD_KEY_FILE) from why
+        return self.bring(found, replace=replace)
+
+    def bring(self, found: KeyFile, *, replace: bool = False) -> Membership:
         """Take over a key that another PC has saved; raises CannotJoin.
 
         ``replace``: also where the player has another key for that host, which is lost then.
         """
-        try:
-            found = read_key_file(path)
-        except BadKeyFile as why:
-            raise CannotJoin(words.BAD_KEY_FILE.format(path=path)) from why
         old, kept = self.hosts.get(found.record.id), self.keys.get(found.record.id)
         other = kept is not None and not kept.matches(found.key.reveal())
         if old is not None and other and not replace:

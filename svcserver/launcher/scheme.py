@@ -169,7 +169,11 @@ def own_command() -> list[str]:
     if program.endswith((".pyz", ".py")):
         return [sys.executable, str(Path(program).absolute())]
     found = shutil.which(program)
-    return [found] if found else [sys.executable, "-m", "svcserver.launcher.main"]
+    return (
+        [str(Path(found).absolute())]
+        if found
+        else [sys.executable, "-m", "svcserver.launcher.main"]
+    )
 
 
 def run_quietly(arguments: Sequence[str]) -> None:

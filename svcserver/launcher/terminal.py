@@ -40,6 +40,7 @@ class Terminal:
     say: Callable[[str], None]
     quit: Callable[[], None]
     home: Path
+    downloads: Path  # where what the player takes along is written
     _host: str = field(default="", init=False)
     _said: dict[tuple[str, str], str] = field(factory=dict, init=False)  # by host and matter
     _last_line: bool = field(default=False, init=False)
@@ -139,9 +140,9 @@ class Terminal:
             "get": member.inputs.fetch,
             "play": member.inputs.play,
             "stop": member.inputs.stop,
-            "save-key": lambda: self.launcher.save_key(member, self.home),
+            "save-key": lambda: self.launcher.save_key(member, self.downloads),
             "renew-key": member.renew_key,
-            "passport": lambda: member.save_passport(self.home),
+            "passport": lambda: member.save_passport(self.downloads),
             "leave": lambda: self.launcher.leave(member),
             "status": lambda: self._said.clear(),
             "news": lambda: told.news(self._shown(member)),

@@ -27,7 +27,11 @@ REGISTER_LOST = (
 )
 PLAYING_ELSEWHERE = "You are playing on {name}. End that game first."
 LEAVE_FIRST = "End the game before you remove this host."
-BAD_KEY_FILE = "There is no key file at {path}. It is the file that Save my key has written."
+NO_KEY_FILE = "There is no file at {path} that can be read."
+BAD_KEY_FILE = (
+    "That file holds no key. Choose the one that Save my key has written: its name begins with "
+    "svc-key."
+)
 KEY_SAVED = (
     "Your key has been written to {path}. Whoever has that file is you: carry it to your other PC "
     "yourself, and delete it after the import."

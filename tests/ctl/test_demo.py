@@ -10,7 +10,7 @@ from svcserver.ctl.demo import player_lines
 from svcserver.ctl.host import Host
 from svcserver.ctl.host_creation import create_host
 from svcserver.edge.certificate import CERT_FILE, fingerprint
-from svcserver.edge.invite import decode
+from svcserver.edge.invite import SCHEME, decode
 from tests.ctl.command import nowhere
 
 
@@ -18,11 +18,17 @@ class PlayersLinkTests(SynchronousTestCase):
     def test_the_link_that_a_player_would_open_is_shown(self) -> None:
         folder = nowhere(self)
         create_host(folder, "127.0.0.1", "owner", demo=True)
-        [line] = player_lines(Host(folder))
-        word, program, text = shlex.split(line)
-        self.assertEqual((word, program[-12:]), ("player", "svc-launcher"))
+        _, _, page, link, command = player_lines(Host(folder))
+        self.assertEqual(page.split()[0], "https://127.0.0.1/join")
+        text = link.strip()
+        self.assertTrue(text.startswith(f"{SCHEME}://join?"))
+        program, given = shlex.split(command)[-2:]
+        self.assertEqual((program[-12:], given), ("svc-launcher", text))
         found = decode(text)
         self.assertEqual(found.host, "127.0.0.1")
         self.assertEqual(found.fingerprint, fingerprint((folder / CERT_FILE).read_bytes()))
+        settings = (folder / "gateway.env").read_text()
+        (folder / "gateway.env").write_text(settings.replace("JOIN_PAGE=1", "JOIN_PAGE=0"))
+        self.assertEqual([one for one in player_lines(Host(folder)) if "/join (" in one], [])
         (folder / "gateway.env").unlink()
         self.assertEqual(player_lines(Host(folder)), [])

@@ -17,6 +17,7 @@ from svcserver.launcher.stages import Stage
 from svcserver.launcher.view import show, show_all
 from tests.launcher.around import KEY, FakeHost, LauncherCase, invite_text
 
+PRIVATE = "svc://join?v=1&host=100.64.0.9&port=61000&code=ABCD-EFGH&name=Home"
 FILES = {"game.exe": b"MZ" * 40, "a.pak": b"1234"}
 
 
@@ -91,15 +92,15 @@ class JoiningTests(LauncherCase):
         member.choose("no good")
         self.assertEqual(member.host.trouble, words.NAME_INVALID)
 
-    def test_while_a_name_is_typed_rules_and_host_say_whether_it_can_be_had(self) -> None:
-        member = self.joined()
+    def test_while_a_name_is_typed_a_private_host_says_whether_it_can_be_had(self) -> None:
+        member = self.launcher.join(PRIVATE)
         member.inputs.agree()
         taken = {"available": False, "error": "username_taken"}
         for name, status, body, sentence in (
             ("Bo", 200, {"available": True}, words.NAME_INVALID),
             ("Bo_1", 200, taken, words.NAME_TAKEN),
             ("Bo_2", 200, {"available": True}, ""),
-            ("Bo_3", 403, {"error": "forbidden"}, ""),  # a public host tells when it registers
+            ("Bo_3", 403, {"error": "forbidden"}, ""),
             ("Bo_4", 200, {"available": False, "error": "of another kind"}, ""),
         ):
             self.remote.says("GET", f"/svc/api/UsernameAvailable?Username={name}", status, body)
@@ -110,8 +111,21 @@ class JoiningTests(LauncherCase):
         self.assertEqual(member.saying, "")
         self.assertIs(member.host.stage, Stage.NAMING)
 
-    def test_an_answer_about_a_name_that_is_typed_no_more_is_not_shown(self) -> None:
+    def test_a_public_host_is_not_asked_for_a_name_before_it_registers(self) -> None:
+        """Its gateway would refuse that, and count the requests."""
         member = self.joined()
+        member.inputs.agree()
+        for name, sentence in (
+            ("Bo", words.NAME_INVALID),
+            ("Bo_1", ""),
+            ("b" * 17, words.NAME_INVALID),
+        ):
+            member.try_name(name)
+            self.assertEqual(show(member, 61000)["saying"], sentence, name)
+        self.assertEqual([path for _, path, _ in self.remote.asked if "Username" in path], [])
+
+    def test_an_answer_about_a_name_that_is_typed_no_more_is_not_shown(self) -> None:
+        member = self.launcher.join(PRIVATE)
         member.inputs.agree()
         answers: list[Deferred[Reply]] = [Deferred(), Deferred()]
         asked = iter(answers)
@@ -121,6 +135,8 @@ class JoiningTests(LauncherCase):
         answers[1].callback(Reply(200, {}, b'{"available": true}'))
         answers[0].callback(Reply(200, {}, b'{"available": false, "error": "username_taken"}'))
         self.assertEqual(member.saying, "")
+        member.try_name("no good")
+        self.assertEqual(member.saying, words.NAME_INVALID)
 
     def test_a_new_invite_of_the_same_certificate_changes_nothing_for_the_player(self) -> None:
         self.registered(FILES)
@@ -178,8 +194,10 @@ class JoiningTests(LauncherCase):
         self.launcher.leave(member)
         again = self.launcher.bring_file(path)
         self.assertEqual((again.record.username, again.host.stage), ("Bo_1", Stage.INCOMPLETE))
-        with self.assertRaises(CannotJoin):
-            self.launcher.bring_file(Path(self.folder, "nothing"))
+        for name, sentence in (("nothing", "no file at"), ("keys", "holds no key")):
+            (self.folder / "keys").write_bytes(b"{}")
+            with self.assertRaisesRegex(CannotJoin, sentence):
+                self.launcher.bring_file(Path(self.folder, name))
 
     def test_a_key_file_without_a_fingerprint_names_no_host_on_the_internet(self) -> None:
         for host, good in (("play.example.org", False), ("100.64.0.9", True)):
@@ -201,9 +219,8 @@ class JoiningTests(LauncherCase):
             self.assertEqual(member.host.trouble, sentence)
 
     def test_an_invite_to_a_private_host_has_no_words(self) -> None:
-        text = "svc://join?v=1&host=100.64.0.9&port=61000&code=ABCD-EFGH&name=Home"
-        self.assertFalse(decode(text).public)
-        self.assertEqual(show(self.launcher.join(text), 61000)["words"], "")
+        self.assertFalse(decode(PRIVATE).public)
+        self.assertEqual(show(self.launcher.join(PRIVATE), 61000)["words"], "")
 
 
 class PlayingTests(LauncherCase):

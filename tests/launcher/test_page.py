@@ -12,6 +12,7 @@ from twisted.python.failure import Failure
 
 from svcserver.kernel import json
 from svcserver.kernel.secrets import Secret
+from svcserver.launcher import words
 from svcserver.launcher.key_files import write_key_file
 from svcserver.launcher.one_instance import proof_of
 from svcserver.launcher.page import Page
@@ -26,6 +27,7 @@ from svcserver.launcher.page_server import (
 from tests.launcher.around import KEY, LauncherCase, invite_text
 
 OWN = "127.0.0.1:4711"
+PLACE = "play-example-org-443"
 SCRIPTS = ("main", "api", "steps", "below", "dom", "qr", "qr_picture")
 
 
@@ -55,7 +57,8 @@ class PageCase(LauncherCase):
     def setUp(self) -> None:
         super().setUp()
         self.entrance = Entrance()
-        self.page = Page(self.launcher, self.entrance, self.folder)
+        self.downloads = self.folder / "Downloads"
+        self.page = Page(self.launcher, self.entrance, self.folder, self.downloads)
         self.page.link = lambda: f"http://{OWN}/#{self.entrance.new_token()}"
         self.factory = PageFactory(self.clock, self.page.answer)
         self.factory.own = OWN.encode()
@@ -75,7 +78,7 @@ class PageCase(LauncherCase):
         self, method: str, path: str, body: Any = None, *, peer: str = "127.0.0.1", **fields: str
     ) -> tuple[int, str, bytes]:
         """A request as our page sends it, with ``fields`` changed; an empty one is left out."""
-        data = json.dump(body) if body is not None else b""
+        data = body if isinstance(body, bytes) else json.dump(body) if body is not None else b""
         headers = {
             "Host": OWN,
             "Origin": f"http://{OWN}" if method == "POST" else "",
@@ -242,29 +245,100 @@ class PageTests(PageCase):
         said = [self.ask("GET", "/api/state")]
         for act in ("agree", "check", "fetch", "stop", "play", "save-key"):
             said.append(self.ask("POST", f"/api/hosts/{name}/{act}", {"thorough": True}))
-        said.append(
-            self.ask("POST", "/api/import", {"path": "~/svc-key-play-example-org-443.json"})
-        )
+        [file] = self.downloads.iterdir()  # which the launcher has written itself
+        content = file.read_bytes()
+        self.assertIn(KEY.encode(), content)
+        for sent in (content, content[:-9], content.replace(b"fingerprint", b"else")):
+            said += [self.ask("POST", f"/api/import{more}", sent) for more in ("", "/replace")]
         self.assertEqual([status for status, _, _ in said], [200] * len(said))
-        text = b"".join(body for _, _, body in said)
+        text = b"".join(head.encode() + body for _, head, body in said)
         self.assertNotIn(KEY.encode(), text)
         self.assertNotIn(b"ABCD-EFGH", text)
 
     def test_a_key_file_takes_the_place_of_another_key_only_when_that_is_said(self) -> None:
         member = self.registered({})
         other = evolve(member.record, username="Bo_2")
-        path = str(write_key_file(self.folder / "usb", other, Secret("UUK_" + "1" * 48)))
-        said = json.parse(self.ask("POST", "/api/import", {"path": path})[2])
+        file = write_key_file(self.folder / "usb", other, Secret("UUK_" + "1" * 48)).read_bytes()
+        said = json.parse(self.ask("POST", "/api/import", file)[2])
         self.assertTrue(said["other_key"])
         self.assertIn("You are Bo_1 on Friday Hunts already", said["sentence"])
         kept = self.launcher.keys.get(member.record.id)
         assert kept is not None
         self.assertEqual(kept.reveal(), KEY)
-        said = json.parse(self.ask("POST", "/api/import", {"path": path, "replace": True})[2])
+        said = json.parse(self.ask("POST", "/api/import/replace", file)[2])
         self.assertEqual(said["id"], member.record.id)
         kept = self.launcher.keys.get(member.record.id)
         assert kept is not None
         self.assertEqual(kept.reveal(), "UUK_" + "1" * 48)
+
+    def test_a_key_file_comes_from_our_page_alone(self) -> None:
+        member = self.registered({})
+        file = write_key_file(self.folder, member.record, Secret(KEY)).read_bytes()
+        self.assertEqual(self.launcher.leave(member), "")
+        for fields in (
+            {"X_Launcher_Session": ""},
+            {"X_Launcher_Session": "0" * 64},
+            {"Origin": "https://evil.example"},
+            {"Host": "evil.example:4711"},
+        ):
+            for path in ("/api/import", "/api/import/replace"):
+                self.assertEqual(self.ask("POST", path, file, **fields)[0], 403, fields)
+        self.assertEqual(self.ask("GET", "/api/import")[0], 404)
+        self.assertEqual(self.ask("POST", "/api/import", file + b" " * MAX_BODY)[0], 413)
+        self.assertEqual((self.launcher.members, list(self.launcher.hosts)), ({}, []))
+        self.assertEqual(json.parse(self.ask("POST", "/api/import", file)[2])["id"], PLACE)
+
+    def test_a_hostile_key_file_is_refused_or_brings_a_host_and_a_key_alone(self) -> None:
+        """Not how the game is started, which the file of a stranger could else say."""
+        good = {
+            "name": "Friday Hunts",
+            "host": "play.example.org",
+            "port": 443,
+            "fingerprint": "a1" * 32,
+            "fingerprint2": "",
+            "username": "Bo_1",
+            "key": KEY,
+        }
+        for changed in (
+            {"key": ""},
+            {"key": "short"},
+            {"key": "UUK_\r\nX-Header: 1"},
+            {"key": [KEY]},
+            {"key": "k" * 257},
+            {"host": "play.example.org/"},
+            {"host": "a" * 300},
+            {"host": "::1\n"},
+            {"port": 0},
+            {"port": 65_536},
+            {"port": True},
+            {"port": "443"},
+            {"fingerprint": "zz" * 32},
+            {"fingerprint": ""},  # a host on the internet would get the key in clear
+            {"fingerprint2": "a1"},
+            {"name": "\x1b[2J"},
+            {"name": ""},
+            {"username": "Bo 1"},
+            {"username": "b" * 17},
+        ):
+            self.refuses(json.dump({**good, **changed}))
+        whole = json.dump(good)
+        for content in (b"", b"\0", b"[]", b"7", b"[" * 60_000, b'"' + whole, whole[:-1], b"\xff"):
+            self.refuses(content)
+        for name in good:
+            self.refuses(json.dump({key: value for key, value in good.items() if key != name}))
+        self.assertEqual((self.launcher.members, list(self.launcher.hosts)), ({}, []))
+        more = {"command": "/bin/evil", "runner": "evil", "folder": "/etc", "id": "../../x"}
+        self.assertEqual(self.ask("POST", "/api/import", json.dump({**good, **more}))[0], 200)
+        [record] = self.launcher.hosts
+        self.assertEqual(
+            (record.id, record.command, record.runner, record.folder), (PLACE, "", "", "")
+        )
+
+    def refuses(self, content: bytes) -> None:
+        status, _, body = self.ask("POST", "/api/import", content)
+        self.assertEqual(
+            (status, json.parse(body)), (200, {"sentence": words.BAD_KEY_FILE}), content[:99]
+        )
 
     def test_settings_are_checked_and_kept(self) -> None:
         name = self.registered({}).record.id

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import tracemalloc
 from collections.abc import Iterator
@@ -26,8 +27,8 @@ from svcserver.launcher.host_news import (
     read_status,
 )
 from svcserver.launcher.listing import LONGEST_BUILD, BadListing, is_safe, read_listing
-from svcserver.launcher.places import places_of
-from svcserver.launcher.scheme import LinuxScheme, WindowsScheme, scheme_of
+from svcserver.launcher.places import downloads_here, downloads_of, places_of
+from svcserver.launcher.scheme import LinuxScheme, WindowsScheme, own_command, scheme_of
 from tests.launcher.around import manifest, new_folder
 
 ANY_JSON = st.recursive(
@@ -148,6 +149,28 @@ class PlacesTests(SynchronousTestCase):
         self.assertEqual(str(linux.state), "/home/b/.local/state/svc-launcher")
         self.assertIn("Library", str(places_of("darwin", {}, "/Users/b").state))
 
+    def test_what_a_player_takes_along_is_put_where_they_look_for_it(self) -> None:
+        self.assertEqual(str(downloads_of("win32", r"C:\Users\Bo", "")), r"C:\Users\Bo\Downloads")
+        for said, folder in (
+            ("", "/home/b/Downloads"),
+            ('XDG_DOWNLOAD_DIR="$HOME/T\\"é lé"\n', '/home/b/T"é lé'),
+            ('# a\nXDG_DOWNLOAD_DIR="/data/in"\nXDG_MUSIC_DIR="$HOME/M"\n', "/data/in"),
+            ('XDG_DOWNLOAD_DIR="$HOME/"\n', "/home/b"),
+            ('#XDG_DOWNLOAD_DIR="/no"\nXDG_DOWNLOAD_DIR="relative"\n', "/home/b/Downloads"),
+            ('XDG_DOWNLOAD_DIR="$(rm)"\n', "/home/b/Downloads"),
+        ):
+            self.assertEqual(str(downloads_of("linux", "/home/b", said)), folder)
+
+    def test_without_such_a_folder_it_is_put_into_the_home_folder(self) -> None:
+        home = new_folder(self)
+        self.assertEqual(downloads_here({}, home), home)
+        (home / ".config").mkdir()
+        (home / ".config" / "user-dirs.dirs").write_text('XDG_DOWNLOAD_DIR="$HOME/In"\n')
+        self.assertEqual(downloads_here({}, home), home)
+        (home / "In").mkdir()
+        self.assertEqual(downloads_here({}, home), home / "In")
+        self.assertEqual(downloads_here({"XDG_CONFIG_HOME": str(home)}, home), home)
+
 
 class WordTests(SynchronousTestCase):
     def test_each_byte_has_a_word_of_its_own(self) -> None:
@@ -240,6 +263,23 @@ class SchemeTests(SynchronousTestCase):
         module.DeleteKey(7, r"Software\Classes\svc\shell\other")
         scheme.remove()
         self.assertEqual([key for key in module.kept.keys if "svc" in key], [])
+
+    def test_a_link_starts_this_very_program_from_any_folder(self) -> None:
+        folder = new_folder(self)
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(folder)
+        for name in ("svc-launcher", "svc-launcher.pyz"):
+            (folder / name).write_text("#!/bin/sh\n")
+            (folder / name).chmod(0o755)
+        own = folder.resolve() / "svc-launcher"
+        for called, command in (
+            ("./svc-launcher", [str(own)]),
+            (str(own), [str(own)]),
+            ("svc-launcher.pyz", [sys.executable, f"{own}.pyz"]),
+            ("no-such-program", [sys.executable, "-m", "svcserver.launcher.main"]),
+        ):
+            self.patch(sys, "argv", [called])
+            self.assertEqual(own_command(), command)
 
     def test_windows_opens_links_and_forgets_it_again(self) -> None:
         registry = Registered()

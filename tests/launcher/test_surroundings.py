@@ -25,8 +25,9 @@ class TerminalTests(LauncherCase):
         super().setUp()
         self.said: list[str] = []
         self.over: list[bool] = []
+        downloads = self.folder / "Downloads"
         self.terminal = Terminal(
-            self.launcher, self.said.append, lambda: self.over.append(True), self.folder
+            self.launcher, self.said.append, lambda: self.over.append(True), self.folder, downloads
         )
 
     def test_from_the_invite_to_the_files(self) -> None:

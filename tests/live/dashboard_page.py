@@ -13,8 +13,7 @@ from typing import Any
 import orjson
 import pytest
 from attrs import define, field
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Locator, expect
 
 from svcserver.db.engine import database_url, make_engine
 from svcserver.db.transaction import transact
@@ -24,7 +23,7 @@ from svcserver.metagame.owner.figures.store import SqlFigures
 from svcserver.metagame.owner.health.rules import Counts
 from tests.chat.sockets import Talker
 from tests.ctl.command import new_host
-from tests.live.players_page import chromium
+from tests.live.real_browser import Seen
 from tests.support.processes import Service, bearer, free_port, register
 
 PICTURES = Path(__file__).parents[2] / "_artefacts" / "dashboard"
@@ -156,23 +155,15 @@ def weeks(here: Host) -> None:
 
 
 @define
-class Visit:
-    """A page, and everything it complained of or asked for."""
+class Visit(Seen):
+    """The owner before the dashboard."""
 
-    page: Page
     address: str
-    look: str
-    faults: list[str] = field(factory=list)
-    asked: list[str] = field(factory=list)
 
     def go(self, name: str) -> None:
         """Open one of its pages from the navigation."""
         self.page.get_by_role("link", name=name, exact=True).click()
         expect(self.page.get_by_role("heading", level=1)).to_have_text(name)
-
-    def button(self, name: str) -> None:
-        """Press one."""
-        self.page.get_by_role("button", name=name, exact=True).first.click()
 
     def confirm(self, name: str) -> None:
         """Answer the question."""
@@ -201,15 +192,12 @@ class Visit:
         """Keep how it looks; it fits, every control has a name, and axe finds nothing."""
         assert self.page.evaluate(WIDER) <= 0, name
         assert self.page.evaluate(UNNAMED) == [], name
-        PICTURES.mkdir(parents=True, exist_ok=True)
-        self.page.screenshot(path=PICTURES / f"{self.look}-{name}.png")
-        found = Axe().run(self.page)
-        assert found.violations_count == 0, f"{name}: {found.generate_report()}"
+        self.keep(PICTURES / f"{self.look}-{name}.png")
 
     def sign_in(self, key: str) -> None:
         """With a key that is one."""
         self.page.get_by_label("Admin key").fill(key)
-        self.button("Sign in")
+        self.press("Sign in")
         expect(self.page.locator("#server-name")).to_have_text("Evening Hunters")
 
 
@@ -226,19 +214,10 @@ def visit(
     }
     address = f"http://127.0.0.1:{here.service.port}"
     made = browser.new_context(locale="en-GB", timezone_id="Europe/Berlin", **context)
-    page = made.new_page()
-    page.set_default_timeout(20_000)
-    seen = Visit(page, address, f"{size}-{colours}")
-    page.on("console", lambda said: seen.faults.append(said.text) if said.type == "error" else None)
-    page.on("pageerror", lambda why: seen.faults.append(str(why)))
-    page.on("request", lambda sent: seen.asked.append(sent.url))
-    page.goto(f"{address}/svc/dashboard")
-    try:
+    seen = Visit(made.new_page(), f"{size}-{colours}", address)
+    with seen.watched(address):
+        seen.page.goto(f"{address}/svc/dashboard")
         yield seen
-    finally:
-        made.close()
-    assert [one for one in seen.faults if "Failed to load resource" not in one] == []
-    assert [url for url in seen.asked if not url.startswith(address)] == []
 
 
 def log_in_again(here: Host, number: int) -> None:
@@ -269,10 +248,3 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
     """The host of a file's tests."""
     with host(tmp_path_factory.mktemp("dashboard") / "host") as running:
         yield running
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """The browser of a file's tests."""
-    with chromium() as started:
-        yield started

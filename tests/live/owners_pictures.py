@@ -28,7 +28,8 @@ from svcserver.kernel.settings import parse_env_file
 from svcserver.sim.gameclient import HUNTS
 from tests.ctl.hosts import SVCCTL, change
 from tests.live.players_host import COMMAND, GAME, launcher, link_of
-from tests.live.players_page import Visit, chromium
+from tests.live.players_page import Visit
+from tests.live.real_browser import chromium, replace_text
 
 FOLDER = Path(__file__).parents[2] / "docs" / "owners" / "pictures"
 SIZE = {"width": 1080, "height": 720}
@@ -36,13 +37,6 @@ PATIENCE_S = 240
 NAME, OWNER, FRIEND = "Friday Hunts", "Olga", "Robin"
 ANSWERS = f"public\n127.0.0.1\n{OWNER}\n"
 READY = re.compile(r"^Your host runs", re.MULTILINE)
-REPLACE = """(pairs) => {
-    const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-    while (walk.nextNode()) for (const [from, to] of pairs) {
-        const node = walk.currentNode;
-        if (node.data.includes(from)) node.data = node.data.replaceAll(from, to);
-    }
-}"""
 
 
 @define
@@ -62,7 +56,7 @@ class Tour:
     def take(self, page: Page, name: str) -> None:
         """One picture, in which the host has an address as an owner's would have."""
         page.mouse.move(0, 0)
-        page.evaluate(REPLACE, [("127.0.0.1", "play.example.org")])
+        replace_text(page, [("127.0.0.1", "play.example.org")])
         page.screenshot(path=self.folder / f"{name}.png", animations="disabled")
 
     def told(self) -> str:
@@ -139,7 +133,7 @@ def friend(browser: Browser, home: Path, join: str, tour: Tour) -> Iterator[Visi
     """Somebody who opens the invite, and plays."""
     with launcher(home, "--print-link") as process:
         made = browser.new_context(locale="en-GB", viewport=SIZE)
-        player = Visit(made.new_page(), home, "light")
+        player = Visit(made.new_page(), "light", home)
         player.page.goto(link_of(process))
         player.join(join)
         player.register(FRIEND)

@@ -15,21 +15,24 @@ from tests.ctl.hosts import run, value
 from tests.live.players_host import metagame
 from tests.support.processes import eventually
 
+PASS = "season09b"  # ACTIVE_HUNT_PASS of a host that sets none
+
 
 @define
 class Friend:
-    """An account of the host's, logged in."""
+    """An account of the host's, logged in; it is made unless its ``key`` is known."""
 
     host: Path
     name: str
-    key: str = field(init=False, repr=False)
+    key: str = field(default="", repr=False)
     id: str = field(init=False)
     token: str = field(init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
-        ran = run("account", "create", self.name, "--json", "--config", self.host)
-        assert ran.returncode == 0, ran.stderr
-        self.key = json.loads(ran.stdout)["key"]
+        if not self.key:
+            ran = run("account", "create", self.name, "--json", "--config", self.host)
+            assert ran.returncode == 0, ran.stderr
+            self.key = json.loads(ran.stdout)["key"]
         form = {"grant_type": "exchange_code", "exchange_code": self.key}
         said = self._ask("/account/api/oauth/token", urllib.parse.urlencode(form).encode(), {})
         self.id, self.token = said["account_id"], said["access_token"]
@@ -65,6 +68,21 @@ class Friend:
         wish = {"gameMode": "ISLAND", "gameArgs": "", "playerHuntId": hunt_id, "buildId": BUILD}
         self.send("POST", "/candidate/join", wish)
         eventually(lambda: self.send("GET", "/candidate/status")["status"] == "IN_PROGRESS")
+
+    def found(self, guild: str) -> None:
+        """A guild of this name."""
+        said = {"leader_account_id": self.id, "name": guild, "nameplate": ""}
+        self.send("POST", "/guild/validate", said)
+        self.earn("/guild", said)
+
+    def has_been_about(self, guild: str, hunt_id: str) -> None:
+        """A guild, the hunt pass, masteries, a saved character and a hunt."""
+        self.save("Ranger")
+        self.found(guild)
+        self.earn(f"/huntpass/{self.id}", {"progression_id": PASS})
+        seeded = run("account", "seed", self.name, "grandfather", "--config", self.host)
+        assert seeded.returncode == 0, seeded.stderr
+        self.hunt(hunt_id)
 
     def earn(self, path: str, said: Any) -> None:
         """What the game server that the player is on tells the host of them."""

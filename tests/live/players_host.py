@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from tests.ctl.hosts import PATIENCE_S, change, demo_host, run, said, stack, value
 from tests.support.processes import eventually, free_port
 
@@ -94,6 +96,14 @@ def running(host: Path) -> Iterator[subprocess.Popen[bytes]]:
     with stack(host) as process:
         eventually(lambda: "stack ready" in said(host), PATIENCE_S)
         yield process
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The host of a file's tests, running."""
+    made = players_host(tmp_path_factory.mktemp("host") / "host", "Friday Hunts", big=6 * MB)
+    with running(made):
+        yield made
 
 
 def invite(host: Path, uses: int = 1) -> str:

@@ -8,25 +8,21 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from attrs import define, field
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from attrs import define
+from playwright.sync_api import Browser, expect
 
 from tests.live.players_host import COMMAND, launcher, link_of
-from tests.support.requirements import skip
+from tests.live.real_browser import Seen
 
-CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
 PICTURES = Path(
     os.environ.get("SVC_PICTURES") or Path(__file__).parents[2] / "_artefacts" / "launcher"
 )
-expect.set_options(timeout=30_000)  # the machine may be busy
 LOOKS: dict[str, dict[str, Any]] = {
     "light": {"viewport": {"width": 1200, "height": 860}},
     "dark": {"viewport": {"width": 1200, "height": 860}, "color_scheme": "dark"},
@@ -34,50 +30,34 @@ LOOKS: dict[str, dict[str, Any]] = {
 }
 
 
-@contextmanager
-def chromium() -> Iterator[Browser]:
-    """The browser; skips the test where it is not installed."""
-    if not Path(CHROMIUM).exists():
-        raise skip("chromium", "chromium is not installed")
-    with sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield started
-        started.close()
-
-
-@contextmanager
-def beside(browser: Browser, *switches: str) -> Iterator[Browser]:
-    """Another browser of the same kind, with ``switches`` of its own."""
-    started = browser.browser_type.launch(
-        executable_path=CHROMIUM, args=["--no-sandbox", *switches]
-    )
-    yield started
-    started.close()
-
-
 @define
-class Visit:
+class Visit(Seen):
     """A player before the launcher's page."""
 
-    page: Page
     home: Path
-    look: str
-    faults: list[str] = field(factory=list)
-    asked: list[str] = field(factory=list)
-
-    def press(self, name: str | re.Pattern[str]) -> None:
-        """A button."""
-        exact = isinstance(name, str)
-        self.page.get_by_role("button", name=name, exact=exact).first.click()
 
     def reads(self, sentence: str) -> None:
         """The player reads it."""
         expect(self.page.locator("main")).to_contain_text(sentence)
 
+    def rounds(self) -> None:
+        """Wait until the page has asked twice how things are: what is typed there stays."""
+        for _ in range(2):
+            with self.page.expect_response(re.compile("/api/state$")):
+                continue
+
     def join(self, text: str) -> None:
         """Paste an invite."""
         self.page.get_by_label("Your invite").fill(text)
         self.press("Open the invite")
+
+    def bring(self, file: Path) -> None:
+        """Choose the key file of another PC."""
+        chooser = self.page.get_by_label("Key file of another PC")
+        if not chooser.is_visible():
+            self.page.get_by_text("I have played there before, on another PC").click()
+        chooser.set_input_files(file)
+        self.press("Bring my key")
 
     def register(self, name: str) -> None:
         """Trust the host, choose a name."""
@@ -115,11 +95,8 @@ class Visit:
         self.press("Save")
 
     def picture(self, name: str) -> None:
-        """Keep how it looks; nobody may be kept from using it."""
-        PICTURES.mkdir(parents=True, exist_ok=True)
-        self.page.screenshot(path=PICTURES / f"{name}-{self.look}.png", full_page=True)
-        found = Axe().run(self.page)
-        assert found.violations_count == 0, found.generate_report()
+        """Keep how it looks."""
+        self.keep(PICTURES / f"{name}-{self.look}.png", whole=True)
 
     @property
     def game(self) -> Path:
@@ -133,18 +110,9 @@ def visit(browser: Browser, home: Path, look: str = "light", *words: str) -> Ite
     """A launcher with a clean home, and its page; a fault in the console fails the test."""
     with launcher(home, "--print-link", *words) as process:
         link = link_of(process)
+        own = link.partition("#")[0]
         made = browser.new_context(locale="en-GB", **LOOKS[look])
-        page = made.new_page()
-        page.set_default_timeout(20_000)
-        seen = Visit(page, home, look)
-        page.on("console", lambda m: seen.faults.append(m.text) if m.type == "error" else None)
-        page.on("pageerror", lambda why: seen.faults.append(str(why)))
-        page.on("request", lambda sent: seen.asked.append(sent.url))
-        page.goto(link)
-        try:
+        seen = Visit(made.new_page(), look, home)
+        with seen.watched(own, f"blob:{own}"):
+            seen.page.goto(link)
             yield seen
-        finally:
-            made.close()
-    own = link.partition("#")[0]
-    assert [one for one in seen.faults if "Failed to load resource" not in one] == []
-    assert [url for url in seen.asked if not url.startswith((own, f"blob:{own}"))] == []

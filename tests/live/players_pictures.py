@@ -31,12 +31,15 @@ from tests.live.players_host import (
     players_host,
     running,
 )
-from tests.live.players_page import LOOKS, Visit, chromium
+from tests.live.players_page import LOOKS, Visit
+from tests.live.real_browser import chromium, replace_text
 
 FOLDER = Path(__file__).parents[2] / "docs" / "players" / "pictures"
 WIDE, NARROW = {"width": 880, "height": 700}, {"width": 390, "height": 780}
 SIZES = {"light": WIDE, "dark": WIDE, "phone": NARROW}
 NAMES = {"light": "Robin", "dark": "Kim_7", "phone": "Juno"}
+GUILDS = {"light": "NightOwls", "dark": "RedAxes", "phone": "Lanterns"}
+HUNT = "CR19_PlayerHunt_Patrol_Flame"
 LAST = "5-playing"
 HERO_PX = 512  # down to where the news begins
 NEWS = [
@@ -51,13 +54,6 @@ NEWS = [
         "body": "It is in Ann's cellar now, and twice as fast. You need to do nothing.",
     },
 ]
-REPLACE = """(pairs) => {
-    const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-    while (walk.nextNode()) for (const [from, to] of pairs) {
-        const node = walk.currentNode;
-        if (node.data.includes(from)) node.data = node.data.replaceAll(from, to);
-    }
-}"""
 
 
 def evening(width: int = 1200, height: int = 420) -> bytes:
@@ -99,7 +95,7 @@ class Shot:
             return  # one shows that the page fits
         self.page.mouse.move(0, 0)
         self.page.evaluate("document.activeElement?.blur()")
-        self.page.evaluate(REPLACE, self.replaced)
+        replace_text(self.page, self.replaced)
         size = SIZES[self.look]
         whole = self.page.evaluate(
             "scrollTo(0, 0), document.querySelector('.foot').getBoundingClientRect().bottom"
@@ -114,7 +110,7 @@ class Shot:
 
 @contextmanager
 def host(folder: Path) -> Iterator[Path]:
-    """A host with news, a picture and a friend who is online."""
+    """A host with news and a picture."""
     made = players_host(folder / "host", "Friday Hunts", big=24 << 20)
     (made / "branding" / "evening.png").write_bytes(evening())
     (made / "news.json").write_text(json.dumps(NEWS))
@@ -136,7 +132,7 @@ def walk(browser: Browser, ann: Friend, home: Path, look: str, folder: Path) -> 
             (f"127-0-0-1-{port}", "play-example-org"),
             (AS_ASKED, IN_STORE),
         ]
-        player, shot = Visit(page, home, look), Shot(page, look, folder, shown)
+        player, shot = Visit(page, look, home), Shot(page, look, folder, shown)
         example = re.sub(r"host=[^&]*&port=\d+", "host=play.example.org&port=443", text)
         page.get_by_label("Your invite").fill(example)
         shot.take("1-invite")
@@ -156,6 +152,10 @@ def walk(browser: Browser, ann: Friend, home: Path, look: str, folder: Path) -> 
         expect(page.locator(".bar p")).to_contain_text("seconds left")
         page.wait_for_timeout(3000)  # some of it is there
         shot.take("4-download", HERO_PX)
+        [key] = json.loads((home / "launcher/state/keys.json").read_text()).values()
+        me = Friend(ann.host, NAMES[look], key)
+        me.meets(ann)
+        me.has_been_about(GUILDS[look], HUNT)
         ann.beat("city")
         play(player, shot)
         made.close()
@@ -170,6 +170,9 @@ def play(player: Visit, shot: Shot) -> None:
     player.press("Play")
     player.reads("You are playing as")
     expect(page.locator(".people")).to_contain_text(NAMES[shot.look], timeout=60_000)
+    hunter = page.get_by_role("region", name="My hunter")
+    expect(hunter).to_contain_text("Blaze Patrol", timeout=60_000)
+    hunter.get_by_text("Characters and their saves").click()
     shot.take(LAST)
     player.press("End the game")
 

@@ -6,17 +6,24 @@ Why processes: the demo is a tree of processes that must all be gone afterwards.
 from __future__ import annotations
 
 import re
+import shlex
+import signal
 import socket
 import sqlite3
+import ssl
 import subprocess
-from collections.abc import Callable
-from contextlib import closing
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.ctl.hosts import change, demo_host, demo_once, value
+from svcserver.edge.invite import decode
+from tests.ctl.hosts import PATIENCE_S, SVCCTL, change, demo_host, demo_once, value
 from tests.live import evening
+from tests.live.players_terminal import Player
+from tests.support.processes import eventually
 from tests.support.proves import proves
 
 README = Path(__file__).parents[2] / "README.md"
@@ -63,6 +70,46 @@ def test_a_game_server_of_the_owners_need_not_answer_who_only_knocks(tmp_path: P
     assert ran.returncode == 0, ran.stderr + ran.stdout
     assert "all were matched into the city, which runs on UDP port" in ran.stdout
     assert "their game servers run on UDP port" in ran.stdout
+
+
+@contextmanager
+def kept_running(folder: Path) -> Iterator[list[str]]:
+    """What ``make run`` has printed once it waits for Ctrl-C, line by line."""
+    printed = folder.with_name("printed.txt")
+    words = [SVCCTL, "demo", "--config", str(folder), "--players", "1", "--hunts", "0"]
+    with printed.open("wb") as out:
+        process = subprocess.Popen(words, stdout=out, stderr=subprocess.STDOUT)
+    try:
+        eventually(lambda: "Ctrl-C stops everything." in printed.read_text(), PATIENCE_S)
+        yield printed.read_text().splitlines()
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(PATIENCE_S)
+
+
+def test_what_a_player_would_open_is_shown_and_leads_into_the_host(tmp_path: Path) -> None:
+    folder = demo_host(tmp_path / "host")
+    with kept_running(folder) as lines:
+        at = lines.index("What a player would open:")
+        page, link, command = (line.strip() for line in lines[at + 1 : at + 4])
+        trusting = ssl.create_default_context(cafile=folder / "gateway-cert.pem")
+        with urllib.request.urlopen(page.split()[0], timeout=60, context=trusting) as answer:  # noqa: S310
+            assert answer.status == 200
+            assert b"How to play here" in answer.read()
+        assert decode(link).port == int(value(folder, "gateway", "GATEWAY_PORT"))
+        program, given = shlex.split(command)[-2:]
+        assert given == link
+        player = Player(tmp_path / "player", (program, given))
+        try:
+            player.hears("Are these the owner's words? Say agree.")
+            player.say("agree")
+            player.hears("choose your name")
+            player.say("name Passer_by")
+            player.hears("are to be downloaded. Say get.")
+            player.say("quit")
+            player.end()
+        finally:
+            player.process.kill()
 
 
 def other_key(folder: Path) -> None:

@@ -18,13 +18,13 @@ from tests.live.dashboard_page import (
     PAGES,
     SIZES,
     Host,
-    browser,
     here,
     log_in_again,
     open_account,
     visit,
     weeks,
 )
+from tests.live.real_browser import browser
 from tests.support.processes import bearer, eventually
 from tests.support.proves import proves
 
@@ -40,7 +40,7 @@ def test_only_an_admins_key_opens_the_page_and_nothing_keeps_it(
         page = seen.page
         for key, word in (("UUK_" + "0" * 48, "does not know"), (here.players[0]["key"], "admin")):
             page.get_by_label("Admin key").fill(key)
-            seen.button("Sign in")
+            seen.press("Sign in")
             expect(page.get_by_role("alert")).to_contain_text(word)
         seen.sign_in(here.key)
         kept = "JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])"
@@ -54,7 +54,7 @@ def test_only_an_admins_key_opens_the_page_and_nothing_keeps_it(
         assert here.key not in kept["value"]
         page.reload()
         expect(page.locator("#server-name")).to_have_text("Evening Hunters")
-        seen.button("Sign out")
+        seen.press("Sign out")
         expect(page.get_by_label("Admin key")).to_be_visible()
         page.reload()
         expect(page.get_by_label("Admin key")).to_be_visible()
@@ -68,7 +68,7 @@ def test_who_is_where_and_the_registration(browser: Browser, here: Host) -> None
         seen.sign_in(here.key)
         row = seen.page.get_by_role("row").filter(has_text="Ann_1")
         expect(row).to_contain_text("In the city")
-        seen.button("Change registration")
+        seen.press("Change registration")
         seen.page.get_by_role("combobox", name="Registration").select_option("INVITECODE")
         seen.confirm("Change")
         seen.told("Registration is now INVITECODE")
@@ -80,7 +80,7 @@ def test_an_invite_is_made_shown_and_revoked(browser: Browser, here: Host) -> No
     with visit(browser, here) as seen:
         seen.sign_in(here.key)
         seen.go("Invites")
-        seen.button("New invite")
+        seen.press("New invite")
         seen.page.get_by_role("spinbutton", name="Uses").fill("3")
         seen.confirm("Make it")
         box = seen.page.get_by_role("dialog")
@@ -103,7 +103,7 @@ def test_saves_are_compared_and_rolled_back(browser: Browser, here: Host) -> Non
     with visit(browser, here) as seen:
         seen.sign_in(here.key)
         open_account(seen, "Ann_1")
-        seen.button("Changes")
+        seen.press("Changes")
         change = seen.page.get_by_role("dialog").get_by_role("row").filter(has_text="level")
         expect(change).to_contain_text("\u2212 20")
         expect(change).to_contain_text("+ 21")
@@ -147,16 +147,16 @@ def test_an_account_is_renamed_and_granted(browser: Browser, here: Host) -> None
     with visit(browser, here) as seen:
         seen.sign_in(here.key)
         open_account(seen, "Falk")
-        seen.button("Rename")
+        seen.press("Rename")
         seen.page.get_by_role("textbox", name="New name").fill("x")
         seen.confirm("Rename")
         expect(seen.page.locator("#says .bad")).to_be_visible()
-        seen.button("Rename")
+        seen.press("Rename")
         seen.page.get_by_role("textbox", name="New name").fill("Falke")
         seen.confirm("Rename")
         seen.told("Falk is now Falke")
         expect(seen.page.get_by_role("heading", level=1)).to_have_text("Falke")
-        seen.button("Grant")
+        seen.press("Grant")
         seen.page.get_by_role("combobox", name="Entitlement").select_option("")
         seen.page.get_by_role("textbox", name="Its name").fill("gift_of_autumn")
         seen.page.get_by_role("spinbutton", name="Hours").fill("12")
@@ -166,7 +166,7 @@ def test_an_account_is_renamed_and_granted(browser: Browser, here: Host) -> None
         row.get_by_role("button", name="Revoke").click()
         seen.confirm("Revoke")
         expect(row).to_have_count(0)
-        seen.button("Seed")
+        seen.press("Seed")
         seen.page.get_by_role("combobox", name="How").select_option("grandfather")
         seen.confirm("Seed")
         seen.told("of Falke written (grandfather)")
@@ -179,7 +179,7 @@ def test_a_player_is_muted_and_let_go_and_all_of_it_is_audited(
     with visit(browser, here) as seen:
         seen.sign_in(here.key)
         open_account(seen, "Eve")
-        seen.button("Mute")
+        seen.press("Mute")
         seen.page.get_by_role("textbox", name="For how long").fill("2h")
         seen.page.get_by_role("textbox", name="Reason").fill("spam")
         seen.confirm("Mute")
@@ -191,12 +191,12 @@ def test_a_player_is_muted_and_let_go_and_all_of_it_is_audited(
         seen.confirm("Unmute")
         seen.told("Eve may write again")
         expect(row).to_have_count(0)
-        seen.button("Announce")
+        seen.press("Announce")
         seen.page.get_by_role("textbox", name="Text").fill("Hunt night")
         seen.confirm("Announce")
         seen.told("Announced: Hunt night")
         assert here.call("GET", "/svc-status")["en"] == "Hunt night"
-        seen.button("End it")
+        seen.press("End it")
         seen.confirm("End it")
         seen.told("Nothing is announced")
         seen.go("Audit")
@@ -253,10 +253,10 @@ def test_weeks_of_figures_are_drawn_with_their_units(browser: Browser, here: Hos
         seen.sign_in(here.key)
         seen.go("Health")
         for span, points in (("1 hour", "minute"), ("1 day", "minute"), ("1 week", "hour")):
-            seen.button(span)
+            seen.press(span)
             expect(seen.page.get_by_text(f"a point every {points}")).to_be_visible()
         seen.picture("health-week")
-        seen.button("8 weeks")
+        seen.press("8 weeks")
         expect(seen.page.get_by_text("a point every day")).to_be_visible()
         said = {
             title: seen.page.get_by_role("img", name=title).get_attribute("aria-label") or ""
@@ -267,7 +267,7 @@ def test_weeks_of_figures_are_drawn_with_their_units(browser: Browser, here: Hos
         assert said["Players online"].startswith("Players online: players "), said
         assert said["Requests"].startswith("Requests: answered "), said
         seen.picture("health-weeks")
-        seen.button("10 min")
+        seen.press("10 min")
         expect(seen.page.get_by_text("a point every five seconds")).to_be_visible()
         memory = seen.page.get_by_role("img", name="Memory")
         expect(memory).to_have_attribute("aria-label", re.compile(r"resident (?!96\.5)[\d.]+ MB$"))
@@ -316,7 +316,7 @@ def test_every_page_fits_names_its_controls_and_is_pictured(
             picture(name)
         open_account(seen, "Ann_1")
         picture("account")
-        seen.button("Changes")
+        seen.press("Changes")
         expect(page.get_by_role("dialog").get_by_role("row").nth(1)).to_be_visible()
         picture("diff")
         seen.confirm("Close")
@@ -327,5 +327,5 @@ def test_every_page_fits_names_its_controls_and_is_pictured(
         expect(page.get_by_role("dialog").get_by_role("img")).to_be_visible()
         picture("share")
         seen.confirm("Close")
-        seen.button("Revoke")
+        seen.press("Revoke")
         picture("question")

@@ -13,7 +13,8 @@ from contextlib import contextmanager
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.live.dashboard_page import NAMES, Host, Visit, browser, here, visit
+from tests.live.dashboard_page import NAMES, Host, Visit, here, visit
+from tests.live.real_browser import browser
 from tests.support.processes import bearer
 from tests.support.proves import proves
 

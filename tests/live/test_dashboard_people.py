@@ -18,7 +18,8 @@ from cryptography.hazmat.primitives.twofactor.totp import TOTP
 from playwright.sync_api import Browser, expect
 
 from tests.chat.sockets import Talker
-from tests.live.dashboard_page import WIDER, Host, Visit, browser, here, open_account, visit
+from tests.live.dashboard_page import WIDER, Host, Visit, here, open_account, visit
+from tests.live.real_browser import browser
 from tests.support.processes import bearer, register
 from tests.support.proves import proves
 
@@ -53,12 +54,12 @@ def account_page(browser: Browser, here: Host, name: str) -> Iterator[Visit]:
 def test_a_player_is_kicked_banned_and_let_in_again(browser: Browser, here: Host) -> None:
     player = register(here.service, "Noisy")
     with account_page(browser, here, "Noisy") as seen:
-        seen.button("Kick")
+        seen.press("Kick")
         seen.answer("Kick", Reason="shouting")
         seen.told("Noisy is logged off")
         assert here.service.ask("GET", "/accountinfo", None, bearer(player))[0] == 401
         assert log_in(here, player["key"]) == 200
-        seen.button("Ban")
+        seen.press("Ban")
         seen.answer("Ban", For="7d", Reason="again", Note="third time", Its="yes")
         seen.told("Noisy is banned")
         assert log_in(here, player["key"]) == 400
@@ -80,10 +81,10 @@ def test_a_player_is_kicked_banned_and_let_in_again(browser: Browser, here: Host
 def test_a_lost_key_and_the_notes_of_a_lost_account(browser: Browser, here: Host) -> None:
     player = register(here.service, "Forgetful")
     with account_page(browser, here, "Forgetful") as seen:
-        seen.button("Merge notes")
+        seen.press("Merge notes")
         seen.answer("Give", Name="Falk")
         expect(seen.page.locator("#says .bad")).to_contain_text("has no notes")
-        seen.button("New key")
+        seen.press("New key")
         seen.answer("Make it", Reason="lost")
         key = seen.page.get_by_role("dialog").locator(".join").inner_text()
         seen.confirm("Close")
@@ -95,13 +96,13 @@ def test_an_account_is_handed_out_and_deleted(browser: Browser, here: Host, tmp_
     player = register(here.service, "Leaving")
     with account_page(browser, here, "Leaving") as seen:
         with seen.page.expect_download() as got:
-            seen.button("Export")
+            seen.press("Export")
         got.value.save_as(tmp_path / "export.json")
         assert json.loads((tmp_path / "export.json").read_text())["account"] == "Leaving"
-        seen.button("Delete")
+        seen.press("Delete")
         seen.answer("Delete", Write="leaving")
         expect(seen.page.locator("#says .bad")).to_contain_text("nothing was deleted")
-        seen.button("Delete")
+        seen.press("Delete")
         with seen.page.expect_download() as got:
             seen.answer("Delete", Write="Leaving", Reason="asked for it")
         assert got.value.suggested_filename == "Leaving.json"
@@ -114,14 +115,14 @@ def test_an_account_is_handed_out_and_deleted(browser: Browser, here: Host, tmp_
 def test_a_helper_reads_and_is_told_what_is_not_allowed(browser: Browser, here: Host) -> None:
     player = register(here.service, "Hal_9")
     with account_page(browser, here, "Hal_9") as seen:
-        seen.button("Role")
+        seen.press("Role")
         seen.answer("Change", Role="helper")
         seen.told("Hal_9 is now helper")
     with visit(browser, here) as seen:
         seen.sign_in(player["key"])
         expect(seen.page.locator("#who")).to_have_text("Hal_9 (helper)")
         open_account(seen, "Bertram")
-        seen.button("Kick")
+        seen.press("Kick")
         seen.answer("Kick")
         expect(seen.page.locator("#says .bad")).to_contain_text("moderator")
         seen.go("Audit")
@@ -135,12 +136,12 @@ def test_a_key_of_its_own_and_a_second_factor(browser: Browser, here: Host) -> N
     here.admin("POST", "DashboardRole", {"Account": "Careful", "Role": "moderator"})
     with visit(browser, here) as seen:
         seen.sign_in(player["key"])
-        seen.button("My access")
+        seen.press("My access")
         seen.confirm("Make a key for the dashboard")
         expect(seen.page.get_by_role("heading", name="Your key for the dashboard")).to_be_visible()
         key = seen.page.get_by_role("dialog").locator(".join").inner_text()
         seen.confirm("Close")
-        seen.button("My access")
+        seen.press("My access")
         seen.confirm("Add a second factor")
         box = seen.page.get_by_role("dialog")
         expect(box.get_by_role("img")).to_be_visible()
@@ -149,18 +150,18 @@ def test_a_key_of_its_own_and_a_second_factor(browser: Browser, here: Host) -> N
         used = code_of(secret)
         seen.answer("Add it", Code=used)
         seen.told("Signing in asks for a code from now on")
-        seen.button("Sign out")
+        seen.press("Sign out")
         for offered, said in ((player["key"], "another key"), (key, "write its code")):
             seen.page.get_by_label("Admin key").fill(offered)
-            seen.button("Sign in")
+            seen.press("Sign in")
             expect(seen.page.get_by_role("alert")).to_contain_text(said)
         seen.page.get_by_label("Code of your second factor").fill(used)
-        seen.button("Sign in")  # one that was used opens nothing
+        seen.press("Sign in")  # one that was used opens nothing
         expect(seen.page.get_by_role("alert")).to_contain_text("write its code")
         while (fresh := code_of(secret)) == used:
             seen.page.wait_for_timeout(1_000)
         seen.page.get_by_label("Code of your second factor").fill(fresh)
-        seen.button("Sign in")
+        seen.press("Sign in")
         expect(seen.page.locator("#who")).to_have_text("Careful (moderator)")
         assert log_in(here, player["key"]) == 200  # it still plays
 

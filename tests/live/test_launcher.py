@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,8 +20,9 @@ from svcserver.launcher.host_list import joined
 from svcserver.launcher.key_files import write_key_file
 from tests.ctl.hosts import demo_host, run, value
 from tests.launcher.around import invite_text
-from tests.live.players_friends import Friend
+from tests.live.players_friends import PASS, Friend
 from tests.live.players_host import (
+    host,
     invite,
     launcher,
     link_of,
@@ -30,25 +30,13 @@ from tests.live.players_host import (
     running,
     start_again,
 )
-from tests.live.players_page import LOOKS, beside, chromium, visit
+from tests.live.players_page import LOOKS, visit
+from tests.live.real_browser import beside, browser
 from tests.support.processes import eventually
 
+__all__ = ["browser", "host"]  # fixtures
+
 pytestmark = pytest.mark.live
-
-PASS = "season09b"  # ACTIVE_HUNT_PASS of a host that sets none
-
-
-@pytest.fixture(scope="module")
-def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    made = players_host(tmp_path_factory.mktemp("host") / "host", "Friday Hunts")
-    with running(made):
-        yield made
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as started:
-        yield started
 
 
 @pytest.mark.parametrize("look", LOOKS)
@@ -91,6 +79,8 @@ def test_what_goes_wrong_on_the_way_in_is_told(
     with visit(browser, tmp_path) as seen:
         seen.join("svc://join?v=2&mode=public")
         seen.reads("The invite names no usable host.")
+        seen.rounds()
+        expect(seen.page.get_by_label("Your invite")).to_have_value("svc://join?v=2&mode=public")
         text = invite(host)
         wrong = re.sub(r"fp=[0-9a-f]{64}", "fp=" + "ab" * 32, text)
         seen.join(wrong)
@@ -100,6 +90,7 @@ def test_what_goes_wrong_on_the_way_in_is_told(
         seen.join(text)
         seen.register("Taken_1")
         seen.reads(words.NAME_TAKEN)
+        seen.reads("Whether it is free, the host says when you press the button.")
         seen.page.get_by_label("Your name on this host").fill("Free_1")
         seen.press("Make my account")
         expect(seen.page.get_by_role("button", name=re.compile("^Download"))).to_be_visible()
@@ -107,6 +98,7 @@ def test_what_goes_wrong_on_the_way_in_is_told(
         port = value(host, "metagame", "PORT")
         seen.join(f"svc://join?v=1&host=127.0.0.1&port={port}&code=ABCD-EFGH&name=Beside")
         seen.press("They match, go on")
+        seen.reads("While you type, the host says whether it is free.")
         name = seen.page.get_by_label("Your name on this host")
         name.fill("Taken_1")
         seen.reads(words.NAME_TAKEN)
@@ -177,20 +169,11 @@ def test_a_friend_the_own_hunter_and_a_passport_for_another_host(
     bo, ann = Friend(host, "Bo_0"), Friend(host, "Ann_0")
     bo.meets(ann)
     ann.beat("city")
-    bo.save("Ranger")
-    guild = {"leader_account_id": bo.id, "name": "NightOwls", "nameplate": ""}
-    bo.send("POST", "/guild/validate", guild)
-    bo.earn("/guild", guild)
-    bo.earn(f"/huntpass/{bo.id}", {"progression_id": PASS})
-    seeded = run("account", "seed", "Bo_0", "grandfather", "--config", host)
-    assert seeded.returncode == 0, seeded.stderr
-    bo.hunt("CR19_PlayerHunt_Patrol_Flame")
+    bo.has_been_about("NightOwls", "CR19_PlayerHunt_Patrol_Flame")
     record = evolve(joined(decode(invite(host)), None), username="Bo_0")
     file = write_key_file(tmp_path / "usb", record, Secret(bo.key))
     with visit(browser, tmp_path / "home", "dark") as seen:
-        seen.page.get_by_text("I have played there before, on another PC").click()
-        seen.page.get_by_label("Key file of another PC").fill(str(file))
-        seen.press("Bring my key")
+        seen.bring(file)
         seen.reads("You are Bo_0")
         people = seen.page.locator(".people")
         expect(people).to_contain_text("Ann_0friendin the city")
@@ -219,6 +202,68 @@ def test_a_friend_the_own_hunter_and_a_passport_for_another_host(
     assert "1 characters" in ran.stdout
     again = run("passport", "import", passport, "Bo_2", "--config", other)
     assert again.returncode == 1 and "has been imported before" in again.stderr
+
+
+READS = """() => {
+    window.read = [];
+    const picture = (one) => one instanceof Blob && one.type.startsWith("image/");
+    const note = (kind, name) => {
+        const own = kind[name];
+        kind[name] = function (...given) {
+            if (![this, ...given].some(picture)) window.read.push(name);
+            return own.apply(this, given);
+        };
+    };
+    for (const name of ["text", "arrayBuffer", "bytes", "stream"])
+        if (name in Blob.prototype) note(Blob.prototype, name);
+    for (const name of ["readAsText", "readAsArrayBuffer", "readAsDataURL"])
+        note(FileReader.prototype, name);
+    note(URL, "createObjectURL");
+}"""
+"""Has a page note in ``window.read`` how its scripts read files that are no pictures."""
+
+
+def test_a_key_is_carried_to_another_pc_and_never_in_a_page(
+    browser: Browser, host: Path, tmp_path: Path
+) -> None:
+    """The launcher writes the file where a player looks for it, and takes it unread by the page."""
+    downloads, notes = tmp_path / "old" / "Downloads", tmp_path / "notes.json"
+    downloads.mkdir(parents=True)
+    notes.write_text('{"shopping": ["potions"]}')
+    with visit(browser, tmp_path / "old", "light", invite(host)) as seen:
+        seen.register("Mover_1")
+        expect(seen.page.get_by_role("button", name=re.compile("^Download"))).to_be_visible()
+        seen.open_settings()
+        seen.press("Save my key for another PC")
+        seen.reads(f"Your key has been written to {downloads}")
+        [file] = downloads.iterdir()
+        key = json.loads(file.read_text())["key"]
+        assert key not in seen.page.content()
+    with visit(browser, tmp_path / "new") as seen:
+        heard: list[bytes] = []
+        own = seen.page.url
+        seen.page.on(
+            "response", lambda one: heard.append(one.body()) if "/api/" in one.url else None
+        )
+        seen.page.evaluate(READS)
+        seen.bring(notes)
+        seen.reads(words.BAD_KEY_FILE)
+        seen.bring(file)
+        seen.reads("You are Mover_1")
+        assert seen.page.evaluate("window.read") == []
+        assert seen.page.url == own
+        assert heard and not [one for one in heard if key.encode() in one]
+        assert key not in seen.page.content()
+        other = Friend(host, "Mover_2")
+        second = {**json.loads(file.read_text()), "key": other.key, "username": other.name}
+        notes.write_text(json.dumps(second))
+        seen.press("+ Another host")
+        seen.bring(notes)
+        seen.reads("You are Mover_1 on Friday Hunts already, with another key")
+        seen.rounds()
+        seen.picture("13-other-key")
+        seen.press("Take it in place of mine")
+        seen.reads("You are Mover_2")
 
 
 def test_an_invite_that_is_clicked_is_shown_by_the_launcher_that_runs(

@@ -17,7 +17,10 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.launcher.around import invite_text
 from tests.live.players_host import launcher, link_of
-from tests.live.players_page import chromium, visit
+from tests.live.players_page import visit
+from tests.live.real_browser import browser
+
+__all__ = ["browser"]  # a fixture
 
 pytestmark = pytest.mark.live
 
@@ -28,12 +31,6 @@ READ = """async (codes) => {
         catch (why) { return why.constructor.name; }
     });
 }"""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as started:
-        yield started
 
 
 @pytest.fixture

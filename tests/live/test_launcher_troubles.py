@@ -17,26 +17,16 @@ from playwright.sync_api import Browser, expect
 
 from svcserver.launcher import words
 from tests.ctl.hosts import change, run, value
-from tests.live.players_host import invite, make_manifest, players_host, running
-from tests.live.players_page import chromium, visit
+from tests.live.players_host import host, invite, make_manifest, players_host, running
+from tests.live.players_page import visit
+from tests.live.real_browser import browser
 from tests.support.forwarder import Forwarder
 from tests.support.processes import Service
 from tests.support.requirements import skip
 
+__all__ = ["browser", "host"]  # fixtures
+
 pytestmark = pytest.mark.live
-
-
-@pytest.fixture(scope="module")
-def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    made = players_host(tmp_path_factory.mktemp("host") / "host", "Friday Hunts", big=6 << 20)
-    with running(made):
-        yield made
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as started:
-        yield started
 
 
 def test_a_cut_line_goes_on_by_itself(browser: Browser, host: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 const KEPT = "launcher-session";
 const PATIENCE = 30_000; // milliseconds: the launcher answers at once, or has ended
+const MOST_OF_A_FILE = 65_536; // bytes that the launcher takes, far more than a key file has
 let session = "";
 
 export class Closed extends Error {}
@@ -23,8 +24,9 @@ export async function enter() {
 
 function send(method, path, body) {
   const headers = session ? { "X-Launcher-Session": session } : {};
-  if (body !== undefined) headers["Content-Type"] = "application/json";
-  return fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body), signal: AbortSignal.timeout(PATIENCE) });
+  const sent = body === undefined || body instanceof Blob ? body : JSON.stringify(body);
+  if (typeof sent === "string") headers["Content-Type"] = "application/json";
+  return fetch(path, { method, headers, body: sent, signal: AbortSignal.timeout(PATIENCE) });
 }
 
 async function call(method, path, body) {
@@ -43,7 +45,16 @@ async function call(method, path, body) {
 export const state = () => call("GET", "/api/state");
 export const join = (invite) => call("POST", "/api/join", { invite });
 export const quit = () => call("POST", "/api/quit", {});
-export const bring = (path, replace) => call("POST", "/api/import", { path, replace });
+
+// The file goes from the browser to the launcher as it is: nothing here reads it, so no key is ever in the page.
+export async function bring(file, replace) {
+  try {
+    return await call("POST", replace ? "/api/import/replace" : "/api/import", file.slice(0, MOST_OF_A_FILE));
+  } catch (why) {
+    if (!(why instanceof Closed) || why.message !== "gone") throw why;
+    return { sentence: "That file cannot be read any more. Choose it again." }; // if it is the launcher, the next round says so
+  }
+}
 
 // One act after another: Play pressed right after Save must find what was saved.
 let before = Promise.resolve();

@@ -27,7 +27,7 @@ function draw(state) {
   document.getElementById("foot").textContent = state.keys;
   const playing = state.hosts.some((one) => one.stage === "playing");
   part("end", playing, () => end.replaceChildren(ending(playing)));
-  if (host === null) { part("main", ["welcome", sentence], welcome); return; }
+  if (host === null) { part("main", "welcome", welcome); return; }
   part("main", ["host", host.id], () => frame());
   accent(host.accent);
   drawHost(host, state);
@@ -58,20 +58,27 @@ function ending(playing) {
   return button;
 }
 
-function choose(id) { chosen = id; sentence = ""; draw(last); main.focus(); }
+function choose(id) {
+  if (id === "") delete parts.main; // begin anew there
+  chosen = id;
+  sentence = "";
+  draw(last);
+  main.focus();
+}
 
 function welcome() {
   accent("");
   document.title = "Launcher";
   const invite = el("textarea", { name: "invite", required: true, autocomplete: "off", spellcheck: "false", placeholder: "svc://join?…" });
-  let replacing = ""; // the file that takes the place of a key, when that is said twice
+  let replacing = false; // the chosen file takes the place of another key, once that is said twice
   const bringing = el("button", {}, "Bring my key");
-  const path = el("input", { name: "path", autocomplete: "off", spellcheck: "false", required: true });
-  const on = (ask, field) => async (event) => {
+  const replace = (whether) => { replacing = whether; bringing.textContent = whether ? "Take it in place of mine" : "Bring my key"; };
+  const keyFile = el("input", { type: "file", accept: ".json,application/json", name: "key", required: true, onchange: () => replace(false) });
+  const on = (ask) => async (event) => {
     event.preventDefault();
-    const answer = await guarded(() => ask(field.value.trim()));
+    const answer = await guarded(ask);
     if (!answer) return;
-    if (answer.other_key) { replacing = path.value; bringing.textContent = "Take it in place of mine"; }
+    if (answer.other_key) replace(true);
     sentence = answer.sentence ?? "";
     if (answer.id) chosen = answer.id;
     if (answer.state) { seenInvite = answer.state.invited; draw(answer.state); }
@@ -88,15 +95,15 @@ function welcome() {
   };
   const offered = (event, given) => { if (given?.files.length) { event.preventDefault(); seen(given.files[0]); } };
   const picture = el("input", { type: "file", accept: "image/*", name: "picture", onchange: () => picture.files.length && seen(picture.files[0]) });
-  const form = el("form", { onsubmit: on(api.join, invite) },
+  const form = el("form", { onsubmit: on(() => api.join(invite.value.trim())) },
     el("label", {}, "Your invite", el("small", {}, "The whole line that the host's owner has sent you. It begins with svc://join."), invite),
-    el("label", { class: "picture-of" }, "Or a picture of its QR code", el("small", {}, "Such as a screenshot. You can also paste or drop it here."), picture),
+    el("label", {}, "Or a picture of its QR code", el("small", {}, "Such as a screenshot. You can also paste or drop it here."), picture),
     el("button", { class: "main" }, "Open the invite"));
   form.addEventListener("paste", (event) => offered(event, event.clipboardData));
   form.addEventListener("drop", (event) => offered(event, event.dataTransfer));
   form.addEventListener("dragover", (event) => event.preventDefault());
-  const importing = el("form", { onsubmit: on((text) => api.bring(text, replacing !== "" && replacing === path.value), path) },
-    el("label", {}, "Key file of another PC", el("small", {}, "Where the file is that Save my key has written there."), path),
+  const importing = el("form", { onsubmit: on(() => api.bring(keyFile.files[0], replacing)) },
+    el("label", {}, "Key file of another PC", el("small", {}, "The file that Save my key for another PC has written there. Its name begins with svc-key."), keyFile),
     bringing);
   main.replaceChildren(el("div", { class: "welcome" },
     el("div", { class: "stack" }, el("h1", {}, "Hunt with your friends"),
@@ -143,15 +150,19 @@ function drawHost(host, state) {
   document.getElementById("below").hidden = !member;
   part("news", host.news, () => nodes.news.replaceChildren(news(host)));
   const known = Object.keys(host.hunter).length > 0;
-  part("hunter", host.hunter, () => nodes.hunter.replaceChildren(...(known ? [hunter(host, act)] : [])));
+  part("hunter", host.hunter, () => keepOpen(nodes.hunter, () => nodes.hunter.replaceChildren(...(known ? [hunter(host, act)] : []))));
   tell(nodes.announced, host.announced);
   part("people", [host.status.players ?? [], host.hunter.friends ?? []], () => nodes.people.replaceChildren(people(host)));
-  part("settings", [host.settings, host.username, state.keys], () => {
-    const open = nodes.settings.querySelector("details")?.open ?? false;
-    nodes.settings.replaceChildren(settings(host, act, state.keys));
-    nodes.settings.firstChild.open = open;
-  });
+  part("settings", [host.settings, host.username, state.keys], () => keepOpen(nodes.settings, () => nodes.settings.replaceChildren(settings(host, act, state.keys))));
   part("picture", [host.id, host.pictures], () => showPicture(host));
+}
+
+// What the player has opened or shut stays so when it is drawn anew.
+function keepOpen(node, drawn) {
+  const heads = () => [...node.querySelectorAll("summary")];
+  const was = new Map(heads().map((one) => [one.textContent, one.parentNode.open]));
+  drawn();
+  for (const one of heads()) if (was.has(one.textContent)) one.parentNode.open = was.get(one.textContent);
 }
 
 function heading(host) {

@@ -32,7 +32,8 @@ function naming(host, act, saying) {
   return [
     el("form", { onsubmit: submit((data) => act("choose", { name: data.get("name") })) },
       el("label", {}, "Your name on this host",
-        el("small", {}, "3 to 16 letters, digits or underscores. Your friends see it."), name),
+        el("small", {}, `3 to 16 letters, digits or underscores. Your friends see it. ${host.public
+          ? "Whether it is free, the host says when you press the button." : "While you type, the host says whether it is free."}`), name),
       saying,
       el("button", { class: "main" }, "Make my account")),
   ];

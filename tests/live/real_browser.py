@@ -1,0 +1,99 @@
+"""A real browser before any page of ours, as the live tests and the pictures see it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from attrs import define, field
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from tests.support.requirements import skip
+
+CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
+PATIENCE_MS = 20_000  # for one act on a page
+expect.set_options(timeout=30_000)  # the machine may be busy
+REPLACE = """(pairs) => {
+    const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (walk.nextNode()) for (const [from, to] of pairs) {
+        const node = walk.currentNode;
+        if (node.data.includes(from)) node.data = node.data.replaceAll(from, to);
+    }
+}"""
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """The browser; skips the test where it is not installed."""
+    if not Path(CHROMIUM).exists():
+        raise skip("chromium", "chromium is not installed")
+    with sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@contextmanager
+def beside(browser: Browser, *switches: str) -> Iterator[Browser]:
+    """Another browser of the same kind, with ``switches`` of its own."""
+    started = browser.browser_type.launch(
+        executable_path=CHROMIUM, args=["--no-sandbox", *switches]
+    )
+    yield started
+    started.close()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """The browser of a file's tests."""
+    with chromium() as started:
+        yield started
+
+
+def replace_text(page: Page, pairs: Sequence[tuple[str, str]]) -> None:
+    """Put other words into a page, for a picture that is the same on every machine."""
+    page.evaluate(REPLACE, list(pairs))
+
+
+@define
+class Seen:
+    """A page, and everything it complained of or asked for; ``look`` names its pictures."""
+
+    page: Page
+    look: str
+    faults: list[str] = field(factory=list, init=False)
+    asked: list[str] = field(factory=list, init=False)
+
+    def press(self, name: str | re.Pattern[str]) -> None:
+        """A button."""
+        exact = isinstance(name, str)
+        self.page.get_by_role("button", name=name, exact=exact).first.click()
+
+    def keep(self, path: Path, *, whole: bool = False) -> None:
+        """Keep how it looks, below the fold too if ``whole``; nobody may be kept from using it."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.page.screenshot(path=path, full_page=whole)
+        found = Axe().run(self.page)
+        assert found.violations_count == 0, f"{path.name}: {found.generate_report()}"
+
+    @contextmanager
+    def watched(self, *own: str) -> Iterator[None]:
+        """Listen to the page, and close it; fails where its console has complained of something, or
+        where it has asked for what does not begin with one of ``own``.
+        """
+        page = self.page
+        page.set_default_timeout(PATIENCE_MS)
+        page.on("console", lambda m: self.faults.append(m.text) if m.type == "error" else None)
+        page.on("pageerror", lambda why: self.faults.append(str(why)))
+        page.on("request", lambda sent: self.asked.append(sent.url))
+        try:
+            yield
+        finally:
+            page.context.close()
+        assert [one for one in self.faults if "Failed to load resource" not in one] == []
+        assert [url for url in self.asked if not url.startswith(own)] == []
