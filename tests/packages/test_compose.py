@@ -54,7 +54,7 @@ def test_it_plays_on_two_metagames_and_keeps_everything_over_a_restart(
     inside(host, "sh", "-c", "echo ALLOWLIST_ALLOW_PRIVATE=1 >> /data/allowlist.env")
     compose("restart", environ=environ)
     ready(host, times=2)
-    assert "all went well" in inside(host, "svcctl", "play", "--config", "/data")
+    assert "all went well" in inside(host, "svcctl", "play", "--keep", "--config", "/data")
     assert "stack ready: metagame-1, metagame-2, " in run("podman", "logs", host)
     compose("restart", environ=environ)
     ready(host, times=3)

@@ -36,7 +36,7 @@ def test_it_plays_an_evening_as_its_own_user(system: System) -> None:
     with system.alone() as alone:
         command = (*STACK, "--config", SETTINGS)
         with alone.running(*command, user="svc", until=STACK_IS_READY):
-            said = alone.run("svcctl", "play", "--config", SETTINGS, user="svc")
+            said = alone.run("svcctl", "play", "--keep", "--config", SETTINGS, user="svc")
     assert "all went well" in said
 
 

@@ -42,7 +42,7 @@ def test_it_plays_is_healthy_and_keeps_its_data_over_a_stop(container: str) -> N
     stop(container)
     run("podman", "start", container)
     until(container, "gateway ready", times=2)
-    assert "all went well" in inside(container, "svcctl", "play", "--config", "/data")
+    assert "all went well" in inside(container, "svcctl", "play", "--keep", "--config", "/data")
     run("podman", "healthcheck", "run", container)
     stop(container)
     run("podman", "start", container)
