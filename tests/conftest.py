@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
@@ -15,6 +16,9 @@ from tests.support import postgres
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background ignores it
 
+GARBAGE = (20_000, 10, 10)  # allocations between looks for cycles; the tests themselves make few
+gc.disable()  # what is imported and collected stays
+
 LIVE = Path(__file__).parent / "live"
 STARTERS = {LIVE, Path(__file__).parent / "prove", Path(__file__).parent / "packages"}
 LONGEST = "test_postgres_parity.py"
@@ -27,6 +31,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if not STARTERS.isdisjoint(item.path.parents):
             item.add_marker(pytest.mark.live)
     items.sort(key=lambda item: (LONGEST not in item.nodeid, LIVE not in item.path.parents))
+
+
+def pytest_collection_finish() -> None:
+    """The collector looks at what tests make, and no more at all that was there before them."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*GARBAGE)
+    gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -20,6 +20,7 @@ from svcserver.ctl.host_creation import create_host
 from svcserver.stack.workers import EACH
 from tests.support import prestarted
 from tests.support.ports import share
+from tests.support.prestarted import Prestarted
 
 PATIENCE_S = 240  # a stack may take 120 s to start (ctl/stack_process.py) where much else runs
 _OURS = share(20_000, 32_000)
@@ -96,15 +97,22 @@ def demo_once(folder: Path, players: int = 2) -> subprocess.CompletedProcess[str
 
 
 @contextmanager
-def stack(folder: Path, *words: str) -> Iterator[subprocess.Popen[Any]]:
-    """A running ``svc-stack``; its output is in ``out.log``."""
-    twistd = str(Path(sys.executable).with_name("twistd"))
-    command = [twistd, "--nodaemon", "--pidfile=", "svc-stack", "--config", str(folder), *words]
+def stack(
+    folder: Path, *words: str, itself: bool = False
+) -> Iterator[Prestarted | subprocess.Popen[Any]]:
+    """A running ``svc-stack``; its output is in ``out.log``.
+
+    ``itself``: started as an owner's is, and its components as well.
+    """
+    line = ["--nodaemon", "--pidfile=", "svc-stack", "--config", str(folder), *words]
     environ = {**os.environ, "PORT": "1", "DATABASE_URL": "sqlite:///of-the-stack.db"}
+    process: Prestarted | subprocess.Popen[Any]
     with (folder / "out.log").open("wb") as out:
-        process = subprocess.Popen(
-            command, stdout=out, stderr=subprocess.STDOUT, env=environ, cwd=folder
-        )
+        if itself:
+            command = [str(Path(sys.executable).with_name("twistd")), *line]
+            process = subprocess.Popen(command, stdout=out, stderr=out, env=environ, cwd=folder)
+        else:
+            process = prestarted.start(line, environ, folder, out.fileno())
     try:
         yield process
     finally:

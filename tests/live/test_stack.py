@@ -14,6 +14,7 @@ import pytest
 
 from tests.ctl.hosts import change, demo_host, said, stack, value
 from tests.support.processes import eventually
+from tests.support.proclist import environ_of, pids, words_of
 from tests.support.proves import proves
 
 ALL = ("metagame", "deploy", "content", "allowlist", "gateway")
@@ -22,16 +23,7 @@ ALL = ("metagame", "deploy", "content", "allowlist", "gateway")
 def pid_of(folder: Path, component: str) -> int | None:
     """The child that runs with the component's env file."""
     wanted = [f"svc-{component}", "--env-file", str(folder / f"{component}.env")]
-    for one in Path("/proc").iterdir():
-        if not one.name.isdigit():
-            continue
-        try:
-            words = (one / "cmdline").read_bytes().decode().split("\0")[:-1]
-        except OSError:
-            continue
-        if words[-3:] == wanted:
-            return int(one.name)
-    return None
+    return next((pid for pid in pids() if words_of(pid)[-3:] == wanted), None)
 
 
 @pytest.fixture
@@ -42,7 +34,7 @@ def folder(tmp_path: Path) -> Path:
 # slow: a stack of six processes, each killed and started again
 @proves("svc-stack: graceful stop", "svc-stack: restart with back-off")
 def test_killed_children_come_back_and_a_stop_leaves_none(folder: Path) -> None:
-    with stack(folder) as process:
+    with stack(folder, itself=True) as process:
         eventually(lambda: "stack ready: " + ", ".join(ALL) in said(folder))
         for component in ALL:
             before = pid_of(folder, component)
@@ -65,12 +57,12 @@ def test_killed_children_come_back_and_a_stop_leaves_none(folder: Path) -> None:
 
 @proves("svc-stack: only PATH HOME LANG TZ and its own env file")
 def test_a_child_sees_nothing_of_the_stacks_environment(folder: Path) -> None:
-    with stack(folder):  # started with PORT=1 and a DATABASE_URL
+    with stack(folder, itself=True):  # started with PORT=1 and a DATABASE_URL
         eventually(lambda: "[metagame]" in said(folder))
         eventually(lambda: pid_of(folder, "metagame"))
         pid = pid_of(folder, "metagame")
-        seen = Path(f"/proc/{pid}/environ").read_bytes().decode().split("\0")
-        names = {one.partition("=")[0] for one in seen if one}
+        assert pid is not None
+        names = set(environ_of(pid))
         assert names <= {"PATH", "HOME", "LANG", "TZ"} and "PATH" in names
         eventually(lambda: f"metagame ready on 127.0.0.1:{value(folder, 'metagame', 'PORT')}"
                    in said(folder))  # fmt: skip

@@ -20,6 +20,7 @@ from tests.ctl.hosts import PATIENCE_S, SVCCTL, demo_host, run, said, stack, val
 from tests.live.test_restart import Traffic
 from tests.support.postgres import fresh_database
 from tests.support.processes import Service, eventually, register
+from tests.support.proclist import environ_of, pids, words_of
 from tests.support.valkey import fresh_url
 
 pytestmark = pytest.mark.live
@@ -50,15 +51,10 @@ class Host:
     def workers(self) -> list[int]:
         """The processes of the metagame, by their ports."""
         found = {}
-        for one in Path("/proc").iterdir():
-            try:
-                words = (one / "cmdline").read_bytes().split(b"\0")
-                environ = (one / "environ").read_bytes().split(b"\0") if one.name.isdigit() else []
-            except OSError:
-                continue
-            if str(self.folder / "metagame.env").encode() in words and b"svc-metagame" in words:
-                [port] = [pair for pair in environ if pair.startswith(b"PORT=")]
-                found[port] = int(one.name)
+        for pid in pids():
+            words = words_of(pid)
+            if str(self.folder / "metagame.env") in words and "svc-metagame" in words:
+                found[environ_of(pid)["PORT"]] = pid
         return [found[port] for port in sorted(found)]
 
     def back(self) -> None:

@@ -16,6 +16,7 @@ from twisted.internet.task import Clock
 
 from svcserver.board.rehearsed import RehearsedBoard
 from svcserver.ctl.keys import new_signing_keys
+from svcserver.kernel import datafiles
 from svcserver.kernel.settings import load
 from svcserver.metagame.access import keys
 from svcserver.metagame.accounts import rules
@@ -28,6 +29,23 @@ from tests.support.ledger import InstantLedger
 
 # every game of a run reads the same key, and OpenSSL needs 0.07 s to see that it is a sound one
 keys.load_pem_private_key = lru_cache(maxsize=4)(keys.load_pem_private_key)
+
+# and the same data files, of which nobody changes what was made
+_load, _read = datafiles.load, datafiles.read
+_made: dict[Any, Any] = {}
+
+
+def _load_once(package: str, name: str, make: Any) -> Any:
+    how = getattr(make, "func", make), *getattr(make, "keywords", {}).items()
+    if datafiles.read is not _read or how[0].__name__ == "<lambda>":
+        return _load(package, name, make)
+    key = package, name, how
+    if key not in _made:
+        _made[key] = _load(package, name, make)
+    return _made[key]
+
+
+datafiles.load = _load_once
 
 START = 1_790_000_000.0  # some day in September 2026
 GAME_SERVER_KEY = "0123456789abcdef" * 3

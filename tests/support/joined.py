@@ -78,6 +78,8 @@ async def joined_metagame(folder: Path, **environ: str) -> AsyncIterator[Joined]
         await pool.closeCachedConnections()
         await maybeDeferred(top.stopService)
         gc.unfreeze()
+        gc.collect()
+        gc.freeze()  # again only what was there before
         gc.set_threshold(*threshold)
 
 

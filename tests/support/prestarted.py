@@ -1,9 +1,10 @@
 """Services and ``svcctl`` as processes of their own that need not import everything first.
 
 One process a run has imported the services, and forks for each that a test starts: what the
-test gets has its own pid, memory, signals, folder, environment and descriptors, a second of
-work earlier. What it does not have is its own words in ``/proc/PID/cmdline`` and ``environ``;
-who looks there starts the program itself.
+test gets has its own pid, memory, signals, folder, environment, descriptors, and words in the
+process list, a second of work earlier. Those of them that start our programs themselves
+(``svc-stack``, ``svcctl demo``) get these the same way (``offspring.py``). That a program starts
+by itself is not proved by it: some tests start each as an owner does.
 
 The reactor is not among what is imported: a fork may not share one.
 """
@@ -11,6 +12,7 @@ The reactor is not among what is imported: a fork may not share one.
 from __future__ import annotations
 
 import atexit
+import gc
 import json
 import os
 import select
@@ -28,12 +30,14 @@ from typing import Any
 
 from attrs import define, field
 
+from svcserver.ctl.main import COMMANDS
+from tests.support import offspring, proclist
+
 REACTOR = "twisted.internet.reactor"
 SERVICES = tuple(
     f"{one}.service"
     for one in ("metagame", "deploy", "content", "gateway", "allowlist", "relay", "stack")
 )
-MOST = 1 << 20  # bytes of a request
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -85,14 +89,15 @@ class Parent:
 
     def __init__(self) -> None:
         self._ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        known = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", __name__, str(theirs.fileno())],
+                [sys.executable, "-m", __name__, str(theirs.fileno()), proclist.ROOM],
                 pass_fds=(theirs.fileno(),),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 cwd=ROOT,
-                env={name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ},
+                env={**known, "ROOM": proclist.ROOM},
             )
 
     def end(self) -> None:
@@ -102,9 +107,7 @@ class Parent:
 
     def ask(self, wish: dict[str, Any], descriptors: Sequence[int] = ()) -> dict[str, Any]:
         """One request, one reply."""
-        socket.send_fds(self._ours, [json.dumps(wish).encode()], descriptors)
-        said: dict[str, Any] = json.loads(self._ours.recv(MOST))
-        return said
+        return offspring.ask(self._ours, wish, descriptors)
 
 
 def start(
@@ -121,7 +124,7 @@ def start(
     """
     parent = _parent()
     line = [str(Path(sys.executable).with_name(program)), *words]
-    wish = {"line": line, "environ": dict(environ), "cwd": str(cwd)}
+    wish = {"line": line, "environ": dict(environ), "cwd": str(cwd), "targets": [1, 2]}
     return Prestarted(parent.ask(wish, [out, out if err is None else err])["pid"], line, parent)
 
 
@@ -135,27 +138,24 @@ def _parent() -> Parent:
 def main() -> None:
     """Fork on request until the test's process has ended; whoever is forked runs the program."""
     sys.modules[REACTOR] = ModuleType(REACTOR)  # so that nobody installs one by an import
-    for name in (*SERVICES, "metagame.chat_ports", "web.options", "ctl.main"):
+    commands = {f"ctl.{module}" for module, _ in COMMANDS.values()}
+    for name in (*SERVICES, "metagame.chat_ports", "web.options", "stack.child", *sorted(commands)):
         import_module(f"svcserver.{name}")
-    programs = {
-        "twistd": import_module("twisted.scripts.twistd").run,
-        "svcctl": import_module("svcserver.ctl.main").main,
-    }
+    gc.collect()
+    gc.freeze()  # what is in memory by now is for all: nobody's collector touches it
     line = _serve(socket.socket(fileno=int(sys.argv[1])))
     if line is None:
         return
+    line = offspring.with_nurse(line)
     del sys.modules[REACTOR]
     vars(sys.modules["twisted.internet"]).pop("reactor", None)
-    sys.argv = line
-    name = Path(line[0]).name
-    module, _, function = name.partition(":")
-    sys.exit(programs[name]() if name in programs else getattr(import_module(module), function)())
+    offspring.run(line)
 
 
 def _serve(wishes: socket.socket) -> list[str] | None:
     """The command line of a fork, in the fork; None in the end."""
     while True:
-        said, descriptors, _, _ = socket.recv_fds(wishes, MOST, 2)
+        said, descriptors, _, _ = socket.recv_fds(wishes, offspring.MOST, 2)
         if not said:
             return None
         wish = json.loads(said)
@@ -165,24 +165,13 @@ def _serve(wishes: socket.socket) -> list[str] | None:
         pid = os.fork()
         if pid == 0:
             wishes.close()
-            _become(wish, *descriptors)
-            line: list[str] = wish["line"]
+            os.setsid()
+            line = offspring.become(wish, descriptors)
+            time.tzset()
             return line
         for one in descriptors:
             os.close(one)
         wishes.send(json.dumps({"pid": pid}).encode())
-
-
-def _become(wish: dict[str, Any], out: int, err: int) -> None:
-    os.setsid()
-    os.dup2(out, 1)
-    os.dup2(err, 2)
-    os.close(out)
-    os.close(err)
-    os.chdir(wish["cwd"])
-    os.environ.clear()
-    os.environ.update(wish["environ"])
-    time.tzset()
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ def load(folder: str | None, active: str) -> Tracks:
     """Built-in tracks, then the folder's; raises BadData naming the file and the fault."""
     paths = datafiles.load(PACKAGE, FILE, _built_in)
     if folder:
-        paths |= _from_folder(FilePath(folder))
+        paths = {**paths, **_from_folder(FilePath(folder))}
     if active not in paths:
         raise BadData(f"ACTIVE_HUNT_PASS is not a configured track: {active!r}; choose one of them")
     return Tracks(paths, active)

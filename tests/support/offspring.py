@@ -1,0 +1,194 @@
+"""What a prestarted process starts itself is prestarted too.
+
+``svc-stack`` and some commands of ``svcctl`` start our programs by ``python -m``. Where they are
+forks themselves, a nurse is forked beside them before they have done anything. It forks for each
+such start, and what it forks is a child of the one that asked: waited for, signalled and ended
+with its parent as any other, with the descriptors, folder and environment that it was given.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NoReturn
+
+from twisted.internet.process import Process
+from twisted.scripts import twistd
+
+from tests.support import proclist
+
+MOST = 1 << 17  # bytes of a request
+HIGH = 64  # nobody was given a descriptor from here on
+PR_SET_CHILD_SUBREAPER = 36
+PARENTS = {"svc-stack", "demo", "up", "rehearse", "backup"}
+OURS = {"svcserver.stack.child", "svcserver.ctl.main"}
+Ask = Callable[[dict[str, Any], Sequence[int]], dict[str, Any]]
+
+
+def ask(
+    wishes: socket.socket, wish: dict[str, Any], descriptors: Sequence[int] = ()
+) -> dict[str, Any]:
+    """One request to who forks, one reply."""
+    socket.send_fds(wishes, [json.dumps(wish).encode()], descriptors)
+    said: dict[str, Any] = json.loads(wishes.recv(MOST))
+    return said
+
+
+def become(wish: Mapping[str, Any], descriptors: Sequence[int]) -> list[str]:
+    """Take what a fork was asked for; its command line."""
+    high = [fcntl.fcntl(one, fcntl.F_DUPFD_CLOEXEC, HIGH) for one in descriptors]
+    for one in descriptors:
+        os.close(one)
+    for target, source in zip(wish["targets"], high, strict=True):
+        os.dup2(source, target)
+        os.close(source)
+    os.chdir(wish["cwd"])
+    os.environ.clear()
+    os.environ.update(wish["environ"])
+    line: list[str] = wish["line"]
+    proclist.show(line, wish["environ"])
+    return line
+
+
+def with_nurse(line: list[str]) -> list[str]:
+    """``line`` again; or, in a process that it has started meanwhile, that one's."""
+    while not PARENTS.isdisjoint(line):
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        if os.fork() != 0:
+            theirs.close()
+            _start_by(partial(ask, ours))
+            return line
+        ours.close()
+        _keep_nothing()
+        line = _nurse(theirs)
+    return line
+
+
+def run(line: list[str]) -> NoReturn:
+    """The program of a command line, in this process."""
+    name = Path(line[0]).name
+    sys.argv, sys.orig_argv = line, [sys.executable, *line]
+    if line[1:2] == ["-m"]:
+        sys.argv, sys.orig_argv = line[2:], line
+        name = f"{line[2]}:main"
+        if line[2] == "svcserver.stack.child":
+            os.execv = partial(_in_place, os.execv)
+    if name == "twistd":
+        sys.exit(twistd.run())
+    module, _, function = {"svcctl": "svcserver.ctl.main:main"}.get(name, name).partition(":")
+    sys.exit(getattr(import_module(module), function)())
+
+
+def _in_place(execv: Any, _: str, words: list[str]) -> NoReturn:
+    os.execv = execv
+    sys.argv, sys.orig_argv = words[1:], words
+    sys.exit(twistd.run())
+
+
+def _keep_nothing() -> None:
+    """What reads the output of our parent is to see its end."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for one in range(3):
+        os.dup2(nothing, one)
+    os.close(nothing)
+
+
+def _nurse(wishes: socket.socket) -> list[str]:
+    """The command line of a child, in the child; ends with who asks."""
+    while True:
+        said, descriptors, _, _ = socket.recv_fds(wishes, MOST, HIGH)
+        if not said:
+            os._exit(0)
+        wish = json.loads(said)
+        heard, told = os.pipe()
+        between = os.fork()
+        if between == 0:
+            between = os.getpid()
+            pid = os.fork()
+            if pid != 0:
+                os.write(told, str(pid).encode())
+                os._exit(0)
+            while os.getppid() == between:
+                os.sched_yield()
+            for one in (wishes.detach(), heard, told, *range(3)):
+                os.close(one)
+            return become(wish, descriptors)
+        os.waitpid(between, 0)  # so that the child is that of who asked
+        wishes.send(json.dumps({"pid": int(os.read(heard, 32))}).encode())
+        for one in (heard, told, *descriptors):
+            os.close(one)
+
+
+def _start_by(nurse: Ask) -> None:
+    """Let this process start our programs by its nurse, and all others as ever."""
+    prctl = ctypes.CDLL(None).prctl
+
+    def born(
+        line: Sequence[Any], cwd: Any, environ: Mapping[Any, Any] | None, given: Mapping[int, int]
+    ) -> int:
+        whole = os.environ if environ is None else environ
+        wish = {
+            "line": [os.fsdecode(one) for one in line],
+            "environ": {os.fsdecode(name): os.fsdecode(one) for name, one in whole.items()},
+            "cwd": os.fsdecode(cwd or os.getcwd()),
+            "targets": list(given),
+        }
+        prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        try:
+            return int(nurse(wish, list(given.values()))["pid"])
+        finally:
+            prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+
+    _let_twisted(born)
+    _let_subprocess(born)
+
+
+def _ours(line: Any) -> bool:
+    words = [] if isinstance(line, str | bytes) else [os.fsdecode(one) for one in line]
+    return words[:2] == [sys.executable, "-m"] and words[2] in OURS
+
+
+def _let_twisted(born: Callable[..., int]) -> None:
+    fork = Process._fork
+
+    def started(
+        self: Any, path: Any, uid: Any, gid: Any, program: Any, line: Any, environ: Any, **more: Any
+    ) -> None:
+        if not _ours(line):
+            fork(self, path, uid, gid, program, line, environ, **more)
+            return
+        self.pid = born(line, path, environ, more["fdmap"])
+        self.status = -1
+
+    setattr(Process, fork.__name__, started)
+
+
+def _let_subprocess(born: Callable[..., int]) -> None:
+    execute = subprocess.Popen._execute_child  # type: ignore[attr-defined]
+
+    def started(
+        self: Any, line: Any, program: Any, setup: Any, close: Any, kept: Any, cwd: Any,
+        environ: Any, info: Any, flags: Any, shell: Any, *rest: Any,
+    ) -> None:  # fmt: skip
+        pipes = rest[:6]
+        if not _ours(line):
+            execute(
+                self, line, program, setup, close, kept, cwd, environ, info, flags, shell, *rest
+            )
+            return
+        theirs = (pipes[0], pipes[3], pipes[5])
+        given = {number: number if one == -1 else one for number, one in enumerate(theirs)}
+        self.pid = born(line, cwd, environ, given)
+        self._child_created = True
+        self._close_pipe_fds(*pipes)
+
+    subprocess.Popen._execute_child = started  # type: ignore[attr-defined]
