@@ -5,17 +5,24 @@ BIN := $(VENV)/bin
 # a file's tests stay together, for they may share a host; the order is that of tests/conftest.py
 SIDE_BY_SIDE := -n auto --dist loadfile --no-loadscope-reorder
 
+# all that have the mark are there: conftest.py sees to it
+ALONE := tests/live/attacks
+
 # a process that a test starts would otherwise compile all its modules again
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-fast seeds other-python doctor trial check bench bench-chat bench-edge docs prove sbom format launcher pictures deb image release test-packages
+.PHONY: run test test-fast flaky seeds other-python doctor trial check bench bench-chat bench-edge docs prove sbom format launcher pictures deb image release test-packages
 
 run: $(VENV)/run.stamp
 	@$(BIN)/svcctl demo $(if $(ONCE),--once)
 
 test: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not alone and not packages"; first=$$?; \
-	$(BIN)/python -m pytest -m alone && exit $$first
+	$(BIN)/python -m pytest -m alone $(ALONE) && exit $$first
+
+# how often each test of the live half fails: make flaky RUNS=20 WHAT=tests/live/test_chat.py
+flaky: $(VENV)/dev.stamp
+	@$(BIN)/python -m tests.flaky $(or $(RUNS),20) $(WHAT)
 
 test-fast: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not live and not packages"

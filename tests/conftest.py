@@ -21,6 +21,7 @@ gc.disable()  # what is imported and collected stays
 
 LIVE = Path(__file__).parent / "live"
 STARTERS = {LIVE, Path(__file__).parent / "prove", Path(__file__).parent / "packages"}
+ALONE = LIVE / "attacks"
 LONGEST = "test_postgres_parity.py"
 ON_POSTGRESQL = "SVC_TEST_DATABASE" in os.environ  # every test's own database is one there
 
@@ -30,6 +31,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if not STARTERS.isdisjoint(item.path.parents):
             item.add_marker(pytest.mark.live)
+        if item.get_closest_marker("alone") is not None and ALONE not in item.path.parents:
+            raise pytest.UsageError(f"{item.nodeid} is marked `alone` and not in {ALONE}")
     items.sort(key=lambda item: (LONGEST not in item.nodeid, LIVE not in item.path.parents))
 
 

@@ -1,0 +1,98 @@
+"""Counts the tests that fail now and then: ``make flaky RUNS=20``.
+
+Runs the live half again and again as ``make test`` does, or what ``WHAT`` names of it
+(``WHAT=tests/live/test_chat.py``). Each whole run is kept in ``_artefacts/flaky``, so that a
+count that was stopped goes on, until something is committed. Ends with status 1 where a test has
+failed in any run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from zlib import crc32
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+FILE = "SVC_TEST_FLAKY"  # where a run tells what failed
+SIDE_BY_SIDE = ("-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder")
+PARTS = (("live and not alone and not packages", *SIDE_BY_SIDE), ("live and alone",))
+NOTHING_COLLECTED = 5
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Add to the file what this session saw; a worker tells it to the one that started it."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if hasattr(session.config, "workerinput") or reporter is None:
+        return
+    seen = reporter.stats
+    failed = [one.nodeid for how in ("failed", "error") for one in seen.get(how, [])]
+    with Path(os.environ[FILE]).open("a") as file:
+        file.write(json.dumps({"passed": len(seen.get("passed", [])), "failed": failed}) + "\n")
+
+
+def once(file: Path, what: list[str]) -> None:
+    """One run of ``what``; ``file`` is there once it is whole. Exits where tests cannot start."""
+    part = file.with_suffix(".part")
+    part.unlink(missing_ok=True)
+    for marks, *side_by_side in PARTS:
+        words = ["-p", "tests.flaky", "--tb=short", "-m", marks, *side_by_side, *what]
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", *words],
+            cwd=ROOT,
+            env={**os.environ, FILE: str(part)},
+            check=False,
+        )
+        if done.returncode not in (0, 1, NOTHING_COLLECTED):
+            sys.exit(done.returncode)
+    part.rename(file)
+
+
+def told(files: list[Path]) -> str:
+    """The count over all runs; its last line is the verdict."""
+    failed: Counter[str] = Counter()
+    passed = 0
+    for file in files:
+        for line in file.read_text().splitlines():
+            said = json.loads(line)
+            failed.update(set(said["failed"]))
+            passed += said["passed"]
+    lines = [
+        f"{name} failed in {count} of {len(files)} runs" for name, count in failed.most_common()
+    ]
+    return "\n".join(
+        [*lines, f"{len(files)} runs, {passed} times passed, {len(failed)} flaky tests"]
+    )
+
+
+def main() -> int:
+    """See the module."""
+    runs, what = int(sys.argv[1]), sys.argv[2:] or ["tests"]
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
+    folder = ROOT / "_artefacts" / "flaky" / f"{commit}-{crc32(' '.join(what).encode()):x}"
+    folder.mkdir(parents=True, exist_ok=True)
+    files = [folder / f"{number}.json" for number in range(1, runs + 1)]
+    for file in files:
+        if not file.exists():
+            began = time.monotonic()
+            once(file, what)
+            print(f"run {file.stem} of {runs}: {time.monotonic() - began:.0f} s", flush=True)
+    text = told(files)
+    print(text)
+    return int(" failed in " in text)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
