@@ -57,7 +57,7 @@ class FailureTests(SynchronousTestCase):
         rule = result.violations[0].rule
         self.assertEqual(rule, "seats within limits")
         looks = count()
-        text = told(result, shrunk(result, 15, clock=lambda: float(next(looks))))
+        text = told(result, shrunk(result, 7, clock=lambda: float(next(looks))))
         self.assertTrue(text.startswith("seed 2:\n"), text)
         lines = text.splitlines()
         at = lines.index("steps:")
