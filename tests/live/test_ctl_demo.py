@@ -59,6 +59,7 @@ def test_an_evening_on_a_fresh_host_goes_well(tmp_path: Path) -> None:
     assert value(folder, "deploy", "METAGAME_API_KEY") not in log
 
 
+# slow: a stack of six processes, and an evening of two players
 def test_a_game_server_of_the_owners_need_not_answer_who_only_knocks(tmp_path: Path) -> None:
     folder = demo_host(tmp_path / "host")
     program = folder / "game-server"

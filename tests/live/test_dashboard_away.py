@@ -46,6 +46,7 @@ def is_back(seen: Visit) -> None:
     expect(seen.page.locator("#away")).to_be_hidden(timeout=PATIENCE_MS)
 
 
+# slow: longer than a server may take to answer the page
 @proves("the dashboard while its server is away")
 def test_a_frozen_server_is_said_and_no_page_is_blank(browser: Browser, here: Host) -> None:
     with visit(browser, here, "phone", "dark") as seen:
@@ -80,6 +81,7 @@ def test_what_changes_is_shown_and_the_keyboards_place_kept(browser: Browser, he
         expect(link).to_be_focused()
 
 
+# slow: a metagame, killed and started again before a browser
 @proves("the dashboard while its server is away")
 def test_a_killed_server_comes_back_and_asks_to_sign_in(browser: Browser, here: Host) -> None:
     with visit(browser, here) as seen:

@@ -130,6 +130,7 @@ def test_a_helper_reads_and_is_told_what_is_not_allowed(browser: Browser, here: 
         expect(row).to_contain_text("refused")
 
 
+# slow: a code of the second factor counts once: the next comes after thirty seconds at most
 @proves("POST DashboardOwnKey", "POST DashboardSecondFactor", "GET DashboardAccess")
 def test_a_key_of_its_own_and_a_second_factor(browser: Browser, here: Host) -> None:
     player = register(here.service, "Careful")

@@ -61,6 +61,7 @@ def test_readiness_is_waited_for_when_asked(tmp_path: Path) -> None:
         assert list(ready.iterdir()) == []
 
 
+# slow: as long as a game server may take to stop
 def test_a_game_server_that_ignores_the_stop_is_killed_with_the_deploy_server(
     tmp_path: Path,
 ) -> None:

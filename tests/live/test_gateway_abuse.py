@@ -93,6 +93,7 @@ def is_over(connection: object) -> bool:
         return True
 
 
+# slow: a crowd of connections, and five seconds until the silent ones go
 @proves("limit: Open connections per address / in total")
 def test_a_full_house_of_silent_connections_keeps_its_size_and_empties(tmp_path: Path) -> None:
     most = {"GATEWAY_MAX_CONNECTIONS_PER_IP": str(CROWD), "GATEWAY_RATE_CONNECT": "9999,99999"}

@@ -39,6 +39,7 @@ __all__ = ["browser", "host"]  # fixtures
 pytestmark = pytest.mark.live
 
 
+# slow: a whole visit in a browser, each page pictured and checked
 @pytest.mark.parametrize("look", LOOKS)
 def test_from_an_invite_to_playing(browser: Browser, host: Path, tmp_path: Path, look: str) -> None:
     with visit(browser, tmp_path, look) as seen:
@@ -162,6 +163,7 @@ def test_a_name_that_is_pointed_at_this_pc_gets_nothing(browser: Browser, tmp_pa
         expect(page.get_by_label("Your invite")).to_be_visible()
 
 
+# slow: an evening of two players before the visit in a browser
 def test_a_friend_the_own_hunter_and_a_passport_for_another_host(
     browser: Browser, host: Path, tmp_path: Path
 ) -> None:
@@ -285,6 +287,7 @@ def test_the_page_ends_the_launcher(browser: Browser, tmp_path: Path) -> None:
         assert process.wait(30) == 0
 
 
+# slow: a second stack, started twice
 def test_two_hosts_and_one_that_restarts(browser: Browser, host: Path, tmp_path: Path) -> None:
     second = players_host(tmp_path / "second", "Sunday Hunts")
     with visit(browser, tmp_path / "home") as seen:

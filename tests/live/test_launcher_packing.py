@@ -195,6 +195,7 @@ def play_in_the_terminal(player: Player, join: str, name: str) -> None:
     assert key not in "".join(player.heard)
 
 
+# slow: an environment made, installed into, and played from
 def test_the_one_file_and_the_wheel_play_in_a_clean_python(
     built: tuple[Path, Path], tmp_path: Path
 ) -> None:

@@ -29,6 +29,7 @@ __all__ = ["browser", "host"]  # fixtures
 pytestmark = pytest.mark.live
 
 
+# slow: six megabytes at a limited speed, cut in the middle
 def test_a_cut_line_goes_on_by_itself(browser: Browser, host: Path, tmp_path: Path) -> None:
     text = invite(host)
     with Forwarder(int(value(host, "gateway", "GATEWAY_PORT"))) as line:
@@ -79,6 +80,7 @@ def test_a_full_disk_says_how_much_is_missing(browser: Browser, host: Path, tmp_
         seen.download()
 
 
+# slow: the launcher looks at its host every fifteen seconds
 def test_news_of_the_owner_a_new_key_and_a_ban(
     browser: Browser, host: Path, tmp_path: Path
 ) -> None:
@@ -101,6 +103,7 @@ def test_news_of_the_owner_a_new_key_and_a_ban(
         seen.picture("10-banned")
 
 
+# slow: two downloads at a limited speed, a stack started twice
 def test_a_full_host_a_restart_and_another_version_of_the_game(
     browser: Browser, tmp_path: Path
 ) -> None:

@@ -93,6 +93,7 @@ def test_an_update_waits_for_the_last_hunt_and_refuses_new_ones(tmp_path: Path) 
         assert process.wait(60) == 0
 
 
+# slow: a game server is frozen for ten seconds before it is replaced
 @proves(
     "deploy: a game server that reads nothing any more is ended, a city or dojo started again",
     "svcctl gameserver list, start, stop, restart, console",

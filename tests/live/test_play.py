@@ -33,6 +33,7 @@ def metagame(folder: Path) -> str:
     return f"http://127.0.0.1:{value(folder, 'metagame', 'PORT')}"
 
 
+# slow: an evening of three players
 @proves("svcctl play")
 def test_an_evening_with_invites_leaves_no_code_behind(folder: Path) -> None:
     ran = run("play", "--config", folder, "--players", 3, "--relay-port", relay_port(folder))

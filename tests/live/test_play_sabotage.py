@@ -79,6 +79,7 @@ THEFTS = {
 }
 
 
+# slow: an evening of two groups
 def test_groups_hunt_side_by_side_and_leave_only_the_city(folder: Path) -> None:
     first = value(folder, "relay", "SVC_RELAY_PORT")
     words = ("--players", 8, "--hunts", 3, "--relay-port", first)

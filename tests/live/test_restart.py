@@ -157,6 +157,7 @@ def test_without_parking_the_same_traffic_is_refused(tmp_path: Path) -> None:
     assert traffic.failed()
 
 
+# slow: two metagames, killed and started again under traffic
 def test_the_kill_of_a_worker_costs_no_player_a_request(tmp_path: Path) -> None:
     with workers(tmp_path, fresh_url(), GATEWAY_SECRET=SECRET) as both:
         ports = [both.one.port, both.other.port]
@@ -172,6 +173,7 @@ def test_the_kill_of_a_worker_costs_no_player_a_request(tmp_path: Path) -> None:
     assert traffic.answers["GET 200"] > 20
 
 
+# slow: a stack of six processes, three of them started again
 def test_a_rolling_restart_under_traffic_refuses_nothing(tmp_path: Path) -> None:
     folder = demo_host(tmp_path / "host")
     with (folder / "gateway.env").open("a") as file:

@@ -28,6 +28,7 @@ PLAYERS = 20
 PARK_MS = "30000"  # a start takes long where the machine does much else
 
 
+# slow: an evening of 25 seconds, of which two are restarts
 @pytest.mark.parametrize("harm", [rolled, killed])
 def test_players_notice_nothing(harm: Callable[[Path], None], tmp_path: Path) -> None:
     folder = host(tmp_path / "host", GATEWAY_PARK_MS=PARK_MS)
@@ -39,6 +40,7 @@ def test_players_notice_nothing(harm: Callable[[Path], None], tmp_path: Path) ->
     assert report["told"] > PLAYERS, report
 
 
+# slow: an evening of 30 seconds on a host of seven processes
 def test_nobody_notices_the_kill_of_a_worker(tmp_path: Path) -> None:
     """Nor is anything lost that was acknowledged; who talks there comes back by another."""
     folder = tmp_path / "host"
@@ -58,6 +60,7 @@ def test_nobody_notices_the_kill_of_a_worker(tmp_path: Path) -> None:
     assert report["came_back"] >= PLAYERS // 2, report
 
 
+# slow: an evening of 16 seconds
 def test_without_parking_they_do(tmp_path: Path) -> None:
     """The sabotage: what the test above rests on."""
     folder = host(tmp_path / "host", GATEWAY_PARK_MS="0")

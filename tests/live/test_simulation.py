@@ -45,6 +45,7 @@ def hashes(python: str, hash_seed: str) -> list[str]:
 
 
 class ProcessTests(SynchronousTestCase):
+    # slow: a run in each of two processes that import everything
     def test_equal_seeds_give_equal_bytes_in_two_processes(self) -> None:
         one, other = (hashes(sys.executable, number) for number in ("1", "4711"))
         self.assertEqual(one, other)
@@ -63,6 +64,7 @@ def recording(folder: Path) -> Path:
     return file
 
 
+# slow: an evening on a real host, then in the simulation
 @ensureDeferred
 async def test_the_evening_of_a_real_host_is_lived_again(tmp_path: Path) -> None:
     """Record over real connections what two players do; the same file gives the same run."""

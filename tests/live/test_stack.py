@@ -69,6 +69,7 @@ def test_a_child_sees_nothing_of_the_stacks_environment(folder: Path) -> None:
     assert not (folder / "of-the-stack.db").exists()
 
 
+# slow: a stack of six processes
 @proves("svc-stack: graceful stop")
 def test_children_do_not_outlive_a_killed_stack(folder: Path) -> None:
     with stack(folder) as process:

@@ -144,6 +144,7 @@ def sabotaged(folder: Path, change: str) -> dict[str, str]:
     return {"PYTHONPATH": str(folder / "sabotage")}
 
 
+# slow: what is sabotaged starts as an owner's does, for a change of ours
 def test_without_the_news_each_process_hears_an_order_of_its_own(tmp_path: Path) -> None:
     """The sabotage: the speaker's process delivers before the news comes back."""
     found = heard(tmp_path, 15, **sabotaged(tmp_path, HEARD_AT_ONCE))
@@ -204,6 +205,7 @@ def test_the_rules_of_an_account_hold_across_processes(tmp_path: Path) -> None:
 AT_MOST_S = 15.0
 
 
+# slow: fifteen seconds is what it promises
 def test_what_a_killed_process_held_is_free_in_fifteen_seconds(tmp_path: Path) -> None:
     with ExitStack() as stack:
         both, ports = stack.enter_context(chatting(tmp_path))
@@ -219,6 +221,7 @@ def test_what_a_killed_process_held_is_free_in_fifteen_seconds(tmp_path: Path) -
         assert asked(both.one, "POST", "/heartbeat", bob, {})[0] == 200
 
 
+# slow: longer than the fifteen seconds of a lease
 def test_without_a_lease_a_dead_process_holds_its_seats(tmp_path: Path) -> None:
     """The sabotage: nobody is ever taken for gone."""
     with ExitStack() as stack:

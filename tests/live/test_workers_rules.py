@@ -161,6 +161,7 @@ def hunts(server: Service) -> int:
     return sum(one["kind"] == "hunt" for one in listed)
 
 
+# slow: another takes over fifteen seconds after the death
 def test_the_death_of_the_worker_that_asks_leaves_one_game_server_a_match(tmp_path: Path) -> None:
     folder = tmp_path / "deploy"
     folder.mkdir()

@@ -82,6 +82,7 @@ def statuses(service: Service, path: str, head: dict[str, str]) -> set[int]:
     return {service.ask("GET", path, headers=head)[0] for _ in range(ASKED)}
 
 
+# slow: a stack of seven processes, two of them killed
 def test_a_worker_that_ends_is_missed_by_nobody(tmp_path: Path) -> None:
     with running(tmp_path / "host") as host:
         done = run("doctor", "--config", host.folder)
@@ -106,6 +107,7 @@ def test_a_worker_that_ends_is_missed_by_nobody(tmp_path: Path) -> None:
             host.back()
 
 
+# slow: a stack of seven processes, two of them started again
 def test_the_workers_are_restarted_one_after_the_other_and_no_player_notices(
     tmp_path: Path,
 ) -> None:

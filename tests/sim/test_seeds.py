@@ -32,10 +32,12 @@ class SeedTests(SynchronousTestCase):
         if result.violations:
             self.fail(told(result, shrunk(result, SHRINK_S)))
 
+    # slow: a simulation for each seed that once broke a rule
     def test_the_kept_seeds(self) -> None:
         for wish in kept():
             self.hold(wish)
 
+    # slow: three seconds of fresh seeds
     def test_fresh_seeds(self) -> None:
         draw, deadline = random.SystemRandom(), time.process_time() + FRESH_S
         while time.process_time() < deadline:

@@ -50,6 +50,7 @@ class FailureTests(SynchronousTestCase):
         said: dict[str, Any] = json.loads(ran.output.splitlines()[0])
         return said
 
+    # slow: ten simulations of four minutes
     def test_what_a_failure_prints_shows_it_again(self) -> None:
         self.patch(rules, "MAX_MEMBERS", rules.MAX_MEMBERS + 1)
         self.patch(ctl, "globalLogBeginner", _NoLogging())

@@ -104,6 +104,7 @@ def as_dict() -> dict[str, object]:
 
 
 class SealingTests(ArchiveCase):
+    # slow: a passphrase is meant to cost time
     @proves("svcctl backup: encrypted with age or a passphrase")
     def test_a_passphrase_opens_what_it_closed_and_no_other_does(self) -> None:
         closed, clear = self.folder / "closed", self.folder / "clear"
