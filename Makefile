@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# a file's tests stay together, for they may share a host; the order is that of tests/conftest.py
+# a file's tests stay together, for they may share a host; order and workers are those of tests/conftest.py
 SIDE_BY_SIDE := -n auto --dist loadfile --no-loadscope-reorder
 
 # all that have the mark are there: conftest.py sees to it

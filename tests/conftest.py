@@ -22,18 +22,43 @@ gc.disable()  # what is imported and collected stays
 LIVE = Path(__file__).parent / "live"
 STARTERS = {LIVE, Path(__file__).parent / "prove", Path(__file__).parent / "packages"}
 ALONE = LIVE / "attacks"
-LONGEST = "test_postgres_parity.py"
+LONGEST = (  # of which no other worker is to wait for one in the end; the longest first
+    "test_restart_evening.py",
+    "test_launcher_troubles.py",
+    "test_launcher.py",
+    "test_postgres_parity.py",
+    "test_owner_pages.py",
+    "test_ctl_demo.py",
+    "test_rehearse.py",
+    "test_workers.py",
+    "test_maintenance.py",
+    "test_dashboard_away.py",
+    "test_workers_stack.py",
+    "test_workers_rules.py",
+    "test_play.py",
+)
 ON_POSTGRESQL = "SVC_TEST_DATABASE" in os.environ  # every test's own database is one there
 
 
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """A worker for every core, and one more where tests wait for what they have started."""
+    waiting = "not live" not in config.option.markexpr
+    return len(os.sched_getaffinity(0)) + waiting
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what starts processes; the long ones first: no core is to wait for one in the end."""
+    """Mark what starts processes, and say in what order files are tested."""
     for item in items:
         if not STARTERS.isdisjoint(item.path.parents):
             item.add_marker(pytest.mark.live)
         if item.get_closest_marker("alone") is not None and ALONE not in item.path.parents:
             raise pytest.UsageError(f"{item.nodeid} is marked `alone` and not in {ALONE}")
-    items.sort(key=lambda item: (LONGEST not in item.nodeid, LIVE not in item.path.parents))
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> tuple[int, bool]:
+    name, live = item.path.name, LIVE in item.path.parents
+    return LONGEST.index(name) if live and name in LONGEST else len(LONGEST), not live
 
 
 def pytest_collection_finish() -> None:
