@@ -95,9 +95,9 @@ TOO_MANY_HOSTS = "You have joined as many hosts as the launcher can keep. Remove
 
 
 MEET = {
-    "city": "Press Play: you meet in the city.",
-    "dojo": "Press Play and go to the dojo: you meet there.",
-    "menu": "Press Play, and ask them into your party.",
+    "city": "You meet them in the city.",
+    "dojo": "Go to the dojo: you meet them there.",
+    "menu": "Ask them into your party.",
     "hunt": "{hunt}. Nobody can join a hunt under way: be in their party for the next one.",
     "tutorial": "In the tutorial, where everybody is alone at first.",
 }
