@@ -15,6 +15,22 @@ from svcserver.sim.host import SimHost
 from svcserver.sim.player import SEASON, SimPlayer
 
 
+def rooms_told_apart(host: SimHost) -> str:
+    """What the metagames of one host do not agree on of who is in the chat's rooms; "" if all."""
+    seen = {
+        name: {
+            (key, one.nick)
+            for key in chat.server.rooms.keys()  # noqa: SIM118 - no dict
+            for one in chat.server.rooms.occupants(key)
+        }
+        for name, chat in host.chats.items()
+    }
+    everybody = set().union(*seen.values())
+    lacking = {name: sorted(everybody - there) for name, there in seen.items()}
+    told = [f"{name} does not see {there[0]}" for name, there in lacking.items() if there]
+    return ", ".join(told)
+
+
 @frozen
 class Audit:
     """Reads the database past all code under test."""

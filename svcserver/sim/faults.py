@@ -160,12 +160,12 @@ def slow_engine(breaker: Breaker, dice: random.Random) -> None:
 
 
 def cut_engine(breaker: Breaker, dice: random.Random) -> None:
-    """One metagame cannot reach the engine for a while; the others can."""
+    """One metagame cannot reach the engine for a while, or by one connection alone."""
     if breaker.host.valkey is None:
         return
-    network, for_s = breaker.network, dice.choice((0.1, 1.0, 5.0, 20.0))
+    network, for_s = breaker.network, dice.choice((0.1, 2.0, 10.0, 30.0, 60.0))
     process = breaker.host.processes[dice.choice(breaker.host.metagames)]
-    network.isolate(process, ENGINE)
+    network.isolate(process, ENGINE, spared=dice.choice((None, 0, 1)))
     breaker.missed(for_s)
     breaker.mend(for_s, lambda: network.join(process, ENGINE))
 

@@ -14,7 +14,8 @@ from svcserver.sim.player import SimPlayer, Stopped, together
 
 WEAPON = "WP_SIM"  # the store has no such
 MOST_ITEMS = 6  # of a player at a time
-TAGS = ("feature", "skin_weapon_ms", "skin_armour", "dye_tint", "season09b_pass")
+TAGS = ("webstore", "season09b_pass")
+FEW = 6  # offers that a player cares for: some are bought again and again
 PERSISTENT = "persistent"
 
 
@@ -143,13 +144,28 @@ def _text(document: dict[str, Any]) -> str:
     return json.dumps(document, sort_keys=True)
 
 
+async def window(me: SimPlayer, dice: random.Random) -> None:
+    """Look at all that the store has, and remember some of it."""
+    seen: list[str] = []
+    for tag in TAGS:
+        heard = await me.ask("GET", f"/product/skus/public?requiredTags={tag}")
+        if heard.status != 200:
+            return
+        seen += [one["id"] for one in heard.json if one["remaining"]]
+    me.offers = [*dice.sample(seen, min(FEW - 1, len(seen))), *seen[-1:]]
+
+
 async def shop(me: SimPlayer, dice: random.Random) -> None:
     """Take something from the store; the request is sent twice, or its answer is lost."""
-    heard = await me.ask("GET", f"/product/skus/public?requiredTags={dice.choice(TAGS)}")
-    offers = [one for one in heard.json if one["remaining"]] if heard.status == 200 else []
-    if not offers or not me.character:
+    if not me.offers:
+        await window(me, dice)
+    if not me.offers or not me.character:
         return
-    offer, character, account = dice.choice(offers), me.character, me.account
+    character, account = me.character, me.account
+    heard = await me.ask("GET", f"/product/sku/{dice.choice(me.offers)}")
+    if heard.status != 200 or not heard.json["remaining"]:
+        return
+    offer = heard.json
     tokens: list[str] = []
     for _ in range(1 + (dice.random() < 0.3)):  # some press the button twice
         heard = await me.ask("GET", f"/token/platinum/{offer['id']}")

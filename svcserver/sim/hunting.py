@@ -15,6 +15,7 @@ from svcserver.sim.outcomes import ACKED, REFUSED, UNKNOWN, outcome
 from svcserver.sim.player import KEY_HEADER, SEASON, SimPlayer, together
 
 PASSES = ("season09b", "MasteryTrack_PlayerLevel", "MasteryTrack_Behemoth")
+OBJECTIVE = "MasteryObjective_Sword_Craft"
 BOARD = 4  # bounties of a player at a time
 
 
@@ -60,16 +61,26 @@ async def twice(me: SimPlayer, method: str, path: str, wish: Any) -> str:
 
 
 async def granted(me: SimPlayer, dice: random.Random) -> None:
-    """Experience, sent twice; the repeat counts for nothing."""
+    """Experience and an objective, sent twice; the repeat counts for nothing.
+
+    The objective's number makes the grant one of its own: of two equal ones within seconds the
+    second counts as a repeat.
+    """
     if not on_hunt(me):
         return
-    amount, account = dice.randrange(20, 150), me.account
-    wish = {"progress_tracks": [{"progression_id": SEASON, "progress": amount}], "objectives": []}
+    amount, account, chosen = dice.randrange(20, 150), me.account, me.history.chosen
+    me.documents += 1
+    wish = {
+        "progress_tracks": [{"progression_id": SEASON, "progress": amount}],
+        "objectives": [{"objective_id": OBJECTIVE, "value": me.documents, "completed_count": 0}],
+    }
     state = UNKNOWN
+    write = chosen.sent(f"/progression/objectives/{account}", f"{me.documents}", me.now)
     try:
         state = await twice(me, "POST", f"/progression/{account}", wish)
     finally:
         me.history.grants.granted(account, amount, state)
+        chosen.answered(write, state, me.now)
 
 
 async def loot(me: SimPlayer, dice: random.Random) -> None:
@@ -140,7 +151,7 @@ async def unlock(me: SimPlayer, dice: random.Random) -> None:
 
 
 async def earned(me: SimPlayer, dice: random.Random) -> None:
-    """Read what the hunts have brought: bounties and the hunt pass."""
+    """Read what the hunts have brought: bounties, an objective and the hunt pass."""
     account, boards = me.account, me.history.boards
     names = {f"Bounty_{slot}": f"{account}/Bounty_{slot}" for slot in range(BOARD)}
     least = {name: boards.acked.get(what, 0) for name, what in names.items()}
@@ -151,6 +162,11 @@ async def earned(me: SimPlayer, dice: random.Random) -> None:
             one = there.get(name)
             version = 0 if one is None else one["update_version"]
             boards.read(what, version, json.dumps(one, sort_keys=True), least[name])
+    began, path = me.now, f"/progression/objectives/{account}"
+    heard = await me.ask("GET", path)
+    if heard.status == 200:
+        done = [one for one in heard.json["payload"] if one["objective_id"] == OBJECTIVE]
+        me.history.chosen.read(path, f"{done[0]['progress']}" if done else None, began)
     began, path = me.now, f"/huntpass/{account}"
     heard = await me.ask("GET", path)
     if heard.status == 200:

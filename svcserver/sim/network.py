@@ -83,11 +83,15 @@ class Network:
             del self._listeners[key]
         listener.process.listening.pop(listener.address.port, None)
 
-    def isolate(self, process: Any, machine: str) -> None:
-        """Cut the process off the machine, until ``join``; others still reach it."""
+    def isolate(self, process: Any, machine: str, spared: int | None = None) -> None:
+        """Cut the process off the machine, until ``join``; others still reach it.
+
+        ``spared``: the number of a connection, the oldest being 0, that goes on.
+        """
         self._apart[process.name, machine] = None
-        for one in list(process.ends.values()):
-            if one.other.process.machine == machine:
+        there = [one for one in process.ends.values() if one.other.process.machine == machine]
+        for number, one in enumerate(there):
+            if number != spared:
                 one.reset()
 
     def join(self, process: Any, machine: str) -> None:

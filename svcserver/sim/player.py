@@ -62,6 +62,7 @@ class SimPlayer:
     transactions: int = 0
     under_way: int = 0  # inventory transactions
     items: dict[str, int] = field(factory=dict)  # by id: the newest version that was sent
+    offers: list[str] = field(factory=list)  # of the store, those that the player cares for
     documents: int = 0  # of loadout slots, and boards of bounties
     unlocks: int = 0  # of loadout slots
     unlocking: int = 0  # those under way

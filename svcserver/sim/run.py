@@ -18,7 +18,7 @@ from twisted.logger import LogLevel, formatEvent, globalLogPublisher
 
 from svcserver.kernel.buggify import rare_things
 from svcserver.kernel.system import owned
-from svcserver.sim.audit import Audit
+from svcserver.sim.audit import Audit, rooms_told_apart
 from svcserver.sim.client import Client
 from svcserver.sim.clock import START, World
 from svcserver.sim.faults import Breaker
@@ -224,11 +224,19 @@ class Run:
                 break
             self._advance(self.world.now + 20.0)
         self.history.talk.settle(self.world.now)
+        if rooms_told_apart(self.host):
+            self._advance(self.world.now + 20.0)  # somebody may just have left
+            told = rooms_told_apart(self.host)
+            if told:
+                self.history.wrong.add("live state agrees", told)
         shown: dict[str, tuple[str, tuple[str, ...], str]] = {}
-        for player in self.players:
-            if player.token:
-                Deferred.fromCoroutine(self._ask_party(player, shown)).addErrback(lambda _: None)
-        self._advance(self.world.now + 60.0)
+        for _ in range(2):  # first all are heard of again: who polls early may drop a silent one
+            shown.clear()
+            for player in self.players:
+                if player.token:
+                    asked = Deferred.fromCoroutine(self._ask_party(player, shown))
+                    asked.addErrback(lambda _: None)
+            self._advance(self.world.now + 60.0)
         self.history.parties.compared(shown)
         for player in self.players:
             Deferred.fromCoroutine(player.act("quit", random.Random(0)))  # noqa: S311

@@ -10,6 +10,7 @@ from svcserver.sim.faults import FAULTS, OF_ENGINE
 from svcserver.sim.players import WEIGHTS
 
 HOST = -1  # who does a fault's step
+IMPATIENT = ("quit", "quit", "log_in", "chat_in", "leave_party")
 HOUR_S = 3600.0
 
 
@@ -43,7 +44,7 @@ def script(
 ) -> list[Step]:
     """The steps of a run: each player acts every ``pace_s`` on the average, some together."""
     draw = random.Random(f"script {seed}")  # noqa: S311
-    weights = {what: weight * draw.choice((0.3, 1.0, 1.0, 2.5)) for what, weight in WEIGHTS.items()}
+    weights = {what: weight * draw.choice((0.2, 1.0, 1.0, 4.0)) for what, weight in WEIGHTS.items()}
     names, shares = list(weights), list(weights.values())
     steps: list[Step] = []
     for who in range(players):
@@ -59,13 +60,24 @@ def script(
             if draw.random() < 0.01:
                 at += draw.uniform(60.0, HOUR_S / 4)
     if faults:
-        faults_of = _faults(seed, draw)
-        at = draw.uniform(60.0, 300.0)
-        while at < seconds:
-            fault = draw.choices(list(faults_of), list(faults_of.values()))[0]
-            steps.append(Step(round(at, 3), HOST, fault, draw.getrandbits(32)))
-            at += draw.expovariate(1.0 / 240.0)
+        steps += _troubles(seed, players, seconds, draw)
     return sorted(steps, key=lambda one: one.at)
+
+
+def _troubles(seed: int, players: int, seconds: float, draw: random.Random) -> list[Step]:
+    """Faults; and what players do who see that something hangs: they leave, and come again."""
+    steps: list[Step] = []
+    often, every_s = _faults(seed, draw), draw.choice((80.0, 240.0, 240.0))
+    at = draw.uniform(60.0, 300.0)
+    while at < seconds:
+        fault = draw.choices(list(often), list(often.values()))[0]
+        steps.append(Step(round(at, 3), HOST, fault, draw.getrandbits(32)))
+        for _ in range(draw.choice((0, 0, 1, 3))):
+            then, what = at + draw.uniform(0.0, 10.0), draw.choice(IMPATIENT)
+            who = draw.randrange(players)
+            steps.append(Step(round(then, 3), who, what, draw.getrandbits(32)))
+        at += draw.expovariate(1.0 / every_s)
+    return steps
 
 
 def _faults(seed: int, draw: random.Random) -> dict[str, int]:

@@ -128,3 +128,27 @@ class NetworkTests(SynchronousTestCase):
     def test_one_connection_overtakes_another_on_the_same_machine(self) -> None:
         waits = {self.network.latency("host", "host") for _ in range(10)}
         self.assertEqual(len(waits), 10)
+
+    def test_one_process_is_cut_off_a_machine_and_others_are_not(self) -> None:
+        self.connect()
+        self.network.isolate(self.pc, "host")
+        self.world.run_until(self.world.now + 1)
+        self.assertEqual((self.near.ended, self.far.ended), ("ConnectionLost",) * 2)
+        self.near = Listener()
+        self.connect()
+        self.assertEqual(self.near.transport, None)
+        other, self.pc = self.pc, Process(self.world, self.network, "other", "pc", "198.51.100.1")
+        self.connect()
+        self.assertIsNot(self.near.transport, None)
+        self.network.join(other, "host")
+        self.near, self.pc = Listener(), other
+        self.connect()
+        self.assertIsNot(self.near.transport, None)
+
+    def test_a_connection_is_spared(self) -> None:
+        self.connect()
+        first, self.near = self.near, Listener()
+        self.connect()
+        self.network.isolate(self.pc, "host", spared=1)
+        self.world.run_until(self.world.now + 1)
+        self.assertEqual((first.ended, self.near.ended), ("ConnectionLost", ""))

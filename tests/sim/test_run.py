@@ -25,6 +25,34 @@ class RunTests(SynchronousTestCase):
         self.assertEqual(first.hash, again.hash)
         self.assertEqual(first.violations, [])
 
+    def test_two_metagames_with_a_slow_engine_that_one_of_them_loses(self) -> None:
+        faults = ((60.0, "slow-engine"), (90.0, "cut-engine"), (150.0, "cut-engine"))
+        steps = [*script(10, 4, 300.0), *(Step(at, HOST, name, 1) for at, name in faults)]
+        self.assertEqual(simulate(Wish(10, 4, 300.0, steps=steps)).violations, [])
+
+    def test_what_all_do_besides(self) -> None:
+        acts = ("craft", "repair", "hone", "salvage", "arm", "shop", "link", "download", "look")
+        hunting = ("loot", "bounty", "choose_pass", "unlock", "granted", "earned", "armed")
+        steps = [Step(5.0, who, "log_in", who) for who in range(2)]
+        steps += [Step(20.0, 0, "befriend", 1), Step(40.0, 0, "hunt", 5)]
+        steps += [Step(45.0 + 3 * at, 0, name, at) for at, name in enumerate((*acts, *hunting) * 4)]
+        run = Run(Wish(1, 2, 300.0, steps=steps))
+        self.assertEqual(run.run().violations, [])
+        history = run.history
+        for part in (history.things, history.purchases, history.chosen):
+            self.assertTrue(part.of, part)
+        self.assertTrue(history.boards.acked)
+        self.assertTrue(history.slots.most)
+        self.assertTrue(history.links.known)
+
+    def test_a_commit_that_fails_at_last_is_not_there(self) -> None:
+        steps = [Step(5.0, 0, "log_in", 1), Step(60.0, HOST, "failing-syncs", 2)]
+        steps += [Step(61.0 + at, 0, "save", at) for at in range(8)]
+        run = Run(Wish(1, 1, 120.0, steps=steps))
+        result = run.run()
+        self.assertEqual(result.violations, [])
+        self.assertIn(503, result.statuses)
+
     def test_game_servers_outlive_their_deploy_server(self) -> None:
         steps = [Step(30.0, 0, "hunt", 1), Step(60.0, HOST, "kill-deploy", 1)]
         run = Run(Wish(1, 1, 120.0, steps=steps))
