@@ -19,7 +19,7 @@ from tests.support.proves import proves
 pytestmark = pytest.mark.live
 
 
-# slow: a stack of five processes and two hunts
+# slow: a stack of five processes, and two hunts one after the other, each ready after 20 s
 @proves("svcctl capacity")
 def test_running_hunts_are_measured_and_the_first_limit_is_named(tmp_path: Path) -> None:
     folder = demo_host(tmp_path / "host")
