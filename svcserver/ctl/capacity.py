@@ -162,7 +162,8 @@ def _show(out: Out, cost: Cost, left: Left, limits: Sequence[Limit], running: in
             "more": first.more,
         }
     )
-    how = f"measured on {cost.measured}" if cost.measured else "assumed: no hunt runs"
+    assumed = "those that run have just begun" if running else "no hunt runs"
+    how = f"measured on {cost.measured}" if cost.measured else f"assumed: {assumed}"
     out.say(f"a hunt takes {cost.memory_mb:.0f} MB and {cost.cores:.3f} cores ({how})")
     run = "1 hunt runs" if running == 1 else f"{running} hunts run"
     out.say(
