@@ -41,9 +41,9 @@ ON_POSTGRESQL = "SVC_TEST_DATABASE" in os.environ  # every test's own database i
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """A worker for every core, and one more where tests wait for what they have started."""
-    waiting = "not live" not in config.option.markexpr
-    return len(os.sched_getaffinity(0)) + waiting
+    """A worker for every core, and two more where most tests wait for what they have started."""
+    more = 0 if "not live" in config.option.markexpr else 2
+    return len(os.sched_getaffinity(0)) + more
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
