@@ -40,6 +40,7 @@ LONGEST = (  # of which no other worker is to wait for one in the end; the longe
 ON_POSTGRESQL = "SVC_TEST_DATABASE" in os.environ  # every test's own database is one there
 
 
+@pytest.hookimpl(optionalhook=True)  # a run may be without xdist
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """A worker for every core, and two more where most tests wait for what they have started."""
     more = 0 if "not live" in config.option.markexpr else 2
