@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -23,6 +24,7 @@ ROLLED = ("metagame", "content")  # a deploy server would end hunts, a gateway c
 # a line of kernel.settings.load, which names the variable: no later start can go better
 BAD_SETTING = re.compile(r"svc-[a-z]+: [A-Z][A-Z0-9_]+ (?!cannot)")
 READY_S = 60.0  # how long the next component waits for this one
+LAST = 8  # lines of a child that are remembered: both of its outputs come in any order
 Write = Callable[[str, str], object]  # a component and its line; never waits, never fails
 
 
@@ -38,7 +40,13 @@ class Child(LinesAndEnd):
     ) -> None:
         self.name, self.monitor, self.prepared = name, monitor, prepared
         super().__init__(self._line, self._ended)
-        self.last = ""
+        self._said: deque[str] = deque(maxlen=LAST)
+
+    @property
+    def last(self) -> str:
+        """Its last words: why it cannot start, where it says so, though a log line came later."""
+        words = [message_in(one) for one in reversed(self._said)]
+        return next((one for one in words if one.startswith("svc-")), [*words, ""][0])
 
     def take_over(self) -> bool:
         """Let it start now; False where it has ended meanwhile."""
@@ -56,7 +64,8 @@ class Child(LinesAndEnd):
             self.prepared.callback(False)
 
     def _line(self, line: str) -> None:
-        self.last = line or self.last
+        if line:
+            self._said.append(line)
         if self.prepared is None:
             self.monitor.heard(self.name, line)
         elif line == PREPARED and not self.prepared.called:
@@ -232,7 +241,7 @@ class Children(ProcessMonitor):
             return
         if name not in self._readiness:
             self.when_ended(name)
-        how, last = describe(reason), message_in(last)
+        how = describe(reason)
         if not was_ready and not self.complete and BAD_SETTING.match(last):
             self.log.error(
                 "{name} ended before it was ready ({how}): {last}; the stack ends",

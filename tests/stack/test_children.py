@@ -116,6 +116,14 @@ class ChildrenTests(SynchronousTestCase):
             said,
         )
 
+    def test_why_it_cannot_start_counts_more_than_a_log_line_that_came_later(self) -> None:
+        [first] = self.reactor.spawned
+        with capturedLogs() as events:
+            first.says("svc-metagame: PORT: cannot listen")
+            first.says('{"message":"reactor class: some"}')
+            first.ends(1)
+        self.assertIn("(status 1): svc-metagame: PORT: cannot listen;", formatEvent(events[-1]))
+
     def test_a_bad_setting_ends_the_stack_before_it_was_complete(self) -> None:
         ends: list[int] = []
         self.children.end = lambda: ends.append(1)
