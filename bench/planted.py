@@ -160,7 +160,8 @@ PLANTS = (
         "lost delivery",
         "svcserver.chat.rooms",
         "            if other.session.account in deaf:",
-        "            if other.session.account in deaf or (len(body) + len(frames)) % 5 == 4:",
+        "            if other.session.account in deaf or ("
+        "other is not occupant and len(body) % 5 == 4):",
     ),
     Plant(
         "a connection serves two requests at once",
