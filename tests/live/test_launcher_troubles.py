@@ -107,8 +107,13 @@ def test_news_of_the_owner_a_new_key_and_a_ban(
 def test_a_full_host_a_restart_and_another_version_of_the_game(
     browser: Browser, tmp_path: Path
 ) -> None:
-    """While it restarts the gateway answers, and the metagame behind it is not there yet."""
-    host = players_host(tmp_path / "host", "Sunday Hunts", big=6 << 20)
+    """While it restarts the gateway answers, and the metagame behind it is not there yet.
+
+    Full: two files are each more than the sockets hold, so one keeps the host's only stream.
+    """
+    host = players_host(tmp_path / "host", "Sunday Hunts", big=16 << 20)
+    (host / "game" / "data" / "more.pak").write_bytes(os.urandom(16 << 20))
+    make_manifest(host, "1.4.4")
     change(host, "content", "CONTENT_MAX_STREAMS_TOTAL", "1")
     with visit(browser, tmp_path / "home") as seen:
         with running(host):
@@ -118,6 +123,7 @@ def test_a_full_host_a_restart_and_another_version_of_the_game(
             seen.set_limit(1)
             seen.press(re.compile("^Download"))
             seen.reads(words.FULL)
+            seen.set_limit(0)
             expect(seen.page.get_by_role("button", name="Play")).to_be_visible(timeout=120_000)
             seen.set_command()
         gateway = Service("svc-gateway", host, {}, 0, ["--env-file", str(host / "gateway.env")])
