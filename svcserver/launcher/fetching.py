@@ -331,4 +331,6 @@ class Fetch:
     def _disk(self, why: OSError) -> str:
         if why.errno in (errno.ENOSPC, errno.EDQUOT):
             return self._no_room(max(0, self.progress.bytes_total - self.progress.bytes_done))
+        if why.errno == errno.ENOTEMPTY:
+            return words.IN_THE_WAY.format(folder=why.filename)
         return words.NOT_WRITABLE.format(folder=self.folder.root, why=why.strerror or why)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from attrs import define, field, frozen
@@ -167,7 +167,11 @@ class GameFolder:
         return left
 
     def put_in_place(self, files: Iterable[GameFile], progress: Progress) -> None:
-        """Move every verified file to its place; what was there is replaced."""
+        """Move every verified file to its place; a file that was there is replaced.
+
+        Raises OSError, ENOTEMPTY where a folder is there and something is in it: that is the
+        player's, whatever the host's list says.
+        """
         groups: dict[str, list[GameFile]] = {}
         for one in files:
             groups.setdefault(one.sha256, []).append(one)
@@ -190,7 +194,7 @@ class GameFolder:
                 folder.unlink()
         place.parent.mkdir(parents=True, exist_ok=True)
         if place.is_dir() and not place.is_symlink():
-            shutil.rmtree(place)
+            place.rmdir()
         source.replace(place)
         state = place.stat()
         moved[one.path] = (state.st_size, state.st_mtime_ns, one.sha256)
@@ -278,6 +282,3 @@ def _distinct(files: Iterable[GameFile]) -> list[GameFile]:
 
 def _is_mark(mark: object) -> bool:
     return isinstance(mark, list) and [type(one) for one in mark] == [int, int, str]
-
-
-InThread = Callable[..., object]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from attrs import frozen
@@ -209,6 +209,3 @@ class PageServer(Service):
         for channel in tuple(self.factory.channels):
             channel.cut()
         return self._listening.stopListening() if self._listening is not None else None
-
-
-Files = Mapping[str, Said]

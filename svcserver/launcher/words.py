@@ -64,6 +64,10 @@ DISK_FULL = (
     "The disk is full: {needed} more are needed in {folder}. Make room, or choose another folder, "
     "then go on; what has been downloaded stays."
 )
+IN_THE_WAY = (
+    "The folder {folder} is where the game has a file, and there is something in it. "
+    "Move it away, or choose another folder for the game."
+)
 NOT_WRITABLE = "The folder {folder} cannot be written to ({why}). Choose another one."
 LINE_CUT = "The connection was cut. It goes on by itself in {seconds}; nothing is fetched twice."
 DAMAGED = "{count} of the game's files are missing or damaged. Repair fetches just these."

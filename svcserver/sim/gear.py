@@ -155,6 +155,15 @@ async def window(me: SimPlayer, dice: random.Random) -> None:
     me.offers = [*dice.sample(seen, min(FEW - 1, len(seen))), *seen[-1:]]
 
 
+async def _purchase_tokens(me: SimPlayer, dice: random.Random, offer: str) -> list[str]:
+    tokens: list[str] = []
+    for _ in range(1 + (dice.random() < 0.3)):  # some press the button twice
+        heard = await me.ask("GET", f"/token/platinum/{offer}")
+        if heard.status == 200:
+            tokens.append(heard.json["purchaseToken"])
+    return tokens
+
+
 async def shop(me: SimPlayer, dice: random.Random) -> None:
     """Take something from the store; the request is sent twice, or its answer is lost."""
     if not me.offers:
@@ -166,11 +175,7 @@ async def shop(me: SimPlayer, dice: random.Random) -> None:
     if heard.status != 200 or not heard.json["remaining"]:
         return
     offer = heard.json
-    tokens: list[str] = []
-    for _ in range(1 + (dice.random() < 0.3)):  # some press the button twice
-        heard = await me.ask("GET", f"/token/platinum/{offer['id']}")
-        if heard.status == 200:
-            tokens.append(heard.json["purchaseToken"])
+    tokens = await _purchase_tokens(me, dice, offer["id"])
     if not tokens:
         return
     states: list[str] = []

@@ -112,6 +112,19 @@ class FolderTests(SynchronousTestCase):
         self.assertEqual((outside / "b").read_bytes(), b"my own")
         self.assertTrue((self.root / "a" / "b" / "c.pak").is_file())
 
+    def test_a_folder_in_the_place_of_a_file_stays_if_there_is_something_in_it(self) -> None:
+        mine = self.root / "data" / "big.pak" / "my own"
+        self.lay({"data/big.pak/my own": b"years of work"})
+        grown(self.folder, self.files)
+        with self.assertRaises(OSError) as refused:
+            self.folder.put_in_place(self.files, Progress())
+        self.assertEqual(refused.exception.errno, errno.ENOTEMPTY)
+        self.assertEqual(mine.read_bytes(), b"years of work")
+        mine.unlink()
+        grown(self.folder, self.files)
+        self.folder.put_in_place(self.files, Progress())
+        self.assertEqual(mine.parent.read_bytes(), BIG)
+
 
 def grown(folder: GameFolder, files: tuple[GameFile, ...]) -> None:
     """All downloads, as if they had come."""

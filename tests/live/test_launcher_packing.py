@@ -216,7 +216,7 @@ def test_the_one_file_and_the_wheel_play_in_a_clean_python(
                 player.process.kill()
 
 
-def test_the_recipe_for_windows_names_what_is_there() -> None:
+def test_the_recipe_for_windows_names_what_is_there(built: tuple[Path, Path]) -> None:
     """It is run here with a PyInstaller that only listens, and for real by nobody of us."""
     told: dict[str, Any] = {}
 
@@ -228,8 +228,9 @@ def test_the_recipe_for_windows_names_what_is_there() -> None:
         return made
 
     packages: list[str] = []
+    data: list[str] = []
     hooks: Any = ModuleType("PyInstaller.utils.hooks")
-    hooks.collect_data_files = lambda package: packages.append(package) or []
+    hooks.collect_data_files = lambda package: data.append(package) or []
     hooks.collect_submodules = lambda package: packages.append(package) or [package]
     names = {name: listen(name) for name in ("Analysis", "PYZ", "EXE", "COLLECT")}
     recipe = compile((PACKING / "svc-launcher.spec").read_text(), "spec", "exec")
@@ -237,12 +238,24 @@ def test_the_recipe_for_windows_names_what_is_there() -> None:
         exec(recipe, names)  # noqa: S102 - our own file
     [[script]], analysis = told["Analysis"]
     assert (PACKING / script).is_file()
-    for module in (*packages, *analysis["hiddenimports"]):
+    for module in (*packages, *data, *analysis["hiddenimports"]):
         assert find_spec(module) is not None, module
+    for name in data_files_of(built[0]):
+        assert any(name.startswith(one.replace(".", "/") + "/") for one in data), name
     modules = {one.partition(".")[0] for one in imported_by_the_launcher()}
     assert {"twisted", "keyring"} <= modules
     assert not modules & set(analysis["excludes"])
     assert told["EXE"][1]["name"] == told["COLLECT"][1]["name"] == "svc-launcher"
+    assert told["EXE"][1]["console"], "without one nothing can be typed after --no-browser"
+
+
+def data_files_of(wheel: Path) -> list[str]:
+    """What the launcher's packages hold beside their modules."""
+    with zipfile.ZipFile(wheel) as packed:
+        names = [one for one in packed.namelist() if one.startswith("svcserver/")]
+    found = [one for one in names if not one.endswith((".py", "/"))]
+    assert "svcserver/edge/data/words.json" in found
+    return found
 
 
 def imported_by_the_launcher() -> list[str]:
