@@ -43,6 +43,7 @@ class Backups:
     kept: Sequence[Backup] = ()
     tried: float | None = None
     fault: str | None = None  # of the last run, where it made no backup
+    drilled: bool = True  # each night's backup is proven (BACKUP_DRILL)
 
     @property
     def newest(self) -> Backup | None:
@@ -61,7 +62,11 @@ class Backups:
         damaged = next((one for one in self.kept if one.fault is not None), None)
         if damaged is not None:
             return f"{Path(damaged.file).name}: {damaged.fault}"
-        if self.kept and now - (self.proven or self.kept[-1].made) > STALE_S:
+        if self.newest is None:
+            return None
+        if not self.drilled and now - self.newest.made > STALE_S:
+            return "no backup has been made for two days"
+        if self.drilled and now - (self.proven or self.kept[-1].made) > STALE_S:
             return "no backup has been proven for two days"
         return None
 
@@ -79,7 +84,7 @@ def _read(said: Any) -> Backups:
     if said["form"] != FORM:
         raise ValueError("of another form")
     kept = [Backup(**one) for one in said["kept"][:MOST]]
-    return Backups(kept, said["tried"], said["fault"])
+    return Backups(kept, said["tried"], said["fault"], said.get("drilled", True))
 
 
 def write(folder: Path, state: Backups) -> None:
@@ -91,6 +96,7 @@ def write(folder: Path, state: Backups) -> None:
         "kept": [attrs.asdict(one) for one in state.kept[:MOST]],
         "tried": state.tried,
         "fault": state.fault[:MAX_FAULT] if state.fault else None,
+        "drilled": state.drilled,
     }
     handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(handle, "wb") as file:

@@ -130,6 +130,15 @@ class StateTests(SynchronousTestCase):
         self.assertEqual(Backups([good], 100.0, "disk full").wrong(200.0), "disk full")
         self.assertIsNone(Backups().wrong(1.0))
 
+    def test_where_no_night_proves_the_age_of_the_newest_counts(self) -> None:
+        nights = [Backup(f"/b/{day}.tar.gz", day * 86_400.0, 5, "ab") for day in (9, 8, 7, 6)]
+        state = Backups(nights, nights[0].made, drilled=False)
+        backups.write(self.folder, state)
+        self.assertEqual(backups.read(self.folder), state)
+        self.assertIsNone(state.wrong(9.5 * 86_400))
+        self.assertIn("made for two days", state.wrong(12 * 86_400) or "")
+        self.assertIn("proven", Backups(nights, nights[0].made).wrong(9.5 * 86_400) or "")
+
     def test_a_file_that_cannot_be_understood_says_nothing(self) -> None:
         for text in ("", "[]", '{"form":2,"kept":[]}', '{"form":1,"kept":[{"x":1}]}'):
             (self.folder / backups.STATE_FILE).write_text(text)

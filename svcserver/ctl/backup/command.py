@@ -93,7 +93,8 @@ def _now(wanted: Wanted, out: Out, *, drill: bool) -> None:
         put(wanted.data, evolve(known(wanted.data), tried=moment, fault=why.message))
         raise
     try:
-        state = evolve(remembered(known(wanted.data), made), tried=moment)
+        drilled = wanted.settings.drill
+        state = evolve(remembered(known(wanted.data), made), tried=moment, drilled=drilled)
         put(wanted.data, state)
         out.say(f"{made.file}: {made.bytes} bytes{', encrypted' if made.encrypted else ''}")
         proof = None

@@ -100,7 +100,7 @@ class HostWatch:
         if end is None or end - now > SOON_S:
             return None
         day = datetime.fromtimestamp(end, UTC).date()
-        return f"It ends on {day}; svcctl cert next, and new invites, see docs/owners/hosting."
+        return f"It ends on {day}; svcctl cert make, and new invites: see docs/owners/relay.md."
 
 
 def certificate_end(folder: Path) -> float | None:
