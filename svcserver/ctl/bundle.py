@@ -14,7 +14,7 @@ import re
 import sys
 import tarfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from urllib.parse import unquote, urlsplit
 import click
 from attrs import fields
 
+from svcserver.ctl.as_owner import owner_of
 from svcserver.ctl.doctor.command import as_data, examine
 from svcserver.ctl.doctor.machine import Machine
 from svcserver.ctl.doctor.reading import SHAPES
@@ -32,6 +33,7 @@ from svcserver.ctl.stack_process import LOG
 from svcserver.ctl.status_command import look
 from svcserver.kernel import json
 from svcserver.kernel.digits import whole_in
+from svcserver.kernel.recent import RECENT
 from svcserver.kernel.redaction import OTHER, redact
 from svcserver.kernel.settings import secret, strong_secret, variables
 from svcserver.stack.alerts.channels import MOST, PATTERN, Channel
@@ -79,8 +81,9 @@ def contents(host: Host, folder: Path, lines: int) -> Iterator[tuple[str, str]]:
     for name in (*SHAPES, "stack", *alert_files(folder)):
         if (folder / f"{name}.env").is_file():
             yield f"settings/{name}.env", "\n".join(shown(host, name)) + "\n"
-    yield "log.txt", last_lines(folder / LOG, lines)
+    yield "log.txt", last_lines(log_files(host, folder), lines)
     yield "status.json", told(lambda: look(host, host.owner_key() or ""))
+    yield "figures.json", told(lambda: owner_of(host).find("DashboardFigures", range="week"))
     for name in (*SHAPES, "stack"):
         yield from figures(host, folder, name)
 
@@ -193,16 +196,30 @@ def without(text: str, known: list[str]) -> str:
     return redact(text)
 
 
-def last_lines(path: Path, count: int) -> str:
-    """The end of a log file, or why there is none."""
+def log_files(host: Host, folder: Path) -> list[Path]:
+    """Where the stack's log stands, the older part first: kept by itself, or by ``svcctl up``."""
     try:
-        with path.open("rb") as file:
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - LAST_BYTES))
-            text = file.read(LAST_BYTES).decode("utf-8", "replace")
-    except OSError as why:
-        return f"{path.name}: {why.strerror}; under systemd: journalctl -u 'svc-*'\n"
-    lines = text.splitlines()[1 if size > LAST_BYTES else 0 :]
+        stack = host.variables("stack") if (folder / "stack.env").is_file() else {}
+    except Failed:  # as above
+        stack = {}
+    kept = folder / stack.get("DATA_DIR", "") / RECENT
+    return [kept.with_name(f"{RECENT}.1"), kept] if kept.is_file() else [folder / LOG]
+
+
+def last_lines(paths: Sequence[Path], count: int) -> str:
+    """The end of log files, or why there is none."""
+    lines: list[str] = []
+    for path in paths:
+        try:
+            with path.open("rb") as file:
+                size = file.seek(0, os.SEEK_END)
+                file.seek(max(0, size - LAST_BYTES))
+                text = file.read(LAST_BYTES).decode("utf-8", "replace")
+        except OSError as why:
+            if path == paths[-1]:
+                return f"{path.name}: {why.strerror}; under systemd: journalctl -u 'svc-*'\n"
+            continue  # nothing was put away yet
+        lines += text.splitlines()[1 if size > LAST_BYTES else 0 :]
     return "".join(f"{one}\n" for one in lines[max(0, len(lines) - count) :])
 
 

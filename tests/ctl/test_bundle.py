@@ -8,6 +8,12 @@ import tarfile
 from pathlib import Path
 from unittest import mock
 
+from attrs import fields
+
+from svcserver.ctl.doctor.reading import SHAPES
+from svcserver.kernel.settings import secret, strong_secret
+from svcserver.stack.backups import BackupSettings
+from svcserver.stack.service import Settings as Stack
 from tests.ctl.command import svcctl
 from tests.ctl.doctor_host import Quiet
 from tests.ctl.hosts import change, value
@@ -78,6 +84,37 @@ class BundleTests(HostCase):
             for one in (*secrets, "swordfish", "a word nobody knows"):
                 if one in text:  # the assertion would print the secret
                     self.fail(f"a secret is in {name}")
+
+    @proves("svcctl bundle")
+    def test_no_setting_that_is_read_as_a_secret_is_in_it(self) -> None:
+        (self.folder / "stack.env").touch()
+        planted: set[str] = set()
+        for component in (*SHAPES, "stack"):
+            shapes = (Stack, BackupSettings) if component == "stack" else SHAPES[component]
+            for field in (one for shape in shapes for one in fields(shape)):
+                name, read = field.metadata["name"], field.metadata["read"]
+                if read in (secret, strong_secret):
+                    planted.add(f"planted-in-{name}-0123456789")
+                    change(self.folder, component, name, f"planted-in-{name}-0123456789")
+                elif name.endswith("_URL"):
+                    planted.add(f"word-of-{name}")
+                    change(self.folder, component, name, f"postgresql://me:word-of-{name}@[::1]/x")
+        self.assertGreater(len(planted), 8)
+        (self.folder / "stack.log").write_text("\n".join(planted))
+        for part, text in self.made().items():
+            self.assertEqual([one for one in planted if one in text], [], part)
+
+    def test_the_log_that_the_stack_keeps_itself_comes_first(self) -> None:
+        (self.folder / "stack.log").write_text("of svcctl up\n")
+        (self.folder / "recent.log.1").write_text("before\n")
+        (self.folder / "recent.log").write_text("now\n")
+        self.assertEqual(self.made()["log.txt"], "before\nnow\n")
+        (self.folder / "bundle.tar.gz").unlink()
+        (self.folder / "data").mkdir()
+        (self.folder / "stack.env").touch()
+        (self.folder / "data" / "recent.log").write_text("elsewhere\n")
+        change(self.folder, "stack", "DATA_DIR", "data")
+        self.assertEqual(self.made()["log.txt"], "elsewhere\n")
 
     def test_only_the_last_lines_of_a_long_log(self) -> None:
         (self.folder / "stack.log").write_text("".join(f"{at:09}\n" for at in range(100_000)))
