@@ -33,16 +33,23 @@ function present(children) {
 
 /**
  * Make `place` show `children`. Nodes that are there already are kept and only changed, and with
- * them the keyboard's focus, what is selected, and how far they are scrolled.
+ * them the keyboard's focus, what is selected, and how far they are scrolled. One with a `data-key`
+ * only ever shows the thing of that key.
  */
 export function redraw(place, ...children) {
   const wanted = present(children).map((one) => one instanceof Node ? one : document.createTextNode(one));
+  const keys = new Set(wanted.map(key));
   wanted.forEach((fresh, at) => {
+    while (place.childNodes[at] && !keys.has(key(place.childNodes[at]))) place.childNodes[at].remove();
     const old = place.childNodes[at];
-    if (!old) place.append(fresh);
+    if (!old || key(old) !== key(fresh)) place.insertBefore(fresh, old ?? null);
     else if (old !== fresh && !adopt(old, fresh)) old.replaceWith(fresh);
   });
   while (place.childNodes.length > wanted.length) place.lastChild.remove();
+}
+
+function key(node) {
+  return node.dataset?.key;
 }
 
 function adopt(old, fresh) {
@@ -67,12 +74,13 @@ function adopt(old, fresh) {
 export function button(text, act, kind = "") {
   const made = el("button", { type: "button", class: kind || null });
   made.append(text);
-  hears(made, "click", async () => {
-    made.disabled = true;
+  hears(made, "click", async ({ currentTarget: pressed }) => { // not `made`, where `redraw` kept an older one
+    pressed.disabled = true;
     try {
       await act();
     } finally {
-      made.disabled = false;
+      pressed.disabled = false;
+      if (document.activeElement === document.body) pressed.focus(); // what is disabled loses the focus
     }
   });
   return made;
@@ -87,11 +95,11 @@ export function nothing(text) {
   return el("p", { class: "nothing" }, text);
 }
 
-/** columns: [heading, class]; rows: arrays of text or nodes. */
-export function table(caption, columns, rows) {
+/** columns: [heading, class]; rows: arrays of text or nodes; keys: what each row is of, where it is drawn again. */
+export function table(caption, columns, rows, keys = []) {
   const heads = columns.map(([name, kind]) => el("th", { scope: "col", class: kind }, name || el("span", { class: "unseen" }, "More")));
-  const lines = rows.map((row) =>
-    el("tr", {}, row.map((cell, at) => el("td", { class: columns[at][1] }, cell ?? ""))));
+  const lines = rows.map((row, number) =>
+    el("tr", { "data-key": keys[number] }, row.map((cell, at) => el("td", { class: columns[at][1] }, cell ?? ""))));
   return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
     el("table", { "aria-label": caption, class: columns[columns.length - 1][0] ? null : "acts" }, el("thead", {}, el("tr", {}, heads)), el("tbody", {}, lines)));
 }

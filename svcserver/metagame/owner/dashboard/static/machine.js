@@ -1,15 +1,14 @@
-// What runs: maintenance mode, and who is told when something is wrong.
+// What runs: maintenance mode, game servers, and who is told when something is wrong.
+// `again` shows what is the case now.
 
 import { read, send } from "./api.js";
 import { act, ask, show } from "./dialog.js";
-import { button, card, el, head, nothing, table } from "./dom.js";
+import { button, card, el, head, nothing, redraw, table } from "./dom.js";
 import { count, exactly } from "./words.js";
 
 const EVERY_MS = 5_000;
 
 export async function machine(root, live) {
-  const drain = el("div", { class: "stack" }), servers = el("div", { class: "stack" });
-  root.replaceChildren(head("Machine", "Maintenance mode, game servers one by one, and who is told when something is wrong."), drain, servers, alerts());
   const look = async () => {
     const said = await read("DashboardDrain");
     const runs = await read("DashboardGameServers").catch((why) => {
@@ -17,34 +16,24 @@ export async function machine(root, live) {
       return null;
     });
     if (!live.shown()) return;
-    redraw(drain, said, () => maintenance(said, live));
-    redraw(servers, runs, () => gameServers(runs, live));
+    redraw(root, head("Machine", "Maintenance mode, game servers one by one, and who is told when something is wrong."),
+      maintenance(said, again), gameServers(runs, again), alerts());
   };
+  const again = () => look().catch(() => {}); // the banner says that the server does not answer
   await look();
-  const round = setInterval(() => {
-    if (!live.shown()) return clearInterval(round);
-    look().catch(() => {}); // the banner says that the server does not answer
-  }, EVERY_MS);
+  const round = setInterval(() => live.shown() ? again() : clearInterval(round), EVERY_MS);
 }
 
-/** Only what has changed is drawn anew: the keyboard's focus stays. */
-function redraw(place, said, draw) {
-  const text = JSON.stringify(said);
-  if (place.dataset.shown === text) return;
-  place.dataset.shown = text;
-  place.replaceChildren(draw());
-}
-
-function maintenance(said, live) {
+function maintenance(said, again) {
   const one = said.drain;
   const hunts = said.hunts === null ? "nobody says how many hunts run" : `${count(said.hunts, "hunt")} running`;
   const there = `${hunts}, ${count(said.playersOnline, "player")} online`;
   if (!one) {
-    return card("Maintenance", [button("Let no new hunt begin", () => begin(live))],
+    return card("Maintenance", [button("Let no new hunt begin", () => begin(again))],
       el("p", { class: "muted" }, `New hunts may begin: ${there}.`));
   }
   const then = { "": "nothing more", stop: "the stack stops", restart: "the stack restarts" }[one.then];
-  return card("Maintenance", [button("End it", () => end(live))],
+  return card("Maintenance", [button("End it", () => end(again))],
     el("dl", { class: "facts inside" },
       el("dt", {}, "No new hunt since"), el("dd", {}, `${exactly(one.since)}, by ${one.by}`),
       el("dt", {}, "Waits until"), el("dd", {}, one.until === "nobody" ? "nobody is online" : "no hunt runs"),
@@ -58,7 +47,7 @@ function alerts() {
     el("p", { class: "muted" }, "Webhooks and mail when something is wrong; svcctl alerts add makes a channel."));
 }
 
-async function begin(live) {
+async function begin(again) {
   const given = await ask({
     title: "Let no new hunt begin?", confirm: "Begin",
     text: "Hunts under way end by themselves; whoever asks for a new one is refused until you end this.",
@@ -68,42 +57,43 @@ async function begin(live) {
       { name: "reason", label: "Reason", optional: true, longest: 256 }],
   });
   if (given && await act(() => send("DashboardDrain", { On: true, Then: given.then, Until: given.until, Reason: given.reason }),
-    () => "No new hunt begins")) live.again();
+    () => "No new hunt begins")) await again();
 }
 
-async function end(live) {
+async function end(again) {
   const given = await ask({ title: "Let hunts begin again?", confirm: "Let them" });
-  if (given && await act(() => send("DashboardDrain", { On: false }), () => "New hunts may begin")) live.again();
+  if (given && await act(() => send("DashboardDrain", { On: false }), () => "New hunts may begin")) await again();
 }
 
 /** Game servers, each with its acts; `said` is null where the deploy server does not answer. */
-function gameServers(said, live) {
+function gameServers(said, again) {
   if (!said) return card("Game servers", [], nothing("The deploy server does not answer."));
   const missing = ["city", "dojo"].filter((kind) => !said.servers.some((one) => one.kind === kind));
-  const rows = said.servers.map((one) => [
+  const servers = said.servers.toSorted((one, other) => one.port - other.port);
+  const rows = servers.map((one) => [
     one.kind, String(one.port), one.map, exactly(one.startedAt),
     el("div", { class: "actions" },
-      button("Console", () => console_(one)),
-      ["city", "dojo"].includes(one.kind) ? button("Restart", () => handle(one, "restart", live)) : null,
-      button("Stop", () => handle(one, "stop", live)))]);
-  return card("Game servers", missing.map((kind) => button(`Start the ${kind}`, () => start(kind, live))), rows.length
-    ? table("Game servers", [["Kind"], ["Port"], ["Map", "wide-only"], ["Since", "wide-only"], ["", "end"]], rows)
+      button("Console", () => printed(one)),
+      ["city", "dojo"].includes(one.kind) ? button("Restart", () => handle(one, "restart", again)) : null,
+      button("Stop", () => handle(one, "stop", again)))]);
+  return card("Game servers", missing.map((kind) => button(`Start the ${kind}`, () => start(kind, again))), rows.length
+    ? table("Game servers", [["Kind"], ["Port"], ["Map", "wide-only"], ["Since", "wide-only"], ["", "end"]], rows, servers.map((one) => one.port))
     : nothing("No game server runs."));
 }
 
-async function start(kind, live) {
-  if (await act(() => send("DashboardGameServer", { Act: "start", Kind: kind }), () => `The ${kind} runs`)) live.again();
+async function start(kind, again) {
+  if (await act(() => send("DashboardGameServer", { Act: "start", Kind: kind }), () => `The ${kind} runs`)) await again();
 }
 
-async function handle(one, what, live) {
+async function handle(one, what, again) {
   const given = await ask({
     title: `${what === "stop" ? "Stop" : "Restart"} the ${one.kind} on port ${one.port}?`, confirm: what === "stop" ? "Stop" : "Restart",
     text: "Whoever is on it loses the connection.", danger: true,
   });
-  if (given && await act(() => send("DashboardGameServer", { Act: what, Id: one.id }), () => "Done")) live.again();
+  if (given && await act(() => send("DashboardGameServer", { Act: what, Id: one.id }), () => `The ${one.kind} ${what === "stop" ? "is stopped" : "begins anew"}`)) await again();
 }
 
-async function console_(one) {
+async function printed(one) {
   await act(async () => {
     const said = await read("DashboardConsole", { Id: one.id });
     const lines = said.lines.length ? said.lines.join("\n") : "It has printed nothing.";

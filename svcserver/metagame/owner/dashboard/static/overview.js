@@ -77,7 +77,7 @@ function players(status) {
   const rows = status.players.map((one) => [
     person(one.name), place(one.where), one.instance ? titles.get(one.instance) : "–"].slice(0, columns.length));
   return card("Who is where", [], rows.length
-    ? table("Players online", columns, rows)
+    ? table("Players online", columns, rows, status.players.map((one) => one.name))
     : nothing("Nobody is online just now."));
 }
 

@@ -71,8 +71,8 @@ function reason(text) {
 
 async function compare(route, one, name, older, newer) {
   let said;
-  const read_ = () => read(route, { CharacterId: one.CharacterId, From: older.Version, To: newer.Version });
-  if (!await act(async () => { said = await read_(); })) return;
+  const versions = { CharacterId: one.CharacterId, From: older.Version, To: newer.Version };
+  if (!await act(async () => { said = await read(route, versions); })) return;
   const title = `${name}: version ${older.Version} to ${newer.Version}`;
   if (said.tooLarge) return show(title, false, el("p", {}, "These saves are too large to compare."));
   if (!said.changes.length) return show(title, false, el("p", {}, "Nothing differs between the two."));

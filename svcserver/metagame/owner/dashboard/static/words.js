@@ -13,10 +13,6 @@ export function span(seconds) {
   return `${Math.floor(hours / 24)} days`;
 }
 
-export function when(iso) {
-  return new Date(iso).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
-}
-
 /** To the second, for what happens a minute apart. */
 export function exactly(iso) {
   return new Date(iso).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });

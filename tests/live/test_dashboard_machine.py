@@ -1,0 +1,172 @@
+"""The owner's page of the machine in a real browser, before a whole host with a game server.
+
+Why processes: the stack sends the alerts, and game servers are its children's children.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Locator, expect
+
+from tests.ctl.hosts import change, demo_host, said, stack, value
+from tests.live.dashboard_page import Host, Visit, visit
+from tests.live.real_browser import browser
+from tests.live.test_alerts import add, receiver
+from tests.support.processes import Service, bearer, eventually, register
+from tests.support.proves import proves
+
+__all__ = ["browser"]  # a fixture
+
+pytestmark = pytest.mark.live
+
+HUNT = {"gameMode": "ISLAND", "gameArgs": "", "playerHuntId": "Hunt_B"}
+Told = list[tuple[dict[str, str], bytes]]
+
+
+@pytest.fixture(scope="module")
+def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Host, Told]]:
+    """A stack with a city, and what its one webhook was sent."""
+    folder = demo_host(tmp_path_factory.mktemp("machine") / "host")
+    change(folder, "metagame", "SERVER_NAME", "Evening Hunters")
+    port = int(value(folder, "metagame", "PORT"))
+    with receiver() as (url, told):
+        add(folder, "hook", url)
+        with stack(folder):
+            eventually(lambda: "stack ready: " in said(folder))
+            here = Host(Service("svc-metagame", folder, {}, port), folder)
+            eventually(lambda: [one for one in running(here) if one["kind"] == "city"])
+            yield here, told
+
+
+def running(here: Host) -> list[dict[str, str]]:
+    found: list[dict[str, str]] = here.admin("GET", "DashboardGameServers")["servers"]
+    return found
+
+
+def city_of(here: Host) -> str:
+    return next((one["id"] for one in running(here) if one["kind"] == "city"), "")
+
+
+def row_of(seen: Visit, kind: str) -> Locator:
+    table = seen.page.get_by_role("table", name="Game servers")
+    return table.get_by_role("row").filter(has_text=kind)
+
+
+def press(seen: Visit, kind: str, name: str) -> None:
+    row_of(seen, kind).get_by_role("button", name=name, exact=True).click()
+
+
+@proves("POST DashboardGameServer", "GET DashboardConsole", "GET DashboardGameServers")
+def test_a_game_server_is_started_stopped_and_begun_anew(
+    browser: Browser, town: tuple[Host, Told]
+) -> None:
+    here, _ = town
+    with visit(browser, here) as seen:
+        seen.sign_in(here.key)
+        seen.go("Machine")
+        before = city_of(here)
+        press(seen, "city", "Restart")
+        seen.confirm("Cancel")
+        press(seen, "city", "Restart")
+        seen.confirm("Restart")
+        seen.told("The city begins anew")
+        assert city_of(here) not in ("", before)
+        press(seen, "city", "Stop")
+        seen.confirm("Stop")
+        seen.told("The city is stopped")
+        expect(row_of(seen, "city")).to_have_count(0)
+        assert running(here) == []
+        seen.picture("machine-stopped")
+        seen.press("Start the city")
+        seen.told("The city runs")
+        expect(row_of(seen, "city")).to_have_count(1)
+        expect(seen.page.get_by_role("button", name="Start the city")).to_have_count(0)
+        assert city_of(here)
+
+
+@pytest.mark.parametrize(
+    ("size", "colours"), [("desktop", "light"), ("desktop", "dark"), ("phone", "light")]
+)
+def test_the_table_and_the_console_fit_and_are_pictured(
+    browser: Browser, town: tuple[Host, Told], size: str, colours: str
+) -> None:
+    here, _ = town
+    with visit(browser, here, size, colours) as seen:
+        seen.sign_in(here.key)
+        seen.go("Machine")
+        expect(row_of(seen, "city")).to_be_visible()
+        seen.picture("machine-servers")
+        box = seen.page.get_by_role("dialog")
+
+        def listens() -> bool:
+            press(seen, "city", "Console")
+            if "listening on" in box.inner_text():
+                return True
+            seen.confirm("Close")
+            return False
+
+        eventually(listens)
+        seen.picture("console")
+        seen.confirm("Close")
+        press(seen, "city", "Stop")
+        seen.picture("machine-question")
+        seen.confirm("Cancel")
+        assert city_of(here)
+
+
+@proves("POST DashboardDrain", "POST DashboardAlertTest", "GET DashboardDrain")
+def test_no_new_hunt_begins_until_it_is_ended_and_alerts_are_tried(
+    browser: Browser, town: tuple[Host, Told]
+) -> None:
+    here, told = town
+    ann = register(here.service, "Ann_1")
+
+    def join() -> int:
+        return here.service.ask("POST", "/candidate/join", HUNT, bearer(ann))[0]
+
+    with visit(browser, here, "phone", "dark") as seen:
+        seen.sign_in(here.key)
+        seen.go("Machine")
+        seen.press("Let no new hunt begin")
+        seen.picture("drain-question")
+        seen.answer("Begin", Once="", Empty="nobody", Reason="new disk")
+        seen.told("No new hunt begins")
+        expect(seen.fact("Waits until")).to_have_text("nobody is online")
+        expect(seen.fact("Then")).to_have_text("nothing more")
+        seen.picture("drain")
+        assert join() == 400
+        seen.press("End it")
+        seen.confirm("Let them")
+        seen.told("New hunts may begin")
+        expect(seen.page.get_by_text("New hunts may begin: ")).to_be_visible()
+        assert join() == 200
+        seen.press("Send a test")
+        seen.told("The stack sends a test to every channel")
+        eventually(lambda: told)
+        assert json.loads(told[0][1])["what"] == "test"
+
+
+def test_the_keyboards_place_is_kept_while_the_table_changes_and_after_an_act(
+    browser: Browser, town: tuple[Host, Told]
+) -> None:
+    here, _ = town
+    with visit(browser, here) as seen:
+        seen.sign_in(here.key)
+        seen.go("Machine")
+        stop = row_of(seen, "city").get_by_role("button", name="Stop", exact=True)
+        stop.focus()
+        here.admin("POST", "DashboardGameServer", {"Act": "start", "Kind": "dojo"})
+        expect(row_of(seen, "dojo")).to_have_count(1)
+        expect(stop).to_be_focused()
+        seen.page.keyboard.press("Enter")
+        seen.confirm("Cancel")
+        expect(stop).to_be_focused()
+        again = row_of(seen, "city").get_by_role("button", name="Restart", exact=True)
+        again.focus()
+        seen.page.keyboard.press("Enter")
+        seen.confirm("Restart")
+        seen.told("The city begins anew")
+        expect(again).to_be_focused()
