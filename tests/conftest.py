@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import os
 import signal
 import subprocess
@@ -17,7 +18,9 @@ from tests.support import postgres
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background ignores it
 
 GARBAGE = (20_000, 10, 10)  # allocations between looks for cycles; the tests themselves make few
+WHOLE_EVERY = 200  # tests, between looks at everything
 gc.disable()  # what is imported and collected stays
+_tests = itertools.count(1)
 
 LIVE = Path(__file__).parent / "live"
 STARTERS = {LIVE, Path(__file__).parent / "prove", Path(__file__).parent / "packages"}
@@ -63,16 +66,24 @@ def _turn(item: pytest.Item) -> tuple[int, bool]:
 
 
 def pytest_collection_finish() -> None:
-    """The collector looks at what tests make, and no more at all that was there before them."""
-    gc.collect()
-    gc.freeze()
+    """The collector looks at what tests make, and seldom at all that was there before them."""
+    _put_aside()
     gc.set_threshold(*GARBAGE)
     gc.enable()
+
+
+def _put_aside() -> None:
+    """What tests make may hang on a dead object of before: nothing is put aside for ever."""
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """What is not marked ``live`` is for ``make test-fast``: no process, no PostgreSQL."""
+    if next(_tests) % WHOLE_EVERY == 0:
+        _put_aside()
     if item.get_closest_marker("live") is not None or ON_POSTGRESQL:
         return (yield)
 
