@@ -17,6 +17,7 @@ from building import ROOT, epoch, need, run, target, version
 
 SUITE = "bookworm"
 START = "/usr/lib/svcserver/start"
+CLIENT = "postgresql-client"  # pg_dump and pg_restore, for backups of a host on PostgreSQL
 EXPOSED = ("443/tcp", "8770-8777/udp")
 LEFT_OUT = ("usr/share/doc/*", "usr/share/man/*", "usr/share/locale/*", "var/cache/*", "var/log/*")
 HEALTH = "svcctl status --config /data"
@@ -38,7 +39,7 @@ def install(package: Path, system: Path) -> None:
     mode = "root" if os.geteuid() == 0 else "unshare"
     hooks = [
         f"copy-in {package} /tmp",
-        f'chroot "$1" apt-get install -y -q --no-install-recommends /tmp/{package.name}',
+        f'chroot "$1" apt-get install -y -q --no-install-recommends /tmp/{package.name} {CLIENT}',
         f'rm "$1"/tmp/{package.name}',
         f"upload {ROOT / 'packaging' / 'image' / 'start'} {START}",
         f'chmod 0755 "$1"{START}',

@@ -10,8 +10,11 @@ from pathlib import Path
 
 import orjson
 import pytest
+from sqlalchemy import NullPool, create_engine
 
+from svcserver.ctl.blueprint import Scale
 from tests.ctl.hosts import demo_host, run
+from tests.support.postgres import fresh_database
 from tests.support.proves import proves
 
 pytestmark = pytest.mark.live
@@ -38,3 +41,16 @@ def test_a_backup_is_proven_and_a_damaged_one_is_not(tmp_path: Path) -> None:
     listed = orjson.loads(run("backup", "list", "--json", "--config", folder).stdout)
     assert "damaged" in listed["wrong"]
     assert not [one for one in os.listdir("/tmp") if one.startswith("svc-drill-")]
+
+
+# slow: a whole host is restored into a new database, started and played on
+@proves("svcctl backup now|list|prove|restore")
+def test_a_backup_of_postgresql_is_proven_and_leaves_no_database_behind(tmp_path: Path) -> None:
+    url = fresh_database()
+    folder = demo_host(tmp_path / "host", Scale(database=url))
+    made = run("backup", "now", "--prove", "--json", "--config", folder)
+    assert made.returncode == 0, made.stderr
+    assert orjson.loads(made.stdout)["proven"]
+    with create_engine(url, poolclass=NullPool).connect() as server:
+        there = server.exec_driver_sql("SELECT datname FROM pg_database").scalars().all()
+    assert not [one for one in there if one.startswith("svc_drill_")]
