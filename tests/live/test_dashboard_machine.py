@@ -6,12 +6,18 @@ Why processes: the stack sends the alerts, and game servers are its children's c
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
 
 import pytest
+from attrs import evolve
 from playwright.sync_api import Browser, Locator, expect
 
-from tests.ctl.hosts import change, demo_host, said, stack, value
+from svcserver.ctl.backup.making import STAMP
+from svcserver.kernel import backups
+from tests.ctl.hosts import change, demo_host, run, said, stack, value
 from tests.live.dashboard_page import Host, Visit, visit
 from tests.live.real_browser import browser
 from tests.live.test_alerts import add, receiver
@@ -44,6 +50,11 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Host, Told]
 def running(here: Host) -> list[dict[str, str]]:
     found: list[dict[str, str]] = here.admin("GET", "DashboardGameServers")["servers"]
     return found
+
+
+def heard(told: Told, what: str) -> list[dict[str, str]]:
+    """The alerts of a kind that the webhook was sent."""
+    return [one for one in (json.loads(body) for _, body in told) if one["what"] == what]
 
 
 def city_of(here: Host) -> str:
@@ -145,8 +156,7 @@ def test_no_new_hunt_begins_until_it_is_ended_and_alerts_are_tried(
         assert join() == 200
         seen.press("Send a test")
         seen.told("The stack sends a test to every channel")
-        eventually(lambda: told)
-        assert json.loads(told[0][1])["what"] == "test"
+        assert eventually(lambda: heard(told, "test"))
 
 
 def test_the_keyboards_place_is_kept_while_the_table_changes_and_after_an_act(
@@ -170,3 +180,43 @@ def test_the_keyboards_place_is_kept_while_the_table_changes_and_after_an_act(
         seen.confirm("Restart")
         seen.told("The city begins anew")
         expect(again).to_be_focused()
+
+
+def yesterdays(folder: Path) -> Path:
+    """The one backup of the host, as if it had been made the night before."""
+    known = backups.read(folder)
+    assert known is not None and known.newest is not None
+    made = known.newest.made - timedelta(days=1).total_seconds()
+    stamp = datetime.fromtimestamp(made).strftime(STAMP)
+    old = Path(known.newest.file)
+    file = old.rename(old.with_name(f"svc-backup-{stamp}.tar.gz"))
+    backups.write(folder, evolve(known, kept=[evolve(known.newest, file=str(file), made=made)]))
+    return file
+
+
+@proves("svcctl backup: a damaged one is noticed")
+def test_the_night_finds_a_damaged_backup_and_the_overview_is_red(
+    browser: Browser, town: tuple[Host, Told]
+) -> None:
+    here, told = town
+    (here.folder / "stack.env").write_text("BACKUP_DRILL=0\n")  # the evening is test_backup.py's
+    made = run("backup", "nightly", "--config", here.folder)
+    assert made.returncode == 0, made.stderr
+    file = yesterdays(here.folder)
+    with visit(browser, here) as seen:
+        seen.sign_in(here.key)
+        tile = seen.fact("Backup")
+        expect(tile).to_have_text(re.compile("^Made "))
+        assert "bad" not in (tile.get_attribute("class") or "")
+        data = bytearray(file.read_bytes())
+        data[len(data) // 2] ^= 1
+        file.write_bytes(data)
+        night = run("backup", "nightly", "--config", here.folder)
+        assert (night.returncode, file.name in night.stderr) == (1, True), night.stderr
+        expect(tile).to_have_text("Look at it")
+        expect(tile).to_have_class("bad")
+        note = seen.page.locator("dt:text-is('Backup') ~ dd.note")
+        expect(note).to_have_text(f"{file.name}: it is damaged: not as it was written")
+        seen.picture("backup-damaged")
+    [alert] = eventually(lambda: heard(told, "backup"))
+    assert file.name in alert["text"] and not alert["over"]

@@ -16,8 +16,11 @@ import pytest
 from cryptography.hazmat.primitives.hashes import SHA1
 from cryptography.hazmat.primitives.twofactor.totp import TOTP
 from playwright.sync_api import Browser, expect
+from sqlalchemy import update
 
+from svcserver.metagame.accounts.store import ACCOUNTS
 from tests.chat.sockets import Talker
+from tests.ctl.command import database_of
 from tests.live.dashboard_page import WIDER, Host, Visit, here, open_account, visit
 from tests.live.real_browser import browser
 from tests.support.processes import bearer, register
@@ -32,9 +35,10 @@ SPILLS = """(room) => [...room.querySelectorAll('*')]
   .map((one) => one.outerHTML)"""
 
 
-def code_of(secret: str) -> str:
+def code_of(secret: str, steps: int = 0) -> str:
+    """The code that is right ``steps`` of thirty seconds from now."""
     made = TOTP(base64.b32decode(secret), 6, SHA1(), 30)  # noqa: S303 - RFC 6238
-    return made.generate(time.time()).decode()
+    return made.generate(time.time() + 30 * steps).decode()
 
 
 def log_in(here: Host, key: str) -> int:
@@ -84,6 +88,14 @@ def test_a_lost_key_and_the_notes_of_a_lost_account(browser: Browser, here: Host
         seen.press("Merge notes")
         seen.answer("Give", Name="Falk")
         expect(seen.page.locator("#says .bad")).to_contain_text("has no notes")
+        with database_of(here.folder) as tx:
+            tx.execute(update(ACCOUNTS).where(ACCOUNTS.c.id == player["id"]).values(notes=1_070))
+        seen.page.reload()
+        seen.press("Merge notes")
+        expect(seen.page.get_by_role("dialog")).to_contain_text("Forgetful has 1,070 notes")
+        seen.answer("Give", Name="Falk", Reason="began anew")
+        seen.told("1,070 notes of Forgetful now belong to Falk")
+        expect(seen.fact("Notes")).to_have_text("0")
         seen.press("New key")
         seen.answer("Make it", Reason="lost")
         key = seen.page.get_by_role("dialog").locator(".join").inner_text()
@@ -159,12 +171,27 @@ def test_a_key_of_its_own_and_a_second_factor(browser: Browser, here: Host) -> N
         seen.page.get_by_label("Code of your second factor").fill(used)
         seen.press("Sign in")  # one that was used opens nothing
         expect(seen.page.get_by_role("alert")).to_contain_text("write its code")
-        while (fresh := code_of(secret)) == used:
-            seen.page.wait_for_timeout(1_000)
+        fresh = code_of(secret, 1)  # a clock may be half a minute ahead
         seen.page.get_by_label("Code of your second factor").fill(fresh)
         seen.press("Sign in")
         expect(seen.page.locator("#who")).to_have_text("Careful (moderator)")
         assert log_in(here, player["key"]) == 200  # it still plays
+        seen.press("My access")
+        seen.confirm("Let the account key open it again")
+        seen.told("The account key opens the dashboard again")
+        seen.press("My access")
+        expect(box).to_contain_text("Your account key opens the dashboard, too.")
+        seen.confirm("End the second factor")
+        while (last := code_of(secret, 1)) == fresh:
+            seen.page.wait_for_timeout(1_000)
+        seen.answer("End it", Code=last)
+        seen.told("The key alone is enough again")
+        seen.press("Sign out")
+        seen.page.get_by_label("Admin key").fill(key)
+        seen.press("Sign in")
+        expect(seen.page.get_by_role("alert")).to_contain_text("does not know")
+        seen.sign_in(player["key"])
+        expect(seen.page.locator("#who")).to_have_text("Careful (moderator)")
 
 
 def test_back_leads_to_the_same_search_and_names_are_links(browser: Browser, here: Host) -> None:
