@@ -92,3 +92,10 @@ class AnnouncementTests(SynchronousTestCase):
             self.assertEqual(self.announce("hello", **sent).status, 400)
         self.assertEqual(self.announce("bell \x07").status, 400)
         self.assertEqual(self.announce("x" * 257).status, 400)
+        self.assertEqual(self.announce("hello", For="0000000000000001m").status, 400)
+
+    def test_a_body_that_says_nothing_ends_it(self) -> None:
+        self.announce("one", For="", RestartIn="")
+        path = "/svc/api/DashboardAnnouncement"
+        page = self.game.browse("POST", path, json={}, key=self.olga.key)
+        self.assertEqual((page.status, page.json), (200, {"announcement": None}))

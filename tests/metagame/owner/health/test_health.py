@@ -56,6 +56,14 @@ class RequestsTests(SynchronousTestCase):
         )
 
     @proves("GET /svc/api/BackendHealth")
+    def test_one_slow_request_of_twenty_is_beyond_the_ninety_fifth(self) -> None:
+        seen = Requests()
+        for seconds in (*[0.004] * 19, 6.0):
+            seen.note(200, seconds, 100.5)
+        said = show_requests(seen.last_minute(102.0))
+        self.assertEqual((said["latencyP95UpperMs"], said["requestsPerSecond"]), (5, 0.333))
+
+    @proves("GET /svc/api/BackendHealth")
     def test_a_second_is_dropped_after_sixty(self) -> None:
         seen = Requests()
         seen.note(200, 0.001, 100.9)

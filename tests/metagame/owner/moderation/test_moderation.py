@@ -111,6 +111,14 @@ class MuteAndKickTests(StaffCase):
         self.assertFalse(self.muted())
         self.assertEqual(self.do(self.mod, "Unmute", self.ann.id).status, 409)
 
+    @proves("POST DashboardMute")
+    def test_without_reason_note_and_end_it_says_none_and_holds_until_it_is_lifted(self) -> None:
+        sanction = self.do(self.mod, "Mute", "Ann_1").json["Sanction"]
+        said = (sanction["reason"], sanction["note"], sanction["until"])
+        self.assertEqual(said, ("", "", None))
+        self.do(self.olga, "Role", "Ann_1", Role="helper")
+        self.assertEqual([row["reason"] for row in self.rows()[:2]], ["", ""])
+
     @proves("POST DashboardKick")
     def test_a_kicked_player_may_come_back(self) -> None:
         self.assertEqual(self.do(self.mod, "Kick", "Ann_1").status, 200)

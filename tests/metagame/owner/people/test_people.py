@@ -7,6 +7,8 @@ from typing import Any
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.kernel.secrets import fingerprint
+from svcserver.kernel.times import iso
 from svcserver.metagame.owner.people.acts import Seen
 from tests.support.game import Game
 from tests.support.proves import proves
@@ -38,7 +40,8 @@ class PeopleTests(SynchronousTestCase):
         self.beat(self.bob.token)
         self.assertEqual(self.names("Sort=seen"), ["Bob_1", "ann_1", "Olga"])
         self.assertEqual(self.names("Sort=role"), ["Olga", "ann_1", "Bob_1"])
-        self.assertEqual(self.ask("DashboardPeople?Sort=age").status, 400)
+        page = self.ask("DashboardPeople?Sort=age")
+        self.assertEqual((page.status, page.json["error"]), (400, "bad_request"))
 
     def test_a_part_of_a_name_or_id_is_searched_for(self) -> None:
         self.assertEqual(self.names("Text=OB"), ["Bob_1"])
@@ -66,6 +69,17 @@ class PeopleTests(SynchronousTestCase):
         ann, bob, _ = self.ask("DashboardPeople").json["accounts"]
         self.assertEqual((ann["where"], ann["banned"], ann["muted"]), ("city", False, True))
         self.assertEqual((bob["where"], bob["banned"], bob["muted"]), (None, True, False))
+
+    @proves("GET DashboardPeople", "GET DashboardPerson")
+    def test_when_somebody_was_last_heard_is_said_and_which_key_is_theirs(self) -> None:
+        self.beat(self.ann.token)
+        heard = iso(self.game.clock.seconds())
+        ann, bob, _ = self.ask("DashboardPeople").json["accounts"]
+        self.assertEqual((ann["lastSeen"], bob["lastSeen"]), (heard, None))
+        for name, player, seen in (("ann_1", self.ann, heard), ("Bob_1", self.bob, None)):
+            found = self.ask(f"DashboardPerson?Account={name}").json
+            self.assertEqual(found["lastSeen"], seen)
+            self.assertTrue(fingerprint(player.key).startswith(found["keyFingerprint"]))
 
     @proves("GET DashboardPerson")
     def test_one_account_is_found_by_name_or_id(self) -> None:
