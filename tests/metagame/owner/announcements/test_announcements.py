@@ -95,7 +95,7 @@ class AnnouncementTests(SynchronousTestCase):
         self.assertEqual(self.announce("hello", For="0000000000000001m").status, 400)
 
     def test_a_body_that_says_nothing_ends_it(self) -> None:
-        self.announce("one", For="", RestartIn="")
+        self.assertEqual(self.announce("one", For="", RestartIn="").status, 200)
         path = "/svc/api/DashboardAnnouncement"
         page = self.game.browse("POST", path, json={}, key=self.olga.key)
         self.assertEqual((page.status, page.json), (200, {"announcement": None}))

@@ -118,6 +118,7 @@ class MuteAndKickTests(StaffCase):
         self.assertEqual(said, ("", "", None))
         self.do(self.olga, "Role", "Ann_1", Role="helper")
         self.assertEqual([row["reason"] for row in self.rows()[:2]], ["", ""])
+        self.assertEqual(self.do(self.olga, "Role", "Ann_1", Role="player", Reason="").status, 200)
 
     @proves("POST DashboardKick")
     def test_a_kicked_player_may_come_back(self) -> None:
