@@ -38,6 +38,7 @@ class HistoryTests(SynchronousTestCase):
         self.assertEqual((second["requestsPerSecond"], second["seconds"]), (0.1, 10.0))
         self.assertEqual((second["latencyP50UpperMs"], second["serverErrors"]), (25, 0))
         self.assertEqual((second["aborted"], second["loopP95Ms"]), (1, 20.4))
+        self.assertEqual((second["loopP50Ms"], second["loopMaxMs"]), (20.4, 20.4))
         self.assertEqual((second["rssMB"], second["players"]), (80.5, 2))
 
     @proves("GET DashboardHealth")

@@ -20,6 +20,7 @@ from svcserver.metagame.accounts.audit import Audit
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.owner.maintenance.acts import EMPTY_S, Maintenance, maintenance_watch
 from svcserver.metagame.owner.maintenance.store import SqlMaintenance
+from svcserver.metagame.owner.maintenance.wire import show_servers
 from svcserver.metagame.play.drain import Drain, Then
 from tests.metagame.play.matchmaking.base import Reply
 from tests.support.browser import Page
@@ -217,7 +218,7 @@ class MaintenanceTests(SynchronousTestCase):
 
         self.assertEqual((ask().status, ask().json["error"]), (409, "no_stack"))
         self.stack_runs()
-        self.assertEqual(ask().status, 200)
+        self.assertEqual((ask().status, ask().json), (200, {"asked": True}))
         self.assertEqual(self.wished(), "test alerts")
         self.made.folder = self.folder / RECENT  # no folder at all
         self.assertEqual(ask().status, 409)
@@ -288,3 +289,10 @@ class WishTests(SynchronousTestCase):
             file.write_bytes(odd)
             self.assertIsNone(stack_wish.take(self.folder, 1000.0))
             self.assertFalse(file.exists())
+
+
+class ListTests(SynchronousTestCase):
+    def test_what_a_deploy_server_does_not_say_of_an_instance_is_shown_as_nothing(self) -> None:
+        [shown] = show_servers([{"id": "a", "map": "m"}])["servers"]
+        said = {"id": "a", "kind": "", "port": 0, "map": "m", "startedAt": None}
+        self.assertEqual(shown, said)

@@ -6,6 +6,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.signals import SentToHunt
 from svcserver.metagame.owner.passports.hunts import KEPT
+from svcserver.metagame.owner.passports.wire import NewKeyWish
 from tests.support.game import Game
 from tests.support.proves import proves
 
@@ -40,6 +41,9 @@ class NewKeyTests(SynchronousTestCase):
         self.assertEqual(self.renew(self.bob.key), 200)
         self.assertEqual(self.renew(self.ann.key), 409)
         self.assertEqual((self.known(NEW), self.known(self.ann.key)), (200, 200))
+
+    def test_no_failure_shows_the_key_that_was_sent(self) -> None:
+        self.assertNotIn(NEW, repr(NewKeyWish(NEW)))
 
     def test_a_few_times_an_hour(self) -> None:
         tries = [self.renew(self.ann.key, f"UUK_{n:048x}") for n in range(2)]
