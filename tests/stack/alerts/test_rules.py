@@ -17,10 +17,11 @@ from svcserver.kernel.settings import BadSetting
 from svcserver.stack.alerts import forms
 from svcserver.stack.alerts.channels import Channel, all_of, path_of, read
 from svcserver.stack.alerts.delivering import NotDelivered, checked_address, deliver, is_public
-from svcserver.stack.alerts.rules import REPEAT_S, Alert, Faults, Held, Quiet, What
+from svcserver.stack.alerts.rules import Alert, Faults, Held, Quiet, What
 from tests.support.proves import proves
 
-DOWN = Alert(What.DOWN, "gateway", "It has not been ready for 60 s.", 1_790_000_000.0)
+NOW = 1_790_000_000.0
+DOWN = Alert(What.DOWN, "gateway", "It has not been ready for 60 s.", NOW)
 OVER = Alert(What.DOWN, "gateway", "All is well again.", 1_790_000_100.0, over=True)
 URL = Secret("https://hooks.example/secret-path")
 
@@ -29,17 +30,33 @@ class FaultTests(SynchronousTestCase):
     @proves("alerts: once when it begins, once a day, and at its end")
     def test_a_fault_is_told_when_it_begins_each_day_and_at_its_end(self) -> None:
         faults = Faults()
-        self.assertIsNone(faults.see(What.DOWN, "gateway", None, 0.0))
-        first = faults.see(What.DOWN, "gateway", "gone", 1.0)
+        self.assertIsNone(faults.see(What.DOWN, "gateway", None, NOW))
+        first = faults.see(What.DOWN, "gateway", "gone", NOW)
         assert first is not None
         self.assertEqual((first.title, first.text), ("gateway is down", "gone"))
-        self.assertIsNone(faults.see(What.DOWN, "gateway", "gone", 2.0))
-        self.assertIsNotNone(faults.see(What.DOWN, "deploy", "gone", 2.0))
-        self.assertIsNotNone(faults.see(What.DOWN, "gateway", "gone", 1.0 + REPEAT_S))
-        over = faults.see(What.DOWN, "gateway", None, 3.0 + REPEAT_S)
+        self.assertIsNone(faults.see(What.DOWN, "gateway", "gone", NOW + 86_399))
+        self.assertIsNotNone(faults.see(What.DOWN, "deploy", "gone", NOW + 86_399))
+        self.assertIsNotNone(faults.see(What.DOWN, "gateway", "gone", NOW + 86_400))
+        over = faults.see(What.DOWN, "gateway", None, NOW + 86_402)
         assert over is not None
         self.assertEqual((over.over, over.title), (True, "gateway is down: over"))
-        self.assertIsNone(faults.see(What.DOWN, "gateway", None, 4.0 + REPEAT_S))
+        self.assertIsNone(faults.see(What.DOWN, "gateway", None, NOW + 86_403))
+
+    def test_beside_two_hundred_faults_no_more_are_told_until_one_has_ended(self) -> None:
+        def see(number: int, at: float, wrong: str | None = "gone") -> bool:
+            return faults.see(What.DOWN, str(number), wrong, at) is not None
+
+        faults = Faults()
+        told = [see(number, NOW) for number in range(205)]
+        self.assertEqual(told, [True] * 200 + [False] * 5)
+        self.assertTrue(see(0, NOW + 86_400))
+        self.assertFalse(see(204, NOW + 86_400))
+        self.assertTrue(see(1, NOW + 86_400, None) and see(204, NOW + 86_400))
+
+    def test_a_text_is_one_line_of_five_hundred_characters(self) -> None:
+        alert = Faults().see(What.DISK, "the host's", "a\n b" + "x" * 600, NOW)
+        assert alert is not None
+        self.assertEqual(alert.text, "a b" + "x" * 497)
 
     @proves("alerts: quiet hours")
     def test_quiet_hours_keep_it_back_and_a_fault_that_ended_wakes_nobody(self) -> None:
@@ -61,7 +78,9 @@ class FaultTests(SynchronousTestCase):
     ) -> None:
         if begin != end:
             one, other = Quiet(begin, end), Quiet(end, begin)
-            self.assertNotEqual(one.holds(now), other.holds(now))
+            self.assertIs(one.holds(now), not other.holds(now))
+        else:
+            self.assertIs(Quiet(begin, end).holds(now), False)
 
 
 class FormTests(SynchronousTestCase):
@@ -146,6 +165,13 @@ class ChannelTests(SynchronousTestCase):
         self.assertFalse(phone.channel.wants(What.DISK))
         self.assertTrue(phone.channel.wants(What.TEST))
         self.assertEqual(len(wrong), 2)
+
+    def test_what_it_is_about_has_the_documented_words(self) -> None:
+        words = ("down", "loop", "disk", "certificate", "backup", "errors", "attack", "test")
+        path_of(self.folder, "x").write_text(f"FORM=json\nURL=https://x\nABOUT={','.join(words)}\n")
+        [(channel, _)] = [(one.channel, one.name) for one in all_of(self.folder)[0]]
+        self.assertEqual(channel.about, tuple(What))
+        self.assertEqual(Alert(What.TEST, "this host:", "x", NOW).title, "this host: test")
 
     def test_what_makes_no_sense_is_said_in_one_line(self) -> None:
         path = path_of(self.folder, "x")

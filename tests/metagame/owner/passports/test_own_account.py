@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from sqlalchemy import select
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.signals import SentToHunt
-from svcserver.metagame.owner.passports.hunts import KEPT
+from svcserver.metagame.owner.passports.hunts import HUNTS, KEPT
 from svcserver.metagame.owner.passports.wire import NewKeyWish
 from tests.support.game import Game
 from tests.support.proves import proves
@@ -64,3 +65,14 @@ class HuntTests(SynchronousTestCase):
         self.assertEqual(len(said), KEPT)
         self.assertEqual([one["title"] for one in said[:2]], ["Hunt_14", "Hunt_13"])
         self.assertEqual(said[0]["at"] - said[1]["at"], 60_000)
+
+    def test_each_player_has_hunts_of_their_own_and_older_ones_go(self) -> None:
+        game = Game(self)
+        ann, bob = game.player("Ann_1"), game.player("Bob_1")
+        game.parts.news.sent_to_hunt.send(SentToHunt(bob.id, "Hunt_of_Bob"))
+        for number in range(KEPT + 5):
+            game.parts.news.sent_to_hunt.send(SentToHunt(ann.id, f"Hunt_{number}"))
+        rows = game.ledger.run(lambda tx: tx.execute(select(HUNTS.c.account_id)).scalars().all())
+        self.assertEqual((rows.count(ann.id), rows.count(bob.id)), (KEPT, 1))
+        [said] = game.browse("GET", "/launcher/hunter", key=bob.key).json["hunts"]
+        self.assertEqual(said["title"], "Hunt_of_Bob")
