@@ -18,6 +18,7 @@ HUNTS: dict[str, Any] = {
     "None": {"mm": []},
     "Arena_Elite": {"mm": []},
     "Arena_Hard": {"mm": ["lost"]},
+    "Bare": {"mm": []},
     "P_Alpha": {"mm": ["mm_alpha"], "kind": "pursuit"},
     "P_Heroic": {"mm": ["mm_heroic"], "kind": "pursuit"},
     "Q_Heroic": {"mm": ["mm_full"], "kind": "patrol"},
@@ -104,6 +105,10 @@ class HuntTests(SynchronousTestCase):
         for table in (HuntTable(HUNTS, ROWS), HuntTable.load()):
             with self.assertRaises(Unlaunchable):
                 self.hunt("Arena_Hard", table)
+
+    def test_a_hunt_without_an_entry_is_not_launched(self) -> None:
+        with self.assertRaisesRegex(Unlaunchable, "Bare has no entry"):
+            self.hunt("Bare")
 
     def test_a_trials_number_has_three_digits_from_001_to_088(self) -> None:
         seen = {self.hunt("Arena_Hard").matchmaker_hunt for _ in range(3000)}

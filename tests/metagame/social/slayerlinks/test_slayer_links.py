@@ -159,10 +159,11 @@ class EndTests(Base):
 
     @proves("DELETE /slayerlink/links")
     def test_the_query_names_a_link_too(self) -> None:
-        self.link(self.ann, self.bob, 2)
-        path = f"/links?account_id={self.bob.id}&slot=2&delete_pair=true"
-        self.assertEqual(self.ok(self.do("DELETE", path, self.ann)), {})
-        self.assertEqual(self.links(self.bob), [])
+        whom = f"account_id={self.bob.id}"
+        for query in (f"{whom}&slot=2&delete_pair=true", whom, "slot=2"):
+            self.link(self.ann, self.bob, 2)
+            self.assertEqual(self.ok(self.do("DELETE", f"/links?{query}", self.ann)), {})
+            self.assertEqual(self.links(self.bob), [], query)
 
     def test_what_has_ended_is_swept(self) -> None:
         self.link(self.ann, self.bob, 1)
