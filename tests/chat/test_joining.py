@@ -208,6 +208,7 @@ class JoinTests(TownTests):
         one = self.town.bound(1)
         [said] = one.send(f'<presence to="City-1@muc.{DOMAIN}"/>')
         self.assertIn(f'from="City-1@muc.{DOMAIN}" ', said)
+        self.assertIn('<x xmlns="http://jabber.org/protocol/muc"', said)
 
     def test_who_is_no_member_is_forbidden(self) -> None:
         one = self.town.bound(1)

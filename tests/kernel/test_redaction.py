@@ -33,6 +33,9 @@ class RedactionTests(SynchronousTestCase):
             (b"/account/" + ACCOUNT, "/account/" + ACCOUNT.decode()),
             (b"/x?token=a&b=c&MyKey=d", "/x?token=<redacted>&b=c&MyKey=<redacted>"),
             (b"/x?inviteCode=a&t%6Fken=b", "/x?inviteCode=<redacted>&t%6Fken=<redacted>"),
+            (b"/h/" + b"g7" * 20, "/h/<redacted>"),
+            (b"/x?credentials=a&u=b", "/x?credentials=<redacted>&u=b"),
+            (b"0a" * 16, "<redacted>"),
             (b"/a\x1b[0m\xff", "/a?[0m?"),
             (b"/plain/path-with.words", "/plain/path-with.words"),
         ):
@@ -61,6 +64,11 @@ class RedactionTests(SynchronousTestCase):
     def test_long_ones_are_cut(self) -> None:
         self.assertEqual(redact_bytes(b"/" + b"a/" * 9_999), ("/" + "a/" * 200)[:LONGEST] + "...")
 
+    def test_what_was_read_to_its_end_has_no_dots(self) -> None:
+        whole = b"/?token=" + b"x" * 1_592
+        self.assertEqual(redact_bytes(whole), "/?token=<redacted>")
+        self.assertEqual(redact_bytes(whole + b"x"), "/?token=<redacted>...")
+
     @settings(max_examples=300, deadline=None)
     @given(st.lists(st.sampled_from(WORDS), max_size=4))
     def test_what_is_shown_the_short_way_is_the_same_the_long_way(self, words: list[bytes]) -> None:
@@ -83,6 +91,7 @@ class RedactionTests(SynchronousTestCase):
 
     def test_a_token_without_signature_and_one_among_other_dots_are_seen(self) -> None:
         self.assertEqual(redact("a.b eyJhbGciOiJ9.eyJzdWIi. c"), "a.b <token> c")
+        self.assertEqual(redact("eyJhbGciOiJ9.eyJzdWIi"), "<token>")
         self.assertEqual(redact("v1.xeyJhbGciOiJ9.eyJzdWIi.sig.tail"), "v1.x<token>.tail")
         self.assertEqual(redact("honeyJar.png and eyJ.x"), "honeyJar.png and eyJ.x")
 

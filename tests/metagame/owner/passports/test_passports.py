@@ -159,3 +159,20 @@ class PassportTests(SynchronousTestCase):
         )
         documents, left_out = rules.documents(found, 100, 1)
         self.assertEqual((documents, len(left_out)), ([], 1))
+
+    def test_what_goes_beyond_the_last_rank_is_left_out_and_said(self) -> None:
+        [name, path] = next(iter(load(None, "season09b").paths.items()))
+        for more, said in ((0, []), (1, [f"what goes beyond the last rank of {name}"])):
+            passport = rules.Passport("k", "s", "Ann", "h", {name: path.total_xp + more}, [])
+            [track], left_out = rules.new_tracks(passport, {}, {name: path})
+            self.assertEqual((track.progress, left_out), (path.total_xp, said))
+
+    def test_a_long_name_is_said_by_its_beginning(self) -> None:
+        carried = [rules.Carried("n" * 99, "{}")]
+        _, left_out = rules.documents(rules.Passport("k", "s", "Ann", "h", {}, carried), 100, 0)
+        self.assertEqual(left_out, [f"the character {'n' * 32}: an account has 0 at most"])
+
+    def test_a_hosts_key_is_64_hex_digits_in_lower_case(self) -> None:
+        self.assertTrue(rules.is_public_text("0a" * 32))
+        for text in ("0a" * 31, "0A" * 32, "X" * 64, "0g" * 32):
+            self.assertFalse(rules.is_public_text(text))
