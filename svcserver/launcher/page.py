@@ -23,7 +23,7 @@ from svcserver.launcher.command import LONGEST
 from svcserver.launcher.key_files import BadKeyFile, parse_key_file
 from svcserver.launcher.membership import Membership
 from svcserver.launcher.page_guard import Entrance
-from svcserver.launcher.page_server import Said, Wish
+from svcserver.launcher.page_server import ENTER, Said, Wish
 from svcserver.launcher.program import CannotJoin, Launcher, OtherKey
 from svcserver.launcher.view import show_all
 
@@ -70,7 +70,7 @@ class Page:
         if wish.method not in ("GET", "POST"):
             return Said.of({"error": "method_not_allowed"}, 405)
         try:
-            if wish.path == "/api/enter":
+            if wish.path == ENTER:
                 return self._enter(_body(wish))
             if wish.path == "/api/running":
                 return self._running(_body(wish))

@@ -14,6 +14,7 @@ from svcserver.http.connection import Connection, Connections
 from svcserver.http.heads import Fault, RequestHead, read_request
 from svcserver.http.peers import peer_of
 from svcserver.kernel import json
+from svcserver.launcher.other_users import is_another_users
 from svcserver.launcher.page_guard import SESSION_HEADER, foreign
 
 log = Logger()
@@ -21,6 +22,7 @@ log = Logger()
 IDLE_S, RECEIVE_S = 120.0, 20.0
 MAX_BODY = 64 * 1024
 MOST_CONNECTIONS = 64
+ENTER = "/api/enter"  # where a link's token is exchanged for a session
 _REASONS = {200: "OK", 400: "Bad Request", 403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed", 413: "Content Too Large"}  # fmt: skip # noqa: E501
 _POLICY = (
     "default-src 'none'",
@@ -134,6 +136,12 @@ class PageConnection(Connection):
         self._head = self._body = None
         path = head.target.partition(b"?")[0].decode("latin-1")
         session = b"".join(head.values(SESSION_HEADER)[:1])
+        if path == ENTER and self.factory.is_another_users(
+            self.transport.getPeer().port, self.factory.port
+        ):
+            log.warn("another user of this PC tried to open the launcher's page")
+            self._refuse(403, "user")
+            return
         said = self.factory.answer(Wish(head.method.decode(), path, session, self._parts))
         asked = head.method == b"GET" and path.startswith("/api/")
         self.known = self.known or (asked and said.status == 200)
@@ -163,12 +171,20 @@ class PageConnection(Connection):
 
 
 class PageFactory(Connections[PageConnection]):
-    """Makes the connections; ``own`` is the address that a request must name."""
+    """Makes the connections.
 
-    def __init__(self, clock: Any, answer: Answerer) -> None:
+    ``own`` is the address that a request must name; ``is_another_users`` as the function.
+    """
+
+    def __init__(
+        self,
+        clock: Any,
+        answer: Answerer,
+        another_users: Callable[[int, int], bool] = is_another_users,
+    ) -> None:
         super().__init__(clock)
-        self._answer = answer
-        self.own = b""
+        self._answer, self.is_another_users = answer, another_users
+        self.own, self.port = b"", 0
 
     def buildProtocol(self, addr: Any) -> PageConnection:
         return PageConnection(self, peer_of(addr))
@@ -202,7 +218,7 @@ class PageServer(Service):
         super().startService()
         self._listening = self.reactor.listenTCP(self.port, self.factory, interface="127.0.0.1")
         self.port = self._listening.getHost().port
-        self.factory.own = f"127.0.0.1:{self.port}".encode()
+        self.factory.own, self.factory.port = f"127.0.0.1:{self.port}".encode(), self.port
 
     def stopService(self) -> Any:
         super().stopService()

@@ -15,6 +15,7 @@ from svcserver.kernel.secrets import Secret
 from svcserver.launcher import words
 from svcserver.launcher.key_files import write_key_file
 from svcserver.launcher.one_instance import proof_of
+from svcserver.launcher.other_users import owner_in
 from svcserver.launcher.page import Page
 from svcserver.launcher.page_guard import MOST_SESSIONS, Entrance
 from svcserver.launcher.page_server import (
@@ -60,7 +61,10 @@ class PageCase(LauncherCase):
         self.downloads = self.folder / "Downloads"
         self.page = Page(self.launcher, self.entrance, self.folder, self.downloads)
         self.page.link = lambda: f"http://{OWN}/#{self.entrance.new_token()}"
-        self.factory = PageFactory(self.clock, self.page.answer)
+        self.others: list[int] = []  # ports of connections that are another user's
+        self.factory = PageFactory(
+            self.clock, self.page.answer, lambda client, _: client in self.others
+        )
         self.factory.own = OWN.encode()
         session = self.entrance.enter(self.entrance.new_token())
         assert session is not None
@@ -148,6 +152,26 @@ class GuardTests(PageCase):
         self.assertEqual(status, 200)
         self.assertTrue(self.entrance.knows(json.parse(body)["session"].encode()))
         self.assertEqual(self.ask("POST", "/api/enter", {"token": token})[0], 403)
+
+    def test_a_link_opens_nothing_for_another_user_of_this_pc_who_read_it(self) -> None:
+        token = self.entrance.new_token()
+        self.others.append(StringTransport().getPeer().port)
+        status, _, body = self.ask("POST", "/api/enter", {"token": token}, X_Launcher_Session="")
+        self.assertEqual((status, body), (403, b'{"error":"user"}'))
+        self.others.clear()
+        got = self.ask("POST", "/api/enter?x", {"token": token}, X_Launcher_Session="")
+        self.assertEqual(got[0], 200)
+
+    def test_whose_a_connection_is_stands_in_the_kernels_tables(self) -> None:
+        head = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid\n"
+        line = "   {}: 0100007F:{} 0100007F:{} 01 00000000:00000000 00:00000000 00000000 {} 0 1 1\n"
+        server = line.format(0, "1267", "A1B2", 7)
+        old = head + server + line.format(1, "A1B2", "1267", 1001)
+        mapped = head + old.replace("0100007F", "0000000000000000FFFF00000100007F")
+        for tables in ((old, ""), (head, mapped)):
+            self.assertEqual(owner_in(tables, 0xA1B2, 0x1267), 1001)
+            self.assertIsNone(owner_in(tables, 0xA1B3, 0x1267))
+        self.assertIsNone(owner_in(("", "nonsense\nmore\n"), 1, 2))
 
     def test_links_and_sessions_are_bounded(self) -> None:
         tokens = [self.entrance.new_token() for _ in range(MOST_SESSIONS + 5)]
