@@ -86,6 +86,7 @@ def test_an_invite_is_made_shown_and_revoked(browser: Browser, here: Host) -> No
         box = seen.page.get_by_role("dialog")
         expect(box.get_by_role("img", name="QR code of the join string")).to_be_visible()
         expect(box).to_contain_text("svc://join?v=2&mode=public&host=203.0.113.10")
+        expect(box).to_contain_text("Start it, and paste the line below, which is for you alone.")
         seen.confirm("Close")
         codes = {one["inviteCode"]: one for one in here.admin("GET", "InviteCodes")["InviteCodes"]}
         [made] = [code for code, one in codes.items() if one["usesRemaining"] == 3]
