@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import signal
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
+from http.client import HTTPConnection
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -86,6 +88,17 @@ def test_the_owners_ban_and_mute_reach_every_worker(tmp_path: Path) -> None:
                 eventually(lambda s=service, p=player: status_of(s, p) == 401, AT_MOST_S)
 
 
+def first_told(service: Service, page: str, key: dict[str, str]) -> Any:
+    """What a page of the dashboard is told first, of its stream of events."""
+    with closing(HTTPConnection("127.0.0.1", service.port, timeout=30)) as asked:
+        head = {**key, "Accept": "text/event-stream"}
+        asked.request("GET", f"/svc/api/DashboardEvents?page={page}", headers=head)
+        for line in asked.getresponse():
+            if line.startswith(b"data: "):
+                return orjson.loads(line.removeprefix(b"data: "))
+    raise AssertionError("it was told nothing")
+
+
 def test_owners_see_and_reach_the_players_of_every_worker(tmp_path: Path) -> None:
     with ExitStack() as stack:
         both, ports = stack.enter_context(chatting(tmp_path))
@@ -99,7 +112,7 @@ def test_owners_see_and_reach_the_players_of_every_worker(tmp_path: Path) -> Non
             player = found[number][0]
             assert service.ask("POST", "/heartbeat", {}, bearer(player))[0] == 200
         for service in (both.one, both.other):
-            said = orjson.loads(service.ask("GET", "/svc/api/DashboardChat", headers=key)[1])
+            said = first_told(service, "chat", key)
             assert (said["connections"], said["people"]) == (2, 2)
             assert said["rooms"][0]["names"] == ["Player_0", "Player_1"]
             said = orjson.loads(service.ask("GET", "/svc/api/ServerStatus", headers=key)[1])

@@ -102,9 +102,9 @@ class DocumentTests(SynchronousTestCase):
         self.assertEqual((wish["properties"]["uses"], wish["required"]), ({"type": "integer"}, []))
         wish = self.said["components"]["schemas"]["RegisterWish"]
         self.assertEqual(wish["required"], ["Username"])
-        search = self.said["paths"]["/svc/api/DashboardSearch"]["get"]
-        wanted = {"name": "Text", "in": "query", "schema": STRING}
-        self.assertEqual(search["parameters"], [wanted])
+        person = self.said["paths"]["/svc/api/DashboardPerson"]["get"]
+        wanted = {"name": "Account", "in": "query", "schema": STRING}
+        self.assertEqual(person["parameters"], [wanted])
 
     def test_examples_have_the_shapes_of_their_rows(self) -> None:
         for row in self.rows:

@@ -34,7 +34,7 @@ class TailTests(SynchronousTestCase):
         self.assertEqual((len(kept), kept[0]), (KEPT, "8"))
         self.assertEqual(kept[-1], "x" * LONGEST)
 
-    @proves("GET DashboardLog")
+    @proves("GET DashboardEvents")
     def test_what_looks_like_a_secret_is_replaced(self) -> None:
         tail = LogTail()
         tail.write("key UUK_" + "ab" * 24 + " and ABCD-EFGH-JKMN\n")

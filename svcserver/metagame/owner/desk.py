@@ -75,7 +75,7 @@ class Desk:
         yield DashboardPageRoutes()
         yield MaintenanceRoutes(self.maintenance)
         acts = DashboardActs(self.ledger, self._given)
-        yield DashboardRoutes(self.shown, acts, self.now, limit)
+        yield DashboardRoutes(self.shown, acts, limit)
         watched = self.health if self.settings.backend_health else None
         pages = LivePages(self.shown, acts, reports, watched, self.now)
         yield LiveRoutes(pages, EventStreams(self.clock))

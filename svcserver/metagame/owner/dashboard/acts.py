@@ -16,7 +16,7 @@ from svcserver.metagame.belongings.loadouts.store import SqlLoadouts
 from svcserver.metagame.belongings.savehistory.store import SqlHistories
 from svcserver.metagame.owner.dashboard.differences import MAX_SIZE, Diff, difference
 from svcserver.metagame.owner.dashboard.state import ChatFigures
-from svcserver.metagame.owner.dashboard.store import FOUND, Found, known_entitlements, search
+from svcserver.metagame.owner.dashboard.store import known_entitlements
 from svcserver.metagame.owner.dashboard.wire import ChatReply, show_chat
 from svcserver.metagame.social.guilds.store import SqlGuilds
 
@@ -45,10 +45,6 @@ class DashboardActs:
 
         guilds = await self.ledger.read(work) if ids else {}
         return show_chat(figures, guilds)
-
-    async def search(self, text: str) -> list[Found]:
-        """Accounts whose name or id contains the text, by name; at most one more than ``FOUND``."""
-        return await self.ledger.read(lambda tx: search(tx, text, FOUND + 1))
 
     async def save_diff(self, character_id: CharacterId, old: int, new: int) -> Diff | None:
         """The differences between two versions of a character's document; raises Missing.

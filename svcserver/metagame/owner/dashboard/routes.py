@@ -6,7 +6,6 @@ specification do. Spec: 2 §4 Management API.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import ClassVar
 
 from attrs import frozen
@@ -24,83 +23,15 @@ from svcserver.metagame.replies import BAD_JSON, worded
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.routes import NO_STORE, Answer
 
-MAX_TEXT = 64
-
 
 @frozen
 class DashboardRoutes:
-    """The rows that only the dashboard's pages ask for."""
+    """What the pages ask for once; what they are told as it changes is in live.py."""
 
     routes: ClassVar[Routes] = Routes(worded)
     shown: DashboardState
     acts: DashboardActs
-    now: Callable[[], float]
     reads: ReadLimit
-
-    @routes.row(
-        "GET",
-        "/svc/api/DashboardHealth",
-        access=Access.ADMIN_KEY,
-        role=Role.HELPER,
-        when=lambda settings: settings.backend_health,
-        reply=wire.HealthOverTime,
-        query=("after",),
-        quiet=True,
-    )
-    async def health(self, call: Call) -> Answer:
-        """Health over the last hour, from ``?after=`` (epoch seconds)."""
-        text = call.request.argument("after") or "0"
-        try:
-            after = float(text)
-        except ValueError:
-            raise Malformed("after must be a number", code="bad_request") from None
-        samples = self.shown.health.after(after)
-        return Answer(200, wire.show_health(samples, self.now()), NO_STORE)
-
-    @routes.row(
-        "GET",
-        "/svc/api/DashboardChat",
-        access=Access.ADMIN_KEY,
-        role=Role.HELPER,
-        reply=wire.ChatReply,
-        quiet=True,
-    )
-    async def chat(self, call: Call) -> Answer:
-        """Chat rooms and their occupants; never what is written there."""
-        figures = self.shown.chat
-        shown = await self.acts.chat(None if figures is None else figures())
-        return Answer(200, shown, NO_STORE)
-
-    @routes.row(
-        "GET",
-        "/svc/api/DashboardLog",
-        access=Access.ADMIN_KEY,
-        reply=wire.LogReply,
-        query=("after",),
-        quiet=True,
-    )
-    async def log(self, call: Call) -> Answer:
-        """The last lines of the metagame's log after line ``?after=``, without secrets."""
-        after = _whole(call, "after", "0", 10)
-        reply: wire.LogReply = {"last": self.shown.log.count, "lines": self.shown.log.after(after)}
-        return Answer(200, reply, NO_STORE)
-
-    @routes.row(
-        "GET",
-        "/svc/api/DashboardSearch",
-        access=Access.ADMIN_KEY,
-        role=Role.HELPER,
-        reply=wire.SearchReply,
-        query=("Text",),
-        quiet=True,
-    )
-    async def search(self, call: Call) -> Answer:
-        """Accounts whose name or id holds ``?Text=``, by name."""
-        await self.reads.take(call.request.peer)
-        text = (call.request.argument("Text") or "").strip()
-        if not 1 <= len(text) <= MAX_TEXT:
-            raise Malformed("Text must be 1 to 64 characters", code="bad_request")
-        return Answer(200, wire.show_found(await self.acts.search(text)), NO_STORE)
 
     @routes.row(
         "GET",
@@ -145,7 +76,7 @@ class DashboardRoutes:
         character_id = call.request.argument("CharacterId")
         if not character_id:
             raise Malformed("CharacterId is missing", code="bad_request")
-        old, new = (_whole(call, name, "", MAX_DIGITS) for name in ("From", "To"))
+        old, new = (_whole(call, name) for name in ("From", "To"))
         return CharacterId(character_id), old, new
 
     @routes.row(
@@ -179,8 +110,8 @@ class DashboardRoutes:
         return {"join": text, "qr": rows, "letter": said, "why": None}
 
 
-def _whole(call: Call, name: str, default: str, digits: int) -> int:
-    found = whole_in(call.request.argument(name) or default, digits)
+def _whole(call: Call, name: str) -> int:
+    found = whole_in(call.request.argument(name) or "", MAX_DIGITS)
     if found is None:
         raise Malformed(f"{name} must be a whole number", code="bad_request")
     return min(found, MAX_WHOLE)

@@ -7,21 +7,12 @@ from typing import TypedDict
 
 from attrs import frozen
 
-from svcserver.metagame.accounts.entries import AccountEntry, entry
 from svcserver.metagame.owner.dashboard.differences import Diff
 from svcserver.metagame.owner.dashboard.history import EVERY_S, HealthSample
 from svcserver.metagame.owner.dashboard.state import ChatFigures, ChatRoom
-from svcserver.metagame.owner.dashboard.store import FOUND, Found
 from svcserver.metagame.owner.health.rules import upper_bound
 
 TITLED = 3  # occupants that a room's title names
-
-
-class SearchReply(TypedDict):
-    """Found accounts; ``more``: there are others beyond the first fifty."""
-
-    accounts: list[AccountEntry]
-    more: bool
 
 
 class SampleReply(TypedDict):
@@ -77,13 +68,6 @@ class EntitlementNames(TypedDict):
     names: list[str]
 
 
-class LogReply(TypedDict):
-    """Log lines number ``last - len(lines) + 1`` to ``last`` since the start."""
-
-    last: int
-    lines: list[str]
-
-
 class ChangeReply(TypedDict):
     """A changed value; ``before`` is null where it was added, ``after`` where it was removed."""
 
@@ -117,11 +101,6 @@ class JoinWish:
     """The invite code that a link for a friend is made of."""
 
     Code: str
-
-
-def show_found(found: Sequence[Found]) -> SearchReply:
-    """The first ``FOUND`` accounts of a search, and whether there are more."""
-    return {"accounts": [entry(*one) for one in found[:FOUND]], "more": len(found) > FOUND}
 
 
 def show_health(samples: Sequence[HealthSample], now: float) -> HealthOverTime:

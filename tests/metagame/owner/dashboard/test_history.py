@@ -21,7 +21,7 @@ class HistoryTests(SynchronousTestCase):
     def take(self, now: float) -> None:
         self.history.take(self.health, now, rss_mb=80.5, players=2)
 
-    @proves("GET DashboardHealth")
+    @proves("GET DashboardEvents")
     def test_a_sample_tells_what_happened_since_the_one_before(self) -> None:
         for status, seconds in ((200, 0.004), (404, 0.004), (500, 9.0)):
             self.health.requests.note(status, seconds, 100.0)
@@ -41,7 +41,7 @@ class HistoryTests(SynchronousTestCase):
         self.assertEqual((second["loopP50Ms"], second["loopMaxMs"]), (20.4, 20.4))
         self.assertEqual((second["rssMB"], second["players"]), (80.5, 2))
 
-    @proves("GET DashboardHealth")
+    @proves("GET DashboardEvents")
     def test_only_an_hour_is_kept(self) -> None:
         for number in range(KEPT + 3):
             self.take(number * EVERY_S)

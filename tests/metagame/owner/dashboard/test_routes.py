@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.edge.invite import decode
@@ -18,10 +19,6 @@ from tests.support.game import GAME_SERVER_KEY, Game
 from tests.support.proves import proves
 
 ROUTES = (
-    ("GET", "DashboardHealth"),
-    ("GET", "DashboardChat"),
-    ("GET", "DashboardLog"),
-    ("GET", "DashboardSearch?Text=ann"),
     ("GET", "DashboardSaveDiff?CharacterId=x&From=1&To=2"),
     ("GET", "DashboardLoadoutDiff?CharacterId=x&From=1&To=2"),
     ("POST", "DashboardJoin"),
@@ -45,13 +42,9 @@ class Case(SynchronousTestCase):
 
 class AccessTests(Case):
     @proves(
-        "GET DashboardHealth",
-        "GET DashboardChat",
-        "GET DashboardSearch",
         "GET DashboardSaveDiff",
         "POST DashboardJoin",
         "GET DashboardOpenApi",
-        "GET DashboardLog",
         "GET DashboardLoadoutDiff",
     )
     def test_the_order_of_refusals_is_that_of_every_admin_route(self) -> None:
@@ -67,13 +60,9 @@ class AccessTests(Case):
             self.assertEqual([one.body for one in said], [b""] * 4, route)
 
     @proves(
-        "GET DashboardHealth",
-        "GET DashboardChat",
-        "GET DashboardSearch",
         "GET DashboardSaveDiff",
         "POST DashboardJoin",
         "GET DashboardOpenApi",
-        "GET DashboardLog",
     )
     def test_nothing_an_admin_is_shown_may_be_stored(self) -> None:
         for _, route in ROUTES:
@@ -82,69 +71,13 @@ class AccessTests(Case):
                 page = self.ask(route)
                 self.assertEqual((page.status, page.headers["cache-control"]), (200, "no-store"))
 
-    @proves("GET DashboardSearch")
+    @proves("GET DashboardEntitlements")
     def test_costly_reads_are_limited(self) -> None:
         for _ in range(120):
-            self.assertEqual(self.ask("DashboardSearch?Text=a").status, 200)
-        for route in ("DashboardSearch?Text=a", "DashboardSaveDiff?CharacterId=x&From=1&To=2"):
+            self.assertEqual(self.ask("DashboardEntitlements").status, 200)
+        for route in ("DashboardEntitlements", "DashboardSaveDiff?CharacterId=x&From=1&To=2"):
             page = self.ask(route)
             self.assertEqual((page.status, page.headers["retry-after"]), (429, "60"))
-
-
-class HealthTests(Case):
-    @proves("GET DashboardHealth")
-    def test_samples_and_the_clock_they_go_by(self) -> None:
-        shown, now = self.game.parts.shown.health, self.game.clock.seconds()
-        for at in (now - 10, now - 5):
-            shown.take(self.game.parts.health, at, rss_mb=None, players=0)
-        said = self.ask("DashboardHealth").json
-        self.assertEqual((said["everySeconds"], said["now"]), (5.0, now))
-        self.assertEqual([one["at"] for one in said["samples"]], [now - 10, now - 5])
-        self.assertEqual(len(self.ask(f"DashboardHealth?after={now - 10}").json["samples"]), 1)
-        self.assertEqual(self.ask("DashboardHealth?after=x").status, 400)
-
-    @proves("GET DashboardHealth")
-    def test_without_the_switch_there_is_no_route(self) -> None:
-        game = Game(self)
-        key = game.player("Owner_1", admin=True).key
-        self.assertEqual(game.browse("GET", "/svc/api/DashboardHealth", key=key).status, 404)
-
-
-class SearchTests(Case):
-    def names(self, text: str) -> list[str]:
-        said = self.ask("DashboardSearch", params={"Text": text}).json
-        return [one["name"] for one in said["accounts"]]
-
-    @proves("GET DashboardSearch")
-    def test_a_part_of_a_name_or_id_in_any_case_finds_the_account(self) -> None:
-        ann, bob = self.game.player("Ann_1"), self.game.player("Bob_2")
-        self.assertEqual(self.names("aNN"), ["Ann_1"])
-        self.assertEqual(self.names(bob.id[4:20].upper()), ["Bob_2"])
-        [one] = self.ask(f"DashboardSearch?Text={ann.id}").json["accounts"]
-        self.assertEqual((one["id"], one["admin"], len(one["keyFingerprint"])), (ann.id, False, 16))
-
-    @proves("GET DashboardSearch")
-    def test_wildcards_are_plain_characters(self) -> None:
-        self.game.player("Ann_1")
-        self.game.player("Bobby")
-        self.assertEqual(self.names("_"), ["Ann_1", "Owner_1"])
-        for text in ("%", "\\", "a%1", "'"):
-            self.assertEqual(self.names(text), [], text)
-
-    @proves("GET DashboardSearch")
-    def test_fifty_at_most(self) -> None:
-        for number in range(50):
-            self.game.player(f"Many_{number}")
-        for more in (False, True):
-            said = self.ask("DashboardSearch?Text=many").json
-            self.assertEqual((len(said["accounts"]), said["more"]), (50, more))
-            self.game.player(f"Many_more_{more}")
-
-    @proves("GET DashboardSearch")
-    def test_a_missing_or_endless_text_is_refused(self) -> None:
-        for text in ("", "%20", "x" * 65):
-            page = self.ask(f"DashboardSearch?Text={text}")
-            self.assertEqual((page.status, page.json["error"]), (400, "bad_request"))
 
 
 class SaveDiffTests(Case):
@@ -221,11 +154,17 @@ class LoadoutDiffTests(Case):
 
 
 class ChatTests(Case):
-    @proves("GET DashboardChat")
+    def shown(self) -> Any:
+        """What the page of the chat is told."""
+        chat = self.game.parts.shown.chat
+        reads = acts.DashboardActs(self.game.ledger, list)
+        said = reads.chat(None if chat is None else chat())
+        return self.successResultOf(Deferred.fromCoroutine(said))
+
+    @proves("GET DashboardEvents")
     def test_off_is_said_and_empty(self) -> None:
-        said = self.ask("DashboardChat").json
         none = {"on": False, "connections": 0, "people": 0, "roomCount": 0, "rooms": []}
-        self.assertEqual(said, none)
+        self.assertEqual(self.shown(), none)
 
     def test_rooms_are_shown_as_the_chat_counts_them(self) -> None:
         room = ChatRoom("General", "General", "", 1, ["Ann_1"])
@@ -246,7 +185,7 @@ class ChatTests(Case):
                 }
             ],
         }
-        self.assertEqual(self.ask("DashboardChat").json, shown)
+        self.assertEqual(self.shown(), shown)
 
     def test_a_room_has_the_name_that_people_know(self) -> None:
         ann = self.game.player("Ann_1")
@@ -264,7 +203,7 @@ class ChatTests(Case):
             ChatRoom("City-1", "City", "1", 2, names[:2]),
         ]
         self.game.parts.shown.chat = lambda: ChatFigures(4, 4, 4, rooms)
-        titles = [one["title"] for one in self.ask("DashboardChat").json["rooms"]]
+        titles = [one["title"] for one in self.shown()["rooms"]]
         wanted = ["Lanterns", "A guild", "Party of Ann_1, Bob_1, Cleo and others", "City"]
         self.assertEqual(titles, wanted)
 
@@ -277,7 +216,7 @@ class ChatTests(Case):
         self.assertEqual(names, sorted(names))
         self.assertLessEqual({"gift_of_autumn", "season09b_premium"}, set(names))
 
-    @proves("GET DashboardChat")
+    @proves("GET DashboardEvents")
     def test_a_hall_is_counted_without_what_is_said(self) -> None:
         town = Town()
         for number in (1, 2):
@@ -288,17 +227,6 @@ class ChatTests(Case):
         [room] = said.rooms
         self.assertEqual((room.room, room.kind, room.count), ("General", "General", 2))
         self.assertEqual(room.names, ["Player1", "Player2"])
-
-
-class LogTests(Case):
-    @proves("GET DashboardLog")
-    def test_new_lines_only_and_no_secret(self) -> None:
-        tail = self.game.parts.shown.log
-        tail.write("one\nkey " + self.admin.key + "\n")
-        said = self.ask("DashboardLog").json
-        self.assertEqual(said, {"last": 2, "lines": ["one", "key <key>"]})
-        self.assertEqual(self.ask("DashboardLog?after=1").json["lines"], ["key <key>"])
-        self.assertEqual(self.ask("DashboardLog?after=x").status, 400)
 
 
 class JoinTests(Case):
