@@ -73,7 +73,9 @@ def build_bundle(wheel: Path, dist: Path, work: Path) -> Path:
     site = work / "site"
     run("pip", "install", "-q", "--require-hashes", "--target", site, "-r", LOCK)
     run("pip", "install", "-q", "--require-hashes", "--target", site, "-r", WINDOWS_LOCK)
-    run("pip", "install", "-q", "--no-deps", "--target", site, wheel)
+    # by name, since pip would note the path of a wheel that it is given, which differs by machine
+    named = ("--no-index", "--find-links", wheel.parent, "svc-launcher")
+    run("pip", "install", "-q", "--no-deps", "--target", site, *named)
     add_compiled(site, work)
     bundle = dist / BUNDLE
     entry = ("-c", "svc-launcher", "-o", bundle)
