@@ -172,9 +172,13 @@ def read_hunter(said: dict[str, Any]) -> dict[str, Any]:
         }
         for one in _objects(said.get("characters"))[:MOST_CHARACTERS]
     ]
+    hunt_pass = track_name(_text(said.get("huntPass"), 128))
+    reached = next((one for one in tracks if hunt_pass and one["name"] == hunt_pass), None)
     return {
         "guild": _text(said.get("guild"), 64),
-        "huntPass": _text(said.get("huntPass"), 128),
+        "huntPass": hunt_pass
+        if reached is None
+        else f"{hunt_pass}, {reached['rank']} of {reached['of']}",
         "tracks": tracks,
         "hunts": hunts,
         "characters": characters,

@@ -117,6 +117,7 @@ def meeting(where: str, title: str, players: int, room: int) -> str:
 def track_name(track: str) -> str:
     """A mastery or pass as a player reads it: its id in words."""
     words = track.removeprefix("MasteryTrack_").replace("_", " ")
+    words = re.sub(r"\Aseason0*(\d)", r"Season \1", words)
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", words)
 
 

@@ -356,6 +356,13 @@ class NewsTests(SynchronousTestCase):
         self.assertEqual((len(news), len(news[0]["body"])), (20, 4000))
         self.assertLess(len(json.dump([status, hunter, news])), 300_000)
 
+    def test_the_hunt_pass_is_told_in_words_with_the_rank_that_was_reached(self) -> None:
+        track = {"id": "season09b", "rank": 12, "maxRank": 50}
+        told = read_hunter({"huntPass": "season09b", "tracks": [track]})["huntPass"]
+        self.assertEqual(told, "Season 9b, 12 of 50")
+        self.assertEqual(read_hunter({"huntPass": "season09b"})["huntPass"], "Season 9b")
+        self.assertEqual(read_hunter({"tracks": [{"rank": 1}]})["huntPass"], "")
+
     def test_a_text_steers_no_terminal(self) -> None:
         sly = "a\x1b[2Jb\x07c\u202ed\r\n\x9be é"
         [item] = read_news({"items": [{"title": sly}]})
