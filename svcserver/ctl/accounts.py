@@ -9,9 +9,10 @@ import click
 import segno
 from sqlalchemy import Connection
 
+from svcserver.ctl.as_owner import actor
 from svcserver.ctl.database import transact
 from svcserver.ctl.host import Host, about_a_host
-from svcserver.ctl.moderation import actor, by_staff, recorded
+from svcserver.ctl.moderation import by_staff, recorded
 from svcserver.ctl.output import Out, fail
 from svcserver.edge import joining
 from svcserver.kernel.roles import Role

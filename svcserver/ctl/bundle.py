@@ -82,7 +82,7 @@ def contents(host: Host, folder: Path, lines: int) -> Iterator[tuple[str, str]]:
         if (folder / f"{name}.env").is_file():
             yield f"settings/{name}.env", "\n".join(shown(host, name)) + "\n"
     yield "log.txt", last_lines(log_files(host, folder), lines)
-    yield "status.json", told(lambda: look(host, host.owner_key() or ""))
+    yield "status.json", told(lambda: look(host))
     yield "figures.json", told(lambda: owner_of(host).find("DashboardFigures", range="week"))
     for name in (*SHAPES, "stack"):
         yield from figures(host, folder, name)

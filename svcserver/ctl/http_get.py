@@ -11,6 +11,10 @@ from svcserver.kernel import json
 
 ANSWER_S = 5.0
 ACT_S = 60.0  # a game server may take its time to end
+UNPROVEN = (
+    "the metagame knows neither the key nor this machine's ticket: run this on its machine with "
+    "the metagame.env that it began with, and restart it where its signing key has been changed"
+)
 MAX_ANSWER = 16 * 1024 * 1024
 
 
@@ -27,7 +31,7 @@ def get_json(
     if status == 404:  # every component knows the paths it is asked
         fail(f"{what} answered 404 to {path}: {foreign(base)}")
     if status != 200:
-        fail(f"{what} answered {status} to {path}")
+        fail(_refusal(status, body) or f"{what} answered {status} to {path}")
     return _parsed(base, body, what)
 
 
@@ -35,11 +39,20 @@ def post_json(base: str, path: str, headers: dict[str, str], body: Any, what: st
     """The JSON of the answer to ``body``; fails with one line, a refusal's own where it has one."""
     sent = {**headers, "Content-Type": "application/json"}
     status, said = _exchange(base, "POST", path, sent, what, ACT_S, json.dump(body))
-    found = _parsed(base, said, what) if said else {}
     if status != 200:
-        reason = found.get("message") if isinstance(found, dict) else None
-        fail(str(reason or f"{what} answered {status} to {path}"))
-    return found
+        fail(_refusal(status, said) or f"{what} answered {status} to {path}")
+    return _parsed(base, said, what) if said else {}
+
+
+def _refusal(status: int, body: bytes) -> str:
+    """The reason that a refusal gives, or the cure that we know; empty without either."""
+    if status == 401:
+        return UNPROVEN
+    try:
+        found = json.parse(body)
+    except json.BadJson:
+        return ""
+    return str(found.get("message") or "") if isinstance(found, dict) else ""
 
 
 def _exchange(

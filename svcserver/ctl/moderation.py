@@ -6,13 +6,13 @@ metagame looks at it twice a second, so a player notices within one.
 
 from __future__ import annotations
 
-import getpass
 import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
 
+from svcserver.ctl.as_owner import actor
 from svcserver.ctl.database import transact
 from svcserver.ctl.host import Host, about_a_host
 from svcserver.ctl.output import Out, fail
@@ -30,14 +30,6 @@ from svcserver.metagame.owner.moderation.store import Done, StaffWork
 
 T = TypeVar("T")
 Chosen = Callable[[StaffWork], Act[Done]]
-
-
-def actor() -> str:
-    """Who types, for the audit log: the user of this machine."""
-    try:
-        return f"svcctl:{getpass.getuser()}"
-    except (KeyError, OSError):
-        return "svcctl"
 
 
 def by_staff(host: Host, action: str, name: str, reason: str, choose: Chosen) -> Done:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import click
 
+from svcserver.ctl.as_owner import actor
 from svcserver.ctl.host import Host, about_a_host
-from svcserver.ctl.moderation import actor, recorded
+from svcserver.ctl.moderation import recorded
 from svcserver.ctl.output import Out, fail
 from svcserver.kernel.datafiles import BadData
 from svcserver.kernel.refusals import Refusal

@@ -15,9 +15,10 @@ from attrs import evolve
 from sqlalchemy import Connection
 
 from svcserver.ctl.accounts import account, called
+from svcserver.ctl.as_owner import actor
 from svcserver.ctl.database import know_every_table
 from svcserver.ctl.host import Host, about_a_host
-from svcserver.ctl.moderation import actor, recorded
+from svcserver.ctl.moderation import recorded
 from svcserver.ctl.output import Out, fail
 from svcserver.kernel.roles import Role
 from svcserver.kernel.secrets import fingerprint

@@ -11,52 +11,49 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from svcserver.ctl.as_owner import by_key, owner_of
 from svcserver.ctl.host import Host, about_a_host
-from svcserver.ctl.http_get import get_json
 from svcserver.ctl.output import Failed, Out, fail
-from svcserver.stack.components import metagame_url
 
 EVERY_S = 2.0
-KEY = "x-svc-user-api-key"
-HEALTH = "/svc/api/BackendHealth"  # 404 unless BACKEND_HEALTH=1, 403 for players
+NO_HEALTH = (401, 403, 404)  # 404 unless BACKEND_HEALTH=1, else for who is no admin
 
 
 @click.command("status")
 @click.option("--watch", is_flag=True, help="A live table; Ctrl-C ends it.")
-@click.option("--key", help="An account key; default: owner.key of the host's folder.")
+@click.option("--key", help="An account key; default: as the owner, by the host's folder.")
 @about_a_host
 def status(host: Host, out: Out, watch: bool, key: str | None) -> None:
     """Who is online, the running instances and the metagame's health."""
-    known = key or host.owner_key()
-    if known is None:
-        fail("players are shown only to the registered; give --key, or --config with owner.key")
     if not watch:
-        show(out, *look(host, known))
+        show(out, *look(host, key))
         return
     pause = Event()
     # a wrong key ends it at once; a metagame that restarts later does not
-    seen: RenderableType | None = drawn(*look(host, known))
+    seen: RenderableType | None = drawn(*look(host, key))
     try:
         with Live(console=Console(), auto_refresh=False) as live:
             while not pause.is_set():
-                live.update(seen or again(host, known), refresh=True)
+                live.update(seen or again(host, key), refresh=True)
                 seen = None
                 pause.wait(EVERY_S)
     except KeyboardInterrupt:
         pause.set()
 
 
-def look(host: Host, key: str) -> tuple[dict[str, Any], dict[str, Any] | None]:
-    """The server status, and the health where BACKEND_HEALTH is on and the key an admin's."""
-    base = metagame_url(host.variables("metagame"))
-    said = get_json(base, "/svc/api/ServerStatus", {KEY: key}, "the metagame")
+def look(host: Host, key: str | None = None) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """The server status, and the health where BACKEND_HEALTH is on and the key an admin's.
+
+    As the owner where no ``key`` is given.
+    """
+    asks = owner_of(host) if key is None else by_key(host, key)
+    said = asks.read("ServerStatus")
     if said.get("limited"):
         fail("the metagame does not know the key; give --key with an account key")
-    health = get_json(base, HEALTH, {KEY: key}, "the metagame", nothing=(401, 403, 404))
-    return said, health
+    return said, asks.find("BackendHealth", nothing=NO_HEALTH)
 
 
-def again(host: Host, key: str) -> RenderableType:
+def again(host: Host, key: str | None) -> RenderableType:
     """The live table; where the metagame does not answer, its error instead."""
     try:
         return drawn(*look(host, key))

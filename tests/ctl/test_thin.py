@@ -214,7 +214,7 @@ class StatusTests(HostCase):
         ):
             with mock.patch.object(Path, "read_text", side_effect=error):
                 line = self.ctl("status").line
-            self.assertIn("owner.key cannot be read", line)
+            self.assertIn("metagame.env cannot be read", line)
             self.assertIn(cure, line)
 
     def watch(self, rounds: int, between: Callable[[], object]) -> Ran:

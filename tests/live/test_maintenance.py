@@ -46,6 +46,12 @@ class Town:
         return orjson.loads(self.metagame.ask("GET", "/candidate/status", None, bearer(player))[1])
 
 
+def guard(folder: Path) -> None:
+    """Give the owner a key of their own for the dashboard, and a second factor."""
+    for what in ("dashboard-key", "second-factor"):
+        assert svcctl("account", what, "owner", "--config", folder, "--json").status == 0
+
+
 def leave(port: int) -> None:
     """The one player of a simulated hunt comes and goes, which ends it."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as wire:
@@ -68,6 +74,7 @@ def test_an_update_waits_for_the_last_hunt_and_refuses_new_ones(tmp_path: Path) 
     folder = demo_host(tmp_path / "host")
     with stack(folder) as process:
         eventually(lambda: "stack ready: " in said(folder))
+        guard(folder)
         before, town = rolling.read(folder), Town(folder)
         assert before is not None
         ann, bob, cleo, *others = (town.player(f"player_{number}") for number in range(6))
@@ -97,6 +104,7 @@ def test_an_update_waits_for_the_last_hunt_and_refuses_new_ones(tmp_path: Path) 
 @proves(
     "deploy: a game server that reads nothing any more is ended, a city or dojo started again",
     "svcctl gameserver list, start, stop, restart, console",
+    "svcctl: as the owner, whatever opens the dashboard to people",
 )
 def test_a_frozen_city_is_replaced_and_the_owner_handles_one(tmp_path: Path) -> None:
     folder = demo_host(tmp_path / "host")
@@ -109,6 +117,9 @@ def test_a_frozen_city_is_replaced_and_the_owner_handles_one(tmp_path: Path) -> 
 
     with stack(folder):
         eventually(lambda: "stack ready: " in said(folder))
+        guard(folder)
+        seen = svcctl("status", "--config", folder, "--json").data
+        assert seen["health"] is not None and not seen["status"]["limited"]
         [city] = ctl("list")["servers"]
         eventually(lambda: any("listening on" in one for one in ctl("console", "city")["lines"]))
         pid = int(re.findall(r"started city \S+ pid (\d+)", said(folder))[-1])

@@ -171,7 +171,7 @@ def _accounts(case: Case, accounts: SqlAccounts) -> Iterator[Finding]:
         if accounts.by_key(key) is None:
             yield Finding(
                 "host",
-                f"{case.folder / OWNER_KEY} holds no key of an account: svcctl status is refused",
+                f"{case.folder / OWNER_KEY} holds no key of an account: it opens nothing",
                 "make an account (svcctl account create NAME --admin) and put its key there",
             )
 

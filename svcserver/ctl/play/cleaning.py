@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection
 
+from svcserver.ctl.as_owner import actor
 from svcserver.ctl.database import know_every_table
 from svcserver.ctl.host import Host
-from svcserver.ctl.moderation import actor, recorded
+from svcserver.ctl.moderation import recorded
 from svcserver.ctl.play.player import Player
 from svcserver.metagame.accounts.audit import Act, Entry, Trace
 from svcserver.metagame.accounts.rules import Account, end_sessions

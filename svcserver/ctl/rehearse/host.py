@@ -229,7 +229,7 @@ class ThrowAway:
         except Wrong as why:
             player, saved = str(why), False
         try:
-            status = headline(look(self.host, self.host.owner_key() or "")[0])
+            status = headline(look(self.host)[0])
         except Failed as why:
             status = why.message
         found = examine(self.host, self.folder)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Protocol
 
 from attrs import define, field
 
 from svcserver.kernel.cache import BoundedCache
-from svcserver.kernel.headers import ACCOUNT_KEY, GAME_SERVER_KEY
-from svcserver.kernel.ids import AccountId
+from svcserver.kernel.headers import ACCOUNT_KEY, GAME_SERVER_KEY, MACHINE
 from svcserver.kernel.refusals import Forbidden, Refusal, Unauthenticated
 from svcserver.kernel.roles import Role
 from svcserver.metagame.access.acting import check_owner
 from svcserver.metagame.access.attempts import WrongAdminKeys
+from svcserver.metagame.access.keyring import Holder, KeyRing
+from svcserver.metagame.access.machines import machine_of
 from svcserver.metagame.access.origin import Origin, is_own_address
 from svcserver.metagame.access.staff_sessions import PAGE_HEADER, StaffSessions, ticket_of
 from svcserver.metagame.access.tokens import MAX_KNOWN, Claims, InvalidToken, Tokens
@@ -22,54 +22,6 @@ from svcserver.metagame.settings import Settings
 from svcserver.web.front import UNPROVEN_BODY, BareError, FrontDoor, Observer, PageError
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import Answer
-
-
-class Holder(Protocol):
-    """What the gate needs of an account."""
-
-    @property
-    def id(self) -> AccountId: ...
-
-    @property
-    def username(self) -> str: ...
-
-    @property
-    def is_admin(self) -> bool: ...
-
-    @property
-    def role(self) -> Role: ...
-
-    @property
-    def banned_until(self) -> int: ...
-
-
-class Opened(Protocol):
-    """What a key opens of the routes of staff."""
-
-    @property
-    def account(self) -> Holder: ...
-
-    @property
-    def plays_only(self) -> bool:
-        """Whether the account has another key for the dashboard."""
-
-    @property
-    def second_factor(self) -> bool:
-        """Whether the key alone is not enough."""
-
-
-class KeyRing(Protocol):
-    """Finds the holders of keys."""
-
-    def account_of_key(self, key: str) -> Awaitable[Holder | None]: ...
-
-    def account_of_id(self, account_id: AccountId) -> Awaitable[Holder | None]: ...
-
-    def staff_of_id(self, account_id: AccountId) -> Awaitable[tuple[Holder, str] | None]: ...
-
-    def staff_of_key(self, key: str) -> Awaitable[Opened | None]: ...
-
-    def knows_game_server(self, key: str) -> Awaitable[bool]: ...
 
 
 @define
@@ -268,8 +220,9 @@ class Gate:
     def _key_offered(self, access: str, request: HttpRequest) -> None:
         if access is Access.ADMIN_KEY and not request.direct:
             raise Forbidden("an admin calls directly")
-        by_session = access is Access.ADMIN_KEY and request.has_header(PAGE_HEADER)
-        if self.settings.login and request.header(ACCOUNT_KEY) is None and not by_session:
+        admin = access is Access.ADMIN_KEY
+        other = admin and (request.has_header(PAGE_HEADER) or self._machine(request) is not None)
+        if self.settings.login and request.header(ACCOUNT_KEY) is None and not other:
             raise Unauthenticated("no account key")
 
     async def _account_key(self, request: HttpRequest) -> Caller:
@@ -298,6 +251,8 @@ class Gate:
         signs_in: bool = False,
     ) -> Caller:
         await self._direct(request)
+        if (machine := self._machine(request)) is not None:
+            return machine
         account = await self._signed_in(request) or await self._staff(request, signs_in)
         if account.role < role:
             no = Forbidden("this account is not an admin")
@@ -311,9 +266,12 @@ class Gate:
         try:
             return await self._opened(request, signs_in)
         except Unauthenticated as why:
-            if not request.has_header(ACCOUNT_KEY):
+            if not request.has_header(ACCOUNT_KEY) and not request.has_header(MACHINE):
                 raise
             raise await self.attempts.refused(why, request.peer) from why
+
+    def _machine(self, request: HttpRequest) -> Caller | None:
+        return machine_of(request, self.settings, self.origin, self.tokens.now())
 
     async def _opened(self, request: HttpRequest, signs_in: bool) -> Holder:
         key = request.header(ACCOUNT_KEY)
@@ -361,6 +319,8 @@ class Gate:
         return account
 
     async def _registered(self, request: HttpRequest) -> Caller:
+        if (machine := self._machine(request)) is not None:
+            return machine
         key = request.header(ACCOUNT_KEY)
         if key is not None and self.settings.login:
             account = await self.keys.account_of_key(key)

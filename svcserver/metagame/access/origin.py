@@ -27,12 +27,11 @@ class Origin:
         # any Host is fine: the key proves a game server, whatever name its owner gave this machine
         if request.proxied or request.foreign() not in ("", "host"):
             return False
-        peer = request.peer
-        return (
-            is_loopback(peer)
-            or peer in self.settings.gameserver_allow_from
-            or self.is_own_address(peer)
-        )
+        return request.peer in self.settings.gameserver_allow_from or self.is_this_machine(request)
+
+    def is_this_machine(self, request: HttpRequest) -> bool:
+        """Whether the peer has one of this machine's addresses; a proxy here has, too."""
+        return is_loopback(request.peer) or self.is_own_address(request.peer)
 
     def player_address(self, request: HttpRequest) -> str:
         """The right-most X-Forwarded-For entry where the gateway vouches for it, else empty."""

@@ -16,7 +16,10 @@ from twisted.web.http_headers import Headers
 
 from svcserver.kernel import json
 from svcserver.kernel.every import Every
+from svcserver.kernel.headers import ACCOUNT_KEY
+from svcserver.kernel.machine import SIGNING_KEY, machine_headers
 from svcserver.kernel.settings import parse_env_file
+from svcserver.kernel.system import epoch
 from svcserver.stack.alerts.rules import What
 from svcserver.stack.alerts.watching import HostWatch
 from svcserver.stack.components import metagame_url
@@ -63,6 +66,7 @@ class Facts:
     folder: Path
     watch: HostWatch
     _refused: dict[str, float] = field(factory=dict, init=False)
+    _refusing: set[str] = field(factory=set, init=False)  # addresses that do not let us read
 
     def look(self) -> Deferred[None]:
         """Ask metagame and gateway for their figures; what is new becomes an alert."""
@@ -71,8 +75,9 @@ class Facts:
     async def _look(self) -> None:
         metagame, gateway = (_variables(self.folder / f"{one}.env") for one in PLACES)
         now = self.watch.now()
-        key = _key(self.folder)
-        if key and (said := await self._get(metagame_url(metagame) + HEALTH, key)) is not None:
+        owner = {**_key(self.folder), **_ticket(metagame)}
+        url = metagame_url(metagame) + HEALTH
+        if owner and (said := await self._get(url, owner)) is not None:
             try:
                 wrong = errors_of(json.parse(said))
             except json.BadJson:
@@ -95,8 +100,8 @@ class Facts:
             return None
         return f"It refused {fresh:.0f} requests and connections within a minute."
 
-    async def _get(self, url: str, key: str = "") -> bytes | None:
-        headers = Headers({"x-svc-user-api-key": [key]} if key else {})
+    async def _get(self, url: str, sent: Mapping[str, str] | None = None) -> bytes | None:
+        headers = Headers({name: [value] for name, value in (sent or {}).items()})
         asked = self.agent.request(b"GET", url.encode(), headers)
         try:
             reply = await asked.addTimeout(ANSWER_S, self.reactor)
@@ -104,7 +109,14 @@ class Facts:
         except Exception as why:  # down, silent or cut: another look is told of that
             log.debug("no figures from {url}: {why}", url=url, why=repr(why))
             return None
+        self._note_refusal(url, refused=reply.code in (401, 403))
         return bytes(body) if reply.code == 200 else None
+
+    def _note_refusal(self, url: str, *, refused: bool) -> None:
+        """Say once that an alert cannot come: silence would look like a quiet evening."""
+        if refused and url not in self._refusing:
+            log.warn("{url} is refused to svc-stack: no alert comes of it", url=url)
+        (self._refusing.add if refused else self._refusing.discard)(url)
 
 
 PLACES = ("metagame", "gateway")
@@ -117,11 +129,17 @@ def _variables(path: Path) -> Mapping[str, str]:
         return {}
 
 
-def _key(folder: Path) -> str:
+def _key(folder: Path) -> dict[str, str]:
     try:
-        return (folder / "owner.key").read_text("utf-8").strip()
+        key = (folder / "owner.key").read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError):
-        return ""
+        return {}
+    return {ACCOUNT_KEY.decode(): key} if key else {}
+
+
+def _ticket(metagame: Mapping[str, str]) -> dict[str, str]:
+    secret = metagame.get(SIGNING_KEY, "")
+    return machine_headers(secret, "svc-stack", "GET", HEALTH, epoch())
 
 
 def metagame_rounds(reactor: Any, folder: Path, watch: HostWatch) -> IService:

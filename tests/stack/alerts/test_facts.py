@@ -12,8 +12,16 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel import json
+from svcserver.kernel.machine import SIGNING_KEY
+from svcserver.kernel.secrets import fingerprint
+from svcserver.metagame.accounts.dashboard_access import (
+    DashboardAccess,
+    SqlDashboardAccess,
+    new_factor,
+)
 from svcserver.stack.alerts import facts as module
 from svcserver.stack.alerts.facts import ANSWER_S, Facts, errors_of, refused_in
+from tests.support.game import Game, signing_keys
 from tests.support.proves import proves
 
 PAGE = """# HELP svc_gateway_refusals_total x
@@ -36,7 +44,7 @@ class FactsTests(SynchronousTestCase):
     def setUp(self) -> None:
         scratch = TemporaryDirectory()
         self.addCleanup(scratch.cleanup)
-        folder = Path(scratch.name)
+        self.folder = folder = Path(scratch.name)
         (folder / "metagame.env").write_text("PORT=61000\nBIND_HOST=0.0.0.0\n")
         (folder / "gateway.env").write_text("METRICS_PORT=9100\n")
         (folder / "owner.key").write_text("UUK_x\n")
@@ -77,6 +85,32 @@ class FactsTests(SynchronousTestCase):
         self.answers["http://127.0.0.1:9100/metrics"] = Said(200, (PAGE % 3).encode())  # restarted
         self.assertEqual(self.seen()[1], quiet[1])
         self.assertEqual(self.keys[:2], [["UUK_x"], None])  # nobody else gets the key
+
+    @proves("svcctl: as the owner, whatever opens the dashboard to people")
+    def test_errors_are_read_though_the_owner_has_a_second_factor(self) -> None:
+        private, game = signing_keys()[0], Game(self, BACKEND_HEALTH="1")
+        olga = game.player("Olga", admin=True)
+        ways = DashboardAccess(olga.id, fingerprint("UUK_other"), new_factor())
+        game.ledger.run(lambda tx: SqlDashboardAccess(tx).put(ways))
+        (self.folder / "owner.key").write_text(olga.key)
+        self.patch(module, "epoch", game.clock.seconds)
+        warned = []
+        self.patch(module.log, "warn", lambda *said, **more: warned.append(more["url"]))
+
+        def ask(method: bytes, url: bytes, headers: Any) -> Deferred[Any]:
+            if not url.endswith(b"/BackendHealth"):
+                return fail(ConnectionRefusedError())
+            sent = {
+                name.decode(): all_of[0].decode() for name, all_of in headers.getAllRawHeaders()
+            }
+            page = game.browse(method.decode(), "/svc/api/BackendHealth", headers=sent)
+            return succeed(Said(page.status, page.body))
+
+        self.patch(self.facts, "agent", mock.Mock(request=ask))
+        self.assertEqual((self.seen(), self.seen(), len(warned)), ([], [], 1))  # by the key alone
+        with (self.folder / "metagame.env").open("a") as file:
+            file.write(f"{SIGNING_KEY}={private}\n")
+        self.assertEqual(self.seen(), [("errors", "metagame", False)])
 
     def test_who_is_silent_or_strange_is_believed_nothing(self) -> None:
         self.assertEqual(self.seen(), [])

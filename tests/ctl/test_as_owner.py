@@ -1,0 +1,139 @@
+"""``svcctl`` as the owner who has a second factor and a key of their own for the dashboard."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from svcserver.ctl import as_owner, http_get, maintenance
+from svcserver.ctl.host import Host
+from svcserver.kernel.machine import SIGNING_KEY
+from svcserver.kernel.secrets import fingerprint
+from svcserver.metagame.accounts.dashboard_access import (
+    DashboardAccess,
+    SqlDashboardAccess,
+    new_factor,
+)
+from svcserver.stack.rolling import Running
+from tests.ctl.hosts import change, value
+from tests.ctl.test_accounts import HostCase
+from tests.metagame.owner.maintenance.test_maintenance import GameServers
+from tests.support.belongings import Owner
+from tests.support.game import GAME_SERVER_KEY, Game
+from tests.support.proves import proves
+
+KEYS = SIGNING_KEY, "AUTH_SIGNING_PUBKEY_B64"
+GUILD = {"name": "Lanterns", "nameplate": "LAN"}
+
+
+class SecondFactorTests(HostCase):
+    """Commands over HTTP reach a metagame in memory, with the headers that they really send."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        signing = {name: value(self.folder, "metagame", name) for name in KEYS}
+        self.game = Game(self, http=GameServers(), BACKEND_HEALTH="1", **signing)
+        self.olga = self.game.player("Olga", admin=True)
+        self.ann = Owner.of(self.game, "Ann_1")
+        (self.folder / "owner.key").write_text(self.olga.key + "\n")
+        ways = DashboardAccess(self.olga.id, fingerprint("UUK_other"), new_factor())
+        self.game.ledger.run(lambda tx: SqlDashboardAccess(tx).put(ways))
+        self.sent: list[dict[str, str]] = []
+        self.patch(http_get, "_exchange", self.exchange)
+        self.patch(as_owner, "epoch", self.game.clock.seconds)
+
+    def exchange(
+        self,
+        base: str,
+        method: str,
+        path: str,
+        headers: dict[str, str],
+        what: str,
+        patience_s: float,
+        body: bytes | None = None,
+    ) -> tuple[int, bytes]:
+        self.sent.append(headers)
+        more: dict[str, Any] = {} if body is None else {"data": body}
+        page = self.game.browse(method, path, headers=headers, **more)
+        return page.status, page.body
+
+    def done(self, *words: str) -> Any:
+        ran = self.ctl(*words, "--json")
+        self.assertEqual(ran.status, 0, f"{words}: {ran.err}")
+        return ran.data
+
+    def found_guild(self) -> None:
+        token = self.ann.player.token
+        self.game.browse("POST", "/guild/validate", token=token, json=GUILD)
+        body = {**GUILD, "leader_account_id": self.ann.player.id}
+        self.game.browse("POST", "/guild", game_server=GAME_SERVER_KEY, json=body)
+
+    @proves("svcctl: as the owner, whatever opens the dashboard to people")
+    def test_the_key_alone_opens_nothing_any_more(self) -> None:
+        for route in ("DashboardDrain", "BackendHealth", "Guilds"):
+            page = self.game.browse("GET", f"/svc/api/{route}", key=self.olga.key)
+            self.assertEqual(page.status, 401, route)
+
+    @proves("svcctl: as the owner, whatever opens the dashboard to people")
+    def test_every_command_over_http_works(self) -> None:
+        self.found_guild()
+        running = self.folder, Running(1, 0.0, 0, True)
+        self.patch(maintenance, "running_stack", lambda host, otherwise: running)
+        for words in (
+            ("account", "show", "Ann_1"),
+            ("account", "saves", "Ann_1"),
+            ("account", "grant", "Ann_1", "gift_of_autumn"),
+            ("account", "revoke", "Ann_1", "gift_of_autumn"),
+            ("account", "seed", "Ann_1", "fresh"),
+            ("account", "rename", "Ann_1", "Anna_1"),
+            ("registration",),
+            ("registration", "NONE"),
+            ("guild", "list"),
+            ("guild", "disband", "Lanterns"),
+            ("drain", "on", "--reason", "new version"),
+            ("drain", "status"),
+            ("drain", "off"),
+            ("gameserver", "list"),
+            ("gameserver", "start", "dojo"),
+            ("gameserver", "restart", "city"),
+            ("gameserver", "stop", "city"),
+            ("figures",),
+        ):
+            self.done(*words)
+        self.assertIsNotNone(self.done("status")["health"])
+        self.assertFalse(self.done("status")["status"].get("limited"))
+        self.assertNotIn(http_get.UNPROVEN, self.ctl("gameserver", "console", "city").err)
+        self.assertIn("no svc-stack runs", self.ctl("update", "when-empty").line)  # nor does one
+
+    @proves("svcctl: as the owner, whatever opens the dashboard to people")
+    def test_an_older_save_comes_back(self) -> None:
+        [found] = self.done("account", "saves", "Ann_1")["Characters"]
+        newest = found["CharacterVersions"][0]["Version"]
+        said = self.done("account", "rollback", "Ann_1", str(newest), "--kick")
+        self.assertEqual((said["RolledBackTo"], said["kicked"]), (newest, True))
+        none = self.ctl("account", "rollback", "Ann_1", "9", "--loadouts").line
+        self.assertNotIn(http_get.UNPROVEN, none)
+
+    def test_the_audit_log_names_who_types(self) -> None:
+        self.patch(as_owner, "actor", lambda: "svcctl:ada")
+        self.done("account", "rename", "Ann_1", "Anna_1")
+        row = as_owner.owner_of(Host(self.folder)).read("DashboardAudit")["rows"][0]
+        self.assertEqual((row["actor"], row["target"]), ("svcctl:ada", "Ann_1"))
+
+    def test_a_changed_signing_key_is_said_with_its_cure(self) -> None:
+        change(self.folder, "metagame", SIGNING_KEY, "bmV3")
+        self.assertEqual(self.ctl("drain", "status").line, f"svcctl: {http_get.UNPROVEN}")
+        self.game.ledger.run(lambda tx: SqlDashboardAccess(tx).put(DashboardAccess(self.olga.id)))
+        self.done("drain", "status")  # by the key, until the metagame has begun again
+
+    def test_without_a_signing_key_the_owners_key_is_sent_alone(self) -> None:
+        change(self.folder, "metagame", SIGNING_KEY, "")
+        self.ctl("drain", "status")
+        self.assertEqual(self.sent, [{"x-svc-user-api-key": self.olga.key}])
+        (self.folder / "owner.key").unlink()
+        self.assertIn("owner.key", self.ctl("drain", "status").line)
+        self.assertEqual(len(self.sent), 1)
+
+    def test_nothing_of_it_is_shown(self) -> None:
+        shown = repr(as_owner.owner_of(Host(self.folder)))
+        self.assertNotIn(value(self.folder, "metagame", SIGNING_KEY), shown)
+        self.assertNotIn(self.olga.key, shown)

@@ -1,0 +1,67 @@
+"""Tickets of the machine: what they open, for how long, and what is none."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.kernel.machine import LIVES_S, LONGEST, actor_of, machine_headers
+
+NOW = 1_790_000_000.0
+SECRET, TARGET = "key" * 20, "/svc/api/Route?name=a%26b"
+
+
+def ticket(actor: str = "svcctl:ada", secret: str = SECRET) -> str:
+    [(name, made)] = machine_headers(secret, actor, "GET", TARGET, NOW).items()
+    assert name == "x-svc-machine"
+    return made
+
+
+def opened(
+    sent: str, *, secret: str = SECRET, method: str = "GET", target: str = TARGET, at: float = NOW
+) -> str | None:
+    return actor_of(secret, sent, method, target.encode(), at)
+
+
+class MachineTests(SynchronousTestCase):
+    def test_it_names_who_acts(self) -> None:
+        for actor in ("svcctl:ada", "svc-stack", "svcctl:Ünal x\n", "", "a:b:c"):
+            self.assertEqual(opened(ticket(actor)), actor)
+            self.assertTrue(ticket(actor).isascii() and ticket(actor).isprintable())
+
+    def test_it_opens_one_request_and_is_soon_over(self) -> None:
+        made = ticket()
+        for other in (
+            opened(made, method="POST"),
+            opened(made, target="/svc/api/Route"),
+            opened(made, target=TARGET + "c"),
+            opened(made, secret=SECRET + "x"),
+            opened(made, at=NOW + LIVES_S + 1),
+            opened(made, at=NOW - LIVES_S - 1),
+        ):
+            self.assertIsNone(other)
+        self.assertEqual(opened(made, at=NOW + LIVES_S), "svcctl:ada")
+
+    def test_what_is_none(self) -> None:
+        at, actor, mark = ticket().split(":")
+        for odd in (
+            "",
+            "::",
+            mark,
+            f"{at}:{actor}:",
+            f"{at}:{actor}:{mark[:-1]}",
+            f"{at}:{actor}:{mark.upper()}",
+            f"{int(at) + 1}:{actor}:{mark}",
+            f"{at}:{quote('svcctl:eve', safe='')}:{mark}",
+            f"{at}:{actor}:\ud800ü",
+            f"²:{actor}:{mark}",
+            f"{'9' * LONGEST}:{actor}:{mark}",
+        ):
+            self.assertIsNone(opened(odd), odd)
+        self.assertIsNone(opened(ticket("a" * LONGEST)))
+
+    def test_without_a_signing_key_there_is_none_and_none_is_believed(self) -> None:
+        for secret in ("", " "):
+            self.assertEqual(machine_headers(secret, "svcctl:ada", "GET", TARGET, NOW), {})
+            self.assertIsNone(opened(ticket(), secret=secret))
