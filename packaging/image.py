@@ -4,7 +4,8 @@
 
 Needs mmdebstrap and buildah, as root or as a user with subordinate ids. The image is left in
 the local store as ``localhost/svcserver:VERSION`` and in DIST as an archive for ``podman
-load``. Two builds of a commit on the same state of Debian are equal byte for byte.
+load``. Two builds of a commit on the same state of Debian have the same files, byte for byte;
+buildah notes in the image's settings the id of the container it was made in, which differs.
 """
 
 from __future__ import annotations
