@@ -17,6 +17,8 @@ from svcserver.kernel.secrets import Secret
 HEAD = b"age-encryption.org/v1"
 SCRYPT = b"\n-> scrypt "  # the stanza of a passphrase
 SUFFIX = ".age"
+TOO_SLOW = "Excessive work"  # how the library begins that refusal
+TRIES = 10
 MOST = 2 << 30  # bytes that a passphrase may encrypt
 
 
@@ -65,7 +67,7 @@ class Lock:
             if by_passphrase:
                 if self.passphrase is None:
                     raise CannotSeal("it wants a passphrase: set BACKUP_PASSPHRASE")
-                target.write_bytes(age.passphrase.decrypt(source.read_bytes(), self._words))
+                target.write_bytes(self._opened(source.read_bytes()))
                 return
             if self.identity is None:
                 text = "it wants the private key of BACKUP_RECIPIENTS: give --identity FILE"
@@ -78,6 +80,25 @@ class Lock:
             if why.errno is not None:  # the library's own, in the middle of a file, have none
                 raise
             raise CannotSeal("it is damaged, or encrypted for another key") from None
+
+    def _opened(self, closed: bytes) -> bytes:
+        """What a passphrase has closed; raises the library's DecryptError.
+
+        The library measures for milliseconds how fast the machine is, and refuses what would
+        take it some sixteen seconds: where others compute it may measure far too little.
+        """
+        age = _age()
+        for _ in range(TRIES):
+            try:
+                clear: bytes = age.passphrase.decrypt(closed, self._words)
+                return clear
+            except age.DecryptError as why:
+                if TOO_SLOW not in str(why):
+                    raise
+        raise CannotSeal(
+            "this machine is too slow or too busy for its passphrase; try again when it is idle, "
+            "or open it with age on a faster one"
+        )
 
     @property
     def _words(self) -> str:

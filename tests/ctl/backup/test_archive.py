@@ -104,6 +104,14 @@ def as_dict() -> dict[str, object]:
 
 
 class SealingTests(ArchiveCase):
+    def test_what_a_much_faster_machine_has_closed_is_not_said_to_be_damaged(self) -> None:
+        head = b"age-encryption.org/v1\n-> scrypt G3bu1KqPFh+hnoFFGZtpmQ 30\n"
+        rest = b"1pAim3LcQfCQ6uWDyMvffcgAsUZbICDl4BchDQOMEXg\n--- " + b"A" * 43 + b"\n" + bytes(99)
+        closed = self.folder / "closed"
+        closed.write_bytes(head + rest)
+        with self.assertRaisesRegex(CannotSeal, "too slow or too busy"):
+            Lock(passphrase=Secret("correct horse")).open(closed, self.folder / "clear")
+
     # slow: a passphrase is meant to cost time
     @proves("svcctl backup: encrypted with age or a passphrase")
     def test_a_passphrase_opens_what_it_closed_and_no_other_does(self) -> None:
