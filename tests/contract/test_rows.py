@@ -6,6 +6,7 @@ import re
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.gateway.policy import REPEATABLE
 from svcserver.kernel.refusals import Missing, Unauthenticated
 from svcserver.metagame.rows import Access, Row
 from tests.contract.coverage import PAGE, Route, own_routes, routes
@@ -108,3 +109,7 @@ class RowTests(SynchronousTestCase):
                 "POST /escalation/<season>/<user_id>",
             },
         )
+
+    def test_what_the_gateway_may_send_twice_are_routes_of_ours(self) -> None:
+        posts = {row.path for row in Game(self).door.rows if row.method == "POST"}
+        self.assertEqual(REPEATABLE - posts, set())
