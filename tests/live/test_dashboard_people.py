@@ -21,7 +21,7 @@ from sqlalchemy import update
 from svcserver.metagame.accounts.store import ACCOUNTS
 from tests.chat.sockets import Talker
 from tests.ctl.command import database_of
-from tests.live.dashboard_page import WIDER, Host, Visit, here, open_account, visit
+from tests.live.dashboard_page import PAGES, WIDER, Host, Visit, here, open_account, visit
 from tests.live.real_browser import browser
 from tests.support.processes import bearer, register
 from tests.support.proves import proves
@@ -33,6 +33,12 @@ pytestmark = pytest.mark.live
 SPILLS = """(room) => [...room.querySelectorAll('*')]
   .filter((one) => one.getBoundingClientRect().right > room.getBoundingClientRect().right + 1)
   .map((one) => one.outerHTML)"""
+
+
+READS = {"Show", "Show more", "Show all 12", "Details", "Changes", "Against newest", "Copy id"}
+CHOICES = {  # of the pages of health and of accounts
+    *("10 min", "30 min", "1 hour", "1 day", "1 week", "8 weeks", "Name", "Last seen", "Role"),
+}
 
 
 def code_of(secret: str, steps: int = 0) -> str:
@@ -124,22 +130,59 @@ def test_an_account_is_handed_out_and_deleted(browser: Browser, here: Host, tmp_
 
 
 @proves("POST DashboardRole", "who of the staff may do what")
-def test_a_helper_reads_and_is_told_what_is_not_allowed(browser: Browser, here: Host) -> None:
+def test_a_helper_reads_and_is_shown_nothing_that_is_not_allowed(
+    browser: Browser, here: Host
+) -> None:
     player = register(here.service, "Hal_9")
     with account_page(browser, here, "Hal_9") as seen:
         seen.press("Role")
         seen.answer("Change", Role="helper")
         seen.told("Hal_9 is now helper")
-    with visit(browser, here) as seen:
+    with visit(browser, here, "phone") as seen:
+        page = seen.page
         seen.sign_in(player["key"])
-        expect(seen.page.locator("#who")).to_have_text("Hal_9 (helper)")
-        open_account(seen, "Bertram")
-        seen.press("Kick")
-        seen.answer("Kick")
-        expect(seen.page.locator("#says .bad")).to_contain_text("moderator")
+        expect(page.locator("#who")).to_have_text("Hal_9 (helper)")
+        links = page.locator("#nav").get_by_role("link")
+        assert [*map(str.lower, links.all_inner_texts())] == [
+            one for one in PAGES if one not in ("invites", "log")
+        ]
+        for name in links.all_inner_texts():
+            seen.go(name)
+            expect(page.locator("#content .card").first).to_be_visible()
+            for act in page.locator("#content").get_by_role("button").all_inner_texts():
+                assert act in READS | CHOICES, (name, act)
+        page.goto(f"{seen.address}/svc/dashboard#/invites")
+        expect(page.locator("#content")).to_contain_text("Only an owner sees this page.")
+        seen.picture("not-for-helpers")
+        open_account(seen, "Ann_1")
+        assert {*page.locator("#content").get_by_role("button").all_inner_texts()} <= READS
+        seen.picture("account-of-a-helper")
+        kick = {"Account": "Bertram", "Reason": "for fun"}
+        head = {"x-svc-user-api-key": player["key"]}
+        assert here.service.ask("POST", "/svc/api/DashboardKick", kick, head)[0] == 403
         seen.go("Audit")
-        row = seen.page.get_by_role("row").filter(has_text="Hal_9").filter(has_text="kick")
-        expect(row).to_contain_text("refused")
+        tries = page.get_by_role("row").filter(has_text="refused").filter(has_text="Hal_9")
+        expect(tries).to_have_count(1)  # that one, and none by reading
+        expect(tries).to_contain_text("kick")
+
+
+@proves("POST DashboardRole", "who of the staff may do what")
+def test_a_moderator_looks_after_people_and_is_told_when_that_is_over(
+    browser: Browser, here: Host
+) -> None:
+    player = register(here.service, "Mo_der")
+    role = {"Account": "Mo_der", "Role": "moderator"}
+    here.admin("POST", "DashboardRole", role)
+    with visit(browser, here) as seen:
+        page = seen.page
+        seen.sign_in(player["key"])
+        open_account(seen, "Bertram")
+        acts = {*page.locator("#content").get_by_role("button").all_inner_texts()} - READS
+        assert acts == {"Kick", "Mute", "Ban"}
+        here.admin("POST", "DashboardRole", role | {"Role": "helper"})
+        seen.press("Mute")
+        seen.answer("Mute")
+        expect(page.locator("#says .bad")).to_contain_text("moderator")
 
 
 # slow: a code of the second factor counts once: the next comes after thirty seconds at most

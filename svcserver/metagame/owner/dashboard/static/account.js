@@ -7,6 +7,7 @@ import { place } from "./overview.js";
 import { handling, lift } from "./people.js";
 import { progression } from "./progression.js";
 import { saves } from "./saves.js";
+import { moderators, owners } from "./staff.js";
 import { ago, exactly } from "./words.js";
 
 export async function account(root, live, who, list) {
@@ -22,7 +23,7 @@ export async function account(root, live, who, list) {
   if (!live.shown()) return;
   const back = el("a", { href: list, class: "small" }, "All accounts");
   root.replaceChildren(
-    el("div", {}, back, head(one.name, null, button("Copy id", () => copy(one.id, "Account id")), button("Rename", () => rename(one, live)), ...handling(one, live))),
+    el("div", {}, back, head(one.name, null, button("Copy id", () => copy(one.id, "Account id")), owners("Rename", () => rename(one, live)), ...handling(one, live))),
     card(null, [], el("dl", { class: "facts inside" }, facts(one, live))),
     ...saves(history, one, live), ...(report ? progression(report, one, live) : []));
 }
@@ -48,7 +49,7 @@ function sanction(kind, word, undo, one, live) {
   return [el("dt", {}, word), el("dd", {}, `${until}, by ${held.by}${held.reason ? `: ${held.reason}` : ""} `,
     held.note ? el("p", { class: "muted small" }, held.note) : null,
     held.networks.length ? el("p", { class: "muted small mono" }, `with ${held.networks.join(", ")}`) : null,
-    button(undo, () => lift({ Kind: kind, UserId: one.id, Username: one.name }, live)))];
+    moderators(undo, () => lift({ Kind: kind, UserId: one.id, Username: one.name }, live)))];
 }
 
 function none(why) {

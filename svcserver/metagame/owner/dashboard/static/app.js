@@ -16,12 +16,13 @@ import { log } from "./log.js";
 import { machine } from "./machine.js";
 import { moderation } from "./moderation.js";
 import { overview } from "./overview.js";
+import { may, signedIn } from "./staff.js";
 
-// name, title, what draws it, and what the server tells it; a page that is told gives back what hears it
+// name, title, what draws it, what the server tells it, and who sees it; a page that is told gives back what hears it
 const PAGES = [
   ["overview", "Overview", overview, "overview"], ["health", "Health", health, "health"], ["accounts", "Accounts", accounts],
-  ["invites", "Invites", invites], ["guilds", "Guilds", guilds], ["chat", "Chat", chat, "chat"],
-  ["moderation", "Moderation", moderation], ["machine", "Machine", machine], ["audit", "Audit", audit], ["log", "Log", log, "log"],
+  ["invites", "Invites", invites, "beat", "owner"], ["guilds", "Guilds", guilds], ["chat", "Chat", chat, "chat"],
+  ["moderation", "Moderation", moderation], ["machine", "Machine", machine], ["audit", "Audit", audit], ["log", "Log", log, "log", "owner"],
 ];
 
 const at = (id) => document.getElementById(id);
@@ -51,6 +52,8 @@ async function signIn(event) {
 
 async function enter(me) {
   at("who").textContent = me.Role === "owner" ? me.Username : `${me.Username} (${me.Role})`;
+  signedIn(me.Role);
+  for (const [id, , , , role = "helper"] of PAGES) at("nav").querySelector(`[data-page="${id}"]`).hidden = !may(role);
   at("sign-in").hidden = true;
   at("shell").hidden = false;
   connection.watch(true);
@@ -86,7 +89,8 @@ function go() {
     } else link.removeAttribute("aria-current");
   }
   if (found[0] === "accounts" && rest[0]) start(rest[0], (root, live) => account(root, live, rest[0], lastList));
-  else start(found[1], found[2], found[3], new URLSearchParams(query));
+  else if (may(found[4] ?? "helper")) start(found[1], found[2], found[3], new URLSearchParams(query));
+  else start(found[1], (root) => root.replaceChildren(...refused(found[1], "Only an owner sees this page.")));
 }
 
 function start(title, page, told = "beat", query = new URLSearchParams()) {
@@ -114,7 +118,7 @@ function start(title, page, told = "beat", query = new URLSearchParams()) {
   }, shown, () => {
     root.replaceChildren(head(title), card(null, [], nothing("The server does not answer. The page comes as soon as it does.")));
     connection.away(live.again);
-  });
+  }, (why) => root.replaceChildren(...refused(title, why)));
   hush = listen(told, {
     hear: async (data) => {
       await begun;
@@ -127,13 +131,18 @@ function start(title, page, told = "beat", query = new URLSearchParams()) {
 
 const LOST = "You are signed out; the server no longer knows this session.";
 
-async function guarded(work, shown, away) {
+function refused(title, why) {
+  return [head(title), card(null, [], nothing(why))];
+}
+
+async function guarded(work, shown, away, barred) {
   try {
     await work();
   } catch (why) {
     if (!shown()) return;
     if (why.status === 401) signOut(LOST);
     else if (why.status === 0 || why.status === 503) away();
+    else if (why.status === 403) barred(why.message);
     else say(why.message, true);
   }
 }

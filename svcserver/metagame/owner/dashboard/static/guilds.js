@@ -2,7 +2,8 @@
 
 import { Refused, read, send } from "./api.js";
 import { act, ask } from "./dialog.js";
-import { badge, button, card, el, head, nothing, person, table } from "./dom.js";
+import { badge, card, el, head, nothing, person, table } from "./dom.js";
+import { owners } from "./staff.js";
 import { count } from "./words.js";
 
 export async function guilds(root, live) {
@@ -16,7 +17,7 @@ export async function guilds(root, live) {
   }
   if (!live.shown()) return;
   const rows = found.map((one) => [el("strong", {}, one.name), one.nameplate ? badge(one.nameplate) : null, one.leader ? person(one.leader) : "–", String(one.members),
-    el("div", { class: "actions" }, button("Disband", () => disband(one, live), "danger"))]);
+    el("div", { class: "actions" }, owners("Disband", () => disband(one, live), "danger"))]);
   root.replaceChildren(head("Guilds", count(found.length, "guild")), card(null, [], rows.length
     ? table("Guilds", [["Name"], ["Nameplate", "wide-only"], ["Leader"], ["Members", "end"], ["", "end"]], rows)
     : nothing("No guild has been founded yet.")));

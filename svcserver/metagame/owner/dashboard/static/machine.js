@@ -3,7 +3,8 @@
 
 import { read, send } from "./api.js";
 import { act, ask, show } from "./dialog.js";
-import { button, card, el, head, nothing, redraw, table } from "./dom.js";
+import { card, el, head, nothing, redraw, table } from "./dom.js";
+import { owners } from "./staff.js";
 import { count, exactly } from "./words.js";
 
 const EVERY_MS = 5_000;
@@ -29,11 +30,11 @@ function maintenance(said, again) {
   const hunts = said.hunts === null ? "nobody says how many hunts run" : `${count(said.hunts, "hunt")} running`;
   const there = `${hunts}, ${count(said.playersOnline, "player")} online`;
   if (!one) {
-    return card("Maintenance", [button("Let no new hunt begin", () => begin(again))],
+    return card("Maintenance", [owners("Let no new hunt begin", () => begin(again))],
       el("p", { class: "muted" }, `New hunts may begin: ${there}.`));
   }
   const then = { "": "nothing more", stop: "the stack stops", restart: "the stack restarts" }[one.then];
-  return card("Maintenance", [button("End it", () => end(again))],
+  return card("Maintenance", [owners("End it", () => end(again))],
     el("dl", { class: "facts inside" },
       el("dt", {}, "No new hunt since"), el("dd", {}, `${exactly(one.since)}, by ${one.by}`),
       el("dt", {}, "Waits until"), el("dd", {}, one.until === "nobody" ? "nobody is online" : "no hunt runs"),
@@ -43,7 +44,7 @@ function maintenance(said, again) {
 
 function alerts() {
   const test = () => act(() => send("DashboardAlertTest", {}), () => "The stack sends a test to every channel; its lines say how it went");
-  return card("Alerts", [button("Send a test", test)],
+  return card("Alerts", [owners("Send a test", test)],
     el("p", { class: "muted" }, "Webhooks and mail when something is wrong; svcctl alerts add makes a channel."));
 }
 
@@ -73,10 +74,10 @@ function gameServers(said, again) {
   const rows = servers.map((one) => [
     one.kind, String(one.port), one.map, exactly(one.startedAt),
     el("div", { class: "actions" },
-      button("Console", () => printed(one)),
-      ["city", "dojo"].includes(one.kind) ? button("Restart", () => handle(one, "restart", again)) : null,
-      button("Stop", () => handle(one, "stop", again)))]);
-  return card("Game servers", missing.map((kind) => button(`Start the ${kind}`, () => start(kind, again))), rows.length
+      owners("Console", () => printed(one)),
+      ["city", "dojo"].includes(one.kind) ? owners("Restart", () => handle(one, "restart", again)) : null,
+      owners("Stop", () => handle(one, "stop", again)))]);
+  return card("Game servers", missing.map((kind) => owners(`Start the ${kind}`, () => start(kind, again))), rows.length
     ? table("Game servers", [["Kind"], ["Port"], ["Map", "wide-only"], ["Since", "wide-only"], ["", "end"]], rows, servers.map((one) => one.port))
     : nothing("No game server runs."));
 }

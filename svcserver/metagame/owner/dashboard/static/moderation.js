@@ -2,8 +2,9 @@
 
 import { read, send } from "./api.js";
 import { act, ask } from "./dialog.js";
-import { badge, button, card, el, head, nothing, person, table } from "./dom.js";
+import { badge, card, el, head, nothing, person, table } from "./dom.js";
 import { lift, withIt } from "./people.js";
+import { moderators } from "./staff.js";
 import { count, exactly } from "./words.js";
 
 export async function moderation(root, live) {
@@ -14,7 +15,7 @@ export async function moderation(root, live) {
     el("span", {}, badge(one.Kind === "ban" ? "banned" : "muted", one.Kind === "ban" ? "accent" : ""), withIt(one.Sanction)),
     one.Sanction.reason || "–", one.Sanction.note || "–", one.Sanction.by,
     one.Sanction.until ? exactly(one.Sanction.until) : "no end",
-    el("div", { class: "actions" }, button(one.Kind === "ban" ? "Unban" : "Unmute", () => lift(one, live)))]);
+    el("div", { class: "actions" }, moderators(one.Kind === "ban" ? "Unban" : "Unmute", () => lift(one, live)))]);
   root.replaceChildren(
     head("Moderation", `${count(held.sanctions.length, "ban or mute", "bans and mutes")}. Ban, mute and kick on the account’s page.`),
     announced(told.announcement, live),
@@ -24,8 +25,8 @@ export async function moderation(root, live) {
 }
 
 function announced(one, live) {
-  const acts = [button("Announce", () => announce(live), "primary")];
-  if (one) acts.unshift(button("End it", () => end(live)));
+  const acts = [moderators("Announce", () => announce(live), "primary")];
+  if (one) acts.unshift(moderators("End it", () => end(live)));
   return card("Announcement", acts, one
     ? el("dl", { class: "facts inside" }, el("dt", {}, "Text"), el("dd", {}, one.text),
       el("dt", {}, one.restartAt ? "Restart" : "Until"), el("dd", {}, exactly(one.restartAt ?? one.until)), el("dt", {}, "By"), el("dd", {}, one.by))

@@ -3,6 +3,7 @@
 import { send } from "./api.js";
 import { act, ask } from "./dialog.js";
 import { badge, button, card, el, head, nothing, person, redraw, table } from "./dom.js";
+import { owners } from "./staff.js";
 import { ago, count, exactly, short, span } from "./words.js";
 
 const PLACES = { city: "In the city", hunt: "Hunting", menu: "In the menu", dojo: "In the dojo", tutorial: "In the tutorial", unknown: "Somewhere" };
@@ -21,7 +22,7 @@ export function overview(root) {
 function top(status, startedAt) {
   const version = [status.version, status.commit === "unknown" ? "" : status.commit].filter(Boolean).join(" · ");
   return head("Overview", `Up for ${span((Date.now() - Date.parse(startedAt)) / 1000)}${version ? ` · version ${version}` : ""}`,
-    button("Change registration", () => registration(status)));
+    owners("Change registration", () => registration(status)));
 }
 
 async function registration(status) {

@@ -3,6 +3,7 @@
 import { send } from "./api.js";
 import { act, ask, copy, say, show } from "./dialog.js";
 import { button, el } from "./dom.js";
+import { moderators, owners } from "./staff.js";
 import { count } from "./words.js";
 
 const REASON = { name: "reason", label: "Reason (stands in the audit log)", optional: true, longest: 256 };
@@ -14,14 +15,14 @@ const ROLES = [["player", "Player"], ["helper", "Helper: reads"], ["moderator", 
 
 export function handling(one, live) {
   return [
-    button("Kick", () => kick(one, live)),
-    button("Mute", () => impose("Mute", "muted", one, live)),
-    button("Ban", () => impose("Ban", "banned", one, live), "danger"),
-    button("Role", () => role(one, live)),
-    button("New key", () => newKey(one, live)),
-    button("Merge notes", () => mergeNotes(one, live)),
-    button("Export", () => exported(one)),
-    button("Delete", () => erase(one), "danger"),
+    moderators("Kick", () => kick(one, live)),
+    moderators("Mute", () => impose("Mute", "muted", one, live)),
+    moderators("Ban", () => impose("Ban", "banned", one, live), "danger"),
+    owners("Role", () => role(one, live)),
+    owners("New key", () => newKey(one, live)),
+    owners("Merge notes", () => mergeNotes(one, live)),
+    owners("Export", () => exported(one)),
+    owners("Delete", () => erase(one), "danger"),
   ];
 }
 

@@ -2,7 +2,8 @@
 
 import { read, send } from "./api.js";
 import { act, ask } from "./dialog.js";
-import { badge, button, card, el, nothing, table } from "./dom.js";
+import { badge, card, el, nothing, table } from "./dom.js";
+import { owners } from "./staff.js";
 import { count, exactly } from "./words.js";
 
 export function progression(report, account, live) {
@@ -14,7 +15,7 @@ function tracks(report, account, live) {
     rank(one.confirmed_fremium_rank, one.earned_free_rank), rank(one.confirmed_premium_rank, one.earned_premium_rank)]);
   const note = `Hunt pass ${report.HuntPass} · ${count(report.Objectives.length, "objective")}`;
   return card("Progression", [report.RealMode ? null : badge("fixed progression", "warn"), el("span", { class: "muted small" }, note),
-    button("Seed", () => seed(account, live))], rows.length
+    owners("Seed", () => seed(account, live))], rows.length
     ? table("Tracks", [["Track"], ["Progress", "end"], ["Free rank", "end"], ["Premium rank", "end"]], rows)
     : nothing("No track has any progress yet."));
 }
@@ -36,8 +37,8 @@ async function seed(account, live) {
 function entitlements(report, account, live) {
   const rows = report.Entitlements.map((one) => [el("strong", {}, one.name),
     one.duration ? `${one.duration} hours` : "for ever", exactly(one.activatedDate),
-    el("div", { class: "actions" }, button("Revoke", () => revoke(one, account, live), "danger"))]);
-  return card("Entitlements", [button("Grant", () => grant(account, live), "primary")], rows.length
+    el("div", { class: "actions" }, owners("Revoke", () => revoke(one, account, live), "danger"))]);
+  return card("Entitlements", [owners("Grant", () => grant(account, live), "primary")], rows.length
     ? table("Entitlements", [["Name"], ["Lasts"], ["Since", "wide-only"], ["", "end"]], rows) : nothing("None."));
 }
 

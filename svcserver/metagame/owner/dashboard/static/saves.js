@@ -4,6 +4,7 @@ import { read, send } from "./api.js";
 import { act, ask, say, show } from "./dialog.js";
 import { badge, button, card, el, nothing, table } from "./dom.js";
 import { place } from "./overview.js";
+import { owners } from "./staff.js";
 import { count, exactly, size } from "./words.js";
 
 const FIRST = 8;
@@ -41,7 +42,7 @@ function versions(one, shown, account, live) {
       const changes = (older, newer) => compare("DashboardSaveDiff", one, one.Name, older, newer);
       if (before) acts.push(button("Changes", () => changes(before, version)));
       if (version !== newest) {
-        acts.push(button("Against newest", () => changes(version, newest)), button("Roll back", () => back(one, version, account, live), "danger"));
+        acts.push(button("Against newest", () => changes(version, newest)), owners("Roll back", () => back(one, version, account, live), "danger"));
       }
       return [el("span", {}, String(version.Version), " ", version === newest ? badge("now", "accent") : null), exactly(version.SavedDate),
         reason(version.Reason), size(version.Size), el("div", { class: "actions" }, acts)];
@@ -56,7 +57,7 @@ function loadouts(one, shown, account, live) {
     const changes = (older, newer) => compare("DashboardLoadoutDiff", one, `Loadouts of ${one.Name}`, older, newer);
     if (before) acts.push(button("Changes", () => changes(before, version)));
     if (version !== newest) {
-      acts.push(button("Against newest", () => changes(version, newest)), button("Roll back", () => backLoadout(one, version, account, live), "danger"));
+      acts.push(button("Against newest", () => changes(version, newest)), owners("Roll back", () => backLoadout(one, version, account, live), "danger"));
     }
     return [el("span", {}, String(version.Version), " ", version === newest ? badge("now", "accent") : null),
       exactly(version.SavedDate), reason(version.Reason), el("div", { class: "actions" }, acts)];
