@@ -4,15 +4,19 @@
 
 Needs mmdebstrap and buildah, as root or as a user with subordinate ids. The image is left in
 the local store as ``localhost/svcserver:VERSION`` and in DIST as an archive for ``podman
-load``. Two builds of a commit on the same state of Debian have the same files, byte for byte;
-buildah notes in the image's settings the id of the container it was made in, which differs.
+load``. Two builds of a commit on the same state of Debian are equal byte for byte.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
+import tarfile
 import tempfile
+from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 from building import ROOT, epoch, need, run, target, version
 
@@ -62,9 +66,41 @@ def commit(system: Path, archive: Path) -> str:
         run("buildah", "commit", "--format", "docker", *time, made, name)
     finally:
         run("buildah", "rm", made)
-    archive.unlink(missing_ok=True)
-    run("buildah", "push", name, f"docker-archive:{archive}:{name}")
+    with tempfile.TemporaryDirectory(dir=archive.parent) as folder:
+        pushed = Path(folder, archive.name)
+        run("buildah", "push", name, f"docker-archive:{pushed}:{name}")
+        without_container(pushed, archive)
+    run("buildah", "pull", f"docker-archive:{archive}")  # the same one in the local store
     return f"{archive} ({name})"
+
+
+def without_container(pushed: Path, archive: Path) -> None:
+    """Copy an archive without the random id of the container that the image was made in.
+
+    buildah notes it in the image's settings, whose hash is their name; nothing reads it.
+    """
+    with tarfile.open(pushed) as source, tarfile.open(archive, "w") as target:
+
+        def read(name: str) -> Any:
+            found = source.extractfile(name)
+            if found is None:
+                raise SystemExit(f"{pushed} has no file {name}")
+            return json.load(found)
+
+        def write(like: str, name: str, text: bytes) -> None:
+            entry = source.getmember(like)
+            entry.name, entry.size = name, len(text)
+            target.addfile(entry, BytesIO(text))
+
+        [image] = read("manifest.json")
+        said = read(image["Config"])
+        del said["container"]
+        data = json.dumps(said).encode()
+        name = f"{hashlib.sha256(data).hexdigest()}.json"
+        for layer in image["Layers"]:
+            target.addfile(source.getmember(layer), source.extractfile(layer))
+        write(image["Config"], name, data)
+        write("manifest.json", "manifest.json", json.dumps([{**image, "Config": name}]).encode())
 
 
 def settings() -> list[str]:
