@@ -32,6 +32,8 @@ class Ports:
     relay: int = 61010
     hunts: int = 8770
     city: int = 8777
+    metagame_figures: int = 61020
+    gateway_figures: int = 61021
 
 
 @frozen
@@ -149,6 +151,8 @@ DEPLOYSERVER_URL=127.0.0.1:{ports.deploy}
 CITY_MAP={CITY_MAP}
 # requests, errors and answer times for svcctl status, the dashboard and alerts
 BACKEND_HEALTH=1
+# the same for Prometheus and for alerts about attacks, on this machine only
+METRICS_PORT={ports.metagame_figures}
 {_chat(plan)}"""
     if plan.demo:
         text = text.replace("REGISTRATION_MODE=INVITECODE", "REGISTRATION_MODE=OPEN")
@@ -247,6 +251,8 @@ GATEWAY_WS_URL=http://127.0.0.1:{ports.chat}
 ALLOWLIST_URL=http://127.0.0.1:{ports.allowlist}
 # the same in allowlist.env
 ALLOWLIST_SECRET={secrets.allowlist.reveal()}
+# figures for Prometheus and for alerts about attacks, on this machine only
+METRICS_PORT={ports.gateway_figures}
 {more}"""
 
 

@@ -124,7 +124,7 @@ def _alerting(
     for part in (
         posting,
         alert_rounds(reactor, watch, posting),
-        metagame_rounds(reactor, config, watch),
+        metagame_rounds(reactor, children.wanted, watch),
         wishes(reactor, data, begin_again, test),
     ):
         part.setServiceParent(made)

@@ -82,6 +82,7 @@ def host(folder: Path) -> Iterator[Host]:
     environ = {
         "PORT": str(port),
         "CHAT_PORT": str(chat),
+        "METRICS_PORT": str(free_port()),
         "REGISTRATION_MODE": "OPEN",
         "BACKEND_HEALTH": "1",
         "CHAT": "1",

@@ -89,7 +89,7 @@ def move(folder: Path) -> None:
     """Other ports for a new host, in every file that names them."""
     tcp, udp = map(int, os.environ["SVC_OWNER_PORTS"].split(","))
     new = {61000: tcp, 61001: tcp + 1, 61002: tcp + 2, 61005: tcp + 3, 61099: tcp + 4, 443: tcp + 5}
-    new |= {61010: tcp + 6, 8770: udp, 8777: udp + 7}
+    new |= {61010: tcp + 6, 8770: udp, 8777: udp + 7, 61020: tcp + 7, 61021: tcp + 8}
     for path in folder.glob("*.env"):
         text = path.read_text().replace("127.0.0.1:61000/QoS", "@")
         text = re.sub(

@@ -37,7 +37,8 @@ from svcserver.stack.components import environment
 
 ANSWER_S = 20.0
 LOOK_S = 0.2
-TCP = ("metagame", "deploy", "content", "allowlist", "chat", "gateway", "relay")
+FIGURES = ("metagame_figures", "gateway_figures")
+TCP = ("metagame", "deploy", "content", "allowlist", "chat", "gateway", "relay", *FIGURES)
 GAMES = 8  # UDP ports for game servers
 MAX_LOG = 6  # lines shown of a step
 _CHILD = re.compile(r"\[([\w-]+)\] (.*)")  # what svc-stack passes on of a component

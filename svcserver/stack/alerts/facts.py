@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from attrs import define, field
 from twisted.application.service import IService
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, DeferredList
 from twisted.logger import Logger
 from twisted.web.client import Agent, readBody
 from twisted.web.http_headers import Headers
@@ -22,7 +22,7 @@ from svcserver.kernel.settings import parse_env_file
 from svcserver.kernel.system import epoch
 from svcserver.stack.alerts.rules import What
 from svcserver.stack.alerts.watching import HostWatch
-from svcserver.stack.components import metagame_url
+from svcserver.stack.components import Component, metagame_url
 
 log = Logger()
 EVERY_S = 60.0
@@ -63,7 +63,7 @@ class Facts:
 
     reactor: Any
     agent: Any
-    folder: Path
+    components: Sequence[Component]
     watch: HostWatch
     _refused: dict[str, float] = field(factory=dict, init=False)
     _refusing: set[str] = field(factory=set, init=False)  # addresses that do not let us read
@@ -73,24 +73,34 @@ class Facts:
         return Deferred.fromCoroutine(self._look())
 
     async def _look(self) -> None:
-        metagame, gateway = (_variables(self.folder / f"{one}.env") for one in PLACES)
-        now = self.watch.now()
-        owner = {**_key(self.folder), **_ticket(metagame)}
-        url = metagame_url(metagame) + HEALTH
-        if owner and (said := await self._get(url, owner)) is not None:
-            try:
-                wrong = errors_of(json.parse(said))
-            except json.BadJson:
-                wrong = None
-            self.watch.see(What.ERRORS, "metagame", wrong, now)
-        for name, variables in zip(PLACES, (metagame, gateway), strict=True):
-            port = variables.get("METRICS_PORT", "")
-            if not port.isdigit():
-                continue
-            page = await self._get(f"http://127.0.0.1:{port}/metrics")
-            if page is not None:
-                refused = refused_in(page.decode("utf-8", "replace"))
-                self.watch.see(What.ATTACK, name, self._attack(name, refused), now)
+        asked = [one for one in self.components if one.kind in PLACES]
+        await DeferredList([Deferred.fromCoroutine(self._ask(one)) for one in asked])
+
+    async def _ask(self, one: Component) -> None:
+        """One process's figures; of several metagames each is asked at its own ports."""
+        variables, now = {**_variables(one.env_file), **one.extra}, self.watch.now()
+        if one.kind == METAGAME:
+            await self._errors(one, variables, now)
+        port = variables.get("METRICS_PORT", "")
+        if not port.isdigit():
+            return
+        page = await self._get(f"http://127.0.0.1:{port}/metrics")
+        if page is not None:
+            refused = refused_in(page.decode("utf-8", "replace"))
+            self.watch.see(What.ATTACK, one.name, self._attack(one.name, refused), now)
+
+    async def _errors(self, one: Component, variables: Mapping[str, str], now: float) -> None:
+        owner = {**_key(one.env_file.parent), **_ticket(variables)}
+        if not owner:
+            return
+        said = await self._get(metagame_url(variables) + HEALTH, owner)
+        if said is None:
+            return
+        try:
+            wrong = errors_of(json.parse(said))
+        except json.BadJson:
+            wrong = None
+        self.watch.see(What.ERRORS, one.name, wrong, now)
 
     def _attack(self, name: str, refused: float) -> str | None:
         before = self._refused.get(name)
@@ -119,7 +129,8 @@ class Facts:
         (self._refusing.add if refused else self._refusing.discard)(url)
 
 
-PLACES = ("metagame", "gateway")
+METAGAME = "metagame"
+PLACES = (METAGAME, "gateway")
 
 
 def _variables(path: Path) -> Mapping[str, str]:
@@ -142,7 +153,7 @@ def _ticket(metagame: Mapping[str, str]) -> dict[str, str]:
     return machine_headers(secret, "svc-stack", "GET", HEALTH, epoch())
 
 
-def metagame_rounds(reactor: Any, folder: Path, watch: HostWatch) -> IService:
+def metagame_rounds(reactor: Any, components: Sequence[Component], watch: HostWatch) -> IService:
     """The service that asks every ``EVERY_S``."""
-    facts = Facts(reactor, Agent(reactor, connectTimeout=ANSWER_S), folder, watch)
+    facts = Facts(reactor, Agent(reactor, connectTimeout=ANSWER_S), components, watch)
     return Every(reactor, EVERY_S, facts.look, "asking services for their figures")

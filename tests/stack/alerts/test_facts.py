@@ -11,9 +11,11 @@ from twisted.internet.defer import Deferred, fail, succeed
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.ctl.host_creation import create_host
 from svcserver.kernel import json
 from svcserver.kernel.machine import SIGNING_KEY
 from svcserver.kernel.secrets import fingerprint
+from svcserver.kernel.settings import parse_env_file
 from svcserver.metagame.accounts.dashboard_access import (
     DashboardAccess,
     SqlDashboardAccess,
@@ -21,6 +23,8 @@ from svcserver.metagame.accounts.dashboard_access import (
 )
 from svcserver.stack.alerts import facts as module
 from svcserver.stack.alerts.facts import ANSWER_S, Facts, errors_of, refused_in
+from svcserver.stack.components import components
+from svcserver.stack.workers import spread
 from tests.support.game import Game, signing_keys
 from tests.support.proves import proves
 
@@ -52,7 +56,7 @@ class FactsTests(SynchronousTestCase):
         self.answers: dict[str, Any] = {}
         self.keys: list[Any] = []
         self.patch(module, "readBody", lambda reply: succeed(reply.body))
-        self.facts = Facts(self.clock, self, folder, self.watch)
+        self.facts = Facts(self.clock, self, components(folder), self.watch)
 
     def request(self, method: bytes, url: bytes, headers: Any) -> Deferred[Any]:
         self.keys.append(headers.getRawHeaders("x-svc-user-api-key"))
@@ -111,6 +115,35 @@ class FactsTests(SynchronousTestCase):
         with (self.folder / "metagame.env").open("a") as file:
             file.write(f"{SIGNING_KEY}={private}\n")
         self.assertEqual(self.seen(), [("errors", "metagame", False)])
+
+    def test_every_worker_is_asked_at_its_own_ports(self) -> None:
+        health = {"requests": {"completed": 100, "serverErrors": 0}}
+        with (self.folder / "metagame.env").open("a") as file:
+            file.write("METRICS_PORT=9200\nDATABASE_URL=postgresql://a/b\nLIVE_URL=valkey://a:1\n")
+        self.facts.components = spread(components(self.folder), 3, 61100)
+        for port in (61100, 61103, 61106):
+            url = f"http://127.0.0.1:{port}/svc/api/BackendHealth"
+            self.answers[url] = Said(200, json.dump(health))
+        for port in (9200, 61105, 61108):
+            self.answers[f"http://127.0.0.1:{port}/metrics"] = Said(200, (PAGE % 7).encode())
+        workers = [f"metagame-{number}" for number in (1, 2, 3)]
+        every = {(what, one, False) for what in ("errors", "attack") for one in workers}
+        self.assertEqual(set(self.seen()), every)
+        self.answers["http://127.0.0.1:61108/metrics"] = Said(200, (PAGE % 607).encode())
+        health["requests"]["serverErrors"] = 50
+        self.answers["http://127.0.0.1:61103/svc/api/BackendHealth"] = Said(200, json.dump(health))
+        loud = {(what, one) for what, one, wrong in self.seen() if wrong}
+        self.assertEqual(loud, {("errors", "metagame-2"), ("attack", "metagame-3")})
+
+    def test_a_host_as_init_writes_it_shows_what_alerts_read(self) -> None:
+        folder = self.folder / "new"
+        create_host(folder, "127.0.0.1", "Olga")
+        self.facts.components = components(folder)
+        for one in ("metagame", "gateway"):
+            port = parse_env_file((folder / f"{one}.env").read_text())["METRICS_PORT"]
+            self.answers[f"http://127.0.0.1:{port}/metrics"] = Said(200, (PAGE % 7).encode())
+        quiet = {("attack", "metagame", False), ("attack", "gateway", False)}
+        self.assertEqual(set(self.seen()), quiet)
 
     def test_who_is_silent_or_strange_is_believed_nothing(self) -> None:
         self.assertEqual(self.seen(), [])
