@@ -25,7 +25,6 @@ WHOLE: dict[str, str] = {
     "belongings.characters.store._WHOLE": "never run by itself: others narrow it",
     "belongings.savehistory.store._HEADS": "never run by itself: others narrow it",
     "owner.people.store._LISTS": "staff looks through all accounts by name, at most 120 a minute",
-    "owner.dashboard.store._SEARCH": "an owner looks for part of a name, at most 120 a minute",
 }
 
 
