@@ -213,7 +213,7 @@ def test_an_engine_that_does_not_come_back_is_noticed(tmp_path: Path) -> None:
             eventually(lambda: ann.live()["party"][0] == 200, BACK_S)
 
 
-NO_DEADLINE = "from svcserver.board import wire\nwire.DEADLINE_S = 1e9\n"
+NO_DEADLINE = "from svcserver.board import connection\nconnection.DEADLINE_S = 1e9\n"
 
 
 def test_without_a_deadline_an_engine_that_is_cut_off_holds_up_players(tmp_path: Path) -> None:
