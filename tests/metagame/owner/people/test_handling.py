@@ -6,7 +6,7 @@ import json
 from tempfile import TemporaryDirectory
 
 import pytest
-from sqlalchemy import Connection, Engine, delete, insert, select, update
+from sqlalchemy import Connection, delete, insert, select, update
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.db import migrations
@@ -143,16 +143,14 @@ class HandlingTests(StaffCase):
         self.assertLessEqual(set(OF_NOBODY), METADATA.tables.keys())
 
 
-class LargeAccount(SynchronousTestCase):
+class LargeAccountCase(SynchronousTestCase):
     """What holds on both back-ends, of an account with many saves."""
 
-    __test__ = False
-
-    def engine(self) -> Engine:
-        raise NotImplementedError
-
-    def test_the_newest_saves_are_handed_out_and_all_are_deleted(self) -> None:
-        engine = self.engine()
+    def holds(self, url: str) -> None:
+        """The newest saves are handed out, and all are deleted."""
+        engine = make_engine(database_url(url))
+        self.addCleanup(engine.dispose)
+        migrations.upgrade(engine)
         fill(engine)
         saves, characters = METADATA.tables["character_saves"], METADATA.tables["characters"]
         mine = transact(engine, lambda tx: tx.execute(select(characters)).one())
@@ -178,24 +176,14 @@ class LargeAccount(SynchronousTestCase):
         self.assertIsNone(transact(engine, lambda tx: tx.execute(select(saves)).first()))
 
 
-class SqliteLargeAccountTests(LargeAccount):
-    __test__ = True
-
-    def engine(self) -> Engine:
+class SqliteLargeAccountTests(LargeAccountCase):
+    def test_the_newest_saves_are_handed_out_and_all_are_deleted(self) -> None:
         scratch = TemporaryDirectory()
         self.addCleanup(scratch.cleanup)
-        made = make_engine(database_url(f"sqlite:///{scratch.name}/svc.db"))
-        self.addCleanup(made.dispose)
-        migrations.upgrade(made)
-        return made
+        self.holds(f"sqlite:///{scratch.name}/svc.db")
 
 
 @pytest.mark.live
-class PostgresLargeAccountTests(LargeAccount):
-    __test__ = True
-
-    def engine(self) -> Engine:
-        made = make_engine(database_url(fresh_database()))
-        self.addCleanup(made.dispose)
-        migrations.upgrade(made)
-        return made
+class PostgresLargeAccountTests(LargeAccountCase):
+    def test_the_newest_saves_are_handed_out_and_all_are_deleted(self) -> None:
+        self.holds(fresh_database())
