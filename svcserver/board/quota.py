@@ -70,7 +70,7 @@ class Quota:
 
 @define
 class Place:
-    """``free``: there was one; ``used``: it is not to be given back."""
+    """A place of ``of`` in the quota; ``used``: it is not to be given back."""
 
     quota: Quota
     board: Board

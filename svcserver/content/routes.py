@@ -304,7 +304,7 @@ class ContentHandler:
         Any program on this machine may send X-Forwarded-For; the gateway proves itself.
         """
         said = [one.decode("latin-1") for one in _sent(request, b"x-forwarded-for")]
-        offered = request.header(b"x-svc-gateway")
+        offered = request.header(GATEWAY)
         told = vouched_address(request.peer, said, secret=self.gateway_secret, offered=offered)
         return told or request.peer
 

@@ -44,7 +44,7 @@ class Owner:
         return self._get(route, query)
 
     def find(self, route: str, *, nothing: tuple[int, ...] = (404,), **query: str) -> Any:
-        """The same; None where there is no such thing, by these statuses."""
+        """The same; None where the answer has a status of ``nothing``: there is no such thing."""
         return self._get(route, query, nothing)
 
     def act(self, route: str, body: dict[str, Any]) -> Any:

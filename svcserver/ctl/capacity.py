@@ -104,7 +104,7 @@ def usage(groups: Iterable[int], processes: Path = PROCESSES) -> dict[int, Usage
 
 
 def cost_of(before: dict[int, Usage], after: dict[int, Usage], seconds: float) -> Cost | None:
-    """The mean of those that were there both times; None of none."""
+    """What one game server costs: the mean of those that ran at both looks; None if none did."""
     both = [one for one in after if one in before]
     if not both:
         return None

@@ -98,7 +98,7 @@ def progress_bar(out: Out) -> Iterator[Report | None]:
     with Bar(console=console, transient=True) as bar:
         task = bar.add_task("hashing", total=None)
 
-        def report(now: Progress) -> None:
-            bar.update(task, total=now.bytes_total, completed=now.bytes_done)
+        def report(done: Progress) -> None:
+            bar.update(task, total=done.bytes_total, completed=done.bytes_done)
 
         yield report

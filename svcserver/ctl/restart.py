@@ -48,15 +48,15 @@ def restart(host: Host, out: Out, is_rolling: bool) -> None:
     os.kill(before.pid, signal.SIGHUP)
     deadline = time.monotonic() + PATIENCE_S
     while True:
-        now = rolling.read(folder)
-        if now is None:
+        after = rolling.read(folder)
+        if after is None:
             fail("the stack ended during the restart; look at its lines")
-        if now.rolled > before.rolled:
+        if after.rolled > before.rolled:
             break
         if time.monotonic() >= deadline:
             fail(f"the restart is not over after {PATIENCE_S:.0f} s; look at the stack's lines")
         time.sleep(LOOK_S)
-    if not now.well:
+    if not after.well:
         fail("a component did not come back, the others were left as they are; look at its lines")
     out.data({"restarted": True})
     out.say("every metagame and the content server have been restarted")

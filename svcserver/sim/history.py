@@ -81,7 +81,7 @@ class Stacks:
         self.sure[character] += min(0, amount)
 
     def answered(self, character: str, transaction: str, state: str) -> None:
-        """What came back: an acknowledgement is for ever, a refusal only while it is the only."""
+        """Note an answer: an acknowledgement stands, a refusal until a repeat is acknowledged."""
         one = self.of[character][transaction]
         if state == ACKED and one.state != ACKED:
             self.sure[character] += max(0, one.amount)

@@ -35,7 +35,7 @@ class Change:
         return markers.get(self.marker, 0) > 0 if self.marker else self.state == ACKED
 
     def may_count(self, markers: Mapping[str, int]) -> bool:
-        """Whether it may have been."""
+        """Whether it may have been done: its answer was lost, and nothing shows that it was not."""
         return self.counts(markers) if self.marker else self.state != REFUSED
 
 
@@ -157,7 +157,7 @@ class Register:
         return writes[-1]
 
     def answered(self, write: Write, state: str, now: float) -> None:
-        """What came back."""
+        """Note how a write ended, ``state``, and when."""
         write.state, write.ended = state, now
 
     def read(self, what: str, value: str | None, began: float) -> None:

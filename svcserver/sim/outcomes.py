@@ -34,6 +34,6 @@ class Violations:
     now: Callable[[], float] = lambda: 0.0
 
     def add(self, rule: str, what: str) -> None:
-        """Note one."""
+        """Note that a rule was broken; only the first 200 are kept."""
         if len(self.found) < 200:
             self.found.append(Violation(self.now(), rule, what))

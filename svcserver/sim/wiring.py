@@ -143,10 +143,10 @@ class NoAudit:
     path: Path = Path("audit.log")
 
     def write(self, event: str, **fields: Any) -> None:
-        """Keeps nothing."""
+        """An address that was opened, or a run of the firewall, is not written down."""
 
     def refused(self, reason: str, value: Any) -> None:
-        """Keeps nothing."""
+        """Nor is a report that was refused."""
 
 
 FILES = {"game.pak": b"\x00\x01game\xff" * 700, "readme.txt": b"one file more\n"}

@@ -50,9 +50,17 @@ def evening(
     harm: Callable[[Path], None],
     every_s: float,
     *words: str,
+    itself: bool = False,
 ) -> dict[str, Any]:
-    """What the players saw, with ``harm`` done to the running host again and again."""
-    with stack(folder), tempfile.TemporaryFile("w+b") as out, tempfile.TemporaryFile("w+b") as err:
+    """What the players saw, with ``harm`` done to the running host again and again.
+
+    ``itself``: processes start as an owner's do, not as forks of one that has imported all.
+    """
+    with (
+        stack(folder, itself=itself),
+        tempfile.TemporaryFile("w+b") as out,
+        tempfile.TemporaryFile("w+b") as err,
+    ):
         eventually(lambda: "stack ready" in said(folder), PATIENCE_S)
         line = [str(folder), "--players", str(players), "--seconds", str(seconds), *words]
         program = "tests.live.restart_players:main"

@@ -107,14 +107,14 @@ def bad_certificate(host: ThrowAway, told: Telling) -> bool:
     host.stop()
     told.command(*host.svcctl("cert", "make", "--force", "--host", "127.0.0.1"))
     relay = host.folder / "relay.env"
-    now = host.shown_fingerprint()
-    change(relay, {"SVC_RELAY_FINGERPRINT": now})
-    told.command(f"edit {relay}", f"SVC_RELAY_FINGERPRINT={now}")
+    fingerprint = host.shown_fingerprint()
+    change(relay, {"SVC_RELAY_FINGERPRINT": fingerprint})
+    told.command(f"edit {relay}", f"SVC_RELAY_FINGERPRINT={fingerprint}")
     host.start()
     told.seen(host.seen())
     told.step("Every player needs a new invite, since the old ones name the old certificate")
     told.command(*host.svcctl("invite", "create"))
-    host.player.pinned = now
+    host.player.pinned = fingerprint
     cured = served(host, told)
     return not broken.saved and cured.healthy
 

@@ -25,7 +25,7 @@ class Range(StrEnum):
 
     @property
     def seconds(self) -> int:
-        """Its length."""
+        """How far back it reaches from now."""
         return {"hour": HOUR_S, "day": DAY_S, "week": 7 * DAY_S, "weeks": 56 * DAY_S}[self.value]
 
     @property
