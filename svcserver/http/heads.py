@@ -43,6 +43,7 @@ _ABSOLUTE = re.compile(rb"https?://([^/?#]*)", re.IGNORECASE)
 _SHORT = 64  # bytes; longer ones are rare, and would make remembering costly
 _NOTHING: frozenset[bytes] = frozenset()
 _LENGTH = re.compile(rb"[0-9]{1,15}")
+MOST_BLOCK_BYTES = 32 * 1024 * 1024  # half of it takes the fields of 2,700 players
 
 
 class Fault(Exception):
@@ -250,7 +251,7 @@ def _response(raw: bytes, to_head: bool) -> ResponseHead:
     )
 
 
-_BLOCKS: Remembered[FieldBlock] = Remembered()  # of HTTP/1.1 requests
+_BLOCKS: Remembered[FieldBlock] = Remembered(MOST_BLOCK_BYTES)  # of HTTP/1.1 requests
 _ANSWERS: tuple[Remembered[ResponseHead], ...] = (Remembered(), Remembered())  # to GET, to HEAD
 
 

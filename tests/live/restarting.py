@@ -13,6 +13,7 @@ from typing import Any
 
 import orjson
 
+from svcserver.ctl.blueprint import Scale
 from tests.ctl.hosts import PATIENCE_S, demo_host, run, said, stack
 from tests.live.test_stack import pid_of
 from tests.support import prestarted
@@ -35,11 +36,15 @@ def killed(folder: Path) -> None:
     os.kill(pid, signal.SIGKILL)
 
 
-def host(folder: Path, **gateway: str) -> Path:
-    """A demo host that lets one machine play a town."""
-    demo_host(folder)
+def host(folder: Path, *, scale: Scale | None = None, **gateway: str) -> Path:
+    """A demo host that lets one machine play a town.
+
+    All players come from one address, and log in again after each restart.
+    """
+    demo_host(folder, scale)
+    settings = dict.fromkeys(("GATEWAY_RATE_TOKEN", "GATEWAY_RATE_WS"), "5000,60000") | gateway
     with (folder / "gateway.env").open("a") as file:
-        file.writelines(f"{name}={value}\n" for name, value in gateway.items())
+        file.writelines(f"{name}={value}\n" for name, value in settings.items())
     return folder
 
 

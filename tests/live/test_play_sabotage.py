@@ -27,11 +27,17 @@ from tests.support.processes import eventually
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    host = demo_host(tmp_path_factory.mktemp("sabotage") / "host")
-    with stack(host):
-        eventually(lambda: "stack ready" in said(host))
-        yield host
+def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, int]]:
+    """The folder of a running host, and the process that starts its services."""
+    folder = demo_host(tmp_path_factory.mktemp("sabotage") / "host")
+    with stack(folder) as process:
+        eventually(lambda: "stack ready" in said(folder))
+        yield folder, process.pid
+
+
+@pytest.fixture
+def folder(host: tuple[Path, int]) -> Path:
+    return host[0]
 
 
 def kinds(folder: Path) -> list[str]:
@@ -111,8 +117,11 @@ def test_another_certificate_than_the_pinned_one_is_named(folder: Path, tmp_path
     assert status == 1 and "at the gateway: " in told, told
 
 
-def test_a_metagame_that_dies_in_mid_evening_is_named(folder: Path) -> None:
-    """Last of all: the stack brings it back behind the players' backs."""
+def test_a_metagame_that_dies_in_mid_evening_and_stays_away_is_named(
+    host: tuple[Path, int],
+) -> None:
+    """Who would start it again is stopped: a metagame that is soon back is missed by nobody."""
+    folder, starter = host
     first = value(folder, "relay", "SVC_RELAY_PORT")
     words = ("play", "--config", folder, "--players", 8, "--hunts", 9, "--relay-port", first)
     play = subprocess.Popen(
@@ -123,11 +132,13 @@ def test_a_metagame_that_dies_in_mid_evening_is_named(folder: Path) -> None:
         for line in play.stdout:
             if "all have logged in" in line:
                 break
+        os.kill(starter, signal.SIGSTOP)
         metagame = pid_of(folder, "metagame")
         assert metagame is not None
         os.kill(metagame, signal.SIGKILL)
         out, told = play.communicate(timeout=PATIENCE_S)
     finally:
         play.kill()
+        os.kill(starter, signal.SIGCONT)
     assert play.returncode == 1, out
     assert told.startswith("svcctl: the evening failed at the metagame: "), told

@@ -16,7 +16,6 @@ from pathlib import Path
 import pytest
 
 from svcserver.ctl.blueprint import Scale
-from tests.ctl.hosts import demo_host
 from tests.live.restarting import evening, host, killed, rolled
 from tests.live.test_workers_stack import Host
 from tests.support.postgres import fresh_database
@@ -43,10 +42,8 @@ def test_players_notice_nothing(harm: Callable[[Path], None], tmp_path: Path) ->
 # slow: an evening of 30 seconds on a host of seven processes
 def test_nobody_notices_the_kill_of_a_worker(tmp_path: Path) -> None:
     """Nor is anything lost that was acknowledged; who talks there comes back by another."""
-    folder = tmp_path / "host"
-    demo_host(folder, Scale(2, fresh_database(), fresh_url()))
-    with (folder / "gateway.env").open("a") as file:
-        file.write("GATEWAY_PARK_MS=0\n")  # the other serves at once
+    scale = Scale(2, fresh_database(), fresh_url())
+    folder = host(tmp_path / "host", scale=scale, GATEWAY_PARK_MS="0")  # the other serves at once
     killing = count()
 
     def harm(_: Path) -> None:
