@@ -20,6 +20,7 @@ from svcserver.http.heads import METHODS
 
 MANAGEMENT = "/svc"
 REGISTER = "/svc/api/register"
+NAME_FREE = "/launcher/name-free"
 TOKEN = "/account/api/oauth/token"  # noqa: S105 - a path
 HEARTBEAT = "/heartbeat"
 CONTENT = "/content"
@@ -55,7 +56,9 @@ _BAD = re.compile(rb"[\\\x00-\x20\x7f]|%(?:2[fFeE]|5[cC]|00)|%(?![0-9A-Fa-f]{2})
 DOTS = (b".", b"..")
 _SHORT = 128  # bytes of a target; longer ones are rare, and would make remembering costly
 _SLASHES = re.compile(r"/{2,}")
-_PARTICULAR = frozenset([b"svc", b"account", b"content"])  # below these, where it goes is looked at
+_PARTICULAR = frozenset(
+    [b"svc", b"account", b"content", b"launcher"]
+)  # below these, where it goes is looked at
 
 
 class Bucket(StrEnum):
@@ -64,6 +67,7 @@ class Bucket(StrEnum):
     GENERAL = "general"
     CONTENT = "content"
     REGISTER = "register"
+    NAME = "name"  # whether a name is free
     TOKEN = "token"  # noqa: S105 - a bucket's name
     WS = "ws"
     __hash__ = str.__hash__  # an Enum's own is Python, and each request looks its bucket up
@@ -144,6 +148,8 @@ def _bucket(path: str, *, socket: bool) -> Bucket:
         return Bucket.WS
     if path == REGISTER:
         return Bucket.REGISTER
+    if path == NAME_FREE:
+        return Bucket.NAME
     if path == TOKEN:
         return Bucket.TOKEN
     return Bucket.CONTENT if is_under(path, CONTENT) else Bucket.GENERAL

@@ -132,6 +132,7 @@ class Settings:
     general: Rate = env("GATEWAY_RATE_GENERAL", rate, default=Rate(300, 180))
     content_rate: Rate = env("GATEWAY_RATE_CONTENT", rate, default=Rate(600, 600))
     register: Rate = env("GATEWAY_RATE_REGISTER", rate, default=Rate(5, 0.2))
+    name: Rate = env("GATEWAY_RATE_NAME", rate, default=Rate(30, 12))
     token: Rate = env("GATEWAY_RATE_TOKEN", rate, default=Rate(10, 1))
     connect: Rate = env("GATEWAY_RATE_CONNECT", rate, default=Rate(200, 300))
     ws: Rate = env("GATEWAY_RATE_WS", rate, default=Rate(20, 12))
@@ -170,6 +171,7 @@ class Settings:
             Bucket.GENERAL: self.general,
             Bucket.CONTENT: self.content_rate,
             Bucket.REGISTER: self.register,
+            Bucket.NAME: self.name,
             Bucket.TOKEN: self.token,
             Bucket.WS: self.ws,
         }

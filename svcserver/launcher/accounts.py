@@ -120,13 +120,22 @@ async def is_taken(client: HostClient, key: Secret) -> bool:
     return True
 
 
-async def is_free(client: HostClient, name: str) -> str:
-    """Empty, or why ``name`` cannot be had, as a private host tells it."""
+async def ask_for(client: HostClient, name: str, code: str, *, public: bool) -> str:
+    """Whether ``name`` can be had, as a sentence.
+
+    A public host tells it to those who have an invite, and no stranger which names there are; a
+    private one tells everybody. One that answers something else says it when one registers.
+    """
     try:
-        reply = await client.ask("GET", f"/svc/api/UsernameAvailable?Username={name}")
+        if public:
+            body = {"Username": name, "InviteCode": code}
+            reply = await client.ask("POST", "/launcher/name-free", json_body=body)
+        else:
+            reply = await client.ask("GET", f"/svc/api/UsernameAvailable?Username={name}")
     except Lost:
-        return ""
+        return words.NAME_UNTOLD
     said = reply.json
-    if reply.status != 200 or not isinstance(said, dict) or said.get("available") is not False:
-        return ""
-    return _REFUSALS.get(reply.error, "")
+    free = said.get("available") if reply.status == 200 and isinstance(said, dict) else None
+    if free is True:
+        return words.NAME_FREE
+    return _REFUSALS.get(reply.error, words.NAME_UNTOLD) if free is False else words.NAME_UNTOLD

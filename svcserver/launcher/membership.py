@@ -78,7 +78,8 @@ class Membership:
     files: FilesJob = field(init=False)
     client: HostClient = field(init=False)
     saying: str = field(default="", init=False)  # about a field the player is filling in
-    _tried: str = field(default="", init=False)  # the name that was asked about last
+    tried: str = field(default="", init=False)  # what ``saying`` is about
+    _asking: Deferred[Any] | None = field(default=None, init=False)
     _jobs: set[Deferred[Any]] = field(factory=set, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -131,12 +132,18 @@ class Membership:
     # -- the machine's errands -------------------------------------------------
 
     def register(self, name: str) -> None:
-        code = self.around.keys.get(invite_name(self.record.id))
-        self._begin(self._register(name, code.reveal() if code is not None else ""))
+        self._ask_no_more()
+        self._begin(self._register(name))
 
-    async def _register(self, name: str, code: str) -> None:
+    @property
+    def _code(self) -> str:
+        """The invite's, until it is used."""
+        code = self.around.keys.get(invite_name(self.record.id))
+        return code.reveal() if code is not None else ""
+
+    async def _register(self, name: str) -> None:
         try:
-            account = await accounts.register(self.client, name, code)
+            account = await accounts.register(self.client, name, self._code)
         except accounts.Refused as why:
             self.inputs.refused(str(why))
             return
@@ -287,20 +294,25 @@ class Membership:
             self.host.trouble = words.NAME_INVALID
 
     def try_name(self, name: str) -> None:
-        """Say whether ``name`` keeps the rules and, where the host tells it, whether it is free.
-
-        The gateway of a public host tells no stranger which names there are: there registering
-        says it, with the invite.
-        """
-        self._tried = name
-        self.saying = "" if accounts.NAME.match(name) else words.NAME_INVALID
-        if not self.saying and not self.record.public:
-            self._begin(self._ask_for(name))
+        """Say whether ``name`` keeps the rules and is free, in place of what was asked before."""
+        self._ask_no_more()
+        if self.host.stage is not Stage.NAMING:
+            return
+        self.tried = name
+        if accounts.NAME.match(name):
+            self._asking = self._begin(self._ask_for(name))
+        else:
+            self.saying = words.NAME_INVALID
 
     async def _ask_for(self, name: str) -> None:
-        saying = await accounts.is_free(self.client, name)
-        if self._tried == name:  # else another one was typed meanwhile
-            self.saying = saying
+        public = self.record.public
+        self.saying = await accounts.ask_for(self.client, name, self._code, public=public)
+
+    def _ask_no_more(self) -> None:
+        asking, self._asking = self._asking, None
+        self.tried = self.saying = ""
+        if asking is not None:
+            asking.cancel()
 
     def bring(self, key: Secret) -> None:
         """Use the account key ``key`` from now on, and keep it in the key store."""

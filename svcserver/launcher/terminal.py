@@ -19,7 +19,8 @@ from svcserver.launcher.words import amount, minutes
 
 HELP = """\
 join INVITE     open an invite          agree           the words are the owner's: trust it
-name NAME       register under it       import FILE     bring the key of another PC
+try NAME        is it free there?       name NAME       register under it
+import FILE     bring the key of another PC
 check, repair   look at the files       get             download what is missing
 play            start the game          stop            stop what runs
 hosts           every host              use NUMBER      go on with another one
@@ -134,6 +135,7 @@ class Terminal:
             return
         acts: dict[str, Callable[[], str | None]] = {
             "agree": member.agree,
+            "try": lambda: self._try(member, rest),
             "name": lambda: member.choose(rest),
             "check": lambda: member.inputs.check(False),
             "repair": lambda: member.inputs.check(True),
@@ -158,6 +160,10 @@ class Terminal:
             self.say(sentence)
         self.look()
 
+    def _try(self, member: Membership, name: str) -> None:
+        self._said.pop((member.record.id, "name"), None)  # the same answer is said again, too
+        member.try_name(name)
+
     def look(self) -> None:
         """Say how the host is, if that is not what was said last."""
         member = self.member
@@ -178,8 +184,9 @@ class Terminal:
         shown, host = self._shown(member), member.host
         text = f"{shown['name']}: {_PHRASES[host.stage].format(**_values(shown))}"
         more = host.trouble or shown["note"] or shown["standing"]
-        announced = shown["announced"]
+        announced, saying = shown["announced"], shown["saying"]
         return {
+            **({"name": f"{shown['tried']}: {saying}"} if saying else {}),
             "announced": f"{shown['name']} announces: {announced}" if announced else "",
             "stage": f"{text} {more}" if more else text,
         }
@@ -201,7 +208,7 @@ def _values(shown: dict[str, object]) -> dict[str, object]:
 _BUSY = (Stage.REGISTERING, Stage.CHECKING, Stage.FETCHING, Stage.STARTING, Stage.PLAYING)
 _PHRASES = {
     Stage.INVITED: "its certificate is {words}. Are these the owner's words? Say agree.",
-    Stage.NAMING: "choose your name: say name and the name.",
+    Stage.NAMING: "choose your name: say name and the name; say try and the name to ask first.",
     Stage.REGISTERING: "the host is asked.",
     Stage.UNCHECKED: "you are {username} there. Say check to look at the game's files.",
     Stage.CHECKING: "the game's files are looked at, {percent} of 100.",

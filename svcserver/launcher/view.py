@@ -31,6 +31,7 @@ def show(member: Membership, relay_port: int) -> dict[str, Any]:
         "stage": host.stage.name.lower(),
         "trouble": host.trouble,
         "note": host.note or member.files.note,
+        "tried": member.tried,
         "saying": member.saying,
         "standing": member.standing(),
         "announced": news.announced,

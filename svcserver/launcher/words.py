@@ -17,6 +17,8 @@ NOT_OUR_HOST = (
     "The host answers in a way this launcher does not understand. Ask the owner about it."
 )
 NAME_TAKEN = "Another player has this name already. Choose another one."
+NAME_FREE = "This name is free."
+NAME_UNTOLD = "Whether this name is free, the host says when you make your account."
 NAME_INVALID = "A name has 3 to 16 letters, digits or underscores, and nothing else."
 INVITE_INVALID = "This invite has been used up or taken back. Ask the owner for a new one."
 CLOSED = "This host takes no new players at the moment. Ask the owner."

@@ -8,6 +8,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.gateway.policy import (
     MANAGEMENT,
+    NAME_FREE,
     PUBLIC_MANAGEMENT,
     REGISTER,
     TOKEN,
@@ -21,6 +22,8 @@ from svcserver.web.table import BadPath, RouteTable
 from tests.gateway.test_policy import PIECES, dressed
 from tests.support.game import Game
 from tests.support.proves import proves
+
+DEAR = [(TOKEN, Bucket.TOKEN), (REGISTER, Bucket.REGISTER), (NAME_FREE, Bucket.NAME)]
 
 
 class PublicListTests(SynchronousTestCase):
@@ -83,7 +86,7 @@ class SpellingTests(SynchronousTestCase):
         self.check(method, b"/" + target.encode("latin-1"))
 
     @settings(max_examples=200, deadline=None)
-    @given(st.sampled_from([(TOKEN, Bucket.TOKEN), (REGISTER, Bucket.REGISTER)]), st.integers(0))
+    @given(st.sampled_from(DEAR), st.integers(0))
     def test_no_spelling_of_a_dear_route_pays_less(
         self, dear: tuple[str, Bucket], seed: int
     ) -> None:

@@ -92,51 +92,69 @@ class JoiningTests(LauncherCase):
         member.choose("no good")
         self.assertEqual(member.host.trouble, words.NAME_INVALID)
 
-    def test_while_a_name_is_typed_a_private_host_says_whether_it_can_be_had(self) -> None:
-        member = self.launcher.join(PRIVATE)
-        member.inputs.agree()
+    def test_while_a_name_is_typed_the_host_says_whether_it_can_be_had(self) -> None:
         taken = {"available": False, "error": "username_taken"}
-        for name, status, body, sentence in (
-            ("Bo", 200, {"available": True}, words.NAME_INVALID),
-            ("Bo_1", 200, taken, words.NAME_TAKEN),
-            ("Bo_2", 200, {"available": True}, ""),
-            ("Bo_3", 403, {"error": "forbidden"}, ""),
-            ("Bo_4", 200, {"available": False, "error": "of another kind"}, ""),
+        used_up = {"available": False, "error": "invite_invalid"}
+        for member, ask in (
+            (self.joined(), lambda _: ("POST", "/launcher/name-free")),
+            (
+                self.launcher.join(PRIVATE),
+                lambda name: ("GET", f"/svc/api/UsernameAvailable?Username={name}"),
+            ),
         ):
-            self.remote.says("GET", f"/svc/api/UsernameAvailable?Username={name}", status, body)
-            member.try_name(name)
-            self.assertEqual(show(member, 61000)["saying"], sentence, name)
-        self.remote.loses("GET", "/svc/api/UsernameAvailable?Username=Bo_5", Lost())
-        member.try_name("Bo_5")
-        self.assertEqual(member.saying, "")
-        self.assertIs(member.host.stage, Stage.NAMING)
+            member.inputs.agree()
+            for name, status, body, sentence in (
+                ("Bo", 200, {"available": True}, words.NAME_INVALID),
+                ("b" * 17, 200, {"available": True}, words.NAME_INVALID),
+                ("Bo_1", 200, taken, words.NAME_TAKEN),
+                ("Bo_2", 200, {"available": True}, words.NAME_FREE),
+                ("Bo_3", 403, {"error": "forbidden"}, words.NAME_UNTOLD),
+                ("Bo_4", 429, {"error": "username_taken"}, words.NAME_UNTOLD),
+                ("Bo_5", 200, {"available": False, "error": "of another kind"}, words.NAME_UNTOLD),
+                ("Bo_6", 200, {"available": "yes"}, words.NAME_UNTOLD),
+                ("Bo_7", 200, used_up, words.INVITE_INVALID),
+                ("Bo_8", 404, [], words.NAME_UNTOLD),  # an older host
+            ):
+                self.remote.says(*ask(name), status, body)
+                member.try_name(name)
+                shown = show(member, 61000)
+                self.assertEqual((shown["tried"], shown["saying"]), (name, sentence))
+            self.remote.loses(*ask("Bo_9"), Lost())
+            member.try_name("Bo_9")
+            self.assertEqual(member.saying, words.NAME_UNTOLD)
+            self.assertIs(member.host.stage, Stage.NAMING)
+        self.assertIn(
+            ("POST", "/launcher/name-free", {"Username": "Bo_2", "InviteCode": "ABCD-EFGH-JKMN"}),
+            self.remote.asked,
+        )
 
-    def test_a_public_host_is_not_asked_for_a_name_before_it_registers(self) -> None:
-        """Its gateway would refuse that, and count the requests."""
-        member = self.joined()
-        member.inputs.agree()
-        for name, sentence in (
-            ("Bo", words.NAME_INVALID),
-            ("Bo_1", ""),
-            ("b" * 17, words.NAME_INVALID),
-        ):
-            member.try_name(name)
-            self.assertEqual(show(member, 61000)["saying"], sentence, name)
-        self.assertEqual([path for _, path, _ in self.remote.asked if "Username" in path], [])
-
-    def test_an_answer_about_a_name_that_is_typed_no_more_is_not_shown(self) -> None:
+    def test_a_question_about_a_name_that_is_typed_no_more_is_cancelled(self) -> None:
         member = self.launcher.join(PRIVATE)
         member.inputs.agree()
-        answers: list[Deferred[Reply]] = [Deferred(), Deferred()]
+        cancelled: list[int] = []
+
+        def answer(number: int) -> Deferred[Reply]:
+            return Deferred(lambda _: cancelled.append(number))
+
+        answers = [answer(number) for number in range(4)]
         asked = iter(answers)
         self.patch(FakeHost, "ask", lambda *_, **__: next(asked))
-        member.try_name("Bo_1")
-        member.try_name("Bo_12")
+        for name in ("Bo_1", "Bo_12"):
+            member.try_name(name)
+        self.assertEqual(cancelled, [0])
         answers[1].callback(Reply(200, {}, b'{"available": true}'))
-        answers[0].callback(Reply(200, {}, b'{"available": false, "error": "username_taken"}'))
-        self.assertEqual(member.saying, "")
+        self.assertEqual(member.saying, words.NAME_FREE)
+        member.try_name("Bo_3")
+        self.assertEqual((member.tried, member.saying), ("Bo_3", ""))
         member.try_name("no good")
-        self.assertEqual(member.saying, words.NAME_INVALID)
+        self.assertEqual((cancelled, member.saying), ([0, 2], words.NAME_INVALID))
+        member.choose("Bo_3")
+        self.assertEqual((member.tried, member.saying), ("", ""))
+
+    def test_nobody_asks_for_a_name_who_does_not_choose_one(self) -> None:
+        member = self.joined()
+        member.try_name("Bo_1")
+        self.assertEqual((member.tried, self.remote.asked), ("", []))
 
     def test_a_new_invite_of_the_same_certificate_changes_nothing_for_the_player(self) -> None:
         self.registered(FILES)

@@ -74,6 +74,19 @@ class TerminalTests(LauncherCase):
             self.assertIn(wanted, text)
         self.assertEqual(text.count("Potions"), 1)
 
+    def test_a_name_is_asked_for_before_it_is_taken(self) -> None:
+        asked = ("POST", "/launcher/name-free")
+        self.remote.says(*asked, 200, {"available": False, "error": "username_taken"})
+        for line in (invite_text(), "try Bo_1", "agree", "try Bo_1", "status"):
+            self.terminal.line(line)
+        self.remote.says(*asked, 200, {"available": True})
+        for line in ("try Bo_2", "try Bo_2"):
+            self.terminal.line(line)
+        told = [line for line in self.said if line.startswith("Bo_")]
+        taken, free = f"Bo_1: {words.NAME_TAKEN}", f"Bo_2: {words.NAME_FREE}"
+        self.assertEqual(told, [taken, taken, free, free])
+        self.assertNotIn("announcement", "".join(self.said))
+
     def test_it_says_a_thing_once_and_knows_its_words(self) -> None:
         self.terminal.line(invite_text())
         count = len(self.said)

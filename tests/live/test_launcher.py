@@ -30,7 +30,7 @@ from tests.live.players_host import (
     running,
     start_again,
 )
-from tests.live.players_page import LOOKS, visit
+from tests.live.players_page import LOOKS, Visit, visit
 from tests.live.real_browser import beside, browser
 from tests.support.processes import eventually
 
@@ -91,20 +91,28 @@ def test_what_goes_wrong_on_the_way_in_is_told(
         seen.join(text)
         seen.register("Taken_1")
         seen.reads(words.NAME_TAKEN)
-        seen.reads("Whether it is free, the host says when you press the button.")
-        seen.page.get_by_label("Your name on this host").fill("Free_1")
+        _asks_for_a_name(seen, "Free_1")
+        seen.picture("14-name-free")
         seen.press("Make my account")
         expect(seen.page.get_by_role("button", name=re.compile("^Download"))).to_be_visible()
-        seen.press("+ Another host")  # in the private network, which tells while one types
+        seen.press("+ Another host")  # in the private network, which tells it without an invite
         port = value(host, "metagame", "PORT")
         seen.join(f"svc://join?v=1&host=127.0.0.1&port={port}&code=ABCD-EFGH&name=Beside")
         seen.press("They match, go on")
-        seen.reads("While you type, the host says whether it is free.")
-        name = seen.page.get_by_label("Your name on this host")
-        name.fill("Taken_1")
-        seen.reads(words.NAME_TAKEN)
-        name.fill("Free_2")
-        expect(seen.page.locator("main")).not_to_contain_text(words.NAME_TAKEN)
+        _asks_for_a_name(seen, "Free_2")
+
+
+def _asks_for_a_name(seen: Visit, free: str) -> None:
+    """Types a name, and another one before the host can have answered."""
+    name = seen.page.get_by_label("Your name on this host")
+    said = seen.page.locator("#name-said")
+    name.fill("Taken_1")
+    expect(said).to_have_text(words.NAME_TAKEN)
+    name.press_sequentially("!")
+    expect(said).to_have_text(words.NAME_INVALID)
+    name.fill("Taken_1")
+    name.fill(free)
+    expect(said).to_have_text(words.NAME_FREE)
 
 
 def test_a_damaged_file_is_repaired_and_nothing_else_fetched(

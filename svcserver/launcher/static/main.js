@@ -146,7 +146,8 @@ function drawHost(host, state) {
   if (running && steady === null) running.replaceWith(bar(host, host.stage === "fetching" ? "Downloading" : "Looking at the game's files"));
   tell(nodes.trouble, bad);
   tell(nodes.note, sentence || host.note);
-  nodes.saying.textContent = host.saying;
+  const typed = nodes.step.querySelector("input[name=name]")?.value.trim() ?? "";
+  nodes.saying.textContent = host.tried === typed ? host.saying : ""; // else it is about what was typed before
   document.getElementById("below").hidden = !member;
   part("news", host.news, () => nodes.news.replaceChildren(news(host)));
   const known = Object.keys(host.hunter).length > 0;

@@ -27,13 +27,13 @@ function naming(host, act, saying) {
   let timer = 0;
   name.addEventListener("input", () => {
     clearTimeout(timer);
-    timer = setTimeout(() => name.value && act("try-name", { name: name.value }), 400);
+    saying.textContent = "";
+    timer = setTimeout(() => name.value.trim() && act("try-name", { name: name.value }), 400);
   });
   return [
-    el("form", { onsubmit: submit((data) => act("choose", { name: data.get("name") })) },
+    el("form", { onsubmit: submit((data) => { clearTimeout(timer); act("choose", { name: data.get("name") }); }) },
       el("label", {}, "Your name on this host",
-        el("small", {}, `3 to 16 letters, digits or underscores. Your friends see it. ${host.public
-          ? "Whether it is free, the host says when you press the button." : "While you type, the host says whether it is free."}`), name),
+        el("small", {}, "3 to 16 letters, digits or underscores. Your friends see it. While you type, the host says whether it is free."), name),
       saying,
       el("button", { class: "main" }, "Make my account")),
   ];

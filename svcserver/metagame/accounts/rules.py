@@ -121,13 +121,19 @@ def register(
 
     A taken name never costs a use. ``at`` in epoch seconds.
     """
-    spelled = _usable_code(roster, code) if mode == "INVITECODE" else None
-    check_free(roster, name)
+    spelled = check_wish(roster, mode, name, code)
     if spelled is not None and not roster.spend(spelled):
         raise _invite_invalid()
     created = NewAccount(Account(new_account_id(), name, is_admin), new_account_key())
     roster.add(created.account, created.key, at)
     return created
+
+
+def check_wish(roster: Roster, mode: str, name: str, code: str | None) -> str | None:
+    """The stored spelling of the code to be spent, None where none is; raises the refusal."""
+    spelled = _usable_code(roster, code) if mode == "INVITECODE" else None
+    check_free(roster, name)
+    return spelled
 
 
 def check_free(roster: Roster, name: str) -> None:

@@ -8,9 +8,11 @@ from attrs import field, frozen
 from sqlalchemy import Connection
 from twisted.logger import Logger
 
+from svcserver.board.quota import Quota
 from svcserver.db.ledger import ACROSS, Ledger, OneAccount
 from svcserver.db.shield import shielded
 from svcserver.kernel.ids import AccountId
+from svcserver.kernel.refusals import TooMany, Unauthenticated
 from svcserver.kernel.signals import Renamed, Signal
 from svcserver.metagame.access.tokens import Tokens
 from svcserver.metagame.accounts import rules
@@ -21,6 +23,10 @@ from svcserver.metagame.accounts.rules import Account, NewAccount
 from svcserver.metagame.accounts.store import SqlAccounts
 
 log = Logger()
+
+PAUSE_S = 600  # what who has guessed too often is asked to wait; places come back one by one
+GUESSES = Quota.of("name_guesses", 15, 3600.0)
+"""What strangers may ask about names; registering allows an address 17 tries in an hour."""
 
 Also = Callable[[Connection, AccountId, str], None]
 
@@ -59,9 +65,7 @@ class AccountActs:
 
         It is closed for a ``network`` (see ``kernel.networks``) that a ban keeps out.
         """
-        mode = rules.open_for(await self.registration.mode())
-        if await self.networks.keeps_out(network):
-            raise rules.closed()
+        mode = await self._mode_for(network)
 
         def work(tx: Connection) -> NewAccount:
             return rules.register(SqlAccounts(tx), mode, name, code, self.now())
@@ -69,6 +73,33 @@ class AccountActs:
         created = await self.ledger.write(work, ACROSS)
         log.info("registered {username}", username=name, account=created.account.id)
         return created
+
+    async def check_wish(self, name: str, code: str | None, network: str = "") -> None:
+        """Raise the refusal that registering would meet, if any; nothing is spent or stored.
+
+        Strangers learn of codes and names no more by it than by registering, which the gateway
+        lets an address do about as often: a wrong code counts, as does every question where no
+        code is asked for. When the count is full, a right code is answered as a wrong one is.
+        """
+        async with GUESSES.place(self.registration.board, network) as place:
+            if not place.free:
+                raise TooMany("too many questions from this network", retry_after_s=PAUSE_S)
+            mode = await self._mode_for(network)
+            place.used = mode != "INVITECODE"
+            try:
+                await self.ledger.read(
+                    lambda tx: rules.check_wish(SqlAccounts(tx), mode, name, code)
+                )
+            except Unauthenticated:
+                place.used = True
+                raise
+
+    async def _mode_for(self, network: str) -> str:
+        """The registration mode; raises the refusal where nobody from there may register."""
+        mode = rules.open_for(await self.registration.mode())
+        if await self.networks.keeps_out(network):
+            raise rules.closed()
+        return mode
 
     async def check_free(self, name: str) -> None:
         """Raise the refusal that keeps an account from having the name, if any."""

@@ -1,4 +1,4 @@
-"""The owner's and launcher's routes for accounts. Spec: 2 §4 Management API."""
+"""The owner's and launcher's routes for accounts. Spec: 2 §4 Management API; name-free is ours."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from attrs import frozen
 
-from svcserver.kernel.refusals import Conflict, Malformed, Refusal
+from svcserver.kernel.refusals import Conflict, Malformed, Refusal, Unauthenticated
 from svcserver.kernel.roles import Role
 from svcserver.metagame.access.readlimit import ReadLimit
 from svcserver.metagame.accounts import rules
@@ -30,7 +30,7 @@ def refuse_registration(status: int, refusal: Refusal) -> Answer:
 
 @frozen
 class AccountManagementRoutes:
-    """Registration and accounts under ``/svc/api``."""
+    """Registration and accounts, under ``/svc/api`` but for what the launcher alone asks."""
 
     routes: ClassVar[Routes] = Routes(bare)
     acts: AccountActs
@@ -87,6 +87,25 @@ class AccountManagementRoutes:
         except (Malformed, Conflict) as why:
             return Answer(200, wire.show_free(why))
         return Answer(200, wire.show_free(None))
+
+    @routes.row(
+        "POST",
+        "/launcher/name-free",
+        access=Access.NONE,
+        body=wire.RegisterWish,
+        reply=wire.NameReply,
+        refuse=refuse_registration,
+        bad_json=BAD_JSON,
+    )
+    async def name_free(self, call: Call[wire.RegisterWish]) -> Answer:
+        """Whether the holder of an invite could register by this name, and if not, why."""
+        network = self.network_of(call.request)
+        try:
+            name = rules.username(call.body.username)
+            await self.acts.check_wish(name, call.body.invite_code, network)
+        except (Malformed, Conflict, Unauthenticated) as why:
+            return Answer(200, wire.show_free(why), NO_STORE)
+        return Answer(200, wire.show_free(None), NO_STORE)
 
     @routes.row(
         "GET", "/svc/api/GetUserInfo", access=Access.ACCOUNT_KEY, reply=wire.UserInfo, public=True

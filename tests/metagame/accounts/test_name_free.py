@@ -1,0 +1,125 @@
+"""Whether a name is free, told to holders of an invite: UsernameAvailable is closed outside."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.internet.defer import gatherResults
+from twisted.logger import capturedLogs
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.kernel.headers import GATEWAY
+from svcserver.metagame.accounts.management.acts import GUESSES
+from svcserver.metagame.accounts.rules import Invite
+from svcserver.metagame.accounts.store import SqlAccounts
+from tests.support.browser import Page
+from tests.support.game import Game
+from tests.support.proves import proves
+
+CODE = "ABCD-EFGH-JKMN"
+SECRET = "g" * 40
+FREE = {"available": True}
+
+
+class NameFreeTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.game = self.host("INVITECODE")
+
+    def host(self, mode: str) -> Game:
+        """A host with Ann_1 and an invite that can be used twice."""
+        game = Game(self, REGISTRATION_MODE=mode, GATEWAY_SECRET=SECRET)
+        game.player("Ann_1")
+        game.ledger.run(lambda tx: SqlAccounts(tx).put_invite(Invite(CODE, 2, False)))
+        return game
+
+    def ask(
+        self, name: Any, code: Any = CODE, game: Game | None = None, at: str = "198.51.100.7"
+    ) -> Page:
+        """Ask through the gateway, from an address."""
+        sent = {"Username": name} if code is None else {"Username": name, "InviteCode": code}
+        headers = {GATEWAY: SECRET, "X-Forwarded-For": at}
+        return (game or self.game).browse("POST", "/launcher/name-free", json=sent, headers=headers)
+
+    def why(self, *given: Any, **more: Any) -> str:
+        page = self.ask(*given, **more)
+        said = page.json
+        self.assertEqual((page.status, said["available"]), (200, False), page)
+        code: str = said["error"]
+        return code
+
+    @proves("POST /launcher/name-free | none | bad_request")
+    def test_it_says_what_registering_would_and_spends_nothing(self) -> None:
+        for name in ("Bo_1", " Bo_1 "):
+            page = self.ask(name)
+            self.assertEqual((page.status, page.json), (200, FREE))
+            self.assertEqual(page.headers["cache-control"], "no-store")
+        self.assertEqual(self.ask("Bo_1", CODE.lower()).json, FREE)
+        self.assertEqual(self.why("aNN_1"), "username_taken")
+        self.assertEqual(self.why("a b"), "username_invalid")
+        left = self.game.ledger.run(lambda tx: SqlAccounts(tx).invite(CODE)).uses_remaining
+        self.assertEqual(left, 2)
+
+    def test_without_a_right_code_the_answer_is_one_whatever_the_name(self) -> None:
+        for code in (None, "", "ABCD-EFGH-JKMX", "x" * 500, "\x00", "%"):
+            pages = [
+                self.ask(name, code, at=f"2001:db8::{len(str(code)):x}")
+                for name in ("Ann_1", "Bo_1")
+            ]
+            self.assertEqual([page.json["error"] for page in pages], ["invite_invalid"] * 2)
+            self.assertEqual(pages[0].body, pages[1].body)
+
+    def test_a_code_that_is_used_up_opens_nothing(self) -> None:
+        for name in ("Bo_1", "Cy_1"):
+            sent = {"Username": name, "InviteCode": CODE}
+            self.assertEqual(self.game.browse("POST", "/svc/api/Register", json=sent).status, 200)
+        self.assertEqual(self.why("Bo_1"), "invite_invalid")
+
+    def test_who_guesses_codes_is_told_nothing_after_a_while_not_even_of_a_right_one(self) -> None:
+        for _ in range(GUESSES.limit):
+            self.assertEqual(self.why("Ann_1", "ABCD-EFGH-JKMX"), "invite_invalid")
+        for code in ("ABCD-EFGH-JKMX", CODE):
+            page = self.ask("Ann_1", code)
+            self.assertEqual((page.status, page.headers["retry-after"]), (429, "600"))
+        self.assertEqual(self.ask("Bo_1", at="198.51.100.8").json, FREE)  # nobody else's loss
+        self.game.clock.advance(3601)
+        self.assertEqual(self.ask("Bo_1").json, FREE)
+
+    def test_guesses_at_once_are_counted_one_by_one(self) -> None:
+        headers = {GATEWAY: SECRET, "X-Forwarded-For": "198.51.100.7"}
+        sent = {"Username": "Ann_1", "InviteCode": "wrong"}
+        asked = [
+            self.game.browse.ask("POST", "/launcher/name-free", json=sent, headers=headers)
+            for _ in range(3 * GUESSES.limit)
+        ]
+        pages = self.successResultOf(gatherResults(asked))
+        answered = [page.status for page in pages].count(200)
+        self.assertEqual(answered, GUESSES.limit)
+
+    def test_the_holder_of_an_invite_may_think_about_it(self) -> None:
+        for number in range(3 * GUESSES.limit):
+            self.assertEqual(self.ask(f"Bo_{number}").json, FREE)
+            self.assertEqual(self.why("Ann_1"), "username_taken")
+
+    def test_an_open_host_tells_strangers_of_as_many_names_as_registering_would(self) -> None:
+        host = self.host("OPEN")
+        self.assertEqual(self.why("Ann_1", None, host), "username_taken")
+        for _ in range(GUESSES.limit - 1):
+            self.assertEqual(self.ask("Bo_1", CODE, host).json, FREE)
+        self.assertEqual(self.ask("Ann_1", CODE, host).status, 429)
+
+    def test_where_nobody_may_register_nothing_is_told(self) -> None:
+        self.assertEqual(self.why("Ann_1", game=self.host("NONE")), "registration_closed")
+        page = self.ask("Ann_1", game=self.host("open"))
+        self.assertEqual((page.status, page.body), (500, b""))
+
+    def test_what_is_no_question_is_bad_request_and_no_code_is_logged(self) -> None:
+        for sent in ({}, [], {"Username": 7}, {"Username": "Bo_1", "InviteCode": [CODE]}):
+            page = self.game.browse("POST", "/launcher/name-free", json=sent)
+            self.assertEqual((page.status, page.json["error"]), (400, "bad_request"))
+        for data in (b"", b"{", b'{"Username":"\\ud800"}', b"[" * 100_000, b"\xff"):
+            page = self.game.browse("POST", "/launcher/name-free", data=data)
+            self.assertEqual((page.status, page.json["error"]), (400, "bad_request"))
+        with capturedLogs() as events:
+            self.ask("Bo_1")
+            self.why("Bo_1", "ABCD-EFGH-JKMX")
+        self.assertNotIn("ABCD", repr(events))
