@@ -16,7 +16,7 @@ from svcserver.kernel.secrets import Secret
 PRIVATE = ("metagame", "deploy", "content")
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - the gateway is the public entry
 CITY_MAP = "/Game/Maps/city/city_persistent"
-LAUNCHER = "launcher"  # the folder that a demo host hands the launcher out of
+LAUNCHER = "launcher"  # the folder that a host hands the launcher out of
 
 
 @frozen
@@ -221,11 +221,11 @@ METAGAME_URL=http://{plan.metagame_host}:{plan.ports.metagame}
 CONTENT_GAME_DIR={plan.data / "game"}
 # after every change of the game's files: svcctl content manifest
 CONTENT_MANIFEST={plan.data / "manifest.json"}
+# the players' program, for those who have none yet: svcctl content launcher FILE puts it there
+CONTENT_LAUNCHER_DIR={plan.data / LAUNCHER}
 """
     if plan.private:
         return text
-    if plan.demo:
-        text += f"CONTENT_LAUNCHER_DIR={plan.data / LAUNCHER}\n"
     return f"""\
 {text}# the same in gateway.env
 GATEWAY_SECRET={plan.secrets.gateway.reveal()}
@@ -234,7 +234,7 @@ GATEWAY_SECRET={plan.secrets.gateway.reveal()}
 
 def _gateway(plan: Plan) -> str:
     ports, secrets, live = plan.ports, plan.secrets, plan.scale.live
-    more = "# how to play here, for friends: /join\nGATEWAY_JOIN_PAGE=1\n" if plan.demo else ""
+    more = f"# 1: how to play here, for friends, at /join\nGATEWAY_JOIN_PAGE={int(plan.demo)}\n"
     if live:
         more += f"# several gateways share their rates there\nLIVE_URL={live}\n"
     return f"""\

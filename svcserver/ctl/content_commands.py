@@ -1,4 +1,4 @@
-"""``svcctl content``: the manifest of the game files that players may download."""
+"""``svcctl content``: what players may download, the game's files and the launcher."""
 
 from __future__ import annotations
 
@@ -20,14 +20,16 @@ from svcserver.content.manifest_builder import (
     verify_manifest,
 )
 from svcserver.ctl.host import Host, about_a_host
+from svcserver.ctl.launcher_file import BUILT, how, put
 from svcserver.ctl.output import Out, fail
+from svcserver.edge.joining import LAUNCHER_FILE, launcher_folder
 
 BUILD = "1.4.4"
 
 
 @click.group()
 def content() -> None:
-    """The game files and their manifest."""
+    """The game files and their manifest, and the launcher."""
 
 
 @content.command("manifest")
@@ -71,6 +73,27 @@ def verify(host: Host, out: Out, folder: Path | None, listed: Path | None) -> No
         count = sum(len(paths) for paths in bad.values())
         fail(f"{count} files are not as the manifest says; put them back or build a new manifest")
     out.say(f"{len(found.ok)} files are as the manifest says")
+
+
+@content.command("launcher")
+@click.argument("file", metavar="FILE", type=click.Path(path_type=Path), default=BUILT)
+@about_a_host
+def launcher(host: Host, out: Out, file: Path) -> None:
+    """Have the host hand out FILE, the players' svc-launcher.pyz, with its checksum.
+
+    Without FILE it is the one that make launcher has left in this clone.
+    """
+    if not file.is_file():
+        fail(f"{file} is not there; {how(host.folder)}")
+    folder = launcher_folder(host.folder) if host.folder is not None else None
+    if folder is None:
+        fail("name a folder in CONTENT_LAUNCHER_DIR of content.env, and the host with --config DIR")
+    try:
+        sha256 = put(file, folder)
+    except OSError as why:
+        fail(f"{folder} cannot be written: {why.strerror}")
+    out.data({"file": str(folder / LAUNCHER_FILE), "sha256": sha256})
+    out.say(f"{sha256}  {folder / LAUNCHER_FILE}", "restart svc-content to hand it out")
 
 
 def places(host: Host, folder: Path | None, manifest: Path | None) -> tuple[Path, Path]:

@@ -14,6 +14,7 @@ from twisted.logger import globalLogBeginner
 from svcserver.ctl.blueprint import Ports
 from svcserver.ctl.host import OWNER_KEY, Host, find
 from svcserver.ctl.host_creation import create_host
+from svcserver.ctl.launcher_file import how, supply
 from svcserver.ctl.output import Out, fail, program
 from svcserver.ctl.play.evening import MAX_PLAYERS, Wishes
 from svcserver.ctl.play.failed import PlayFailed
@@ -21,7 +22,7 @@ from svcserver.ctl.play.timings import Timings
 from svcserver.ctl.play_command import findings, live, tell_times
 from svcserver.ctl.stack_process import Stack
 from svcserver.edge.invite import decode
-from svcserver.edge.joining import NoJoinString, join_address, join_string
+from svcserver.edge.joining import NoJoinString, has_launcher, join_address, join_string
 from svcserver.kernel.digits import whole_in
 
 FOLDER = "demo-host"
@@ -52,6 +53,7 @@ def demo(
         create_host(folder, "127.0.0.1", "owner", ports=PORTS, demo=True)
         out.say(f"a demo host was made in {folder.absolute()}")
     host = find(str(folder.absolute()), None)
+    supply(host, out)
     wishes = Wishes(players, hunts, relay_port=relay_port(host), hunt_s=hunt_seconds, whole=True)
     wishes = evolve(wishes, keep=True)  # to be looked at
     timings = Timings()
@@ -130,10 +132,11 @@ def player_lines(host: Host) -> list[str]:
     if text is None:
         return []
     page = join_address(host.folder, decode(text))
+    none = "" if has_launcher(host.folder) else f"; no launcher is there yet: {how(host.folder)}"
     return [
         "",
         "What a player would open:",
-        *([f"  {page} (a browser warns of the host's own certificate)"] if page else []),
+        *([f"  {page} (a browser warns of the host's own certificate{none})"] if page else []),
         f"  {text}",
         f"or, on this machine, {program('svc-launcher')} '{text}'",
     ]

@@ -37,7 +37,8 @@ README = """\
 Put the game's files here, then run: svcctl content manifest . --config ..
 """
 LAUNCHER_README = """\
-Put svc-launcher.pyz here, which make launcher builds: the host's page /join hands it out.
+From here the host hands out the players' program, svc-launcher.pyz, which make launcher builds:
+svcctl content launcher FILE --config ..
 """
 
 
@@ -153,9 +154,9 @@ def _write(staged: Path, kept: Path, plan: Plan, owner: str, pair: Pair | None) 
     (game / "README.txt").write_text(README, encoding="utf-8")
     if plan.demo:
         (game / "data.pak").write_bytes(secrets.token_bytes(GAME_FILE_BYTES))
-        launcher = kept / blueprint.LAUNCHER
-        launcher.mkdir()
-        (launcher / "README.txt").write_text(LAUNCHER_README, encoding="utf-8")
+    launcher = kept / blueprint.LAUNCHER
+    launcher.mkdir()
+    (launcher / "README.txt").write_text(LAUNCHER_README, encoding="utf-8")
     build_manifest(game, "1.4.4", kept / "manifest.json")
     key = _database(_url(kept, plan), owner, plan.secrets.game_server)
     write_private(staged / OWNER_KEY, key + "\n")

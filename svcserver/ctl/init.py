@@ -152,7 +152,8 @@ def tell(out: Out, made: CreatedHost, address: str) -> None:
         f"  3. start:   {program('twistd')} --nodaemon --pidfile= svc-stack --config {folder}",
         f"     or by systemd, with the units in {folder / UNITS}",
         f"  4. invite:  {svcctl} invite create --config {folder}",
-        f"  5. look:    {find(str(folder), None).dashboard()} in a browser on this machine,",
+        f"  5. friends without a launcher: {svcctl} content launcher FILE --config {folder}",
+        f"  6. look:    {find(str(folder), None).dashboard()} in a browser on this machine,",
         f"              or {svcctl} status --config {folder}",
     )
     tell_my_ip(out, made, address)

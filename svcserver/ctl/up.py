@@ -20,6 +20,7 @@ from svcserver.ctl.doctor.machine import Machine
 from svcserver.ctl.host import OWNER_KEY, Host, find
 from svcserver.ctl.host_creation import create_host
 from svcserver.ctl.init import Place, place_of, tell_my_ip
+from svcserver.ctl.launcher_file import supply
 from svcserver.ctl.output import Failed, Out, fail, program
 from svcserver.ctl.play.failed import PlayFailed
 from svcserver.ctl.private_network import LOOPBACK, own_address
@@ -61,6 +62,7 @@ def up(
     elif public_host or private_host or owner:
         fail(f"{folder} is a host already; change its env files, or give another folder")
     host = find(str(folder.absolute()), None)
+    supply(host, out)
     if runs(host):
         fail(f"{folder} runs already; its dashboard is {host.dashboard()}")
     check(host, out)

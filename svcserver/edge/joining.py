@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from ipaddress import ip_address
 from pathlib import Path
 
@@ -9,6 +10,10 @@ from svcserver.edge.certificate import CERT_FILE, BadCertificate, fingerprint, n
 from svcserver.edge.invite import BadInvite, Invite, decode, encode
 from svcserver.edge.sending import sentences
 from svcserver.kernel.settings import BadSetting, parse_env_file
+
+LAUNCHER_FILE = "svc-launcher.pyz"  # which the host's page /join links to
+CHECKSUM_FILE = f"{LAUNCHER_FILE}.sha256"  # beside it, as sha256sum writes it
+_CHECKSUM = re.compile(rf"([0-9a-f]{{64}})  {re.escape(LAUNCHER_FILE)}\n?\Z")
 
 
 class NoJoinString(Exception):
@@ -44,7 +49,40 @@ def join_string(folder: Path, code: str) -> str | None:
 def letter(folder: Path, text: str) -> list[str]:
     """Three sentences that an owner sends with the join string ``text``."""
     invite = decode(text)
-    return sentences(invite, join_address(folder, invite))
+    has_one = has_launcher(folder)
+    page = join_address(folder, invite) if has_one else ""
+    return sentences(invite, page, launcher_checksum(folder))
+
+
+def launcher_folder(folder: Path) -> Path | None:
+    """Where the launcher lies that the host hands out; None for a host that hands out none."""
+    try:
+        named = _read(folder, "content").get("CONTENT_LAUNCHER_DIR", "").strip()
+    except (BadSetting, OSError):
+        return None
+    return folder / named if named else None
+
+
+def has_launcher(folder: Path) -> bool:
+    """Whether the host has a launcher to hand out."""
+    where = launcher_folder(folder)
+    return where is not None and (where / LAUNCHER_FILE).is_file()
+
+
+def launcher_checksum(folder: Path) -> str:
+    """The SHA-256 of that launcher as written beside it; empty where it may be another's.
+
+    The file itself has megabytes, and is not read here: the dashboard asks, too.
+    """
+    where = launcher_folder(folder)
+    if where is None:
+        return ""
+    try:
+        found = _CHECKSUM.match((where / CHECKSUM_FILE).read_text(encoding="ascii"))
+        old = (where / LAUNCHER_FILE).stat().st_mtime > (where / CHECKSUM_FILE).stat().st_mtime
+    except (OSError, ValueError):
+        return ""
+    return found[1] if found is not None and not old else ""
 
 
 def join_address(folder: Path, invite: Invite) -> str:

@@ -41,6 +41,7 @@ from svcserver.launcher.private_files import make_private_folder
 from svcserver.launcher.program import CannotJoin, Launcher
 from svcserver.launcher.scheme import Scheme, scheme_of
 from svcserver.launcher.terminal import Terminal
+from svcserver.launcher.version import launcher_version
 from svcserver.relay.relaying import DEFAULT_PORT
 
 log = Logger()
@@ -69,6 +70,8 @@ def arguments(given: Sequence[str]) -> argparse.Namespace:
         "--no-links", action="store_true", help="do not have the system open svc: links with it"
     )
     parser.add_argument("--key-file", action="store_true", help="keep keys in a private file")
+    named = f"svc-launcher {launcher_version()}"
+    parser.add_argument("--version", action="version", version=named)
     return parser.parse_args(given)
 
 

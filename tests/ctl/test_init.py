@@ -39,7 +39,7 @@ SHAPES = {
     "allowlist": AllowlistSettings,
     "relay": RelaySettings,
 }
-PUBLIC = {"game", "gateway-cert.pem", "host", "manifest.json"}
+PUBLIC = {"game", "gateway-cert.pem", "host", "launcher", "manifest.json"}
 
 
 class InitTests(SynchronousTestCase):
@@ -132,7 +132,7 @@ class InitTests(SynchronousTestCase):
         self.assertEqual(ran.status, 0, ran.err)
         here = {one.name for one in settings.iterdir()}
         there = {one.name for one in data.iterdir()}
-        self.assertEqual(there, {"svc.db", "game", "manifest.json"})
+        self.assertEqual(there, {"svc.db", "game", "launcher", "manifest.json"})
         self.assertEqual(here & there, set())
         self.assertIn(f"DATA_DIR={data}\n", (settings / "stack.env").read_text())
         unit = (settings / "host" / "svc-content.service").read_text()

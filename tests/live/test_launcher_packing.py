@@ -5,6 +5,7 @@ Why processes: what was packed runs in an interpreter without this checkout.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -20,11 +22,16 @@ from typing import Any
 from unittest import mock
 
 import pytest
+from playwright.sync_api import Browser
 
+from tests.ctl.hosts import run
 from tests.live.players_host import COMMAND, invite, players_host, running
 from tests.live.players_terminal import Player
+from tests.live.real_browser import browser
 from tests.support.processes import eventually
 from tests.support.requirements import skip
+
+__all__ = ["browser"]  # a fixture
 
 pytestmark = pytest.mark.live
 
@@ -185,7 +192,7 @@ def play_in_the_terminal(player: Player, join: str, name: str) -> None:
     player.say("news")
     player.hears("Hunt on Friday")
     player.say("hunter")
-    player.hears(f"{name}  guild: none")
+    player.hears(f"{name} is new here.")
     player.say("stop")
     player.hears("Say play")
     player.say("quit")
@@ -214,6 +221,42 @@ def test_the_one_file_and_the_wheel_play_in_a_clean_python(
                 play_in_the_terminal(player, invite(host), name.title())
             finally:
                 player.process.kill()
+
+
+# slow: a stack, and the one file unpacked
+def test_the_page_of_a_host_hands_it_out_and_it_says_its_version(
+    built: tuple[Path, Path], browser: Browser, tmp_path: Path
+) -> None:
+    """As a friend without a launcher gets it: page, download, checksum in the letter, start."""
+    host = players_host(tmp_path / "host", "Friday Hunts")
+    put = run("content", "launcher", built[1], "--json", "--config", host)
+    assert put.returncode == 0, put.stderr
+    sha256 = json.loads(put.stdout)["sha256"]
+    made = run("invite", "create", "--json", "--config", host)
+    [first, *_] = json.loads(made.stdout)["letter"]
+    [page_address] = re.findall(r"https://\S+/join", first)
+    assert f"(its SHA-256 is {sha256})" in first
+    with running(host):
+        page = browser.new_context(ignore_https_errors=True, accept_downloads=True).new_page()
+        page.goto(page_address)
+        with page.expect_download() as coming:
+            page.get_by_role("link", name="from this host").click()
+        got = tmp_path / coming.value.suggested_filename
+        coming.value.save_as(got)
+        page.get_by_role("link", name="The checksums").click()
+        [listed] = json.loads(page.locator("body").inner_text())["files"]
+        page.context.close()
+    assert (got.name, listed["sha256"]) == ("svc-launcher.pyz", sha256)
+    assert hashlib.sha256(got.read_bytes()).hexdigest() == sha256
+    says = subprocess.run(
+        [plain_python(tmp_path / "plain"), str(got), "--version"],
+        env={**clean(tmp_path), "SHIV_ROOT": str(tmp_path / "shiv")},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert (says.returncode, says.stdout.strip()) == (0, f"svc-launcher {version('svcserver')}")
 
 
 def test_the_recipe_for_windows_names_what_is_there(built: tuple[Path, Path]) -> None:

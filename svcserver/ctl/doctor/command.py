@@ -23,6 +23,7 @@ CHECKS: tuple[Check, ...] = (
     files.certificate,
     files.game_server,
     files.game_files,
+    files.launcher,
     files.private_files,
     storage.workers,
     storage.storage,

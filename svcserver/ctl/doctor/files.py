@@ -18,7 +18,9 @@ from svcserver.ctl.blueprint import program
 from svcserver.ctl.database import file_of
 from svcserver.ctl.doctor.case import Case, Finding
 from svcserver.ctl.host import OWNER_KEY
+from svcserver.ctl.launcher_file import how, sha256_of
 from svcserver.edge.certificate import BadCertificate, check_pair, fingerprint, read_pair
+from svcserver.edge.joining import LAUNCHER_FILE, launcher_checksum
 from svcserver.edge.tls import server_context
 
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
@@ -121,6 +123,34 @@ def game_files(case: Case) -> Iterator[Finding]:
     if set(manifest.files) <= {"README.txt"}:
         what = f"{folder} holds no game yet"
         yield Finding.note("content", what, f"put the game's files there, then {make}")
+
+
+def launcher(case: Case) -> Iterator[Finding]:
+    """Whether players without a launcher can get one here."""
+    if case.content is None:
+        return
+    page = case.gateway is not None and case.gateway.join_page
+    if case.content.launcher_dir is None:
+        if page:
+            what = "the page /join links to the launcher, and CONTENT_LAUNCHER_DIR names no folder"
+            cure = "name one in content.env, or switch GATEWAY_JOIN_PAGE off"
+            yield Finding.note("content", what, cure)
+        return
+    file = case.folder / case.content.launcher_dir / LAUNCHER_FILE
+    if not file.is_file():
+        what = f"there is no launcher in {file.parent}"
+        what += ", and the page /join links to it" if page else ""
+        yield Finding.note("content", what, how(case.folder))
+        return
+    try:
+        good = launcher_checksum(case.folder) == sha256_of(file)
+    except OSError as why:
+        yield Finding.note("content", f"{file} cannot be read: {why.strerror}", "chmod 644 it")
+        return
+    if not good:
+        what = f"the checksum beside {file} is missing or another file's"
+        cure = f"run svcctl content launcher FILE --config {case.folder}, which writes both"
+        yield Finding.note("content", f"{what}, so no letter tells it", cure)
 
 
 def private_files(case: Case) -> Iterator[Finding]:

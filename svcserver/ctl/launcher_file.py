@@ -1,0 +1,61 @@
+"""The launcher that a host hands out: found where it was built, put into the host's folder."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from pathlib import Path
+
+import svcserver
+from svcserver.ctl.host import Host
+from svcserver.ctl.output import Out
+from svcserver.edge.joining import CHECKSUM_FILE, LAUNCHER_FILE, launcher_folder
+
+BUILT = Path(svcserver.__file__).parents[1] / "dist" / LAUNCHER_FILE
+"""Where ``make launcher`` leaves it, in a clone of the repository."""
+
+
+def put(file: Path, folder: Path) -> str:
+    """Put a launcher into ``folder`` with its checksum beside it; the checksum. Raises OSError.
+
+    Whoever downloads meanwhile gets the old file whole or an error, never a mixture.
+    """
+    folder.mkdir(exist_ok=True)
+    new = folder / f"{LAUNCHER_FILE}.new"
+    try:
+        shutil.copyfile(file, new)
+        sha256 = sha256_of(new)
+        new.replace(folder / LAUNCHER_FILE)
+    except OSError:
+        new.unlink(missing_ok=True)
+        raise
+    sums = folder / f"{CHECKSUM_FILE}.new"
+    sums.write_text(f"{sha256}  {LAUNCHER_FILE}\n", encoding="ascii")
+    os.replace(sums, folder / CHECKSUM_FILE)
+    return sha256
+
+
+def sha256_of(file: Path) -> str:
+    """The SHA-256 of a file, in hex; raises OSError."""
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
+def supply(host: Host, out: Out) -> None:
+    """Give a host without a launcher the one that was built here, if there is one."""
+    folder = launcher_folder(host.folder) if host.folder is not None else None
+    if folder is None or (folder / LAUNCHER_FILE).exists() or not BUILT.is_file():
+        return
+    try:
+        put(BUILT, folder)
+    except OSError as why:
+        out.say(f"the launcher was not put into {folder}: {why.strerror}")
+        return
+    out.say(f"the launcher was put into {folder}, for players to download")
+
+
+def how(folder: Path | None) -> str:
+    """What an owner does for a host without a launcher."""
+    where = f" --config {folder}" if folder is not None else ""
+    return f"make launcher, in a clone, builds it; then svcctl content launcher FILE{where}"

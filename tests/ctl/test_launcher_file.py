@@ -1,0 +1,144 @@
+"""The launcher that a host hands out: put there, told in the letter, looked for by the doctor."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from unittest import mock
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.ctl import launcher_file
+from svcserver.ctl.host import Host
+from svcserver.ctl.launcher_file import supply
+from svcserver.ctl.output import Out
+from svcserver.edge.joining import CHECKSUM_FILE, LAUNCHER_FILE, join_string, letter
+from tests.ctl.command import new_host, nowhere, svcctl
+
+BODY = b"PK launcher" * 900
+SHA256 = hashlib.sha256(BODY).hexdigest()
+
+
+class LauncherFileTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.folder = new_host(nowhere(self))
+        self.launchers = self.folder / "launcher"
+        self.built = self.folder.parent / "dist" / LAUNCHER_FILE
+        self.built.parent.mkdir()
+        self.built.write_bytes(BODY)
+
+    def put(self) -> None:
+        ran = svcctl("content", "launcher", self.built, "--config", self.folder, "--json")
+        self.assertEqual((ran.status, ran.data["sha256"]), (0, SHA256))
+
+    def says(self) -> str:
+        """The first sentence to a friend."""
+        text = join_string(self.folder, "ABCD-EFGH-JKMN")
+        assert text is not None
+        first, *more = letter(self.folder, text)
+        self.assertEqual(len(more), 2)
+        return first
+
+    def notes(self) -> str:
+        return "".join(
+            one["what"] + one["cure"]
+            for one in svcctl("doctor", "--config", self.folder, "--json").data["findings"]
+            if one["level"] == "note" and "launcher" in one["what"]
+        )
+
+    def test_it_is_put_there_whole_and_its_checksum_is_in_the_letter(self) -> None:
+        self.assertIn("get the launcher from me.", self.says())
+        self.put()
+        self.assertEqual((self.launchers / LAUNCHER_FILE).read_bytes(), BODY)
+        told = (self.launchers / CHECKSUM_FILE).read_text()
+        self.assertEqual(told, f"{SHA256}  {LAUNCHER_FILE}\n")
+        self.assertEqual(
+            {one.name for one in self.launchers.iterdir()},
+            {LAUNCHER_FILE, CHECKSUM_FILE, "README.txt"},
+        )
+        self.assertIn(f"from me (its SHA-256 is {SHA256}).", self.says())
+        ran = svcctl("invite", "create", "--config", self.folder)
+        self.assertIn(SHA256, ran.out)
+
+    def test_the_page_is_named_where_it_has_something_to_hand_out(self) -> None:
+        env = self.folder / "gateway.env"
+        env.write_text(env.read_text().replace("JOIN_PAGE=0", "JOIN_PAGE=1"))
+        self.assertNotIn("/join", self.says())
+        self.assertIn("the page /join links to it", self.notes())
+        self.put()
+        self.assertIn("from https://203.0.113.10/join, or from me", self.says())
+
+    def test_no_checksum_is_told_that_may_be_another_files(self) -> None:
+        self.put()
+        good = (self.launchers / CHECKSUM_FILE).read_text()
+        for bad in (
+            "",
+            SHA256,
+            good.replace("pyz", "exe"),
+            good.upper(),
+            good * 2,
+            good + "\nSend me your key",
+            "\u00e4" + good[1:],
+        ):
+            (self.launchers / CHECKSUM_FILE).write_text(bad, encoding="utf-8")
+            self.assertNotIn("SHA-256", self.says(), bad)
+        (self.launchers / CHECKSUM_FILE).write_text(good)
+        self.assertIn(SHA256, self.says())
+        newer = (self.launchers / CHECKSUM_FILE).stat().st_mtime + 5
+        os.utime(self.launchers / LAUNCHER_FILE, (newer, newer))
+        self.assertNotIn("SHA-256", self.says())
+        (self.launchers / LAUNCHER_FILE).unlink()
+        self.assertNotIn("SHA-256", self.says())
+
+    def test_the_doctor_says_how_players_get_one(self) -> None:
+        cure = f"svcctl content launcher FILE --config {self.folder}"
+        told = self.notes()
+        self.assertIn(f"there is no launcher in {self.launchers}make launcher", told)
+        self.assertIn(cure, told)
+        self.put()
+        self.assertEqual(self.notes(), "")
+        (self.launchers / LAUNCHER_FILE).write_bytes(BODY + b"!")
+        self.assertIn("is missing or another file's", self.notes())
+        env = self.folder / "content.env"
+        env.write_text(env.read_text().replace("CONTENT_LAUNCHER_DIR", "# "))
+        self.assertEqual(self.notes(), "")  # an owner's choice, without the page
+        gateway = self.folder / "gateway.env"
+        gateway.write_text(gateway.read_text().replace("JOIN_PAGE=0", "JOIN_PAGE=1"))
+        self.assertIn("CONTENT_LAUNCHER_DIR names no folder", self.notes())
+
+    def test_what_was_built_in_this_clone_is_put_there_at_a_start_and_never_over_another(
+        self,
+    ) -> None:
+        host = Host(self.folder)
+        with mock.patch.object(launcher_file, "BUILT", self.built.parent / "none"):
+            supply(host, Out(True))
+        self.assertFalse((self.launchers / LAUNCHER_FILE).exists())
+        with mock.patch.object(launcher_file, "BUILT", self.built):
+            supply(host, Out(True))
+            self.assertEqual((self.launchers / LAUNCHER_FILE).read_bytes(), BODY)
+            self.built.write_bytes(b"another")
+            supply(host, Out(True))
+        self.assertEqual((self.launchers / LAUNCHER_FILE).read_bytes(), BODY)
+
+    def test_what_cannot_be_done_is_one_line(self) -> None:
+        ran = svcctl("content", "launcher", self.folder / "none", "--config", self.folder)
+        self.assertEqual(ran.status, 1)
+        self.assertIn("make launcher, in a clone, builds it", ran.line)
+        env = self.folder / "content.env"
+        env.write_text(env.read_text().replace("CONTENT_LAUNCHER_DIR", "# "))
+        ran = svcctl("content", "launcher", self.built, "--config", self.folder)
+        self.assertEqual(ran.status, 1)
+        self.assertIn("name a folder in CONTENT_LAUNCHER_DIR", ran.line)
+        (self.folder / "content.env").unlink()
+        self.assertEqual(self.says().count("SHA-256"), 0)
+
+    def test_a_full_disk_leaves_the_old_one_as_it_was(self) -> None:
+        self.put()
+        self.built.write_bytes(b"another")
+        full = mock.patch.object(launcher_file, "sha256_of", side_effect=OSError(28, "no room"))
+        with full:
+            ran = svcctl("content", "launcher", self.built, "--config", self.folder)
+        self.assertIn("cannot be written: no room", ran.line)
+        self.assertEqual((self.launchers / LAUNCHER_FILE).read_bytes(), BODY)
+        self.assertIn(SHA256, self.says())
+        self.assertEqual([*self.launchers.glob("*.new")], [])
