@@ -49,7 +49,7 @@ def lost(why: Lost) -> str:
 def general(reply: Reply) -> str:
     """The sentence for an answer that any request may get."""
     if reply.status == 429:
-        return words.TOO_OFTEN.format(minutes=words.minutes(reply.retry_after_s or 60))
+        return words.TOO_OFTEN.format(minutes=words.duration(reply.retry_after_s or 60))
     if reply.status == 503 and reply.error != "upstream_restarting":
         return words.FULL
     if reply.status in (502, 503, 504):

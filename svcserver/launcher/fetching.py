@@ -265,7 +265,7 @@ class Fetch:
                     raise CannotFetch(words.WRONG_CERTIFICATE) from why
                 wait_s = FIRST_WAIT_S if growing.size > before else min(wait_s * 2, LONGEST_WAIT_S)
                 pause = wait_s
-                self._notes[one.path] = words.LINE_CUT.format(seconds=words.minutes(pause))
+                self._notes[one.path] = words.LINE_CUT.format(seconds=words.duration(pause))
             self.progress.bytes_done -= growing.size
             await self._sleep(pause)
 

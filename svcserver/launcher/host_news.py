@@ -10,7 +10,7 @@ from attrs import define, field, frozen
 from svcserver.kernel.secrets import Secret
 from svcserver.launcher.accounts import general, lost
 from svcserver.launcher.asking import HostClient, Lost
-from svcserver.launcher.words import meeting, track_name
+from svcserver.launcher.words import meeting, place, profile, track_name
 
 MOST_NEWS, MOST_PLAYERS, MOST_PICTURES = 20, 500, 3
 LONGEST = 4_000  # characters of a text that is shown
@@ -136,7 +136,7 @@ def read_status(said: dict[str, Any]) -> dict[str, Any]:
     players = [
         {
             "name": _text(one.get("name"), 64),
-            "where": (where := _text(one.get("where"), 16)),
+            "place": place(where := _text(one.get("where"), 16)),
             "meet": meeting(where, *instances.get(_text(one.get("instance"), 64), nowhere)),
         }
         for one in _objects(said.get("players"))[:MOST_PLAYERS]
@@ -152,7 +152,10 @@ def read_status(said: dict[str, Any]) -> dict[str, Any]:
 
 def read_hunter(said: dict[str, Any]) -> dict[str, Any]:
     """What is shown of the player's own data, every value of the right kind."""
-    friends = said.get("friends")
+    friends, unlocks = (
+        value if isinstance(value := said.get(name), list) else []
+        for name in ("friends", "entitlements")
+    )
     hunts = [
         {"title": _text(one.get("title"), 128), "at": _whole(one, "at")}
         for one in _objects(said.get("hunts"))[:MOST_HUNTS]
@@ -172,20 +175,27 @@ def read_hunter(said: dict[str, Any]) -> dict[str, Any]:
         }
         for one in _objects(said.get("characters"))[:MOST_CHARACTERS]
     ]
-    hunt_pass = track_name(_text(said.get("huntPass"), 128))
-    reached = next((one for one in tracks if hunt_pass and one["name"] == hunt_pass), None)
     return {
+        "profile": profile(
+            _text(said.get("username"), 64),
+            [one["name"] for one in characters],
+            sum(one["rank"] for one in tracks),
+            len(unlocks),
+            len(friends),
+        ),
         "guild": _text(said.get("guild"), 64),
-        "huntPass": hunt_pass
-        if reached is None
-        else f"{hunt_pass}, {reached['rank']} of {reached['of']}",
+        "huntPass": _hunt_pass(track_name(_text(said.get("huntPass"), 128)), tracks),
         "tracks": tracks,
         "hunts": hunts,
         "characters": characters,
-        "friends": [
-            _text(one, 64) for one in (friends if isinstance(friends, list) else [])[:MOST_PLAYERS]
-        ],
+        "friends": [_text(one, 64) for one in friends[:MOST_PLAYERS]],
     }
+
+
+def _hunt_pass(name: str, tracks: list[dict[str, Any]]) -> str:
+    """The pass with the rank reached in it, where the host tells that."""
+    reached = next((one for one in tracks if name and one["name"] == name), None)
+    return name if reached is None else f"{name}, {reached['rank']} of {reached['of']}"
 
 
 def read_news(said: Any) -> list[dict[str, str]]:

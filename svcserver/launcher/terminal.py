@@ -15,7 +15,6 @@ from svcserver.launcher.membership import Membership
 from svcserver.launcher.program import CannotJoin, Launcher, OtherKey
 from svcserver.launcher.stages import Stage
 from svcserver.launcher.view import show
-from svcserver.launcher.words import amount, minutes
 
 HELP = """\
 join INVITE     open an invite          agree           the words are the owner's: trust it
@@ -195,14 +194,9 @@ class Terminal:
 def _values(shown: dict[str, object]) -> dict[str, object]:
     files = shown["files"]
     assert isinstance(files, dict)  # noqa: S101 - view.show makes it
-    total = files["total"] or 1
-    left = files["seconds_left"]
-    return {
-        **shown,
-        "missing": amount(files["missing"]),
-        "percent": files["done"] * 100 // total,
-        "left": f", {amount(files['rate'])} a second, {minutes(left)} left" if left else "",
-    }
+    percent = files["done"] * 100 // (files["total"] or 1)
+    pace = f", {files['pace']}" if files["pace"] else ""
+    return {**shown, "missing": files["missing"], "percent": percent, "pace": pace}
 
 
 _BUSY = (Stage.REGISTERING, Stage.CHECKING, Stage.FETCHING, Stage.STARTING, Stage.PLAYING)
@@ -213,7 +207,7 @@ _PHRASES = {
     Stage.UNCHECKED: "you are {username} there. Say check to look at the game's files.",
     Stage.CHECKING: "the game's files are looked at, {percent} of 100.",
     Stage.INCOMPLETE: "{missing} are to be downloaded. Say get.",
-    Stage.FETCHING: "downloading, {percent} of 100{left}.",
+    Stage.FETCHING: "downloading, {percent} of 100{pace}.",
     Stage.READY: "everything is here. Say play.",
     Stage.STARTING: "the game is being started.",
     Stage.PLAYING: "you are playing as {username}.",

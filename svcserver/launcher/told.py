@@ -5,13 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-_PLACES = {
-    "menu": "in the menu",
-    "city": "in the city",
-    "hunt": "on a hunt",
-    "dojo": "in the dojo",
-    "tutorial": "in the tutorial",
-}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -27,11 +20,10 @@ def people(shown: dict[str, Any]) -> str:
     players = shown["status"].get("players", ())
     lines = []
     for one in sorted(players, key=lambda one: one["name"] not in friends):
-        place = _PLACES.get(one["where"], "online")
         if one["name"] in friends and one["name"] != shown["username"]:
-            lines.append(f"{one['name']}, your friend, {place}. {one['meet']}".rstrip())
+            lines.append(f"{one['name']}, your friend, {one['place']}. {one['meet']}".rstrip())
         else:
-            lines.append(f"{one['name']}, {place}")
+            lines.append(f"{one['name']}, {one['place']}")
     return "\n".join(lines) or "Nobody is online at the moment."
 
 
@@ -41,8 +33,8 @@ def hunter(shown: dict[str, Any]) -> str:
     if not mine:
         return "The host tells nothing of your hunter just now."
     lines = [
-        f"{shown['username']}  guild: {mine['guild'] or 'none'}  "
-        f"hunt pass: {mine['huntPass'] or 'none'}"
+        mine["profile"],
+        f"guild: {mine['guild'] or 'none'}  hunt pass: {mine['huntPass'] or 'none'}",
     ]
     lines += [f"mastery  {one['name']}: {one['rank']} of {one['of']}" for one in mine["tracks"]]
     lines += [f"hunt  {when(one['at'])}  {one['title']}" for one in mine["hunts"]]

@@ -6,16 +6,25 @@ import sys
 from typing import Any
 
 from svcserver.edge.sending import certificate_words
+from svcserver.launcher import words
 from svcserver.launcher.command import DOCUMENTED, BadCommand, Start
 from svcserver.launcher.membership import Membership
 from svcserver.launcher.program import Launcher
 from svcserver.launcher.stages import Stage
+from svcserver.launcher.version import launcher_version
+
+VERSION = launcher_version()
 
 
 def show_all(launcher: Launcher) -> dict[str, Any]:
     """What the page shows: every host, where keys are kept, and an invite to look at."""
     hosts = [show(member, launcher.relay_port) for member in launcher.members.values()]
-    return {"hosts": hosts, "keys": launcher.keys.where, "invited": launcher.invited}
+    return {
+        "hosts": hosts,
+        "keys": launcher.keys.where,
+        "invited": launcher.invited,
+        "version": VERSION,
+    }
 
 
 def show(member: Membership, relay_port: int) -> dict[str, Any]:
@@ -59,14 +68,15 @@ def _files(member: Membership) -> dict[str, Any]:
     progress, rate = job.progress, job.rate.per_second(member.around.clock.seconds())
     left = max(0, progress.bytes_total - progress.bytes_done)
     busy = member.host.stage is Stage.FETCHING
+    done = min(progress.bytes_done, progress.bytes_total)
     return {
-        "done": min(progress.bytes_done, progress.bytes_total),
+        "done": done,
         "total": progress.bytes_total,
         "files_done": progress.files_done,
         "files_total": progress.files_total,
-        "rate": round(rate),
-        "seconds_left": round(left / rate) if busy and rate > 1 else None,
-        "missing": member.host.missing,
+        "so_far": f"{words.amount(done)} of {words.amount(progress.bytes_total)}",
+        "pace": words.pace(rate, left / rate if busy and rate > 1 else None),
+        "missing": words.amount(member.host.missing),
         "handed_out": member.host.hands_out_files,
         "build": job.build,
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 UNREACHABLE = (
     "The host cannot be reached. It may be switched off or full, or your internet connection is "
@@ -116,6 +117,50 @@ def meeting(where: str, title: str, players: int, room: int) -> str:
     return MEET.get(where, "").format(hunt=f"{title or 'On a hunt'}{full}")
 
 
+PLACES = {
+    "menu": "in the menu",
+    "city": "in the city",
+    "hunt": "on a hunt",
+    "dojo": "in the dojo",
+    "tutorial": "in the tutorial",
+}
+
+
+MOST_NAMED = 3  # characters of a player
+
+
+def place(where: str) -> str:
+    """Where a player is, as others read it."""
+    return PLACES.get(where, "online")
+
+
+def profile(
+    username: str, characters: Sequence[str], ranks: int, unlocks: int, friends: int
+) -> str:
+    """Who the player is on a host, in one line."""
+    others = [f"{len(characters) - MOST_NAMED} more"] if len(characters) > MOST_NAMED else []
+    names = listed([*characters[:MOST_NAMED], *others])
+    plays = f"{username} plays {names}." if characters else f"{username} is new here."
+    has = listed(
+        [
+            counted(ranks, "rank of mastery", "ranks of mastery"),
+            counted(unlocks, "unlock", "unlocks"),
+            counted(friends, "friend", "friends"),
+        ]
+    )
+    return f"{plays} {has[0].upper()}{has[1:]}."
+
+
+def listed(names: Sequence[str]) -> str:
+    """``Ann, Bob and Cy``."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+
+
+def counted(count: int, one: str, more: str) -> str:
+    """``no friends``, ``1 friend``, ``2 friends``."""
+    return f"{count or 'no'} {one if count == 1 else more}"
+
+
 def track_name(track: str) -> str:
     """A mastery or pass as a player reads it: its id in words."""
     words = track.removeprefix("MasteryTrack_").replace("_", " ")
@@ -123,12 +168,20 @@ def track_name(track: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", words)
 
 
-def minutes(seconds: float) -> str:
+def duration(seconds: float) -> str:
     """A waiting time as a player says it."""
     whole = max(1, round(seconds))
     if whole < 100:
         return "one second" if whole == 1 else f"{whole} seconds"
-    return f"{round(whole / 60)} minutes"
+    if whole < 100 * 60:
+        return f"{round(whole / 60)} minutes"
+    return f"{whole / 3600:.1f} hours"
+
+
+def pace(rate: float, seconds_left: float | None) -> str:
+    """How fast a download is, and how long it takes yet; empty while it does not run."""
+    said = [f"{amount(rate)} a second"] if rate > 1 else []
+    return ", ".join([*said, *([] if seconds_left is None else [f"{duration(seconds_left)} left"])])
 
 
 def amount(size: float) -> str:

@@ -31,6 +31,17 @@ OWN = "127.0.0.1:4711"
 PLACE = "play-example-org-443"
 SCRIPTS = ("main", "api", "steps", "below", "dom", "qr", "qr_picture")
 
+KEY_FILE = {
+    "name": "Friday Hunts",
+    "host": "play.example.org",
+    "port": 443,
+    "fingerprint": "a1" * 32,
+    "fingerprint2": "",
+    "username": "Bo_1",
+    "key": KEY,
+}
+"""What another PC has written."""
+
 
 class Wire(StringTransport):
     """A connection in memory."""
@@ -312,17 +323,7 @@ class PageTests(PageCase):
         self.assertEqual((self.launcher.members, list(self.launcher.hosts)), ({}, []))
         self.assertEqual(json.parse(self.ask("POST", "/api/import", file)[2])["id"], PLACE)
 
-    def test_a_hostile_key_file_is_refused_or_brings_a_host_and_a_key_alone(self) -> None:
-        """Not how the game is started, which the file of a stranger could else say."""
-        good = {
-            "name": "Friday Hunts",
-            "host": "play.example.org",
-            "port": 443,
-            "fingerprint": "a1" * 32,
-            "fingerprint2": "",
-            "username": "Bo_1",
-            "key": KEY,
-        }
+    def test_a_hostile_key_file_is_refused(self) -> None:
         for changed in (
             {"key": ""},
             {"key": "short"},
@@ -344,15 +345,19 @@ class PageTests(PageCase):
             {"username": "Bo 1"},
             {"username": "b" * 17},
         ):
-            self.refuses(json.dump({**good, **changed}))
-        whole = json.dump(good)
+            self.refuses(json.dump({**KEY_FILE, **changed}))
+        whole = json.dump(KEY_FILE)
         for content in (b"", b"\0", b"[]", b"7", b"[" * 60_000, b'"' + whole, whole[:-1], b"\xff"):
             self.refuses(content)
-        for name in good:
-            self.refuses(json.dump({key: value for key, value in good.items() if key != name}))
+        for name in KEY_FILE:
+            less = {key: value for key, value in KEY_FILE.items() if key != name}
+            self.refuses(json.dump(less))
         self.assertEqual((self.launcher.members, list(self.launcher.hosts)), ({}, []))
+
+    def test_a_hostile_key_file_brings_a_host_and_a_key_alone(self) -> None:
+        """Not how the game is started, which the file of a stranger could else say."""
         more = {"command": "/bin/evil", "runner": "evil", "folder": "/etc", "id": "../../x"}
-        self.assertEqual(self.ask("POST", "/api/import", json.dump({**good, **more}))[0], 200)
+        self.assertEqual(self.ask("POST", "/api/import", json.dump({**KEY_FILE, **more}))[0], 200)
         [record] = self.launcher.hosts
         self.assertEqual(
             (record.id, record.command, record.runner, record.folder), (PLACE, "", "", "")

@@ -15,35 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.edge.sending import fingerprint_words
 from svcserver.kernel import json
-from svcserver.launcher import words
 from svcserver.launcher.command import DOCUMENTED, HIDDEN, BadCommand, Start, split
-from svcserver.launcher.host_news import (
-    picture_kind,
-    read_branding,
-    read_hunter,
-    read_news,
-    read_status,
-)
 from svcserver.launcher.listing import LONGEST_BUILD, BadListing, is_safe, read_listing
 from svcserver.launcher.places import downloads_here, downloads_of, places_of
 from svcserver.launcher.scheme import LinuxScheme, WindowsScheme, own_command, scheme_of
+from tests.launcher.any_json import ANY_JSON
 from tests.launcher.around import manifest, new_folder
-
-ANY_JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
-    lambda inner: (
-        st.lists(inner, max_size=4)
-        | st.dictionaries(
-            st.sampled_from(["files", "path", "items", "players", "title", "url", "accent"])
-            | st.text(),
-            inner,
-            max_size=4,
-        )
-    ),
-    max_leaves=12,
-)
 
 
 class ListingTests(SynchronousTestCase):
@@ -170,20 +148,6 @@ class PlacesTests(SynchronousTestCase):
         (home / "In").mkdir()
         self.assertEqual(downloads_here({}, home), home / "In")
         self.assertEqual(downloads_here({"XDG_CONFIG_HOME": str(home)}, home), home)
-
-
-class WordTests(SynchronousTestCase):
-    def test_each_byte_has_a_word_of_its_own(self) -> None:
-        every = {fingerprint_words(f"{byte:02x}" * 32).split()[0] for byte in range(256)}
-        self.assertEqual(len(every), 256)
-        self.assertEqual(len(fingerprint_words("0a" * 32).split()), 8)
-
-    def test_amounts_and_times_are_said(self) -> None:
-        said = [words.amount(size) for size in (999, 12_300, 1_234_567, 10_893_512_875, 10**13)]
-        self.assertEqual(said, ["999 bytes", "12 KB", "1.2 MB", "10.9 GB", "10000.0 GB"])
-        self.assertEqual(
-            [words.minutes(x) for x in (0.2, 40, 300)], ["one second", "40 seconds", "5 minutes"]
-        )
 
 
 class Registered:
@@ -320,62 +284,3 @@ class SchemeTests(SynchronousTestCase):
             self.assertEqual(choices.read_text().splitlines(), before.splitlines()[:2])
         self.assertEqual(list((folder / "applications").iterdir()), [])
         self.assertEqual(list(folder.glob("mime*")), [choices])
-
-
-class NewsTests(SynchronousTestCase):
-    @given(ANY_JSON)
-    def test_whatever_a_host_says_is_shown_as_texts_or_left_out(self, said: Any) -> None:
-        for item in read_news(said):
-            self.assertTrue(all(isinstance(value, str) for value in item.values()))
-        read_branding(said)
-        if isinstance(said, dict):
-            read_status(said)
-
-    def test_what_a_hostile_host_tells_is_bounded_in_number_and_length(self) -> None:
-        long = "x" * 10**6
-        many = [dict.fromkeys(("name", "title", "body", "id", "where", "date"), long)] * 1000
-        status = read_status({"name": long, "players": many, "playersOnline": 10**17})
-        self.assertEqual((len(status["players"]), status["online"]), (500, 0))
-        hunter = read_hunter(
-            {
-                "guild": long,
-                "friends": [long] * 1000,
-                "tracks": many,
-                "hunts": many,
-                "characters": [{"name": long, "saves": [{"savedAt": 1}] * 1000}] * 1000,
-            }
-        )
-        counted = {name: len(found) for name, found in hunter.items()}
-        self.assertEqual(
-            counted,
-            {"guild": 64, "huntPass": 0, "tracks": 64, "hunts": 10, "characters": 20,
-             "friends": 500},
-        )  # fmt: skip
-        self.assertEqual(len(hunter["characters"][0]["saves"]), 10)
-        news = read_news({"items": many})
-        self.assertEqual((len(news), len(news[0]["body"])), (20, 4000))
-        self.assertLess(len(json.dump([status, hunter, news])), 300_000)
-
-    def test_the_hunt_pass_is_told_in_words_with_the_rank_that_was_reached(self) -> None:
-        track = {"id": "season09b", "rank": 12, "maxRank": 50}
-        told = read_hunter({"huntPass": "season09b", "tracks": [track]})["huntPass"]
-        self.assertEqual(told, "Season 9b, 12 of 50")
-        self.assertEqual(read_hunter({"huntPass": "season09b"})["huntPass"], "Season 9b")
-        self.assertEqual(read_hunter({"tracks": [{"rank": 1}]})["huntPass"], "")
-
-    def test_a_text_steers_no_terminal(self) -> None:
-        sly = "a\x1b[2Jb\x07c\u202ed\r\n\x9be é"
-        [item] = read_news({"items": [{"title": sly}]})
-        self.assertEqual(item["title"], "a[2Jbcd\ne é")
-
-    def test_only_a_colour_and_own_pictures_are_taken(self) -> None:
-        said = {
-            "accent": "red;x",
-            "backgrounds": [
-                {"url": "https://elsewhere.example/a.png"},
-                {"url": "/content/v1/branding/../x.png"},
-                {"url": "/content/v1/branding/a.png", "credit": "Olga"},
-            ],
-        }
-        self.assertEqual(read_branding(said), ("", [("/content/v1/branding/a.png", "Olga")]))
-        self.assertEqual(picture_kind(b"<svg onload=x>"), "")

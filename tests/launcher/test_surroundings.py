@@ -47,6 +47,8 @@ class TerminalTests(LauncherCase):
             "instances": [],
         }
         mine = {
+            "username": "Bo_1",
+            "entitlements": ["A", "B"],
             "guild": "Owls",
             "friends": ["Ann"],
             "hunts": [{"title": "Big one", "at": 86_400_000}],
@@ -66,7 +68,7 @@ class TerminalTests(LauncherCase):
             "Friday Hunts announces: Potions tonight",
             "2026-11-20  Friday\nAt eight.",
             f"Ann, your friend, in the city. {words.MEET['city']}\nCy, in the dojo",
-            "guild: Owls",
+            "Bo_1 plays Bo. 2 ranks of mastery, 2 unlocks and 1 friend.\nguild: Owls",
             "Weapon Chain Blades: 2 of 20",
             "Big one",
             "character  Bo: , 1970-01-01",

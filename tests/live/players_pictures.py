@@ -15,12 +15,14 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
 
 from attrs import frozen
 from playwright.sync_api import Browser, Page, expect
 
 from svcserver.launcher.keystore import AS_ASKED, IN_STORE
+from svcserver.launcher.words import NAME_FREE
 from tests.live.players_friends import Friend
 from tests.live.players_host import (
     COMMAND,
@@ -121,29 +123,20 @@ def host(folder: Path) -> Iterator[Path]:
 def walk(browser: Browser, ann: Friend, home: Path, look: str, folder: Path) -> None:
     """From the invite to playing, with a picture at each step."""
     text = invite(ann.host)
+    port = re.findall(r"port=(\d+)", text)[0]
+    shown = [
+        (f"127.0.0.1:{port}", "play.example.org"),
+        (str(home / "launcher" / "games"), "/home/bo/games"),
+        (f"127-0-0-1-{port}", "play-example-org"),
+        (AS_ASKED, IN_STORE),
+        (f" This is svc-launcher {version('svcserver')}.", ""),
+    ]
     with launcher(home, "--print-link") as process:
         made = browser.new_context(locale="en-GB", **{**LOOKS[look], "viewport": SIZES[look]})
         page = made.new_page()
         page.goto(link_of(process))
-        port = re.findall(r"port=(\d+)", text)[0]
-        shown = [
-            (f"127.0.0.1:{port}", "play.example.org"),
-            (str(home / "launcher" / "games"), "/home/bo/games"),
-            (f"127-0-0-1-{port}", "play-example-org"),
-            (AS_ASKED, IN_STORE),
-        ]
         player, shot = Visit(page, look, home), Shot(page, look, folder, shown)
-        example = re.sub(r"host=[^&]*&port=\d+", "host=play.example.org&port=443", text)
-        page.get_by_label("Your invite").fill(example)
-        shot.take("1-invite")
-        page.get_by_label("Your invite").fill(text)
-        player.press("Open the invite")
-        player.reads("these words stand for")
-        shot.take("2-words")
-        player.press("They match, go on")
-        page.get_by_label("Your name on this host").fill(NAMES[look])
-        shot.take("3-name")
-        player.press("Make my account")
+        join(player, shot, text)
         expect(page.get_by_role("button", name=re.compile("^Download"))).to_be_visible()
         expect(page.locator("img.picture")).to_be_visible()
         player.set_limit(3.0)
@@ -159,6 +152,23 @@ def walk(browser: Browser, ann: Friend, home: Path, look: str, folder: Path) -> 
         ann.beat("city")
         play(player, shot)
         made.close()
+
+
+def join(player: Visit, shot: Shot, text: str) -> None:
+    """The invite, the words, the name."""
+    page = player.page
+    example = re.sub(r"host=[^&]*&port=\d+", "host=play.example.org&port=443", text)
+    page.get_by_label("Your invite").fill(example)
+    shot.take("1-invite")
+    page.get_by_label("Your invite").fill(text)
+    player.press("Open the invite")
+    player.reads("these words stand for")
+    shot.take("2-words")
+    player.press("They match, go on")
+    page.get_by_label("Your name on this host").fill(NAMES[shot.look])
+    player.reads(NAME_FREE)
+    shot.take("3-name")
+    player.press("Make my account")
 
 
 def play(player: Visit, shot: Shot) -> None:

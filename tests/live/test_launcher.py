@@ -189,6 +189,9 @@ def test_a_friend_the_own_hunter_and_a_passport_for_another_host(
         expect(people).to_contain_text("Ann_0friendin the city")
         expect(people).to_contain_text(words.MEET["city"])
         hunter = seen.page.get_by_role("region", name="My hunter")
+        expect(hunter).to_contain_text(
+            re.compile(r"Bo_0 plays Ranger\. [1-9]\d* ranks? of mastery")
+        )
         expect(hunter).to_contain_text("GuildNightOwls")
         expect(hunter).to_contain_text(re.compile(r"Hunt passSeason 9b, \d+ of \d+"))
         expect(hunter).to_contain_text("Blaze Patrol")
@@ -200,7 +203,11 @@ def test_a_friend_the_own_hunter_and_a_passport_for_another_host(
         seen.press("Save my passport")
         seen.reads("Your passport has been written to")
         [passport] = seen.home.glob("svc-passport-*.json")
-    other = demo_host(tmp_path / "other")
+    _is_taken_in_once(passport, host, demo_host(tmp_path / "other"))
+
+
+def _is_taken_in_once(passport: Path, host: Path, other: Path) -> None:
+    """By a host that trusts the one that signed it."""
     signer = json.loads(run("passport", "key", "--json", "--config", host).stdout)["key"]
     for line in (
         ("account", "create", "Bo_2"),
@@ -212,6 +219,21 @@ def test_a_friend_the_own_hunter_and_a_passport_for_another_host(
     assert "1 characters" in ran.stdout
     again = run("passport", "import", passport, "Bo_2", "--config", other)
     assert again.returncode == 1 and "has been imported before" in again.stderr
+
+
+def _key_saved(browser: Browser, host: Path, home: Path) -> Path:
+    """The file with which Mover_1 leaves a PC."""
+    downloads = home / "Downloads"
+    downloads.mkdir(parents=True)
+    with visit(browser, home, "light", invite(host)) as seen:
+        seen.register("Mover_1")
+        expect(seen.page.get_by_role("button", name=re.compile("^Download"))).to_be_visible()
+        seen.open_settings()
+        seen.press("Save my key for another PC")
+        seen.reads(f"Your key has been written to {downloads}")
+        [file] = downloads.iterdir()
+        assert json.loads(file.read_text())["key"] not in seen.page.content()
+    return file
 
 
 READS = """() => {
@@ -237,18 +259,10 @@ def test_a_key_is_carried_to_another_pc_and_never_in_a_page(
     browser: Browser, host: Path, tmp_path: Path
 ) -> None:
     """The launcher writes the file where a player looks for it, and takes it unread by the page."""
-    downloads, notes = tmp_path / "old" / "Downloads", tmp_path / "notes.json"
-    downloads.mkdir(parents=True)
+    notes = tmp_path / "notes.json"
     notes.write_text('{"shopping": ["potions"]}')
-    with visit(browser, tmp_path / "old", "light", invite(host)) as seen:
-        seen.register("Mover_1")
-        expect(seen.page.get_by_role("button", name=re.compile("^Download"))).to_be_visible()
-        seen.open_settings()
-        seen.press("Save my key for another PC")
-        seen.reads(f"Your key has been written to {downloads}")
-        [file] = downloads.iterdir()
-        key = json.loads(file.read_text())["key"]
-        assert key not in seen.page.content()
+    file = _key_saved(browser, host, tmp_path / "old")
+    key = json.loads(file.read_text())["key"]
     with visit(browser, tmp_path / "new") as seen:
         heard: list[bytes] = []
         own = seen.page.url

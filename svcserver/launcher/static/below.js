@@ -1,8 +1,6 @@
 // News, who is there, settings: everything under the host's picture.
 import { day, el } from "./dom.js";
 
-const PLACES = { menu: "in the menu", city: "in the city", hunt: "on a hunt", dojo: "in the dojo", tutorial: "in the tutorial" };
-
 export function news(host) {
   return el("section", { class: "card", "aria-labelledby": "news-title" },
     el("h2", { id: "news-title" }, "News"),
@@ -16,13 +14,13 @@ function when(milliseconds) {
 }
 
 export function hunter(host, act) {
-  const { guild, huntPass, tracks, characters, hunts } = host.hunter;
+  const { profile, guild, huntPass, tracks, characters, hunts } = host.hunter;
   const own = characters ?? [];
   const saved = own.flatMap((one) => one.saves).sort((a, b) => b - a)[0];
   const facts = [["Guild", guild || "none"], ["Hunt pass", huntPass || "none"],
     ["Last save", saved ? when(saved) : "none yet"]];
   return el("section", { class: "card", "aria-labelledby": "hunter-title" },
-    el("h2", { id: "hunter-title" }, "My hunter"),
+    el("h2", { id: "hunter-title" }, "My hunter"), el("p", {}, profile),
     el("dl", { class: "facts" }, facts.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)])),
     (tracks ?? []).length === 0 ? null : el("details", { class: "inner" }, el("summary", {}, "Mastery"),
       el("dl", { class: "facts" }, tracks.flatMap((one) => [el("dt", {}, one.name), el("dd", {}, `${one.rank} of ${one.of}`)]))),
@@ -41,7 +39,7 @@ export function people(host) {
     el("h2", { id: "people-title" }, "Who is here"),
     players.length === 0 ? el("p", { class: "hint" }, "Nobody is online at the moment.") :
       el("ul", { class: "people" }, players.slice(0, 30).map((one) => el("li", {},
-        el("span", {}, one.name, friends.has(one.name) ? el("span", { class: "friend" }, "friend") : null), el("span", { class: "where" }, PLACES[one.where] ?? "online"),
+        el("span", {}, one.name, friends.has(one.name) ? el("span", { class: "friend" }, "friend") : null), el("span", { class: "where" }, one.place),
         friends.has(one.name) && one.meet && one.name !== host.username ? el("p", { class: "hint meet" }, one.meet) : null))));
 }
 

@@ -11,19 +11,6 @@ export function el(tag, attributes = {}, ...children) {
   return made;
 }
 
-export function amount(bytes) {
-  const units = ["bytes", "KB", "MB", "GB"];
-  let at = 0;
-  while (bytes >= 1000 && at < units.length - 1) { bytes /= 1000; at += 1; }
-  return `${at > 1 ? bytes.toFixed(1) : Math.round(bytes)} ${units[at]}`;
-}
-
-export function duration(seconds) {
-  if (seconds < 90) return `${Math.max(1, Math.round(seconds))} seconds`;
-  if (seconds < 5400) return `${Math.round(seconds / 60)} minutes`;
-  return `${(seconds / 3600).toFixed(1)} hours`;
-}
-
 export function day(text) {
   const when = new Date(text);
   return Number.isNaN(when.getTime()) ? "" : when.toLocaleDateString(undefined, { dateStyle: "long" });

@@ -24,7 +24,7 @@ function draw(state) {
   const host = state.hosts.find((one) => one.id === chosen) ?? (chosen === "" ? null : state.hosts[0]) ?? null;
   chosen = host ? host.id : "";
   part("tabs", [state.hosts.map((one) => [one.id, one.name, one.reachable]), chosen], () => tabs.replaceChildren(...tabButtons(state)));
-  document.getElementById("foot").textContent = state.keys;
+  document.getElementById("foot").textContent = `${state.keys} This is svc-launcher ${state.version}.`;
   const playing = state.hosts.some((one) => one.stage === "playing");
   part("end", playing, () => end.replaceChildren(ending(playing)));
   if (host === null) { part("main", "welcome", welcome); return; }

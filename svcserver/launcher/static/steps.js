@@ -1,5 +1,5 @@
 // What the player can do at each stage, as one block of the page.
-import { amount, duration, el } from "./dom.js";
+import { el } from "./dom.js";
 
 const submit = (handler) => (event) => {
   event.preventDefault();
@@ -44,13 +44,12 @@ function checking(host, act) {
 }
 
 export function bar(host, label) {
-  const { done, total, rate, seconds_left: left } = host.files;
+  const { done, total, so_far: soFar, pace } = host.files;
   return el("div", { class: "bar" },
     el("div", { class: "track" },
       el("progress", { max: Math.max(1, total), value: done, "aria-label": label })),
     el("p", {},
-      el("span", {}, `${label}: ${amount(done)} of ${amount(total)}`),
-      el("span", {}, [rate > 1 ? `${amount(rate)} a second` : "", left !== null ? `${duration(left)} left` : ""].filter(Boolean).join(", "))));
+      el("span", {}, `${label}: ${soFar}`), el("span", {}, pace)));
 }
 
 function ready(host, act) {
@@ -73,7 +72,7 @@ const STEPS = {
   incomplete: (host, act) => [
     el("div", { class: "row" },
       el("button", { class: "main", onclick: () => act("fetch") },
-        host.note ? `Repair (${amount(host.files.missing)})` : `Download (${amount(host.files.missing)})`),
+        `${host.note ? "Repair" : "Download"} (${host.files.missing})`),
       el("button", { onclick: () => act("check", { thorough: false }) }, "Look again")),
     el("p", { class: "hint" }, `Into ${host.settings.folder}`),
   ],
