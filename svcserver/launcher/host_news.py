@@ -160,7 +160,7 @@ def read_hunter(said: dict[str, Any]) -> dict[str, Any]:
         {"title": _text(one.get("title"), 128), "at": _whole(one, "at")}
         for one in _objects(said.get("hunts"))[:MOST_HUNTS]
     ]
-    tracks = [
+    tracks: list[dict[str, Any]] = [
         {
             "name": track_name(_text(one.get("id"), 128)),
             "rank": _whole(one, "rank"),
@@ -168,7 +168,7 @@ def read_hunter(said: dict[str, Any]) -> dict[str, Any]:
         }
         for one in _objects(said.get("tracks"))[:MOST_TRACKS]
     ]
-    characters = [
+    characters: list[dict[str, Any]] = [
         {
             "name": _text(one.get("name"), 64),
             "saves": [_whole(save, "savedAt") for save in _objects(one.get("saves"))[:MOST_SAVES]],
