@@ -56,7 +56,7 @@ def api() -> Json:
     keys = new_signing_keys()
     signing = {"AUTH_SIGNING_PRIVKEY_B64": keys.private, "AUTH_SIGNING_PUBKEY_B64": keys.public}
     settings = load(Settings, EVERYTHING | signing)[0]
-    game = Metagame(settings, nothing, MemoryBoard(time.time), Clock(), time.time, nothing)
+    game = Metagame(settings, nothing, MemoryBoard(time.time), Clock(), time.time, nothing, nothing)
     return describe(game.front_door().rows, "")
 
 

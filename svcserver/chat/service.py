@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -32,12 +32,15 @@ def chat_service(
     board: Board,
     reactor: Any,
     now: Callable[[], float],
-    counters: Counters | None = None,
+    counters: Counters,
+    warnings: Sequence[str] = (),
 ) -> ChatService:
-    """The chat of these settings; the caller connects ``server.on_...`` to the game's signals."""
-    return ChatService(
-        reactor, ChatServer(settings, game, board, reactor, now, counters or Counters())
-    )
+    """The chat of these settings; the caller connects ``server.on_...`` to the game's signals.
+
+    ``warnings`` are logged at its start.
+    """
+    server = ChatServer(settings, game, board, reactor, now, counters)
+    return ChatService(reactor, server, warnings)
 
 
 @define(eq=False, slots=False)
@@ -46,7 +49,7 @@ class ChatService(Service):
 
     reactor: Any
     server: ChatServer
-    warnings: list[str] = field(factory=list)
+    warnings: Sequence[str] = ()
     factory: ChatFactory = field(init=False)
     _listening: Any = field(default=None, init=False)
     _ticking: Every = field(init=False)

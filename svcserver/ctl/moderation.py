@@ -20,13 +20,16 @@ from svcserver.db.refused import Refused
 from svcserver.kernel.refusals import Refusal
 from svcserver.kernel.roles import Role
 from svcserver.kernel.times import seconds_of
-from svcserver.metagame.accounts.audit import MAX_ROWS, Act, AuditQuery, Entry, audited, rows, shown
+from svcserver.metagame.access.acting import Staff
+from svcserver.metagame.accounts.audit import MAX_ROWS, Act, AuditQuery, Entry, audited, rows
 from svcserver.metagame.accounts.sanctions import Kind
+from svcserver.metagame.accounts.wire import shown
 from svcserver.metagame.owner.announcements.rules import described as announced_as
 from svcserver.metagame.owner.announcements.rules import wish as announcement
 from svcserver.metagame.owner.announcements.store import announce as make_announcement
-from svcserver.metagame.owner.moderation.rules import Staff, described, order
+from svcserver.metagame.owner.moderation.rules import order
 from svcserver.metagame.owner.moderation.store import Done, StaffWork
+from svcserver.metagame.owner.wire import described
 
 T = TypeVar("T")
 Chosen = Callable[[StaffWork], Act[Done]]

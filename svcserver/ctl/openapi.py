@@ -27,7 +27,7 @@ def openapi(host: Host, out: Out) -> None:
         host.settings("metagame", Settings), log_bodies=False, flight_recorder_dir=""
     )  # opens no file
     nothing: Any = None  # the rows are only listed, never called
-    game = Metagame(settings, nothing, MemoryBoard(time.time), Clock(), time.time, nothing)
+    game = Metagame(settings, nothing, MemoryBoard(time.time), Clock(), time.time, nothing, nothing)
     said = describe(game.front_door().rows, Build.of(settings).version)
     out.data(said)
     out.say(json.dump(said).decode())

@@ -22,6 +22,7 @@ from svcserver.ctl.moderation import recorded
 from svcserver.ctl.output import Out, fail
 from svcserver.kernel.roles import Role
 from svcserver.kernel.secrets import fingerprint
+from svcserver.metagame.access.acting import Staff
 from svcserver.metagame.accounts.audit import Act, Entry, Trace
 from svcserver.metagame.accounts.dashboard_access import (
     SqlDashboardAccess,
@@ -30,7 +31,6 @@ from svcserver.metagame.accounts.dashboard_access import (
 )
 from svcserver.metagame.accounts.rules import Account, new_account_key
 from svcserver.metagame.accounts.store import SqlAccounts
-from svcserver.metagame.owner.moderation.rules import Staff
 from svcserver.metagame.owner.people.store import PersonWork, Removed
 
 T = TypeVar("T")

@@ -173,10 +173,14 @@ def chat_part(
         check(settings)
     except BadSetting as why:
         return NotStarted(str(why))
-    chat = chat_service(settings, asks, board, reactor, asks.now, counters)
-    chat.warnings = warnings
-    server = chat.server
-    shown.chat = partial(figures, server)
+    chat = chat_service(settings, asks, board, reactor, asks.now, counters, warnings)
+    shown.chat = partial(figures, chat.server)
+    join(chat.server, asks, board, news)
+    return chat
+
+
+def join(server: ChatServer, asks: ChatGame, board: Board, news: News) -> None:
+    """Connect every signal of the game that the chat hears."""
     if isinstance(asks, SharedChatGame):
         news.party_changed.connect(asks.left)
     news.party_changed.connect(server.on_party_changed)  # every process sends these two
@@ -188,7 +192,6 @@ def chat_part(
     everywhere(board, news.blocked, Blocked, server.on_blocked)
     said_once(board, news.announced, server.on_announced)
     board.when_missed(server.look_at_all)
-    return chat
 
 
 SAID = Kind("announced", tuple[int, int], lives_s=MOST_S)

@@ -30,8 +30,6 @@ from svcserver.metagame.access.attempts import WrongAdminKeys
 from svcserver.metagame.access.epochs import EpochMoved, Epochs
 from svcserver.metagame.access.gate import Gate, guarded
 from svcserver.metagame.access.keys import Keys
-from svcserver.metagame.access.readlimit import DASHBOARD_READS, ReadLimit
-from svcserver.metagame.access.staff_sessions import StaffSessions
 from svcserver.metagame.access.tokens import Tokens
 from svcserver.metagame.accounts.allowance import Allowance
 from svcserver.metagame.accounts.audit import Audit
@@ -83,22 +81,16 @@ from svcserver.metagame.database import open_board, open_database, open_ledger
 from svcserver.metagame.owner.announcements.acts import Announcements, announcement_watch
 from svcserver.metagame.owner.build import Build
 from svcserver.metagame.owner.captures import captures
-from svcserver.metagame.owner.dashboard.document import ApiDocumentRoutes
+from svcserver.metagame.owner.dashboard.document_routes import ApiDocumentRoutes
 from svcserver.metagame.owner.dashboard.state import DashboardState
-from svcserver.metagame.owner.desk import Desk
-from svcserver.metagame.owner.health.routes import HealthRoutes
+from svcserver.metagame.owner.features import Desk
 from svcserver.metagame.owner.health.rules import Health
 from svcserver.metagame.owner.health.watching import Counting
-from svcserver.metagame.owner.management.acts import OnlinePlayers, StatusReports
-from svcserver.metagame.owner.management.instances import DeployedInstances
-from svcserver.metagame.owner.management.routes import OnlineListRoutes, ServerStatusRoutes
-from svcserver.metagame.owner.measuring import Measuring
+from svcserver.metagame.owner.management.acts import OnlinePlayers
 from svcserver.metagame.owner.passports.hunts import HuntLog
 from svcserver.metagame.owner.passports.routes import PassportRoutes
 from svcserver.metagame.owner.requestlog import request_log
-from svcserver.metagame.owner.staff import staff_features
 from svcserver.metagame.owner.status.routes import BannerRoutes, FixedReplyRoutes
-from svcserver.metagame.owner.titles import Titles
 from svcserver.metagame.play.deploy_client import DeployClient
 from svcserver.metagame.play.launch_keys import LaunchKeys
 from svcserver.metagame.play.matchmaking.acts import MatchmakingActs
@@ -147,9 +139,10 @@ class Metagame:
         clock: IReactorTime,
         now: Callable[[], float],
         http: Any,
+        counters: Counters,
     ) -> None:
         self.settings, self.ledger, self.board = settings, ledger, board
-        self.clock, self.now = clock, now
+        self.clock, self.now, self.counters = clock, now, counters
         self.news = News()
         self.epochs = Epochs(self.news.sessions_ended)
         keys = Keys.read(
@@ -173,14 +166,32 @@ class Metagame:
         self.guilds = GuildActs(settings, self.data, board, now, self.news.guild_changed)
         self.online = Online(board, also_heard=(hear,))
         self.about = Build.of(settings)
-        self.health, self.shown, self.counters = Health(), DashboardState(), Counters()
-        players = OnlinePlayers(settings, self.online, self.matches)
-        shared = self.directory, self.shown, self.health, self.audit, self.deploy
-        self.desk = Desk(settings, ledger, board, clock, now, players, *shared)
+        self.health, self.shown = Health(), DashboardState()
+        self.desk = self._desk()
         self._join()
 
+    def _desk(self) -> Desk:
+        return Desk(
+            self.settings,
+            self.ledger,
+            self.board,
+            self.clock,
+            self.now,
+            self.counters,
+            OnlinePlayers(self.settings, self.online, self.matches),
+            self.directory,
+            self.shown,
+            self.health,
+            self.audit,
+            self.sessions,
+            self.announcements,
+            self.deploy,
+            self.about,
+            self.registration,
+        )
+
     def _join(self) -> None:
-        """Connect the signals; ``chat_ports.chat_part`` adds the chat's."""
+        """Connect the signals; ``chat_ports.join`` connects the chat, where there is one."""
         news, parties = self.news, self.parties
         if self.settings.guild_create_activity_fallback:
             news.heard.connect(lambda one: unwaited(self.guilds.hear(one.account_id)))
@@ -190,6 +201,10 @@ class Metagame:
         news.renamed.connect(self.directory.known.hear)  # here at once, also if telling fails
         everywhere(self.board, news.renamed, Renamed, self.directory.known.hear)
         news.sessions_ended.connect(lambda one: self.directory.known.forget(one.account_id))
+        minute = self.desk.figures.gathering
+        self.shown.health.heard.append(
+            lambda one: minute.note(one.at, one.counts, one.loop, one.rss_mb, one.players)
+        )
         self.board.when_missed(self.directory.known.forget_all)
         self.board.listen(EpochMoved, self.epochs.hear)
         self.board.listen(PartyChanged, news.party_changed.send)
@@ -207,9 +222,16 @@ class Metagame:
         yield from self._owner()
 
     def _accounts(self) -> Iterator[Feature]:
-        shared = self.settings, self.board, self.directory, self.tokens, self.counters, self.audit
         return account_features(
-            *shared, self.registration, self.news.renamed, also_rename=(rename_characters,)
+            self.settings,
+            self.board,
+            self.directory,
+            self.tokens,
+            self.counters,
+            self.audit,
+            self.registration,
+            self.news.renamed,
+            also_rename=(rename_characters,),
         )
 
     def _belongings(self) -> Iterator[Feature]:
@@ -239,11 +261,12 @@ class Metagame:
         settings, ledger, now, events = self.settings, self.ledger, self.now, self.events
         tracks = config.load(settings.progression_config_dir, settings.active_hunt_pass)
         most, given, acting = settings.achievements_max, settings.entitlements_default, self.acting
-        shared = settings, tracks, ledger, now, events
         yield EntitlementRoutes(settings, EntitlementActs(given, most, ledger, now, events), acting)
-        yield ProgressionRoutes(settings, tracks, ProgressionActs(*shared), acting)
+        progression = ProgressionActs(settings, tracks, ledger, now, events)
+        yield ProgressionRoutes(settings, tracks, progression, acting)
         yield HuntPassRoutes(settings, tracks, HuntPassActs(tracks, ledger, events), acting)
-        yield ProgressionManagementRoutes(ManagementActs(*shared), acting)
+        staff = ManagementActs(settings, tracks, ledger, now, events)
+        yield ProgressionManagementRoutes(staff, acting)
         yield EscalationStubRoutes()
         seasons = EscalationActs(registry.load(), settings.escalation_strict, ledger, events)
         yield EscalationRoutes(settings, seasons, acting)
@@ -284,21 +307,12 @@ class Metagame:
         yield MatchmakingRoutes(self.settings, acts)
 
     def _owner(self) -> Iterator[Feature]:
-        settings, now, limit = self.settings, self.now, ReadLimit(self.board, DASHBOARD_READS)
+        settings, now = self.settings, self.now
         yield BannerRoutes.of(settings, self.about, self.announcements.current, now)
         yield FixedReplyRoutes()
-        placed = DeployedInstances(self.deploy, self.matches, Titles.load(), settings.city_title)
-        reports = StatusReports(
-            settings, self.about, self.registration, self.online, self.directory, placed, now, now()
-        )
-        yield ServerStatusRoutes(reports)
-        yield OnlineListRoutes(self.desk.players)
-        yield HealthRoutes(self.health, ReadLimit(self.board), now, started_at=now())
-        yield from self.desk.features(reports)
-        shared = self.audit, self.sessions, self.announcements, limit
-        yield from staff_features(*shared, settings.server_name, self.counters)
-        made = self.data, self.tokens.keys.private, self.sessions, now
-        yield PassportRoutes.of(self.board, settings, *made)
+        yield from self.desk.features()
+        signing = self.tokens.keys.private
+        yield PassportRoutes.of(self.board, settings, self.data, signing, self.sessions, now)
 
     def front_door(self, *observers: Observer) -> FrontDoor:
         """The front door with all rows; a broken data file ends the start."""
@@ -307,18 +321,13 @@ class Metagame:
             observers = (*observers, Counting(self.health.requests, self.now))
         observers = (*observers, *captures(settings, self.now))
         tries, record = WrongAdminKeys(self.board, self.counters), self.audit.refuse
-        staff = StaffSessions(self.board, self.epochs)
+        staff = self.desk.staff
         door = guarded(
             Gate.of(settings, self.tokens, self.directory, tries, staff, record), observers
         )
         with needed_by(NAME):
             features = list(self.features())
         return door.mount(*features, ApiDocumentRoutes(lambda: door.rows, self.about.version))
-
-    def measuring(self, reactor: Any) -> Iterator[IService]:
-        """The services that measure it, as the settings want them."""
-        made = self.settings, self.health, self.shown, self.online, self.counters, self.now
-        yield from Measuring(*made).parts(reactor)
 
     def chat(self, environ: dict[str, str], reactor: Any) -> IService | None:
         """The chat, connected to the game's signals; None without CHAT=1."""
@@ -355,9 +364,8 @@ def makeService(options: Options, reactor: Any = None) -> serving.TopService:
     now = MonotonicClock().now
     board, connections = open_board(settings, now, reactor)
     with needed_by(NAME):
-        game = Metagame(settings, ledger, board, reactor, now, http)
+        game = Metagame(settings, ledger, board, reactor, now, http, top.counters)
     transact(engine, game.sessions.load)
-    game.counters = top.counters
     game.shown.attach(top.lines, options["env-file"])
     log = request_log(top.lines, settings.log_requests, counters=game.counters)
     door = game.front_door(log)
@@ -376,7 +384,7 @@ def makeService(options: Options, reactor: Any = None) -> serving.TopService:
         part.setServiceParent(answering)
     serving.warn_at_start(options.warnings).setServiceParent(top)
     answering.setServiceParent(top)
-    watches = *game.measuring(reactor), *game.desk.watches(reactor)
+    watches = *game.desk.measuring(reactor), *game.desk.watches(reactor)
     parts = game.chat(options.environ, reactor), *watches
     for beside in parts:
         if beside is not None:

@@ -37,6 +37,7 @@ from svcserver.gateway import service as gateway
 from svcserver.gateway import settings as gateway_settings
 from svcserver.gateway.upstreams import Upstreams
 from svcserver.http.peers import peer_of
+from svcserver.kernel.counters import Counters
 from svcserver.kernel.every import Every
 from svcserver.kernel.headers import GATEWAY
 from svcserver.kernel.monotonic import MonotonicClock
@@ -192,7 +193,7 @@ class SimHost:
         ledger = SimLedger(self.disk, reactor)
         now = MonotonicClock().now
         board, connections = self._board(reactor, now)
-        game = Metagame(settings, ledger, board, reactor, now, http_client(reactor))
+        game = Metagame(settings, ledger, board, reactor, now, http_client(reactor), Counters())
         with self.disk.engine.connect() as tx:
             game.sessions.load(tx)
         factory = HttpFactory(game.front_door(), reactor, game.counters, proxy_headers=(GATEWAY,))

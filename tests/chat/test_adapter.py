@@ -19,7 +19,7 @@ from svcserver.chat.adapter import BACKLOG, CUT_S, HELPING, ChatFactory
 from svcserver.chat.frames import text_frame
 from svcserver.chat.service import chat_service
 from svcserver.chat.settings import Settings
-from svcserver.kernel.counters import Counted
+from svcserver.kernel.counters import Counted, Counters
 from svcserver.kernel.secrets import Secret
 from tests.chat.sockets import masked, split, upgrade
 from tests.chat.town import Town
@@ -301,7 +301,12 @@ class ServiceTests(SynchronousTestCase):
 
     def test_it_listens_ticks_and_says_goodbye(self) -> None:
         service = chat_service(
-            Settings(), Town().game, RehearsedBoard(lambda: 0.0), self.reactor, lambda: 0.0
+            Settings(),
+            Town().game,
+            RehearsedBoard(lambda: 0.0),
+            self.reactor,
+            lambda: 0.0,
+            Counters(),
         )
         service.startService()
         (port, factory, _, host) = self.reactor.tcpServers[0]
@@ -319,7 +324,12 @@ class ServiceTests(SynchronousTestCase):
 
     def test_a_round_of_the_timers_that_fails_does_not_end_them(self) -> None:
         service = chat_service(
-            Settings(), Town().game, RehearsedBoard(lambda: 0.0), self.reactor, lambda: 0.0
+            Settings(),
+            Town().game,
+            RehearsedBoard(lambda: 0.0),
+            self.reactor,
+            lambda: 0.0,
+            Counters(),
         )
         service.startService()
         rounds: list[float] = []
@@ -344,7 +354,12 @@ class ServiceTests(SynchronousTestCase):
 
         self.patch(self.reactor, "listenTCP", taken)
         service = chat_service(
-            Settings(), Town().game, RehearsedBoard(lambda: 0.0), self.reactor, lambda: 0.0
+            Settings(),
+            Town().game,
+            RehearsedBoard(lambda: 0.0),
+            self.reactor,
+            lambda: 0.0,
+            Counters(),
         )
         lines: list[str] = []
 

@@ -128,7 +128,7 @@ class AuditContract(SynchronousTestCase):
 
 # where the name of an act stands among the arguments of what hands it over
 NAMED_AT = {"Entry": 1, "by_staff": 1, "_do": 1, "_run": 1, "_act": 2, "note": 2}
-RECORDS = re.compile(r"\baudit\.|import .*\bEntry\b|recorded import|moderation import|OpeningActs")
+RECORDS = re.compile(r"\baudit\.|import .*\bEntry\b|recorded import|moderation import|SignInActs")
 WORDS = re.compile(r"[a-z][a-z -]+\Z")
 
 

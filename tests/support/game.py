@@ -17,6 +17,7 @@ from twisted.internet.task import Clock
 from svcserver.board.rehearsed import RehearsedBoard
 from svcserver.ctl.keys import new_signing_keys
 from svcserver.kernel import datafiles
+from svcserver.kernel.counters import Counters
 from svcserver.kernel.settings import load
 from svcserver.metagame.access import keys
 from svcserver.metagame.accounts import rules
@@ -108,7 +109,9 @@ class Game:
             test.addCleanup(self.ledger.free)
         now = self.clock.seconds
         self.board = RehearsedBoard(now)
-        self.parts = Metagame(self.settings, self.ledger, self.board, self.clock, now, http)
+        self.parts = Metagame(
+            self.settings, self.ledger, self.board, self.clock, now, http, Counters()
+        )
         self.described = Described()
         self.door = self.parts.front_door(*observers, self.described)
         test.addCleanup(self._as_described)

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeVar
 
-from attrs import define, field
+from attrs import define, field, frozen
 from twisted.logger import Logger
 
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Forbidden, Missing, Unauthenticated
+from svcserver.kernel.roles import Role
 from svcserver.kernel.throttle import Throttle
 from svcserver.metagame.rows import Call, Caller, Row
 
@@ -32,6 +33,19 @@ class People(Protocol[A]):
     def account_of_id(self, account_id: AccountId) -> Awaitable[A | None]: ...
 
     def account_named(self, username: str) -> Awaitable[A | None]: ...
+
+
+@frozen
+class Staff:
+    """Who of the staff acts: a name for the audit log, and the role it acts by."""
+
+    name: str
+    role: Role
+
+
+def staff_of(call: Call) -> Staff:
+    """Who of the staff calls, by the key that the gate has proved."""
+    return Staff(call.caller.name, call.caller.role)
 
 
 class NotDirect(Forbidden):

@@ -6,7 +6,7 @@ The database refuses to change or delete a row (a trigger of migration 0009).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, TypedDict, TypeVar
+from typing import Any, TypeVar
 
 from attrs import define, frozen
 from sqlalchemy import (
@@ -27,8 +27,6 @@ from svcserver.db.tables import METADATA, ROW_ID
 from svcserver.kernel import json
 from svcserver.kernel.json import Json
 from svcserver.kernel.refusals import Refusal
-from svcserver.kernel.shapes import Opaque
-from svcserver.kernel.times import iso
 
 T = TypeVar("T")
 
@@ -117,42 +115,6 @@ def rows(tx: Connection, query: AuditQuery) -> list[dict[str, Any]]:
         wanted.append(func.lower(_L.target) == query.target.lower())
     found = select(AUDIT_LOG).where(*wanted).order_by(_L.id.desc())
     return [row._asdict() for row in tx.execute(found.limit(min(query.count, MAX_ROWS)))]
-
-
-Noted = Annotated[Json, Opaque("What the recorded act says of it.")]
-
-
-class AuditRow(TypedDict):
-    """A row of the audit log; ``refused`` says why nothing was done, null where it was."""
-
-    id: int
-    at: str
-    actor: str
-    action: str
-    target: str
-    reason: str
-    before: dict[str, Noted] | None
-    after: dict[str, Noted] | None
-    refused: str | None
-
-
-def shown(row: dict[str, Any]) -> AuditRow:
-    """A row with its time as text, and before and after as objects."""
-    return {
-        "id": row["id"],
-        "at": iso(row["at"] / 1000),
-        "actor": row["actor"],
-        "action": row["action"],
-        "target": row["target"],
-        "reason": row["reason"],
-        "before": _parsed(row["before"]),
-        "after": _parsed(row["after"]),
-        "refused": row["refused"],
-    }
-
-
-def _parsed(text: str | None) -> dict[str, Any] | None:
-    return None if text is None else json.parse(text)
 
 
 @frozen

@@ -5,22 +5,14 @@ Spec: 2 §4 Management API (PartyInvite, Friends, GuildInvite), §7.
 
 from __future__ import annotations
 
-from attrs import field, frozen
+from attrs import frozen
 
 from svcserver.kernel.refusals import Missing
-from svcserver.kernel.shapes import Late, TextWithNul, sent_as
 from svcserver.metagame.access import acting
 from svcserver.metagame.accounts.directory import Directory
 from svcserver.metagame.accounts.rules import Account
+from svcserver.metagame.accounts.wire import BehalfWish
 from svcserver.metagame.rows import Call
-
-
-@frozen
-class BehalfWish:
-    """The target's name; an admin may name the acting account in ``From``, by id or name."""
-
-    username: TextWithNul = field(metadata=sent_as("Username"))
-    sender: Late[TextWithNul] | None = field(default=None, metadata=sent_as("From"))
 
 
 @frozen

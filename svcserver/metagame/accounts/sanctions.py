@@ -24,6 +24,7 @@ from svcserver.kernel.ids import AccountId
 from svcserver.metagame.accounts.networks import SqlNetworks
 
 FOREVER = 253_402_300_800  # epoch seconds: the year 10000
+MAX_REASON, MAX_NOTE = 256, 1_024  # characters
 
 
 class Kind(StrEnum):
@@ -57,8 +58,8 @@ SANCTIONS = Table(
     METADATA,
     Column("account_id", String(64), ForeignKey("accounts.id"), primary_key=True),
     Column("kind", String(8), primary_key=True),
-    Column("reason", String(256), nullable=False),
-    Column("note", String(1024), nullable=False),
+    Column("reason", String(MAX_REASON), nullable=False),
+    Column("note", String(MAX_NOTE), nullable=False),
     Column("made_by", String(96), nullable=False),
     Column("made_at", BigInteger, nullable=False),
     Column("ends_at", BigInteger, nullable=False),

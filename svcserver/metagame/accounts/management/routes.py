@@ -11,10 +11,10 @@ from svcserver.kernel.refusals import Conflict, Malformed, Refusal, Unauthentica
 from svcserver.kernel.roles import Role
 from svcserver.metagame.access.readlimit import ReadLimit
 from svcserver.metagame.accounts import rules
-from svcserver.metagame.accounts.entries import read_offset
 from svcserver.metagame.accounts.management import wire
 from svcserver.metagame.accounts.management.acts import AccountActs
 from svcserver.metagame.accounts.recorded import by_staff
+from svcserver.metagame.accounts.wire import read_offset
 from svcserver.metagame.replies import BAD_JSON, worded
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.request import HttpRequest

@@ -16,8 +16,8 @@ from svcserver.kernel.shapes import (
     spelled,
     text_where,
 )
-from svcserver.metagame.accounts.entries import AccountEntry, entry
 from svcserver.metagame.accounts.rules import Account
+from svcserver.metagame.accounts.wire import AccountEntry, entry
 
 PAGE = 100  # accounts
 AnyId = Annotated[str, text_where(bool, "a text that is not empty")]

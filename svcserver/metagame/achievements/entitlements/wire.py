@@ -11,7 +11,7 @@ from svcserver.kernel.envelope import Envelope
 from svcserver.kernel.refusals import Malformed
 from svcserver.kernel.shapes import Lenient, Name
 from svcserver.metagame.achievements.entitlements.rules import Entitlement
-from svcserver.metagame.achievements.records import EntitlementRecord, Hours, record
+from svcserver.metagame.achievements.wire import EntitlementRecord, Hours, record
 
 
 @frozen

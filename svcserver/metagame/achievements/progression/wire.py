@@ -44,7 +44,7 @@ from svcserver.metagame.achievements.progression.rules import (
     Track,
     grant_of,
 )
-from svcserver.metagame.achievements.records import EntitlementRecord, Hours, record
+from svcserver.metagame.achievements.wire import EntitlementRecord, Hours, record
 
 _AMOUNT = re.compile(r"-?\d{1,10}\Z", re.ASCII)
 _RANK = re.compile(r"\d{1,10}\Z", re.ASCII)

@@ -1,52 +1,120 @@
-"""The dashboard's pages as streams of events: each page is sent what it shows, when it changes."""
+"""What the dashboard's live pages show; ``owner/features.py`` says where the figures come from."""
 
 from __future__ import annotations
 
-from typing import ClassVar, Protocol
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any
 
-from attrs import frozen
+from attrs import field, frozen
 
-from svcserver.kernel.refusals import Malformed
-from svcserver.kernel.roles import Role
-from svcserver.metagame.replies import worded
-from svcserver.metagame.rows import Access, Call, Routes
-from svcserver.web.eventstream import EventStreams, Look
-from svcserver.web.routes import Answer
+from svcserver.kernel import backups, json
+from svcserver.kernel.recent import RECENT, Follower
+from svcserver.kernel.times import iso
+from svcserver.metagame.owner.dashboard import wire
+from svcserver.metagame.owner.dashboard.acts import DashboardActs
+from svcserver.metagame.owner.dashboard.state import DashboardState
+from svcserver.web.eventstream import Look
 
-EVENTS = "text/event-stream"
-OWNERS = ("log",)  # pages for owners alone
-
-
-class Pages(Protocol):
-    """Reads what the dashboard's pages show."""
-
-    def look(self, page: str) -> Look | None:
-        """The look at a page from its beginning; None where there is no such page."""
+LINES = 20  # of the feed
 
 
 @frozen
-class LiveRoutes:
-    """The stream by which the dashboard's pages are kept up to date."""
+class LivePages:
+    """What each page shows; ``figures`` (of health) is None where it is not watched."""
 
-    routes: ClassVar[Routes] = Routes(worded)
-    pages: Pages
-    streams: EventStreams
+    shown: DashboardState
+    acts: DashboardActs
+    status: Callable[[], Awaitable[Mapping[str, Any]]]
+    figures: Callable[[], Any] | None
+    started_at: float  # epoch seconds, as ``now``
+    now: Callable[[], float]
+    folder: Path = field(factory=Path.cwd)  # where the stack starts us, and keeps what it knows
 
-    @routes.row(
-        "GET",
-        "/svc/api/DashboardEvents",
-        access=Access.ADMIN_KEY,
-        role=Role.HELPER,
-        query=("page",),
-        quiet=True,
-    )
-    async def events(self, call: Call) -> Answer:
-        """What a page shows, as server-sent events: at once, and whenever it changes."""
-        if EVENTS not in (call.request.header(b"accept") or "") or call.request.method != "GET":
-            raise Malformed(f"ask with Accept: {EVENTS}", code="bad_request")
-        page = call.request.argument("page") or ""
-        look = self.pages.look(page)
-        if look is None or (page in OWNERS and call.caller.role < Role.OWNER):
-            raise Malformed("no such live page", code="bad_request")
-        call.request.hopeless = True  # a service that stops does not wait for its end
-        return self.streams.answer(look)
+    def look(self, page: str) -> Look | None:
+        """The look at a page from its beginning; None where the page is not live."""
+        pages: dict[str, Callable[[], Callable[[], Awaitable[Any]]]] = {
+            "overview": lambda: self._overview,
+            "chat": lambda: self._chat,
+            "beat": lambda: _nothing,  # a page that only wants to know whether we are there
+            "health": self._health_from_start if self.figures is not None else lambda: _unwatched,
+            "log": self._log_from_start,
+        }
+        begin = pages.get(page)
+        if begin is None:
+            return None
+        found = begin()
+
+        async def encoded() -> bytes | None:
+            said = await found()
+            return None if said is None else json.dump(said)
+
+        return encoded
+
+    async def _overview(self) -> Any:
+        status = {**await self.status()}
+        del status["uptimeSeconds"]  # else something would be new every second
+        return {
+            "status": status,
+            "startedAt": iso(self.started_at),
+            "health": None if self.figures is None else self.figures(),
+            "backup": self._backup(),
+            "feed": [
+                {"number": one.number, "at": iso(one.at), "who": [*one.who], "what": one.what}
+                for one in self.shown.feed.newest(LINES)
+            ],
+        }
+
+    def _backup(self) -> Any:
+        """What is known of the host's backups."""
+        known = backups.read(self.folder)
+        if known is None:
+            return None
+        newest = known.newest
+        return {
+            "madeAt": None if newest is None else iso(newest.made),
+            "provenAt": None if known.proven is None else iso(known.proven),
+            "wrong": known.wrong(self.now()),
+        }
+
+    async def _chat(self) -> Any:
+        figures = self.shown.chat
+        return await self.acts.chat(None if figures is None else figures())
+
+    def _health_from_start(self) -> Callable[[], Awaitable[Any]]:
+        newest = 0.0
+
+        async def look() -> Any:
+            nonlocal newest
+            samples = self.shown.health.after(newest)
+            if not samples and newest:
+                return None
+            newest = samples[-1].at if samples else 0.0
+            return wire.show_health(samples, self.now())
+
+        return look
+
+    def _log_from_start(self) -> Callable[[], Awaitable[Any]]:
+        every = Follower(self.folder / RECENT, self.started_at)
+        last = -1
+
+        async def look() -> Any:
+            nonlocal last
+            lines = every.new()
+            if lines is None:  # no stack writes down what its services say: our own lines
+                own = self.shown.log
+                lines = [f"[metagame] {one}" for one in own.after(max(0, last))]
+                fresh, last = last < 0, own.count
+            else:
+                fresh, last = last < 0, 0
+            return {"fresh": fresh, "lines": lines} if lines or fresh else None
+
+        return look
+
+
+async def _nothing() -> Any:
+    return None
+
+
+async def _unwatched() -> Any:
+    return {"off": True}

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypedDict
+from typing import Annotated, Any, TypedDict
 
 from attrs import frozen
 
+from svcserver.kernel.shapes import Opaque
 from svcserver.metagame.owner.dashboard.differences import Diff
 from svcserver.metagame.owner.dashboard.history import EVERY_S, HealthSample
 from svcserver.metagame.owner.dashboard.state import ChatFigures, ChatRoom
 from svcserver.metagame.owner.health.rules import upper_bound
 
+ApiDocument = Annotated[dict[str, Any], Opaque("An OpenAPI 3.1 document.")]
 TITLED = 3  # occupants that a room's title names
 
 

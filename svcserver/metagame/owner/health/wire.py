@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypedDict
 
-from svcserver.metagame.owner.health.rules import WINDOW_S, Counts, LoopFigures, upper_bound
+from svcserver.metagame.owner.health.rules import WINDOW_S, Counts, Health, LoopFigures, upper_bound
 
 
 class RequestReply(TypedDict):
@@ -46,6 +46,14 @@ class BackendHealthReply(TypedDict):
     bans: BansReply
 
 
+class BriefReply(TypedDict):
+    """What the dashboard's overview shows of it."""
+
+    memoryMB: dict[str, int | None]
+    requests: RequestReply
+    eventLoop: LoopReply | None
+
+
 def show_requests(seen: Counts) -> RequestReply:
     """The figures of the last minute."""
     failed = 100 * seen.server_errors / seen.completed if seen.completed else 0.0
@@ -59,6 +67,15 @@ def show_requests(seen: Counts) -> RequestReply:
         "serverErrorPercent": round(failed, 1),
         "latencyP50UpperMs": upper_bound(seen.latencies, 0.50),
         "latencyP95UpperMs": upper_bound(seen.latencies, 0.95),
+    }
+
+
+def show_brief(health: Health, rss_mb: float | None, now: float) -> BriefReply:
+    """The figures of this moment; ``rss_mb`` is None where the system does not say."""
+    return {
+        "memoryMB": {"rss": None if rss_mb is None else round(rss_mb)},
+        "requests": show_requests(health.requests.last_minute(now)),
+        "eventLoop": show_loop(health.loop.report()),
     }
 
 

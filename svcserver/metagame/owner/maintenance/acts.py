@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from attrs import define, field, frozen
+from attrs import define, field
 from sqlalchemy import Connection
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
@@ -18,9 +18,10 @@ from svcserver.kernel import stack_wish
 from svcserver.kernel.every import Every
 from svcserver.kernel.refusals import Conflict, Unavailable
 from svcserver.metagame.accounts.audit import Act, Audit, Entry, Trace
+from svcserver.metagame.owner.maintenance.rules import ACTS, WORLDS, Order, Standing
 from svcserver.metagame.owner.maintenance.store import SqlMaintenance
 from svcserver.metagame.play.deploy_client import DeployClient
-from svcserver.metagame.play.drain import DRAIN, ONLY, Drain, Then, Until
+from svcserver.metagame.play.drain import DRAIN, ONLY, Drain
 from svcserver.metagame.play.presence.store import Online
 
 log = Logger()
@@ -29,33 +30,6 @@ T = TypeVar("T")
 EVERY_S = 2.0
 EMPTY_S = 10.0  # so long empty: a launch that was under way is known of by then
 STARTED_S = 600.0  # the stack has said something so long before us at most: its start
-ACTS = ("start", "stop", "restart")  # on a game server
-WORLDS = ("city", "dojo")  # kinds of game servers that never end
-
-
-@frozen
-class Order:
-    """Maintenance mode as asked for."""
-
-    then: Then = Then.NOTHING
-    until: Until = Until.NO_HUNT
-    reason: str = ""
-
-
-@frozen
-class Standing:
-    """Maintenance mode, and who is still there; ``hunts`` None: the deploy server does not say."""
-
-    drain: Drain | None
-    hunts: int | None
-    players: int
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether what is waited for is so."""
-        nobody = self.players == 0
-        wants_nobody = self.drain is not None and self.drain.until is Until.NOBODY
-        return self.hunts == 0 and (nobody or not wants_nobody)
 
 
 @define(eq=False)

@@ -9,8 +9,8 @@ from attrs import frozen
 from svcserver.kernel.refusals import Malformed
 from svcserver.kernel.shapes import pascal_case, spelled, text, text_where
 from svcserver.kernel.times import iso
-from svcserver.metagame.owner.maintenance.acts import ACTS, Order, Standing
-from svcserver.metagame.owner.moderation.rules import Reason
+from svcserver.metagame.owner.maintenance.rules import ACTS, Order, Standing
+from svcserver.metagame.owner.wire import Reason
 from svcserver.metagame.play.drain import Then, Until
 
 Word = Annotated[str, text(0, 16)]

@@ -8,12 +8,13 @@ from twisted.logger import Logger
 from svcserver.db.ledger import ACROSS, OneAccount, Scope
 from svcserver.db.shield import shielded
 from svcserver.kernel.roles import Role
+from svcserver.metagame.access.acting import Staff
 from svcserver.metagame.accounts.audit import Act, Audit, AuditQuery, Entry
 from svcserver.metagame.accounts.rules import Account
 from svcserver.metagame.accounts.sanctions import Kind, Sanction, SqlSanctions
 from svcserver.metagame.accounts.sessions import Sessions
 from svcserver.metagame.accounts.store import SqlAccounts
-from svcserver.metagame.owner.moderation.rules import Order, Staff
+from svcserver.metagame.owner.moderation.rules import Order
 from svcserver.metagame.owner.moderation.store import Done, StaffWork, id_of
 
 log = Logger()

@@ -7,19 +7,14 @@ from typing import ClassVar
 from attrs import frozen
 
 from svcserver.kernel.roles import Role
+from svcserver.metagame.access.acting import staff_of
 from svcserver.metagame.access.readlimit import ReadLimit
 from svcserver.metagame.owner.moderation import wire
 from svcserver.metagame.owner.moderation.acts import ModerationActs
-from svcserver.metagame.owner.moderation.rules import Staff
 from svcserver.metagame.owner.moderation.store import Done
 from svcserver.metagame.replies import BAD_JSON, worded
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.routes import NO_STORE, Answer
-
-
-def staff_of(call: Call) -> Staff:
-    """Who calls, by the key that the gate has proved."""
-    return Staff(call.caller.name, call.caller.role)
 
 
 def show(done: Done) -> Answer:

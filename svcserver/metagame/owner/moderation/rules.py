@@ -2,35 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Protocol, TypedDict
+from typing import Protocol
 
 from attrs import evolve, frozen
 
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Conflict, Forbidden, Malformed, Missing
 from svcserver.kernel.roles import Role
-from svcserver.kernel.shapes import text
-from svcserver.kernel.times import iso, seconds_of
+from svcserver.kernel.times import seconds_of
+from svcserver.metagame.access.acting import Staff
 from svcserver.metagame.accounts.rules import Account
-from svcserver.metagame.accounts.sanctions import FOREVER, Kind, Sanction
-
-MAX_REASON, MAX_NOTE = 256, 1_024
-Who = Annotated[str, text(1, 64)]  # an account as staff names it: by name or id
-Reason = Annotated[str, text(0, MAX_REASON)]
-
-
-class SanctionEntry(TypedDict):
-    """A ban or a mute; ``until`` is null for one without an end.
-
-    ``networks``: the addresses that a ban keeps out, of IPv6 the /64.
-    """
-
-    reason: str
-    note: str
-    by: str
-    since: str
-    until: str | None
-    networks: list[str]
+from svcserver.metagame.accounts.sanctions import FOREVER, MAX_NOTE, MAX_REASON, Kind, Sanction
 
 
 class People(Protocol):
@@ -55,14 +37,6 @@ class Sanctions(Protocol):
     def drop(self, account_id: AccountId, kind: Kind) -> None: ...
 
     def networks_of(self, account_id: AccountId, now: float) -> tuple[str, ...]: ...
-
-
-@frozen
-class Staff:
-    """Who acts: a name for the audit log, and the role it acts by."""
-
-    name: str
-    role: Role
 
 
 @frozen
@@ -159,20 +133,6 @@ def set_role(people: People, staff: Staff, account: Account, role: Role) -> Acco
     people.set_role(account.id, role)
     word = role.word if role in (Role.HELPER, Role.MODERATOR) else None
     return evolve(account, is_admin=role is Role.OWNER, staff_role=word)
-
-
-def described(sanction: Sanction | None) -> SanctionEntry | None:
-    """A sanction as the audit log and replies show it."""
-    if sanction is None:
-        return None
-    return {
-        "reason": sanction.reason,
-        "note": sanction.note,
-        "by": sanction.made_by,
-        "since": iso(sanction.made_at),
-        "until": None if sanction.ends_at >= FOREVER else iso(sanction.ends_at),
-        "networks": [*sanction.networks],
-    }
 
 
 def _holding(sanctions: Sanctions, account: Account, kind: Kind, at: float) -> Sanction | None:

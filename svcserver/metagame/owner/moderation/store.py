@@ -11,6 +11,7 @@ from svcserver.db.ledger import Ledger
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.json import Json
 from svcserver.kernel.roles import Role
+from svcserver.metagame.access.acting import Staff
 from svcserver.metagame.access.tokens import LIFETIME_S
 from svcserver.metagame.accounts.audit import Act, Trace
 from svcserver.metagame.accounts.networks import AGAIN_S, SqlNetworks
@@ -18,7 +19,8 @@ from svcserver.metagame.accounts.rules import Account, end_sessions
 from svcserver.metagame.accounts.sanctions import Kind, SqlSanctions
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.owner.moderation import rules
-from svcserver.metagame.owner.moderation.rules import Change, Order, Staff
+from svcserver.metagame.owner.moderation.rules import Change, Order
+from svcserver.metagame.owner.wire import described
 
 
 async def id_of(ledger: Ledger, who: str) -> AccountId:
@@ -79,7 +81,7 @@ class StaffWork:
         def act(tx: Connection, trace: Trace) -> Done:
             account = self._person(tx, trace)
             change = rules.lift(SqlSanctions(tx), self.staff, account, kind, self.now())
-            trace.before, trace.after = rules.described(change.before), None
+            trace.before, trace.after = described(change.before), None
             return Done(account, change)
 
         return act
@@ -114,7 +116,7 @@ class StaffWork:
     def _impose(self, tx: Connection, trace: Trace, kind: Kind, asked: Order) -> Change:
         account, at = self._person(tx, trace), self.now()
         change = rules.impose(SqlSanctions(tx), self.staff, account, kind, asked, at)
-        trace.before, trace.after = rules.described(change.before), rules.described(change.after)
+        trace.before, trace.after = described(change.before), described(change.after)
         return change
 
     def _kept_out_too(self, tx: Connection, done: Change) -> list[Account]:

@@ -12,19 +12,13 @@ from svcserver.kernel.refusals import Malformed
 from svcserver.kernel.roles import Role
 from svcserver.kernel.shapes import pascal_case, spelled, text
 from svcserver.kernel.times import seconds_of
-from svcserver.metagame.accounts.audit import NEWEST, AuditQuery, AuditRow, shown
+from svcserver.metagame.accounts.audit import NEWEST, AuditQuery
 from svcserver.metagame.accounts.rules import Account
-from svcserver.metagame.accounts.sanctions import Kind, Sanction
-from svcserver.metagame.owner.moderation.rules import (
-    MAX_NOTE,
-    Order,
-    Reason,
-    SanctionEntry,
-    Who,
-    described,
-    order,
-)
+from svcserver.metagame.accounts.sanctions import MAX_NOTE, Kind, Sanction
+from svcserver.metagame.accounts.wire import AuditRow, shown
+from svcserver.metagame.owner.moderation.rules import Order, order
 from svcserver.metagame.owner.moderation.store import Done
+from svcserver.metagame.owner.wire import Reason, SanctionEntry, Who, described
 
 PAGE = 100
 MAX_DIGITS = 18

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator, Mapping
-from typing import Any, TypedDict
+from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
@@ -21,24 +21,7 @@ from sqlalchemy import (
 
 from svcserver.db.tables import METADATA
 from svcserver.kernel.ids import AccountId
-
-Cell = str | int | float | bool | None
-
-
-Tables = dict[str, list[dict[str, Cell]]]
-
-
-class AccountExport(TypedDict):
-    """All that is kept of an account: rows by table, each with its columns by name.
-
-    ``leftOut``: how many rows of a table, the oldest, were too much to be handed out.
-    """
-
-    account: str
-    exportedAt: str
-    tables: Tables
-    leftOut: dict[str, int]
-
+from svcserver.metagame.owner.wire import Cell, Tables
 
 # A row goes with the account that its ``account_id`` names, or with the character of its
 # ``character_id``; a table that names accounts otherwise says here by which columns.

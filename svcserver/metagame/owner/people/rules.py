@@ -9,9 +9,9 @@ from attrs import frozen
 
 from svcserver.kernel.refusals import Conflict, Forbidden
 from svcserver.kernel.roles import Role
+from svcserver.metagame.access.acting import Staff
 from svcserver.metagame.accounts.rules import Account
 from svcserver.metagame.accounts.sanctions import Kind, Sanction
-from svcserver.metagame.owner.moderation.rules import Staff
 
 
 class Order(StrEnum):

@@ -24,14 +24,15 @@ from svcserver.db.tables import METADATA
 from svcserver.db.upsert import Upsert
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.times import iso
+from svcserver.metagame.access.acting import Staff
 from svcserver.metagame.accounts.audit import Act, Trace
 from svcserver.metagame.accounts.deleted import bury
 from svcserver.metagame.accounts.rules import Account, end_sessions, new_account_key
 from svcserver.metagame.accounts.sanctions import SANCTIONS, Kind, SqlSanctions
 from svcserver.metagame.accounts.store import ACCOUNT_KEYS, ACCOUNTS, SqlAccounts, fold
-from svcserver.metagame.owner.moderation.rules import Staff, person
+from svcserver.metagame.owner.moderation.rules import person
 from svcserver.metagame.owner.moderation.store import Ended
-from svcserver.metagame.owner.people.data import AccountExport, erase, exported
+from svcserver.metagame.owner.people.data import erase, exported
 from svcserver.metagame.owner.people.rules import (
     Listed,
     Order,
@@ -40,6 +41,7 @@ from svcserver.metagame.owner.people.rules import (
     check_merge,
     check_owner,
 )
+from svcserver.metagame.owner.wire import AccountExport
 from svcserver.metagame.social.guilds.store import SqlGuilds
 
 ACCOUNT_SEEN = Table(

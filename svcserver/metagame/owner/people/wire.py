@@ -1,17 +1,20 @@
-"""Reply shapes of the pages about people."""
+"""Request and reply shapes of the pages about people."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
+from attrs import frozen
+
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Malformed
+from svcserver.kernel.shapes import pascal_case, spelled
 from svcserver.kernel.times import iso
-from svcserver.metagame.accounts.entries import FINGERPRINT
 from svcserver.metagame.accounts.sanctions import Kind
-from svcserver.metagame.owner.moderation.rules import SanctionEntry, described
+from svcserver.metagame.accounts.wire import FINGERPRINT
 from svcserver.metagame.owner.people.rules import Listed, Order, Person
+from svcserver.metagame.owner.wire import AccountExport, Reason, SanctionEntry, Who, described
 from svcserver.metagame.play.presence.rules import Place
 
 PAGE = 50
@@ -50,6 +53,47 @@ class PersonView(TypedDict):
     notes: int
     ban: SanctionEntry | None
     mute: SanctionEntry | None
+
+
+@spelled(pascal_case)
+@frozen
+class AccountWish:
+    """The account by name or id, and why."""
+
+    account: Who
+    reason: Reason = ""
+
+
+@spelled(pascal_case)
+@frozen
+class MergeWish:
+    """The account whose notes are moved, and the one that gets them."""
+
+    account: Who
+    to: Who
+    reason: Reason = ""
+
+
+class NewKey(TypedDict):
+    """The only copy of the account's new key."""
+
+    Username: str
+    Key: str
+
+
+class Merged(TypedDict):
+    """How many notes were moved, and to whom."""
+
+    Username: str
+    To: str
+    Moved: int
+
+
+class Deleted(TypedDict):
+    """Whose account was deleted, and all that was kept of it."""
+
+    Username: str
+    Export: AccountExport
 
 
 def read_order(text: str | None) -> Order:

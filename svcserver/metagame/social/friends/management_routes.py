@@ -8,6 +8,7 @@ from attrs import frozen
 
 from svcserver.metagame.accounts import behalf
 from svcserver.metagame.accounts.directory import Directory
+from svcserver.metagame.accounts.wire import BehalfWish
 from svcserver.metagame.replies import BAD_JSON, worded
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.social.friends import wire
@@ -27,11 +28,11 @@ class FriendManagementRoutes:
         "POST",
         "/svc/api/Friends",
         access=Access.ACCOUNT_KEY,
-        body=behalf.BehalfWish,
+        body=BehalfWish,
         reply=wire.FriendsReply,
         bad_json=BAD_JSON,
     )
-    async def request(self, call: Call[behalf.BehalfWish]) -> Answer:
+    async def request(self, call: Call[BehalfWish]) -> Answer:
         """Send a friend request by user name; an admin may send it for another (``From``)."""
         pair = await behalf.pair(call, call.body, self.directory)
         result = await self.acts.request(pair.sender.id, pair.target.id)

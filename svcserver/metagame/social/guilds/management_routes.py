@@ -14,6 +14,7 @@ from svcserver.metagame.accounts import behalf
 from svcserver.metagame.accounts.audit import Audit
 from svcserver.metagame.accounts.directory import Directory
 from svcserver.metagame.accounts.recorded import by_staff
+from svcserver.metagame.accounts.wire import BehalfWish
 from svcserver.metagame.replies import BAD_JSON, worded
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.social.guilds import wire
@@ -36,11 +37,11 @@ class GuildManagementRoutes:
         "POST",
         "/svc/api/GuildInvite",
         access=Access.ACCOUNT_KEY,
-        body=Late[behalf.BehalfWish],
+        body=Late[BehalfWish],
         reply=wire.GuildInviteReply,
         bad_json=BAD_JSON,
     )
-    async def invite(self, call: Call[Late[behalf.BehalfWish]]) -> Answer:
+    async def invite(self, call: Call[Late[BehalfWish]]) -> Answer:
         """Invite to a guild, checked as in the game. Body ``{Username, From?}``."""
         self._on()
         pair = await behalf.pair(call, call.body.read(), self.directory)

@@ -8,6 +8,7 @@ from attrs import frozen
 
 from svcserver.kernel.refusals import Refusal
 from svcserver.metagame.accounts import behalf
+from svcserver.metagame.accounts.wire import BehalfWish
 from svcserver.metagame.replies import BAD_JSON, worded
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.social.parties import wire
@@ -26,11 +27,11 @@ class PartyManagementRoutes:
         "POST",
         "/svc/api/PartyInvite",
         access=Access.ACCOUNT_KEY,
-        body=behalf.BehalfWish,
+        body=BehalfWish,
         reply=wire.PartyInviteReply,
         bad_json=BAD_JSON,
     )
-    async def invite(self, call: Call[behalf.BehalfWish]) -> Answer:
+    async def invite(self, call: Call[BehalfWish]) -> Answer:
         """Body ``{Username, From?}``; the party's own refusal keeps its status."""
         pair = await behalf.pair(call, call.body, self.acts.directory)
         try:

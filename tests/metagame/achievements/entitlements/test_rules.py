@@ -11,7 +11,7 @@ from svcserver.kernel.readers import reader
 from svcserver.kernel.refusals import Malformed
 from svcserver.metagame.achievements.entitlements import rules
 from svcserver.metagame.achievements.entitlements.rules import Entitlement, granted
-from svcserver.metagame.achievements.records import Hours
+from svcserver.metagame.achievements.wire import Hours
 
 HOUR_MS = 3_600_000
 hours_or_null = reader(Hours | None)

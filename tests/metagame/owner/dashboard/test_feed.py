@@ -16,8 +16,7 @@ from svcserver.kernel import backups
 from svcserver.kernel.backups import Backup, Backups
 from svcserver.metagame.owner.dashboard.acts import DashboardActs
 from svcserver.metagame.owner.dashboard.feed import KEPT, Feed, Spot, changes
-from svcserver.metagame.owner.dashboard.live import EVENTS
-from svcserver.metagame.owner.live import LivePages
+from svcserver.metagame.owner.dashboard.live_routes import EVENTS
 from svcserver.metagame.owner.management.acts import StatusReports
 from svcserver.metagame.owner.management.rules import Placed
 from svcserver.metagame.play.presence.rules import Place
@@ -81,13 +80,8 @@ class LivePageTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.game = Game(self, BACKEND_HEALTH="1")
         self.olga = self.game.player("Olga", admin=True)
-        self.pages = LivePages(
-            self.game.parts.shown,
-            DashboardActs(self.game.ledger, list),
-            self.reports(),
-            self.game.parts.health,
-            self.game.clock.seconds,
-        )
+        acts = DashboardActs(self.game.ledger, list)
+        self.pages = self.game.parts.desk.pages(acts, self.reports())
 
     def reports(self) -> StatusReports:
         parts = self.game.parts

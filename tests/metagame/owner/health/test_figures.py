@@ -15,7 +15,7 @@ from tests.support.starting import start
 class MetricsTests(SynchronousTestCase):
     def scrape(self, game: Game) -> str:
         reactor = MemoryReactorClock()
-        [part, *_] = game.parts.measuring(reactor)
+        [part, *_] = game.parts.desk.measuring(reactor)
 
         start(part)
         port, site, _, host = reactor.tcpServers[-1]
@@ -25,7 +25,7 @@ class MetricsTests(SynchronousTestCase):
 
     @proves("METRICS_PORT of the metagame")
     def test_off_unless_asked_for(self) -> None:
-        self.assertEqual(list(Game(self).parts.measuring(MemoryReactorClock())), [])
+        self.assertEqual(list(Game(self).parts.desk.measuring(MemoryReactorClock())), [])
 
     @proves("METRICS_PORT of the metagame")
     def test_players_are_counted(self) -> None:

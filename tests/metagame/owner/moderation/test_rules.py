@@ -9,10 +9,11 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.refusals import Conflict, Forbidden, Malformed, Missing, Refusal
 from svcserver.kernel.roles import Role
+from svcserver.metagame.access.acting import Staff
 from svcserver.metagame.accounts.rules import Account
 from svcserver.metagame.accounts.sanctions import Kind, Sanction
 from svcserver.metagame.owner.moderation import rules
-from svcserver.metagame.owner.moderation.rules import Order, Staff
+from svcserver.metagame.owner.moderation.rules import Order
 from svcserver.metagame.owner.moderation.wire import read_asked
 
 ANN = Account("UID-a", "Ann")

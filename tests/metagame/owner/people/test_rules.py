@@ -7,8 +7,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.refusals import Conflict, Forbidden
 from svcserver.kernel.roles import Role
+from svcserver.metagame.access.acting import Staff
 from svcserver.metagame.accounts.rules import Account
-from svcserver.metagame.owner.moderation.rules import Staff
 from svcserver.metagame.owner.people import rules
 
 ANN, BOB = Account("UID-a", "Ann", notes=1), Account("UID-b", "Bob")

@@ -30,7 +30,7 @@ def wrong_code() -> Unauthenticated:
 
 
 @frozen
-class OpeningActs:
+class SignInActs:
     """What a member of staff sets for its own account."""
 
     audit: Audit

@@ -1,16 +1,15 @@
-"""Signing in to the dashboard with a key, once, and out; and what opens it. Direct callers only."""
+"""The routes of the dashboard's session, and of what opens it. Direct callers only."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, NotRequired, TypedDict
+from typing import Any, ClassVar
 
-from attrs import field, frozen
+from attrs import frozen
 
 from svcserver.kernel.envelope import Empty
 from svcserver.kernel.headers import ACCOUNT_KEY
 from svcserver.kernel.refusals import Unauthenticated
 from svcserver.kernel.roles import Role
-from svcserver.kernel.shapes import pascal_case, spelled, text
 from svcserver.metagame.access.staff_sessions import (
     PAGE_HEADER,
     StaffSessions,
@@ -19,58 +18,14 @@ from svcserver.metagame.access.staff_sessions import (
     ticket_of,
 )
 from svcserver.metagame.accounts.dashboard_access import address_of, new_factor
-from svcserver.metagame.owner.moderation.opening import OpeningActs
+from svcserver.metagame.owner.signin import wire
+from svcserver.metagame.owner.signin.acts import SignInActs
 from svcserver.metagame.replies import BAD_JSON, worded
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.routes import EMPTY_OBJECT, NO_STORE, Answer
 
 PATH = "/svc/api/DashboardSession"
 CODE_HEADER = b"x-svc-second-factor"
-
-
-class WhoIsIn(TypedDict):
-    """The account that is signed in, and its role.
-
-    ``Word`` comes once, with the cookie: the page sends it back in ``x-svc-dashboard``.
-    """
-
-    UserId: str
-    Username: str
-    Role: str
-    Word: NotRequired[str]
-
-
-class Ways(TypedDict):
-    """What opens the dashboard for this account; the secret is a fresh one, not kept yet."""
-
-    ownKey: bool
-    secondFactor: bool
-    secret: str
-    address: str
-    qr: list[str]
-
-
-class OwnKey(TypedDict):
-    """The only copy of the key; null where the account's own key opens the dashboard again."""
-
-    key: str | None
-
-
-@spelled(pascal_case)
-@frozen
-class OwnKeyWish:
-    """Whether the account wants a key of its own for the dashboard."""
-
-    on: bool
-
-
-@spelled(pascal_case)
-@frozen
-class FactorWish:
-    """A code, and the secret that it proves; no secret ends the second factor."""
-
-    code: Annotated[str, text(1, 16)] = field(repr=False)
-    secret: Annotated[str, text(0, 64)] = field(default="", repr=False)
 
 
 @frozen
@@ -81,10 +36,10 @@ class SignInRoutes:
         worded, access=Access.ADMIN_KEY, role=Role.HELPER, bad_json=BAD_JSON
     )
     staff: StaffSessions
-    ways: OpeningActs
+    ways: SignInActs
     server: str  # its name, for authenticator programs
 
-    @routes.row("POST", PATH, reply=WhoIsIn, signs_in=True)
+    @routes.row("POST", PATH, reply=wire.WhoIsIn, signs_in=True)
     async def sign_in(self, call: Call) -> Answer:
         """Begin a session: cookie and word stand for the key until it ends.
 
@@ -99,7 +54,7 @@ class SignInRoutes:
         headers = {**NO_STORE, "Set-Cookie": set_cookie(ticket)}
         return Answer(200, {**_who(call), "Word": ticket.word}, headers)
 
-    @routes.row("GET", PATH, reply=WhoIsIn, quiet=True)
+    @routes.row("GET", PATH, reply=wire.WhoIsIn, quiet=True)
     async def who(self, call: Call) -> Answer:
         """Name and role of whoever is signed in to the dashboard."""
         return Answer(200, _who(call), NO_STORE)
@@ -115,7 +70,7 @@ class SignInRoutes:
         ended = {**NO_STORE, "Set-Cookie": set_cookie(ticket, ended=True)}
         return Answer(200, EMPTY_OBJECT, ended)
 
-    @routes.row("GET", "/svc/api/DashboardAccess", reply=Ways, quiet=True)
+    @routes.row("GET", "/svc/api/DashboardAccess", reply=wire.Ways, quiet=True)
     async def shown(self, call: Call) -> Answer:
         """What opens the dashboard for the caller, and a secret to begin a second factor with."""
         import segno  # most metagames never draw one
@@ -123,7 +78,7 @@ class SignInRoutes:
         has, fresh = await self.ways.of(call.player), new_factor()
         address = address_of(fresh, call.caller.name, self.server)
         drawn = segno.make(address, error="m").matrix
-        reply: Ways = {
+        reply: wire.Ways = {
             "ownKey": has.key_hash is not None,
             "secondFactor": has.factor is not None,
             "secret": fresh,
@@ -132,8 +87,8 @@ class SignInRoutes:
         }
         return Answer(200, reply, NO_STORE)
 
-    @routes.row("POST", "/svc/api/DashboardOwnKey", body=OwnKeyWish, reply=OwnKey)
-    async def own_key(self, call: Call[OwnKeyWish]) -> Answer:
+    @routes.row("POST", "/svc/api/DashboardOwnKey", body=wire.OwnKeyWish, reply=wire.OwnKey)
+    async def own_key(self, call: Call[wire.OwnKeyWish]) -> Answer:
         """A fresh key for the dashboard; the account's own key only plays from then on.
 
         The account's other sessions end.
@@ -142,8 +97,8 @@ class SignInRoutes:
         await self._keep(call)
         return Answer(200, {"key": key}, NO_STORE)
 
-    @routes.row("POST", "/svc/api/DashboardSecondFactor", body=FactorWish, reply=Empty)
-    async def second_factor(self, call: Call[FactorWish]) -> Answer:
+    @routes.row("POST", "/svc/api/DashboardSecondFactor", body=wire.FactorWish, reply=Empty)
+    async def second_factor(self, call: Call[wire.FactorWish]) -> Answer:
         """Begin or end to ask for the code of a second factor; the other sessions end."""
         sent = call.body
         await self.ways.set_factor(call.caller.name, call.player, sent.secret or None, sent.code)
@@ -161,6 +116,6 @@ def _ticket(call: Call[Any]) -> Ticket | None:
     return ticket_of(call.request.header(b"cookie"), call.request.header(PAGE_HEADER))
 
 
-def _who(call: Call) -> WhoIsIn:
+def _who(call: Call) -> wire.WhoIsIn:
     who = call.caller
     return {"UserId": call.player, "Username": who.name, "Role": who.role.word}

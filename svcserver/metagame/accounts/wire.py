@@ -1,0 +1,92 @@
+"""Accounts and rows of the audit log as several features send them. Spec: 2 §4 Management API."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, TypedDict
+
+from attrs import field, frozen
+
+from svcserver.kernel import json
+from svcserver.kernel.digits import whole_in
+from svcserver.kernel.ids import AccountId
+from svcserver.kernel.json import Json
+from svcserver.kernel.refusals import Malformed
+from svcserver.kernel.shapes import Late, Opaque, TextWithNul, sent_as
+from svcserver.kernel.times import iso
+
+MAX_OFFSET = 10_000_000
+MAX_DIGITS = 8
+FINGERPRINT = 16  # characters of a key's hash
+
+
+@frozen
+class BehalfWish:
+    """The target's name; an admin may name the acting account in ``From``, by id or name."""
+
+    username: TextWithNul = field(metadata=sent_as("Username"))
+    sender: Late[TextWithNul] | None = field(default=None, metadata=sent_as("From"))
+
+
+class AccountEntry(TypedDict):
+    """An account in an admin's list, with a part of its key's hash."""
+
+    id: str
+    name: str
+    admin: bool
+    keyFingerprint: str | None
+
+
+def entry(account_id: AccountId, name: str, admin: bool, key_hash: str | None) -> AccountEntry:
+    """The entry of an account."""
+    return {
+        "id": account_id,
+        "name": name,
+        "admin": admin,
+        "keyFingerprint": None if key_hash is None else key_hash[:FINGERPRINT],
+    }
+
+
+def read_offset(asked: str | None) -> int:
+    """The offset of a page of accounts; raises Malformed."""
+    if asked is None:
+        return 0
+    offset = whole_in(asked, MAX_DIGITS)
+    if offset is None or offset > MAX_OFFSET:
+        raise Malformed("offset must be a whole number up to 10000000")
+    return offset
+
+
+Noted = Annotated[Json, Opaque("What the recorded act says of it.")]
+
+
+class AuditRow(TypedDict):
+    """A row of the audit log; ``refused`` says why nothing was done, null where it was."""
+
+    id: int
+    at: str
+    actor: str
+    action: str
+    target: str
+    reason: str
+    before: dict[str, Noted] | None
+    after: dict[str, Noted] | None
+    refused: str | None
+
+
+def shown(row: dict[str, Any]) -> AuditRow:
+    """A row with its time as text, and before and after as objects."""
+    return {
+        "id": row["id"],
+        "at": iso(row["at"] / 1000),
+        "actor": row["actor"],
+        "action": row["action"],
+        "target": row["target"],
+        "reason": row["reason"],
+        "before": _parsed(row["before"]),
+        "after": _parsed(row["after"]),
+        "refused": row["refused"],
+    }
+
+
+def _parsed(text: str | None) -> dict[str, Any] | None:
+    return None if text is None else json.parse(text)

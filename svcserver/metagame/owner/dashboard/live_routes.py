@@ -1,0 +1,46 @@
+"""The dashboard's pages as streams of events: each page is sent what it shows, when it changes."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from attrs import frozen
+
+from svcserver.kernel.refusals import Malformed
+from svcserver.kernel.roles import Role
+from svcserver.metagame.owner.dashboard.live import LivePages
+from svcserver.metagame.replies import worded
+from svcserver.metagame.rows import Access, Call, Routes
+from svcserver.web.eventstream import EventStreams
+from svcserver.web.routes import Answer
+
+EVENTS = "text/event-stream"
+OWNERS = ("log",)  # pages for owners alone
+
+
+@frozen
+class LiveRoutes:
+    """The stream by which the dashboard's pages are kept up to date."""
+
+    routes: ClassVar[Routes] = Routes(worded)
+    pages: LivePages
+    streams: EventStreams
+
+    @routes.row(
+        "GET",
+        "/svc/api/DashboardEvents",
+        access=Access.ADMIN_KEY,
+        role=Role.HELPER,
+        query=("page",),
+        quiet=True,
+    )
+    async def events(self, call: Call) -> Answer:
+        """What a page shows, as server-sent events: at once, and whenever it changes."""
+        if EVENTS not in (call.request.header(b"accept") or "") or call.request.method != "GET":
+            raise Malformed(f"ask with Accept: {EVENTS}", code="bad_request")
+        page = call.request.argument("page") or ""
+        look = self.pages.look(page)
+        if look is None or (page in OWNERS and call.caller.role < Role.OWNER):
+            raise Malformed("no such live page", code="bad_request")
+        call.request.hopeless = True  # a service that stops does not wait for its end
+        return self.streams.answer(look)

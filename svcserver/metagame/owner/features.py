@@ -1,0 +1,181 @@
+"""The owner's desk: the features behind the dashboard's pages, what measures, and what watches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from attrs import field, frozen
+from twisted.application.service import IService
+from twisted.internet.interfaces import IReactorTime
+
+from svcserver.board.board import Board
+from svcserver.db.ledger import Ledger
+from svcserver.kernel.counters import Counters
+from svcserver.metagame.access.readlimit import DASHBOARD_READS, ReadLimit
+from svcserver.metagame.access.staff_sessions import StaffSessions
+from svcserver.metagame.accounts.audit import Audit
+from svcserver.metagame.accounts.directory import Directory
+from svcserver.metagame.accounts.registration import Registration
+from svcserver.metagame.accounts.sessions import Sessions
+from svcserver.metagame.belongings.shop.catalogue import load as load_catalogue
+from svcserver.metagame.owner.announcements.acts import Announcements
+from svcserver.metagame.owner.announcements.routes import AnnouncementRoutes
+from svcserver.metagame.owner.build import Build
+from svcserver.metagame.owner.dashboard.acts import DashboardActs
+from svcserver.metagame.owner.dashboard.feed import Spots, feed_watch
+from svcserver.metagame.owner.dashboard.live import LivePages
+from svcserver.metagame.owner.dashboard.live_routes import LiveRoutes
+from svcserver.metagame.owner.dashboard.page_routes import DashboardPageRoutes
+from svcserver.metagame.owner.dashboard.routes import DashboardRoutes
+from svcserver.metagame.owner.dashboard.state import DashboardState
+from svcserver.metagame.owner.dashboard.watching import health_watch
+from svcserver.metagame.owner.figures.acts import Figures, figures_watch
+from svcserver.metagame.owner.figures.routes import FigureRoutes
+from svcserver.metagame.owner.health.figures import figures as metric_figures
+from svcserver.metagame.owner.health.routes import HealthRoutes
+from svcserver.metagame.owner.health.rules import Health
+from svcserver.metagame.owner.health.watching import loop_watch
+from svcserver.metagame.owner.health.wire import BriefReply, show_brief
+from svcserver.metagame.owner.maintenance.acts import Maintenance, maintenance_watch
+from svcserver.metagame.owner.maintenance.routes import MaintenanceRoutes
+from svcserver.metagame.owner.management.acts import OnlinePlayers, StatusReports
+from svcserver.metagame.owner.management.heard import HeardPlayers, heard_watch
+from svcserver.metagame.owner.management.instances import DeployedInstances
+from svcserver.metagame.owner.management.routes import OnlineListRoutes, ServerStatusRoutes
+from svcserver.metagame.owner.management.wire import ServerStatusReply, show_status
+from svcserver.metagame.owner.memory import memory_mb
+from svcserver.metagame.owner.moderation.acts import ModerationActs
+from svcserver.metagame.owner.moderation.routes import ModerationRoutes
+from svcserver.metagame.owner.people.acts import HandlingActs, PeopleActs, Seen, seen_watch
+from svcserver.metagame.owner.people.routes import HandlingRoutes, PeopleRoutes
+from svcserver.metagame.owner.signin.acts import SignInActs
+from svcserver.metagame.owner.signin.routes import SignInRoutes
+from svcserver.metagame.owner.titles import Titles
+from svcserver.metagame.play.deploy_client import DeployClient
+from svcserver.metagame.settings import Settings
+from svcserver.web.eventstream import EventStreams
+from svcserver.web.metrics import metrics
+from svcserver.web.routes import Feature
+
+
+@frozen
+class Desk:
+    """What the dashboard's pages are made of; ``now`` gives epoch seconds."""
+
+    settings: Settings
+    ledger: Ledger
+    board: Board
+    clock: IReactorTime
+    now: Callable[[], float]
+    counters: Counters
+    players: OnlinePlayers
+    directory: Directory
+    shown: DashboardState
+    health: Health
+    audit: Audit
+    sessions: Sessions
+    announcements: Announcements
+    deploy: DeployClient
+    about: Build
+    registration: Registration
+    staff: StaffSessions = field(init=False)
+    maintenance: Maintenance = field(init=False)
+    figures: Figures = field(init=False)
+
+    @staff.default
+    def _staff(self) -> StaffSessions:
+        return StaffSessions(self.board, self.sessions.epochs)
+
+    @maintenance.default
+    def _maintenance(self) -> Maintenance:
+        return Maintenance(self.board, self.audit, self.deploy, self.players.online, self.now)
+
+    @figures.default
+    def _figures(self) -> Figures:
+        return Figures(self.ledger, self.now)
+
+    def features(self) -> Iterator[Feature]:
+        """The page, its reads, its streams, people, and what staff does; raises BadData."""
+        reports, limit = self._reports(), ReadLimit(self.board, DASHBOARD_READS)
+        yield ServerStatusRoutes(reports)
+        yield OnlineListRoutes(self.players)
+        yield HealthRoutes(self.health, ReadLimit(self.board), self.now, reports.started_at)
+        yield DashboardPageRoutes()
+        yield MaintenanceRoutes(self.maintenance)
+        acts = DashboardActs(self.ledger, self._given)
+        yield DashboardRoutes(self.shown, acts, limit)
+        yield LiveRoutes(self.pages(acts, reports), EventStreams(self.clock))
+        yield FigureRoutes(self.figures, limit)
+        online, city = self.players.online, self.settings.city_map
+        yield PeopleRoutes(PeopleActs(self.ledger, online, city, self.now), limit)
+        yield HandlingRoutes(HandlingActs(self.audit, self.sessions))
+        yield ModerationRoutes(ModerationActs(self.audit, self.sessions), limit)
+        ways = SignInActs(self.audit, self.board, self.counters)
+        yield SignInRoutes(self.staff, ways, self.settings.server_name)
+        yield AnnouncementRoutes(self.announcements)
+
+    def pages(self, acts: DashboardActs, reports: StatusReports) -> LivePages:
+        """The live pages, with what other features show on them."""
+
+        async def status() -> ServerStatusReply:
+            return show_status(await reports.full())
+
+        def figures() -> BriefReply:
+            return show_brief(self.health, memory_mb()["rss"], self.now())
+
+        watched = figures if self.settings.backend_health else None
+        return LivePages(self.shown, acts, status, watched, reports.started_at, self.now)
+
+    def _reports(self) -> StatusReports:
+        return StatusReports(
+            self.settings,
+            self.about,
+            self.registration,
+            self.players.online,
+            self.directory,
+            self._placed(Titles.load()),
+            self.now,
+            self.now(),
+        )
+
+    def _placed(self, titles: Titles) -> DeployedInstances:
+        return DeployedInstances(
+            self.deploy, self.players.matches, titles, self.settings.city_title
+        )
+
+    def _given(self) -> set[str]:
+        """Entitlements that every account has, or that the store sells."""
+        offers = load_catalogue(repeatable=True).offers.values()
+        sold = {name for offer in offers for name in offer.entitlements}
+        return {*self.settings.entitlements_default, *sold}
+
+    def watches(self, reactor: Any) -> Iterator[IService]:
+        """What looks at players from time to time."""
+        titles, city, players = Titles.load(), self.settings.city_map, self.players
+        spots = Spots(players.all, self.directory, titles.matchmaker_hunts, city)
+        yield feed_watch(reactor, self.shown.feed, spots, self.now)
+        yield seen_watch(reactor, Seen(self.ledger, self.players.online))
+        yield maintenance_watch(self.maintenance, reactor)
+        if self.deploy.address:
+            heard = HeardPlayers(players.online, self._placed(titles), city, self.now)
+            yield heard_watch(heard, reactor)
+
+    def measuring(self, reactor: Any) -> Iterator[IService]:
+        """The listener of METRICS_PORT, and with BACKEND_HEALTH=1 what measures for it."""
+        port, on, online = (
+            self.settings.metrics_port,
+            self.settings.backend_health,
+            self.players.online,
+        )
+        if port:
+            known = metric_figures(online, self.health if on else None)
+            yield metrics(reactor, "metagame", port, known, self.counters)
+        if on:
+            yield loop_watch(reactor, self.health.loop)
+            yield health_watch(reactor, self.shown.health, self.health, online, self.now)
+
+    def writers(self, reactor: Any) -> Iterator[IService]:
+        """What still writes at its stop, so it stops before the database."""
+        if self.settings.backend_health:
+            yield figures_watch(self.figures, reactor)

@@ -1,0 +1,1 @@
+"""The dashboard's session, and the ways in that members of staff set for themselves."""

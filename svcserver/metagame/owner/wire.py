@@ -1,0 +1,55 @@
+"""Shapes that several of the owner's features share, and ``svcctl`` writes."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypedDict
+
+from svcserver.kernel.shapes import text
+from svcserver.kernel.times import iso
+from svcserver.metagame.accounts.sanctions import FOREVER, MAX_REASON, Sanction
+
+Who = Annotated[str, text(1, 64)]
+"""An account as staff names it: by name or id."""
+Reason = Annotated[str, text(0, MAX_REASON)]
+Cell = str | int | float | bool | None
+Tables = dict[str, list[dict[str, Cell]]]
+
+
+class SanctionEntry(TypedDict):
+    """A ban or a mute; ``until`` is null for one without an end.
+
+    ``networks``: the addresses that a ban keeps out, of IPv6 the /64.
+    """
+
+    reason: str
+    note: str
+    by: str
+    since: str
+    until: str | None
+    networks: list[str]
+
+
+class AccountExport(TypedDict):
+    """All that is kept of an account: rows by table, each with its columns by name.
+
+    ``leftOut``: how many rows of a table, the oldest, were too much to be handed out.
+    """
+
+    account: str
+    exportedAt: str
+    tables: Tables
+    leftOut: dict[str, int]
+
+
+def described(sanction: Sanction | None) -> SanctionEntry | None:
+    """A sanction as the audit log and replies show it."""
+    if sanction is None:
+        return None
+    return {
+        "reason": sanction.reason,
+        "note": sanction.note,
+        "by": sanction.made_by,
+        "since": iso(sanction.made_at),
+        "until": None if sanction.ends_at >= FOREVER else iso(sanction.ends_at),
+        "networks": [*sanction.networks],
+    }

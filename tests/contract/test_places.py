@@ -1,0 +1,75 @@
+"""Where is X? has one answer in every feature: rows stand in routes, shapes of bodies in wire."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+from twisted.trial.unittest import SynchronousTestCase
+
+import svcserver
+
+ROOT = Path(svcserver.__file__).parent
+SHAPING = {"spelled", "sent_as"}  # what gives a body's fields their names
+WHERE = {"a row": "routes", "a shape": "wire"}
+
+
+def kinds(tree: ast.AST) -> Iterator[tuple[str, str]]:
+    """Each row and each shape in a module, with the name of the method or class."""
+    for one in ast.walk(tree):
+        if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef):
+            if any(_called(mark) == "row" for mark in one.decorator_list):
+                yield "a row", one.name
+        elif isinstance(one, ast.ClassDef) and _is_shape(one):
+            yield "a shape", one.name
+
+
+def _is_shape(one: ast.ClassDef) -> bool:
+    calls = {_called(call) for call in ast.walk(one) if isinstance(call, ast.Call)}
+    bases = {ast.unparse(base).rpartition(".")[2] for base in one.bases}
+    return bool(calls & SHAPING) or "TypedDict" in bases
+
+
+def _called(node: ast.AST) -> str:
+    """The last name of what is called; empty for what is no call."""
+    return ast.unparse(node.func).rpartition(".")[2] if isinstance(node, ast.Call) else ""
+
+
+def out_of_place(name: str, source: str) -> list[str]:
+    """What stands in a module of that name, and belongs elsewhere."""
+    return [
+        f"{what}, {which}"
+        for what, which in kinds(ast.parse(source))
+        if name != WHERE[what] and not name.endswith(f"_{WHERE[what]}")
+    ]
+
+
+class PlaceTests(SynchronousTestCase):
+    def test_what_stands_elsewhere_is_found(self) -> None:
+        row = "class A:\n    @routes.row('GET', '/a')\n    async def a(self): ..."
+        for shape in (
+            "@spelled(pascal_case)\n@frozen\nclass A: ...",
+            "class A(TypedDict): ...",
+            "class A(typing.TypedDict, total=False): ...",
+            "@frozen\nclass A:\n    name: str = field(metadata=sent_as('Name'))",
+        ):
+            self.assertEqual(out_of_place("rules", shape), ["a shape, A"])
+            self.assertEqual(out_of_place("management_wire", shape), [])
+        self.assertEqual(out_of_place("pages", row), ["a row, a"])
+        self.assertEqual(out_of_place("wire", row), ["a row, a"])
+        for name in ("routes", "live_routes"):
+            self.assertEqual(out_of_place(name, row), [])
+
+    def test_every_row_stands_in_routes_and_every_shape_of_the_game_in_wire(self) -> None:
+        found, seen = [], 0
+        for file in sorted(ROOT.rglob("*.py")):
+            source, place = file.read_text("utf-8"), file.relative_to(ROOT).as_posix()
+            seen += sum(1 for _ in kinds(ast.parse(source)))
+            found += [
+                f"{place}: {one}"
+                for one in out_of_place(file.stem, source)
+                if one.startswith("a row") or place.startswith("metagame/")
+            ]
+        self.assertEqual(found, [])
+        self.assertGreater(seen, 400)
