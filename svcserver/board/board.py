@@ -22,7 +22,10 @@ Key = tuple[Kind[Any], str]
 
 
 class Sheet(Protocol):
-    """An open transaction on live state."""
+    """The board's unit of work: one open transaction on live state, which reads and writes.
+
+    All of it counts or, where the work raises, nothing.
+    """
 
     @property
     def now(self) -> float:

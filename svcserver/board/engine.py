@@ -22,6 +22,7 @@ from svcserver.board.address import Address
 from svcserver.board.authority import authorities
 from svcserver.board.connection import Argument, ConnectionEnded, EngineError, Wire
 from svcserver.board.scripts import COMMIT, LOAD, Script
+from svcserver.kernel.every import Every
 from svcserver.kernel.refusals import Unavailable
 from svcserver.kernel.system import generator
 from svcserver.kernel.throttle import Throttle
@@ -191,7 +192,8 @@ class Connection:
     first: Callable[[], None] | None = field(default=None, init=False)  # after the first try
     tried: bool = field(default=False, init=False)
     wire: Wire | None = field(default=None, init=False)
-    _later: Any = field(default=None, init=False)
+    _later: Any = field(default=None, init=False)  # the next try
+    _beats: Every = field(init=False)
     _trying: Deferred[Any] | None = field(default=None, init=False)
     _made: Wire | None = field(default=None, init=False)
     _running: bool = field(default=False, init=False)
@@ -199,12 +201,17 @@ class Connection:
     _said: Throttle = field(factory=Throttle, init=False)
     _dice: Any = field(factory=generator, init=False)
 
+    @_beats.default
+    def _every(self) -> Every:
+        return Every(self.reactor, BEAT_S, self._beat, "asking the engine for a sign of life")
+
     def start(self) -> None:
         self._running = True
         self._connect()
 
     def stop(self) -> None:
         self._running = False
+        self._beats.stopService()
         if self._later is not None and self._later.active():
             self._later.cancel()
         if self._trying is not None:
@@ -243,7 +250,7 @@ class Connection:
             gone = self.reactor.seconds() - self._lost_at
             self._lost_at = None
             log.info("the engine of LIVE_URL is back after {gone:.1f} s", gone=gone)
-        self._later = self.reactor.callLater(BEAT_S, self._beat)
+        self._beats.startService()
 
     def _build(self, _: Any) -> Wire:
         return Wire(self.reactor, self._lost, self.pushed)
@@ -266,6 +273,7 @@ class Connection:
         if wire is not self.wire:
             return  # it was not ready yet: ``_failed`` is told
         self.wire = None
+        self._beats.stopService()
         if self.lost is not None:
             self.lost()
         if self._running:
@@ -283,7 +291,6 @@ class Connection:
     def _beat(self) -> None:
         if self.wire is not None:
             self.wire.ask("PING").addErrback(lambda _: None)
-            self._later = self.reactor.callLater(BEAT_S, self._beat)
 
 
 @define(eq=False, slots=False)

@@ -29,7 +29,6 @@ from svcserver.content.news import News
 from svcserver.content.ranges import Span
 from svcserver.content.streams import DownloadSlot, DownloadSlots
 from svcserver.http.crosssite import is_loopback, names_this_machine
-from svcserver.http.peers import vouched_address
 from svcserver.kernel import json
 from svcserver.kernel.headers import ACCOUNT_KEY, GATEWAY
 from svcserver.kernel.refusals import Malformed, Missing, Refusal
@@ -303,10 +302,7 @@ class ContentHandler:
 
         Any program on this machine may send X-Forwarded-For; the gateway proves itself.
         """
-        said = [one.decode("latin-1") for one in _sent(request, b"x-forwarded-for")]
-        offered = request.header(GATEWAY)
-        told = vouched_address(request.peer, said, secret=self.gateway_secret, offered=offered)
-        return told or request.peer
+        return request.forwarded(self.gateway_secret, GATEWAY) or request.peer
 
 
 @define

@@ -13,7 +13,7 @@ from svcserver.ctl import database
 from svcserver.ctl.host import Host, about_a_host
 from svcserver.ctl.output import Out, fail
 from svcserver.db import migrations
-from svcserver.db.migrations import scripts
+from svcserver.db.migrations import revisions, scripts
 from svcserver.stack import rolling
 
 PATIENCE_S = 600.0
@@ -71,7 +71,7 @@ def upgrade(host: Host, out: Out, only_check: bool) -> None:
         fail("give --check; the migrations are made by svcctl db upgrade, or the metagame's start")
     engine = database.existing(database.url_of(host))
     with database.transaction(engine) as tx:
-        newer = migrations.newer_revision(tx)
+        newer = revisions.newer(tx)
         pending = [] if newer is not None else scripts.pending(tx)
     if newer is not None:
         fail(f"the database: {migrations.too_new(newer)}; install that version, or a newer one")

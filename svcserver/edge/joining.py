@@ -9,7 +9,7 @@ from pathlib import Path
 from svcserver.edge.certificate import CERT_FILE, BadCertificate, fingerprint, next_to
 from svcserver.edge.invite import BadInvite, Invite, decode, encode
 from svcserver.edge.sending import sentences
-from svcserver.kernel.settings import BadSetting, parse_env_file
+from svcserver.kernel.settings import BadSetting, off_unless_1, parse_env_file
 
 LAUNCHER_FILE = "svc-launcher.pyz"  # which the host's page /join links to
 CHECKSUM_FILE = f"{LAUNCHER_FILE}.sha256"  # beside it, as sha256sum writes it
@@ -88,7 +88,7 @@ def launcher_checksum(folder: Path) -> str:
 def join_address(folder: Path, invite: Invite) -> str:
     """The address of the host's public page, which hands out the launcher; empty where off."""
     try:
-        on = _read(folder, "gateway").get("GATEWAY_JOIN_PAGE", "").strip() == "1"
+        on = off_unless_1(_read(folder, "gateway").get("GATEWAY_JOIN_PAGE", ""))
     except (BadSetting, OSError):  # a private host has no gateway
         on = False
     port = "" if invite.port == 443 else f":{invite.port}"

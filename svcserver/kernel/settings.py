@@ -175,7 +175,7 @@ def zero_or_one(words: str = "must be 0 or 1") -> Reader:
     def read(text: str) -> bool:
         if text.strip() not in ("0", "1"):
             raise ValueError(words)
-        return text.strip() == "1"
+        return off_unless_1(text)
 
     return read
 

@@ -243,9 +243,9 @@ class Metagame:
         in_inventory = settings.balance_from_inventory
         yield CurrencyRoutes(CurrencyActs.of(ledger, from_inventory=in_inventory))
         yield ClosedShopRoutes()
-        rights = partial(SqlEntitlements, defaults=settings.entitlements_default)
+        entitlements = partial(SqlEntitlements, defaults=settings.entitlements_default)
         offers = load_catalogue(repeatable=settings.store_repeatable_tokens)
-        yield ShopRoutes(ShopActs(offers, self.policy, rights, self.data, now))
+        yield ShopRoutes(ShopActs(offers, self.policy, entitlements, self.data, now))
         loadouts = LoadoutActs(
             load_loadout_defaults(),
             settings.real_progression,
@@ -294,7 +294,7 @@ class Metagame:
         )
         yield FriendRoutes(friends)
         yield FriendManagementRoutes(self.directory, friends)
-        yield GuildRoutes(self.guilds)
+        yield GuildRoutes(self.guilds, self.acting)
         yield GuildStubRoutes()
         yield GuildManagementRoutes(self.directory, self.guilds, self.audit)
         yield SlayerLinkRoutes(SlayerLinkActs(self.data, self.board, now))

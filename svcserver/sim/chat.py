@@ -14,7 +14,7 @@ async def chat_in(me: SimPlayer, dice: random.Random) -> None:
     """Log in to the chat, and join the rooms of the city, the party and the guild."""
     if me.chat is not None and me.chat.alive:
         me.chat.ended()
-    talk, account = me.history.talk, me.account
+    talk, account = me.history.chat, me.account
     resource = f"V2:svc:WIN::{dice.getrandbits(128):032x}"
     who = f"{me.name}/{resource[-6:]}"
 
@@ -47,7 +47,7 @@ async def enter(me: SimPlayer, room: str) -> None:
     """Join a room, and note from when on its lines must be heard."""
     chat = me.chat
     if chat is not None and chat.alive and await chat.enter(room):
-        me.history.talk.entered(room, f"{me.name}/{chat.resource[-6:]}", me.now)
+        me.history.chat.entered(room, f"{me.name}/{chat.resource[-6:]}", me.now)
 
 
 async def speak(me: SimPlayer, dice: random.Random) -> None:
@@ -60,18 +60,18 @@ async def speak(me: SimPlayer, dice: random.Random) -> None:
     wanted = f"Party-{me.party}" if me.party else ""
     if wanted and wanted not in chat.rooms:
         for room in [one for one in chat.rooms if one.startswith("Party-")]:
-            me.history.talk.left(room, f"{me.name}/{chat.resource[-6:]}", me.now)
+            me.history.chat.left(room, f"{me.name}/{chat.resource[-6:]}", me.now)
             chat.leave(room)
         await enter(me, wanted)
     if not chat.rooms or not chat.alive:
         return
     room = dice.choice(chat.rooms)
     for _ in range(dice.randrange(1, 4)):
-        text = f"line {len(me.history.talk.said)} of {me.name} <&>"
-        me.history.talk.said[text] = me.now
+        text = f"line {len(me.history.chat.said)} of {me.name} <&>"
+        me.history.chat.said[text] = me.now
         chat.say(room, text)
     other = me.other(dice)
     if other is not None and dice.random() < 0.4:
-        text = f"whisper {len(me.history.talk.said)} of {me.name}"
-        me.history.talk.said[text] = me.now
+        text = f"whisper {len(me.history.chat.said)} of {me.name}"
+        me.history.chat.said[text] = me.now
         chat.whisper(other.account, text)

@@ -170,7 +170,7 @@ class Listening:
 
 
 @define(eq=False)
-class Talk:
+class ChatHistory:
     """Chat: one order for all, each line once, and what the speaker heard all others hear."""
 
     wrong: Violations
@@ -293,7 +293,7 @@ class History:
     stacks: Stacks = field(init=False)
     grants: Grants = field(init=False)
     parties: Parties = field(init=False)
-    talk: Talk = field(init=False)
+    chat: ChatHistory = field(init=False)
     waiting: Waiting = field(init=False)
     things: Things = field(init=False)
     purchases: Purchases = field(init=False)
@@ -309,7 +309,7 @@ class History:
     def __attrs_post_init__(self) -> None:
         self.saves, self.stacks = Saves(self.wrong), Stacks(self.wrong)
         self.grants, self.parties = Grants(self.wrong), Parties(self.wrong)
-        self.talk, self.waiting = Talk(self.wrong), Waiting(self.wrong)
+        self.chat, self.waiting = ChatHistory(self.wrong), Waiting(self.wrong)
         self.things, self.purchases = Things(self.wrong), Purchases(self.wrong)
         self.slots, self.links = Slots(self.wrong), Links(self.wrong)
         self.boards, self.chosen = Saves(self.wrong), Register(self.wrong)

@@ -159,8 +159,8 @@ class SimPlayer:
     def unheard(self) -> None:
         """The line has failed: what is not heard from now on is nobody's fault."""
         if self.chat is not None:
-            for room in self.history.talk.rooms:
-                self.history.talk.left(room, f"{self.name}/{self.chat.resource[-6:]}", self.now)
+            for room in self.history.chat.rooms:
+                self.history.chat.left(room, f"{self.name}/{self.chat.resource[-6:]}", self.now)
 
     def bearer(self) -> dict[str, str]:
         """What a game server sends for this player."""

@@ -187,7 +187,7 @@ class Run:
         breaker = Breaker(
             self.world, self.network, self.host, self.players, mark=self._events.append
         )
-        breaker.missing = self.history.talk.gap
+        breaker.missing = self.history.chat.gap
         breaker.shaken = lambda: self.history.parties.shake(self.world.now)
         start = self.world.now
         for step in steps:
@@ -223,7 +223,7 @@ class Run:
             if not any(one.busy for one in self.players) and _ > QUIET_S / 20:
                 break
             self._advance(self.world.now + 20.0)
-        self.history.talk.settle(self.world.now)
+        self.history.chat.settle(self.world.now)
         if rooms_told_apart(self.host):
             self._advance(self.world.now + 20.0)  # somebody may just have left
             told = rooms_told_apart(self.host)
@@ -269,7 +269,7 @@ class Run:
             list(self.history.wrong.found),
             steps,
             sum(one.web.asked for one in self.players),
-            self.history.talk.count,
+            self.history.chat.count,
             sum(not one.stays for one in self.host.servers.started),
             self.host.deaths,
             self.world.now - START,

@@ -49,7 +49,9 @@ def prepare(plugin: str, *options: str) -> Callable[[], None]:
     module = import_module(f"svcserver.{plugin.removeprefix('svc-')}.service")
     asked = module.Options()
     asked.parseOptions(list(options))
-    if asked.environ.get("CHAT", "").strip() == "1":
+    from svcserver.kernel.settings import off_unless_1  # which the service has imported by now
+
+    if off_unless_1(asked.environ.get("CHAT", "")):
         import_module("svcserver.metagame.chat_ports")
     run: Callable[[], None] = import_module("twisted.scripts.twistd").run
     import_module("twisted.internet.reactor")

@@ -10,6 +10,7 @@ from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
+from svcserver.kernel.every import Every
 from svcserver.kernel.refusals import Unavailable
 from svcserver.web.response import Stream
 from svcserver.web.routes import Answer
@@ -40,24 +41,27 @@ class EventStream(Stream):
     look: Look
     ended: Callable[[EventStream], object]
     _out: Any = field(default=None, init=False)
-    _timer: Any = field(default=None, init=False)
+    _rounds: Every = field(init=False)
     _work: Deferred[None] | None = field(default=None, init=False)
     _began: float = field(default=0.0, init=False)
     _wrote: float = field(default=0.0, init=False)
     _last: bytes | None = field(default=None, init=False)
     _paused_at: float | None = field(default=None, init=False)
 
+    @_rounds.default
+    def _every(self) -> Every:
+        return Every(self.clock, EVERY_S, self._round, "a stream of events", at_once=True)
+
     def begin(self, out: Any) -> None:
         self._out = out
         out.transport.registerProducer(self, True)
         self._began = self.clock.seconds()
         self._write(BEAT)
-        self._round()
+        self._rounds.startService()
 
     def over(self) -> None:
         self._out = None
-        if self._timer is not None and self._timer.active():
-            self._timer.cancel()
+        self._rounds.stopService()
         if self._work is not None:
             self._work.cancel()
         self.ended(self)
@@ -74,24 +78,24 @@ class EventStream(Stream):
 
     def finish(self) -> None:
         """End it properly; whoever reads begins another."""
+        self._rounds.stopService()
         if self._out is not None:
             self._out.transport.write(b"0\r\n\r\n")
             self._out.transport.unregisterProducer()
             self._out.finish()
 
-    def _round(self) -> None:
+    def _round(self) -> Deferred[None] | None:
         now = self.clock.seconds()
         if self._paused_at is not None:
             if now - self._paused_at >= STALLED_S:
+                self._rounds.stopService()
                 self._out.transport.abortConnection()
-                return
-            self._timer = self.clock.callLater(EVERY_S, self._round)
-            return
+            return None
         if now - self._began >= LIVES_S:
             self.finish()
-            return
+            return None
         self._work = Deferred.fromCoroutine(self._show())
-        self._work.addErrback(lambda why: why.trap(CancelledError) and None)
+        return self._work.addErrback(lambda why: why.trap(CancelledError) and None)
 
     async def _show(self) -> None:
         try:
@@ -112,7 +116,6 @@ class EventStream(Stream):
             self._write(b"data: %b\n\n" % found)
         elif self.clock.seconds() - self._wrote >= BEAT_S:
             self._write(BEAT)
-        self._timer = self.clock.callLater(EVERY_S, self._round)
 
     def _write(self, text: bytes) -> None:
         self._wrote = self.clock.seconds()

@@ -8,6 +8,8 @@ from urllib.parse import parse_qsl
 from attrs import define, field
 
 from svcserver.http.crosssite import foreign
+from svcserver.http.peers import vouched_address
+from svcserver.kernel.secrets import Secret
 
 PROXY_HEADERS: tuple[bytes, ...] = (
     b"x-forwarded-for",
@@ -67,6 +69,14 @@ class HttpRequest:
         else:
             self.refused = self.foreign()
         return not self.refused
+
+    def forwarded(self, secret: Secret | None, name: bytes) -> str:
+        """The address that our own proxy forwarded, where header ``name`` proves it; else empty."""
+        sent = self.headers.getRawHeaders(b"x-forwarded-for")
+        if not sent:
+            return ""
+        said = [one.decode("latin-1") for one in sent]
+        return vouched_address(self.peer, said, secret=secret, offered=self.header(name))
 
     def foreign(self) -> str:
         """The header that shows that another site's web page sent it; empty where none does."""

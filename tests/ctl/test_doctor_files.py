@@ -15,6 +15,7 @@ import pytest
 from svcserver.ctl.doctor.machine import Room
 from svcserver.db import migrations
 from svcserver.db.engine import database_url, make_engine
+from svcserver.db.migrations import revisions
 from svcserver.edge.certificate import make_pair, write_pair
 from svcserver.kernel.secrets import hex_token
 from tests.ctl.doctor_host import GB, DoctorCase, Quiet
@@ -126,7 +127,7 @@ class DatabaseTests(DoctorCase):
         (self.folder / "svc.db").unlink()
         os.close(os.open(self.folder / "svc.db", os.O_CREAT | os.O_WRONLY, 0o600))
         engine = make_engine(database_url(f"sqlite:///{self.folder / 'svc.db'}"))
-        migrations.upgrade(engine, migrations.revisions()[0])
+        migrations.upgrade(engine, revisions.known()[0])
         engine.dispose()
         self.finds("this version wants", "svcctl db upgrade")
 

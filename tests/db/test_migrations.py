@@ -21,6 +21,7 @@ from twisted.trial.unittest import SynchronousTestCase
 import svcserver.metagame.service  # noqa: F401 - declares every table
 from svcserver.db import migrations
 from svcserver.db.engine import BadDatabase, database_url, make_engine
+from svcserver.db.migrations import revisions
 from svcserver.db.tables import METADATA
 from svcserver.db.transaction import transaction
 from tests.support.filling import fill
@@ -58,16 +59,16 @@ class Migrations:
 
         def told(engine: Engine) -> bool:
             with engine.connect() as tx:
-                found.append(migrations.present_revision(tx))
+                found.append(revisions.present(tx))
             return upgrade(engine)
 
         self.alone()
         self.patch(migrations, "upgrade", told)
         self.assertTrue(migrations.upgrade_apart(engine))
-        self.assertEqual(found, [migrations.revisions()[-1]])  # the child told its own process
+        self.assertEqual(found, [revisions.known()[-1]])  # the child told its own process
         self.assertFalse(migrations.upgrade_apart(engine))
         with engine.connect() as tx:
-            self.assertEqual(migrations.present_revision(tx), migrations.revisions()[-1])
+            self.assertEqual(revisions.present(tx), revisions.known()[-1])
 
     def test_a_child_whose_end_is_told_nobody_is_waited_for_all_the_same(self) -> None:
         engine = self.engine()
@@ -106,7 +107,7 @@ class Migrations:
         self.patch(migrations, "upgrade", killed)
         self.assertTrue(migrations.upgrade_apart(engine))
         with engine.connect() as tx:
-            self.assertEqual(migrations.present_revision(tx), migrations.revisions()[-1])
+            self.assertEqual(revisions.present(tx), revisions.known()[-1])
             self.assertFalse(inspect(tx).has_table("half"))
 
     def of_newer(self, *changes: str) -> Engine:
@@ -128,7 +129,7 @@ class Migrations:
             migrations.upgrade(engine)
         [line] = [one["log_format"] for one in said if "which only added" in one["log_format"]]
         with engine.connect() as tx:
-            self.assertEqual(migrations.newer_revision(tx), "9999", line)
+            self.assertEqual(revisions.newer(tx), "9999", line)
 
     def test_it_says_in_one_line_why_it_cannot_run(self) -> None:
         for change, what in (
@@ -147,7 +148,7 @@ class Migrations:
     def test_the_names_of_the_scripts_are_their_revisions(self) -> None:
         script = ScriptDirectory(str(Path(migrations.__file__).parent))
         steps = [one.revision for one in script.walk_revisions()][::-1]
-        self.assertEqual(migrations.revisions(), steps)
+        self.assertEqual(revisions.known(), steps)
 
     # slow: a database for each step of the migrations
     @proves("migrations only add")

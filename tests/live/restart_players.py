@@ -19,7 +19,7 @@ from uuid import uuid4
 import click
 from attrs import asdict, define, field
 from twisted.internet.defer import Deferred
-from twisted.internet.task import react
+from twisted.internet.task import deferLater, react
 from twisted.logger import globalLogBeginner
 from twisted.python.failure import Failure
 
@@ -29,7 +29,7 @@ from svcserver.ctl.play.chat_client import ChatClient, ChatProtocol
 from svcserver.ctl.play.crowd import gather
 from svcserver.ctl.play.evening import source_of
 from svcserver.ctl.play.failed import PlayFailed
-from svcserver.ctl.play.player import Player, pause
+from svcserver.ctl.play.player import Player
 from svcserver.ctl.play.wire import Wire
 from svcserver.kernel import json
 from svcserver.kernel.descriptors import raise_file_limit
@@ -98,7 +98,7 @@ class Person:
         """Requests at random moments until the evening is over."""
         town, clock = self.town, self.town.reactor
         while not town.over:
-            await pause(clock, random.uniform(0, 2 * town.pause_s))
+            await deferLater(clock, random.uniform(0, 2 * town.pause_s))
             began, act = clock.seconds(), random.choice(ACTS)
             try:
                 await getattr(self, act, getattr(self.player, act, None))()
@@ -141,10 +141,10 @@ class Person:
                 first, self.joined = False, True
                 town.arrived()
             while self.connection is not None and not town.over:
-                await pause(town.reactor, random.uniform(0, 2 * town.silence_s))
+                await deferLater(town.reactor, random.uniform(0, 2 * town.silence_s))
                 if self.connection is not None and not town.over:
                     town.say(self)
-            await pause(town.reactor, random.uniform(0, 2 * BACK_S))
+            await deferLater(town.reactor, random.uniform(0, 2 * BACK_S))
 
     async def _come(self) -> None:
         chat = ChatClient(self.town.reactor, self.player, partial(self.town.heard, self))
@@ -160,7 +160,7 @@ class Person:
             except PlayFailed as why:
                 if "rate limit" not in str(why):
                     raise
-                await pause(self.town.reactor, 1.0)
+                await deferLater(self.town.reactor, 1.0)
 
     async def kept(self) -> bool:
         """Whether a new login reads what was acknowledged."""
@@ -201,11 +201,11 @@ class Town:
         await self._all_there
         click.echo("ready")
         asking = [Deferred.fromCoroutine(one.asks()) for one in self.people]
-        await pause(self.reactor, seconds)
+        await deferLater(self.reactor, seconds)
         self.over = True
         for done in (*talking, *asking):
             await done
-        await pause(self.reactor, SETTLE_S)
+        await deferLater(self.reactor, SETTLE_S)
         self._count()
         kept = await gather([one.kept() for one in self.people], AT_ONCE)
         self.report.not_kept = kept.count(False)

@@ -61,7 +61,7 @@ class HistoryTests(SynchronousTestCase):
         self.assertEqual(self.rules(), ["a grant once"] * 2)
 
     def test_chat_has_one_order_and_loses_nothing(self) -> None:
-        talk = self.history.talk
+        talk = self.history.chat
         for who in ("ada", "bo"):
             talk.entered("room", who, 0.0)
         for line in ("one", "two"):
@@ -80,7 +80,7 @@ class HistoryTests(SynchronousTestCase):
         self.assertEqual(self.rules(), ["each line once", "chat in one order", "all hear a line"])
 
     def test_who_left_need_not_hear(self) -> None:
-        talk = self.history.talk
+        talk = self.history.chat
         talk.entered("room", "ada", 0.0)
         talk.entered("room", "bo", 0.0)
         talk.left("room", "bo", 12.0)

@@ -18,6 +18,7 @@ from svcserver.ctl.output import Failed
 from svcserver.db import migrations
 from svcserver.db.engine import SQLAlchemyError, describe, is_sqlite, make_engine
 from svcserver.db.faults import cure_of
+from svcserver.db.migrations import revisions
 from svcserver.db.transaction import transaction
 from svcserver.kernel.settings import BadSetting, load
 from svcserver.metagame.access.keys import BadKey
@@ -94,19 +95,19 @@ def _inside(case: Case, url: URL) -> Iterator[Finding]:
 
 def _content(case: Case, tx: Connection) -> Iterator[Finding]:
     cure = f"run svcctl db upgrade --config {case.folder}; the metagame does it at its start"
-    found = migrations.present_revision(tx)
+    found = revisions.present(tx)
     if found is None:
         yield Finding("database", "it is empty", cure)
         return
-    newer = migrations.newer_revision(tx)
+    newer = revisions.newer(tx)
     if newer is not None:
         what, lacking = migrations.too_new(newer), migrations.unfit(tx)
         if lacking is not None:
             yield Finding("database", f"{what}, and {lacking}", migrations.INSTALL)
             return
         yield Finding.note("database", f"{what}, which only added", migrations.INSTALL)
-    elif found != migrations.revisions()[-1]:
-        what = f"its revision is {found}, this version wants {migrations.revisions()[-1]}"
+    elif found != revisions.known()[-1]:
+        what = f"its revision is {found}, this version wants {revisions.known()[-1]}"
         yield Finding("database", what, cure)
         return
     with suppress(BadSetting):  # ``workers`` says it

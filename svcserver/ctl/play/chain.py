@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from attrs import field, frozen
+from twisted.internet.task import deferLater
 from twisted.internet.threads import deferToThreadPool
 
 from svcserver.ctl.host import Host
 from svcserver.ctl.play.failed import PlayFailed
-from svcserver.ctl.play.player import pause
 from svcserver.ctl.play.wire import Wire
 from svcserver.edge.certificate import BadCertificate, fingerprint
 from svcserver.kernel.digits import whole_in
@@ -126,7 +126,7 @@ class Chain:
 
         Simulated players come from loopback, which needs ALLOWLIST_ALLOW_PRIVATE=1.
         """
-        if self.host.variables("allowlist").get("ALLOWLIST_ALLOW_PRIVATE", "").strip() != "1":
+        if not off_unless_1(self.host.variables("allowlist").get("ALLOWLIST_ALLOW_PRIVATE", "")):
             return False
         wire = Wire(reactor, self.allowlist, link="allowlist")
         secret = {"x-allowlist-secret": self.allowlist_secret}
@@ -140,7 +140,7 @@ class Chain:
                 if reactor.seconds() > deadline:
                     seen = f"the gateway did not report the player at {min(missing)}"
                     raise PlayFailed("allowlist", seen)
-                await pause(reactor, 0.1)
+                await deferLater(reactor, 0.1)
         finally:
             await wire.close()
 

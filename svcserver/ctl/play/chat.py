@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from attrs import define, field
+from twisted.internet.task import deferLater
 
 from svcserver.ctl.play.chat_client import ChatClient
 from svcserver.ctl.play.crowd import gather
 from svcserver.ctl.play.failed import PlayFailed
-from svcserver.ctl.play.player import Player, pause
+from svcserver.ctl.play.player import Player
 from svcserver.ctl.play.timings import Timings
 
 LATE_S = 0.2  # how much later a duplicate of a line may arrive
@@ -66,7 +67,7 @@ class Chat:
         for account, client in self.clients.items():
             wanted = self._wanted[account]
             await client.until(lambda c=client, w=wanted: w <= c.heard, "a line")  # type: ignore[misc]
-        await pause(self.reactor, LATE_S)
+        await deferLater(self.reactor, LATE_S)
         for account, client in self.clients.items():
             self._compare(client, self._wanted[account])
         return sum(wanted.total() for wanted in self._wanted.values())

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, text
+from twisted.internet.task import deferLater
 
 from svcserver.ctl import database
 from svcserver.ctl.host import Host
 from svcserver.ctl.play import owned
 from svcserver.ctl.play.failed import PlayFailed
-from svcserver.ctl.play.player import Player, pause
+from svcserver.ctl.play.player import Player
 from svcserver.ctl.play.together import Downloaded
 from svcserver.ctl.play.wire import Wire
 from svcserver.kernel import json
@@ -108,7 +109,7 @@ async def online(reactor: Any, base: str, players: Sequence[Player], owner_key: 
                 break
             if reactor.seconds() > deadline:
                 raise PlayFailed("metagame", f"ServerStatus does not list {missing[0]} as online")
-            await pause(reactor, 0.5)
+            await deferLater(reactor, 0.5)
     finally:
         await wire.close()
     if not any(one["kind"] == "city" for one in said["instances"]):
@@ -136,7 +137,7 @@ async def gone(reactor: Any, deploy: str, players: Sequence[Player]) -> list[str
         if reactor.seconds() > deadline:
             seen = f"{len(left)} game servers still run {GONE_S:.0f} s after their players left"
             raise PlayFailed("deploy", f"{seen}, one on port {min(left)}")
-        await pause(reactor, 0.25)
+        await deferLater(reactor, 0.25)
 
 
 async def _servers(reactor: Any, deploy: str) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ from secrets import randbelow
 from typing import Any
 
 from attrs import define, field, frozen
+from twisted.internet.task import deferLater
 
 from svcserver.ctl.host import Host
 from svcserver.ctl.play import checks, datagram, together
@@ -17,7 +18,7 @@ from svcserver.ctl.play.crowd import gather, some_of
 from svcserver.ctl.play.failed import PlayFailed
 from svcserver.ctl.play.looting import GameServer
 from svcserver.ctl.play.party_evening import PartyEvening, named
-from svcserver.ctl.play.player import Player, pause
+from svcserver.ctl.play.player import Player
 from svcserver.ctl.play.story import Story, and_more, counted
 from svcserver.ctl.play.timings import Timings
 from svcserver.ctl.play.wire import Wire
@@ -200,7 +201,7 @@ class Evening:
     async def _say(self, player: Player, members: Sequence[Player], room: str) -> None:
         """Send a line at a random moment."""
         assert self.chat is not None  # noqa: S101 - _speak made it
-        await pause(self.reactor, some_of(self.wishes.hunt_s))
+        await deferLater(self.reactor, some_of(self.wishes.hunt_s))
         self.chat.say(player, members, room)
 
     async def _hunts(self) -> None:

@@ -6,13 +6,14 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 from typing import Any
 
 from attrs import define
+from twisted.internet.task import deferLater
 
 from svcserver.ctl.play import looting, together
 from svcserver.ctl.play.chat import Chat
 from svcserver.ctl.play.crowd import gather, some_of
 from svcserver.ctl.play.datagram import GOODBYE, HELLO
 from svcserver.ctl.play.looting import GameServer
-from svcserver.ctl.play.player import Place, Player, pause
+from svcserver.ctl.play.player import Place, Player
 from svcserver.sim.gameclient import HUNTS
 
 Knock = Callable[[Player, bytes], Awaitable[Any]]
@@ -56,7 +57,7 @@ class PartyEvening:
         await gather([_done(self.knock(one, named(HELLO, one))) for one in self.members])
         await self.listed({place.port: {one.account for one in self.members}})
         await gather([self._play(one, number, room) for one in self.members])
-        await pause(leader.reactor, max(0.0, began + self.length_s - leader.reactor.seconds()))
+        await deferLater(leader.reactor, max(0.0, began + self.length_s - leader.reactor.seconds()))
         await gather([self._part(one) for one in self.members])
         return place
 
@@ -83,7 +84,7 @@ class PartyEvening:
     async def _some_time(self, part: float) -> None:
         """Wait for a random time up to this part of a hunt's length."""
         if self.length_s:
-            await pause(self.members[0].reactor, some_of(part * self.length_s))
+            await deferLater(self.members[0].reactor, some_of(part * self.length_s))
 
 
 def named(words: bytes, player: Player) -> bytes:

@@ -6,7 +6,7 @@ import secrets
 from typing import Any
 
 from attrs import define, field, frozen
-from twisted.internet.defer import Deferred
+from twisted.internet.task import deferLater
 
 from svcserver.ctl.play.earned import Earned, Relations
 from svcserver.ctl.play.failed import PlayFailed
@@ -115,7 +115,7 @@ class Player:
                 return self.place
             if said["status"] == "FAILED":
                 raise PlayFailed("deploy", "no game server could be started")
-            await pause(self.reactor, POLL_S)
+            await deferLater(self.reactor, POLL_S)
         seen = f"no game server within {MATCH_S:.0f} s: no port is free, or too little memory"
         raise PlayFailed("deploy", f"{seen}; the [deploy] lines of the log say which")
 
@@ -125,10 +125,3 @@ async def follow(player: Player, candidate: str) -> None:
     player.asked_at = player.reactor.seconds()
     build = {"buildId": BUILD}
     await player.wire.ask("POST", f"/candidate/join/{candidate}", json=build)
-
-
-async def pause(reactor: Any, seconds: float) -> None:
-    """Wait for ``seconds`` of the reactor's clock."""
-    waited: Deferred[None] = Deferred()
-    reactor.callLater(seconds, waited.callback, None)
-    await waited

@@ -47,6 +47,16 @@ def served(host: ThrowAway, told: Telling) -> Seen:
     return found
 
 
+def invited_anew(host: ThrowAway, told: Telling, title: str) -> Seen:
+    """Start the host with its new certificate, and invite by it; what is to be seen then."""
+    host.start()
+    told.seen(host.seen())
+    told.step(title)
+    told.command(*host.svcctl("invite", "create"))
+    host.player.pinned = host.shown_fingerprint()
+    return served(host, told)
+
+
 def full_disk(host: ThrowAway, told: Telling) -> bool:
     """The disk comes to have less room than DISK_RESERVE_MB; players read on and save nothing."""
     free = shutil.disk_usage(host.folder).free
@@ -110,12 +120,9 @@ def bad_certificate(host: ThrowAway, told: Telling) -> bool:
     fingerprint = host.shown_fingerprint()
     change(relay, {"SVC_RELAY_FINGERPRINT": fingerprint})
     told.command(f"edit {relay}", f"SVC_RELAY_FINGERPRINT={fingerprint}")
-    host.start()
-    told.seen(host.seen())
-    told.step("Every player needs a new invite, since the old ones name the old certificate")
-    told.command(*host.svcctl("invite", "create"))
-    host.player.pinned = fingerprint
-    cured = served(host, told)
+    cured = invited_anew(
+        host, told, "Every player needs a new invite, since the old ones name the old certificate"
+    )
     return not broken.saved and cured.healthy
 
 
@@ -132,12 +139,9 @@ def expired_certificate(host: ThrowAway, told: Telling) -> bool:
     change(host.folder / "relay.env", {"SVC_RELAY_FINGERPRINT": host.shown_fingerprint()})
     told.command(*host.svcctl("cert", "make", "--host", "127.0.0.1"))
     told.command(*host.svcctl("cert", "switch"))
-    host.start()
-    told.seen(host.seen())
-    told.step("Every player needs a new invite; made in time, it names both certificates")
-    told.command(*host.svcctl("invite", "create"))
-    host.player.pinned = host.shown_fingerprint()
-    cured = served(host, told)
+    cured = invited_anew(
+        host, told, "Every player needs a new invite; made in time, it names both certificates"
+    )
     told.out.say("   svcctl doctor warns a month before: make the next one then, and switch later.")
     return not broken.saved and cured.healthy
 

@@ -13,6 +13,7 @@ from twisted.logger import Logger
 
 from svcserver.db.engine import BadDatabase, SQLAlchemyError, describe, is_sqlite
 from svcserver.db.faults import cure_of
+from svcserver.db.migrations import revisions
 from svcserver.db.tables import METADATA
 from svcserver.db.transaction import transaction
 
@@ -22,7 +23,6 @@ LOOKED_THROUGH = 1 << 30  # bytes; svcctl db check reads a larger file, a start 
 RESTORE = "restore a backup: svcctl db restore FILE"
 INSTALL = "install the version that was here before"
 _EXTENT = ("page_count", "page_size")
-_SCRIPTS = Path(__file__).parent / "versions"
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _LOCK = 0x53564344  # any constant: two starting services must not migrate at once
 
@@ -40,9 +40,9 @@ def upgrade(engine: Engine, revision: str = "head") -> bool:
                 _look_through(tx)
             else:
                 tx.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
-            new, newer = present_revision(tx) is None, newer_revision(tx)
+            new, newer = revisions.present(tx) is None, revisions.newer(tx)
             if newer is None:
-                _run(tx, revisions()[-1] if revision == "head" else revision)
+                _run(tx, revisions.known()[-1] if revision == "head" else revision)
             elif lacking := unfit(tx):
                 raise BadDatabase(f"{too_new(newer)}, and {lacking}; {INSTALL}")
             else:
@@ -70,11 +70,11 @@ def upgrade_apart(engine: Engine) -> bool:
         _make_private(engine.url.database or "")
     try:
         with transaction(engine) as tx:
-            found = present_revision(tx)
+            found = revisions.present(tx)
     except SQLAlchemyError:
         return upgrade(engine)  # which says what is wrong
     engine.dispose()
-    behind = found is None or (found in revisions() and found != revisions()[-1])
+    behind = found is None or (found in revisions.known() and found != revisions.known()[-1])
     if behind and active_count() == 1:
         _in_a_child(engine)
     upgrade(engine)
@@ -90,20 +90,6 @@ def _in_a_child(engine: Engine) -> None:
             os._exit(0)
     with suppress(ChildProcessError):  # whoever started us ignores SIGCHLD: it has ended
         os.waitpid(child, 0)
-
-
-def newer_revision(tx: Connection) -> str | None:
-    """The database's revision where this version does not know it."""
-    found = present_revision(tx)
-    return None if found is None or found in revisions() else found
-
-
-def present_revision(tx: Connection) -> str | None:
-    """The database's revision; None where there are no tables yet."""
-    if not inspect(tx).has_table("alembic_version"):
-        return None
-    found = tx.execute(text("SELECT version_num FROM alembic_version")).scalar()
-    return None if found is None else str(found)
 
 
 def too_new(revision: str) -> str:
@@ -155,14 +141,6 @@ def _make_private(file: str) -> None:
             log.warn(text, file=str(path), why=why.strerror)
 
 
-def revisions() -> list[str]:
-    """Every revision that this version knows, the newest last.
-
-    Read from the names of the scripts: Alembic costs a start half a second and 8 MB.
-    """
-    return sorted(one.stem.partition("_")[0] for one in _SCRIPTS.glob("[0-9]*.py"))
-
-
 def _look_through(tx: Connection) -> None:
     """Refuse a damaged file now, not when somebody's save touches the damage."""
     pages, size = (tx.exec_driver_sql(f"PRAGMA {one}").scalar_one() for one in _EXTENT)
@@ -174,7 +152,7 @@ def _look_through(tx: Connection) -> None:
 
 
 def _run(connection: Connection, revision: str) -> None:
-    if present_revision(connection) == revision:
+    if revisions.present(connection) == revision:
         return
     from svcserver.db.migrations import scripts  # Alembic, where there is something to do
 

@@ -7,7 +7,7 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection
 
-from svcserver.db.migrations import present_revision
+from svcserver.db.migrations import revisions
 
 
 def run(connection: Connection, revision: str) -> None:
@@ -20,7 +20,7 @@ def run(connection: Connection, revision: str) -> None:
 def pending(tx: Connection) -> list[tuple[str, str]]:
     """The revisions that are still to be made, the oldest first, each with what it does."""
     known = [*ScriptDirectory.from_config(_config()).walk_revisions()][::-1]
-    done = present_revision(tx)
+    done = revisions.present(tx)
     names = [one.revision for one in known]
     left = known[names.index(done) + 1 :] if done in names else known
     return [(one.revision, (one.doc or "").splitlines()[0] if one.doc else "") for one in left]

@@ -27,7 +27,7 @@ MAX_PAIRS = 1024
 A = TypeVar("A", covariant=True)
 
 
-class People(Protocol[A]):
+class AccountLookup(Protocol[A]):
     """Finds accounts by id or name."""
 
     def account_of_id(self, account_id: AccountId) -> Awaitable[A | None]: ...
@@ -72,6 +72,12 @@ class Acting:
             self._say(subject, forwarded)
         return subject
 
+    def itself(self, call: Call, named: AccountId) -> AccountId:
+        """The player's own account; that a body names another is only logged."""
+        if named != call.player and self._throttle.due((named, call.player), self.now()):
+            log.info("{account} asks in the name of {named!r}", account=call.player, named=named)
+        return call.player
+
     def _say(self, named: AccountId, forwarded: AccountId) -> None:
         if not self._throttle.due((named, forwarded), self.now()):
             return
@@ -81,6 +87,13 @@ class Acting:
             named=named,
             forwarded=forwarded,
         )
+
+
+def own(call: Call, named: AccountId) -> AccountId:
+    """The player's own account, which is the only one it may name; raises Forbidden."""
+    if call.player != named:
+        raise Forbidden("this is not yours to do")
+    return call.player
 
 
 def check_owner(row: Row, caller: Caller, named: AccountId) -> None:
@@ -94,14 +107,14 @@ def check_owner(row: Row, caller: Caller, named: AccountId) -> None:
         raise Forbidden("this is not yours to do")
 
 
-async def sender(call: Call, people: People[A], named: Callable[[], str] | None) -> A:
+async def sender(call: Call, accounts: AccountLookup[A], named: Callable[[], str] | None) -> A:
     """The account in whose name a management route acts: the key's holder, or the one named.
 
     Only an admin may name one. ``named`` gives its id or name, or raises for a malformed one;
     it is called only when the request came directly and the caller is an admin.
     """
     if named is None:
-        own = await people.account_of_id(call.player)
+        own = await accounts.account_of_id(call.player)
         if own is None:
             raise Unauthenticated
         return own
@@ -110,7 +123,7 @@ async def sender(call: Call, people: People[A], named: Callable[[], str] | None)
     if not call.caller.admin:
         raise Forbidden("only an admin acts for another player", code="forbidden")
     text = named()
-    found = await people.account_of_id(text) or await people.account_named(text)
+    found = await accounts.account_of_id(text) or await accounts.account_named(text)
     if found is None:
         raise Missing("no such account", code="not_found")
     return found

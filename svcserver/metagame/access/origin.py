@@ -8,7 +8,6 @@ from collections.abc import Callable
 from attrs import frozen
 
 from svcserver.http.crosssite import is_loopback
-from svcserver.http.peers import vouched_address
 from svcserver.kernel.headers import GATEWAY
 from svcserver.kernel.networks import network_of
 from svcserver.metagame.settings import Settings
@@ -35,15 +34,7 @@ class Origin:
 
     def player_address(self, request: HttpRequest) -> str:
         """The right-most X-Forwarded-For entry where the gateway vouches for it, else empty."""
-        sent = request.headers.getRawHeaders(b"x-forwarded-for")
-        if not sent:
-            return ""
-        return vouched_address(
-            request.peer,
-            [one.decode("latin-1") for one in sent],
-            secret=self.settings.gateway_secret,
-            offered=request.header(GATEWAY),
-        )
+        return request.forwarded(self.settings.gateway_secret, GATEWAY)
 
     def network(self, request: HttpRequest) -> str:
         """From which network a player calls (``kernel.networks``); empty for this machine's own.

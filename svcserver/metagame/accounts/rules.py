@@ -70,7 +70,7 @@ class Invite:
     infinite_uses: bool
 
 
-class Roster(Protocol):
+class Accounts(Protocol):
     """Stored accounts and invites, inside one transaction."""
 
     def name_is_taken(self, username: str, but_for: AccountId | None = None) -> bool: ...
@@ -115,56 +115,56 @@ def closed() -> Malformed:
 
 
 def register(
-    roster: Roster, mode: str, name: str, code: str | None, at: float, *, is_admin: bool = False
+    accounts: Accounts, mode: str, name: str, code: str | None, at: float, *, is_admin: bool = False
 ) -> NewAccount:
     """Register an account: check the invite, then the name, then spend a use and store it.
 
     A taken name never costs a use. ``at`` in epoch seconds.
     """
-    spelled = check_wish(roster, mode, name, code)
-    if spelled is not None and not roster.spend(spelled):
+    spelled = check_wish(accounts, mode, name, code)
+    if spelled is not None and not accounts.spend(spelled):
         raise _invite_invalid()
     created = NewAccount(Account(new_account_id(), name, is_admin), new_account_key())
-    roster.add(created.account, created.key, at)
+    accounts.add(created.account, created.key, at)
     return created
 
 
-def check_wish(roster: Roster, mode: str, name: str, code: str | None) -> str | None:
+def check_wish(accounts: Accounts, mode: str, name: str, code: str | None) -> str | None:
     """The stored spelling of the code to be spent, None where none is; raises the refusal."""
-    spelled = _usable_code(roster, code) if mode == "INVITECODE" else None
-    check_free(roster, name)
+    spelled = _usable_code(accounts, code) if mode == "INVITECODE" else None
+    check_free(accounts, name)
     return spelled
 
 
-def check_free(roster: Roster, name: str) -> None:
+def check_free(accounts: Accounts, name: str) -> None:
     """Raise Conflict (``username_taken``) where another account has the name."""
-    if roster.name_is_taken(name):
+    if accounts.name_is_taken(name):
         raise Conflict("another account has this name", code="username_taken")
 
 
-def rename(roster: Roster, account_id: AccountId | None, new: str) -> tuple[Account, Account]:
+def rename(accounts: Accounts, account_id: AccountId | None, new: str) -> tuple[Account, Account]:
     """Rename an account; returns it before and after. The case alone may be changed, too."""
-    before = None if account_id is None else roster.find(account_id)
+    before = None if account_id is None else accounts.find(account_id)
     if before is None:
         raise Missing("no such account", code="not_found")
-    if roster.name_is_taken(new, but_for=before.id):
+    if accounts.name_is_taken(new, but_for=before.id):
         raise Conflict("another account has this name", code="username_taken")
-    roster.rename(before.id, new)
+    accounts.rename(before.id, new)
     return before, evolve(before, username=new)
 
 
-def end_sessions(roster: Roster, account_id: AccountId, at: float) -> int:
+def end_sessions(accounts: Accounts, account_id: AccountId, at: float) -> int:
     """Void every token of the account issued until ``at``; returns its new epoch (seconds).
 
     That is the next whole second, since tokens carry whole seconds and one from the second of
     ``at`` may be an old one. It increases on every call, even when ``at`` comes from a clock
     that is behind, so that other processes notice.
     """
-    account = roster.find(account_id)
+    account = accounts.find(account_id)
     if account is None:
         raise Missing("no such account", code="not_found")
     not_before = max(account.tokens_not_before, int(at)) + 1
-    roster.set_not_before(account.id, not_before)
+    accounts.set_not_before(account.id, not_before)
     return not_before
 
 
@@ -193,14 +193,14 @@ def first_group(code: str) -> str:
     return f"{code[:4]}-..." if len(code) > 8 else "..."
 
 
-def _usable_code(roster: Roster, code: str | None) -> str:
+def _usable_code(accounts: Accounts, code: str | None) -> str:
     """The stored spelling of a code that has a use left; raises Unauthenticated."""
     offered = (code or "").strip()
     if not offered or len(offered) > MAX_CODE or "\0" in offered:
         raise _invite_invalid()
-    found = roster.invite(offered)
+    found = accounts.invite(offered)
     if found is None and GENERATED_CODE.match(offered.upper()):
-        found = roster.invite(offered.upper())
+        found = accounts.invite(offered.upper())
     if found is None or not (found.infinite_uses or found.uses_remaining > 0):
         raise _invite_invalid()
     return found.code

@@ -159,7 +159,7 @@ _DROP_GAMESERVER_KEY = delete(GAMESERVER_KEYS).where(
 
 @frozen
 class SqlAccounts:
-    """A Roster on an open transaction."""
+    """Accounts on an open transaction."""
 
     tx: Connection
 

@@ -115,7 +115,7 @@ class Sent:
     at: float
 
 
-class MatchBook(Protocol):
+class StoredMatches(Protocol):
     """What the rules need kept; an instance lives inside one act.
 
     A match is the same object throughout the act, and what was changed of it is kept.

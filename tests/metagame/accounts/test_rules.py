@@ -11,7 +11,7 @@ from svcserver.metagame.accounts.rules import Account, Invite, NewAccount
 from tests.support.proves import proves
 
 
-class Roster:
+class Accounts:
     """No accounts, and some invites; ``asked`` is every code that was looked up."""
 
     def __init__(self, *invites: Invite, spendable: bool = True, account: Account | None = None):
@@ -48,29 +48,29 @@ class Roster:
 
 
 class CodeTests(SynchronousTestCase):
-    def spends(self, roster: Roster, code: str | None) -> list[str]:
-        rules.register(roster, "INVITECODE", "Ann", code, 0.0)
-        return roster.spent
+    def spends(self, accounts: Accounts, code: str | None) -> list[str]:
+        rules.register(accounts, "INVITECODE", "Ann", code, 0.0)
+        return accounts.spent
 
     def test_a_made_code_is_found_in_any_case_and_an_owners_own_as_it_is(self) -> None:
         made, own = Invite("ABCD-EFGH-JKMN", 1, False), Invite("abcd-efgh-jkmp", 0, True)
-        self.assertEqual(self.spends(Roster(made), "abcd-efgh-jkmn"), [made.code])
-        self.assertEqual(self.spends(Roster(own), "abcd-efgh-jkmp"), [own.code])
-        self.assertEqual(self.spends(Roster(Invite("x", 1, False)), " x "), ["x"])
+        self.assertEqual(self.spends(Accounts(made), "abcd-efgh-jkmn"), [made.code])
+        self.assertEqual(self.spends(Accounts(own), "abcd-efgh-jkmp"), [own.code])
+        self.assertEqual(self.spends(Accounts(Invite("x", 1, False)), " x "), ["x"])
 
     def test_no_code_and_one_no_database_can_hold_are_not_looked_up(self) -> None:
         for code in (None, "", "  ", "a\0b", "x" * 129):
-            roster = Roster(Invite("X", 1, False))
-            self.assertRaises(Unauthenticated, self.spends, roster, code)
-            self.assertEqual((roster.asked, roster.spent), ([], []))
-        for used_up in (Roster(), Roster(Invite("x", 0, False))):
+            accounts = Accounts(Invite("X", 1, False))
+            self.assertRaises(Unauthenticated, self.spends, accounts, code)
+            self.assertEqual((accounts.asked, accounts.spent), ([], []))
+        for used_up in (Accounts(), Accounts(Invite("x", 0, False))):
             refused = self.assertRaises(Unauthenticated, self.spends, used_up, "x")
             self.assertEqual((refused.code, used_up.spent), ("invite_invalid", []))
-        self.assertEqual(self.spends(Roster(Invite("x" * 128, 1, False)), "x" * 128), ["x" * 128])
+        self.assertEqual(self.spends(Accounts(Invite("x" * 128, 1, False)), "x" * 128), ["x" * 128])
 
     def test_a_code_whose_last_use_another_took_meanwhile_registers_nobody(self) -> None:
-        roster = Roster(Invite("x", 1, False), spendable=False)
-        refused = self.assertRaises(Unauthenticated, self.spends, roster, "x")
+        accounts = Accounts(Invite("x", 1, False), spendable=False)
+        refused = self.assertRaises(Unauthenticated, self.spends, accounts, "x")
         self.assertEqual(refused.code, "invite_invalid")
 
     @proves("thing: Account key: UUK_ and 48 hex", "thing: Invite code")
@@ -123,34 +123,36 @@ class NameTests(SynchronousTestCase):
             self.assertEqual(refused.code, "username_invalid")
 
     def test_an_account_is_stored_as_it_is_returned(self) -> None:
-        roster = Roster()
-        made = rules.register(roster, "OPEN", "Ann", "no code", 7.5, is_admin=True)
-        self.assertEqual(roster.added, [(made.account, made.key, 7.5)])
+        accounts = Accounts()
+        made = rules.register(accounts, "OPEN", "Ann", "no code", 7.5, is_admin=True)
+        self.assertEqual(accounts.added, [(made.account, made.key, 7.5)])
         self.assertEqual((made.account.username, made.account.is_admin), ("Ann", True))
-        self.assertEqual((roster.asked, roster.spent), ([], []), "open to all without a code")
-        self.assertFalse(rules.register(roster, "OPEN", "Bob", None, 0.0).account.is_admin)
+        self.assertEqual((accounts.asked, accounts.spent), ([], []), "open to all without a code")
+        self.assertFalse(rules.register(accounts, "OPEN", "Bob", None, 0.0).account.is_admin)
 
     def test_a_taken_name_costs_no_use_of_an_invite(self) -> None:
-        roster = Roster(Invite("x", 1, False))
-        roster.taken["Ann"] = "UID-other"
-        refused = self.assertRaises(Conflict, rules.register, roster, "INVITECODE", "Ann", "x", 0.0)
+        accounts = Accounts(Invite("x", 1, False))
+        accounts.taken["Ann"] = "UID-other"
+        refused = self.assertRaises(
+            Conflict, rules.register, accounts, "INVITECODE", "Ann", "x", 0.0
+        )
         self.assertEqual(refused.code, "username_taken")
-        self.assertEqual((roster.spent, roster.added), ([], []))
+        self.assertEqual((accounts.spent, accounts.added), ([], []))
 
     def test_a_rename_shows_both_and_leaves_names_of_others_alone(self) -> None:
         before = Account("UID-a", "Ann", notes=7)
-        roster = Roster(account=before)
-        roster.taken |= {"ann": "UID-a", "Bob": "UID-b"}
+        accounts = Accounts(account=before)
+        accounts.taken |= {"ann": "UID-a", "Bob": "UID-b"}
         self.assertEqual(
-            rules.rename(roster, "UID-a", "ann"), (before, Account("UID-a", "ann", notes=7))
+            rules.rename(accounts, "UID-a", "ann"), (before, Account("UID-a", "ann", notes=7))
         )
-        self.assertEqual(roster.renamed, [("UID-a", "ann")])
-        refused = self.assertRaises(Conflict, rules.rename, roster, "UID-a", "Bob")
+        self.assertEqual(accounts.renamed, [("UID-a", "ann")])
+        refused = self.assertRaises(Conflict, rules.rename, accounts, "UID-a", "Bob")
         self.assertEqual(refused.code, "username_taken")
-        for nobody, known in ((None, roster), ("UID-x", Roster())):
+        for nobody, known in ((None, accounts), ("UID-x", Accounts())):
             gone = self.assertRaises(Missing, rules.rename, known, nobody, "New")
             self.assertEqual(gone.code, "not_found")
-        self.assertEqual(len(roster.renamed), 1)
+        self.assertEqual(len(accounts.renamed), 1)
 
     def test_registration_is_open_closed_or_not_decided(self) -> None:
         self.assertEqual(
@@ -170,11 +172,11 @@ class NameTests(SynchronousTestCase):
 
 class SessionEndTests(SynchronousTestCase):
     def test_tokens_of_that_second_and_before_are_void_and_each_end_moves_it_on(self) -> None:
-        roster = Roster(account=Account("UID-a", "Ann"))
-        self.assertEqual(rules.end_sessions(roster, "UID-a", 7.9), 8)
-        self.assertEqual(rules.end_sessions(roster, "UID-a", 7.9), 9)
-        self.assertEqual(rules.end_sessions(roster, "UID-a", 3.0), 10)
+        accounts = Accounts(account=Account("UID-a", "Ann"))
+        self.assertEqual(rules.end_sessions(accounts, "UID-a", 7.9), 8)
+        self.assertEqual(rules.end_sessions(accounts, "UID-a", 7.9), 9)
+        self.assertEqual(rules.end_sessions(accounts, "UID-a", 3.0), 10)
 
     def test_nobodys_sessions_cannot_be_ended(self) -> None:
-        refused = self.assertRaises(Missing, rules.end_sessions, Roster(), "UID-a", 7.0)
+        refused = self.assertRaises(Missing, rules.end_sessions, Accounts(), "UID-a", 7.0)
         self.assertEqual(refused.code, "not_found")

@@ -13,7 +13,7 @@ MAX_TYPE_ASKED = 9999  # of a look-up: four digits, as in a path
 MAX_ASKED = 1000
 
 
-class Met(Protocol):
+class Encounters(Protocol):
     """Stored encounters, inside one transaction."""
 
     def has(self, character_id: CharacterId, kind: int, name: str) -> bool: ...
@@ -23,13 +23,15 @@ class Met(Protocol):
     def add(self, character_id: CharacterId, kind: int, name: str) -> None: ...
 
 
-def meet(met: Met, character_id: CharacterId, kind: int, name: str, most: int) -> None:
+def meet(
+    encounters: Encounters, character_id: CharacterId, kind: int, name: str, most: int
+) -> None:
     """Store an encounter, once; raises Conflict when there are ``most`` already."""
-    if met.has(character_id, kind, name):
+    if encounters.has(character_id, kind, name):
         return
-    if met.count(character_id) >= most:
+    if encounters.count(character_id) >= most:
         raise Conflict("this character has met as much as one may")
-    met.add(character_id, kind, name)
+    encounters.add(character_id, kind, name)
 
 
 def check_answer(kinds: Sequence[int], found: Mapping[int, Sequence[str]], most: int) -> None:

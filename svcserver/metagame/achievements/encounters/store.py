@@ -57,7 +57,7 @@ def own_character(tx: Connection, character_id: CharacterId, account_id: Account
 
 @frozen
 class SqlEncounters:
-    """``rules.Met`` on an open transaction."""
+    """``rules.Encounters`` on an open transaction."""
 
     tx: Connection
 

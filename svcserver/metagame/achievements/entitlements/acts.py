@@ -62,9 +62,9 @@ class EntitlementActs:
         account_id = entry.account_id
 
         def work(tx: Connection, notes: list[str]) -> None:
-            rights, at = SqlEntitlements(tx), self._at()
-            held = rules.add_defaults(rights, account_id, self.defaults, at)
-            rules.revoke(rights, account_id, held.get(name), at)
+            entitlements, at = SqlEntitlements(tx), self._at()
+            held = rules.add_defaults(entitlements, account_id, self.defaults, at)
+            rules.revoke(entitlements, account_id, held.get(name), at)
 
         await self.events.write(entry, work)
 

@@ -31,7 +31,7 @@ class Entitlement:
         return self.duration <= 0 or self.activated_at + self.duration * HOUR_MS > at
 
 
-class Rights(Protocol):
+class Entitlements(Protocol):
     """Stored entitlements, inside one transaction."""
 
     def all(self, account_id: AccountId) -> Mapping[str, Entitlement]: ...
@@ -69,14 +69,14 @@ def with_defaults(
 
 
 def add_defaults(
-    rights: Rights, account_id: AccountId, defaults: Iterable[str], at: int
+    entitlements: Entitlements, account_id: AccountId, defaults: Iterable[str], at: int
 ) -> dict[str, Entitlement]:
     """Store the missing defaults; returns all of the account's entitlements."""
-    before = rights.all(account_id)
+    before = entitlements.all(account_id)
     held = with_defaults(before, defaults, at)
     for name, one in held.items():
         if name not in before:
-            rights.keep(account_id, one)
+            entitlements.keep(account_id, one)
     return held
 
 
@@ -85,10 +85,12 @@ def active(held: Mapping[str, Entitlement], at: int) -> list[Entitlement]:
     return [held[name] for name in sorted(held) if held[name].holds(at)]
 
 
-def revoke(rights: Rights, account_id: AccountId, held: Entitlement | None, at: int) -> bool:
+def revoke(
+    entitlements: Entitlements, account_id: AccountId, held: Entitlement | None, at: int
+) -> bool:
     """Revoke an entitlement, whose row stays; whether it was in force."""
     if held is None:
         return False
     was = held.holds(at)
-    rights.keep(account_id, evolve(held, revoked=True))
+    entitlements.keep(account_id, evolve(held, revoked=True))
     return was

@@ -38,7 +38,7 @@ _PUT = Upsert.into(ENTITLEMENTS)
 
 @frozen
 class SqlEntitlements:
-    """``rules.Rights`` on an open transaction; ``defaults`` count as owned before the first use."""
+    """``rules.Entitlements`` in an open transaction; ``defaults`` are owned before first use."""
 
     tx: Connection
     defaults: tuple[str, ...] = ()
@@ -90,10 +90,10 @@ def grant(
 
     The caller's transaction is of that account alone (``OneAccount``).
     """
-    rights = SqlEntitlements(tx)
+    entitlements = SqlEntitlements(tx)
     fresh = Entitlement(entitlement, duration, round(now * 1000), source)
-    before = rights.all(account_id).get(entitlement)
-    rights.keep(account_id, rules.granted(before, fresh))
+    before = entitlements.all(account_id).get(entitlement)
+    entitlements.keep(account_id, rules.granted(before, fresh))
 
 
 def listing(

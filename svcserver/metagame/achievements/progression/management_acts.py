@@ -13,7 +13,7 @@ from svcserver.kernel.refusals import Missing
 from svcserver.kernel.shapes import Late
 from svcserver.metagame.accounts.eventlog import Entry, EventLog
 from svcserver.metagame.accounts.store import SqlAccounts
-from svcserver.metagame.achievements.entitlements import rules as rights
+from svcserver.metagame.achievements.entitlements import rules as entitlements
 from svcserver.metagame.achievements.entitlements.rules import Entitlement
 from svcserver.metagame.achievements.entitlements.store import SqlEntitlements, grant, listing
 from svcserver.metagame.achievements.progression import rules, wire
@@ -42,14 +42,14 @@ class ManagementActs:
             raise Missing("no such account", code="not_found")
         store, paths, at = SqlProgress(tx), self.tracks.paths, self._at()
         stored = SqlEntitlements(tx).all(account_id)
-        held = rights.with_defaults(stored, self.settings.entitlements_default, at)
+        held = entitlements.with_defaults(stored, self.settings.entitlements_default, at)
         objectives = store.objectives(account_id)
         return Overview(
             self.settings.real_progression(account_id),
             rules.selected(paths, store.hunt_pass(account_id), self.tracks.active),
             [(one, paths.get(one.id)) for one in rules.in_order(store.tracks(account_id), paths)],
             [objectives[name] for name in sorted(objectives)],
-            rights.active(held, at),
+            entitlements.active(held, at),
         )
 
     async def seed(self, entry: Entry[Seeding], late: Late[Mode]) -> Seeding:
@@ -87,7 +87,7 @@ class ManagementActs:
             name, now, kept = late.read(), self.now(), SqlEntitlements(tx)
             self._listing(tx, account_id, now)
             held = kept.all(account_id).get(name)
-            was = rights.revoke(kept, account_id, held, round(now * 1000))
+            was = entitlements.revoke(kept, account_id, held, round(now * 1000))
             return Revoking(was, self._listing(tx, account_id, now))
 
         return await self.events.write(entry, work)

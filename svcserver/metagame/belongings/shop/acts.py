@@ -22,12 +22,12 @@ from svcserver.metagame.belongings.shop.store import SqlPurchases, StoreItems
 class ShopActs:
     """List what remains, issue purchase tokens, redeem them.
 
-    ``rights`` gives the entitlements on an open transaction.
+    ``entitlements`` gives the entitlements on an open transaction.
     """
 
     catalogue: Catalogue
     policy: Policy
-    rights: Callable[[Connection], Entitlements]
+    entitlements: Callable[[Connection], Entitlements]
     data: AccountData
     now: Callable[[], float]
 
@@ -39,7 +39,7 @@ class ShopActs:
         def work(tx: Connection) -> tuple[set[str], set[str]]:
             character_id = active_character(tx, me)
             held = held_by(tx, character_id) if character_id is not None else set()
-            return held, self.rights(tx).active(me, self.now())
+            return held, self.entitlements(tx).active(me, self.now())
 
         held, entitled = await self.data.read(me, work)
         return [(offer, rules.remaining(offer, held, entitled)) for offer in offers]
@@ -48,8 +48,8 @@ class ShopActs:
         """A token for one purchase, of which only the hash is stored."""
 
         def work(tx: Connection) -> str:
-            kept, rights, token = SqlPurchases(tx), self.rights(tx), token_hex(32)
-            rules.issue(kept, rights, self.catalogue, me, sku, token, self.now())
+            kept, entitlements, token = SqlPurchases(tx), self.entitlements(tx), token_hex(32)
+            rules.issue(kept, entitlements, self.catalogue, me, sku, token, self.now())
             return token
 
         return await self.data.write(me, 0, work)
@@ -58,7 +58,10 @@ class ShopActs:
         """Grant the purchase of a token, once."""
 
         def work(tx: Connection) -> None:
-            kept, core, rights = SqlPurchases(tx), StoreItems(tx, self.policy), self.rights(tx)
-            rules.redeem(kept, rights, core, self.catalogue, me, token, self.now())
+            kept, items, entitlements = SqlPurchases(tx), self._items(tx), self.entitlements(tx)
+            rules.redeem(kept, entitlements, items, self.catalogue, me, token, self.now())
 
         await self.data.write(me, 0, work)
+
+    def _items(self, tx: Connection) -> StoreItems:
+        return StoreItems(tx, self.policy)

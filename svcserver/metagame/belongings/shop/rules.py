@@ -133,7 +133,7 @@ def priced_in(currency: str) -> None:
 
 def issue(
     purchases: Purchases,
-    rights: Entitlements,
+    entitlements: Entitlements,
     catalogue: Catalogue,
     account_id: AccountId,
     sku: str,
@@ -153,7 +153,7 @@ def issue(
     character_id = purchases.active_character(account_id)
     if character_id is None:
         raise Conflict("this account has no character")
-    if remaining(offer, purchases.held(character_id), rights.active(account_id, now)) == 0:
+    if remaining(offer, purchases.held(character_id), entitlements.active(account_id, now)) == 0:
         raise Conflict("everything in this offer is already owned")
     if purchases.tokens_since(account_id, at_ms - TOKEN_S * 1000) >= MAX_TOKENS:
         raise Conflict("too many purchases; try again in a few minutes")
@@ -173,7 +173,7 @@ def issue(
 
 def redeem(
     purchases: Purchases,
-    rights: Entitlements,
+    entitlements: Entitlements,
     core: Items,
     catalogue: Catalogue,
     account_id: AccountId,
@@ -204,7 +204,7 @@ def redeem(
     if grant.stacked or grant.instanced:
         core.give(account_id, purchase.character_id, grant, now)
     for entitlement in offer.entitlements:
-        rights.grant(account_id, entitlement, 0, source, now)
+        entitlements.grant(account_id, entitlement, 0, source, now)
     redeemed = evolve(purchase, redeemed_at=at_ms)
     purchases.redeem(redeemed)
     return redeemed

@@ -5,19 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from attrs import frozen
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Connection,
-    Integer,
-    String,
-    Table,
-    bindparam,
-    delete,
-    insert,
-    select,
-)
+from sqlalchemy import BigInteger, Column, Connection, String, Table
 
+from svcserver.db.one_row import OneRow, the_one
 from svcserver.db.tables import METADATA
 from svcserver.metagame.accounts.audit import Act, Trace
 from svcserver.metagame.owner.announcements import rules
@@ -26,18 +16,14 @@ from svcserver.metagame.owner.announcements.rules import Announcement, Wish
 ANNOUNCEMENTS = Table(
     "announcements",
     METADATA,
-    Column("id", Integer, primary_key=True),
+    the_one(),
     Column("text", String(256), nullable=False),
     Column("made_by", String(96), nullable=False),
     Column("made_at", BigInteger, nullable=False),  # epoch milliseconds, as the next two
     Column("ends_at", BigInteger, nullable=False),
     Column("restart_at", BigInteger, nullable=True),
 )
-THE_ONE = 1
-_A = ANNOUNCEMENTS.c
-_GET = select(ANNOUNCEMENTS).where(_A.id == bindparam("wanted"))
-_DROP = delete(ANNOUNCEMENTS).where(_A.id == bindparam("wanted"))
-_ADD = insert(ANNOUNCEMENTS)
+_KEPT = OneRow(ANNOUNCEMENTS)
 
 
 @frozen
@@ -48,7 +34,7 @@ class SqlAnnouncement:
 
     def get(self, now: float) -> Announcement | None:
         """What is announced at that time (epoch seconds)."""
-        row = self.tx.execute(_GET, {"wanted": THE_ONE}).first()
+        row = _KEPT.get(self.tx)
         if row is None:
             return None
         found = Announcement(row.text, row.made_by, row.made_at, row.ends_at, row.restart_at)
@@ -56,17 +42,17 @@ class SqlAnnouncement:
 
     def put(self, one: Announcement | None) -> None:
         """Replace what is announced; None ends it."""
-        self.tx.execute(_DROP, {"wanted": THE_ONE})
-        if one is not None:
-            row = {
-                "id": THE_ONE,
-                "text": one.text,
-                "made_by": one.made_by,
-                "made_at": one.made_at,
-                "ends_at": one.ends_at,
-                "restart_at": one.restart_at,
-            }
-            self.tx.execute(_ADD, row)
+        if one is None:
+            _KEPT.put(self.tx, None)
+            return
+        row = {
+            "text": one.text,
+            "made_by": one.made_by,
+            "made_at": one.made_at,
+            "ends_at": one.ends_at,
+            "restart_at": one.restart_at,
+        }
+        _KEPT.put(self.tx, row)
 
 
 def announce(asked: Wish | None, by: str, now: Callable[[], float]) -> Act[Announcement | None]:

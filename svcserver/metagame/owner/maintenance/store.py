@@ -3,37 +3,23 @@
 from __future__ import annotations
 
 from attrs import frozen
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Connection,
-    Integer,
-    String,
-    Table,
-    bindparam,
-    delete,
-    insert,
-    select,
-)
+from sqlalchemy import BigInteger, Column, Connection, String, Table
 
+from svcserver.db.one_row import OneRow, the_one
 from svcserver.db.tables import METADATA
 from svcserver.metagame.play.drain import Drain, Then, Until
 
 MAINTENANCE = Table(
     "maintenance",
     METADATA,
-    Column("id", Integer, primary_key=True),
+    the_one(),
     Column("made_by", String(96), nullable=False),
     Column("made_at", BigInteger, nullable=False),  # epoch milliseconds
     Column("then_act", String(16), nullable=False),
     Column("wait_until", String(16), nullable=False),
     Column("reason", String(256), nullable=False),
 )
-THE_ONE = 1
-_M = MAINTENANCE.c
-_GET = select(MAINTENANCE).where(_M.id == bindparam("wanted"))
-_DROP = delete(MAINTENANCE).where(_M.id == bindparam("wanted"))
-_ADD = insert(MAINTENANCE)
+_KEPT = OneRow(MAINTENANCE)
 
 
 @frozen
@@ -44,7 +30,7 @@ class SqlMaintenance:
 
     def get(self) -> Drain | None:
         """How it was switched on; None where it is off."""
-        row = self.tx.execute(_GET, {"wanted": THE_ONE}).first()
+        row = _KEPT.get(self.tx)
         if row is None:
             return None
         then, until = Then(row.then_act), Until(row.wait_until)
@@ -52,14 +38,14 @@ class SqlMaintenance:
 
     def put(self, drain: Drain | None) -> None:
         """Keep it so; ``since`` is whole milliseconds."""
-        self.tx.execute(_DROP, {"wanted": THE_ONE})
-        if drain is not None:
-            row = {
-                "id": THE_ONE,
-                "made_by": drain.by,
-                "made_at": round(drain.since * 1000),
-                "then_act": drain.then.value,
-                "wait_until": drain.until.value,
-                "reason": drain.reason,
-            }
-            self.tx.execute(_ADD, row)
+        if drain is None:
+            _KEPT.put(self.tx, None)
+            return
+        row = {
+            "made_by": drain.by,
+            "made_at": round(drain.since * 1000),
+            "then_act": drain.then.value,
+            "wait_until": drain.until.value,
+            "reason": drain.reason,
+        }
+        _KEPT.put(self.tx, row)

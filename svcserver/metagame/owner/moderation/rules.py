@@ -15,7 +15,7 @@ from svcserver.metagame.accounts.rules import Account
 from svcserver.metagame.accounts.sanctions import FOREVER, MAX_NOTE, MAX_REASON, Kind, Sanction
 
 
-class People(Protocol):
+class AccountsAndRoles(Protocol):
     """What the rules ask about accounts, inside one transaction."""
 
     def find(self, account_id: object) -> Account | None: ...
@@ -77,9 +77,9 @@ def order(reason: str, note: str, lasts: str, *, addresses: bool = False) -> Ord
     return Order(reason.strip(), note.strip(), seconds, addresses)
 
 
-def person(people: People, who: str) -> Account:
+def person(accounts: AccountsAndRoles, who: str) -> Account:
     """The account of that name or id; raises Missing."""
-    found = people.named(who) or people.find(who)
+    found = accounts.named(who) or accounts.find(who)
     if found is None:
         raise Missing(f"no account is called {who[:64]}", code="not_found")
     return found
@@ -121,16 +121,16 @@ def lift(sanctions: Sanctions, staff: Staff, account: Account, kind: Kind, at: f
     return Change(account, before, None)
 
 
-def set_role(people: People, staff: Staff, account: Account, role: Role) -> Account:
+def set_role(accounts: AccountsAndRoles, staff: Staff, account: Account, role: Role) -> Account:
     """Give an account another role; there is always an owner. Returns it as it is then."""
     if staff.role < Role.OWNER:
         raise Forbidden("only an owner gives roles", code="forbidden")
-    if account.role is Role.OWNER and role is not Role.OWNER and people.owners() <= 1:
+    if account.role is Role.OWNER and role is not Role.OWNER and accounts.owners() <= 1:
         raise Conflict(
             f"{account.username} is the last owner: make another account an owner first",
             code="last_owner",
         )
-    people.set_role(account.id, role)
+    accounts.set_role(account.id, role)
     word = role.word if role in (Role.HELPER, Role.MODERATOR) else None
     return evolve(account, is_admin=role is Role.OWNER, staff_role=word)
 

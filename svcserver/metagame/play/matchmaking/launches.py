@@ -21,7 +21,7 @@ from collections.abc import Collection, Iterable
 from attrs import define
 
 from svcserver.kernel.ids import AccountId
-from svcserver.metagame.play.matches import Match, MatchBook, Server, State
+from svcserver.metagame.play.matches import Match, Server, State, StoredMatches
 
 AT_ONCE = 2
 EMPTY_S = 120.0  # an empty game server ends within a minute
@@ -32,7 +32,7 @@ FORGET_S = 3600.0
 class Launches:
     """Who started what, by account id and by party id; ``cooldown_s`` 0 bounds nothing."""
 
-    book: MatchBook
+    stored: StoredMatches
     cooldown_s: float = 0.0
 
     def begun(self, match: Match) -> None:
@@ -41,15 +41,15 @@ class Launches:
             return
         match.counts_for = {one for one in match.players if not self._of_player(one, match)}
         for holder in _holders(match):
-            self.book.hold(holder, [*self._others(holder, match), match])
+            self.stored.hold(holder, [*self._others(holder, match), match])
 
     def ready(self, match: Match, server: Server) -> None:
         """It runs there; whatever ran there before has ended."""
-        before = self.book.on(server)
+        before = self.stored.on(server)
         if before is not None and before is not match:
             before.ended = True
         if match.takes_a_port:
-            self.book.put_on(server, match)
+            self.stored.put_on(server, match)
 
     def running(self, match: Match) -> list[Match]:
         """The servers whose end would let this match start."""
@@ -58,8 +58,8 @@ class Launches:
 
     def elsewhere(self, player: AccountId) -> None:
         """The player asked for the city or the dojo: their hunt is behind them."""
-        for match in self.book.held(player):
-            match.elsewhere.setdefault(player, self.book.now)
+        for match in self.stored.held(player):
+            match.elsewhere.setdefault(player, self.stored.now)
             if len(match.counts_for) > 1:
                 match.counts_for.discard(player)
 
@@ -82,7 +82,7 @@ class Launches:
         return found
 
     def _of_player(self, player: AccountId, asking: Match) -> Match | None:
-        live, now = self._others(player, asking), self.book.now
+        live, now = self._others(player, asking), self.stored.now
         for match in live:
             if player in match.counts_for and not _is_held_by_another(match, player, now):
                 return match
@@ -93,15 +93,17 @@ class Launches:
         if not live:
             return None
         newest = live[-1]
-        cools = self.book.now - newest.ready_at < self.cooldown_s
-        return newest if newest.is_asking(self.book.now) or cools or len(live) >= AT_ONCE else None
+        cools = self.stored.now - newest.ready_at < self.cooldown_s
+        return (
+            newest if newest.is_asking(self.stored.now) or cools or len(live) >= AT_ONCE else None
+        )
 
     def _others(self, holder: str, asking: Match) -> list[Match]:
         return [one for one in self._live(holder) if one is not asking]
 
     def _live(self, holder: str) -> list[Match]:
-        now = self.book.now
-        held = self.book.held(holder)
+        now = self.stored.now
+        held = self.stored.held(holder)
         return [one for one in held if _is_live(one, now) and now - one.created_at < FORGET_S]
 
 

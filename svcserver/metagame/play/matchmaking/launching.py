@@ -85,7 +85,7 @@ class Launching:
         try:
             server = await self.deploy.launch(wish, match_id)
         except Busy:
-            await on_match(match_id, lambda rules, match: rules.busy(match))
+            await on_match(match_id, lambda rules, match: rules.refused(match))
         except Failed as why:
             log.warn("no game server for {hunt}: {why}", hunt=wish.hunt_id, why=str(why))
             await on_match(match_id, lambda rules, match: rules.failed(match))

@@ -1,7 +1,7 @@
 """Who waits for what, and when a group is launched. Spec: 1 §3 Matchmaking candidate, §4.
 
-Live state: these rules run on one open ``MatchBook``, whose entries end by themselves. Launching
-itself is somebody else's work: these rules say when.
+Live state: these rules run on the ``StoredMatches`` of one act, whose entries end by themselves.
+Launching itself is somebody else's work: these rules say when.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from svcserver.metagame.play.matches import (
     Entry,
     Group,
     Match,
-    MatchBook,
     Sent,
     Server,
     State,
+    StoredMatches,
     is_world,
     takes_a_port,
 )
@@ -39,9 +39,9 @@ FORGET_S = 3600.0
 
 @define
 class Matchmaker:
-    """Every candidate, on an open book."""
+    """Every candidate, on the matches of one act."""
 
-    book: MatchBook
+    stored: StoredMatches
     launches: Launches
     asked_s: float = ASKED_S
 
@@ -55,7 +55,7 @@ class Matchmaker:
 
     def _may_begin(self, wish: LaunchRequest) -> None:
         """Raise where maintenance mode lets no new hunt begin."""
-        if takes_a_port(wish) and self.book.draining:
+        if takes_a_port(wish) and self.stored.draining:
             raise Malformed("no new hunts: the server is about to restart")
 
     def _join_alone(self, player: AccountId, wish: LaunchRequest) -> Entry:
@@ -63,22 +63,22 @@ class Matchmaker:
         self._leave(player)
         if wish.names_a_map or is_world(wish):
             match = self._match(wish, [player], expects=False)
-            return self._enter(player, match, self.book.new_id(), wish)
+            return self._enter(player, match, self.stored.new_id(), wish)
         match = self._queue(wish.hunt_id)
         match.players.append(player)
-        match.joined_at = self.book.now
+        match.joined_at = self.stored.now
         if len(match.players) >= GROUP:
             self._close(match)
-        return self._enter(player, match, self.book.new_id(), wish)
+        return self._enter(player, match, self.stored.new_id(), wish)
 
     def _queue(self, hunt_id: str) -> Match:
-        match = self.book.queue(hunt_id)
+        match = self.stored.queue(hunt_id)
         if match is not None and match.queued:
             match.players = [one for one in match.players if self._is_in(one, match)]
         else:
             match = self._match(LaunchRequest(ISLAND, "", hunt_id), [], expects=True)
             match.queued = True
-        self.book.set_queue(hunt_id, match)
+        self.stored.set_queue(hunt_id, match)
         return match
 
     def _join_party(self, player: AccountId, wish: LaunchRequest, group: Group) -> Entry:
@@ -95,7 +95,7 @@ class Matchmaker:
         self, player: AccountId, wish: LaunchRequest, current: Match, group: Group
     ) -> bool:
         """Whether the wish is the party's current hunt again, or its last one for a member."""
-        now = self.book.now
+        now = self.stored.now
         if wish.hunt_id != current.hunt_id or current.state is State.FAILED:
             return False
         if player == group.leader and not self._is_in(player, current):
@@ -115,11 +115,11 @@ class Matchmaker:
             self._leave(player)
         if player not in match.players:
             match.players.append(player)
-        hold_until = self.book.now + SENT_AGAIN_S if player in match.told else 0.0
+        hold_until = self.stored.now + SENT_AGAIN_S if player in match.told else 0.0
         match.elsewhere.pop(player, None)
         known_as = match.known_as.setdefault(player, match.id)
         entry = Entry(known_as, match.mode, match.hunt_id, match, hold_until)
-        self.book.place(player, entry)
+        self.stored.place(player, entry)
         return entry
 
     def _lead(self, leader: AccountId, wish: LaunchRequest, group: Group) -> Entry:
@@ -133,7 +133,7 @@ class Matchmaker:
             self._leave(member)
         match = self._match(wish, members, expects=not world)
         match.party_id, match.leader = group.id, leader
-        self.book.set_party(group.id, match)
+        self.stored.set_party(group.id, match)
         entries = {one: self._enter(one, match, match.id, wish) for one in members}
         return entries[leader]
 
@@ -149,9 +149,9 @@ class Matchmaker:
         ]
 
     def _match(self, wish: LaunchRequest, players: list[AccountId], *, expects: bool) -> Match:
-        made = self.book.new_id(), wish.game_mode, wish.hunt_id, wish.game_args
-        match = Match(*made, players, expects, self.book.now)
-        self.book.add(match)
+        made = self.stored.new_id(), wish.game_mode, wish.hunt_id, wish.game_args
+        match = Match(*made, players, expects, self.stored.now)
+        self.stored.add(match)
         return match
 
     def _enter(
@@ -161,18 +161,18 @@ class Matchmaker:
             self.launches.elsewhere(player)
         match.known_as[player] = candidate_id
         entry = Entry(candidate_id, wish.game_mode, wish.hunt_id, match)
-        self.book.place(player, entry)
+        self.stored.place(player, entry)
         return entry
 
     def _is_in(self, player: AccountId, match: Match) -> bool:
         """Whether that is where the player stands now; ``players`` may still expect them."""
-        entry = self.book.entry(player)
+        entry = self.stored.entry(player)
         return entry is not None and entry.match is match
 
     def follow(self, player: AccountId, candidate_id: str, group: Group | None) -> Entry:
         """A member's way into the party's candidate; raises Missing."""
         match = self._of_party(group.id) if group is not None else None
-        entry = self.book.entry(player)
+        entry = self.stored.entry(player)
         if match is None or match.id != candidate_id or entry is None or entry.match is not match:
             raise Missing("not a candidate of your party")
         return entry
@@ -181,9 +181,9 @@ class Matchmaker:
 
     def entry(self, player: AccountId) -> Entry | None:
         """The player's place; it is kept an hour from now."""
-        entry = self.book.entry(player)
+        entry = self.stored.entry(player)
         if entry is not None:
-            self.book.place(player, entry)
+            self.stored.place(player, entry)
         return entry
 
     def begin(self, match: Match) -> LaunchRequest | None:
@@ -192,10 +192,10 @@ class Matchmaker:
 
     def due(self, match: Match) -> bool:
         """Whether the deploy server should be asked now; closes a queue that is due."""
-        now = self.book.now
+        now = self.stored.now
         if match.state is not State.MATCHING or match.is_asking(now) or not match.players:
             return False
-        if match.takes_a_port and self.book.draining:
+        if match.takes_a_port and self.stored.draining:
             self._close(match)
             self._fail(match)
             return False
@@ -212,19 +212,22 @@ class Matchmaker:
 
     def _close(self, match: Match) -> None:
         match.queued = False
-        if self.book.queue(match.hunt_id) is match:
-            self.book.set_queue(match.hunt_id, None)
+        if self.stored.queue(match.hunt_id) is match:
+            self.stored.set_queue(match.hunt_id, None)
 
     def asking(self, match: Match) -> LaunchRequest:
         """Note that the launch is asked for from now on; gives what to ask."""
-        match.asking_until, match.retry_at = self.book.now + self.asked_s, self.book.now + RETRY_S
+        match.asking_until, match.retry_at = (
+            self.stored.now + self.asked_s,
+            self.stored.now + RETRY_S,
+        )
         return match.request()
 
     def still_asking(self, match: Match) -> None:
         """The asker lives and waits for the deploy server; what it does not say for
         ``ASKED_S`` another may ask again."""
         if match.state is State.MATCHING:
-            match.asking_until = self.book.now + self.asked_s
+            match.asking_until = self.stored.now + self.asked_s
 
     def may_start(self, match: Match) -> bool:
         """Whether the deploy server may be asked; if so, the launch counts from now on.
@@ -236,7 +239,7 @@ class Matchmaker:
         if not theirs:
             self.launches.begun(match)
             return True
-        match.retry_at = self.book.now + LOOK_AGAIN_S
+        match.retry_at = self.stored.now + LOOK_AGAIN_S
         self._wait(match)
         for player, earlier in theirs.items():
             decides = match.leader or player
@@ -245,24 +248,24 @@ class Matchmaker:
         if match.party_id is not None and not match.players:
             earlier = next(iter(theirs.values()))
             if earlier.party_id == match.party_id:
-                self.book.set_party(match.party_id, earlier)
+                self.stored.set_party(match.party_id, earlier)
         return False
 
     # -- what the deploy server said ---------------------------------------
 
     def ready(self, match: Match, server: Server) -> None:
         match.asking_until, match.server, match.state = 0.0, server, State.IN_PROGRESS
-        match.ready_at = self.book.now
+        match.ready_at = self.stored.now
         self.launches.ready(match, server)
 
-    def busy(self, match: Match) -> None:
+    def refused(self, match: Match) -> None:
         """No capacity: stays MATCHING, retried by active polls for five minutes."""
         self._wait(match)
 
     def _wait(self, match: Match) -> None:
         match.asking_until = 0.0
         if match.refused_at is None:
-            match.refused_at = self.book.now
+            match.refused_at = self.stored.now
         for player in list(match.players):  # who left meanwhile is not expected again
             if not self._is_in(player, match):
                 self._drop(player, match)
@@ -278,31 +281,31 @@ class Matchmaker:
 
     def sent(self, player: AccountId, entry: Entry) -> bool:
         """The player was told the server's address; gives whether it is news to them."""
-        match, before, now = entry.match, self.last_sent(player), self.book.now
+        match, before, now = entry.match, self.last_sent(player), self.stored.now
         if match.server is None or (before is not None and before.match_id == match.id):
             return False
         match.told.add(player)
-        self.book.set_sent(player, Sent(match.server, entry.hunt_id, match.id, now))
+        self.stored.set_sent(player, Sent(match.server, entry.hunt_id, match.id, now))
         match.sent_at = now
         return True
 
     def last_sent(self, player: AccountId) -> Sent | None:
         """Where the player was last sent, an hour ago at most or while they are a candidate."""
-        sent = self.book.sent(player)
-        if sent is None or self.book.now - sent.at < FORGET_S:
+        sent = self.stored.sent(player)
+        if sent is None or self.stored.now - sent.at < FORGET_S:
             return sent
-        return sent if self.book.entry(player) is not None else None
+        return sent if self.stored.entry(player) is not None else None
 
     # -- leaving -----------------------------------------------------------
 
     def cancel(self, player: AccountId, group: Group | None) -> None:
         """``DELETE /candidate``: a party leader's cancel is the party's."""
-        entry = self.book.entry(player)
+        entry = self.stored.entry(player)
         if entry is None:
             return
         match = entry.match
         if match.party_id is not None and group is not None and group.leader == player:
-            self.book.set_party(match.party_id, None)
+            self.stored.set_party(match.party_id, None)
             if match.state is not State.IN_PROGRESS:
                 for member in list(match.players):
                     if self._is_in(member, match):
@@ -312,29 +315,29 @@ class Matchmaker:
 
     def leave(self, player: AccountId) -> None:
         """``DELETE /candidate/leave``: only the caller, and only an unresolved wait."""
-        entry = self.book.entry(player)
+        entry = self.stored.entry(player)
         if entry is not None and entry.match.state is not State.IN_PROGRESS:
             self._leave(player)
 
     def forget(self, player: AccountId) -> None:
         """The player's sessions have ended: no place in any queue, match or server."""
         self._leave(player)
-        self.book.set_sent(player, None)
+        self.stored.set_sent(player, None)
 
     def left_party(self, party_id: str, players: tuple[AccountId, ...]) -> None:
         """Who leaves the party before the server is up stays behind."""
         for player in players:
-            entry = self.book.entry(player)
+            entry = self.stored.entry(player)
             if entry is not None and entry.match.party_id == party_id:
                 self.leave(player)
 
     def _leave(self, player: AccountId) -> None:
-        entry = self.book.entry(player)
+        entry = self.stored.entry(player)
         if entry is None:
             return
-        self.book.place(player, None)
+        self.stored.place(player, None)
         match = entry.match
-        if match.state is State.IN_PROGRESS or match.is_asking(self.book.now):
+        if match.state is State.IN_PROGRESS or match.is_asking(self.stored.now):
             return  # the launch under way goes on for whoever is expected
         match.asking_until = 0.0
         self._drop(player, match)
@@ -347,8 +350,8 @@ class Matchmaker:
             self._end_of_party(match)
 
     def _end_of_party(self, match: Match) -> None:
-        if match.party_id is not None and self.book.of_party(match.party_id) is match:
-            self.book.set_party(match.party_id, None)
+        if match.party_id is not None and self.stored.of_party(match.party_id) is match:
+            self.stored.set_party(match.party_id, None)
 
     # -- for others --------------------------------------------------------
 
@@ -357,11 +360,11 @@ class Matchmaker:
         match = self._of_party(party_id)
         if match is None:
             return None
-        if match.sent_at is not None and self.book.now - match.sent_at >= SHOWN_S:
+        if match.sent_at is not None and self.stored.now - match.sent_at >= SHOWN_S:
             return None
         return PartyCandidate(match.id, match.state.value, match.hunt_id, frozenset(match.players))
 
     def _of_party(self, party_id: str) -> Match | None:
-        match = self.book.of_party(party_id)
-        is_old = match is not None and self.book.now - match.created_at >= FORGET_S
+        match = self.stored.of_party(party_id)
+        is_old = match is not None and self.stored.now - match.created_at >= FORGET_S
         return None if is_old else match

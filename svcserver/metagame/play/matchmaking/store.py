@@ -132,7 +132,7 @@ LAUNCH_ON = Kind("launch_on", str, lives_s=FORGET_S)
 
 @define
 class BoardMatches:
-    """The MatchBook of one sheet; ``save`` before the act ends."""
+    """The StoredMatches of one sheet; ``save`` before the act ends."""
 
     sheet: Sheet
     _loaded: dict[str, tuple[KeptMatch | None, Match]] = field(factory=dict, init=False)
@@ -245,9 +245,9 @@ class LiveMatches:
 
         Nobody else opens them on that sheet meanwhile: a party that is read may do so.
         """
-        book = BoardMatches(sheet)
-        yield Matchmaker(book, Launches(book, self.cooldown_s), self.asked_s)
-        book.save()
+        stored = BoardMatches(sheet)
+        yield Matchmaker(stored, Launches(stored, self.cooldown_s), self.asked_s)
+        stored.save()
 
     def act(self, work: Callable[[Matchmaker], T]) -> Deferred[T]:
         """Run ``work`` on candidates in an act of its own."""
@@ -262,7 +262,7 @@ class LiveMatches:
         """One act on a match; None when it is gone."""
 
         def job(matchmaker: Matchmaker) -> T | None:
-            match = matchmaker.book.match(match_id)
+            match = matchmaker.stored.match(match_id)
             return None if match is None else work(matchmaker, match)
 
         return self.act(job)

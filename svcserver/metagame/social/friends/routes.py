@@ -7,8 +7,7 @@ from typing import ClassVar
 from attrs import frozen
 
 from svcserver.kernel.envelope import Empty
-from svcserver.kernel.ids import AccountId
-from svcserver.kernel.refusals import Forbidden
+from svcserver.metagame.access.acting import own
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.settings import MISC_ROUTES
 from svcserver.metagame.social.friends import rules, wire
@@ -55,19 +54,19 @@ class FriendRoutes:
     @routes.row("POST", FRIENDS + "/<friend_id>", access=Access.PLAYER)
     async def request(self, call: Call, user_id: str, friend_id: str) -> Answer:
         """Send a friend request, or accept theirs."""
-        await self.acts.request(_own(call, user_id), rules.named(friend_id))
+        await self.acts.request(own(call, user_id), rules.named(friend_id))
         return NO_CONTENT
 
     @routes.row("DELETE", FRIENDS + "/<friend_id>", access=Access.PLAYER)
     async def unfriend(self, call: Call, user_id: str, friend_id: str) -> Answer:
         """Unfriend, withdraw or decline; 204 also when there was nothing."""
-        await self.acts.unfriend(_own(call, user_id), rules.named(friend_id))
+        await self.acts.unfriend(own(call, user_id), rules.named(friend_id))
         return NO_CONTENT
 
     @routes.row("POST", BLOCKLIST + "/<friend_id>", access=Access.PLAYER)
     async def block(self, call: Call, user_id: str, friend_id: str) -> Answer:
         """Block an account, which ends a friendship; blocking it again changes nothing."""
-        await self.acts.block(_own(call, user_id), rules.named(friend_id))
+        await self.acts.block(own(call, user_id), rules.named(friend_id))
         return NO_CONTENT
 
     @routes.row("PUT", BLOCKLIST + "/<friend_id>", access=Access.PLAYER)
@@ -78,7 +77,7 @@ class FriendRoutes:
     @routes.row("DELETE", BLOCKLIST + "/<friend_id>", access=Access.PLAYER)
     async def unblock(self, call: Call, user_id: str, friend_id: str) -> Answer:
         """Unblock; 204 also when there was no block."""
-        await self.acts.unblock(_own(call, user_id), rules.named(friend_id))
+        await self.acts.unblock(own(call, user_id), rules.named(friend_id))
         return NO_CONTENT
 
     @routes.row(
@@ -102,9 +101,3 @@ class FriendRoutes:
     async def settings(self, call: Call, user_id: str) -> Answer:
         """The settings, which are the same for everybody."""
         return Answer(200, {"acceptInvites": "public"})
-
-
-def _own(call: Call, user_id: str) -> AccountId:
-    if call.player != user_id:
-        raise Forbidden("that is not your list")
-    return call.player

@@ -5,19 +5,16 @@ from __future__ import annotations
 from typing import ClassVar
 
 from attrs import frozen
-from twisted.logger import Logger
 
 from svcserver.kernel.envelope import NOTHING, Envelope
 from svcserver.kernel.refusals import Refusal
 from svcserver.kernel.shapes import OrEmpty
+from svcserver.metagame.access.acting import Acting
 from svcserver.metagame.replies import enveloped
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.social.guilds import wire
 from svcserver.metagame.social.guilds.acts import GuildActs
 from svcserver.web.routes import EMPTY_OBJECT, NO_CONTENT, Answer
-
-log = Logger()
-
 
 ACK = Answer(200, {"code": "OK", "message": "", "payload": EMPTY_OBJECT})
 
@@ -34,6 +31,7 @@ class GuildRoutes:
 
     routes: ClassVar[Routes] = Routes(refuse, when=lambda settings: settings.guilds, body_log=True)
     acts: GuildActs
+    acting: Acting
 
     @routes.row("GET", "/guild", access=Access.TOKEN, reply=wire.GuildReply)
     async def mine(self, call: Call) -> Answer:
@@ -62,9 +60,9 @@ class GuildRoutes:
     async def validate(self, call: Call[wire.GuildWish]) -> Answer:
         """Whether the caller could found a guild of that name; creates nothing."""
         sent = call.body
-        if sent.leader_account_id not in (wire.NOBODY, call.player):
-            log.info("{account} checked a name for somebody else", account=call.player)
-        await self.acts.validate(call.player, sent.name, sent.nameplate)
+        named = sent.leader_account_id
+        me = call.player if named == wire.NOBODY else self.acting.itself(call, named)
+        await self.acts.validate(me, sent.name, sent.nameplate)
         return ACK
 
     @routes.row(
@@ -77,9 +75,8 @@ class GuildRoutes:
     async def found(self, call: Call[wire.GuildWish]) -> Answer:
         """Found a guild; sent by the city's game server for the leader in the body."""
         sent = call.body
-        if call.caller.account not in (None, sent.leader_account_id):
-            log.info("a guild's founding came with the token of {account}", account=call.player)
-        made = await self.acts.found(sent.leader_account_id, sent.name, sent.nameplate)
+        leader = self.acting.writes(call, sent.leader_account_id)
+        made = await self.acts.found(leader, sent.name, sent.nameplate)
         return Answer(200, wire.show(*made, self.acts.limits.max_members))
 
     @routes.row("DELETE", "/guild/player", access=Access.PLAYER, reply=NOTHING)

@@ -1,6 +1,6 @@
 """Rules of parties and their invites. Spec: 1 §3, §4 Parties, §8.
 
-Live state: these rules run on one open ``PartyBook``, whose entries end by themselves. Any of
+Live state: these rules run on one open ``StoredParties``, whose entries end by themselves. Any of
 them may be missing, and who has been silent too long is dropped when the party is read.
 """
 
@@ -68,7 +68,7 @@ class Standing:
     candidate: PartyCandidate | None
 
 
-class PartyBook(Protocol):
+class StoredParties(Protocol):
     """Stored parties and invites, inside one act."""
 
     @property
@@ -119,34 +119,34 @@ class PartyBook(Protocol):
 
 @define
 class Parties:
-    """The rules, on an open book."""
+    """The rules, on the parties of one act."""
 
-    book: PartyBook
+    stored: StoredParties
 
     # -- being there -------------------------------------------------------
 
     def hear(self, account_id: AccountId) -> None:
         """A sign of life keeps a member in the party."""
-        self.book.hear(account_id)
+        self.stored.hear(account_id)
 
     def poll(self, account_id: AccountId) -> Party:
         """The player's party; a new one of one where there is none."""
-        self.book.hear(account_id)
+        self.stored.hear(account_id)
         party = self.of(account_id)
         if party is None:
-            party = Party(self.book.new_id(), account_id, (account_id,))
-            self.book.keep(party)
-            self.book.place(account_id, party.id)
+            party = Party(self.stored.new_id(), account_id, (account_id,))
+            self.stored.keep(party)
+            self.stored.place(account_id, party.id)
         return party
 
     def refresh(self, account_id: AccountId) -> Party | None:
         """A sign of life, and the player's party."""
-        self.book.hear(account_id)
+        self.stored.hear(account_id)
         return self.of(account_id)
 
     def of(self, account_id: AccountId) -> Party | None:
         """The player's party as it is now, or None."""
-        party_id = self.book.party_of(account_id)
+        party_id = self.stored.party_of(account_id)
         party = None if party_id is None else self.get(party_id)
         return party if party is not None and account_id in party.members else None
 
@@ -157,16 +157,16 @@ class Parties:
 
     def standing(self, party: Party) -> Standing:
         """The party, and what it waits for or was sent to."""
-        return Standing(party, None if party.is_solo else self.book.candidate(party.id))
+        return Standing(party, None if party.is_solo else self.stored.candidate(party.id))
 
     def get(self, party_id: str) -> Party | None:
         """A party by its id, or None."""
-        party = self.book.party(party_id)
+        party = self.stored.party(party_id)
         return None if party is None else self._settled(party)
 
     def _settled(self, party: Party) -> Party | None:
         """Drop who has been silent for more than two minutes, the longest silent first."""
-        now = self.book.now
+        now = self.stored.now
         if not party.is_solo:
             heard = {one: self._heard(one) for one in party.members}
             silent = sorted(
@@ -179,14 +179,14 @@ class Parties:
         return party
 
     def _heard(self, account_id: AccountId) -> float:
-        heard = self.book.heard(account_id)
+        heard = self.stored.heard(account_id)
         return NEVER if heard is None else heard
 
     # -- invites -----------------------------------------------------------
 
     def invites_to(self, recipient: AccountId) -> list[Invite]:
         """The player's live invites, oldest first."""
-        return self._live(self.book.received(recipient))
+        return self._live(self.stored.received(recipient))
 
     def invite(self, sender: AccountId, recipient: AccountId, *, blocked: bool = False) -> Party:
         """Invite an existing account into the sender's party, or refuse."""
@@ -202,18 +202,18 @@ class Parties:
         if len(party.members) >= MAX_MEMBERS:
             raise Conflict("the party is full")
         self._check_counts(party, recipient)
-        if self.book.pauses(sender, recipient):
+        if self.stored.pauses(sender, recipient):
             raise Conflict("that player has just declined")
-        if not self.book.count_sent(sender):
+        if not self.stored.count_sent(sender):
             raise Conflict("too many invites, try again later")
-        self._keep(Invite(party.id, sender, recipient, self.book.now))
+        self._keep(Invite(party.id, sender, recipient, self.stored.now))
         return party
 
     def _check_counts(self, party: Party, recipient: AccountId) -> None:
         received = self.invites_to(recipient)
         if any(one.party_id == party.id for one in received):
             raise Conflict("already invited")
-        if len(self._live(self.book.pending(party.id))) >= MAX_PARTY_INVITES:
+        if len(self._live(self.stored.pending(party.id))) >= MAX_PARTY_INVITES:
             raise Conflict("the party has too many open invites")
         if len(received) >= MAX_RECEIVED_INVITES:
             raise Conflict("that player has too many open invites")
@@ -236,8 +236,8 @@ class Parties:
         self._drop(invite)
         self.leave(invite.recipient)
         joined = evolve(party, members=(*party.members, invite.recipient))
-        self.book.keep(joined)
-        self.book.place(invite.recipient, party.id)
+        self.stored.keep(joined)
+        self.stored.place(invite.recipient, party.id)
         return joined
 
     def joined(self, account_id: AccountId, named: str) -> Party:
@@ -258,12 +258,12 @@ class Parties:
         ]
         for one in found:
             self._drop(one)
-            self.book.pause(one.sender, recipient)
+            self.stored.pause(one.sender, recipient)
         return bool(found)
 
     def withdraw(self, sender: AccountId, recipient: AccountId) -> bool:
         """Take back one's own invite; whether there was one."""
-        found = [one for one in self.book.received(recipient) if one.sender == sender]
+        found = [one for one in self.stored.received(recipient) if one.sender == sender]
         for one in found:
             self._drop(one)
         return bool(found)
@@ -277,8 +277,8 @@ class Parties:
 
     def leave(self, account_id: AccountId) -> None:
         """Leave; nothing happens without a party. A party of one ends."""
-        party_id = self.book.party_of(account_id)
-        party = None if party_id is None else self.book.party(party_id)
+        party_id = self.stored.party_of(account_id)
+        party = None if party_id is None else self.stored.party(party_id)
         if party is not None and account_id in party.members:
             self._remove(account_id, party)
 
@@ -301,15 +301,15 @@ class Parties:
             raise Forbidden("only the party's leader hands over")
         if member not in party.members:
             raise Missing("not in your party")
-        self.book.keep(evolve(party, leader=member))
+        self.stored.keep(evolve(party, leader=member))
 
     # -- inside ------------------------------------------------------------
 
     def _remove(self, account_id: AccountId, party: Party) -> Party | None:
         """The party without the member; None when that was the last."""
-        if self.book.party_of(account_id) == party.id:
-            self.book.place(account_id, None)
-        for invite in self.book.pending(party.id):
+        if self.stored.party_of(account_id) == party.id:
+            self.stored.place(account_id, None)
+        for invite in self.stored.pending(party.id):
             if invite.sender == account_id or party.is_solo:
                 self._drop(invite)
         rest = tuple(one for one in party.members if one != account_id)
@@ -317,39 +317,39 @@ class Parties:
         if rest:
             leader = party.leader if party.leader != account_id else rest[0]
             left = Party(party.id, leader, rest)
-            self.book.keep(left)
+            self.stored.keep(left)
         else:
-            self.book.end(party.id)
-        self.book.left(party.id, account_id)
+            self.stored.end(party.id)
+        self.stored.left(party.id, account_id)
         return left
 
     def _keep(self, invite: Invite) -> None:
         self._drop(invite)  # an expired one would keep its old place
-        received = self.book.received(invite.recipient)
-        pending = self.book.pending(invite.party_id)
-        self.book.keep_received(invite.recipient, self._fresh(received, invite))
-        self.book.keep_pending(invite.party_id, self._fresh(pending, invite))
+        received = self.stored.received(invite.recipient)
+        pending = self.stored.pending(invite.party_id)
+        self.stored.keep_received(invite.recipient, self._fresh(received, invite))
+        self.stored.keep_pending(invite.party_id, self._fresh(pending, invite))
 
     def _fresh(self, kept: tuple[Invite, ...], invite: Invite) -> tuple[Invite, ...]:
-        return (*(one for one in kept if self.book.now - one.at < INVITE_S), invite)
+        return (*(one for one in kept if self.stored.now - one.at < INVITE_S), invite)
 
     def _drop(self, invite: Invite) -> None:
         """End the invite of that party to that player."""
-        received = self.book.received(invite.recipient)
+        received = self.stored.received(invite.recipient)
         rest = tuple(one for one in received if one.party_id != invite.party_id)
         if rest != received:
-            self.book.keep_received(invite.recipient, rest)
-        pending = self.book.pending(invite.party_id)
+            self.stored.keep_received(invite.recipient, rest)
+        pending = self.stored.pending(invite.party_id)
         rest = tuple(one for one in pending if one.recipient != invite.recipient)
         if rest != pending:
-            self.book.keep_pending(invite.party_id, rest)
+            self.stored.keep_pending(invite.party_id, rest)
 
     def _live(self, invites: tuple[Invite, ...]) -> list[Invite]:
         return [one for one in invites if self._is_live(one)]
 
     def _is_live(self, invite: Invite) -> bool:
         """Not expired, and its sender (if silent, no longer a member) is still there."""
-        if self.book.now - invite.at >= INVITE_S:
+        if self.stored.now - invite.at >= INVITE_S:
             return False
         party = self.get(invite.party_id)
         return party is not None and invite.sender in party.members

@@ -41,7 +41,7 @@ DECLINED = Kind("party_declined", float, lives_s=DECLINE_PAUSE_S, most=MOST)
 
 @define
 class BoardParties:
-    """The PartyBook of one sheet; the last two as in ``LiveParties``."""
+    """The StoredParties of one sheet; the last two as in ``LiveParties``."""
 
     sheet: Sheet
     also_left: tuple[Left, ...]

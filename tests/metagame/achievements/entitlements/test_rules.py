@@ -22,7 +22,7 @@ def hours(sent: Any) -> float:
 
 
 class Kept:
-    """Rights of one account."""
+    """Entitlements of one account."""
 
     def __init__(self, *held: Entitlement) -> None:
         self.held = {one.name: one for one in held}

@@ -30,15 +30,15 @@ class SeenMatch:
     @property
     def is_gone(self) -> bool:
         seen, match_id = self._at
-        return seen.do(lambda rules: rules.book.match(match_id)) is None
+        return seen.do(lambda rules: rules.stored.match(match_id)) is None
 
     def __getattr__(self, name: str) -> Any:
         seen, match_id = self._at
-        return getattr(seen.do(lambda rules: rules.book.match(match_id)), name)
+        return getattr(seen.do(lambda rules: rules.stored.match(match_id)), name)
 
     def __setattr__(self, name: str, value: Any) -> None:
         seen, match_id = self._at
-        seen.do(lambda rules: setattr(rules.book.match(match_id), name, value))
+        seen.do(lambda rules: setattr(rules.stored.match(match_id), name, value))
 
 
 class Seen:
@@ -58,7 +58,7 @@ class Seen:
 
     def on(self, match: Any, work: Callable[[Matchmaker, Match], T], now: float | None = None) -> T:
         def job(rules: Matchmaker) -> T:
-            found = rules.book.match(match.id)
+            found = rules.stored.match(match.id)
             assert found is not None
             return work(rules, found)
 
@@ -89,8 +89,8 @@ class Seen:
     def ready(self, match: Any, server: Server, now: float) -> None:
         self.on(match, lambda rules, found: rules.ready(found, server), now)
 
-    def busy(self, match: Any, now: float) -> None:
-        self.on(match, lambda rules, found: rules.busy(found), now)
+    def refused(self, match: Any, now: float) -> None:
+        self.on(match, lambda rules, found: rules.refused(found), now)
 
     def failed(self, match: Any) -> None:
         self.on(match, lambda rules, found: rules.failed(found))

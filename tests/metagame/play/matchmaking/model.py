@@ -230,7 +230,7 @@ class PlainMatchmaker:
         match.ready_at = now
         self.launches.ready(match, server)
 
-    def busy(self, match: Match, now: float) -> None:
+    def refused(self, match: Match, now: float) -> None:
         """No capacity: stays MATCHING, retried by active polls for five minutes."""
         self._wait(match, now)
 

@@ -65,7 +65,7 @@ class QueueMachine(RuleBasedStateMachine):
         assert self.named.setdefault(mine.match.id, model.match.id) == model.match.id
         for name in ("mode", "hunt_id", "hold_until"):
             assert getattr(mine, name) == getattr(model, name)
-        self.same_match(self.seen.do(lambda rules: rules.book.match(mine.match.id)), model.match)
+        self.same_match(self.seen.do(lambda rules: rules.stored.match(mine.match.id)), model.match)
 
     def same_match(self, mine: Any, model: Any) -> None:
         names = "players state queued server joined_at refused_at party_id leader told"
@@ -157,8 +157,8 @@ class QueueMachine(RuleBasedStateMachine):
             self.seen.failed(match)
             self.model.failed(model)
         elif len(self.launched) % 4 == 1:
-            self.seen.busy(match, self.now)
-            self.model.busy(model, self.now)
+            self.seen.refused(match, self.now)
+            self.model.refused(model, self.now)
         else:
             server = Server("h", self.ports)
             self.seen.ready(match, server, self.now)
@@ -181,7 +181,7 @@ class QueueMachine(RuleBasedStateMachine):
     @invariant()
     def a_player_waits_once(self) -> None:
         def queued(rules: Matchmaker) -> list[Match]:
-            found = (rules.book.queue(hunt) for hunt in "AB")
+            found = (rules.stored.queue(hunt) for hunt in "AB")
             return [match for match in found if match is not None]
 
         matches = self.seen.do(queued, self.now)

@@ -206,11 +206,11 @@ class DueTests(Case):
     def test_capacity_is_asked_for_every_ten_seconds_for_five_minutes(self) -> None:
         match = self.alone("ann", wish=CITY)
         self.matches.asking(match, 0.0)
-        self.matches.busy(match, 1.0)
+        self.matches.refused(match, 1.0)
         self.assertIs(self.matches.due(match, 9.9), False)
         self.assertIs(self.matches.due(match, 10.0), True)
         self.matches.asking(match, 295.0)
-        self.matches.busy(match, 296.0)  # the first refusal counts
+        self.matches.refused(match, 296.0)  # the first refusal counts
         self.assertIs(self.matches.due(match, 300.9), False)
         self.assertIs(match.state, State.MATCHING)
         self.assertIs(self.matches.due(match, 301.0), False)

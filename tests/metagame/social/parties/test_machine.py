@@ -239,9 +239,9 @@ class PartyMachine(RuleBasedStateMachine):
     @invariant()
     def the_two_indexes_of_invites_agree(self) -> None:
         def by_both(parties: Parties) -> tuple[set[Invite], set[Invite]]:
-            book, now = parties.book, self.now
-            received = {invite for one in PLAYERS for invite in book.received(one)}
-            pending = {invite for one in self.named for invite in book.pending(one)}
+            stored, now = parties.stored, self.now
+            received = {invite for one in PLAYERS for invite in stored.received(one)}
+            pending = {invite for one in self.named for invite in stored.pending(one)}
             return tuple({i for i in kept if now - i.at < 300} for kept in (received, pending))
 
         by_recipient, by_party = self.do(by_both)

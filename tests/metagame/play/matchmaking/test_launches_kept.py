@@ -33,13 +33,13 @@ class BookTests(SynchronousTestCase):
 
     def start(self, cooldown_s: float = 60.0) -> None:
         self.sheet = MemorySheet(0.0, self.tables, [])
-        self.book = BoardMatches(self.sheet)
-        self.launches = Launches(self.book, cooldown_s)
+        self.stored = BoardMatches(self.sheet)
+        self.launches = Launches(self.stored, cooldown_s)
 
     def match(self, *players: str, now: float = 0.0, mode: str = "ISLAND") -> Match:
-        made = Match(self.book.new_id(), mode, "Hunt_A", "", [*players], True, now)
+        made = Match(self.stored.new_id(), mode, "Hunt_A", "", [*players], True, now)
         made.asking_until = 1e9
-        self.book.add(made)
+        self.stored.add(made)
         return made
 
     def runs(self, match: Match, port: int) -> None:
@@ -94,7 +94,7 @@ class BookTests(SynchronousTestCase):
         self.assertEqual(self.sheet.written, {})
         self.start(0.0)
         self.runs(self.match("ann"), 1)
-        self.assertEqual(self.book.held("ann"), [])
+        self.assertEqual(self.stored.held("ann"), [])
         self.assertEqual(self.in_the_way(self.match("ann"), 1.0), {})
 
     def test_one_that_is_being_asked_for_counts_but_does_not_run(self) -> None:
@@ -109,7 +109,7 @@ class BookTests(SynchronousTestCase):
         self.runs(old, 1), self.runs(young, 2)
         self.sheet.now = 3600.0
         self.launches.begun(newest)
-        self.assertEqual(self.book.held("ann"), [young, newest])
+        self.assertEqual(self.stored.held("ann"), [young, newest])
 
 
 class DeadAskerTests(SynchronousTestCase):
