@@ -19,8 +19,8 @@ from svcserver.ctl.keys import new_signing_keys
 from svcserver.kernel.settings import load
 from svcserver.metagame.accounts.actions import ACTIONS
 from svcserver.metagame.accounts.audit import MAX_SHOWN
+from svcserver.metagame.composition import Metagame
 from svcserver.metagame.owner.dashboard.document import describe
-from svcserver.metagame.service import Metagame
 from svcserver.metagame.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -13,9 +13,9 @@ from svcserver.board.memory import MemoryBoard
 from svcserver.ctl.host import Host, about_a_host
 from svcserver.ctl.output import Out
 from svcserver.kernel import json
+from svcserver.metagame.composition import Metagame
 from svcserver.metagame.owner.build import Build
 from svcserver.metagame.owner.dashboard.document import describe
-from svcserver.metagame.service import Metagame
 from svcserver.metagame.settings import Settings
 
 

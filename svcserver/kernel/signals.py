@@ -1,9 +1,9 @@
 """Signals: how a feature tells others of a change without importing them (observer pattern).
 
-The feature that causes a change sends it; ``metagame/service.py`` connects who must know:
+The feature that causes a change sends it; ``metagame/composition.py`` connects who must know:
 
     blocked: Signal[Blocked] = Signal()
-    blocked.connect(parties.on_blocked)  # in service.py
+    blocked.connect(parties.on_blocked)  # in composition.py
     blocked.send(Blocked(by, whom))  # in friends, which knows nothing of parties
 """
 
@@ -130,7 +130,7 @@ class Announced:
 
 @define
 class News:
-    """The signals between features; ``metagame/service.py`` connects who hears which."""
+    """The signals between features; ``metagame/composition.py`` connects who hears which."""
 
     heard: Signal[Heard] = field(factory=Signal)
     blocked: Signal[Blocked] = field(factory=Signal)

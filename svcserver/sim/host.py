@@ -46,7 +46,7 @@ from svcserver.kernel.settings import load
 from svcserver.metagame.accounts.sessions import session_watch
 from svcserver.metagame.accounts.store import add_game_server_key
 from svcserver.metagame.belongings.housekeeping import housekeeping
-from svcserver.metagame.service import Metagame
+from svcserver.metagame.composition import Metagame
 from svcserver.metagame.settings import Settings
 from svcserver.relay.relaying import RelayService, Target
 from svcserver.sim.clock import World

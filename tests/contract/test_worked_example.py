@@ -12,7 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.board.waiting import at_once
 from svcserver.kernel.refusals import Conflict
-from svcserver.metagame.service import Metagame
+from svcserver.metagame.composition import Metagame
 from tests.support.game import Game
 from tests.support.live import TestBoard
 

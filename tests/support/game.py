@@ -22,7 +22,7 @@ from svcserver.kernel.settings import load
 from svcserver.metagame.access import keys
 from svcserver.metagame.accounts import rules
 from svcserver.metagame.accounts.store import SqlAccounts, add_game_server_key
-from svcserver.metagame.service import Metagame
+from svcserver.metagame.composition import Metagame
 from svcserver.metagame.settings import Settings
 from tests.support.browser import Browser
 from tests.support.described import Described

@@ -19,7 +19,7 @@ from svcserver.metagame.accounts.directory import Directory
 from svcserver.metagame.accounts.registration import Registration
 from svcserver.metagame.accounts.sessions import Sessions
 from svcserver.metagame.belongings.shop.catalogue import load as load_catalogue
-from svcserver.metagame.owner.announcements.acts import Announcements
+from svcserver.metagame.owner.announcements.acts import Announcements, announcement_watch
 from svcserver.metagame.owner.announcements.routes import AnnouncementRoutes
 from svcserver.metagame.owner.build import Build
 from svcserver.metagame.owner.dashboard.acts import DashboardActs
@@ -176,6 +176,7 @@ class Desk:
             yield health_watch(reactor, self.shown.health, self.health, online, self.now)
 
     def writers(self, reactor: Any) -> Iterator[IService]:
-        """What still writes at its stop, so it stops before the database."""
+        """What reads or still writes at its stop, so it stops before the database."""
+        yield announcement_watch(self.announcements, reactor)
         if self.settings.backend_health:
             yield figures_watch(self.figures, reactor)

@@ -18,7 +18,7 @@ from svcserver.metagame.accounts.networks import Networks
 from svcserver.metagame.accounts.rules import Account
 from svcserver.metagame.accounts.sessions import CLOCKS_DIFFER_S, EVERY_S, session_watch
 from svcserver.metagame.accounts.store import SqlAccounts
-from svcserver.metagame.service import Metagame
+from svcserver.metagame.composition import Metagame
 from tests.support.game import Game
 from tests.support.isolates import isolates
 

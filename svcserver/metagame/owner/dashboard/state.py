@@ -1,4 +1,4 @@
-"""Data for the dashboard that no feature owns; ``service.py`` fills it."""
+"""Data for the dashboard that no feature owns; ``composition.py`` and ``service.py`` fill it."""
 
 from __future__ import annotations
 
