@@ -16,8 +16,16 @@ def request_log(
     lines: LogLines, on: bool, now: Callable[[], float] = epoch, **more: Any
 ) -> RequestLog:
     """An observer of the metagame's front door."""
-    shared: dict[str, Any] = {"mark": _by_game_server, "who": _account, "proxy": "gateway"}
-    return RequestLog(lines, on, now, expected=("/progression",), **shared, **more)
+    return RequestLog(
+        lines,
+        on,
+        now,
+        expected=("/progression",),
+        mark=_by_game_server,
+        who=_account,
+        proxy="gateway",
+        **more,
+    )
 
 
 def _account(done: FinishedRequest) -> str:
