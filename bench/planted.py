@@ -81,7 +81,7 @@ PLANTS = (
         "an invite code is used for nothing",
         "reused invite",
         M + "accounts.rules",
-        "    if spelled is not None and not roster.spend(spelled):",
+        "    if spelled is not None and not accounts.spend(spelled):",
         "    if spelled is not None and not spelled:",
     ),
     Plant(
@@ -123,8 +123,8 @@ PLANTS = (
         "a leader who leaves goes on leading",
         "two leaders",
         M + "social.parties.rules",
-        "        self.book.keep(evolve(party, leader=member))",
-        "        self.book.keep(evolve(party, leader=member, members=(leader,)))",
+        "        self.stored.keep(evolve(party, leader=member))",
+        "        self.stored.keep(evolve(party, leader=member, members=(leader,)))",
     ),
     Plant(
         "one too many in a party",
