@@ -33,10 +33,10 @@ def running_stack(host: Host, otherwise: str) -> tuple[Path, rolling.Running]:
 @click.option("--rolling", "is_rolling", is_flag=True, help="One after the other, while it serves.")
 @about_a_host
 def restart(host: Host, out: Out, is_rolling: bool) -> None:
-    """Restart the metagames and the content server of a running svc-stack.
+    """Restart the metagames, the deploy server and the content server of a running svc-stack.
 
     Players notice nothing: a request that comes meanwhile waits in the gateway, or goes to
-    another worker. The gateway and the deploy server are left as they are.
+    another worker, and game servers run on. The gateway is left as it is.
     """
     if not is_rolling:
         fail("give --rolling; to restart all at once, stop svc-stack and start it again")
@@ -59,7 +59,7 @@ def restart(host: Host, out: Out, is_rolling: bool) -> None:
     if not after.well:
         fail("a component did not come back, the others were left as they are; look at its lines")
     out.data({"restarted": True})
-    out.say("every metagame and the content server have been restarted")
+    out.say("every metagame, the deploy server and the content server have been restarted")
 
 
 @click.command("upgrade")

@@ -53,13 +53,17 @@ class Service:
     capability: str = ""
     families: str = "AF_UNIX AF_INET AF_INET6"
     confined: bool = True  # False where it starts programs of the owner
-    kill_mode: str = "mixed"  # process: what it started runs on when it dies
+    end: str = "KillMode=mixed"
 
 
 SERVICES = {
     "metagame": Service("the game's main backend and its chat", ("postgresql",)),
     "deploy": Service(
-        "starts and watches game servers", ("metagame",), confined=False, kill_mode="process"
+        "starts and watches game servers",
+        ("metagame",),
+        confined=False,
+        # its game servers run on when it dies or is restarted, and the next one adopts them
+        end="KillMode=process\nRestartKillSignal=SIGHUP",
     ),
     "content": Service("hands out verified game files", ("metagame",)),
     "allowlist": Service(
@@ -119,7 +123,7 @@ ExecStart={place.program} --nodaemon --pidfile= svc-{name} --env-file {place.fol
 Restart=always
 RestartSec=2
 TimeoutStopSec={STOP_S}
-KillMode={service.kill_mode}
+{service.end}
 LimitNOFILE={OPEN_FILES}
 UMask=0077
 {_hardening(service, place)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -11,7 +12,7 @@ from typing import Any
 
 from attrs import define, field
 from twisted.application.service import Service
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, succeed
 from twisted.logger import Logger
 
 from svcserver.deploy.adopted import adopt
@@ -45,6 +46,7 @@ log = Logger()
 NAME = "svc-deploy"
 OUTPUT = Path("gameserver-logs")
 KEPT = Path("gameserver-state")
+HANG_UP = getattr(signal, "SIGHUP", None)  # Windows has none
 
 
 class Options(ServiceOptions):
@@ -90,6 +92,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     for part in parts:
         part.setServiceParent(fleet)
     warn_at_start(options.warnings).setServiceParent(top)
+    HandOver(reactor, watch).setServiceParent(top)
     fleet.setServiceParent(top)
     reactor.addSystemEventTrigger("after", "shutdown", watch.tell_status)
     show_figures(top, reactor, "deploy", settings.metrics_port, figures(supervisor))
@@ -208,7 +211,10 @@ def _at_boot(settings: Settings) -> list[Kind]:
 
 @define(eq=False, slots=False)
 class Watch(Service):
-    """Starts the persistent worlds, runs the watchdog every minute, and ends all at the stop."""
+    """Starts the persistent worlds, runs the watchdog every minute, and ends all at the stop.
+
+    With ``hands_over`` the stop ends no game server: the next deploy server adopts them.
+    """
 
     clock: Any
     supervisor: Supervisor
@@ -216,6 +222,7 @@ class Watch(Service):
     tidy: Callable[[], object] = lambda: None
     last_words: Callable[[], object] = lambda: None
     failed: bool = False  # a world did not boot: the server runs on, but exits with status 1
+    hands_over: bool = False
     _rounds: Every = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -241,4 +248,31 @@ class Watch(Service):
     def stopService(self) -> Deferred[Any]:
         Service.stopService(self)
         self._rounds.stopService()
+        if self.hands_over:
+            log.info("game servers run on: the next deploy server adopts them")
+            return succeed(None)
         return self.supervisor.stop()
+
+
+@define(eq=False, slots=False)
+class HandOver(Service):
+    """On SIGHUP the deploy server is to be restarted: it stops, and ends no game server.
+
+    ``svc-stack`` and the unit of systemd send it for a restart, and SIGTERM for a stop.
+    """
+
+    reactor: Any
+    watch: Watch
+
+    def startService(self) -> None:
+        Service.startService(self)
+        if HANG_UP is not None:
+            signal.signal(HANG_UP, self._hang_up)
+
+    def _hang_up(self, *_: Any) -> None:
+        self.reactor.callFromThread(self._leave)
+
+    def _leave(self) -> None:
+        if self.running:  # a second one must not end us halfway
+            self.watch.hands_over = True
+            self.reactor.stop()

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from twisted.internet import defer
 from twisted.internet.defer import Deferred
-from twisted.internet.error import ProcessDone
+from twisted.internet.error import ProcessDone, ProcessExitedAlready
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 from twisted.runner.procmon import ProcessMonitor
@@ -20,7 +21,8 @@ from svcserver.stack.lines import LinesAndEnd
 from svcserver.stack.printing import message_in
 
 READY = re.compile(r"\bready\b")
-ROLLED = ("metagame", "content")  # a deploy server would end hunts, a gateway connections
+# what is restarted, and by which signal; a gateway would end players' connections
+ROLLED = {"metagame": "TERM", "deploy": "HUP", "content": "TERM"}  # HUP: its game servers run on
 # a line of kernel.settings.load, which names the variable: no later start can go better
 BAD_SETTING = re.compile(r"svc-[a-z]+: [A-Z][A-Z0-9_]+ (?!cannot)")
 READY_S = 60.0  # how long the next component waits for this one
@@ -166,7 +168,7 @@ class Children(ProcessMonitor):
         back: Deferred[None] = Deferred()
         self._readiness[name] = back
         self.timeStarted[name] = float("-inf")  # it ends because it was told to: no back-off
-        self.stopProcess(name)
+        self._end(name, ROLLED[one.kind])
         try:
             await back.addTimeout(self.killTime + READY_S, self._clock)
         except defer.TimeoutError:
@@ -177,6 +179,14 @@ class Children(ProcessMonitor):
             )
             return False
         return True
+
+    def _end(self, name: str, how: str) -> None:
+        """As ``stopProcess``, which knows TERM only."""
+        process: Any = self.protocols[name].transport
+        with suppress(ProcessExitedAlready):
+            process.signalProcess(how)
+            late = self._clock.callLater(self.killTime, self._forceStopProcess, process)
+            self.murder[name] = late
 
     async def _prepare(self, one: Component) -> bool:
         """Start the process that is to follow, up to where it needs what the one before holds."""

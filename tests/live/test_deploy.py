@@ -138,14 +138,17 @@ def test_a_hundred_hunts_come_and_go_and_leave_nothing(tmp_path: Path) -> None:
 
 
 @proves("no orphan, no leak")
-def test_a_killed_deploy_server_adopts_what_runs_and_hunts_go_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGHUP])
+def test_a_deploy_server_that_died_or_is_restarted_adopts_what_runs_and_hunts_go_on(
+    how: signal.Signals, tmp_path: Path
+) -> None:
     with deploy(tmp_path) as service:
         city = hand_out(service, CITY)[1]["port"]
         hunt = hand_out(service, HUNT)[1]["port"]
         eventually(lambda: answered(city) and answered(hunt))
         before = {one["id"]: one for one in servers(service)}
         pids = sorted(children(service))
-        service.stop(signal.SIGKILL)
+        service.stop(how)
         assert answered(city) and answered(hunt)
         service.start()
         assert {one["id"]: one for one in servers(service)} == before

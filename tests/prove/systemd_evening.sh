@@ -27,6 +27,16 @@ echo "doctor ended with $?"
 as_svc play
 echo "play ended with $?"
 nft list table inet svc_gameports
+game_servers() { curl -s "127.0.0.1:$(sed -n s/^PORT=//p /srv/game/deploy.env)/gameservers"; }
+before=$(game_servers) first=$(systemctl show -p MainPID --value svc-deploy)
+systemctl restart svc-deploy
+for _ in $(seq 30); do
+    sleep 1
+    after=$(game_servers) && break
+done
+echo "of $before there is $after"
+[ "$(systemctl show -p MainPID --value svc-deploy)" != "$first" ] &&
+    grep -q '"city"' <<< "$before" && [ "$before" = "$after" ] && echo "game servers ran on"
 killed=$(systemctl show -p MainPID --value svc-gateway)
 kill -9 "$killed"
 for _ in $(seq 30); do

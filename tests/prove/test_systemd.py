@@ -56,6 +56,10 @@ def test_an_evening_can_be_played(said: str) -> None:
     assert "play ended with 0" in said, said
 
 
+def test_a_restart_of_the_deploy_server_ends_no_game_server(said: str) -> None:
+    assert "game servers ran on" in said, said
+
+
 def test_the_helper_shuts_the_game_ports_of_a_real_firewall(said: str) -> None:
     assert "udp dport 8770-8777 drop" in said, said
 

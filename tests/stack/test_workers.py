@@ -88,7 +88,7 @@ class WorkerTests(SynchronousTestCase):
 class RollingTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.reactor = Spawner()
-        names = ("metagame-1", "metagame-2", "content", "gateway")
+        names = ("metagame-1", "metagame-2", "deploy", "content", "gateway")
         wanted = [
             Component(name, Path(f"/host/{name}.env"), name.partition("-")[0]) for name in names
         ]
@@ -112,17 +112,20 @@ class RollingTests(SynchronousTestCase):
 
     def test_one_after_the_other_comes_back_new(self) -> None:
         over = self.roll()
-        first, second, content, gateway = self.reactor.spawned[:4]
+        first, second, deploy, content, gateway = self.reactor.spawned[:5]
         self.assertEqual(first.signals, [])  # it serves until another can take over
         self.ready()
         self.assertEqual((first.signals, second.signals), (["TERM"], []))
         self.assertEqual((self.last().name, self.last().written), ("metagame-1", b"\n"))
-        self.assertEqual(len(self.reactor.spawned), 5)
+        self.assertEqual(len(self.reactor.spawned), 6)
         self.last().says("metagame ready")
         self.assertEqual(second.signals, [])
         self.ready()
-        self.assertEqual((second.signals, content.signals), (["TERM"], []))
+        self.assertEqual((second.signals, deploy.signals), (["TERM"], []))
         self.last().says("metagame ready")
+        self.ready()
+        self.assertEqual((deploy.signals, content.signals), (["HUP"], []))  # its hunts go on
+        self.last().says("deploy ready")
         self.ready()
         self.last().says("content ready")
         self.assertTrue(self.successResultOf(over))

@@ -7,7 +7,9 @@ from typing import Any
 from urllib.parse import quote
 
 from attrs import frozen
+from twisted.internet.error import ConnectionRefusedError as Refused
 from twisted.internet.interfaces import IReactorTime
+from twisted.internet.task import deferLater
 from twisted.logger import Logger
 
 from svcserver.kernel.launch_requests import LaunchRequest
@@ -18,6 +20,8 @@ log = Logger()
 
 LIST_TIMEOUT_S = 2.0
 HANDLE_TIMEOUT_S = 30.0  # one that is deaf is killed after ten seconds
+RESTARTS_S = 3.0  # so long nothing listens while the deploy server restarts
+AGAIN_S = 0.25  # between two tries meanwhile
 REFUSALS: dict[int, type[Refusal]] = {400: Malformed, 404: Missing, 409: Conflict}
 PATH = "/api/matchmaker/handle-matchmaking-for-player"
 
@@ -53,7 +57,7 @@ class DeployClient:
             body["ExpectedPlayers"] = list(wish.players)
         if match_id:
             body["MatchId"] = match_id
-        status, said = await self._ask("POST", PATH, self.timeout_s, json=body)
+        status, said = await self._ask_again("POST", PATH, self.timeout_s, json=body)
         match status, said:
             case 200, {"host": str(host), "port": int(port)} if host and _is_port(port):
                 return Server(host, port)
@@ -120,13 +124,26 @@ class DeployClient:
         """Whether a living game server was launched with that key; no answer is a no."""
         path = f"/gameservers/key?sha256={key_hash}"
         try:
-            status, said = await self._ask("GET", path, LIST_TIMEOUT_S)
+            status, said = await self._ask_again("GET", path, LIST_TIMEOUT_S)
         except Failed:
             return False
         match status, said:
             case 200, {"known": True}:
                 return True
         return False
+
+    async def _ask_again(
+        self, method: str, path: str, timeout_s: float, **sent: Any
+    ) -> tuple[int, object]:
+        """As ``_ask``; while no connection is taken, again and again for as long as a restart."""
+        until = self.clock.seconds() + RESTARTS_S
+        while True:
+            try:
+                return await self._ask(method, path, timeout_s, **sent)
+            except Failed as why:
+                if not isinstance(why.__cause__, Refused) or self.clock.seconds() >= until:
+                    raise
+            await deferLater(self.clock, AGAIN_S)
 
     async def _ask(
         self, method: str, path: str, timeout_s: float, **sent: Any

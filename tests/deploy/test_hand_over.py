@@ -1,0 +1,52 @@
+"""SIGHUP: the deploy server is to be restarted, and its game servers run on."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import Any
+
+from twisted.internet.task import Clock
+
+from svcserver.deploy.hunts import Kind
+from svcserver.deploy.service import HandOver, Watch
+from tests.deploy.supervised import SupervisorCase
+
+
+class ToldReactor(Clock):
+    """Calls at once what is handed over from a signal's handler, and notes its stop."""
+
+    stopped = 0
+
+    def callFromThread(self, work: Any) -> None:
+        work()
+
+    def stop(self) -> None:
+        self.stopped += 1
+
+
+class HandOverTests(SupervisorCase):
+    def setUp(self) -> None:
+        self.addCleanup(signal.signal, signal.SIGHUP, signal.getsignal(signal.SIGHUP))
+        self.supervisor, self.reactor = self.make(), ToldReactor()
+        self.watch = Watch(self.clock, self.supervisor, [Kind.CITY])
+        self.hand_over = HandOver(self.reactor, self.watch)
+        for one in (self.watch, self.hand_over):
+            one.startService()
+        self.assertEqual(len(self.spawner.children), 1)
+
+    def test_the_stop_after_it_ends_no_game_server(self) -> None:
+        os.kill(os.getpid(), signal.SIGHUP)
+        self.assertEqual(self.reactor.stopped, 1)
+        self.successResultOf(self.watch.stopService())
+        self.assertEqual((self.spawner.kills, len(self.supervisor.records())), ([], 1))
+        self.assertEqual(self.clock.getDelayedCalls(), [])
+
+    def test_any_other_stop_ends_them(self) -> None:
+        self.successResultOf(self.watch.stopService())
+        self.assertEqual(self.spawner.kills, ["TERM"])
+
+    def test_while_it_stops_a_second_one_is_ignored(self) -> None:
+        self.hand_over.stopService()
+        os.kill(os.getpid(), signal.SIGHUP)
+        self.assertEqual((self.reactor.stopped, self.watch.hands_over), (0, False))

@@ -1,0 +1,71 @@
+"""The deploy server restarts: a launch waits for it, and is asked for once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attrs import define, field
+from twisted.internet.defer import Deferred, fail, succeed
+from twisted.internet.error import ConnectionLost, ConnectionRefusedError
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.kernel.launch_requests import LaunchRequest
+from svcserver.metagame.play.deploy_client import RESTARTS_S, DeployClient, Failed
+from svcserver.metagame.play.matches import Server
+
+HUNT = LaunchRequest("ISLAND", "", "some hunt")
+
+
+class Reply:
+    code = 200
+
+    def json(self) -> Deferred[Any]:
+        return succeed({"host": "203.0.113.9", "port": 8775})
+
+
+@define
+class Restarting:
+    """Stands for treq, before a deploy server that is away."""
+
+    why: Exception | None = field(factory=ConnectionRefusedError)
+    asked: int = 0
+
+    def request(self, method: str, url: str, **sent: Any) -> Deferred[Any]:
+        self.asked += 1
+        return succeed(Reply()) if self.why is None else fail(self.why)
+
+
+class RestartTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.clock, self.http = Clock(), Restarting()
+        self.client = DeployClient(self.http, self.clock, "127.0.0.1:61001", 30.0)
+
+    def launch(self) -> Deferred[Server]:
+        return Deferred.fromCoroutine(self.client.launch(HUNT, "match"))
+
+    def test_a_launch_waits_until_it_is_back(self) -> None:
+        launched = self.launch()
+        self.clock.pump([0.25] * 4)
+        self.assertNoResult(launched)
+        self.http.why = None
+        self.clock.advance(0.25)
+        self.assertEqual(self.successResultOf(launched), Server("203.0.113.9", 8775))
+
+    def test_one_that_does_not_come_back_is_a_failure_soon(self) -> None:
+        launched = self.launch()
+        self.clock.pump([0.25] * int(RESTARTS_S / 0.25))
+        self.failureResultOf(launched, Failed)
+        self.assertEqual(self.clock.getDelayedCalls(), [])
+
+    def test_what_may_have_been_heard_is_not_asked_again(self) -> None:
+        self.http.why = ConnectionLost()
+        self.failureResultOf(self.launch(), Failed)
+        self.assertEqual(self.http.asked, 1)
+
+    def test_so_does_the_question_for_a_key(self) -> None:
+        known = Deferred.fromCoroutine(self.client.knows_launch_key("ab" * 32))
+        self.clock.advance(0.25)
+        self.assertNoResult(known)
+        self.clock.pump([0.25] * int(RESTARTS_S / 0.25))
+        self.assertFalse(self.successResultOf(known))
