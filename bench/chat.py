@@ -22,7 +22,7 @@ from attrs import define, field
 
 from bench.chat_runs import Fan, Flood, fan, flood, idle, logins, percentile, stalled
 from bench.chat_servers import PLAYERS, USUAL, Server, contestant, ours
-from bench.servers import LOAD_CORE
+from bench.servers import on_the_generators_core
 
 PROGRAMS = {"prosody": "prosody", "ejabberd": "ejabberdctl"}
 CALM_RATE = 30.0  # messages a second to a hundred
@@ -182,7 +182,7 @@ def main() -> None:
     gone = [name for name in wanted if name not in here]
     if gone:
         print(f"not here: {', '.join(gone)}; install with: apt-get install {' '.join(gone)}")
-    os.sched_setaffinity(0, {LOAD_CORE} & os.sched_getaffinity(0) or os.sched_getaffinity(0))
+    on_the_generators_core()
     with tempfile.TemporaryDirectory() as name:
         Path(name).chmod(0o711)
         seen, cut, wild = measure(["ours", *here], Path(name), asked)

@@ -9,7 +9,6 @@ between contestants; figures are medians, and throughput is per second the serve
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
 import statistics
 import tempfile
@@ -23,7 +22,7 @@ from bench.edge_servers import GS_HEADER, SPAN, Behind, Server, content, gateway
 from bench.edge_servers import upstream as behind_all
 from bench.heads import varied
 from bench.meters import KIB, MIB, Seen, growth, half_load, wrk
-from bench.servers import LOAD_CORE
+from bench.servers import on_the_generators_core
 
 PACKAGES = {"nginx": "nginx-light", "haproxy": "haproxy", "caddy": "caddy", "wrk": "wrk"}
 API_KEY = "x-svc-user-api-key: UUK_" + "0" * 48
@@ -233,7 +232,7 @@ def main() -> None:
     asked = options.parse_args()
     parts = asked.parts.split(",")
     say_missing()
-    os.sched_setaffinity(0, {LOAD_CORE} & os.sched_getaffinity(0) or os.sched_getaffinity(0))
+    on_the_generators_core()
     table, ours = Table(), 0.0
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

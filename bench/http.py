@@ -12,7 +12,6 @@ floor is missed, a request fails, or anything acknowledged is not there afterwar
 from __future__ import annotations
 
 import argparse
-import os
 import random
 import subprocess
 import sys
@@ -30,7 +29,14 @@ from bench.population import populate
 from bench.postgres import PLAYERS, compare
 from bench.postgres import SCENARIOS as ON_BOTH
 from bench.runs import Run, Runs, crowd, measure
-from bench.servers import LOAD_CORE, bare_store, bare_twisted, bare_uvicorn, metagame, pinned
+from bench.servers import (
+    bare_store,
+    bare_twisted,
+    bare_uvicorn,
+    metagame,
+    on_the_generators_core,
+    pinned,
+)
 from bench.table import (
     BEATS_BY_WRK,
     CROWD,
@@ -123,7 +129,7 @@ def main() -> None:
     asked = options.parse_args()
     both = asked.database == "postgresql"
     asked.players = asked.players or (PLAYERS if both else 50)
-    os.sched_setaffinity(0, {LOAD_CORE} & os.sched_getaffinity(0) or os.sched_getaffinity(0))
+    on_the_generators_core()
     names = asked.scenarios.split(",") if asked.scenarios else ON_BOTH if both else SCENARIOS
     with tempfile.TemporaryDirectory() as name:
         if both:

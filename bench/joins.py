@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 import random
 import statistics
 import sys
@@ -27,7 +26,7 @@ from attrs import define, field
 
 from bench.client import Connection, connect, request
 from bench.players import Player
-from bench.servers import LOAD_CORE, free_port, metagame, running
+from bench.servers import free_port, metagame, on_the_generators_core, running
 
 HUNTS = (
     "CR19_PlayerHunt_Escalation_Randall_Easy",
@@ -121,7 +120,7 @@ def main() -> None:
     options.add_argument("--seconds", type=float, default=5.0)
     options.add_argument("--groups", type=int, default=len(HUNTS))
     asked = options.parse_args()
-    os.sched_setaffinity(0, {LOAD_CORE} & os.sched_getaffinity(0) or os.sched_getaffinity(0))
+    on_the_generators_core()
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         folder = Path(name)
         port = stack.enter_context(deploy(folder))

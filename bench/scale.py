@@ -1,51 +1,55 @@
 """Several processes against one, in one run: live state, requests, chat, and what a crowd needs.
 
-    python -m bench.scale [--seconds 3] [--rounds 2] [--parts polls,accounts,workers]
+    python -m bench.scale [--seconds 3] [--rounds 2] [--parts polls,accounts,workers] [--page FILE]
 
-What counts is CPU: all processes of a round share a core, and the generator has another. Rounds
-alternate; figures are medians. Ends with 1 when a floor is missed.
+What counts is CPU: all processes of a round share a core, and the generator has another. Only
+the workers that drive the engine with a hundred thousand accounts have all cores. Rounds
+alternate; figures are medians. Ends with 1 when a floor is missed. ``--page`` puts the tables
+into a page between two marks.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import random
 import statistics
-import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import uvloop
 from attrs import define, field
 from twisted.internet import reactor as twisted_reactor
-from twisted.internet.defer import Deferred, gatherResults
+from twisted.internet.defer import Deferred
 
-from bench.board import WIDTH, engine_cpu, parties_of_four, timed
+from bench.acts import ACCOUNTS, Crowd, Stretch, on_the_reactor, together
+from bench.acts import workers as crowds
+from bench.board import parties_of_four, timed
 from bench.chat_servers import ours
+from bench.meters import cpu_s
 from bench.players import PERIODS_S, SESSION_S, START_OF_SESSION
 from bench.scale_runs import CALM_RATE, gateway_us, heard, logins, mixed, of, workers
-from bench.servers import LOAD_CORE
+from bench.servers import CORES, all_cores, on_the_generators_core
 from svcserver.board.address import Address
 from svcserver.board.board import Board
 from svcserver.board.engine import RemoteEngine
 from svcserver.board.memory import MemoryBoard
 from svcserver.board.valkey import ValkeyBoard
-from svcserver.metagame.play.presence.store import Online
+from svcserver.board.waiting import at_once
+from svcserver.ctl.doctor.engine import ask
 from svcserver.metagame.social.parties.store import LiveParties, near
 from tests.support.valkey import Instance
 
 reactor: Any = twisted_reactor
-ACCOUNTS, ACTS_A_SECOND = 100_000, 15_000
-ACTS = 20_000  # measured
+ACTS_A_SECOND = 15_000  # of 100,000 accounts
 POLL_US, TWO, AT_100, AT_1000, LATER_MS = 100.0, 0.85, 0.60, 0.85, 5.0
 ROOM, HALL = 100, 1_000
 CROWD = 100_000
 FULL = 0.7  # of a core that is planned with
 LINES_A_PLAYER = 1 / 60  # a second, in a room of 100
+MARKS = "<!-- bench.scale --page begins -->\n", "<!-- bench.scale --page ends -->\n"
 
 
 @define
@@ -54,56 +58,38 @@ class Table:
 
     missed: int = 0
     costs: dict[str, float] = field(factory=dict)
+    lines: list[str] = field(factory=list)
+
+    def say(self, line: str) -> None:
+        """Print a line, and keep it for the page."""
+        self.lines.append(line)
+        print(line, flush=True)
 
     def add(self, what: str, figure: str, floor: str = "", good: bool = True) -> None:
         """Print a row."""
         self.missed += not good
         verdict = "" if not floor else "ok" if good else "MISSED"
-        print(f"| {what} | {figure} | {floor} | {verdict} |", flush=True)
+        self.say(f"| {what} | {figure} | {floor} | {verdict} |")
 
 
 # -- live state, in this process ------------------------------------------------
 
 
-def on_the_reactor(work: Callable[[], Awaitable[None]]) -> None:
-    """Run it to its end; the reactor runs once a process."""
-    failed: list[bool] = []
-
-    def over(result: Any) -> None:
-        if result is not None:
-            failed.append(True)
-            result.printTraceback(file=sys.stderr)
-        reactor.stop()
-
-    def begin() -> None:
-        Deferred.fromCoroutine(work()).addBoth(over)  # type: ignore[arg-type]
-
-    reactor.callWhenRunning(begin)
-    reactor.run()
-    if failed:
-        raise SystemExit(1)
-
-
-async def live_state(table: Table, parts: list[str]) -> None:
-    """Polls and a hundred thousand accounts, in memory and on an engine."""
+async def live_state(table: Table) -> None:
+    """Polls, in memory and on an engine."""
     instance = Instance.make()
     instance.start()
     assert instance.process is not None
     engine = RemoteEngine(reactor, Address.read(instance.url))
     engine.startService()
-    boards: list[tuple[str, Board, int | None]] = [
-        ("in memory", MemoryBoard(time.time), None),
-        ("on the engine", ValkeyBoard(engine), instance.process.pid),
-    ]
     try:
-        if "polls" in parts:
-            await polls(table, boards)
-        if "accounts" in parts:
-            for name, board, pid in boards:
-                await accounts(table, name, board, pid)
-            said = (await engine.ask("INFO", "memory")).decode()
-            used = int(said.partition("used_memory:")[2].split()[0]) / 2**20
-            table.add(f"memory of the engine for {ACCOUNTS:,} accounts", f"{used:,.0f} MB")
+        await polls(
+            table,
+            [
+                ("in memory", MemoryBoard(time.time), None),
+                ("on the engine", ValkeyBoard(engine), instance.process.pid),
+            ],
+        )
     finally:
         engine.stopService()
         instance.end()
@@ -129,45 +115,64 @@ async def polls(table: Table, boards: list[tuple[str, Board, int | None]]) -> No
     table.add("the same, more on the engine", f"{more:.0f} us", f"{POLL_US:.0f}", more <= POLL_US)
 
 
-async def accounts(table: Table, name: str, board: Board, pid: int | None) -> None:
-    """Heartbeats and polls of players of a hundred thousand."""
-    parties, online = LiveParties(board), Online(board)
-    people = [f"UID-{number:08d}-2222-2222-3333-444444444444" for number in range(ACCOUNTS)]
+# -- a hundred thousand accounts ------------------------------------------------
 
-    async def act(who: str, beat: bool) -> None:
-        if beat:
-            await online.hear(who, "/Game/Maps/city", "")
-        else:
-            await parties.act(lambda rules: rules.standing(rules.poll(who)), near(who))
 
-    async def come(first: int) -> None:
-        for who in people[first :: 4 * WIDTH]:
-            await act(who, True)
-            await act(who, False)
+def in_memory(table: Table, seconds: float) -> None:
+    """Their acts on the board of a process that is alone."""
+    crowd = Crowd(MemoryBoard(time.time))
+    at_once(Deferred.fromCoroutine(crowd.come()))
+    run = at_once(Deferred.fromCoroutine(crowd.act(seconds)))
+    said = f"{run.us:.0f} us an act, {run.per_second:,.0f} a second"
+    good = run.per_second >= ACTS_A_SECOND
+    table.add(f"{ACCOUNTS:,} accounts in memory", said, f"{ACTS_A_SECOND:,}/s", good)
 
-    await gatherResults([Deferred.fromCoroutine(come(one)) for one in range(4 * WIDTH)])
-    dice = random.Random(1)
-    chosen = [(dice.choice(people), dice.random() < 1 / 3) for _ in range(ACTS)]
-    cpu, theirs, began = time.process_time(), engine_cpu(pid) if pid else 0.0, time.perf_counter()
 
-    async def some(first: int) -> None:
-        for who, beat in chosen[first :: 4 * WIDTH]:
-            await act(who, beat)
+def accounts(table: Table, _: Path, asked: argparse.Namespace) -> None:
+    """Their heartbeats and polls, sent to one engine by several workers on all cores at once."""
+    in_memory(table, asked.seconds)
+    cores = len(CORES)
+    count = max(2, cores - 1)  # the engine has one of its own, where there are enough
+    instance = Instance.make()
+    with all_cores():
+        instance.start()
+    assert instance.process is not None
+    pid, found = instance.process.pid, dict[int, list[tuple[list[Stretch], float]]]()
+    try:
+        with all_cores(), crowds(instance.url, count) as some:
+            for _ in range(asked.rounds):
+                for driving in (1, count):
+                    theirs = cpu_s(pid)
+                    runs = together(some[:driving], asked.seconds)
+                    found.setdefault(driving, []).append((runs, cpu_s(pid) - theirs))
+        used = int(ask(Address.read(instance.url), 5.0).info["used_memory"]) / 2**20
+    finally:
+        instance.end()
+    for driving, rounds in found.items():
+        driven(table, driving, rounds, cores)
+    table.add(f"memory of the engine for {ACCOUNTS:,} accounts", f"{used:,.0f} MB")
 
-    await gatherResults([Deferred.fromCoroutine(some(one)) for one in range(4 * WIDTH)])
-    wall = time.perf_counter() - began
-    us = (time.process_time() - cpu) / ACTS * 1e6
-    said = f"{us:.0f} us an act, {ACTS / wall:,.0f} a second on this machine"
-    if pid is None:
-        table.add(
-            f"{ACCOUNTS:,} accounts {name}", said, f"{ACTS_A_SECOND:,}/s", us <= 1e6 / ACTS_A_SECOND
-        )
+
+def driven(
+    table: Table, driving: int, rounds: list[tuple[list[Stretch], float]], cores: int
+) -> None:
+    """What so many workers sent to the engine, and what that leaves of it."""
+    rate = statistics.median(sum(one.per_second for one in runs) for runs, _ in rounds)
+    us = statistics.median(one.us for runs, _ in rounds for one in runs)
+    engine_us = statistics.median(
+        theirs / sum(one.acts for one in runs) * 1e6 for runs, theirs in rounds
+    )
+    said = (
+        f"{rate:,.0f} acts a second on {cores} cores; {us:.0f} us of a worker, "
+        f"{engine_us:.0f} of the engine (its core {rate * engine_us / 1e6:.0%} busy)"
+    )
+    what = f"{ACCOUNTS:,} accounts on the engine, {driving} worker{'s' * (driving > 1)}"
+    if driving == 1:
+        table.add(what, said)
         return
-    engine_us = (engine_cpu(pid) - theirs) / ACTS * 1e6
     table.costs |= {"act": us, "act in the engine": engine_us}
-    said += f", {engine_us:.0f} us in the engine: {1e6 / engine_us:,.0f} a second of its core"
-    good = engine_us <= 1e6 / ACTS_A_SECOND
-    table.add(f"{ACCOUNTS:,} accounts {name}", said, f"{ACTS_A_SECOND:,}/s", good)
+    table.add(what, said, f"{ACTS_A_SECOND:,}/s", rate >= ACTS_A_SECOND)
+    table.add("the engine's core, full (computed)", f"{1e6 / engine_us:,.0f} acts a second")
 
 
 # -- several processes ------------------------------------------------------------
@@ -264,9 +269,10 @@ def crowd(table: Table, folder: Path, asked: argparse.Namespace) -> None:
     costs["request in the gateway"] = gateway_us(folder, asked.seconds)
     rate = sum(1 / every for every in PERIODS_S.values()) + len(START_OF_SESSION) / SESSION_S
     a_second, lines = rate * CROWD, LINES_A_PLAYER * CROWD
-    print(f"\n{CROWD:,} players: {a_second:,.0f} requests and {lines:,.0f} lines a second\n")
-    print("| what | us (measured) | times a second (computed) | cores at 70 % (computed) |")
-    print("|---|---:|---:|---:|")
+    table.say(f"\n### What {CROWD:,} players need\n")
+    table.say(f"{CROWD:,} players: {a_second:,.0f} requests and {lines:,.0f} lines a second.\n")
+    table.say("| what | us each (measured) | a second (computed) | cores, 70 % used (computed) |")
+    table.say("|---|---:|---:|---:|")
     for what, us, times in (
         ("workers: requests", costs.get("request"), a_second),
         ("workers: lines of rooms of 100", costs.get("line to 100"), lines),
@@ -276,15 +282,35 @@ def crowd(table: Table, folder: Path, asked: argparse.Namespace) -> None:
         ("gateways", costs.get("request in the gateway"), a_second),
     ):
         if us is not None:
-            print(f"| {what} | {us:.0f} | {times:,.0f} | {us * times / 1e6 / FULL:.1f} |")
+            cores = us * times / 1e6 / FULL
+            table.say(f"| {what} | {us:.0f} | {times:,.0f} | {cores:.1f} |")
+    used = costs.get("request in the engine", 0) * rate
+    used += costs.get("line in the engine", 0) * LINES_A_PLAYER
+    if used:
+        table.say(
+            f"\nThe engine has one core, of which {FULL:.0%} are used at {FULL * 1e6 / used:,.0f} "
+            "players (computed). A faster core helps, a second engine does not."
+        )
 
 
 PARTS: dict[str, Callable[[Table, Path, argparse.Namespace], None]] = {
+    "accounts": accounts,
     "workers": requests,
     "chat": chat,
     "hall": hall,
     "crowd": crowd,
 }
+
+
+def into(page: Path, lines: list[str]) -> None:
+    """Put the tables where the page has them, between its two marks."""
+    begins, ends = MARKS
+    head, _, rest = page.read_text().partition(begins)
+    _, mark, tail = rest.partition(ends)
+    if not mark:
+        raise SystemExit(f"{page} has no marks for the tables")
+    said = "\n".join(lines)
+    page.write_text(f"{head}{begins}\n{said}\n\n{ends}{tail}")
 
 
 def main() -> None:
@@ -293,17 +319,25 @@ def main() -> None:
     options.add_argument("--parts", default="polls,accounts,workers,chat,hall,crowd")
     options.add_argument("--seconds", type=float, default=3.0)
     options.add_argument("--rounds", type=int, default=2)
+    options.add_argument("--page", type=Path)
     asked = options.parse_args()
     parts = asked.parts.split(",")
-    os.sched_setaffinity(0, {LOAD_CORE} & os.sched_getaffinity(0) or os.sched_getaffinity(0))
-    print("| what | measured | floor | |\n|---|---|---|---|")
-    table = Table()
-    if {"polls", "accounts"} & set(parts):
-        on_the_reactor(lambda: live_state(table, parts))
+    table, began = Table(), time.monotonic()
+    table.say(
+        f"{len(CORES)} cores with a load of {os.getloadavg()[0]:.1f} before; "
+        f"{asked.rounds} rounds of {asked.seconds:g} s each.\n"
+    )
+    on_the_generators_core()
+    table.say("| what | measured | floor | |\n|---|---|---|---|")
+    if "polls" in parts:
+        on_the_reactor(lambda: live_state(table))
     for name, part in PARTS.items():
         if name in parts:
             with tempfile.TemporaryDirectory() as folder:
                 part(table, Path(folder), asked)
+    table.say(f"\nAll of it in one run of {time.monotonic() - began:.0f} s.")
+    if asked.page is not None:
+        into(asked.page, table.lines)
     raise SystemExit(1 if table.missed else 0)
 
 

@@ -16,12 +16,27 @@ from svcserver.ctl.keys import new_signing_keys
 SERVER_CORE = 0
 LOAD_CORE = 1
 START_S = 90.0  # where much else runs
-_CORES = os.sched_getaffinity(0)  # as we were started, before the generator pins itself
+CORES = os.sched_getaffinity(0)  # as we were started, before the generator pins itself
 
 
 def pinned(core: int, command: list[str]) -> list[str]:
     """``command`` on that core, where there is more than one."""
-    return ["taskset", "-c", str(core), *command] if {SERVER_CORE, LOAD_CORE} <= _CORES else command
+    return ["taskset", "-c", str(core), *command] if {SERVER_CORE, LOAD_CORE} <= CORES else command
+
+
+def on_the_generators_core() -> None:
+    """Pin this process, and what it starts from now on."""
+    os.sched_setaffinity(0, {LOAD_CORE} & CORES or CORES)
+
+
+@contextmanager
+def all_cores() -> Iterator[None]:
+    """What is started meanwhile runs on whichever core is free."""
+    os.sched_setaffinity(0, CORES)
+    try:
+        yield
+    finally:
+        on_the_generators_core()
 
 
 def free_port() -> int:

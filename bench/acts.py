@@ -1,0 +1,196 @@
+"""Heartbeats and party polls of a hundred thousand accounts on one board.
+
+``bench.scale`` starts this module as several processes, the workers, so that the engine is driven
+by more than one core can send:
+
+    python -m bench.acts URL NUMBER COUNT
+
+It brings the accounts of worker NUMBER of COUNT onto the engine, prints ``there``, and for each
+line on its input acts for so many seconds and prints a JSON object; it ends with its input.
+"""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import orjson
+from attrs import asdict, define, frozen
+from twisted.internet import reactor as twisted_reactor
+from twisted.internet.defer import Deferred, gatherResults
+from twisted.internet.threads import deferToThread
+
+from svcserver.board.address import Address
+from svcserver.board.board import Board
+from svcserver.board.engine import RemoteEngine
+from svcserver.board.valkey import ValkeyBoard
+from svcserver.metagame.play.presence.store import Online
+from svcserver.metagame.social.parties.store import LiveParties, near
+
+reactor: Any = twisted_reactor
+ACCOUNTS = 100_000
+AT_ONCE = 64  # acts of a worker that wait for the engine
+BEATS = 1 / 3  # of the acts; the others are polls
+LOOK = 64  # acts between two looks at the clock
+
+
+@frozen
+class Stretch:
+    """What one worker did in so many seconds, and the CPU that it used for it, in seconds."""
+
+    acts: int
+    seconds: float
+    cpu_s: float
+
+    @property
+    def per_second(self) -> float:
+        """Acts a second of the clock."""
+        return self.acts / self.seconds
+
+    @property
+    def us(self) -> float:
+        """Microseconds of CPU for an act."""
+        return self.cpu_s / self.acts * 1e6
+
+
+class Crowd:
+    """The accounts of one worker of ``count``."""
+
+    def __init__(self, board: Board, number: int = 0, count: int = 1) -> None:
+        mine = range(number, ACCOUNTS, count)
+        self.people = [f"UID-{one:08d}-2222-2222-3333-444444444444" for one in mine]
+        self.parties, self.online = LiveParties(board), Online(board)
+        self.dice = random.Random(number)
+
+    async def come(self) -> None:
+        """A heartbeat and a poll of each."""
+
+        async def some(first: int) -> None:
+            for who in self.people[first::AT_ONCE]:
+                await self._act(who, beat=True)
+                await self._act(who, beat=False)
+
+        await _side_by_side(some)
+
+    async def act(self, seconds: float) -> Stretch:
+        """Acts of anybody for so long, ``AT_ONCE`` under way at any time."""
+        done, cpu, began = 0, time.process_time(), time.perf_counter()
+
+        async def some(_: int) -> None:
+            nonlocal done
+            while time.perf_counter() - began < seconds:
+                for _ in range(LOOK):
+                    who = self.people[int(self.dice.random() * len(self.people))]
+                    await self._act(who, beat=self.dice.random() < BEATS)
+                done += LOOK
+
+        await _side_by_side(some)
+        return Stretch(done, time.perf_counter() - began, time.process_time() - cpu)
+
+    async def _act(self, who: str, *, beat: bool) -> None:
+        if beat:
+            await self.online.hear(who, "/Game/Maps/city", "")
+        else:
+            await self.parties.act(lambda rules: rules.standing(rules.poll(who)), near(who))
+
+
+async def _side_by_side(some: Callable[[int], Any]) -> None:
+    await gatherResults([Deferred.fromCoroutine(some(one)) for one in range(AT_ONCE)])
+
+
+def on_the_reactor(work: Callable[[], Awaitable[None]]) -> None:
+    """Run it to its end; the reactor runs once a process."""
+    failed: list[bool] = []
+
+    def over(result: Any) -> None:
+        if result is not None:
+            failed.append(True)
+            result.printTraceback(file=sys.stderr)
+        reactor.stop()
+
+    def begin() -> None:
+        Deferred.fromCoroutine(work()).addBoth(over)  # type: ignore[arg-type]
+
+    reactor.callWhenRunning(begin)
+    reactor.run()
+    if failed:
+        raise SystemExit(1)
+
+
+# -- a process of its own -----------------------------------------------------
+
+
+@define
+class Worker:
+    """A process that acts when it is told to."""
+
+    process: subprocess.Popen[bytes]
+
+    def line(self) -> bytes:
+        """Its next line; waits for it."""
+        assert self.process.stdout is not None
+        found = self.process.stdout.readline()
+        if not found:
+            raise SystemExit("a worker ended before it was told to")
+        return found
+
+    def begin(self, seconds: float) -> None:
+        """Let it act for so long."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(b"%f\n" % seconds)
+        self.process.stdin.flush()
+
+
+@contextmanager
+def workers(url: str, count: int) -> Iterator[list[Worker]]:
+    """So many, whose accounts are all on the engine."""
+    made: list[Worker] = []
+    try:
+        for number in range(count):
+            words = [sys.executable, "-m", "bench.acts", url, str(number), str(count)]
+            pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+            made.append(Worker(subprocess.Popen(words, **pipes)))  # type: ignore[call-overload]
+        for one in made:
+            one.line()
+        yield made
+    finally:
+        for one in made:
+            one.process.kill()
+            one.process.communicate()
+
+
+def together(some: Sequence[Worker], seconds: float) -> list[Stretch]:
+    """All of them at once."""
+    for one in some:
+        one.begin(seconds)
+    return [Stretch(**orjson.loads(one.line())) for one in some]
+
+
+def main() -> None:
+    """Be one of the workers."""
+    url, number, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+
+    def say(line: str) -> None:
+        sys.stdout.write(f"{line}\n")
+        sys.stdout.flush()
+
+    async def work() -> None:
+        engine = RemoteEngine(reactor, Address.read(url))
+        engine.startService()
+        crowd = Crowd(ValkeyBoard(engine), number, count)
+        await crowd.come()
+        say("there")
+        while line := await deferToThread(sys.stdin.readline):
+            say(orjson.dumps(asdict(await crowd.act(float(line)))).decode())
+        engine.stopService()
+
+    on_the_reactor(work)
+
+
+if __name__ == "__main__":
+    main()
