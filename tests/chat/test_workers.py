@@ -12,7 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.board.board import Sheet
 from svcserver.board.engine import BoardAway
 from svcserver.board.rehearsed import RehearsedBoard
-from svcserver.chat import workers
+from svcserver.chat import room_access, workers
 from svcserver.chat.leases import LEASE_S
 from svcserver.kernel.signals import Blocked
 from tests.chat.town import DOMAIN, Client, ToldGame, Town, account, resource
@@ -98,12 +98,29 @@ class RoomTests(Base):
         self.assertIn('type="unavailable"', ann.heard()[0])
         self.assertEqual(self.occupants(self.here), self.occupants(self.there))
 
-    def test_one_seat_a_nick(self) -> None:
-        ann, bob = self.in_room(self.here, 1), self.there.bound(2)
-        nick = bob.nick
-        ann.join(ROOM, nick)  # refused: it is not hers
-        [said] = bob.join("General-2", nick)[:1]
-        self.assertNotIn('type="error"', said)
+    def test_one_seat_an_account_in_a_room_wherever_its_sessions_are(self) -> None:
+        ann = self.in_room(self.there, 2)
+        first, second = self.here.bound(1, resource(1)), self.there.bound(1, resource(2))
+        first.join(ROOM), second.join(ROOM)
+        for town in (self.here, self.there):
+            self.assertEqual(self.occupants(town), [ann.account, first.account])
+        for one in (first, second, ann):
+            one.heard()
+        ann.say(ROOM, "to the newer of the two")
+        self.assertEqual((first.heard(), len(second.heard())), ([], 1))
+
+    def test_of_two_who_want_a_nick_at_once_the_first_to_be_heard_has_it(self) -> None:
+        ann, bob = self.here.bound(1), self.there.bound(2)
+        self.patch(room_access, "_nick_fault", lambda *_: None)
+        self.board.slow = waiting = []
+        ann.join(ROOM, "one name"), bob.join(ROOM, "one name")
+        self.board.slow = None
+        for act in waiting:
+            act()
+        self.assertIn('code="110"', "".join(ann.heard()))
+        self.assertIn("conflict", "".join(bob.heard()))
+        for town in (self.here, self.there):
+            self.assertEqual(self.occupants(town), [ann.account])
 
     def test_who_has_blocked_the_author_does_not_hear(self) -> None:
         ann, bob, cat = (self.in_room(self.here, 1), self.in_room(self.there, 2),
