@@ -28,6 +28,11 @@ def test_lintian_finds_nothing(package: Path) -> None:
     assert not re.search(r"^[EW]:", said, re.MULTILINE), said
 
 
+def test_it_holds_nothing_that_the_build_compiled(package: Path) -> None:
+    """That names the folder of the build; an installation compiles its own."""
+    assert "__pycache__" not in run("dpkg-deb", "--contents", package)
+
+
 def test_it_plays_an_evening_as_its_own_user(system: System) -> None:
     places = ("--data", DATA, "--public-host", "127.0.0.1", "--owner", "Olga")
     system.run("svcctl", "init", SETTINGS, *places, user="svc")
