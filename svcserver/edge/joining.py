@@ -12,6 +12,7 @@ from svcserver.edge.sending import sentences
 from svcserver.kernel.settings import BadSetting, off_unless_1, parse_env_file
 
 LAUNCHER_FILE = "svc-launcher.pyz"  # which the host's page /join links to
+LAUNCHER_PATH = f"/content/v1/launcher/{LAUNCHER_FILE}"  # on the content server
 CHECKSUM_FILE = f"{LAUNCHER_FILE}.sha256"  # beside it, as sha256sum writes it
 _CHECKSUM = re.compile(rf"([0-9a-f]{{64}})  {re.escape(LAUNCHER_FILE)}\n?\Z")
 
@@ -49,9 +50,18 @@ def join_string(folder: Path, code: str) -> str | None:
 def letter(folder: Path, text: str) -> list[str]:
     """Three sentences that an owner sends with the join string ``text``."""
     invite = decode(text)
-    has_one = has_launcher(folder)
-    page = join_address(folder, invite) if has_one else ""
-    return sentences(invite, page, launcher_checksum(folder))
+    return sentences(invite, launcher_address(folder, invite), launcher_checksum(folder))
+
+
+def launcher_address(folder: Path, invite: Invite) -> str:
+    """Where friends take the launcher: the host's page, else the file; empty where it has none."""
+    if not has_launcher(folder):
+        return ""
+    if invite.public:
+        return join_address(folder, invite) or f"{_origin(invite)}{LAUNCHER_PATH}"
+    content = _read(folder, "content")  # in a private network it is reached directly
+    where, port = content.get("BIND_HOST", ""), content.get("PORT", "")
+    return f"http://{where}:{port}{LAUNCHER_PATH}" if where == invite.host and port else ""
 
 
 def launcher_folder(folder: Path) -> Path | None:
@@ -91,8 +101,12 @@ def join_address(folder: Path, invite: Invite) -> str:
         on = off_unless_1(_read(folder, "gateway").get("GATEWAY_JOIN_PAGE", ""))
     except (BadSetting, OSError):  # a private host has no gateway
         on = False
+    return f"{_origin(invite)}/join" if on else ""
+
+
+def _origin(invite: Invite) -> str:
     port = "" if invite.port == 443 else f":{invite.port}"
-    return f"https://{invite.host}{port}/join" if on else ""
+    return f"https://{invite.host}{port}"
 
 
 def _private(metagame: dict[str, str], code: str) -> str | None:

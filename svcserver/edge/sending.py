@@ -20,13 +20,13 @@ def certificate_words(fingerprint: str, upcoming: str) -> str:
     return " ".join(fingerprint_words(one) for one in (fingerprint, upcoming) if one)
 
 
-def sentences(invite: Invite, join_page: str = "", checksum: str = "") -> list[str]:
+def sentences(invite: Invite, address: str = "", checksum: str = "") -> list[str]:
     """Three sentences for the friend; the invite itself is added by whoever sends them.
 
-    ``join_page``: the address of the host's public page, which hands out the launcher; or none.
+    ``address``: where the host hands out the launcher; or none.
     ``checksum``: the launcher's SHA-256, or none.
     """
-    where = f"from {join_page}, or from me" if join_page else "from me"
+    where = f"from {address}, or from me" if address else "from me"
     where += f" (its SHA-256 is {checksum})" if checksum else ""
     inside = "" if invite.public else ", and be in my private network"
     return [

@@ -298,7 +298,7 @@ class Membership:
         self._ask_no_more()
         if self.host.stage is not Stage.NAMING:
             return
-        self.tried = name
+        self.tried, self.host.trouble = name, ""  # which was about another name
         if accounts.NAME.match(name):
             self._asking = self._begin(self._ask_for(name))
         else:

@@ -56,7 +56,8 @@ class LauncherFileTests(SynchronousTestCase):
             {one.name for one in self.launchers.iterdir()},
             {LAUNCHER_FILE, CHECKSUM_FILE, "README.txt"},
         )
-        self.assertIn(f"from me (its SHA-256 is {SHA256}).", self.says())
+        direct = "https://203.0.113.10/content/v1/launcher/svc-launcher.pyz"
+        self.assertIn(f"from {direct}, or from me (its SHA-256 is {SHA256}).", self.says())
         ran = svcctl("invite", "create", "--config", self.folder)
         self.assertIn(SHA256, ran.out)
 
@@ -67,6 +68,19 @@ class LauncherFileTests(SynchronousTestCase):
         self.assertIn("the page /join links to it", self.notes())
         self.put()
         self.assertIn("from https://203.0.113.10/join, or from me", self.says())
+
+    def test_in_a_private_network_the_file_is_taken_from_the_content_server(self) -> None:
+        self.folder = nowhere(self)
+        ran = svcctl("init", self.folder, "--private-host", "100.64.0.9")
+        self.assertEqual(ran.status, 0, ran.err)
+        self.assertIn("get the launcher from me, and be in my private network.", self.says())
+        self.launchers = self.folder / "launcher"
+        self.put()
+        address = "http://100.64.0.9:61002/content/v1/launcher/svc-launcher.pyz"
+        self.assertIn(f"from {address}, or from me (its SHA-256 is {SHA256}), and be", self.says())
+        env = self.folder / "content.env"
+        env.write_text(env.read_text().replace("BIND_HOST=100.64.0.9", "BIND_HOST=127.0.0.1"))
+        self.assertIn("get the launcher from me (", self.says())
 
     def test_no_checksum_is_told_that_may_be_another_files(self) -> None:
         self.put()

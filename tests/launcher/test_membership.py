@@ -151,6 +151,16 @@ class JoiningTests(LauncherCase):
         member.choose("Bo_3")
         self.assertEqual((member.tried, member.saying), ("", ""))
 
+    def test_a_refused_name_is_forgotten_when_another_one_is_typed(self) -> None:
+        member = self.joined()
+        member.inputs.agree()
+        self.remote.says("POST", "/svc/api/Register", 409, {"error": "username_taken"})
+        self.remote.says("POST", "/launcher/name-free", 200, {"available": True})
+        member.choose("Bo_1")
+        self.assertEqual(member.host.trouble, words.NAME_TAKEN)
+        member.try_name("Bo_2")
+        self.assertEqual((member.host.trouble, member.saying), ("", words.NAME_FREE))
+
     def test_nobody_asks_for_a_name_who_does_not_choose_one(self) -> None:
         member = self.joined()
         member.try_name("Bo_1")

@@ -243,7 +243,7 @@ def test_the_page_of_a_host_hands_it_out_and_it_says_its_version(
             page.get_by_role("link", name="from this host").click()
         got = tmp_path / coming.value.suggested_filename
         coming.value.save_as(got)
-        page.get_by_role("link", name="The checksums").click()
+        page.get_by_role("link", name="in this list").click()
         [listed] = json.loads(page.locator("body").inner_text())["files"]
         page.context.close()
     assert (got.name, listed["sha256"]) == ("svc-launcher.pyz", sha256)
