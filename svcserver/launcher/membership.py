@@ -55,8 +55,8 @@ class Surroundings(Protocol):
     def open_way(self, record: HostRecord) -> tuple[str, str]:
         """Make the host reachable for the game: its server and chat. Raises CannotPlay."""
 
-    def close_way(self) -> Any:
-        """Stop the relay that ``open_way`` started."""
+    def close_way(self, record: HostRecord) -> Any:
+        """Stop the relay that ``open_way`` started for this host; another host's goes on."""
 
 
 def invite_name(host: str) -> str:
@@ -241,11 +241,7 @@ class Membership:
                 environ |= runner.environ(self.folder)
             if self.host.stage is not Stage.STARTING:
                 return
-            server, chat = self.around.open_way(self.record)
-            start = Start(str(self.folder), server, chat)
-            front = runner.command if runner is not None else ""
-            arguments = start.arguments(self.command, front, key.reveal())
-            self.game.start(arguments, str(self.folder), environ)
+            self._start_by_way(key, runner, environ)
         except (accounts.Refused, CannotPlay) as why:
             self.inputs.failed(str(why))
         except BadCommand as why:
@@ -255,13 +251,24 @@ class Membership:
                 words.NOT_WRITABLE.format(folder=self.folder, why=why.strerror or why)
             )
         except NoProgram as why:
-            self.around.close_way()
             self.inputs.failed(words.NO_PROGRAM.format(program=why))
         else:
             self.inputs.started()
 
+    def _start_by_way(self, key: Secret, runner: Runner | None, environ: dict[str, str]) -> None:
+        """Make the host reachable, and start the game; without a game the way is closed again."""
+        server, chat = self.around.open_way(self.record)
+        try:
+            start = Start(str(self.folder), server, chat)
+            front = runner.command if runner is not None else ""
+            arguments = start.arguments(self.command, front, key.reveal())
+            self.game.start(arguments, str(self.folder), environ)
+        except BaseException:
+            self.around.close_way(self.record)
+            raise
+
     def _game_ended(self, status: int) -> None:
-        self.around.close_way()
+        self.around.close_way(self.record)
         why = words.GAME_FAILED.format(code=status) if status else ""
         self.inputs.ended(why)
         if not status:
@@ -269,7 +276,7 @@ class Membership:
 
     def stop_game(self) -> None:
         self.game.stop()
-        self.around.close_way()
+        self.around.close_way(self.record)
 
     # -- the player's other wishes ---------------------------------------------
 

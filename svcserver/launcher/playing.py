@@ -77,12 +77,15 @@ class Game:
         """Start it; raises NoProgram. The arguments hold the key and are never logged."""
         program = _found(arguments[0], folder, environ)
         there = folder if os.path.isdir(folder) else None
+        if self._process is not None:
+            self._process.kill()  # the last one, which was asked to end and is slow about it
         try:
             self._process = self.spawn([program, *arguments[1:]], there, environ)
         except OSError as why:
             raise NoProgram(f"{arguments[0]} ({why.strerror})") from why
         self._asked_at = None
-        self._looks.startService()
+        if not self._looks.running:
+            self._looks.startService()
         log.info("the game has started")
 
     def stop(self) -> None:

@@ -82,7 +82,7 @@ class Launcher(Service):
         for member in self.members.values():
             member.game.stop()
             member.leave()
-        return self.close_way()
+        return self._close_way()
 
     # -- joining and leaving ---------------------------------------------------
 
@@ -222,7 +222,10 @@ class Launcher(Service):
         self._relay, self._playing = relay, record.id
         return f"127.0.0.1:{relay.port}", f"ws://127.0.0.1:{relay.port}"
 
-    def close_way(self) -> Any:
+    def close_way(self, record: HostRecord) -> Any:
+        return self._close_way() if record.id == self._playing else None
+
+    def _close_way(self) -> Any:
         relay, self._relay, self._playing = self._relay, None, ""
         return relay.stopService() if relay is not None else None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from attrs import evolve
 from twisted.internet.defer import Deferred
 
 from svcserver.edge.invite import decode
@@ -12,10 +13,11 @@ from svcserver.launcher import words
 from svcserver.launcher.asking import Lost, Reply
 from svcserver.launcher.host_list import HostRecord
 from svcserver.launcher.key_files import write_key_file
-from svcserver.launcher.program import CannotJoin
+from svcserver.launcher.membership import CannotPlay
+from svcserver.launcher.program import CannotJoin, Launcher
 from svcserver.launcher.stages import Stage
 from svcserver.launcher.view import show, show_all
-from tests.launcher.around import KEY, FakeHost, LauncherCase, invite_text
+from tests.launcher.around import KEY, FakeHost, FakeLauncher, LauncherCase, invite_text
 
 PRIVATE = "svc://join?v=1&host=100.64.0.9&port=61000&code=ABCD-EFGH&name=Home"
 FILES = {"game.exe": b"MZ" * 40, "a.pak": b"1234"}
@@ -298,6 +300,50 @@ class PlayingTests(LauncherCase):
             self.member.host.trouble, words.NO_PROGRAM.format(program="/no/such/program")
         )
         self.assertEqual(self.processes, [])
+
+    def test_a_game_that_is_slow_to_end_is_gone_before_the_next_one(self) -> None:
+        self.ready()
+        self.member.inputs.play()
+        self.member.inputs.stop()
+        self.member.inputs.play()
+        first, second = self.processes
+        self.assertEqual((first.told, second.told), (["terminate", "kill"], []))
+        self.clock.pump([0.5] * 30)
+        self.assertIs(self.member.host.stage, Stage.PLAYING)
+        second.status = 0
+        self.clock.advance(1)
+        self.assertEqual(self.member.host.note, words.GAME_ENDED)
+
+    def test_who_stops_a_start_on_one_host_plays_on_on_another(self) -> None:
+        """Its relay was closed by that once."""
+        self.ready()
+        other = self.launcher.join(PRIVATE)
+        self.patch(FakeLauncher, "open_way", Launcher.open_way)
+        self.member.change(fingerprint="", host="100.64.0.8")  # a way without a port
+        self.member.inputs.play()
+        other.inputs.agree()
+        other.inputs.choose("Bo_1")
+        other.game.spawn = self.spawn
+        self.assertIs(other.host.stage, Stage.READY)
+        slow: Deferred[Reply] = Deferred()
+        self.patch(FakeHost, "ask", lambda *_, **__: slow)
+        other.inputs.play()
+        self.assertIs(other.host.stage, Stage.STARTING)
+        other.inputs.stop()
+        with self.assertRaises(CannotPlay):
+            self.launcher.open_way(other.record)
+        self.member.inputs.stop()
+        self.launcher.open_way(other.record)
+
+    def test_a_start_that_fails_leaves_no_way_open(self) -> None:
+        self.ready()
+        self.patch(FakeLauncher, "open_way", Launcher.open_way)
+        for command in ('"', "/no/such/program"):
+            self.member.change(fingerprint="", host="100.64.0.8", command=command)
+            self.member.inputs.play()
+            self.assertIs(self.member.host.stage, Stage.READY)
+            self.launcher.open_way(evolve(self.member.record, id="another"))
+            self.launcher.close_way(evolve(self.member.record, id="another"))
 
 
 class DownloadingTests(LauncherCase):
