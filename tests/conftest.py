@@ -10,6 +10,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
 
@@ -27,26 +28,36 @@ STARTERS = {LIVE, Path(__file__).parent / "prove", Path(__file__).parent / "pack
 ALONE = LIVE / "attacks"
 LONGEST = (  # of which no other worker is to wait for one in the end; the longest first
     "test_restart_evening.py",
-    "test_launcher_troubles.py",
     "test_launcher.py",
+    "test_maintenance.py",
+    "test_launcher_troubles.py",
     "test_postgres_parity.py",
+    "test_rehearse.py",
+    "test_launcher_packing.py",
     "test_owner_pages.py",
     "test_ctl_demo.py",
-    "test_rehearse.py",
+    "test_dashboard.py",
+    "test_capacity.py",
     "test_workers.py",
-    "test_maintenance.py",
     "test_dashboard_away.py",
-    "test_workers_stack.py",
+    "test_alerts.py",
     "test_workers_rules.py",
+    "test_dashboard_people.py",
+    "test_play_sabotage.py",
+    "test_backup.py",
+    "test_workers_stack.py",
     "test_play.py",
+    "test_deploy.py",
+    "test_simulation.py",
 )
+AFTER = 4  # turns after them, for what is short
 ON_POSTGRESQL = "SVC_TEST_DATABASE" in os.environ  # every test's own database is one there
 
 
 @pytest.hookimpl(optionalhook=True)  # a run may be without xdist
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """A worker for every core, and two more where most tests wait for what they have started."""
-    more = 0 if "not live" in config.option.markexpr else 2
+    """A worker for every core, and four more where most tests wait for what they have started."""
+    more = 0 if "not live" in config.option.markexpr else 4
     return len(os.sched_getaffinity(0)) + more
 
 
@@ -61,8 +72,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _turn(item: pytest.Item) -> tuple[int, bool]:
-    name, live = item.path.name, LIVE in item.path.parents
-    return LONGEST.index(name) if live and name in LONGEST else len(LONGEST), not live
+    """Those that wait for their processes one by one, and between them those that compute.
+
+    A short file's turn is drawn by its path, so that it is the same for each worker.
+    """
+    if LIVE in item.path.parents and item.path.name in LONGEST:
+        return LONGEST.index(item.path.name), False
+    file = str(item.path.relative_to(LIVE.parent))
+    return crc32(file.encode()) % (len(LONGEST) + AFTER), True
 
 
 def pytest_collection_finish() -> None:
