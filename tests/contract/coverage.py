@@ -27,6 +27,8 @@ PAGE = ROOT / "docs" / "contributors" / "specification.md"
 _ROUTE = re.compile(r"\| `([A-Z]+ /\S*)` \| ([^|]+) \| ([^|]*)\|")
 _RULE = re.compile(r"- (.+)")
 OWN = re.compile(r"([A-Z]+ /\S*) \| ([^|]+)(?: \| (.+))?")  # a mark of a route of our own
+ROUTE = re.compile(r"[A-Z]+ /\S*")
+OF_OURS = "; a route of our own says who may call: 'GET /greeting/:name | player'"
 LONG = "tests/prove/"  # run by hand: whoever runs ``make test`` has proven nothing by them
 
 
@@ -148,6 +150,7 @@ def faults(page: str, marked: tuple[Mark, ...]) -> list[str]:
         if one.says not in names and not OWN.fullmatch(one.says):
             near = difflib.get_close_matches(one.says, names, 1, 0.5)
             hint = f"; is it {near[0]!r}?" if near else ""
+            hint += OF_OURS if ROUTE.fullmatch(one.says) else ""
             found.append(f"{one.test} proves {one.says!r}, which is no row{hint}")
     return found
 

@@ -57,7 +57,17 @@ class GatheringTests(SynchronousTestCase):
     def test_every_range_is_kept_for_longer_than_it_is_shown(self) -> None:
         for one in Range:
             self.assertGreaterEqual(KEPT_S[one.step_s], one.seconds + one.step_s)
-        self.assertLess(sum(kept // step for step, kept in KEPT_S.items()), 2_100)
+        spans = {step: kept // step for step, kept in KEPT_S.items()}
+        self.assertEqual(spans, {MINUTE_S: 1_500, HOUR_S: 192, DAY_S: 366})
+
+    def test_the_longest_range_is_eight_weeks(self) -> None:
+        self.assertEqual(max(Range, key=lambda one: one.seconds), Range.EIGHT_WEEKS)
+        self.assertEqual(Range.EIGHT_WEEKS.seconds, 8 * 7 * DAY_S)
+
+    def test_memory_that_the_system_does_not_tell_is_none(self) -> None:
+        gathering = Gathering()
+        gathering.note(AT, counted(200), None, None, 0)
+        self.assertEqual([one.span.rss_mb for one in gathering.taken()], [0.0, 0.0, 0.0])
 
     def test_spans_begin_at_whole_minutes_hours_and_days(self) -> None:
         for step, began in ((MINUTE_S, MINUTE), (HOUR_S, HOUR), (DAY_S, DAY)):
@@ -71,6 +81,11 @@ class ShownTests(SynchronousTestCase):
             shown = show(Range.HOUR, [Kept(MINUTE_S, MINUTE, span)], now)
             self.assertEqual(shown["requestsPerSecond"], [rate])
 
+    def test_a_rate_has_three_decimals_and_one_sample_is_its_own_average(self) -> None:
+        third = Span(counted(*[200] * 20), 1, 3, 3)
+        shown = show(Range.HOUR, [Kept(MINUTE_S, MINUTE, third)], AT + 600)
+        self.assertEqual((shown["requestsPerSecond"], shown["players"]), ([0.333], [3.0]))
+
     def test_each_figure_is_a_list_of_one_length(self) -> None:
         span = Span(counted(200, 500), 2, 3, 2, 21.0, 40.0, 90.5)
         shown = show(
@@ -81,6 +96,7 @@ class ShownTests(SynchronousTestCase):
         self.assertEqual(shown["at"], [HOUR, HOUR + HOUR_S])
         self.assertEqual((shown["serverErrors"], shown["players"]), ([1, 0], [1.5, 0.0]))
         self.assertEqual((shown["rssMB"], shown["loopP95Ms"]), ([90.5, None], [21.0, None]))
-        self.assertEqual(shown["latencyP95UpperMs"], [5, None])
+        for share in ("P50", "P95"):
+            self.assertEqual(shown[f"latency{share}UpperMs"], [5, None])
         lists = [value for value in shown.values() if isinstance(value, list)]
         self.assertEqual({len(one) for one in lists}, {2})
