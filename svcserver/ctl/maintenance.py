@@ -16,6 +16,7 @@ from svcserver.stack import rolling
 
 ROUTE = "DashboardDrain"
 LOOK_S = 2.0
+ACTING = ("stopping", "restarting")  # the stack has been told
 PATIENCE_S = 120.0  # for the stack to come back
 WAIT = click.option("--wait", is_flag=True, help="Return once it is so.")
 
@@ -28,7 +29,7 @@ def drain() -> None:
 @drain.command("on")
 @click.option("--then", type=click.Choice(["stop", "restart"]), help="What svc-stack does then.")
 @click.option("--nobody-online", is_flag=True, help="Wait for players to leave, not only hunts.")
-@click.option("--reason", default="", help="Why; it stands in the audit log.")
+@click.option("--reason", default="", help="Why; shown with it, and in the audit log.")
 @WAIT
 @about_a_host
 def drain_on(
@@ -69,7 +70,7 @@ def update() -> None:
 
 @update.command("when-empty")
 @click.option("--nobody-online", is_flag=True, help="Wait for players to leave, not only hunts.")
-@click.option("--reason", default="update", help="Why; it stands in the audit log.")
+@click.option("--reason", default="update", help="Why; shown with it, and in the audit log.")
 @WAIT
 @about_a_host
 def when_empty(host: Host, out: Out, nobody_online: bool, reason: str, wait: bool) -> None:
@@ -114,7 +115,7 @@ def _until_restarted(owner: Owner, folder: Path, begun: float) -> None:
         now, said = rolling.read(folder), _standing(owner)
         if now is not None and now.begun > begun and said is not None:
             return
-        if said is not None and said["drain"] is not None:
+        if said is not None and said["drain"] is not None and said["drain"]["then"] not in ACTING:
             acts_since = None
         elif acts_since is None:
             acts_since = time.monotonic()
@@ -137,10 +138,11 @@ def _lines(said: dict[str, Any]) -> list[str]:
     there = f"hunts running: {hunts}; players online: {said['playersOnline']}"
     if drain is None:
         return ["new hunts may begin", there]
+    since = f"no new hunt begins, since {drain['since']} by {drain['by']}"
+    why = [f"reason: {drain['reason']}"] if drain["reason"] else []
+    if drain["then"] in ACTING:
+        return [since, *why, f"the server is empty, and the stack is {drain['then']}"]
     then = {"": "", "stop": "; then the stack stops", "restart": "; then the stack restarts"}
     until = "nobody is online" if drain["until"] == "nobody" else "no hunt runs"
-    return [
-        f"no new hunt begins, since {drain['since']} by {drain['by']}",
-        f"waits until {until}{then[drain['then']]}",
-        "empty" if said["empty"] else there,
-    ]
+    now = "empty" if said["empty"] else there
+    return [since, *why, f"waits until {until}{then[drain['then']]}", now]

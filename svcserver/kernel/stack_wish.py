@@ -37,17 +37,18 @@ def wish(folder: Path, what: str, now: float) -> None:
 
 def take(folder: Path, now: float) -> str | None:
     """What is asked for, once; None for nothing, or what is old or no wish."""
-    path = folder / WISH_FILE
-    try:
-        with path.open("rb") as file:
-            data = file.read(MOST)
-    except OSError:
-        return None
+    found = look(folder, now)
     with suppress(FileNotFoundError):
-        path.unlink()  # what cannot be taken away would be done again and again
+        (folder / WISH_FILE).unlink()  # what cannot be taken away would be done again and again
+    return found
+
+
+def look(folder: Path, now: float) -> str | None:
+    """What is asked for and not yet taken; None for nothing, or what is old or no wish."""
     try:
-        said = json.parse(data)
+        with (folder / WISH_FILE).open("rb") as file:
+            said = json.parse(file.read(MOST))
         what, at = said["wish"], float(said["at"])
-    except (ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError):
         return None
     return str(what) if what in WISHES and abs(now - at) <= FRESH_S else None

@@ -147,6 +147,7 @@ def test_no_new_hunt_begins_until_it_is_ended_and_alerts_are_tried(
         seen.told("No new hunt begins")
         expect(seen.fact("Waits until")).to_have_text("nobody is online")
         expect(seen.fact("Then")).to_have_text("nothing more")
+        expect(seen.fact("Reason")).to_have_text("new disk")
         seen.picture("drain")
         assert join() == 400
         seen.press("End it")

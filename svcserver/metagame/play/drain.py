@@ -21,6 +21,12 @@ class Then(StrEnum):
     NOTHING = ""
     STOP = "stop"
     RESTART = "restart"
+    STOPPING = "stopping"  # the stack has been told; no hunt begins until it has done it
+    RESTARTING = "restarting"
+
+
+TOLD = {Then.STOP: Then.STOPPING, Then.RESTART: Then.RESTARTING}
+"""What each act becomes once the server is empty."""
 
 
 class Until(StrEnum):
@@ -39,6 +45,11 @@ class Drain:
     then: Then = Then.NOTHING
     until: Until = Until.NO_HUNT
     reason: str = ""
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the server was empty, and the stack has been told to act."""
+        return self.then in TOLD.values()
 
 
 DRAIN = Kind("drain", Drain)

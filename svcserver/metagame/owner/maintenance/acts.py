@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from attrs import define, field
+from attrs import define, evolve, field
 from sqlalchemy import Connection
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
@@ -21,7 +21,7 @@ from svcserver.metagame.accounts.audit import Act, Audit, Entry, Trace
 from svcserver.metagame.owner.maintenance.rules import ACTS, WORLDS, Order, Standing
 from svcserver.metagame.owner.maintenance.store import SqlMaintenance
 from svcserver.metagame.play.deploy_client import DeployClient
-from svcserver.metagame.play.drain import DRAIN, ONLY, Drain
+from svcserver.metagame.play.drain import DRAIN, ONLY, TOLD, Drain, Then
 from svcserver.metagame.play.presence.store import Online
 
 log = Logger()
@@ -29,6 +29,7 @@ T = TypeVar("T")
 
 EVERY_S = 2.0
 EMPTY_S = 10.0  # so long empty: a launch that was under way is known of by then
+ACTING_S = 120.0  # for the stack to stop every service, each of which has 15 s
 STARTED_S = 600.0  # the stack has said something so long before us at most: its start
 
 
@@ -47,6 +48,8 @@ class Maintenance:
     folder: Path = field(factory=Path.cwd)
     _started_at: float = field(init=False)
     _empty_since: float | None = field(default=None, init=False)
+    _told_since: float | None = field(default=None, init=False)
+    _has_looked: bool = field(default=False, init=False)
 
     def __attrs_post_init__(self) -> None:
         self._started_at = self.now() - STARTED_S
@@ -57,7 +60,14 @@ class Maintenance:
 
         def act(tx: Connection, trace: Trace) -> Drain | None:
             kept = SqlMaintenance(tx)
-            trace.before = _described(kept.get())
+            before = kept.get()
+            trace.before = _described(before)
+            if before is not None and before.is_told:
+                raise Conflict(
+                    f"the server is empty and the stack is {before.then}: it is too late to "
+                    "change that",
+                    code="acting",
+                )
             if order is None:
                 kept.put(None)
                 return None
@@ -130,7 +140,10 @@ class Maintenance:
         return Standing(drain, hunts, await self.online.count())
 
     def look(self) -> Deferred[None]:
-        """Act if the server has been empty for ``EMPTY_S``, as maintenance mode says."""
+        """Act if the server has been empty for ``EMPTY_S``, as maintenance mode says.
+
+        New hunts are refused until that is done: by the stack, whose next metagame ends it.
+        """
         return Deferred.fromCoroutine(self._look())
 
     async def _as_kept(self) -> Drain | None:
@@ -148,10 +161,12 @@ class Maintenance:
 
     async def _look(self) -> None:
         drain = await self._as_kept()
-        if drain is None or not drain.then:
-            self._empty_since = None
+        first, self._has_looked = not self._has_looked, True
+        if drain is not None and drain.is_told:
+            await self._see_it_done(drain, first=first)
             return
-        if not (await self.standing()).is_empty:
+        self._told_since = None
+        if drain is None or not drain.then or not (await self.standing()).is_empty:
             self._empty_since = None
             return
         now = self.now()
@@ -160,27 +175,45 @@ class Maintenance:
         if now - self._empty_since < EMPTY_S:
             return
         self._empty_since = None
-
-        if await self.end(drain):
+        told = evolve(drain, then=TOLD[drain.then])
+        if await self.become(drain, told):
             log.info("the server is empty: {then}, as {by} wanted", then=drain.then, by=drain.by)
-            try:
-                stack_wish.wish(self.folder, drain.then.value, now)
-            except OSError as why:
-                log.error("the stack cannot be told: {why}", why=why.strerror)
+            await self._tell_stack(drain.then, told)
 
-    async def end(self, drain: Drain) -> bool:
-        """End it before it is acted upon; False where another worker or a change of mind did."""
+    async def _tell_stack(self, then: Then, told: Drain) -> None:
+        """Ask the stack to act: new hunts are refused until it has."""
+        try:
+            stack_wish.wish(self.folder, then.value, self.now())
+        except OSError as why:
+            log.error("the stack cannot be told: {why}; hunts may begin again", why=why.strerror)
+            await self.become(told, None)
+
+    async def _see_it_done(self, told: Drain, *, first: bool) -> None:
+        """End it in the process after the act; or where the stack, long told, has not acted."""
+        now = self.now()
+        if not first or stack_wish.look(self.folder, now) is not None:
+            if self._told_since is None:
+                self._told_since = now
+            if now - self._told_since < ACTING_S:
+                return
+            text = "the stack has long been told of {then} and has not acted: hunts may begin again"
+            log.error(text, then=told.then)
+        self._told_since = None
+        await self.become(told, None)
+
+    async def become(self, drain: Drain, then: Drain | None) -> bool:
+        """Replace it, with None end it; False where another worker or a change of mind did."""
 
         def work(tx: Connection) -> bool:
             kept = SqlMaintenance(tx)
             if kept.get() != drain:
                 return False
-            kept.put(None)
+            kept.put(then)
             return True
 
         mine = await self.audit.ledger.write(work, ACROSS)
         if mine:
-            await self.board.act(lambda sheet: sheet.drop(DRAIN, ONLY))
+            await self.board.act(lambda sheet: _put(sheet, then))
         return mine
 
     async def _current(self) -> Drain | None:

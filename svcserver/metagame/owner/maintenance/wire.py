@@ -11,7 +11,7 @@ from svcserver.kernel.shapes import pascal_case, spelled, text, text_where
 from svcserver.kernel.times import iso
 from svcserver.metagame.owner.maintenance.rules import ACTS, Order, Standing
 from svcserver.metagame.owner.wire import Reason
-from svcserver.metagame.play.drain import Then, Until
+from svcserver.metagame.play.drain import TOLD, Then, Until
 
 Word = Annotated[str, text(0, 16)]
 
@@ -31,15 +31,21 @@ class DrainWish:
         if not self.on:
             return None
         try:
-            return Order(Then(self.then), Until(self.until), self.reason)
+            wanted = Order(Then(self.then), Until(self.until), self.reason)
         except ValueError:
+            wanted = None
+        if wanted is None or wanted.then in TOLD.values():
             raise Malformed(
                 "Then is stop, restart or empty, and Until is no hunt or nobody", code="bad_request"
-            ) from None
+            )
+        return wanted
 
 
 class DrainEntry(TypedDict):
-    """By whom and since when no new hunts begin, and what is done then."""
+    """By whom and since when no new hunts begin, and what is done then.
+
+    ``then`` is stop, restart or empty; stopping or restarting once the stack has been told.
+    """
 
     by: str
     since: str

@@ -18,7 +18,12 @@ from svcserver.kernel.recent import RECENT
 from svcserver.kernel.roles import Role
 from svcserver.metagame.accounts.audit import Audit
 from svcserver.metagame.accounts.store import SqlAccounts
-from svcserver.metagame.owner.maintenance.acts import EMPTY_S, Maintenance, maintenance_watch
+from svcserver.metagame.owner.maintenance.acts import (
+    ACTING_S,
+    EMPTY_S,
+    Maintenance,
+    maintenance_watch,
+)
 from svcserver.metagame.owner.maintenance.store import SqlMaintenance
 from svcserver.metagame.owner.maintenance.wire import show_servers
 from svcserver.metagame.play.drain import Drain, Then
@@ -117,10 +122,47 @@ class MaintenanceTests(SynchronousTestCase):
         self.wait(int(EMPTY_S) - 1)
         self.assertIsNone(self.wished())
         self.wait(4)
+        self.assertEqual(self.standing()["drain"]["then"], "restarting")
         self.assertEqual(self.wished(), "restart")
-        self.assertIsNone(self.standing()["drain"])
         self.wait(60)
         self.assertIsNone(self.wished())
+
+    @proves("maintenance mode: once the server is empty the stack stops or restarts")
+    def test_no_hunt_begins_between_the_last_one_and_what_the_stack_does(self) -> None:
+        self.stack_runs()
+        ann = self.game.player("Ann_1")
+        self.switch(Then="restart")
+        for _ in range(60):
+            self.wait(1)
+            self.assertEqual(self.joins(self.game, ann.token), 400)
+        for page in (self.switch(on=False), self.switch(Then="stop")):
+            self.assertEqual((page.status, page.json["error"]), (409, "acting"))
+        died = self.again()  # a metagame that dies before the stack has read the wish
+        self.assertEqual(self.joins(died, ann.token), 400)
+        self.assertEqual(self.wished(), "restart")
+        fresh = self.again()
+        self.assertIsNone(fresh.browse("GET", PATH, key=self.olga.key).json["drain"])
+        self.assertEqual(self.joins(fresh, ann.token), 200)
+
+    def test_hunts_begin_again_where_the_stack_does_not_act(self) -> None:
+        self.stack_runs()
+        self.switch(Then="stop")
+        self.wait(int(EMPTY_S + ACTING_S) - 4)
+        self.assertEqual(self.standing()["drain"]["then"], "stopping")
+        self.wait(10)
+        self.assertIsNone(self.standing()["drain"])
+        self.assertEqual(len(self.flushLoggedErrors()), 0)
+
+    def test_hunts_begin_again_where_the_stack_cannot_be_told(self) -> None:
+        self.stack_runs()
+        self.switch(Then="stop")
+        self.made.folder = self.folder / RECENT  # no folder at all
+        self.wait(30)
+        self.assertIsNone(self.standing()["drain"])
+
+    def joins(self, game: Game, token: str) -> int:
+        wish = {"gameMode": "ISLAND", "gameArgs": "", "playerHuntId": "Hunt_B"}
+        return game.browse("POST", "/candidate/join", json=wish, token=token).status
 
     @proves("maintenance mode outlives a crash")
     def test_after_a_crash_it_is_on_as_it_was_until_somebody_ends_it(self) -> None:
@@ -130,16 +172,14 @@ class MaintenanceTests(SynchronousTestCase):
         ann = self.game.player("Ann_1")
         fresh = self.again()
         self.assertEqual(fresh.browse("GET", PATH, key=self.olga.key).json["drain"], before)
-        wish = {"gameMode": "ISLAND", "gameArgs": "", "playerHuntId": "Hunt_B"}
-        self.assertEqual(
-            fresh.browse("POST", "/candidate/join", json=wish, token=ann.token).status, 400
-        )
+        self.assertEqual(self.joins(fresh, ann.token), 400)
         fresh.browse("POST", PATH, json={"On": False}, key=self.olga.key)
         self.assertIsNone(self.again().browse("GET", PATH, key=self.olga.key).json["drain"])
 
     def again(self) -> Game:
         """The same host after a crash: another board on the same database."""
         fresh = Game(self, http=self.deploy, ledger=self.game.ledger)
+        fresh.parts.desk.maintenance.folder = self.folder
         watch = maintenance_watch(fresh.parts.desk.maintenance, Clock())
         watch.startService()
         self.addCleanup(watch.stopService)
@@ -175,7 +215,7 @@ class MaintenanceTests(SynchronousTestCase):
         self.assertEqual(self.wished(), "restart")
         second.advance(2)
         self.assertIsNone(self.wished())
-        self.assertIsNone(self.standing()["drain"])
+        self.assertEqual(self.standing()["drain"]["then"], "restarting")
 
     def test_it_waits_for_those_online_where_that_was_wanted(self) -> None:
         self.stack_runs()
@@ -208,7 +248,7 @@ class MaintenanceTests(SynchronousTestCase):
         self.assertEqual(self.switch(key=moderator.key).status, 403)
         page = self.game.browse("GET", PATH, key=moderator.key)
         self.assertEqual(page.status, 200)
-        for wrong in ({"Then": "explode"}, {"Until": "never"}):
+        for wrong in ({"Then": "explode"}, {"Then": "stopping"}, {"Until": "never"}):
             self.assertEqual(self.switch(**wrong).status, 400)
 
     @proves("POST DashboardAlertTest")
@@ -252,7 +292,7 @@ class MaintenanceTests(SynchronousTestCase):
 
 @pytest.mark.live
 class SharedTests(SynchronousTestCase):
-    @isolates("owner/maintenance: end")
+    @isolates("owner/maintenance: become")
     def test_of_workers_that_find_the_server_empty_at_once_one_ends_it(self) -> None:
         two, drain = TwoLedgers(self), Drain("Olga", START, Then.RESTART)
         here = Game(self)
@@ -262,7 +302,7 @@ class SharedTests(SynchronousTestCase):
         ]
         for _ in range(20):
             transact(two.engines[0], lambda tx: SqlMaintenance(tx).put(drain))
-            ended = [Deferred.fromCoroutine(one.end(drain)) for one in workers]
+            ended = [Deferred.fromCoroutine(one.become(drain, None)) for one in workers]
             self.assertEqual(sorted(two.wait_for(*ended)), [False, True])
             self.assertIsNone(transact(two.engines[1], lambda tx: SqlMaintenance(tx).get()))
 

@@ -33,10 +33,12 @@ function maintenance(said, again) {
     return card("Maintenance", [owners("Let no new hunt begin", () => begin(again))],
       el("p", { class: "muted" }, `New hunts may begin: ${there}.`));
   }
-  const then = { "": "nothing more", stop: "the stack stops", restart: "the stack restarts" }[one.then];
-  return card("Maintenance", [owners("End it", () => end(again))],
+  const acting = { stopping: "the stack is stopping", restarting: "the stack is restarting" }[one.then];
+  const then = acting ?? { "": "nothing more", stop: "the stack stops", restart: "the stack restarts" }[one.then];
+  return card("Maintenance", acting ? [] : [owners("End it", () => end(again))],
     el("dl", { class: "facts inside" },
       el("dt", {}, "No new hunt since"), el("dd", {}, `${exactly(one.since)}, by ${one.by}`),
+      one.reason ? [el("dt", {}, "Reason"), el("dd", {}, one.reason)] : null,
       el("dt", {}, "Waits until"), el("dd", {}, one.until === "nobody" ? "nobody is online" : "no hunt runs"),
       el("dt", {}, "Then"), el("dd", {}, then),
       el("dt", {}, "Now"), el("dd", {}, said.empty ? "empty" : there)));
