@@ -14,6 +14,7 @@ from twisted.internet.error import ProcessExitedAlready
 from twisted.python.failure import Failure
 
 from svcserver.ctl.play.failed import PlayFailed
+from svcserver.kernel.recent import Bounded
 from svcserver.stack.components import environment
 from svcserver.stack.lines import LinesAndEnd
 
@@ -22,6 +23,7 @@ STOP_S = 60.0
 READY = re.compile(r"\bstack ready: ([^;]*)")
 ENDED = " ended before it was ready ("  # logged by stack/children.py
 LOG = "stack.log"
+MOST_LOG = 16 * 1024 * 1024  # bytes
 
 
 def broken_of(line: str) -> PlayFailed:
@@ -34,7 +36,10 @@ def broken_of(line: str) -> PlayFailed:
 
 @define(eq=False)
 class Stack:
-    """``svc-stack`` for ``folder``; its output goes to ``stack.log`` there."""
+    """``svc-stack`` for ``folder``; its output goes to ``stack.log`` there.
+
+    Of a long evening the end is kept: that file, and as much before it in ``stack.log.1``.
+    """
 
     reactor: Any
     folder: Path
@@ -42,15 +47,16 @@ class Stack:
     gone: Deferred[None] = field(factory=Deferred)
     running: bool = False
     told_to_stop: bool = False
+    _log: Bounded = field(init=False)
     _process: Any = None
-    _log: Any = None
+
+    def __attrs_post_init__(self) -> None:
+        self._log = Bounded(self.folder / LOG, MOST_LOG)
 
     def start(self) -> None:
         """Start the process; ``ready`` fires later."""
-        # appending, so that it can be cut (logrotate's copytruncate) while we write
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-        handle = os.open(self.folder / LOG, flags, 0o600)
-        self._log = os.fdopen(handle, "w", encoding="utf-8")
+        for old in (LOG, f"{LOG}.1"):
+            (self.folder / old).unlink(missing_ok=True)
         command = ["-m", "svcserver.stack.child", "svc-stack", "--config", str(self.folder)]
         self.running = True
         self._process = self.reactor.spawnProcess(
@@ -70,13 +76,10 @@ class Stack:
             await self.gone
             if insist.active():
                 insist.cancel()
-        if self._log is not None:
-            self._log.close()
 
     def heard(self, line: str) -> None:
         """Take a line of the stack or of one of its children."""
-        self._log.write(line + "\n")
-        self._log.flush()
+        self._log.keep(line + "\n")
         if self.ready.called:
             return
         if (found := READY.search(line)) is not None:

@@ -21,22 +21,18 @@ PIECE = 256 * 1024  # bytes read at once
 
 
 @define
-class Recent:
-    """Writes lines; where the disk refuses, they are left out."""
+class Bounded:
+    """A file of lines with a bound; what was before them stays in ``NAME.1``, up to as much.
+
+    Where the disk refuses, lines are left out.
+    """
 
     file: Path
-    out: Any  # where the lines go besides: has ``write`` and ``flush``
-    most: int = MOST
+    most: int = MOST  # bytes
     _size: int | None = field(default=None, init=False)
 
-    def write(self, text: str, /) -> object:
-        self._keep(text)
-        return self.out.write(text)
-
-    def flush(self) -> object:
-        return self.out.flush()
-
-    def _keep(self, text: str) -> None:
+    def keep(self, text: str) -> None:
+        """Append it."""
         try:
             if self._size is None:
                 self._size = self.file.stat().st_size if self.file.exists() else 0
@@ -50,6 +46,21 @@ class Recent:
                 os.close(handle)
         except OSError:
             self._size = None  # a full disk, or a folder that is not ours: no reason to stop
+
+
+@define
+class Recent:
+    """Passes lines on to ``out``, which has ``write`` and ``flush``, and keeps the last."""
+
+    kept: Bounded
+    out: Any
+
+    def write(self, text: str, /) -> object:
+        self.kept.keep(text)
+        return self.out.write(text)
+
+    def flush(self) -> object:
+        return self.out.flush()
 
 
 @define

@@ -15,7 +15,7 @@ from twisted.python import usage
 
 from svcserver.kernel.counters import Figure
 from svcserver.kernel.monotonic import monotonic_reactor
-from svcserver.kernel.recent import RECENT, Recent
+from svcserver.kernel.recent import RECENT, Bounded, Recent
 from svcserver.kernel.settings import BadSetting, env, folder, load, with_env_file
 from svcserver.kernel.settings import port as port_number
 from svcserver.kernel.system import epoch
@@ -86,7 +86,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     top = top_service(reactor, production=as_json, service="stack")
     config = Path(options["config"]).absolute()
     data = options.settings.data_dir or config
-    kept = Recent(data / RECENT, top.lines.out)
+    kept = Recent(Bounded(data / RECENT), top.lines.out)
     top.lines.out = kept
     # directly, since our own lines are written with a delay and the order should show
     write = Printer(kept.write, as_json)

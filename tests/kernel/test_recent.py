@@ -9,7 +9,7 @@ from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.kernel.recent import RECENT, Follower, Recent
+from svcserver.kernel.recent import RECENT, Bounded, Follower, Recent
 
 
 class RecentTests(SynchronousTestCase):
@@ -18,7 +18,7 @@ class RecentTests(SynchronousTestCase):
         self.addCleanup(folder.cleanup)
         self.file = Path(folder.name) / RECENT
         self.out = io.StringIO()
-        self.kept = Recent(self.file, self.out)
+        self.kept = Recent(Bounded(self.file), self.out)
 
     def test_lines_are_kept_and_passed_on(self) -> None:
         self.kept.write("[deploy] one\n")
@@ -33,7 +33,7 @@ class RecentTests(SynchronousTestCase):
         self.assertEqual(self.file.stat().st_mode & 0o777, 0o600)
 
     def test_it_has_a_bound_and_a_reader_follows_into_the_next(self) -> None:
-        self.kept.most = 100
+        self.kept.kept.most = 100
         reader, seen = Follower(self.file), []
         for number in range(50):
             self.kept.write(f"line {number}\n")
@@ -54,6 +54,6 @@ class RecentTests(SynchronousTestCase):
         self.assertIsNone(Follower(self.file.with_name("none")).new())
 
     def test_a_folder_that_is_not_ours_is_no_reason_to_stop(self) -> None:
-        kept = Recent(self.file.parent / "nowhere" / RECENT, self.out)
+        kept = Recent(Bounded(self.file.parent / "nowhere" / RECENT), self.out)
         kept.write("one\n")
         self.assertEqual(self.out.getvalue(), "one\n")

@@ -18,8 +18,8 @@ from svcserver.kernel import json
 from svcserver.kernel.every import Every
 from svcserver.kernel.headers import ACCOUNT_KEY
 from svcserver.kernel.machine import SIGNING_KEY, machine_headers
-from svcserver.kernel.settings import parse_env_file
 from svcserver.kernel.system import epoch
+from svcserver.stack.alerts.disks import lines
 from svcserver.stack.alerts.rules import What
 from svcserver.stack.alerts.watching import HostWatch
 from svcserver.stack.components import Component, metagame_url
@@ -78,7 +78,7 @@ class Facts:
 
     async def _ask(self, one: Component) -> None:
         """One process's figures; of several metagames each is asked at its own ports."""
-        variables, now = {**_variables(one.env_file), **one.extra}, self.watch.now()
+        variables, now = {**lines(one.env_file), **one.extra}, self.watch.now()
         if one.kind == METAGAME:
             await self._errors(one, variables, now)
         port = variables.get("METRICS_PORT", "")
@@ -131,13 +131,6 @@ class Facts:
 
 METAGAME = "metagame"
 PLACES = (METAGAME, "gateway")
-
-
-def _variables(path: Path) -> Mapping[str, str]:
-    try:
-        return parse_env_file(path.read_text("utf-8-sig"))
-    except (OSError, UnicodeDecodeError):
-        return {}
 
 
 def _key(folder: Path) -> dict[str, str]:

@@ -1,8 +1,7 @@
-"""Looks at the host from the stack: its children, disk, certificate and backups."""
+"""Looks at the host from the stack: its children, disks, certificate and backups."""
 
 from __future__ import annotations
 
-import shutil
 from collections import deque
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -16,6 +15,7 @@ from svcserver.kernel import backups
 from svcserver.kernel.every import Every
 from svcserver.kernel.settings import parse_env_file
 from svcserver.kernel.system import epoch
+from svcserver.stack.alerts.disks import Disk, disk_of, low_disks
 from svcserver.stack.alerts.posting import Posting
 from svcserver.stack.alerts.rules import Alert, Faults, What
 
@@ -23,7 +23,6 @@ EVERY_S = 15.0
 DOWN_S = 45.0  # not ready for so long: a restart takes less
 LOOP_S = 600.0
 LOOPS = 3  # ends within LOOP_S
-LOW_SHARE, LOW_BYTES = 0.05, 1 << 30  # of the disk that are free
 SOON_S = 30 * 86_400.0  # before the certificate ends
 CERTIFICATE_EVERY_S = 3600.0
 
@@ -38,6 +37,7 @@ class HostWatch:
     ready: Callable[[], set[str]]
     tell: Callable[[Alert], object]
     now: Callable[[], float] = epoch
+    disk: Callable[[Path], Disk] = disk_of
     faults: Faults = field(factory=Faults)
     _away_since: dict[str, float] = field(factory=dict, init=False)
     _ends: dict[str, deque[float]] = field(factory=dict, init=False)
@@ -64,7 +64,8 @@ class HostWatch:
         for name in self.wanted:
             yield What.LOOP, name, self._loops(name, now)
             yield What.DOWN, name, self._away(name, name in ready, now)
-        yield What.DISK, "the host's", self._disk()
+        for subject, wrong in low_disks(self.folder, self.data, self.disk):
+            yield What.DISK, subject, wrong
         yield What.CERTIFICATE, "the gateway's", self._ending(now)
         known = backups.read(self.data)
         yield What.BACKUP, "the host's", known.wrong(now) if known is not None else None
@@ -83,15 +84,6 @@ class HostWatch:
         if ends is None or len(ends) < LOOPS or now - ends[0] > LOOP_S:
             return None
         return f"It has ended {LOOPS} times within {LOOP_S / 60:.0f} minutes."
-
-    def _disk(self) -> str | None:
-        try:
-            found = shutil.disk_usage(self.data)
-        except OSError as why:
-            return f"The host's folder cannot be looked at: {why.strerror}."
-        if found.free >= LOW_BYTES and found.free >= LOW_SHARE * found.total:
-            return None
-        return f"{found.free >> 20} MB of {found.total >> 20} MB are free."
 
     def _ending(self, now: float) -> str | None:
         if self._certificate is None or now - self._certificate[0] >= CERTIFICATE_EVERY_S:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,8 +13,9 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel import backups
 from svcserver.kernel.backups import Backup, Backups
+from svcserver.stack.alerts import disks, watching
 from svcserver.stack.alerts import posting as posting_module
-from svcserver.stack.alerts import watching
+from svcserver.stack.alerts.disks import Disk
 from svcserver.stack.alerts.posting import AGAIN_S, LONGEST_S, MOST_WAITING, TRY_AGAIN, Posting
 from svcserver.stack.alerts.rules import Alert, What
 from svcserver.stack.alerts.watching import DOWN_S, LOOP_S, LOOPS, HostWatch
@@ -108,7 +110,13 @@ class WatchTests(SynchronousTestCase):
         self.watch = HostWatch(
             self.folder, self.folder, names, lambda: self.ready, self.tell, lambda: self.now
         )
-        self.patch(watching.shutil, "disk_usage", lambda _: mock.Mock(free=1 << 40, total=1 << 41))
+        self.full: set[int] = set()
+        self.disks: Callable[[Path], int] = lambda _: 1
+        self.watch.disk = self.disk
+
+    def disk(self, path: Path) -> Disk:
+        number = self.disks(path)
+        return Disk(number, 1 << 20 if number in self.full else 1 << 40, 1 << 41)
 
     def tell(self, alert: Alert) -> None:
         self.told.append((alert.what, alert.subject, alert.over))
@@ -138,11 +146,48 @@ class WatchTests(SynchronousTestCase):
         self.assertEqual(self.after(LOOP_S), [(What.LOOP, "gateway", True)])
 
     def test_a_disk_that_fills_up(self) -> None:
-        free = [1 << 20]
-        self.patch(watching.shutil, "disk_usage", lambda _: mock.Mock(free=free[0], total=1 << 41))
+        self.full.add(1)
         self.assertEqual(self.after(1), [(What.DISK, "the host's", False)])
-        free[0] = 1 << 40
+        self.full.clear()
         self.assertEqual(self.after(1), [(What.DISK, "the host's", True)])
+
+    @proves("alerts: every disk that the host writes to")
+    def test_each_disk_is_told_of_once_by_what_lies_there(self) -> None:
+        far = self.folder / "far"
+        written = {
+            "content": f"CONTENT_GAME_DIR={far}/game\nCONTENT_MANIFEST=manifest.json\n",
+            "metagame": f"DATABASE_URL=sqlite:///{far}/db/svc.db\nLOG_BODIES=1\n",
+            "stack": f"BACKUP_DIR={far}/not/yet/there\n",
+            "allowlist": f"ALLOWLIST_AUDIT_LOG={far}/log/audit.log\n",
+        }
+        for name, text in written.items():
+            (self.folder / f"{name}.env").write_text(text)
+        for name in ("game", "db", "log"):
+            (far / name).mkdir(parents=True)
+        numbers = {far / "game": 2, far / "db": 3, far / "log": 4, far / "not/yet/there": 5}
+        self.disks = lambda path: numbers.get(path, 1)
+        self.assertEqual(self.after(1), [])
+        for number, subject in enumerate(
+            ("the host's", "the game files'", "the database's", "the allowlist's", "the backups'"),
+            1,
+        ):
+            self.full.add(number)
+            self.assertEqual(self.after(1), [(What.DISK, subject, False)])
+            self.full.discard(number)
+            self.assertEqual(self.after(1), [(What.DISK, subject, True)])
+
+    def test_the_room_of_a_folder_that_is_not_there_yet_is_that_of_its_disk(self) -> None:
+        found, above = disks.disk_of(self.folder / "not/yet"), disks.disk_of(self.folder)
+        self.assertEqual((found.number, found.total), (above.number, above.total))
+        self.assertEqual(self.folder.stat().st_dev, found.number)
+
+    def test_a_place_that_cannot_be_looked_at_is_told_of(self) -> None:
+        def look(path: Path) -> Disk:
+            raise PermissionError(13, "Permission denied", str(path))
+
+        self.watch.disk = look
+        told = self.after(1)
+        self.assertEqual(told[0], (What.DISK, "the host's", False))
 
     def test_a_backup_that_was_damaged(self) -> None:
         one = Backup("/b/x", NOW, 5, "ab", proven=NOW)

@@ -1,0 +1,25 @@
+"""``svc-stack`` as a child of a command: its log has a bound."""
+
+from __future__ import annotations
+
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.ctl import stack_process
+from svcserver.ctl.stack_process import LOG, Stack
+from tests.ctl.command import nowhere
+
+
+class LogTests(SynchronousTestCase):
+    def test_of_a_long_evening_the_end_is_kept(self) -> None:
+        self.patch(stack_process, "MOST_LOG", 1_000)
+        folder = nowhere(self)
+        folder.mkdir(exist_ok=True)
+        stack = Stack(Clock(), folder)
+        for number in range(500):
+            stack.heard(f"[metagame] line {number}")
+        sizes = [one.stat().st_size for one in sorted(folder.iterdir())]
+        self.assertEqual(len(sizes), 2)
+        self.assertLess(max(sizes), 1_100)
+        self.assertIn("line 499\n", (folder / LOG).read_text())
+        self.assertEqual((folder / LOG).stat().st_mode & 0o777, 0o600)
