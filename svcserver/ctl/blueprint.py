@@ -34,6 +34,9 @@ class Ports:
     city: int = 8777
     metagame_figures: int = 61020
     gateway_figures: int = 61021
+    deploy_figures: int = 61022
+    content_figures: int = 61023
+    allowlist_figures: int = 61024
 
 
 @frozen
@@ -151,13 +154,18 @@ DEPLOYSERVER_URL=127.0.0.1:{ports.deploy}
 CITY_MAP={CITY_MAP}
 # requests, errors and answer times for svcctl status, the dashboard and alerts
 BACKEND_HEALTH=1
-# the same for Prometheus and for alerts about attacks, on this machine only
-METRICS_PORT={ports.metagame_figures}
-{_chat(plan)}"""
+{_figures(ports.metagame_figures)}{_chat(plan)}"""
     if plan.demo:
         text = text.replace("REGISTRATION_MODE=INVITECODE", "REGISTRATION_MODE=OPEN")
         text += "CHAT_PRESENCE=1\nSTORE=free\nGUILDS=1\n"
     return text
+
+
+def _figures(port: int) -> str:
+    return f"""\
+# figures for Prometheus and for alerts, on this machine only
+METRICS_PORT={port}
+"""
 
 
 def _shielded(plan: Plan) -> str:
@@ -203,7 +211,7 @@ GAMESERVER_LAUNCH_KEYS=1
 METAGAME_API_KEY={plan.secrets.game_server.reveal()}
 # the same in metagame.env
 CITY_MAP={CITY_MAP}
-"""
+{_figures(plan.ports.deploy_figures)}"""
     if plan.demo:
         text += "GAMESERVER_MEMORY_GUARD=0\n"
     if plan.demo or plan.private:
@@ -223,7 +231,7 @@ CONTENT_GAME_DIR={plan.data / "game"}
 CONTENT_MANIFEST={plan.data / "manifest.json"}
 # the players' program, for those who have none yet: svcctl content launcher FILE puts it there
 CONTENT_LAUNCHER_DIR={plan.data / LAUNCHER}
-"""
+{_figures(plan.ports.content_figures)}"""
     if plan.private:
         return text
     return f"""\
@@ -251,9 +259,7 @@ GATEWAY_WS_URL=http://127.0.0.1:{ports.chat}
 ALLOWLIST_URL=http://127.0.0.1:{ports.allowlist}
 # the same in allowlist.env
 ALLOWLIST_SECRET={secrets.allowlist.reveal()}
-# figures for Prometheus and for alerts about attacks, on this machine only
-METRICS_PORT={ports.gateway_figures}
-{more}"""
+{_figures(ports.gateway_figures)}{more}"""
 
 
 def _allowlist(plan: Plan) -> str:
@@ -268,7 +274,7 @@ ALLOWLIST_SECRET={plan.secrets.allowlist.reveal()}
 ALLOWLIST_PORTS={plan.ports.hunts}-{plan.ports.city}
 ALLOWLIST_AUDIT_LOG={plan.data / "allowlist-audit.log"}
 ALLOWLIST_STATE_FILE={plan.data / "allowlist-state.json"}
-"""
+{_figures(plan.ports.allowlist_figures)}"""
     return text + "ALLOWLIST_ALLOW_PRIVATE=1\n" if plan.demo else text
 
 

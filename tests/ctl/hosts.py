@@ -54,7 +54,7 @@ def demo_host(folder: Path, scale: Scale | None = None, owner: str = "owner") ->
     workers = scale.workers if scale is not None else 0
     tcp = row_of(14 + EACH * workers, socket.SOCK_STREAM)
     udp = row_of(8, socket.SOCK_DGRAM)
-    row = [tcp + at for at in range(9)]
+    row = [tcp + at for at in range(12)]
     ports = Ports(*row[:7], udp, udp + 7, *row[7:])
     create_host(folder, "127.0.0.1", owner, ports=ports, demo=True, scale=scale)
     if workers > 1:

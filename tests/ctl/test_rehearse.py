@@ -49,7 +49,7 @@ class RehearsalTests(SynchronousTestCase):
         ports = free_ports()
         tcp = asdict(ports)
         first, last = tcp.pop("hunts"), tcp.pop("city")
-        self.assertEqual(len(set(tcp.values())), 9)
+        self.assertEqual(len(set(tcp.values())), 12)
         self.assertEqual(last - first, GAMES - 1)
 
     def test_steps_are_kept_for_machines(self) -> None:

@@ -90,6 +90,7 @@ def move(folder: Path) -> None:
     tcp, udp = map(int, os.environ["SVC_OWNER_PORTS"].split(","))
     new = {61000: tcp, 61001: tcp + 1, 61002: tcp + 2, 61005: tcp + 3, 61099: tcp + 4, 443: tcp + 5}
     new |= {61010: tcp + 6, 8770: udp, 8777: udp + 7, 61020: tcp + 7, 61021: tcp + 8}
+    new |= {61022: tcp + 9, 61023: tcp + 10, 61024: tcp + 11}
     for path in folder.glob("*.env"):
         text = path.read_text().replace("127.0.0.1:61000/QoS", "@")
         text = re.sub(

@@ -22,7 +22,7 @@ from typing import IO, Any
 import click
 from attrs import define, field, frozen
 
-from svcserver.ctl.blueprint import Ports
+from svcserver.ctl.blueprint import PRIVATE, Ports
 from svcserver.ctl.doctor.case import Level
 from svcserver.ctl.doctor.command import examine
 from svcserver.ctl.host import Host, find
@@ -37,7 +37,7 @@ from svcserver.stack.components import environment
 
 ANSWER_S = 20.0
 LOOK_S = 0.2
-FIGURES = ("metagame_figures", "gateway_figures")
+FIGURES = tuple(f"{name}_figures" for name in (*PRIVATE, "gateway", "allowlist"))
 TCP = ("metagame", "deploy", "content", "allowlist", "chat", "gateway", "relay", *FIGURES)
 GAMES = 8  # UDP ports for game servers
 MAX_LOG = 6  # lines shown of a step

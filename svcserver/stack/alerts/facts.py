@@ -69,12 +69,12 @@ class Facts:
     _refusing: set[str] = field(factory=set, init=False)  # addresses that do not let us read
 
     def look(self) -> Deferred[None]:
-        """Ask metagame and gateway for their figures; what is new becomes an alert."""
+        """Ask every component for its figures; what is new becomes an alert."""
         return Deferred.fromCoroutine(self._look())
 
     async def _look(self) -> None:
-        asked = [one for one in self.components if one.kind in PLACES]
-        await DeferredList([Deferred.fromCoroutine(self._ask(one)) for one in asked])
+        asked = [Deferred.fromCoroutine(self._ask(one)) for one in self.components]
+        await DeferredList(asked)
 
     async def _ask(self, one: Component) -> None:
         """One process's figures; of several metagames each is asked at its own ports."""
@@ -130,7 +130,6 @@ class Facts:
 
 
 METAGAME = "metagame"
-PLACES = (METAGAME, "gateway")
 
 
 def _key(folder: Path) -> dict[str, str]:

@@ -139,11 +139,12 @@ class FactsTests(SynchronousTestCase):
         folder = self.folder / "new"
         create_host(folder, "127.0.0.1", "Olga")
         self.facts.components = components(folder)
-        for one in ("metagame", "gateway"):
+        names = ("metagame", "deploy", "content", "allowlist", "gateway")
+        for one in names:
             port = parse_env_file((folder / f"{one}.env").read_text())["METRICS_PORT"]
             self.answers[f"http://127.0.0.1:{port}/metrics"] = Said(200, (PAGE % 7).encode())
-        quiet = {("attack", "metagame", False), ("attack", "gateway", False)}
-        self.assertEqual(set(self.seen()), quiet)
+        self.assertEqual(set(self.seen()), {("attack", one, False) for one in names})
+        self.assertEqual(len({*self.answers}), len(names))
 
     def test_who_is_silent_or_strange_is_believed_nothing(self) -> None:
         self.assertEqual(self.seen(), [])
