@@ -84,11 +84,12 @@ def write_units(folder: Path) -> None:
     folder.mkdir(parents=True)
     place = units.Place(SETTINGS, HOME / "bin" / "twistd", PYTHON, DATA)
     made = units.files(place)
-    for name in units.SERVICES:
-        settings = f"ConditionPathExists={SETTINGS}/{name}.env\n"
-        text = made[units.unit(name)].replace("PartOf=", f"{settings}PartOf=", 1)
+    needs = {units.unit(name): name for name in units.SERVICES}
+    for file in (*needs, *units.KEEPERS):
+        settings = f"ConditionPathExists={SETTINGS}/{needs.get(file, 'metagame')}.env\n"
+        text = made[file].replace("PartOf=", f"{settings}PartOf=", 1)
         text = text.replace("Written by svcctl init; change", "Change")
-        Path(folder, units.unit(name)).write_text(text, encoding="utf-8")
+        Path(folder, file).write_text(text, encoding="utf-8")
     Path(folder, units.TARGET).write_text(made[units.TARGET], encoding="utf-8")
 
 

@@ -17,9 +17,10 @@ import click
 from svcserver.ctl.host import Host, about_a_host
 from svcserver.ctl.host_creation import write_private
 from svcserver.ctl.output import Out, fail
+from svcserver.kernel.alert_channels import is_name
 from svcserver.kernel.settings import BadSetting, load, parse_env_file
 from svcserver.kernel.system import token_hex
-from svcserver.stack.alerts.channels import FORMS, NAME, Channel, all_of, path_of, read
+from svcserver.stack.alerts.channels import FORMS, Channel, all_of, path_of, read
 from svcserver.stack.alerts.delivering import NotDelivered, deliver
 from svcserver.stack.alerts.rules import Alert, What
 
@@ -42,16 +43,14 @@ def show(host: Host, out: Out) -> None:
     for one in found:
         channel = one.channel
         about = ",".join(kind.value for kind in channel.about) or "everything"
-        quiet = channel.quiet
-        hours = f"{quiet.begin:%H:%M}-{quiet.end:%H:%M}" if quiet is not None else ""
         signed = channel.signing_secret is not None
-        rows.append([one.name, channel.form, about, hours, "signed" if signed else ""])
+        rows.append([one.name, channel.form, about, channel.hours, "signed" if signed else ""])
         out.data(
             {
                 "name": one.name,
                 "form": channel.form,
                 "about": [kind.value for kind in channel.about],
-                "quiet": hours or None,
+                "quiet": channel.hours or None,
                 "signed": signed,
                 "private": channel.private,
             }
@@ -72,7 +71,7 @@ def show(host: Host, out: Out) -> None:
 def add(host: Host, out: Out, name: str, form: str, url: str, more: tuple[str, ...]) -> None:
     """Make the file alert-NAME.env; docs/owners/alerts.md names its lines."""
     folder = _folder(host)
-    if not NAME.match(name):
+    if not is_name(name):
         fail(f"{name[:40]!r} is no name: small letters, digits and -, at most 32")
     text = "\n".join([f"FORM={form}", f"URL={url}", *more, ""])
     try:
@@ -138,7 +137,7 @@ def _folder(host: Host) -> Path:
 
 
 def _channel(host: Host, name: str) -> Channel:
-    if not NAME.match(name):
+    if not is_name(name):
         fail(f"{name[:40]!r} is no channel's name")
     try:
         return read(path_of(_folder(host), name))

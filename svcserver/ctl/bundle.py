@@ -32,11 +32,12 @@ from svcserver.ctl.output import Failed, Out, fail
 from svcserver.ctl.stack_process import LOG
 from svcserver.ctl.status_command import look
 from svcserver.kernel import json
+from svcserver.kernel.alert_channels import MOST
 from svcserver.kernel.digits import whole_in
 from svcserver.kernel.recent import RECENT
 from svcserver.kernel.redaction import OTHER, redact
 from svcserver.kernel.settings import secret, strong_secret, variables
-from svcserver.stack.alerts.channels import MOST, PATTERN, Channel
+from svcserver.stack.alerts.channels import PATTERN, Channel
 from svcserver.stack.backups import BackupSettings
 from svcserver.stack.service import Settings as Stack
 

@@ -14,6 +14,9 @@ from attrs import Factory, field, frozen
 
 USER = "svc"
 TARGET = "svcserver.target"
+WATCH, BACKUP, NIGHT = "svc-watch.service", "svc-backup.service", "svc-backup.timer"
+KEEPERS = (WATCH, BACKUP, NIGHT)
+LONGEST_BACKUP = "4h"
 OPEN_FILES = 65_536
 HOMES = ("/home", "/root", "/run/user")
 STOP_S = 30
@@ -80,11 +83,14 @@ SERVICES = {
 
 
 def files(place: Place, names: Iterable[str] = SERVICES) -> dict[str, str]:
-    """File name -> content: a target, a unit for each component of ``names``, log rotation."""
+    """File name -> content: a target, a unit for each component of ``names``, ``KEEPERS``.
+
+    And how logs are rotated.
+    """
     chosen = [name for name in SERVICES if name in set(names)]
     found = {TARGET: _target(chosen), "svcserver.logrotate": _logrotate(place)}
     found |= {f"{unit(name)}": _unit(name, SERVICES[name], place) for name in chosen}
-    return found
+    return found | {WATCH: _watch(chosen, place), BACKUP: _backup(place), NIGHT: _night()}
 
 
 def unit(name: str) -> str:
@@ -97,7 +103,7 @@ def _target(names: Iterable[str]) -> str:
 # The whole host: systemctl enable --now {TARGET}
 [Unit]
 Description=svcserver: every service of this host
-Wants={" ".join(map(unit, names))}
+Wants={" ".join([*map(unit, names), WATCH, NIGHT])}
 
 [Install]
 WantedBy=multi-user.target
@@ -105,6 +111,37 @@ WantedBy=multi-user.target
 
 
 def _unit(name: str, service: Service, place: Place) -> str:
+    return _daemon(name, service, place, f"--env-file {place.folder}/{name}.env")
+
+
+def _watch(names: Iterable[str], place: Place) -> str:
+    """What sends alerts where no svc-stack runs."""
+    service = Service("tells the owner when something is wrong", tuple(names))
+    return _daemon("watch", service, place, f"--config {place.folder}")
+
+
+def _daemon(name: str, service: Service, place: Place, options: str) -> str:
+    return f"""\
+{_head(name, service)}
+[Service]
+Type=exec
+User={USER}
+Group={USER}
+WorkingDirectory={place.data}
+ExecStart={place.program} --nodaemon --pidfile= svc-{name} {options}
+Restart=always
+RestartSec=2
+TimeoutStopSec={STOP_S}
+{service.end}
+LimitNOFILE={OPEN_FILES}
+UMask=0077
+{_hardening(service, place)}
+[Install]
+WantedBy={TARGET}
+"""
+
+
+def _head(name: str, service: Service) -> str:
     after = " ".join(["network-online.target", *map(_after, service.after)])
     return f"""\
 # svc-{name}: {service.meaning}. Written by svcctl init; change it with systemctl edit.
@@ -113,20 +150,37 @@ Description=svcserver: {service.meaning}
 PartOf={TARGET}
 Wants=network-online.target
 After={after}
+"""
 
+
+def _backup(place: Place) -> str:
+    """The night's work of svc-stack, done once; its timer says when."""
+    service = Service("makes a backup, and proves it", ("metagame",), confined=False)
+    return f"""\
+{_head("backup", service)}
 [Service]
-Type=exec
+Type=oneshot
 User={USER}
 Group={USER}
 WorkingDirectory={place.data}
-ExecStart={place.program} --nodaemon --pidfile= svc-{name} --env-file {place.folder}/{name}.env
-Restart=always
-RestartSec=2
-TimeoutStopSec={STOP_S}
-{service.end}
-LimitNOFILE={OPEN_FILES}
+ExecStart={place.program.with_name("svcctl")} backup nightly --config {place.folder}
+TimeoutStartSec={LONGEST_BACKUP}
+IOSchedulingClass=idle
 UMask=0077
-{_hardening(service, place)}
+{_hardening(service, place)}"""
+
+
+def _night() -> str:
+    return f"""\
+# When svc-backup runs, local time; another hour: systemctl edit {NIGHT}
+[Unit]
+Description=svcserver: the nightly backup
+PartOf={TARGET}
+
+[Timer]
+OnCalendar=*-*-* 04:00:00
+Persistent=yes
+
 [Install]
 WantedBy={TARGET}
 """
@@ -168,7 +222,7 @@ def _hardening(service: Service, place: Place) -> str:
             "SystemCallErrorNumber=EPERM",
         ]
     else:
-        lines.append("# the game server is a program of yours: it may need more than ours does")
+        lines.append("# it starts game servers, which are programs of yours and may need more")
     return "\n".join(lines) + "\n"
 
 

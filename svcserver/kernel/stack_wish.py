@@ -15,7 +15,7 @@ from svcserver.kernel.recent import RECENT
 WISH_FILE = "stack-wish.json"
 FRESH_S = 60.0  # an older wish is of another evening
 MOST = 1024  # bytes
-WISHES = ("stop", "restart", "test alerts")
+WISHES = ("stop", "restart")
 
 
 def has_stack(folder: Path, since: float) -> bool:

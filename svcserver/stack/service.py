@@ -10,19 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from attrs import frozen
-from twisted.application.service import IService, MultiService
 from twisted.python import usage
 
 from svcserver.kernel.counters import Figure
 from svcserver.kernel.monotonic import monotonic_reactor
 from svcserver.kernel.recent import RECENT, Bounded, Recent
-from svcserver.kernel.settings import BadSetting, env, folder, load, with_env_file
+from svcserver.kernel.settings import BadSetting, env, folder, load, whole, with_env_file
 from svcserver.kernel.settings import port as port_number
-from svcserver.kernel.system import epoch
-from svcserver.stack.alerts.facts import metagame_rounds
-from svcserver.stack.alerts.posting import Posting
-from svcserver.stack.alerts.rules import Alert, What
-from svcserver.stack.alerts.watching import HostWatch, alert_rounds
+from svcserver.stack.alerts.service import Watched, alerting
 from svcserver.stack.backups import BackupSettings, Nightly
 from svcserver.stack.children import Children
 from svcserver.stack.components import BadHost, Component, components, dashboard, environment
@@ -44,6 +39,7 @@ class Settings:
     workers: int = env("WORKERS", workers, default=1)
     worker_ports: int = env("WORKER_PORTS", port_number, default=61100)
     data_dir: Path | None = env("DATA_DIR", folder, default=None)
+    alerts_every_s: int = env("ALERTS_EVERY_SECONDS", whole(5, 3600), default=60)
 
 
 class Options(usage.Options):
@@ -102,33 +98,18 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     )
     children.setServiceParent(top)
     Rolling(reactor, children, config).setServiceParent(top)
-    _alerting(reactor, config, data, children, passed).setServiceParent(top)
+    asked_s = options.settings.alerts_every_s
+    host = Watched(
+        config, data, children.wanted, passed, lambda: children.ready, asked_s, tells_ends=True
+    )
+    watching, watch = alerting(reactor, host)
+    children.when_ended = watch.ended
+    watching.setServiceParent(top)
+    wishes(reactor, data, begin_again).setServiceParent(top)
     if (at := options.backups.at) is not None:
         Nightly(reactor, config, data, at, passed, write).setServiceParent(top)
     show_figures(top, reactor, "stack", options.settings.metrics_port, figures(children))
     return top
-
-
-def _alerting(
-    reactor: Any, config: Path, data: Path, children: Children, environ: dict[str, str]
-) -> IService:
-    posting = Posting(reactor, config, environ)
-    names = tuple(one.name for one in children.wanted)
-    watch = HostWatch(config, data, names, lambda: children.ready, posting.tell)
-    children.when_ended = watch.ended
-
-    def test() -> None:
-        posting.tell(Alert(What.TEST, "the dashboard's", "It arrives.", epoch()))
-
-    made = MultiService()
-    for part in (
-        posting,
-        alert_rounds(reactor, watch, posting),
-        metagame_rounds(reactor, children.wanted, watch),
-        wishes(reactor, data, begin_again, test),
-    ):
-        part.setServiceParent(made)
-    return made
 
 
 def give_up(reactor: Any) -> None:

@@ -1,4 +1,4 @@
-"""Does what a metagame wishes: ends the stack, begins it anew, or tries the alerts."""
+"""Does what a metagame wishes: ends the stack, or begins it anew."""
 
 from __future__ import annotations
 
@@ -20,20 +20,12 @@ log = Logger()
 EVERY_S = 2.0
 
 
-def wishes(
-    reactor: Any,
-    folder: Path,
-    again: Callable[[], object],
-    test_alerts: Callable[[], object] = lambda: None,
-) -> IService:
+def wishes(reactor: Any, folder: Path, again: Callable[[], object]) -> IService:
     """The service that looks for wishes in ``folder``; ``again`` lets the end be a beginning."""
 
     def look() -> None:
         wished = stack_wish.take(folder, epoch())
         if wished is None:
-            return
-        if wished == "test alerts":
-            test_alerts()
             return
         log.info("the server is empty and the stack is to {wish}: it stops", wish=wished)
         if wished == "restart":

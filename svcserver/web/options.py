@@ -57,6 +57,9 @@ class _Door(ServiceMaker):
                 gc.enable()
 
 
-def plugin(name: str, about: str) -> ServiceMaker:
-    """The ``twistd`` command ``svc-NAME``, whose Options and makeService are in its service.py."""
-    return _Door(f"svc-{name}", f"svcserver.{name}.service", about, f"svc-{name}")
+def plugin(name: str, about: str, module: str = "") -> ServiceMaker:
+    """The ``twistd`` command ``svc-NAME``, whose Options and makeService are in its service.py.
+
+    ``module``: another that has them.
+    """
+    return _Door(f"svc-{name}", module or f"svcserver.{name}.service", about, f"svc-{name}")

@@ -66,7 +66,7 @@ class AuditContract(SynchronousTestCase):
             "POST /svc/api/DashboardDelete": person,
             "POST /svc/api/DashboardAnnouncement": {"Text": "Hunt night"},
             "POST /svc/api/DashboardDrain": {"On": True},
-            "POST /svc/api/DashboardAlertTest": None,
+            "POST /svc/api/DashboardAlertTest": {"Name": "phone"},
             "POST /svc/api/DashboardGameServer": {"Act": "start", "Kind": "city"},
             "POST /svc/api/DashboardSession": None,
             "DELETE /svc/api/DashboardSession": None,

@@ -73,7 +73,8 @@ def value(folder: Path, component: str, name: str) -> str:
 def change(folder: Path, component: str, name: str, new: str) -> None:
     """Another value for a setting."""
     path = folder / f"{component}.env"
-    lines = [one for one in path.read_text().splitlines() if not one.startswith(f"{name}=")]
+    there = path.read_text().splitlines() if path.is_file() else []
+    lines = [one for one in there if not one.startswith(f"{name}=")]
     path.write_text("\n".join([*lines, f"{name}={new}", ""]))
 
 

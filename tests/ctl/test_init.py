@@ -208,7 +208,7 @@ class PrivateTests(SynchronousTestCase):
         self.assertIn("private      on 100.64.0.9", self.said)
         self.assertEqual(
             sorted(one.name for one in (folder / "host").glob("*.service")),
-            ["svc-content.service", "svc-deploy.service", "svc-metagame.service"],
+            [f"svc-{one}.service" for one in ("backup", "content", "deploy", "metagame", "watch")],
         )
 
     @proves("private mode: the metagame on the overlay address, no gateway (svcctl init)")

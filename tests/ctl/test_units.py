@@ -10,7 +10,18 @@ from pathlib import Path
 import pytest
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.ctl.units import SERVICES, TARGET, Place, files, unit
+from svcserver.ctl.units import (
+    BACKUP,
+    KEEPERS,
+    NIGHT,
+    SERVICES,
+    TARGET,
+    WATCH,
+    Place,
+    files,
+    unit,
+)
+from svcserver.stack.backups import BackupSettings
 from tests.ctl.command import new_host, nowhere
 from tests.support import requirements
 from tests.support.proves import proves
@@ -31,7 +42,7 @@ class UnitTests(SynchronousTestCase):
     def test_init_writes_them_with_its_own_places(self) -> None:
         folder = new_host(nowhere(self))
         names = {one.name for one in (folder / "host").iterdir()}
-        self.assertEqual(names, {TARGET, "svcserver.logrotate", *map(unit, SERVICES)})
+        self.assertEqual(names, {TARGET, "svcserver.logrotate", *map(unit, SERVICES), *KEEPERS})
         for name in SERVICES:
             text = (folder / "host" / unit(name)).read_text()
             found = re.search(r"^ExecStart=(\S+)", text, re.MULTILINE)
@@ -52,6 +63,28 @@ class UnitTests(SynchronousTestCase):
             self.assertIn("ProtectHome=yes\n", text)
             self.assertEqual("SystemCallFilter" in text, name != "deploy")
 
+    @proves("systemd units: a nightly backup, and alerts")
+    def test_beside_the_services_a_timer_makes_backups_and_a_watcher_sends_alerts(self) -> None:
+        folder = new_host(nowhere(self))
+
+        def line(file: str, name: str) -> str:
+            found = re.search(rf"^{name}=(.*)$", (folder / "host" / file).read_text(), re.MULTILINE)
+            assert found is not None, (file, name)
+            return found[1]
+
+        program, *words = line(BACKUP, "ExecStart").split()
+        self.assertTrue(Path(program).is_file())
+        self.assertEqual(words, ["backup", "nightly", "--config", str(folder)])
+        self.assertEqual(line(BACKUP, "Type"), "oneshot")
+        default = BackupSettings().at
+        assert default is not None
+        self.assertEqual(line(NIGHT, "OnCalendar"), f"*-*-* {default:%H:%M:%S}")
+        program, *words = line(WATCH, "ExecStart").split()
+        self.assertTrue(Path(program).is_file())
+        self.assertEqual(words[-3:], ["svc-watch", "--config", str(folder)])
+        wanted = line(TARGET, "Wants").split()
+        self.assertEqual(wanted, [*map(unit, SERVICES), WATCH, NIGHT])
+
     def test_a_host_in_somebodys_home_can_still_be_read(self) -> None:
         for place in (
             Place(folder=Path("/home/olga/game")),
@@ -63,7 +96,7 @@ class UnitTests(SynchronousTestCase):
     def test_a_host_without_a_gateway_has_none_to_start(self) -> None:
         made = files(Place(), ["metagame", "deploy"])
         self.assertNotIn("gateway", "".join(made))
-        wants = "Wants=svc-metagame.service svc-deploy.service\n"
+        wants = f"Wants=svc-metagame.service svc-deploy.service {WATCH} {NIGHT}\n"
         self.assertIn(wants, made[TARGET])
 
 
@@ -73,13 +106,14 @@ def test_systemd_understands_every_unit_and_finds_them_tight(tmp_path: Path) -> 
     if ANALYZE is None:
         raise requirements.skip("systemd", "systemd-analyze is not installed")
     twistd = tmp_path / "twistd"
-    twistd.write_text("#!/bin/sh\n")
-    twistd.chmod(0o755)
+    for program in (twistd, tmp_path / "svcctl"):
+        program.write_text("#!/bin/sh\n")
+        program.chmod(0o755)
     units = tmp_path / "units"
     units.mkdir()
     for name, text in files(Place(Path("/srv"), twistd)).items():
         (units / name).write_text(text)
-    paths = sorted(str(one) for one in units.iterdir() if one.suffix in (".service", ".target"))
+    paths = sorted(str(one) for one in units.iterdir() if one.suffix != ".logrotate")
     done = subprocess.run(
         [ANALYZE, "verify", "--man=no", *paths], capture_output=True, text=True, timeout=60
     )
@@ -89,6 +123,8 @@ def test_systemd_understands_every_unit_and_finds_them_tight(tmp_path: Path) -> 
         found = exposure(units / unit(name))
         limit = EXPOSURE if SERVICES[name].confined else 2 * EXPOSURE
         assert found < limit, f"{name} is exposed {found}"
+    assert exposure(units / WATCH) < EXPOSURE
+    assert exposure(units / BACKUP) < 2 * EXPOSURE
 
 
 def exposure(path: Path) -> float:

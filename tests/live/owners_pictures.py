@@ -19,6 +19,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import date
 from pathlib import Path
 
 from attrs import define, field
@@ -30,6 +31,7 @@ from tests.ctl.hosts import SVCCTL, change
 from tests.live.players_host import COMMAND, GAME, launcher, link_of
 from tests.live.players_page import Visit
 from tests.live.real_browser import chromium, replace_text
+from tests.live.tour_times import PAGE, machine, written
 
 FOLDER = Path(__file__).parents[2] / "docs" / "owners" / "pictures"
 SIZE = {"width": 1080, "height": 720}
@@ -44,13 +46,13 @@ class Tour:
     """The steps so far, each with the seconds it took."""
 
     folder: Path
-    steps: list[tuple[str, float]] = field(factory=list)
+    steps: dict[str, float] = field(factory=dict)
     _begun: float = field(factory=time.monotonic, init=False)
 
     def step(self, name: str) -> None:
-        """What was done since the last step."""
+        """What was done since the last step: one of ``tour_times.STEPS``."""
         now = time.monotonic()
-        self.steps.append((name, now - self._begun))
+        self.steps[name] = now - self._begun
         self._begun = now
 
     def take(self, page: Page, name: str) -> None:
@@ -61,8 +63,8 @@ class Tour:
 
     def told(self) -> str:
         """A line a step, and the sum."""
-        lines = [f"{seconds:6.1f} s  {name}" for name, seconds in self.steps]
-        return "\n".join([*lines, f"{sum(one for _, one in self.steps):6.1f} s  in all"])
+        lines = [f"{seconds:6.1f} s  {name}" for name, seconds in self.steps.items()]
+        return "\n".join([*lines, f"{sum(self.steps.values()):6.1f} s  in all"])
 
 
 @contextmanager
@@ -137,9 +139,8 @@ def friend(browser: Browser, home: Path, join: str, tour: Tour) -> Iterator[Visi
         player.page.goto(link_of(process))
         player.join(join)
         player.register(FRIEND)
-        tour.step("the friend opens the invite, compares the words, takes a name")
         player.download()
-        tour.step("the friend downloads the game")
+        tour.step("what-your-friend-does")
         player.set_command(f"{COMMAND} -hunt={HUNTS[0]}")
         player.page.get_by_text("Settings", exact=True).click()
         player.press("Play")
@@ -152,22 +153,21 @@ def friend(browser: Browser, home: Path, join: str, tour: Tour) -> Iterator[Visi
 def evening(browser: Browser, host: Path, tour: Tour) -> None:
     """From the empty folder to the first hunt."""
     with up(host, ANSWERS):
-        tour.step("svcctl up, its three questions answered, until all runs")
+        tour.step("make-the-host")
     put_game(host)
-    tour.step("stopped, a name for the server, the game's files listed")
     with up(host):
-        tour.step("svcctl up again")
+        tour.step("give-it-the-game")
         page = sign_in(browser, host)
         tour.take(page, "1-overview")
-        tour.step("the dashboard, signed in")
+        tour.step("look-at-it")
         join = invite(page, tour)
-        tour.step("an invite for a friend")
+        tour.step("invite-a-friend")
         with friend(browser, host.with_name("friend"), join, tour):
             page.get_by_role("link", name="Overview", exact=True).click()
             feed = page.locator(".feed")
             expect(feed).to_contain_text(f"{FRIEND} began a hunt", timeout=60_000)
             expect(page.locator(".list").first).to_contain_text("Hunt")
-            tour.step("the friend's first hunt, seen in the dashboard")
+            tour.step("the-first-hunt")
             tour.take(page, "3-first-hunt")
             page.get_by_role("link", name=FRIEND).first.click()
             expect(page.get_by_role("heading", level=1)).to_have_text(FRIEND)
@@ -175,15 +175,26 @@ def evening(browser: Browser, host: Path, tour: Tour) -> None:
         page.context.close()
 
 
-def main() -> None:
-    """Take the tour."""
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER
+def taken(folder: Path) -> Tour:
+    """The tour with its pictures in ``folder``, which is made."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as work, chromium() as browser:
         tour = Tour(folder)
         evening(browser, Path(work) / "my-host", tour)
+    return tour
+
+
+def main() -> None:
+    """Take the tour, and write down how long it took."""
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER
+    where = machine(date.today())
+    tour = taken(folder)
     print(tour.told())
     print(f"the pictures are in {folder}")
+    if folder == FOLDER:
+        page = written(PAGE.read_text("utf-8"), tour.steps, where)
+        PAGE.write_text(page, "utf-8")
+        print(f"the times are in {PAGE}")
 
 
 if __name__ == "__main__":

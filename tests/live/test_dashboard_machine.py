@@ -155,9 +155,15 @@ def test_no_new_hunt_begins_until_it_is_ended_and_alerts_are_tried(
         seen.told("New hunts may begin")
         expect(seen.page.get_by_text("New hunts may begin: ")).to_be_visible()
         assert join() == 200
-        seen.press("Send a test")
-        seen.told("The stack sends a test to every channel")
+        hook = (
+            seen.page.get_by_role("table", name="Alerts").get_by_role("row").filter(has_text="hook")
+        )
+        expect(hook).to_contain_text("none yet")
+        hook.get_by_role("button", name="Test", exact=True).click()
+        seen.told("A test goes to hook")
         assert eventually(lambda: heard(told, "test"))
+        expect(hook).to_contain_text("delivered")
+        seen.picture("alerts")
 
 
 def test_the_keyboards_place_is_kept_while_the_table_changes_and_after_an_act(

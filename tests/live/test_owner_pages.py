@@ -114,7 +114,7 @@ def paste(home: Path, blocks: list[Block]) -> None:
             "HOME": str(home),
             "LANG": "C.UTF-8",
             "PATH": f"{home / 'outside'}:/usr/bin:/bin",
-            "SVC_OWNER_PORTS": f"{row_of(10, socket.SOCK_STREAM)},{row_of(8, socket.SOCK_DGRAM)}",
+            "SVC_OWNER_PORTS": f"{row_of(12, socket.SOCK_STREAM)},{row_of(8, socket.SOCK_DGRAM)}",
             "SVC_OWNER_ROOT": str(ROOT),
         },
         stdin=subprocess.DEVNULL,

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from svcserver.ctl.units import KEEPERS
 from tests.packages.support import STACK_IS_READY, System, clean_system, run
 
 pytestmark = pytest.mark.packages
@@ -49,14 +50,18 @@ def test_its_units_run_only_where_a_host_was_made(system: System) -> None:
     units = sorted((system.root / "lib/systemd/system").glob("svc*"))
     assert [one.name for one in units] == [
         "svc-allowlist.service",
+        "svc-backup.service",
+        "svc-backup.timer",
         "svc-content.service",
         "svc-deploy.service",
         "svc-gateway.service",
         "svc-metagame.service",
+        "svc-watch.service",
         "svcserver.target",
     ]
     for unit in units[:-1]:
         component = unit.stem.removeprefix("svc-")
+        component = "metagame" if unit.name in KEEPERS else component
         assert f"ConditionPathExists={SETTINGS}/{component}.env\n" in unit.read_text()
     wanted = system.root / "etc/systemd/system/multi-user.target.wants/svcserver.target"
     assert wanted.is_symlink()

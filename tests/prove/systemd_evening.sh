@@ -9,7 +9,7 @@ useradd --system --home-dir /srv/game --shell /usr/sbin/nologin svc
 sed -i s/DRY_RUN=1/DRY_RUN=0/ /srv/game/allowlist.env
 echo GAMESERVER_MEMORY_GUARD=0 >> /srv/game/deploy.env
 chown -R svc:svc /srv/game
-cp /srv/game/host/*.service /srv/game/host/svcserver.target /etc/systemd/system/
+cp /srv/game/host/*.service /srv/game/host/*.timer /srv/game/host/svcserver.target /etc/systemd/system/
 systemctl daemon-reload
 systemctl start svcserver.target
 as_svc() { runuser -u svc -- "$bin/svcctl" "$@" --config /srv/game; }
@@ -26,6 +26,15 @@ as_svc doctor
 echo "doctor ended with $?"
 as_svc play
 echo "play ended with $?"
+echo "watch is $(systemctl is-active svc-watch), the timer $(systemctl is-active svc-backup.timer)"
+as_svc alerts add hook --form json --url http://127.0.0.1:1/ --set PRIVATE=1 > /dev/null
+for _ in $(seq 30); do
+    sleep 1
+    grep -q '"hook"' /srv/game/alert-channels.json && break
+done
+echo "channels: $(grep -o '"name":"[a-z]*"' /srv/game/alert-channels.json)"
+systemctl start svc-backup
+echo "backup ended with $?: $(as_svc backup list)"
 nft list table inet svc_gameports
 game_servers() { curl -s "127.0.0.1:$(sed -n s/^PORT=//p /srv/game/deploy.env)/gameservers"; }
 before=$(game_servers) first=$(systemctl show -p MainPID --value svc-deploy)
@@ -44,6 +53,6 @@ for _ in $(seq 30); do
     as_svc relay check && break
 done
 [ "$(systemctl show -p MainPID --value svc-gateway)" != "$killed" ] && echo "gateway came back"
-systemctl stop svcserver.target $units
+systemctl stop svcserver.target svc-watch $units
 pgrep -u svc -l
 echo "left over: $(pgrep -u svc -c)"

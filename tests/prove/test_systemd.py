@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -58,6 +59,12 @@ def test_an_evening_can_be_played(said: str) -> None:
 
 def test_a_restart_of_the_deploy_server_ends_no_game_server(said: str) -> None:
     assert "game servers ran on" in said, said
+
+
+def test_a_backup_is_made_and_proven_and_somebody_sends_alerts(said: str) -> None:
+    assert "watch is active, the timer active" in said, said
+    assert 'channels: "name":"hook"' in said, said
+    assert re.search(r"backup ended with 0: .*proven", said, re.DOTALL), said
 
 
 def test_the_helper_shuts_the_game_ports_of_a_real_firewall(said: str) -> None:

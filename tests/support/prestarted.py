@@ -34,10 +34,8 @@ from svcserver.ctl.main import COMMANDS
 from tests.support import offspring, proclist
 
 REACTOR = "twisted.internet.reactor"
-SERVICES = tuple(
-    f"{one}.service"
-    for one in ("metagame", "deploy", "content", "gateway", "allowlist", "relay", "stack")
-)
+NAMES = ("metagame", "deploy", "content", "gateway", "allowlist", "relay", "stack")
+SERVICES = (*(f"{one}.service" for one in NAMES), "stack.watch")
 ROOT = Path(__file__).resolve().parents[2]
 
 

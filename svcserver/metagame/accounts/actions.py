@@ -60,7 +60,9 @@ ACTIONS: Mapping[str, Action] = {
     "announce end": Action("what was announced ended", target=_NOTHING, before="as announce"),
     "drain on": Action("new hunts refused until the server is empty", target=_NOTHING),
     "drain off": Action("hunts begin again", target=_NOTHING),
-    "test alerts": Action("a message sent to everybody who is told of troubles", target=_NOTHING),
+    "test alerts": Action(
+        "a message sent to one of those who are told of troubles", target="the channel's name"
+    ),
     "start game server": Action("the city or the dojo started", target="the kind"),
     "stop game server": Action("a game server ended", target="its id"),
     "restart game server": Action("the city or the dojo ended and started", target="its id"),

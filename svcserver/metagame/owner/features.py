@@ -19,6 +19,8 @@ from svcserver.metagame.accounts.directory import Directory
 from svcserver.metagame.accounts.registration import Registration
 from svcserver.metagame.accounts.sessions import Sessions
 from svcserver.metagame.belongings.shop.catalogue import load as load_catalogue
+from svcserver.metagame.owner.alerts.acts import AlertActs
+from svcserver.metagame.owner.alerts.routes import AlertRoutes
 from svcserver.metagame.owner.announcements.acts import Announcements, announcement_watch
 from svcserver.metagame.owner.announcements.routes import AnnouncementRoutes
 from svcserver.metagame.owner.build import Build
@@ -44,6 +46,7 @@ from svcserver.metagame.owner.management.heard import HeardPlayers, heard_watch
 from svcserver.metagame.owner.management.instances import DeployedInstances
 from svcserver.metagame.owner.management.routes import OnlineListRoutes, ServerStatusRoutes
 from svcserver.metagame.owner.management.wire import ServerStatusReply, show_status
+from svcserver.metagame.owner.marks import Marks
 from svcserver.metagame.owner.memory import memory_mb
 from svcserver.metagame.owner.moderation.acts import ModerationActs
 from svcserver.metagame.owner.moderation.routes import ModerationRoutes
@@ -81,6 +84,8 @@ class Desk:
     registration: Registration
     staff: StaffSessions = field(init=False)
     maintenance: Maintenance = field(init=False)
+    alerts: AlertActs = field(init=False)
+    people: PeopleActs = field(init=False)
     figures: Figures = field(init=False)
 
     @staff.default
@@ -90,6 +95,14 @@ class Desk:
     @maintenance.default
     def _maintenance(self) -> Maintenance:
         return Maintenance(self.board, self.audit, self.deploy, self.players.online, self.now)
+
+    @alerts.default
+    def _alerts(self) -> AlertActs:
+        return AlertActs(self.maintenance.record, self.now)
+
+    @people.default
+    def _people(self) -> PeopleActs:
+        return PeopleActs(self.ledger, self.players.online, self.settings.city_map, self.now)
 
     @figures.default
     def _figures(self) -> Figures:
@@ -103,12 +116,12 @@ class Desk:
         yield HealthRoutes(self.health, ReadLimit(self.board), self.now, reports.started_at)
         yield DashboardPageRoutes()
         yield MaintenanceRoutes(self.maintenance)
+        yield AlertRoutes(self.alerts)
         acts = DashboardActs(self.ledger, self._given)
         yield DashboardRoutes(self.shown, acts, limit)
         yield LiveRoutes(self.pages(acts, reports), EventStreams(self.clock))
         yield FigureRoutes(self.figures, limit)
-        online, city = self.players.online, self.settings.city_map
-        yield PeopleRoutes(PeopleActs(self.ledger, online, city, self.now), limit)
+        yield PeopleRoutes(self.people, limit)
         yield HandlingRoutes(HandlingActs(self.audit, self.sessions))
         yield ModerationRoutes(ModerationActs(self.audit, self.sessions), limit)
         ways = SignInActs(self.audit, self.board, self.counters)
@@ -125,7 +138,8 @@ class Desk:
             return show_brief(self.health, memory_mb()["rss"], self.now())
 
         watched = figures if self.settings.backend_health else None
-        return LivePages(self.shown, acts, status, watched, reports.started_at, self.now)
+        mark = Marks(self.ledger, self.people.where, self.now).of
+        return LivePages(self.shown, acts, status, watched, mark, reports.started_at, self.now)
 
     def _reports(self) -> StatusReports:
         return StatusReports(

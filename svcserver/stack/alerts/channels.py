@@ -8,6 +8,7 @@ from pathlib import Path
 
 from attrs import field, frozen
 
+from svcserver.kernel.alert_channels import MOST, is_name
 from svcserver.kernel.secrets import Secret
 from svcserver.kernel.settings import (
     BadSetting,
@@ -22,8 +23,6 @@ from svcserver.kernel.settings import (
 from svcserver.stack.alerts.rules import Quiet, What
 
 FORMS = ("json", "discord", "matrix", "ntfy", "mail")
-NAME = re.compile(r"[a-z][a-z0-9-]{0,31}\Z")
-MOST = 16  # channels
 PATTERN = "alert-*.env"
 _QUIET = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])-([01]?[0-9]|2[0-3]):([0-5][0-9])\Z")
 
@@ -62,6 +61,12 @@ class Channel:
     mail_to: tuple[str, ...] = env("MAIL_TO", comma_list, default=())
     mail_user: str = env("MAIL_USER", str.strip, default="")
 
+    @property
+    def hours(self) -> str:
+        """Its quiet hours as ``QUIET`` names them; empty where there are none."""
+        quiet = self.quiet
+        return f"{quiet.begin:%H:%M}-{quiet.end:%H:%M}" if quiet is not None else ""
+
     def wants(self, what: What) -> bool:
         """Whether it is told of this kind; a test always."""
         return not self.about or what is What.TEST or what in self.about
@@ -97,7 +102,7 @@ def all_of(folder: Path) -> tuple[list[Named], list[str]]:
     found, wrong = [], []
     for path in sorted(folder.glob(PATTERN))[:MOST]:
         name = path.stem.removeprefix("alert-")
-        if not NAME.match(name):
+        if not is_name(name):
             wrong.append(f"{path.name}: a channel's name has small letters, digits and -")
             continue
         try:

@@ -80,7 +80,7 @@ def places(config: Path, data: Path) -> Iterator[tuple[str, Path]]:
         yield "the flight recorder's", data / records
     if log := allowlist.get("ALLOWLIST_AUDIT_LOG"):
         yield "the allowlist's", (data / log).parent
-    yield "the backups'", config / (stack.get("BACKUP_DIR") or "backups")
+    yield "the backups'", data / (stack.get("BACKUP_DIR") or "backups")
 
 
 def lines(path: Path) -> Mapping[str, str]:

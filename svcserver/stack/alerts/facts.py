@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +25,12 @@ from svcserver.stack.alerts.watching import HostWatch
 from svcserver.stack.components import Component, metagame_url
 
 log = Logger()
-EVERY_S = 60.0
+MINUTE_S = 60.0
 ANSWER_S = 5.0
 FEWEST, FAILED_SHARE = 20, 0.05  # requests of a minute, and the share of them that may fail
 MOST_REFUSED = 600  # a minute: ten a second, which no evening of friends makes
 HEALTH = "/svc/api/BackendHealth"
+_BEGAN = re.compile(r"(?m)^process_start_time_seconds (\S+)$")
 _REFUSED = re.compile(
     r"svc_\w+_(?:refusals|throttled|evicted_connections|failed_logins)_total(?:\{[^}]*\})? (\S+)\Z"
 )
@@ -57,14 +58,26 @@ def refused_in(page: str) -> float:
     return total
 
 
+def began_in(page: str) -> str:
+    """When the process began that shows this page of figures; empty where it does not say."""
+    found = _BEGAN.search(page)
+    return found[1] if found else ""
+
+
 @define(eq=False)
 class Facts:
-    """What services say of themselves; ``agent`` asks over HTTP."""
+    """What services say of themselves; ``agent`` asks over HTTP, every ``every_s``.
+
+    ``when_new`` is told the name of a component that is another process than at the last look.
+    """
 
     reactor: Any
     agent: Any
     components: Sequence[Component]
     watch: HostWatch
+    every_s: float = MINUTE_S
+    when_new: Callable[[str], object] = lambda name: None
+    _began: dict[str, str] = field(factory=dict, init=False)
     _refused: dict[str, float] = field(factory=dict, init=False)
     _refusing: set[str] = field(factory=set, init=False)  # addresses that do not let us read
 
@@ -86,8 +99,15 @@ class Facts:
             return
         page = await self._get(f"http://127.0.0.1:{port}/metrics")
         if page is not None:
-            refused = refused_in(page.decode("utf-8", "replace"))
+            text = page.decode("utf-8", "replace")
+            self._note_process(one.name, began_in(text))
+            refused = refused_in(text)
             self.watch.see(What.ATTACK, one.name, self._attack(one.name, refused), now)
+
+    def _note_process(self, name: str, began: str) -> None:
+        if began and self._began.setdefault(name, began) != began:
+            self._began[name] = began
+            self.when_new(name)
 
     async def _errors(self, one: Component, variables: Mapping[str, str], now: float) -> None:
         owner = {**_key(one.env_file.parent), **_ticket(variables)}
@@ -106,9 +126,9 @@ class Facts:
         before = self._refused.get(name)
         self._refused[name] = refused
         fresh = 0.0 if before is None else refused - before  # less than none: it has restarted
-        if fresh < MOST_REFUSED:
+        if fresh < MOST_REFUSED * self.every_s / MINUTE_S:
             return None
-        return f"It refused {fresh:.0f} requests and connections within a minute."
+        return f"It refused {fresh:.0f} requests and connections within {self.every_s:.0f} s."
 
     async def _get(self, url: str, sent: Mapping[str, str] | None = None) -> bytes | None:
         headers = Headers({name: [value] for name, value in (sent or {}).items()})
@@ -145,7 +165,11 @@ def _ticket(metagame: Mapping[str, str]) -> dict[str, str]:
     return machine_headers(secret, "svc-stack", "GET", HEALTH, epoch())
 
 
-def metagame_rounds(reactor: Any, components: Sequence[Component], watch: HostWatch) -> IService:
-    """The service that asks every ``EVERY_S``."""
-    facts = Facts(reactor, Agent(reactor, connectTimeout=ANSWER_S), components, watch)
-    return Every(reactor, EVERY_S, facts.look, "asking services for their figures")
+def facts_rounds(facts: Facts) -> IService:
+    """The service that asks as often as it should."""
+    return Every(facts.reactor, facts.every_s, facts.look, "asking services for their figures")
+
+
+def asking(reactor: Any) -> Agent:
+    """What asks services on this machine."""
+    return Agent(reactor, connectTimeout=ANSWER_S)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,17 @@ from twisted.internet.protocol import ProcessProtocol
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from svcserver.kernel import json
+from svcserver.kernel import alert_channels, json
+from svcserver.kernel.alert_channels import (
+    MAX_WHY,
+    MOST,
+    STATE_FILE,
+    AlertChannel,
+    AlertChannels,
+    Told,
+    write,
+)
+from svcserver.kernel.every import Every
 from svcserver.kernel.system import epoch, token_hex
 from svcserver.stack.alerts.channels import Channel, Named, all_of
 from svcserver.stack.alerts.rules import Alert, Held, What
@@ -24,6 +36,7 @@ from svcserver.stack.alerts.rules import Alert, Held, What
 log = Logger()
 AGAIN_S = (10.0, 60.0, 300.0, 1800.0)  # between tries; then it is given up
 LONGEST_S = 45.0  # of one try
+TESTS_EVERY_S = 2.0
 MOST_WAITING = 50  # alerts of a channel
 TRY_AGAIN = 75  # the exit status that says so
 
@@ -57,6 +70,7 @@ class Line:
     post: Posting
     held: Held = field(factory=Held)
     _waiting: deque[Alert] = field(factory=deque, init=False)
+    last: Told | None = field(default=None, init=False)
     _tries: int = field(default=0, init=False)
     _number: str = field(default="", init=False)
     _process: Any = field(default=None, init=False)
@@ -124,6 +138,7 @@ class Line:
             self._tries += 1
             text = "alert not delivered to {name}: {why}; again in {wait:.0f} s"
             log.warn(text, name=self.named.name, why=words, wait=wait)
+            self._note(alert, f"{words}; it is tried again")
             if self.post.running:
                 self._timer = self.post.reactor.callLater(wait, self._begin)
             return
@@ -134,8 +149,13 @@ class Line:
         else:
             text = "alert not delivered to {name}: {why}; given up: {title}"
             log.error(text, name=self.named.name, why=words, title=alert.title)
+        self._note(alert, "" if status == 0 else words)
         if self.post.running:
             self._begin()
+
+    def _note(self, alert: Alert, why: str) -> None:
+        self.last = Told(round(epoch(), 3), alert.title, why[:MAX_WHY])
+        self.post.note()
 
     def end(self) -> None:
         """Cancel what is under way; nothing is sent any more."""
@@ -151,27 +171,56 @@ class Line:
 
 @define(eq=False, slots=False)
 class Posting(Service):
-    """Every channel of the host; their files are read at each alert."""
+    """Every channel of the host; their files are read at each alert.
+
+    What became of the last alert of each stands in a file in ``data``, for the dashboard.
+    """
 
     reactor: Any
     folder: Path
+    data: Path
     environ: Mapping[str, str]
     _lines: dict[str, Line] = field(factory=dict, init=False)
+    _wrong: list[str] = field(factory=list, init=False)
+    _noted: AlertChannels | None = field(default=None, init=False)
 
     def tell(self, alert: Alert) -> None:
         """Queue the alert on every channel that wants its kind."""
         for line in self._current():
             line.take(alert)
+        for fault in self._wrong:
+            log.error("an alert is not sent: {wrong}", wrong=fault)
+
+    def test(self, names: Container[str]) -> None:
+        """Send a test through the channels of these names."""
+        alert = Alert(What.TEST, "the dashboard's", "It arrives: this channel works.", epoch())
+        for line in self._current():
+            if line.named.name in names:
+                line.take(alert)
 
     def look(self) -> None:
         """Send what quiet hours have held back, where they are over."""
-        for line in self._lines.values():
+        for line in self._current():
             line.wake()
+        self.note()
+
+    def note(self) -> None:
+        """Write down the channels and what became of their last alerts; touch it else."""
+        if not self.running:
+            return
+        now = AlertChannels([_shown(one) for one in self._lines.values()], self._wrong[:MOST])
+        try:
+            if now == self._noted:
+                os.utime(self.data / STATE_FILE)
+                return
+            write(self.data, now)
+            self._noted = now
+        except OSError as why:
+            self._noted = None
+            log.debug("the alerts' channels cannot be written down: {why}", why=why.strerror)
 
     def _current(self) -> list[Line]:
-        found, wrong = all_of(self.folder)
-        for fault in wrong:
-            log.error("an alert is not sent: {wrong}", wrong=fault)
+        found, self._wrong = all_of(self.folder)
         names = {one.name for one in found}
         for gone in [name for name in self._lines if name not in names]:
             self._lines.pop(gone).end()
@@ -194,6 +243,14 @@ class Posting(Service):
         Service.stopService(self)
         for line in self._lines.values():
             line.end()
+        with suppress(OSError):
+            (self.data / STATE_FILE).unlink()  # nobody sends alerts from now on
+
+
+def _shown(line: Line) -> AlertChannel:
+    channel = line.channel
+    about = tuple(one.value for one in channel.about)
+    return AlertChannel(line.named.name, channel.form, about, channel.hours, line.last)
 
 
 def _plain(alert: Alert) -> dict[str, object]:
@@ -204,3 +261,13 @@ def _plain(alert: Alert) -> dict[str, object]:
         "at": alert.at,
         "over": alert.over,
     }
+
+
+def trial_rounds(reactor: Any, posting: Posting) -> Every:
+    """The service that looks for tests that a metagame asks for."""
+
+    def look() -> None:
+        if names := alert_channels.asked(posting.data, epoch()):
+            posting.test(names)
+
+    return Every(reactor, TESTS_EVERY_S, look, "the look for tests of alerts")

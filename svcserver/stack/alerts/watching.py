@@ -10,6 +10,7 @@ from typing import Any
 
 from attrs import define, field
 from twisted.application.service import IService
+from twisted.internet.defer import Deferred, succeed
 
 from svcserver.kernel import backups
 from svcserver.kernel.every import Every
@@ -108,11 +109,19 @@ def certificate_end(folder: Path) -> float | None:
     return found.not_valid_after_utc.timestamp()
 
 
-def alert_rounds(reactor: Any, watch: HostWatch, posting: Posting) -> IService:
-    """The service that looks every ``EVERY_S``."""
+def alert_rounds(
+    reactor: Any,
+    watch: HostWatch,
+    posting: Posting,
+    before: Callable[[], Deferred[None]] = lambda: succeed(None),
+) -> IService:
+    """The service that looks every ``EVERY_S``, each time after ``before``."""
 
-    def look() -> None:
+    def look(_: None) -> None:
         watch.look()
         posting.look()
 
-    return Every(reactor, EVERY_S, look, "the look at the host for alerts")
+    def whole() -> Deferred[None]:
+        return before().addCallback(look)
+
+    return Every(reactor, EVERY_S, whole, "the look at the host for alerts")

@@ -135,6 +135,27 @@ class FactsTests(SynchronousTestCase):
         loud = {(what, one) for what, one, wrong in self.seen() if wrong}
         self.assertEqual(loud, {("errors", "metagame-2"), ("attack", "metagame-3")})
 
+    def test_a_component_that_is_another_process_has_ended(self) -> None:
+        ended: list[str] = []
+        self.facts.when_new = ended.append
+        url = "http://127.0.0.1:9100/metrics"
+        for began in ("1.79e+09", "1.79e+09", "1.790000001e+09", "", "1.790000002e+09"):
+            page = PAGE % 7 + (f"process_start_time_seconds {began}\n" if began else "")
+            self.answers[url] = Said(200, page.encode())
+            self.seen()
+        self.assertEqual(ended, ["gateway", "gateway"])
+
+    @proves("alerts: errors rising, under attack")
+    def test_who_asks_more_often_is_told_of_the_same_attack(self) -> None:
+        self.facts.every_s = 5.0
+        url = "http://127.0.0.1:9100/metrics"
+        self.answers[url] = Said(200, (PAGE % 100).encode())
+        self.seen()
+        self.answers[url] = Said(200, (PAGE % 149).encode())
+        self.assertEqual(self.seen(), [("attack", "gateway", False)])
+        self.answers[url] = Said(200, (PAGE % 199).encode())
+        self.assertEqual(self.seen(), [("attack", "gateway", True)])
+
     def test_a_host_as_init_writes_it_shows_what_alerts_read(self) -> None:
         folder = self.folder / "new"
         create_host(folder, "127.0.0.1", "Olga")

@@ -6,17 +6,26 @@ from collections.abc import Callable
 from datetime import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from time import time as time_now
 from unittest import mock
 
 from attrs import evolve
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.kernel import backups
+from svcserver.kernel import alert_channels, backups
+from svcserver.kernel.alert_channels import AlertChannels
 from svcserver.kernel.backups import Backup, Backups
 from svcserver.stack.alerts import disks, watching
 from svcserver.stack.alerts import posting as posting_module
 from svcserver.stack.alerts.disks import Disk
-from svcserver.stack.alerts.posting import AGAIN_S, LONGEST_S, MOST_WAITING, TRY_AGAIN, Posting
+from svcserver.stack.alerts.posting import (
+    AGAIN_S,
+    LONGEST_S,
+    MOST_WAITING,
+    TRY_AGAIN,
+    Posting,
+    trial_rounds,
+)
 from svcserver.stack.alerts.rules import Alert, What
 from svcserver.stack.alerts.watching import DOWN_S, LOOP_S, LOOPS, HostWatch
 from tests.stack.spawner import Spawner
@@ -32,7 +41,7 @@ class PostingTests(SynchronousTestCase):
         self.addCleanup(scratch.cleanup)
         self.folder = Path(scratch.name)
         self.reactor = Spawner()
-        self.posting = Posting(self.reactor, self.folder, {"PATH": "/bin"})
+        self.posting = Posting(self.reactor, self.folder, self.folder, {"PATH": "/bin"})
         self.posting.startService()
         self.channel("phone")
 
@@ -98,6 +107,69 @@ class PostingTests(SynchronousTestCase):
         hour.return_value = time(12)
         self.posting.look()
         self.assertEqual(len(self.reactor.spawned), 1)
+
+
+class NotedTests(SynchronousTestCase):
+    """What the dashboard is told of the channels."""
+
+    def setUp(self) -> None:
+        scratch = TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.config, self.data = Path(scratch.name, "config"), Path(scratch.name, "data")
+        self.config.mkdir(), self.data.mkdir()
+        self.reactor = Spawner()
+        self.posting = Posting(self.reactor, self.config, self.data, {"PATH": "/bin"})
+        self.posting.startService()
+        self.trials = trial_rounds(self.reactor, self.posting)
+        self.trials.startService()
+        for name in ("phone", "mail"):
+            path = self.config / f"alert-{name}.env"
+            path.write_text("FORM=json\nURL=https://hook.example/secret\nQUIET=0:00-23:59\n")
+        self.patch(posting_module, "epoch", time_now)
+
+    def noted(self) -> AlertChannels:
+        found = alert_channels.read(self.data, time_now())
+        assert found is not None
+        return found
+
+    def test_one_channel_is_tried_and_what_became_of_it_is_noted(self) -> None:
+        self.posting.look()
+        self.assertEqual([one.last for one in self.noted().all], [None, None])
+        alert_channels.ask(self.data, "phone", time_now())
+        self.reactor.advance(2)
+        [tried] = self.reactor.spawned
+        self.assertIn("phone", tried.arguments)
+        tried.protocol.errReceived(b"the receiver answered 500")
+        tried.ends(TRY_AGAIN)
+        mail, phone = self.noted().all
+        assert phone.last is not None
+        self.assertEqual(phone.last.why, "the receiver answered 500; it is tried again")
+        self.reactor.advance(AGAIN_S[0])
+        self.reactor.spawned[-1].ends(0)
+        mail, phone = self.noted().all
+        assert phone.last is not None
+        self.assertEqual((phone.last.why, mail.last), ("", None))
+        text = (self.data / alert_channels.STATE_FILE).read_text()
+        self.assertNotIn("secret", text)
+
+    def test_files_that_are_no_channels_are_named(self) -> None:
+        (self.config / "alert-phone.env").write_text("FORM=pigeon\n")
+        self.posting.look()
+        self.assertEqual(len(self.noted().wrong), 1)
+
+    def test_who_stops_leaves_nothing_behind(self) -> None:
+        self.posting.look()
+        self.posting.stopService()
+        self.assertEqual(list(self.data.iterdir()), [])
+        self.posting.note()
+        self.assertEqual(list(self.data.iterdir()), [])
+
+    def test_a_disk_that_is_full_is_no_reason_to_stop(self) -> None:
+        self.posting.data = self.data / "nowhere"
+        self.posting.look()
+        self.posting.data = self.data
+        self.posting.look()
+        self.assertEqual(len(self.noted().all), 2)
 
 
 class WatchTests(SynchronousTestCase):

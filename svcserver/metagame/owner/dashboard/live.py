@@ -21,12 +21,16 @@ LINES = 20  # of the feed
 
 @frozen
 class LivePages:
-    """What each page shows; ``figures`` (of health) is None where it is not watched."""
+    """What each page shows; ``figures`` (of health) is None where it is not watched.
+
+    ``mark`` gives the look at a list that its page reads by itself; None where there is none.
+    """
 
     shown: DashboardState
     acts: DashboardActs
     status: Callable[[], Awaitable[Mapping[str, Any]]]
     figures: Callable[[], Any] | None
+    mark: Callable[[str], Callable[[], Awaitable[Any]] | None]
     started_at: float  # epoch seconds, as ``now``
     now: Callable[[], float]
     folder: Path = field(factory=Path.cwd)  # where the stack starts us, and keeps what it knows
@@ -41,12 +45,12 @@ class LivePages:
             "log": self._log_from_start,
         }
         begin = pages.get(page)
-        if begin is None:
+        found = self.mark(page) if begin is None else begin()
+        if found is None:
             return None
-        found = begin()
 
-        async def encoded() -> bytes | None:
-            said = await found()
+        async def encoded(read: Callable[[], Awaitable[Any]] = found) -> bytes | None:
+            said = await read()
             return None if said is None else json.dump(said)
 
         return encoded

@@ -15,7 +15,7 @@ from svcserver.web.eventstream import EventStreams
 from svcserver.web.routes import Answer
 
 EVENTS = "text/event-stream"
-OWNERS = ("log",)  # pages for owners alone
+OWNERS = ("log", "invites")  # pages for owners alone
 
 
 @frozen
@@ -35,7 +35,7 @@ class LiveRoutes:
         quiet=True,
     )
     async def events(self, call: Call) -> Answer:
-        """What a page shows, as server-sent events: at once, and whenever it changes."""
+        """What a page shows, or a mark of it, as server-sent events: at once and at each change."""
         if EVENTS not in (call.request.header(b"accept") or "") or call.request.method != "GET":
             raise Malformed(f"ask with Accept: {EVENTS}", code="bad_request")
         page = call.request.argument("page") or ""

@@ -16,7 +16,7 @@ from svcserver.board.board import Board, Sheet
 from svcserver.db.ledger import ACROSS
 from svcserver.kernel import stack_wish
 from svcserver.kernel.every import Every
-from svcserver.kernel.refusals import Conflict, Unavailable
+from svcserver.kernel.refusals import Conflict
 from svcserver.metagame.accounts.audit import Act, Audit, Entry, Trace
 from svcserver.metagame.owner.maintenance.rules import ACTS, WORLDS, Order, Standing
 from svcserver.metagame.owner.maintenance.store import SqlMaintenance
@@ -86,22 +86,6 @@ class Maintenance:
         await self.board.act(lambda sheet: _put(sheet, made))
         log.info("{by}: {what}", by=by, what=entry.action)
         return await self.standing()
-
-    async def test_alerts(self, by: str) -> None:
-        """Let the stack send a test to every channel; raises Conflict without a stack."""
-
-        def act(_: Connection, __: Trace) -> None:
-            if not stack_wish.has_stack(self.folder, self._started_at):
-                raise Conflict(
-                    "no svc-stack runs this server; svcctl alerts test NAME sends one",
-                    code="no_stack",
-                )
-
-        await self.record(Entry(by, "test alerts"), act)
-        try:
-            stack_wish.wish(self.folder, "test alerts", self.now())
-        except OSError as why:
-            raise Unavailable(f"the stack cannot be told: {why.strerror}", code="disk") from why
 
     async def game_servers(self) -> list[dict[str, Any]]:
         """The records of those that run; raises Conflict where nobody says."""

@@ -42,12 +42,6 @@ class MaintenanceRoutes:
             200, wire.show(await self.maintenance.switch(call.caller.name, order)), NO_STORE
         )
 
-    @routes.row("POST", "/svc/api/DashboardAlertTest", reply=wire.AskedReply)
-    async def test_alerts(self, call: Call) -> Answer:
-        """Send a test to everybody who is told when something is wrong."""
-        await self.maintenance.test_alerts(call.caller.name)
-        return Answer(200, wire.ASKED, NO_STORE)
-
     @routes.row(
         "GET",
         "/svc/api/DashboardGameServers",

@@ -117,15 +117,6 @@ def show_servers(records: list[dict[str, Any]]) -> GameServerList:
     }
 
 
-class AskedReply(TypedDict):
-    """The stack was asked; how it goes its lines say."""
-
-    asked: bool
-
-
-ASKED: AskedReply = {"asked": True}
-
-
 def show(standing: Standing) -> DrainReply:
     """The reply on how draining stands."""
     drain = standing.drain

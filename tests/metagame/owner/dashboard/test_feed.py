@@ -100,6 +100,8 @@ class LivePageTests(SynchronousTestCase):
         self.assertEqual(self.shown("health")["samples"], [])
         self.assertEqual(self.shown("log"), {"fresh": True, "lines": []})
         self.assertIsNone(self.shown("beat"))
+        for page in ("accounts", "moderation", "audit", "invites", "guilds"):
+            self.assertTrue(self.shown(page)["mark"])
         self.assertIsNone(self.pages.look("nowhere"))
 
     @proves("svcctl backup: a damaged one is noticed")

@@ -251,18 +251,6 @@ class MaintenanceTests(SynchronousTestCase):
         for wrong in ({"Then": "explode"}, {"Then": "stopping"}, {"Until": "never"}):
             self.assertEqual(self.switch(**wrong).status, 400)
 
-    @proves("POST DashboardAlertTest")
-    def test_alerts_are_tried_by_the_stack(self) -> None:
-        def ask() -> Page:
-            return self.game.browse("POST", "/svc/api/DashboardAlertTest", key=self.olga.key)
-
-        self.assertEqual((ask().status, ask().json["error"]), (409, "no_stack"))
-        self.stack_runs()
-        self.assertEqual((ask().status, ask().json), (200, {"asked": True}))
-        self.assertEqual(self.wished(), "test alerts")
-        self.made.folder = self.folder / RECENT  # no folder at all
-        self.assertEqual(ask().status, 409)
-
     @proves("GET DashboardGameServers", "POST DashboardGameServer", "GET DashboardConsole")
     def test_one_game_server_is_handled_and_recorded(self) -> None:
         def read(route: str) -> Page:

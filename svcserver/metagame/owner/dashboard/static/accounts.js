@@ -12,23 +12,30 @@ export async function accounts(root, live) {
   const search = el("input", { type: "search", id: "search", class: "search", placeholder: "Name or account id", maxlength: 64, autocomplete: "off", "aria-label": "Search accounts" });
   search.value = wanted.text;
   const order = el("div", {}), list = el("div", {});
-  let asked = 0;
+  let asked = 0, least = 1; // so many are shown at least, where there are as many
   const page = (offset) => read("DashboardPeople", { Text: wanted.text, Sort: wanted.sort, Offset: offset });
   const look = async () => {
     const mine = ++asked;
     live.keep({ text: wanted.text, sort: wanted.sort === "name" ? "" : wanted.sort });
     redraw(order, choice("Sorted by", SORTS, wanted.sort, (sort) => again({ sort })));
-    const said = await page(0);
-    if (mine === asked && live.shown()) draw(said.accounts, said.nextOffset);
+    const found = [];
+    let next = 0;
+    do {
+      const said = await page(next);
+      found.push(...said.accounts);
+      next = said.nextOffset;
+    } while (next !== null && found.length < least && mine === asked);
+    if (mine === asked && live.shown()) draw(found, next);
   };
   const again = (changed) => {
     Object.assign(wanted, changed);
+    least = 1;
     return look().catch((why) => live.shown() && redraw(list, card(null, [], nothing(why.message))));
   };
   const draw = (found, next) => {
     const more = next === null ? [] : [el("p", { class: "foot" }, button("Show more", async () => {
-      const said = await page(next);
-      draw([...found, ...said.accounts], said.nextOffset);
+      least = found.length + 1;
+      await look();
     }))];
     const none = wanted.text ? `No account’s name or id holds “${wanted.text}”.` : "There are no accounts yet.";
     redraw(list, card(null, [], found.length ? rows(found) : nothing(none), ...more));
@@ -41,6 +48,7 @@ export async function accounts(root, live) {
   root.replaceChildren(head("Accounts", "Choose one to see saves and progression."),
     el("div", { class: "tools" }, search, order), list);
   await look();
+  return look;
 }
 
 function rows(found) {
@@ -49,5 +57,5 @@ function rows(found) {
     one.role === "player" ? "player" : badge(one.role, "accent"),
     one.where ? badge(place(one.where), "good") : one.lastSeen ? el("time", { datetime: one.lastSeen, title: exactly(one.lastSeen) }, ago(one.lastSeen)) : "never",
     el("span", { class: "mono muted" }, one.id),
-  ]));
+  ]), found.map((one) => one.id));
 }

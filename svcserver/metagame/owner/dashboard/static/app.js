@@ -18,11 +18,12 @@ import { moderation } from "./moderation.js";
 import { overview } from "./overview.js";
 import { may, signedIn } from "./staff.js";
 
-// name, title, what draws it, what the server tells it, and who sees it; a page that is told gives back what hears it
+// name, title, what draws it, what the server tells it, and who sees it; a page that is told gives back what hears
+// it: what to show, or only that its list is another now
 const PAGES = [
-  ["overview", "Overview", overview, "overview"], ["health", "Health", health, "health"], ["accounts", "Accounts", accounts],
-  ["invites", "Invites", invites, "beat", "owner"], ["guilds", "Guilds", guilds], ["chat", "Chat", chat, "chat"],
-  ["moderation", "Moderation", moderation], ["machine", "Machine", machine], ["audit", "Audit", audit], ["log", "Log", log, "log", "owner"],
+  ["overview", "Overview", overview, "overview"], ["health", "Health", health, "health"], ["accounts", "Accounts", accounts, "accounts"],
+  ["invites", "Invites", invites, "invites", "owner"], ["guilds", "Guilds", guilds, "guilds"], ["chat", "Chat", chat, "chat"],
+  ["moderation", "Moderation", moderation, "moderation"], ["machine", "Machine", machine], ["audit", "Audit", audit, "audit"], ["log", "Log", log, "log", "owner"],
 ];
 
 const at = (id) => document.getElementById(id);
@@ -119,10 +120,10 @@ function start(title, page, told = "beat", query = new URLSearchParams()) {
     root.replaceChildren(head(title), card(null, [], nothing("The server does not answer. The page comes as soon as it does.")));
     connection.away(live.again);
   }, (why) => root.replaceChildren(...refused(title, why)));
+  let heard = begun; // one after the other, so that an older answer never covers a newer one
   hush = listen(told, {
-    hear: async (data) => {
-      await begun;
-      if (shown()) hear(data);
+    hear: (data) => {
+      heard = heard.then(() => shown() && hear(data)).catch((why) => why.status === undefined && console.error(why));
     },
     alive: connection.heard,
     refused: (why) => shown() && (why.status === 401 ? signOut(LOST) : say(why.message, true)),

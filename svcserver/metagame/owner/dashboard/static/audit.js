@@ -1,11 +1,13 @@
 // Who of the staff did what, and what was refused.
 
 import { read } from "./api.js";
-import { badge, button, card, el, head, nothing, person, table } from "./dom.js";
+import { badge, button, card, el, head, nothing, person, redraw, table } from "./dom.js";
 import { show } from "./dialog.js";
 import { exactly } from "./words.js";
 
-const OF_NOBODY = /guild|invite|registration|announce|drain|roll back|game-server|passport trust/; // the target is no account
+const OF_NOBODY = /guild|invite|registration|announce|drain|test alerts|roll back|game.server|passport trust/; // the target is no account
+
+const KEPT = 2000; // rows shown at once, of a page that is open for days
 
 export async function audit(root, live) {
   const box = (name, label) => el("input", { type: "search", id: `audit-${name}`, class: "search", placeholder: label, maxlength: 64, autocomplete: "off", "aria-label": label });
@@ -14,23 +16,43 @@ export async function audit(root, live) {
   root.replaceChildren(head("Audit", "Every act of staff and every refused try; nobody can change it."),
     el("form", { class: "tools", submit: (event) => { event.preventDefault(); look().catch(failed); } }, actor, target,
       el("button", { type: "submit" }, "Show")), place);
-  const failed = (why) => place.replaceChildren(card(null, [], nothing(why.message)));
-  const wanted = (more) => ({ actor: actor.value.trim(), target: target.value.trim(), ...more });
-  const look = async (found = [], more = {}) => {
-    const said = await read("DashboardAudit", wanted(more));
-    if (!live.shown()) return;
-    const all = [...found, ...said.rows];
-    const next = said.next === null ? [] : [el("p", { class: "foot" }, button("Show more", () => look(all, { until: said.next })))];
-    place.replaceChildren(card(null, [], all.length ? rows(all) : nothing("There is no such row."), ...next));
+  const failed = (why) => redraw(place, card(null, [], nothing(why.message)));
+  let shown = [], next = null, only = {};
+  const ask = (more) => read("DashboardAudit", { ...only, ...more });
+  const draw = () => {
+    const more = next === null ? [] : [el("p", { class: "foot" }, button("Show more", older))];
+    if (live.shown()) redraw(place, card(null, [], shown.length ? rows(shown) : nothing("There is no such row."), ...more));
+  };
+  const look = async () => {
+    only = { actor: actor.value.trim(), target: target.value.trim() };
+    ({ rows: shown, next } = await ask({}));
+    draw();
+  };
+  const older = async () => {
+    const said = await ask({ until: next });
+    shown = [...shown, ...said.rows];
+    next = said.next;
+    draw();
   };
   await look();
+  return async () => { // rows never change: only newer ones can be new
+    const said = await ask({});
+    const fresh = said.rows.filter((one) => !shown.some((known) => known.id === one.id));
+    if (fresh.length === said.rows.length) ({ rows: shown, next } = said);
+    else if (shown.length + fresh.length <= KEPT) shown = [...fresh, ...shown];
+    else {
+      shown = [...fresh, ...shown].slice(0, KEPT);
+      next = shown[KEPT - 1].id;
+    }
+    if (fresh.length) draw();
+  };
 }
 
 function rows(found) {
   return table("Audit log", [["When"], ["Who"], ["What"], ["On"], ["Why", "wide-only"], ["", "end"]], found.map((one) => [
     exactly(one.at), linked(one.actor), el("span", {}, one.action, " ", one.refused ? badge("refused", "accent") : ""),
     OF_NOBODY.test(one.action) ? one.target || "–" : linked(one.target), one.reason || "–",
-    el("div", { class: "actions" }, button("Details", () => details(one)))]));
+    el("div", { class: "actions" }, button("Details", () => details(one)))]), found.map((one) => one.id));
 }
 
 /** A name leads to its account; the user of the machine, an invite or a mode has none. */

@@ -2,22 +2,26 @@
 
 import { read, remove, send } from "./api.js";
 import { act, ask, copy, show } from "./dialog.js";
-import { badge, button, card, el, head, nothing, qr, table } from "./dom.js";
+import { badge, button, card, el, head, nothing, qr, redraw, table } from "./dom.js";
 import { count } from "./words.js";
 
 export async function invites(root, live) {
-  const { InviteCodes: codes } = await read("InviteCodes");
-  if (!live.shown()) return;
-  root.replaceChildren(
-    head("Invites", "A code makes accounts; send it to one friend, privately.", button("New invite", () => create(live), "primary")),
-    card(null, [], codes.length ? listed(codes, live) : nothing("There are no codes. Make one to let a friend in.")));
+  const again = async () => {
+    const { InviteCodes: codes } = await read("InviteCodes");
+    if (!live.shown()) return;
+    redraw(root,
+      head("Invites", "A code makes accounts; send it to one friend, privately.", button("New invite", () => create(again), "primary")),
+      card(null, [], codes.length ? listed(codes, again) : nothing("There are no codes. Make one to let a friend in.")));
+  };
+  await again();
+  return again;
 }
 
-function listed(codes, live) {
+function listed(codes, again) {
   return table("Invite codes", [["Code"], ["Left"], ["", "end"]], codes.map((one) => [
     el("code", {}, one.inviteCode), left(one),
     el("div", { class: "actions" }, button("Share", () => share(one.inviteCode)), button("Copy", () => copy(one.inviteCode, "Code")),
-      button("Revoke", () => revoke(one, live), "danger"))]));
+      button("Revoke", () => revoke(one, again), "danger"))]), codes.map((one) => one.inviteCode));
 }
 
 function left(one) {
@@ -25,7 +29,7 @@ function left(one) {
   return one.usesRemaining ? badge(count(one.usesRemaining, "use"), "accent") : badge("used up");
 }
 
-async function create(live) {
+async function create(again) {
   const given = await ask({
     title: "New invite", confirm: "Make it", text: "Each use makes one account.",
     fields: [{ name: "uses", label: "Uses", type: "number", min: 1, max: 1000, value: "1" },
@@ -37,7 +41,7 @@ async function create(live) {
     ({ code } = await send("CreateInvite", { uses: Number(given.uses), name: given.name }));
   }, () => `Invite for ${count(Number(given.uses), "account")} made`);
   if (!done) return;
-  live.again();
+  await again();
   await share(code);
 }
 
@@ -55,7 +59,7 @@ async function share(code) {
       button("Copy join string", () => copy(said.join, "Join string")), button("Copy code", () => copy(code, "Code"))));
 }
 
-async function revoke(one, live) {
+async function revoke(one, again) {
   const given = await ask({ title: `Revoke ${one.inviteCode}?`, text: "Nobody can use it any more. Accounts made with it stay.", danger: true, confirm: "Revoke" });
-  if (given && await act(() => remove(`InviteCode/${encodeURIComponent(one.inviteCode)}`), () => `Invite ${one.inviteCode} revoked`)) live.again();
+  if (given && await act(() => remove(`InviteCode/${encodeURIComponent(one.inviteCode)}`), () => `Invite ${one.inviteCode} revoked`)) await again();
 }

@@ -3,7 +3,7 @@
 
 import { read, send } from "./api.js";
 import { act, ask, show } from "./dialog.js";
-import { card, el, head, nothing, redraw, table } from "./dom.js";
+import { badge, card, el, head, nothing, redraw, table } from "./dom.js";
 import { owners } from "./staff.js";
 import { count, exactly } from "./words.js";
 
@@ -11,14 +11,14 @@ const EVERY_MS = 5_000;
 
 export async function machine(root, live) {
   const look = async () => {
-    const said = await read("DashboardDrain");
+    const [said, told] = await Promise.all([read("DashboardDrain"), read("DashboardAlerts")]);
     const runs = await read("DashboardGameServers").catch((why) => {
       if (why.status !== 409) throw why;
       return null;
     });
     if (!live.shown()) return;
     redraw(root, head("Machine", "Maintenance mode, game servers one by one, and who is told when something is wrong."),
-      maintenance(said, again), gameServers(runs, again), alerts());
+      maintenance(said, again), gameServers(runs, again), alerts(told, again));
   };
   const again = () => look().catch(() => {}); // the banner says that the server does not answer
   await look();
@@ -44,10 +44,25 @@ function maintenance(said, again) {
       el("dt", {}, "Now"), el("dd", {}, said.empty ? "empty" : there)));
 }
 
-function alerts() {
-  const test = () => act(() => send("DashboardAlertTest", {}), () => "The stack sends a test to every channel; its lines say how it went");
-  return card("Alerts", [owners("Send a test", test)],
-    el("p", { class: "muted" }, "Webhooks and mail when something is wrong; svcctl alerts add makes a channel."));
+/** Who is told when something is wrong; each can be tried, and shows how its last alert went. */
+function alerts({ on, channels, wrong }, again) {
+  if (!on) return card("Alerts", [], nothing("Nobody sends alerts here: neither svc-stack nor svc-watch runs."));
+  const rows = channels.map((one) => [
+    el("span", {}, el("strong", {}, one.name), " ", badge(one.form)), one.about.join(", ") || "everything", one.quiet ?? "–", last(one),
+    el("div", { class: "actions" }, owners("Test", () => test(one, again)))]);
+  return card("Alerts", [], wrong.map((why) => el("p", { class: "bad" }, why)), rows.length
+    ? table("Alerts", [["Channel"], ["About", "wide-only"], ["Quiet", "wide-only"], ["Last alert"], ["", "end"]], rows, channels.map((one) => one.name))
+    : nothing("Nobody is told when something is wrong; svcctl alerts add makes a channel."));
+}
+
+function last({ last: one }) {
+  if (!one) return "none yet";
+  const how = one.why === null ? badge("delivered", "good") : badge("not delivered", "bad");
+  return el("div", {}, how, el("p", { class: "names" }, [exactly(one.at), one.title, one.why].filter(Boolean).join(" · ")));
+}
+
+async function test(one, again) {
+  if (await act(() => send("DashboardAlertTest", { Name: one.name }), () => `A test goes to ${one.name}; how it went stands here in a moment`)) await again();
 }
 
 async function begin(again) {

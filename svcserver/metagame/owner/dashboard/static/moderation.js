@@ -2,38 +2,46 @@
 
 import { read, send } from "./api.js";
 import { act, ask } from "./dialog.js";
-import { badge, card, el, head, nothing, person, table } from "./dom.js";
+import { badge, card, el, head, nothing, person, redraw, table } from "./dom.js";
 import { lift, withIt } from "./people.js";
 import { moderators } from "./staff.js";
 import { count, exactly } from "./words.js";
 
 export async function moderation(root, live) {
-  const [held, told] = await Promise.all([read("DashboardSanctions"), read("DashboardAnnouncement")]);
-  if (!live.shown()) return;
-  const rows = held.sanctions.map((one) => [
+  const again = async () => {
+    const [held, told] = await Promise.all([read("DashboardSanctions"), read("DashboardAnnouncement")]);
+    if (!live.shown()) return;
+    redraw(root,
+      head("Moderation", `${count(held.sanctions.length, "ban or mute", "bans and mutes")}. Ban, mute and kick on the account’s page.`),
+      announced(told.announcement, again), card("Bans and mutes", [], listed(held.sanctions, again)));
+  };
+  await again();
+  return again;
+}
+
+function listed(sanctions, again) {
+  const rows = sanctions.map((one) => [
     person(one.Username, one.UserId),
     el("span", {}, badge(one.Kind === "ban" ? "banned" : "muted", one.Kind === "ban" ? "accent" : ""), withIt(one.Sanction)),
     one.Sanction.reason || "–", one.Sanction.note || "–", one.Sanction.by,
     one.Sanction.until ? exactly(one.Sanction.until) : "no end",
-    el("div", { class: "actions" }, moderators(one.Kind === "ban" ? "Unban" : "Unmute", () => lift(one, live)))]);
-  root.replaceChildren(
-    head("Moderation", `${count(held.sanctions.length, "ban or mute", "bans and mutes")}. Ban, mute and kick on the account’s page.`),
-    announced(told.announcement, live),
-    card("Bans and mutes", [], rows.length
-      ? table("Bans and mutes", [["Player"], [""], ["Reason"], ["Note", "wide-only"], ["By", "wide-only"], ["Until"], ["", "end"]], rows)
-      : nothing("Nobody is banned or muted.")));
+    el("div", { class: "actions" }, moderators(one.Kind === "ban" ? "Unban" : "Unmute", () => lift(one, { again })))]);
+  return rows.length
+    ? table("Bans and mutes", [["Player"], [""], ["Reason"], ["Note", "wide-only"], ["By", "wide-only"], ["Until"], ["", "end"]],
+      rows, sanctions.map((one) => `${one.Kind} ${one.UserId}`))
+    : nothing("Nobody is banned or muted.");
 }
 
-function announced(one, live) {
-  const acts = [moderators("Announce", () => announce(live), "primary")];
-  if (one) acts.unshift(moderators("End it", () => end(live)));
+function announced(one, again) {
+  const acts = [moderators("Announce", () => announce(again), "primary")];
+  if (one) acts.unshift(moderators("End it", () => end(again)));
   return card("Announcement", acts, one
     ? el("dl", { class: "facts inside" }, el("dt", {}, "Text"), el("dd", {}, one.text),
       el("dt", {}, one.restartAt ? "Restart" : "Until"), el("dd", {}, exactly(one.restartAt ?? one.until)), el("dt", {}, "By"), el("dd", {}, one.by))
     : nothing("Nothing is announced."));
 }
 
-async function announce(live) {
+async function announce(again) {
   const given = await ask({
     title: "Announce to everybody", confirm: "Announce",
     text: "It stands in the status banner and is said in every chat room. Nothing restarts by itself.",
@@ -42,10 +50,10 @@ async function announce(live) {
       { name: "lasts", label: "Shown for (like 2h; empty: an hour)", optional: true, longest: 16 }],
   });
   if (given && await act(() => send("DashboardAnnouncement", { Text: given.text, RestartIn: given.restart, For: given.lasts }),
-    (said) => `Announced: ${said.announcement.text}`)) live.again();
+    (said) => `Announced: ${said.announcement.text}`)) await again();
 }
 
-async function end(live) {
+async function end(again) {
   const given = await ask({ title: "End the announcement?", confirm: "End it" });
-  if (given && await act(() => send("DashboardAnnouncement", { Text: "" }), () => "Nothing is announced")) live.again();
+  if (given && await act(() => send("DashboardAnnouncement", { Text: "" }), () => "Nothing is announced")) await again();
 }

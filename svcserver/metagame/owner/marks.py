@@ -1,0 +1,115 @@
+"""Marks of the dashboard's lists: each changes whenever what a list shows may have changed.
+
+The pages of these lists read them anew by their own routes, which know search, order and role;
+a mark is cheap enough to be looked at while a page is open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from hashlib import blake2b
+from typing import Any
+
+from attrs import frozen
+from sqlalchemy import Connection, func, select
+
+from svcserver.db.ledger import Ledger
+from svcserver.kernel import json
+from svcserver.kernel.ids import AccountId
+from svcserver.metagame.accounts.audit import AUDIT_LOG
+from svcserver.metagame.accounts.sanctions import SANCTIONS
+from svcserver.metagame.accounts.store import ACCOUNTS, INVITE_CODES
+from svcserver.metagame.owner.announcements.store import SqlAnnouncement
+from svcserver.metagame.owner.people.store import ACCOUNT_SEEN
+from svcserver.metagame.play.presence.rules import Place
+from svcserver.metagame.social.guilds.store import SqlGuilds
+
+EVERY_S = 2.0  # a mark is no newer than that: a page reads its list at most so often
+SIZE = 8  # bytes of a mark
+
+_NEWEST_ACT = select(func.max(AUDIT_LOG.c.id))
+_INVITES = select(
+    func.count(), func.sum(INVITE_CODES.c.uses_remaining), func.sum(INVITE_CODES.c.infinite_uses)
+).select_from(INVITE_CODES)
+_ACCOUNTS = select(func.count(), func.max(ACCOUNTS.c.created_at)).select_from(ACCOUNTS)
+_SEEN = select(func.max(ACCOUNT_SEEN.c.at))
+
+Read = Callable[[Connection], Any]
+Look = Callable[[], Awaitable[Any]]
+
+
+@frozen
+class Marks:
+    """The marks of this host; ``where`` everybody online is, ``now`` in epoch seconds."""
+
+    ledger: Ledger
+    where: Callable[[], Awaitable[Mapping[AccountId, Place]]]
+    now: Callable[[], float]
+
+    def of(self, page: str) -> Look | None:
+        """The look at a page's mark; None where the page has none."""
+        reads: dict[str, Look] = {
+            "audit": lambda: self.ledger.read(_newest_act),
+            "invites": lambda: self.ledger.read(_invites),
+            "guilds": lambda: self.ledger.read(_guilds),
+            "moderation": lambda: self.ledger.read(self._moderation),
+            "accounts": self._accounts,
+        }
+        read = reads.get(page)
+        return None if read is None else self._paced(read)
+
+    def _paced(self, read: Look) -> Look:
+        read_at: float | None = None
+
+        async def look() -> Any:
+            nonlocal read_at
+            if read_at is not None and self.now() - read_at < EVERY_S:
+                return None
+            read_at = self.now()
+            return {"mark": digest(await read())}
+
+        return look
+
+    def _moderation(self, tx: Connection) -> Any:
+        """Bans and mutes end by themselves, and so does what is announced."""
+        now = self.now()
+        told = SqlAnnouncement(tx).get(now)
+        return [_newest_act(tx), _sanctions(tx, now), None if told is None else told.made_at]
+
+    async def _accounts(self) -> Any:
+        def work(tx: Connection) -> Any:
+            heard = tx.execute(_SEEN).scalar()
+            return [_newest_act(tx), _sanctions(tx, self.now()), _row(tx, _ACCOUNTS), heard]
+
+        places = await self.where()
+        return [await self.ledger.read(work), sorted((one, at.value) for one, at in places.items())]
+
+
+def digest(seen: Any) -> str:
+    """A short text that is another when ``seen`` is another."""
+    return blake2b(json.dump(seen), digest_size=SIZE).hexdigest()
+
+
+def _newest_act(tx: Connection) -> int:
+    """Of the audit log: every act of staff leaves a row."""
+    return tx.execute(_NEWEST_ACT).scalar() or 0
+
+
+def _sanctions(tx: Connection, now: float) -> int:
+    holding = select(func.count()).select_from(SANCTIONS).where(SANCTIONS.c.ends_at > int(now))
+    return int(tx.execute(holding).scalar_one())
+
+
+def _invites(tx: Connection) -> Any:
+    return [_newest_act(tx), _row(tx, _INVITES)]
+
+
+def _guilds(tx: Connection) -> Any:
+    return [
+        [one.id, one.name, one.nameplate, one.leader, one.members]
+        for one in SqlGuilds(tx).summaries()
+    ]
+
+
+def _row(tx: Connection, statement: Any) -> list[int]:
+    return [int(one or 0) for one in tx.execute(statement).one()]

@@ -1,0 +1,86 @@
+"""``svc-watch``: tells the owner when something is wrong where no ``svc-stack`` does.
+
+Under systemd each service has a unit of its own, and this has one beside them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from twisted.application.service import Service
+from twisted.logger import Logger
+from twisted.python import usage
+
+from svcserver.kernel.monotonic import monotonic_reactor
+from svcserver.kernel.settings import BadSetting, load, with_env_file
+from svcserver.stack import rolling
+from svcserver.stack.alerts.service import Watched, alerting
+from svcserver.stack.components import BadHost, Component, components, environment
+from svcserver.stack.doors import Doors
+from svcserver.stack.service import Settings
+from svcserver.stack.workers import WORKER_FILE
+from svcserver.web.serving import TopService, top_service
+
+log = Logger()
+NAME = "svc-watch"
+
+
+class Options(usage.Options):
+    """The command line: the host's folder."""
+
+    settings: Settings
+    components: list[Component]
+    optParameters = [  # noqa: RUF012 - usage.Options wants it so
+        ["config", "c", ".", "Folder with metagame.env, deploy.env and so on (svcctl init)."]
+    ]
+    longdesc = "Alerts of a host whose services have units of their own. See docs/owners/alerts.md"
+
+    def postOptions(self) -> None:
+        try:
+            config = Path(self["config"])
+            own = config / WORKER_FILE
+            environ = with_env_file(str(own) if own.is_file() else None, os.environ)
+            self.settings = load(Settings, environ)[0]
+            self.components = components(config)
+        except BadHost as why:
+            raise SystemExit(f"{NAME}: --config {why}") from None
+        except BadSetting as why:
+            raise SystemExit(f"{NAME}: {why}") from None
+        if rolling.read(config) is not None:
+            raise SystemExit(f"{NAME}: a svc-stack runs this host, and sends its alerts itself")
+
+
+def makeService(options: Options, reactor: Any = None) -> TopService:
+    """The watcher as a service."""
+    if reactor is None:
+        reactor = monotonic_reactor()
+    top = top_service(reactor, service="watch")
+    config = Path(options["config"]).absolute()
+    doors = Doors(reactor, options.components)
+    host = Watched(
+        config,
+        options.settings.data_dir or config,
+        options.components,
+        environment(os.environ),
+        lambda: doors.open,
+        options.settings.alerts_every_s,
+        doors.look,
+    )
+    watching, _ = alerting(reactor, host)
+    watching.setServiceParent(top)
+    Ready([one.name for one in options.components]).setServiceParent(top)
+    return top
+
+
+class Ready(Service):
+    """Says what is watched."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = names
+
+    def startService(self) -> None:
+        super().startService()
+        log.info("watch ready: {names}", names=", ".join(self.names))

@@ -1,0 +1,99 @@
+"""A flood at the gateway, until the owner's webhook says so and says that it is over.
+
+Why processes: what the gateway refuses is counted there, read from its METRICS_PORT by another
+process, and told by a third.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import ssl
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from tests.ctl.command import svcctl
+from tests.ctl.hosts import change, demo_host, said, stack, value
+from tests.live.test_alerts import add, receiver
+from tests.support.processes import Service, eventually
+from tests.support.proves import proves
+
+pytestmark = pytest.mark.live
+
+EVERY_S = 5  # the shortest that ALERTS_EVERY_SECONDS allows: 50 refusals within it are a flood
+FLOOD = 120
+
+
+def refused(port: int) -> None:
+    """As many requests as a flood has, for a page that the gateway shows nobody."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    line = http.client.HTTPSConnection("127.0.0.1", port, timeout=30, context=context)
+    with suppress(OSError, http.client.HTTPException):  # one that is cut off was refused, too
+        for _ in range(FLOOD):
+            line.request("GET", "/svc/dashboard")
+            assert line.getresponse().read() is not None
+    line.close()
+
+
+@contextmanager
+def under_stack(folder: Path) -> Iterator[None]:
+    with stack(folder):
+        eventually(lambda: "stack ready: " in said(folder))
+        yield
+
+
+@contextmanager
+def under_units(folder: Path) -> Iterator[None]:
+    """A gateway and what looks after it, each by itself as under systemd."""
+    for name in ("deploy", "content", "allowlist"):
+        (folder / f"{name}.env").unlink()
+    port = int(value(folder, "gateway", "GATEWAY_PORT"))
+    env_file = ["--env-file", str(folder / "gateway.env")]
+    running = [
+        Service("svc-gateway", folder, {}, port, env_file),
+        Service("svc-watch", folder, {}, port, ["--config", str(folder)]),
+    ]
+    try:
+        for one in running:
+            one.start()
+        yield
+    finally:
+        for one in running:
+            if one.process is not None:
+                one.stop()
+
+
+# slow: figures are asked for every five seconds, once before the flood and twice during it
+@pytest.mark.parametrize("running", [under_stack, under_units])
+@proves(
+    "alerts: errors rising, under attack", "svc-watch: alerts of services that no svc-stack runs"
+)
+def test_a_flood_reaches_the_owners_webhook_and_its_end_too(
+    tmp_path: Path, running: Callable[[Path], Iterator[None]]
+) -> None:
+    folder = demo_host(tmp_path / "host")
+    port = int(value(folder, "gateway", "GATEWAY_PORT"))
+    change(folder, "stack", "ALERTS_EVERY_SECONDS", str(EVERY_S))
+    with receiver() as (url, kept):
+        add(folder, "hook", url, "ABOUT=attack")
+
+        def told(*, over: bool) -> bool:
+            heard = [json.loads(body) for _, body in kept]
+            return any(one["subject"] == "gateway" and one["over"] is over for one in heard)
+
+        def flooded() -> bool:
+            refused(port)
+            return told(over=False)
+
+        with running(folder):
+            eventually(flooded)
+            eventually(lambda: told(over=True))
+            alert = json.loads(kept[0][1])
+            assert alert["what"] == "attack" and "refused" in alert["text"], alert
+            assert alert["title"] == "gateway is under attack"
+            ran = svcctl("alerts", "test", "hook", "--config", folder, "--json")
+            assert ran.status == 0 and ran.data["delivered"], ran.err

@@ -1,0 +1,123 @@
+"""The dashboard's lists in a real browser: another's act is seen at once, and the focus stays.
+
+Why a browser and a process: what is told over a stream is drawn into what is there already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Locator, expect
+
+from tests.live.dashboard_page import Host, Visit, here, visit
+from tests.live.real_browser import browser
+from tests.support.processes import bearer, register
+from tests.support.proves import proves
+
+__all__ = ["browser", "here"]  # fixtures
+
+pytestmark = pytest.mark.live
+
+
+def row(seen: Visit, table: str, text: str) -> Locator:
+    return seen.page.get_by_role("table", name=table).get_by_role("row").filter(has_text=text)
+
+
+def stays(place: Locator, act: Callable[[], Any], then: Callable[[], Any]) -> None:
+    """The keyboard's place is kept over what another does."""
+    place.focus()
+    act()
+    then()
+    expect(place).to_be_focused()
+
+
+@proves("GET DashboardEvents")
+def test_what_others_do_is_seen_at_once_and_the_keyboards_place_is_kept(
+    browser: Browser, here: Host
+) -> None:
+    with visit(browser, here) as seen:
+        seen.sign_in(here.key)
+
+        seen.go("Accounts")
+        bertram = seen.page.get_by_role("link", name="Bertram", exact=True)
+        stays(
+            bertram,
+            lambda: register(here.service, "Aaron"),
+            lambda: expect(row(seen, "Accounts", "Aaron")).to_have_count(1),
+        )
+        beat = {"map": "cora_jamima", "state": "island"}
+        stays(
+            bertram,
+            lambda: here.call("POST", "/heartbeat", beat, **bearer(here.players[1])),
+            lambda: expect(row(seen, "Accounts", "Bertram")).to_contain_text("Hunting"),
+        )
+
+        seen.go("Invites")
+        copy = row(seen, "Invite codes", "OPEN-EVENING").get_by_role("button", name="Copy")
+        code = ""
+
+        def invite() -> None:
+            nonlocal code
+            code = here.admin("POST", "CreateInvite", {"uses": 3})["code"]
+
+        stays(copy, invite, lambda: expect(row(seen, "Invite codes", code)).to_have_count(1))
+        here.admin("DELETE", f"InviteCode/{code}")
+        expect(row(seen, "Invite codes", code)).to_have_count(0)
+
+        seen.go("Moderation")
+        announce = seen.page.get_by_role("button", name="Announce", exact=True)
+        stays(
+            announce,
+            lambda: here.admin("POST", "DashboardMute", {"Account": "Eve", "Reason": "loud"}),
+            lambda: expect(row(seen, "Bans and mutes", "Eve")).to_contain_text("loud"),
+        )
+        unmute = row(seen, "Bans and mutes", "Eve").get_by_role("button", name="Unmute")
+        stays(
+            unmute,
+            lambda: here.admin("POST", "DashboardMute", {"Account": "Cleo", "Reason": "song"}),
+            lambda: expect(row(seen, "Bans and mutes", "Cleo")).to_have_count(1),
+        )
+        for name in ("Eve", "Cleo"):
+            here.admin("POST", "DashboardUnmute", {"Account": name})
+        expect(seen.page.get_by_text("Nobody is banned or muted.")).to_be_visible()
+
+        seen.go("Audit")
+        details = row(seen, "Audit log", "unmute").filter(has_text="Eve")
+        stays(
+            details.get_by_role("button", name="Details"),
+            lambda: here.admin("POST", "DashboardKick", {"Account": "Falk", "Reason": "asleep"}),
+            lambda: expect(row(seen, "Audit log", "asleep")).to_have_count(1),
+        )
+        first = seen.page.get_by_role("table", name="Audit log").locator("tbody tr").first
+        expect(first).to_contain_text("asleep")
+
+        seen.go("Guilds")
+        leader = row(seen, "Guilds", "Lanterns").get_by_role("link")
+        [other] = [one for one in here.admin("GET", "Guilds") if one["name"] == "RedAxes"]
+        stays(
+            leader,
+            lambda: here.admin("POST", "DisbandGuild", {"Guild": other["guildId"]}),
+            lambda: expect(row(seen, "Guilds", "RedAxes")).to_have_count(0),
+        )
+        expect(seen.page.get_by_text("1 guild", exact=True)).to_be_visible()
+
+
+@proves("GET DashboardEvents")
+def test_a_search_and_what_was_unfolded_stay_while_the_list_changes(
+    browser: Browser, here: Host
+) -> None:
+    with visit(browser, here, "phone", "dark") as seen:
+        seen.sign_in(here.key)
+        seen.go("Accounts")
+        search = seen.page.get_by_label("Search accounts")
+        search.fill("ann")
+        rows = seen.page.get_by_role("table", name="Accounts").locator("tbody tr")
+        expect(rows).to_have_count(1)
+        stays(
+            search,
+            lambda: [register(here.service, name) for name in ("Annabel", "Zoe_1")],
+            lambda: expect(rows).to_have_count(2),
+        )
+        expect(search).to_have_value("ann")

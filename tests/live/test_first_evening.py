@@ -1,0 +1,58 @@
+"""The tour of ``docs/owners/first-evening.md`` taken again: from an empty folder to a first hunt.
+
+Why processes, and a network of its own: it is taken as an owner takes it, on the usual ports.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from tests.live.attacks.own_network import in_own_network
+from tests.live.owners_pictures import taken
+from tests.live.tour_times import PAGE, STEPS, machine, shown, written
+from tests.support.proves import proves
+
+MOST = 4.0  # times as long as the page says: the machine of a test may be busy
+GRACE_S = 20.0
+LONGEST_S = 600.0
+PICTURES = ("1-overview", "2-invite", "3-first-hunt", "4-friend")
+
+
+def tour(folder: Path) -> None:
+    """Take it, and leave the times beside the pictures."""
+    steps = taken(folder / "pictures").steps
+    (folder / "took.json").write_text(json.dumps(steps))
+
+
+# slow: two starts of a whole host, a browser, a launcher, a download and a hunt
+@pytest.mark.live
+@proves("svcctl up")
+def test_the_first_evening_goes_as_its_page_says(tmp_path: Path) -> None:
+    in_own_network(tour, tmp_path, LONGEST_S)
+    took = json.loads((tmp_path / "took.json").read_text())
+    said = shown(PAGE.read_text("utf-8"))
+    assert tuple(took) == STEPS
+    slow = {one: took[one] for one in STEPS if took[one] > MOST * said[one] + GRACE_S}
+    assert slow == {}, f"longer than the page says: {slow}; make pictures writes new times"
+    for name in PICTURES:
+        assert (tmp_path / "pictures" / f"{name}.png").stat().st_size > 10_000
+
+
+def test_the_pages_times_are_of_its_own_parts_and_sum_up() -> None:
+    page = PAGE.read_text("utf-8")
+    said = shown(page)
+    assert set(said) == {*STEPS, "in all"}
+    assert sum(said[one] for one in STEPS) == said["in all"]
+    again = written(page, {one: 2.0 for one in STEPS}, "Measured on a ship.")
+    assert shown(again) == {**dict.fromkeys(STEPS, 2), "in all": 2 * len(STEPS)}
+    assert "\nMeasured on a ship.\n" in again
+
+
+def test_it_is_said_when_and_on_what_they_were_measured() -> None:
+    said = machine(date(2026, 11, 22))
+    assert said.startswith("Measured on 22 November 2026 on ") and "\n" not in said
+    assert "\nMeasured on " in PAGE.read_text("utf-8")

@@ -1,0 +1,52 @@
+"""The table of times in ``docs/owners/first-evening.md``: what the tour took, step by step.
+
+``make pictures`` writes it; ``test_first_evening.py`` takes the tour again and compares.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from datetime import date
+from pathlib import Path
+
+PAGE = Path(__file__).parents[2] / "docs" / "owners" / "first-evening.md"
+STEPS = (
+    "make-the-host",
+    "give-it-the-game",
+    "look-at-it",
+    "invite-a-friend",
+    "what-your-friend-does",
+    "the-first-hunt",
+)
+"""Each is a part of the page, and a row of its table."""
+
+_ROW = re.compile(r"(?m)^(\| .*\]\(#([a-z-]+)\).* \| )(\d+) s \|$")
+_SUM = re.compile(r"(?m)^(\| in all \| )(\d+) s \|$")
+_MEASURED = re.compile(r"(?m)^Measured on .*$")
+
+
+def shown(page: str) -> dict[str, int]:
+    """The seconds of each step as the page says them; ``in all`` among them."""
+    found = {row[2]: int(row[3]) for row in _ROW.finditer(page)}
+    if (last := _SUM.search(page)) is not None:
+        found["in all"] = int(last[2])
+    return found
+
+
+def written(page: str, took: Mapping[str, float], measured: str) -> str:
+    """The page with other times, and where and when they were measured."""
+    seconds = {step: max(1, round(took[step])) for step in STEPS}
+    page = _ROW.sub(lambda row: f"{row[1]}{seconds[row[2]]} s |", page)
+    page = _SUM.sub(lambda row: f"{row[1]}{sum(seconds.values())} s |", page)
+    return _MEASURED.sub(measured, page)
+
+
+def machine(day: date) -> str:
+    """The sentence on when and on what the tour was taken."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30)
+    return (
+        f"Measured on {day.day} {day:%B %Y} on {os.cpu_count()} cores and {memory:.0f} GB of "
+        f"memory, where {os.getloadavg()[0]:.1f} other programs wanted a core on average."
+    )

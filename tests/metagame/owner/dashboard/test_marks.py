@@ -1,0 +1,103 @@
+"""What tells the dashboard's lists that they are another now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from twisted.internet.defer import Deferred
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.kernel.roles import Role
+from svcserver.metagame.accounts.store import SqlAccounts
+from svcserver.metagame.owner.marks import EVERY_S, Marks
+from svcserver.metagame.owner.people.acts import PeopleActs
+from tests.support.game import GAME_SERVER_KEY, Game, Player
+from tests.support.proves import proves
+
+PAGES = ("accounts", "moderation", "audit", "invites", "guilds")
+
+
+class MarkTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.game = Game(self, REGISTRATION_MODE="INVITECODE")
+        self.olga, self.ann = self.game.player("Olga", admin=True), self.game.player("Ann_1")
+        parts, now = self.game.parts, self.game.clock.seconds
+        people = PeopleActs(self.game.ledger, parts.online, "city", now)
+        marks = Marks(self.game.ledger, people.where, now)
+        self.looks: dict[str, Callable[[], Any]] = {}
+        for page in PAGES:
+            look = marks.of(page)
+            assert look is not None
+            self.looks[page] = look
+        self.assertIsNone(marks.of("overview"))
+        self.seen = self.read()
+
+    def read(self) -> dict[str, Any]:
+        self.game.clock.advance(EVERY_S)
+        return {
+            page: self.successResultOf(Deferred.fromCoroutine(look()))
+            for page, look in self.looks.items()
+        }
+
+    def changed(self) -> set[str]:
+        """The pages whose marks are others than at the last call."""
+        before, self.seen = self.seen, self.read()
+        return {page for page in PAGES if self.seen[page] != before[page]}
+
+    def staff(self, route: str, body: Any) -> Any:
+        page = self.game.browse("POST", f"/svc/api/{route}", json=body, key=self.olga.key)
+        self.assertEqual(page.status, 200, page.body)
+        return page.json
+
+    def play(self, who: Player, path: str, body: Any, **more: str) -> None:
+        page = self.game.browse("POST", path, json=body, token=who.token, **more)
+        self.assertEqual(page.status, 200, page.body)
+
+    @proves("GET DashboardEvents")
+    def test_each_list_is_told_of_what_it_shows(self) -> None:
+        self.assertEqual(self.changed(), set())
+        self.staff("DashboardBan", {"Account": "Ann_1", "For": "1h"})
+        self.assertEqual(self.changed(), {"accounts", "moderation", "audit"} | self.by_audit)
+        self.game.clock.advance(3_600)
+        self.assertEqual(self.changed(), {"accounts", "moderation"})
+        self.staff("DashboardAnnouncement", {"Text": "Cake at nine", "For": "1h"})
+        self.assertIn("moderation", self.changed())
+        self.game.clock.advance(3_600)
+        self.assertEqual(self.changed(), {"moderation"})
+
+    by_audit = frozenset({"invites"})  # an act of staff may have been one on invites
+
+    def test_players_alone_change_lists_too(self) -> None:
+        code = self.staff("CreateInvite", {"uses": 2})["code"]
+        self.assertEqual(self.changed(), {"accounts", "moderation", "audit", "invites"})
+        self.game.player("Cleo")
+        self.assertEqual(self.changed(), {"accounts"})
+        self.game.ledger.run(lambda tx: SqlAccounts(tx).spend(code))
+        self.assertEqual(self.changed(), {"invites"})
+        beat = {"map": "cora_jamima", "state": "island"}
+        self.play(self.ann, "/heartbeat", beat)
+        self.assertEqual(self.changed(), {"accounts"})
+        self.play(self.ann, "/heartbeat", beat)
+        self.assertEqual(self.changed(), set())
+
+    def test_a_guild_that_is_founded(self) -> None:
+        body = {"name": "Lanterns", "nameplate": "LAN"}
+        self.play(self.ann, "/guild/validate", body)
+        made = {**body, "leader_account_id": self.ann.id}
+        page = self.game.browse("POST", "/guild", game_server=GAME_SERVER_KEY, json=made)
+        self.assertEqual(page.status, 200)
+        self.assertEqual(self.changed(), {"guilds"})
+
+    def test_a_mark_is_looked_at_every_other_second_only(self) -> None:
+        self.seen = self.read()
+        again = Deferred.fromCoroutine(self.looks["audit"]())
+        self.assertIsNone(self.successResultOf(again))
+
+    def test_what_only_owners_see_helpers_are_not_told_of(self) -> None:
+        self.game.ledger.run(lambda tx: SqlAccounts(tx).set_role(self.ann.id, Role.HELPER))
+        headers = {"Accept": "text/event-stream"}
+        for page, status in (("invites", 400), ("log", 400)):
+            path = f"/svc/api/DashboardEvents?page={page}"
+            said = self.game.browse("GET", path, key=self.ann.key, headers=headers)
+            self.assertEqual(said.status, status, page)
