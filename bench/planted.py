@@ -213,11 +213,11 @@ PLANTS = (
         "            pass",
     ),
     Plant(
-        "after a failover nobody notices what was lost",
+        "news that came while a connection was away is passed over",
         "stale state after a failover",
         "svcserver.board.news",
-        "        for look in self._missed:",
-        "        for look in self._missed[:0]:",
+        "        return lately[after:]",
+        "        self._heard = lately[-1]\n        return []",
     ),
     Plant(
         "a grant sent again counts again",

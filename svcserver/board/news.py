@@ -1,8 +1,9 @@
 """News between the processes that share an engine: one channel, one order, and a number for each.
 
-By the number a process notices that it has missed some. It may have, too, whenever its connection
-was away, whatever the number is then: a replica that takes over forgets the newest, and others may
-have told as many anew. Then those who must know are told to look for themselves.
+The engine keeps the latest in a list. Whose connection was away reads there what came meanwhile,
+and goes on behind the last piece that it has heard, if that stands there with the very same words:
+a replica that took over may have forgotten the newest, and others told as many anew. Where it does
+not, or a number is left out, those who must know are told to look for themselves.
 """
 
 from __future__ import annotations
@@ -20,9 +21,13 @@ from twisted.logger import Logger
 from svcserver.board.deliveries import InOrder, deliver
 from svcserver.board.engine import BoardAway, Engine
 from svcserver.board.kinds import decode, encode
+from svcserver.board.scripts import MOST_LATELY
 
 N = TypeVar("N")
 log = Logger()
+
+PAGES = 64, MOST_LATELY  # how many of the latest are read: most times few were missed
+TRIES, AGAIN_S = 10, 0.25  # to read them: the connection that asks may come later than this one
 
 
 @define(eq=False, slots=False)
@@ -35,11 +40,13 @@ class NewsFeed:
         factory=dict, init=False
     )
     _missed: list[Callable[[], None]] = field(factory=list, init=False)
-    _arrived: InOrder[bytes] = field(init=False)
-    _last: int | None = field(default=None, init=False)  # the number of what was delivered last
-    _before: int | None = field(default=None, init=False)  # that of the connection before
-    _looked: int = field(default=0, init=False)  # what the engine said when this one began
+    _arrived: InOrder[tuple[bytes, bool]] = field(init=False)  # each with whether it was read
+    _heard: bytes | None = field(default=None, init=False)  # what was delivered last
+    _known: int = field(default=0, init=False)  # the number that no connection brings us
+    _connections: int = field(default=0, init=False)
     _joined: bool = field(default=False, init=False)
+    _held: list[bytes] | None = field(default=None, init=False)  # while the latest are read
+    _read: set[bytes] = field(factory=set, init=False)  # and may be pushed to us, too
     _waiting: list[tuple[int, int, Deferred[None]]] = field(factory=list, init=False)
     _order: Any = field(factory=count, init=False)
 
@@ -67,56 +74,105 @@ class NewsFeed:
 
         Not where a listener itself asks, nor while nothing can be heard.
         """
-        if (
-            self._arrived.busy
-            or not self._joined
-            or (self._last is not None and self._last >= number)
-        ):
+        if self._arrived.busy or not self._joined or self._reached() >= number:
             return
         done: Deferred[None] = Deferred()
         heapq.heappush(self._waiting, (number, next(self._order), done))
         await done
 
     def _joins(self) -> None:
-        self._joined = True
-        self._before, self._last = self._last, None
-        Deferred.fromCoroutine(self._look())
+        self._joined, self._held = True, []
+        self._connections += 1
+        Deferred.fromCoroutine(self._catch_up(self._connections))
 
-    async def _look(self) -> None:
-        """Learn the number of the last news; what came before it was not heard by us."""
-        try:
-            found = await self.engine.ask("GET", self.channel + b":told")
-        except BoardAway:
-            return  # that connection comes later: the next number shows what was missed
-        if self._last is not None:
-            return  # more came meanwhile, and told of it
-        self._last = self._looked = 0 if found is None else int(found)
-        if self._before is not None:
-            self._tell_of_missed()
-        self._release()  # what was told before this connection listened never comes
+    async def _catch_up(self, connection: int) -> None:
+        lately = await self._lately(connection)
+        if self._joined and connection == self._connections and self._held is not None:
+            self._go_on(lately)
+
+    async def _lately(self, connection: int) -> list[bytes] | None:
+        """The latest news, at least back to what we have heard; None where they cannot be read."""
+        heard = 0 if self._heard is None else _number(self._heard)
+        for _ in range(TRIES):
+            try:
+                for most in PAGES:
+                    found: list[bytes] = await self.engine.ask(
+                        "LRANGE", self.channel + b":lately", -most, -1
+                    )
+                    if len(found) < most or _number(found[0]) <= heard or not heard:
+                        break
+            except BoardAway:
+                await self.engine.pause(AGAIN_S)
+                if connection != self._connections:
+                    break
+            else:
+                return found
+        return None
+
+    def _go_on(self, lately: list[bytes] | None) -> None:
+        """Deliver what came while we were away, and then what came while we read that."""
+        since = self._since(lately)
+        held, self._held = self._held or [], None
+        if since is None:
+            self._heard, self._known = None, _number(lately[-1]) if lately else 0
+            if self._connections > 1:
+                self._tell_of_missed()
+        self._arrived.add([*((one, True) for one in since or ()), *((one, False) for one in held)])
+        self._release()
+
+    def _since(self, lately: list[bytes] | None) -> list[bytes] | None:
+        """What was told after the last that we have heard; None where nobody can tell."""
+        if self._heard is None or not lately:
+            return None
+        after = _number(self._heard) - _number(lately[0]) + 1
+        if after < 1 or lately[after - 1 : after] != [self._heard]:
+            return None
+        return lately[after:]
 
     def _lost(self) -> None:
-        self._joined = False
+        self._joined, self._held, self._known = False, None, 0
         waiting, self._waiting = self._waiting, []
         for _, _, done in waiting:
             if not done.called:
                 done.callback(None)
 
     def _arrives(self, channel: bytes, message: bytes) -> None:
-        if channel == self.channel:
-            self._arrived.add((message,))
-            if not self._arrived.busy:
-                self._release()
+        if channel != self.channel:
+            return
+        if self._held is not None:
+            self._held.append(message)
+            if len(self._held) >= MOST_LATELY:
+                self._go_on(None)  # reading takes too long
+            return
+        self._arrived.add(((message, False),))
+        if not self._arrived.busy:
+            self._release()
+
+    def _reached(self) -> int:
+        """The number up to which nothing is to come."""
+        return max(self._known, 0 if self._heard is None else _number(self._heard))
 
     def _release(self) -> None:
-        while self._waiting and self._waiting[0][0] <= (self._last or 0):
+        while self._waiting and self._waiting[0][0] <= self._reached():
             done = heapq.heappop(self._waiting)[2]
             if not done.called:
                 done.callback(None)
 
-    def _take(self, message: bytes) -> None:
-        number, name, text = message.split(b" ", 2)
-        self._count(int(number))
+    def _take(self, arrived: tuple[bytes, bool]) -> None:
+        message, was_read = arrived
+        if was_read:
+            self._read.add(message)
+        elif message in self._read:
+            return  # it was delivered when it was read
+        else:
+            self._read.clear()
+        last, self._heard = self._heard, message
+        if last is not None and _number(message) != _number(last) + 1:
+            self._tell_of_missed()  # also where the engine began anew
+        self._deliver(message)
+
+    def _deliver(self, message: bytes) -> None:
+        _, name, text = message.split(b" ", 2)
         known = self._listeners.get(name.decode())
         if known is None:
             return
@@ -129,14 +185,6 @@ class NewsFeed:
         for listener in listeners:
             deliver(listener, news)
 
-    def _count(self, number: int) -> None:
-        if self._last is not None and number <= self._looked:
-            return  # the look at the number overtook it, and told of it as missed
-        missed = self._before is not None if self._last is None else number != self._last + 1
-        self._last, self._looked = number, 0  # smaller ones from now on: the engine began anew
-        if missed:
-            self._tell_of_missed()
-
     def _tell_of_missed(self) -> None:
         log.info("news of other processes may have been missed")
         for look in self._missed:
@@ -145,3 +193,7 @@ class NewsFeed:
 
 def _name(news: type) -> str:
     return f"{news.__module__}.{news.__qualname__}"
+
+
+def _number(message: bytes) -> int:
+    return int(message.partition(b" ")[0])

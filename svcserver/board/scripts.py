@@ -1,7 +1,8 @@
 """What runs inside the engine: two scripts that know keys and bytes, and no rule of any feature.
 
 ``LOAD`` reads entries and the engine's time in one go. ``COMMIT`` writes if everything it is told
-to compare is as it was, and publishes news with the number that follows in its channel.
+to compare is as it was, and publishes news with the number that follows in its channel. The latest
+are kept in a list for those whose connection was away.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import hashlib
 
 from attrs import field, frozen
 
+MOST_LATELY = 16_384  # news that are kept: 5 MB of usual ones, eight seconds of 100,000 players
 STAMP = 12  # bytes in front of every entry, new at every write, by which it is compared
 
 # how COMMIT is told of a key: stamp, value, milliseconds to live, list
@@ -86,9 +88,12 @@ end
 local reply = {0}
 for i = 4 * n + 1, #ARGV, 2 do
   local number = redis.call('INCR', ARGV[i] .. ':told')
-  redis.call('PUBLISH', ARGV[i], number .. ' ' .. ARGV[i + 1])
+  local said = number .. ' ' .. ARGV[i + 1]
+  redis.call('PUBLISH', ARGV[i], said)
+  redis.call('RPUSH', ARGV[i] .. ':lately', said)
+  redis.call('LTRIM', ARGV[i] .. ':lately', -MOST_LATELY, -1)
   reply[#reply + 1] = number
 end
 return reply
-"""
+""".replace("MOST_LATELY", str(MOST_LATELY))
 )

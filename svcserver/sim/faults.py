@@ -159,6 +159,9 @@ def slow_engine(breaker: Breaker, dice: random.Random) -> None:
         breaker.mend(dice.uniform(10.0, 120.0), lambda: engine.slow(0.0))
 
 
+HEARD_LATE_S = 2.0  # who was cut off for no longer has missed nothing when all is well again
+
+
 def cut_engine(breaker: Breaker, dice: random.Random) -> None:
     """One metagame cannot reach the engine for a while, or by one connection alone."""
     if breaker.host.valkey is None:
@@ -166,7 +169,8 @@ def cut_engine(breaker: Breaker, dice: random.Random) -> None:
     network, for_s = breaker.network, dice.choice((0.1, 2.0, 10.0, 30.0, 60.0))
     process = breaker.host.processes[dice.choice(breaker.host.metagames)]
     network.isolate(process, ENGINE, spared=dice.choice((None, 0, 1)))
-    breaker.missed(for_s)
+    if for_s > HEARD_LATE_S:
+        breaker.missed(for_s)
     breaker.mend(for_s, lambda: network.join(process, ENGINE))
 
 

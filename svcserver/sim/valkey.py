@@ -76,11 +76,12 @@ class SimValkey:
     _entries: dict[bytes, tuple[bytes, float]] = field(factory=dict, init=False)
     _lists: dict[bytes, dict[bytes, float]] = field(factory=dict, init=False)
     _told: dict[bytes, int] = field(factory=dict, init=False)
+    _lately: dict[tuple[bytes, int], bytes] = field(factory=dict, init=False)  # news by number
     _heard: dict[bytes, dict[_Wire, None]] = field(factory=dict, init=False)
     _scripts: dict[bytes, Callable[[list[bytes], list[bytes]], Reply]] = field(
         factory=dict, init=False
     )
-    _journal: deque[tuple[float, dict[bytes, Any], bytes, Any]] = field(factory=deque, init=False)
+    _journal: deque[tuple[float, dict[Any, Any], Any, Any]] = field(factory=deque, init=False)
 
     def __attrs_post_init__(self) -> None:
         away = self.world.weather.choice(AWAY_S)
@@ -134,9 +135,15 @@ class SimValkey:
             case b"SUBSCRIBE", [channel]:
                 self._heard.setdefault(channel, {})[wire] = None
                 return reply((b"subscribe", channel, 1))
+        return self._read(name, words)
+
+    def _read(self, name: bytes, words: list[bytes]) -> bytes:
+        match name.upper(), words:
             case b"GET", [key]:
                 told = self._told.get(key)
                 return reply(self._get(key) if told is None else b"%d" % told)
+            case b"LRANGE", [key, first, b"-1"]:
+                return reply(self._latest(key.removesuffix(b":lately"), -int(first)))
             case b"MGET", keys_of_page:
                 return reply([self._get(key) for key in keys_of_page])
             case b"ZRANGEBYSCORE", [name_of_list, since, b"+inf"]:
@@ -161,6 +168,10 @@ class SimValkey:
         found = self._lists.get(name, {}).items()
         return [member for score, member in sorted((s, m) for m, s in found) if score > least]
 
+    def _latest(self, channel: bytes, most: int) -> list[bytes]:
+        last = self._told.get(channel + b":told", 0)
+        return [self._lately[channel, one] for one in range(max(1, last + 1 - most), last + 1)]
+
     # -- the scripts ----------------------------------------------------------------
 
     def _load(self, keys: list[bytes], lives: list[bytes]) -> Reply:
@@ -182,17 +193,19 @@ class SimValkey:
             value, life, listed = given[4 * number + 1 : 4 * number + 4]
             if value != b"-":
                 self._write(key, value, int(life) / 1000 if life else float("inf"), listed)
-        said = [0]
+        numbers = [0]
         news = given[4 * len(keys) :]
         for channel, text in zip(news[::2], news[1::2], strict=True):
             told = channel + b":told"
             number = self._told.get(told, 0) + 1
+            said = b"%d %b" % (number, text)
             self._put(self._told, told, number)
+            self._put(self._lately, (channel, number), said)
             for wire in list(self._heard.get(channel, ())):
                 if wire in self.wires:
-                    wire.send(reply((b"message", channel, b"%d %b" % (number, text))))
-            said.append(number)
-        return said
+                    wire.send(reply((b"message", channel, said)))
+            numbers.append(number)
+        return numbers
 
     def _write(self, key: bytes, value: bytes, life_s: float, listed: bytes) -> None:
         now = self.world.now
@@ -204,7 +217,7 @@ class SimValkey:
             score = int(now * 1000) + life_s * 1000
             self._put(members, member, score if value else _NOTHING)
 
-    def _put(self, table: dict[bytes, Any], key: bytes, value: Any) -> None:
+    def _put(self, table: dict[Any, Any], key: Any, value: Any) -> None:
         """Write, and remember what was there for as long as a replica may be behind."""
         now = self.world.now
         self._journal.append((now, table, key, table.get(key, _NOTHING)))

@@ -1,15 +1,26 @@
-"""The numbers of news: what was missed is noticed, and nobody waits for what never comes."""
+"""Numbers of news: what was missed is read or noticed, nobody waits for what never comes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from attrs import define, field
-from twisted.internet.defer import Deferred
+from attrs import define, field, frozen
+from twisted.internet.defer import Deferred, fail
+from twisted.internet.task import Clock, deferLater
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.board.news import NewsFeed
+from svcserver.board import news
+from svcserver.board.engine import BoardAway
+from svcserver.board.kinds import encode
+from svcserver.board.news import AGAIN_S, TRIES, NewsFeed
+
+
+@frozen
+class Line:
+    """Some news."""
+
+    text: str
 
 
 @define
@@ -17,6 +28,8 @@ class ToldEngine:
     """An engine that says only what a test lets it say."""
 
     space: str = "0"
+    away: bool = False
+    clock: Clock = field(factory=Clock)
     asked: list[Deferred[Any]] = field(factory=list)
     pushed: Callable[[bytes, bytes], None] = field(init=False)
     joined: Callable[[], None] = field(init=False)
@@ -29,73 +42,195 @@ class ToldEngine:
         """Nothing to do."""
 
     def ask(self, *command: Any) -> Deferred[Any]:
+        assert command[0] == "LRANGE"
+        if self.away:
+            return fail(BoardAway())
         self.asked.append(Deferred())
         return self.asked[-1]
 
+    def pause(self, seconds: float) -> Deferred[None]:
+        return deferLater(self.clock, seconds)
 
-class NewsTests(SynchronousTestCase):
+
+def said(number: int, text: str = "") -> bytes:
+    name = f"{Line.__module__}.{Line.__qualname__}"
+    return b"%d %b %b" % (number, name.encode(), encode(Line(text or str(number)), Line))
+
+
+class Base(SynchronousTestCase):
     def setUp(self) -> None:
         self.engine = ToldEngine()
         engine: Any = self.engine
         self.feed = NewsFeed(engine)
         self.missed = 0
+        self.heard: list[str] = []
         self.feed.when_missed(self.miss)
+        self.feed.listen(Line, lambda line: self.heard.append(line.text))
 
     def miss(self) -> None:
         self.missed += 1
 
-    def join(self, number: int) -> None:
+    def join(self, *numbers: int) -> None:
+        """A connection listens; the engine has these."""
         self.engine.joined()
-        self.engine.asked.pop().callback(b"%d" % number)
+        self.read(*numbers)
+
+    def read(self, *numbers: int) -> None:
+        self.engine.asked.pop().callback([said(one) for one in numbers])
 
     def arrive(self, *numbers: int) -> None:
         for number in numbers:
-            self.engine.pushed(self.feed.channel, b"%d other {}" % number)
+            self.engine.pushed(self.feed.channel, said(number))
 
+    def expect(self, heard: str, missed: int = 0) -> None:
+        self.assertEqual((self.heard, self.missed), (heard.split(), missed))
+
+
+class FirstConnectionTests(Base):
     def test_what_was_told_just_before_we_listened_is_not_waited_for(self) -> None:
         self.engine.joined()
         waiting = Deferred.fromCoroutine(self.feed.heard(7))
         later = Deferred.fromCoroutine(self.feed.heard(8))
         self.assertNoResult(waiting)
-        self.engine.asked.pop().callback(b"7")
+        self.read(7)
         self.successResultOf(waiting)
         self.assertNoResult(later)
         self.arrive(8)
         self.successResultOf(later)
 
-    def test_a_gap_is_noticed_in_a_connection_and_between_two(self) -> None:
-        self.join(7)
-        self.arrive(8, 9)
-        self.assertEqual(self.missed, 0)
-        self.arrive(11)
-        self.assertEqual(self.missed, 1)
-        self.engine.lost()
-        self.join(12)
-        self.assertEqual(self.missed, 2)
-
-    def test_the_same_number_after_a_connection_was_away_proves_nothing(self) -> None:
-        """A replica forgot the newest, and others told as many anew before we came back."""
-        self.join(7)
-        self.arrive(8, 9)
-        self.engine.lost()
-        self.join(9)
-        self.assertEqual(self.missed, 1)
-        self.engine.lost()
+    def test_what_overtook_the_reading_is_no_gap(self) -> None:
         self.engine.joined()
-        self.arrive(10)  # before the look is answered
-        self.assertEqual(self.missed, 2)
-        self.engine.asked.pop().callback(b"10")
-        self.arrive(11)
-        self.assertEqual(self.missed, 2)
+        self.arrive(6)
+        self.read(6, 7)
+        self.arrive(7, 8)
+        self.expect("6 7 8")
 
-    def test_what_overtook_the_look_is_no_gap(self) -> None:
+    def test_where_nothing_can_be_read_it_begins_with_what_comes(self) -> None:
+        self.engine.away = True
+        self.engine.joined()
+        self.arrive(7)
+        self.engine.clock.pump([AGAIN_S] * TRIES)
+        self.arrive(8)
+        self.expect("7 8")
+
+
+class GapTests(Base):
+    def test_a_gap_in_a_connection_is_noticed(self) -> None:
         self.join(7)
-        self.arrive(6, 7, 8)
-        self.assertEqual(self.missed, 0)
+        self.arrive(8, 9)
+        self.expect("8 9")
+        self.arrive(11)
+        self.expect("8 9 11", missed=1)
 
     def test_an_engine_that_was_emptied_is_noticed(self) -> None:
         self.join(7)
         self.arrive(8, 1)
-        self.assertEqual(self.missed, 1)
+        self.expect("8 1", missed=1)
         self.arrive(2, 3)
-        self.assertEqual(self.missed, 1)
+        self.expect("8 1 2 3", missed=1)
+
+
+class AwayTests(Base):
+    """The connection that listens was away, after 8 and 9 had been heard."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.join(7)
+        self.arrive(8, 9)
+        self.heard.clear()
+        self.engine.lost()
+
+    def test_what_came_meanwhile_is_heard_once_and_in_order(self) -> None:
+        self.engine.joined()
+        self.arrive(11)  # pushed before the reading is answered, and in it
+        self.expect("")
+        self.read(8, 9, 10, 11, 12)
+        self.arrive(12, 13)  # pushed after it
+        self.expect("10 11 12 13")
+
+    def test_nothing_came_meanwhile(self) -> None:
+        self.join(8, 9)
+        self.arrive(10)
+        self.expect("10")
+
+    def test_who_tells_meanwhile_is_not_answered_before_all_that_is_heard(self) -> None:
+        self.engine.joined()
+        waiting = Deferred.fromCoroutine(self.feed.heard(11))
+        self.assertNoResult(waiting)
+        self.read(9, 10, 11)
+        self.successResultOf(waiting)
+        self.expect("10 11")
+
+    def test_who_missed_much_reads_more(self) -> None:
+        self.engine.joined()
+        self.read(*range(100, 164))
+        self.read(*range(1, 164))
+        self.assertEqual(self.heard, [str(one) for one in range(10, 164)])
+        self.assertEqual(self.missed, 0)
+
+    def test_more_than_the_engine_keeps_is_missed(self) -> None:
+        self.patch(news, "PAGES", (2,))
+        self.join(11, 12)
+        self.expect("", missed=1)
+        self.arrive(13)
+        self.expect("13", missed=1)
+
+    def test_the_same_number_proves_nothing(self) -> None:
+        """A replica forgot the newest, and others told as many anew before we came back."""
+        self.engine.joined()
+        self.engine.asked.pop().callback([said(8), said(9, "another"), said(10)])
+        self.expect("", missed=1)
+        self.engine.lost()
+        self.engine.joined()
+        self.arrive(10)
+        self.engine.asked.pop().callback([said(9, "another"), said(10)])
+        self.expect("10", missed=2)
+
+    def test_a_process_that_leaves_nothing_in_the_list_is_noticed(self) -> None:
+        """One of the version before tells it so while the workers are restarted in turn."""
+        self.join(8, 9, 11)
+        self.expect("11", missed=1)
+
+    def test_an_engine_that_was_emptied_is_noticed(self) -> None:
+        self.join()
+        self.expect("", missed=1)
+        self.arrive(1)
+        self.expect("1", missed=1)
+
+    def test_the_connection_that_asks_may_come_later(self) -> None:
+        self.engine.away = True
+        self.engine.joined()
+        self.arrive(11)
+        self.engine.clock.pump([AGAIN_S] * 3)
+        self.engine.away = False
+        self.engine.clock.advance(AGAIN_S)
+        self.read(9, 10, 11)
+        self.expect("10 11")
+
+    def test_where_it_does_not_come_what_is_pushed_is_heard_in_the_end(self) -> None:
+        self.engine.away = True
+        self.engine.joined()
+        self.arrive(11)
+        self.engine.clock.pump([AGAIN_S] * TRIES)
+        self.expect("11", missed=1)
+        self.assertEqual(self.engine.clock.getDelayedCalls(), [])
+
+    def test_nor_is_more_held_than_the_engine_keeps(self) -> None:
+        self.patch(news, "MOST_LATELY", 2)
+        self.engine.joined()
+        self.arrive(11, 12)
+        self.expect("11 12", missed=1)
+        self.read(9, 10, 11, 12)
+        self.arrive(13)
+        self.expect("11 12 13", missed=1)
+
+    def test_a_connection_that_is_lost_while_it_reads_leaves_it_to_the_next(self) -> None:
+        self.engine.joined()
+        self.arrive(11)
+        self.engine.lost()
+        self.engine.joined()
+        second = self.engine.asked.pop()
+        self.read(9, 10, 11)
+        self.expect("")
+        second.callback([said(9), said(10), said(11), said(12)])
+        self.expect("10 11 12")

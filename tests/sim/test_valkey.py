@@ -61,6 +61,9 @@ COMMANDS: tuple[list[Argument], ...] = (
     commit((b"a", STAMPS[0], STAMPS[2] + b"4", b"60000", b""), news=2),
     commit(news=1),
     ["GET", b"svc:0:news:told"],
+    ["LRANGE", b"svc:0:news:lately", -2, -1],
+    ["LRANGE", b"svc:0:news:lately", -64, -1],
+    ["LRANGE", b"svc:1:news:lately", -64, -1],
     commit(put(b"x", 3, b"90000", LIST), put(b"y", 4, b"", LIST), put(b"z", 5, b"50", LIST)),  # type: ignore[arg-type]
     ["ZCOUNT", LIST, b"(1", "+inf"],
     ["ZRANGEBYSCORE", LIST, b"(1", "+inf"],
