@@ -8,10 +8,12 @@ from typing import Any
 from cryptography.hazmat.primitives.hashes import SHA1
 from cryptography.hazmat.primitives.twofactor.totp import TOTP
 from twisted.internet.defer import Deferred
+from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.counters import Counted
 from svcserver.metagame.access.staff_sessions import LIVES_S, StaffSessions
 from svcserver.metagame.accounts.dashboard_access import DashboardAccess, SqlDashboardAccess
+from svcserver.metagame.owner.signin.wire import FactorWish
 from tests.metagame.owner.moderation.test_moderation import StaffCase
 from tests.support.browser import Page
 from tests.support.proves import proves
@@ -200,3 +202,9 @@ class WaysTests(StaffCase):
         self.ways("SecondFactor", self.olga.key, Code=self.code(secret), Secret=secret)
         said = [self.sign_in(self.olga.key, f"{number:06}").status for number in range(20)]
         self.assertEqual(said[-1], 429)
+
+
+class WishTests(SynchronousTestCase):
+    def test_no_repr_shows_a_code_or_a_secret_and_no_secret_ends_the_factor(self) -> None:
+        self.assertEqual(repr(FactorWish("123456", "SECRET")), "FactorWish()")
+        self.assertEqual(FactorWish("123456").secret, "")
