@@ -40,7 +40,7 @@ def refuse_with_words(status: int, refusal: Refusal) -> Answer:
 class Deploy:
     """The routes that the metagame calls."""
 
-    routes: ClassVar[Routes] = Routes(refuse)
+    routes: ClassVar[Routes] = Routes(refuse, access=LOCAL)
     supervisor: Supervisor
     handling: Handling = field(init=False)
 
@@ -51,7 +51,6 @@ class Deploy:
     @routes.row(
         "POST",
         "/api/matchmaker/handle-matchmaking-for-player",
-        access=LOCAL,
         body=wire.LaunchWish,
         reply=wire.HandedOut,
     )
@@ -75,13 +74,13 @@ class Deploy:
         reply: wire.HandedOut = {"host": self.supervisor.host, "port": server.port}
         return Answer(200, reply)
 
-    @routes.row("GET", "/gameservers", access=LOCAL, reply=wire.GameServers)
+    @routes.row("GET", "/gameservers", reply=wire.GameServers)
     async def game_servers(self, call: Call) -> Answer:
         """The records of all that live; they list account ids."""
         reply: wire.GameServers = {"servers": self.supervisor.records()}
         return Answer(200, reply)
 
-    @routes.row("GET", "/gameservers/key", access=LOCAL, reply=wire.KeyReply, query=("sha256",))
+    @routes.row("GET", "/gameservers/key", reply=wire.KeyReply, query=("sha256",))
     async def launch_key(self, call: Call) -> Answer:
         """Whether a key, named by its SHA-256, was made for a game server that lives."""
         asked = call.request.argument("sha256") or ""
@@ -89,12 +88,7 @@ class Deploy:
         return Answer(200, reply)
 
     @routes.row(
-        "POST",
-        "/gameservers/heard",
-        access=LOCAL,
-        body=wire.HeardWish,
-        reply=wire.HeardReply,
-        quiet=True,
+        "POST", "/gameservers/heard", body=wire.HeardWish, reply=wire.HeardReply, quiet=True
     )
     async def heard(self, call: Call[wire.HeardWish]) -> Answer:
         """Players on these were heard: who reads nothing meanwhile is not taken for frozen."""
@@ -106,7 +100,6 @@ class Deploy:
     @routes.row(
         "POST",
         "/gameservers/handle",
-        access=LOCAL,
         body=wire.HandlingWish,
         reply=wire.Handled,
         refuse=refuse_with_words,
@@ -127,12 +120,7 @@ class Deploy:
         return Answer(200, reply)
 
     @routes.row(
-        "GET",
-        "/gameservers/console",
-        access=LOCAL,
-        reply=wire.Console,
-        query=("id",),
-        refuse=refuse_with_words,
+        "GET", "/gameservers/console", reply=wire.Console, query=("id",), refuse=refuse_with_words
     )
     async def console(self, call: Call) -> Answer:
         """The last lines that one has printed."""

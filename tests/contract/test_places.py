@@ -73,3 +73,42 @@ class PlaceTests(SynchronousTestCase):
             ]
         self.assertEqual(found, [])
         self.assertGreater(seen, 400)
+
+
+SHARED = {"access", "role", "when", "body_log", "bad_json", "quiet"}  # marks that rows often share
+
+
+def repeated(tree: ast.AST) -> Iterator[str]:
+    """Each mark that every row of a class bears, where two or more do: ``Routes`` takes it once."""
+    for one in ast.walk(tree):
+        if isinstance(one, ast.ClassDef):
+            rows = [
+                {(word.arg, ast.unparse(word.value)) for word in mark.keywords}
+                for method in one.body
+                if isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef)
+                for mark in method.decorator_list
+                if isinstance(mark, ast.Call) and _called(mark) == "row"
+            ]
+            if len(rows) > 1:
+                said = sorted(f"{name}" for name, _ in set.intersection(*rows) if name in SHARED)
+                yield from (f"{one.name}: {name}" for name in said)
+
+
+class MarkTests(SynchronousTestCase):
+    def test_a_mark_of_all_rows_is_found(self) -> None:
+        row = "    @routes.row('GET', '/a', access={}, body=A)\n    async def a(self): ...\n"
+        same = "class A:\n" + row.format("X") * 2
+        self.assertEqual(list(repeated(ast.parse(same))), ["A: access"])
+        for other in (
+            "class A:\n" + row.format("X"),
+            "class A:\n" + row.format("X") + row.format("Y"),
+        ):
+            self.assertEqual(list(repeated(ast.parse(other))), [])
+
+    def test_a_mark_of_all_rows_of_a_class_stands_once(self) -> None:
+        found = [
+            f"{file.name} {one}"
+            for file in sorted(ROOT.rglob("*routes.py"))
+            for one in repeated(ast.parse(file.read_text("utf-8")))
+        ]
+        self.assertEqual(found, [])

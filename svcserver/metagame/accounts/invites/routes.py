@@ -22,10 +22,10 @@ ADMIN = Access.ADMIN_KEY
 class InviteRoutes:
     """List, create, register and delete invite codes, under ``/svc/api``."""
 
-    routes: ClassVar[Routes] = Routes(bare)
+    routes: ClassVar[Routes] = Routes(bare, access=ADMIN)
     acts: InviteActs
 
-    @routes.row("GET", "/svc/api/InviteCodes", access=ADMIN, reply=wire.CodeList)
+    @routes.row("GET", "/svc/api/InviteCodes", reply=wire.CodeList)
     async def list_codes(self, call: Call) -> Answer:
         """Every code, with what is left of it."""
         return Answer(200, wire.show_codes(await self.acts.everything()))
@@ -33,7 +33,6 @@ class InviteRoutes:
     @routes.row(
         "POST",
         "/svc/api/CreateInvite",
-        access=ADMIN,
         body=wire.InviteWish,
         reply=wire.NewCode,
         refuse=worded,
@@ -46,9 +45,7 @@ class InviteRoutes:
         )
         return Answer(200, {"code": code})
 
-    @routes.row(
-        "POST", "/svc/api/RegisterInviteCode", access=ADMIN, body=wire.CodeWish, reply=Empty
-    )
+    @routes.row("POST", "/svc/api/RegisterInviteCode", body=wire.CodeWish, reply=Empty)
     async def register_code(self, call: Call[wire.CodeWish]) -> Answer:
         """A code of the owner's own choice; an existing one gets the new uses."""
         sent = call.body
@@ -58,9 +55,7 @@ class InviteRoutes:
         )
         return Answer(200, EMPTY_OBJECT)
 
-    @routes.row(
-        "DELETE", "/svc/api/InviteCode/<code>", access=ADMIN, reply=Empty, secret_path=("code",)
-    )
+    @routes.row("DELETE", "/svc/api/InviteCode/<code>", reply=Empty, secret_path=("code",))
     async def revoke(self, call: Call, code: str) -> Answer:
         """Revoke a code; always 200."""
         await self.acts.revoke(by_staff(call, "revoke invite"), code.strip())

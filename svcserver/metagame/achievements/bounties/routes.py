@@ -23,20 +23,18 @@ from svcserver.web.routes import Answer, bare
 class BountyRoutes:
     """The board of an account."""
 
-    routes: ClassVar[Routes] = Routes(bare)
+    routes: ClassVar[Routes] = Routes(bare, access=Access.TOKEN)
     settings: Settings
     acts: BountyActs
     acting: Acting
     game_data: Mapping[str, Json] = field(factory=wire.load_game_data)
 
-    @routes.row("GET", "/bounty/game-data", access=Access.TOKEN, reply=Envelope[wire.BountyRules])
+    @routes.row("GET", "/bounty/game-data", reply=Envelope[wire.BountyRules])
     async def fixed(self, call: Call) -> Answer:
         """The same for all: how many slots, and the ids of draft tokens."""
         return Answer(200, self.game_data)
 
-    @routes.row(
-        "GET", "/bounty/<user_id>", access=Access.TOKEN, own=True, reply=Envelope[wire.BountyBoard]
-    )
+    @routes.row("GET", "/bounty/<user_id>", own=True, reply=Envelope[wire.BountyBoard])
     async def read(self, call: Call, user_id: str) -> Answer:
         """The account's board as it was stored; the fixed one without real progression."""
         if not self.settings.real_progression(user_id):
@@ -46,7 +44,6 @@ class BountyRoutes:
     @routes.row(
         "POST",
         "/bounty/<user_id>",
-        access=Access.TOKEN,
         game_server=True,
         body=Late[wire.BountyUpdate],
         reply=Envelope[wire.BountyBoard],
@@ -61,7 +58,6 @@ class BountyRoutes:
     @routes.row(
         "POST",
         "/bounty/delete/<user_id>",
-        access=Access.TOKEN,
         real_only=True,
         game_server=True,
         body=Late[wire.BountyIds],

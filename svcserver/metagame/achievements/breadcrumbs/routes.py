@@ -20,12 +20,10 @@ from svcserver.web.routes import Answer, bare
 class BreadcrumbRoutes:
     """Interface breadcrumbs of the caller's character."""
 
-    routes: ClassVar[Routes] = Routes(bare)
+    routes: ClassVar[Routes] = Routes(bare, access=Access.TOKEN)
     acts: BreadcrumbActs
 
-    @routes.row(
-        "GET", "/breadcrumbs/<character_id>", access=Access.TOKEN, reply=Envelope[BreadcrumbList]
-    )
+    @routes.row("GET", "/breadcrumbs/<character_id>", reply=Envelope[BreadcrumbList])
     async def read(self, call: Call, character_id: str) -> Answer:
         """The stored list; empty at version 0."""
         return Answer(200, wire.show(*await self.acts.read(call.player, character_id)))
@@ -33,7 +31,6 @@ class BreadcrumbRoutes:
     @routes.row(
         "POST",
         "/breadcrumbs/<character_id>",
-        access=Access.TOKEN,
         body=Late[BreadcrumbSave],
         reply=Envelope[BreadcrumbList],
     )

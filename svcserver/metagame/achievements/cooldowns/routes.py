@@ -26,14 +26,12 @@ def _show(started: dict[str, str]) -> dict[str, Any]:
 class CooldownRoutes:
     """When each cooldown of an account started."""
 
-    routes: ClassVar[Routes] = Routes(bare)
+    routes: ClassVar[Routes] = Routes(bare, access=Access.TOKEN)
     settings: Settings
     acts: CooldownActs
     acting: Acting
 
-    @routes.row(
-        "GET", "/cooldown/<user_id>", access=Access.TOKEN, own=True, reply=Envelope[dict[str, str]]
-    )
+    @routes.row("GET", "/cooldown/<user_id>", own=True, reply=Envelope[dict[str, str]])
     async def read(self, call: Call, user_id: str) -> Answer:
         """When each cooldown began, by id; none without real progression."""
         if not self.settings.real_progression(user_id):
@@ -43,7 +41,6 @@ class CooldownRoutes:
     @routes.row(
         "PUT",
         "/cooldown/batch/<user_id>",
-        access=Access.TOKEN,
         game_server=True,
         body=Late[CooldownBatch],
         reply=Envelope[dict[str, str]],
@@ -56,12 +53,7 @@ class CooldownRoutes:
         return Answer(200, _show(await self.acts.batch(entry, call.body)))
 
     @routes.row(
-        "PUT",
-        "/cooldown/<user_id>/<cooldown_id>",
-        access=Access.TOKEN,
-        real_only=True,
-        game_server=True,
-        reply=Empty,
+        "PUT", "/cooldown/<user_id>/<cooldown_id>", real_only=True, game_server=True, reply=Empty
     )
     async def start(self, call: Call, user_id: str, cooldown_id: str) -> Answer:
         """Start one now; one-time ids of more than a day ago are dropped."""

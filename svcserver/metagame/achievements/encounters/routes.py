@@ -21,14 +21,11 @@ from svcserver.web.routes import EMPTY_OBJECT, Answer, bare
 class EncounterRoutes:
     """Content that the caller's character has encountered."""
 
-    routes: ClassVar[Routes] = Routes(bare)
+    routes: ClassVar[Routes] = Routes(bare, access=Access.TOKEN)
     acts: EncounterActs
 
     @routes.row(
-        "GET",
-        "/encountered-content/<character_id>/<content_type>",
-        access=Access.TOKEN,
-        reply=Envelope[MetReply],
+        "GET", "/encountered-content/<character_id>/<content_type>", reply=Envelope[MetReply]
     )
     async def read(self, call: Call, character_id: str, content_type: str) -> Answer:
         """What the character has met of one type of content."""
@@ -37,7 +34,6 @@ class EncounterRoutes:
     @routes.row(
         "POST",
         "/encountered-content/query/<character_id>",
-        access=Access.TOKEN,
         body=ContentTypes,
         reply=Envelope[MetReply],
     )
@@ -48,13 +44,7 @@ class EncounterRoutes:
     async def _read(self, call: Call, character_id: str, kinds: Sequence[int]) -> Answer:
         return Answer(200, wire.show(kinds, await self.acts.met(call.player, character_id, kinds)))
 
-    @routes.row(
-        "POST",
-        "/encountered-content/<character_id>",
-        access=Access.TOKEN,
-        body=Late[Encounter],
-        reply=NOTHING,
-    )
+    @routes.row("POST", "/encountered-content/<character_id>", body=Late[Encounter], reply=NOTHING)
     async def add(self, call: Call[Late[Encounter]], character_id: str) -> Answer:
         """Add one; a repeat changes nothing."""
         player, met, size = call.player, call.body.read(), len(call.request.body)

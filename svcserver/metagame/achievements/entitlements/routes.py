@@ -23,12 +23,12 @@ from svcserver.web.routes import EMPTY_OBJECT, Answer, bare
 class EntitlementRoutes:
     """List, grant and revoke entitlements of an account."""
 
-    routes: ClassVar[Routes] = Routes(bare)
+    routes: ClassVar[Routes] = Routes(bare, access=Access.TOKEN)
     settings: Settings
     acts: EntitlementActs
     acting: Acting
 
-    @routes.row("GET", "/entitlementsv2", access=Access.TOKEN, reply=Listed)
+    @routes.row("GET", "/entitlementsv2", reply=Listed)
     async def read(self, call: Call) -> Answer:
         """The token's account; a game server must forward the player's token."""
         account = call.caller.account
@@ -39,7 +39,6 @@ class EntitlementRoutes:
     @routes.row(
         "POST",
         "/entitlementv2/<user_id>",
-        access=Access.TOKEN,
         game_server=True,
         body=Late[EntitlementWish],
         reply=Listed,
@@ -54,7 +53,6 @@ class EntitlementRoutes:
     @routes.row(
         "DELETE",
         "/entitlement/<user_id>/<entitlement>",
-        access=Access.TOKEN,
         real_only=True,
         game_server=True,
         reply=Empty,

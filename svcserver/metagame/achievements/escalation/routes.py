@@ -58,19 +58,16 @@ class EscalationRoutes:
     """ESCALATION_MODE=real, for accounts with real progression."""
 
     routes: ClassVar[Routes] = Routes(
-        refuse, when=lambda settings: settings.escalation_mode == "real", body_log=True
+        refuse,
+        when=lambda settings: settings.escalation_mode == "real",
+        body_log=True,
+        access=Access.TOKEN,
     )
     settings: Settings
     acts: EscalationActs
     acting: Acting
 
-    @routes.row(
-        "GET",
-        "/escalation/<season>/<user_id>",
-        access=Access.TOKEN,
-        own=True,
-        reply=Envelope[EscalationSeason],
-    )
+    @routes.row("GET", "/escalation/<season>/<user_id>", own=True, reply=Envelope[EscalationSeason])
     async def read(self, call: Call, season: str, user_id: str) -> Answer:
         """The stored season, or level 0; creates nothing."""
         if not self.settings.real_progression(user_id):
@@ -80,7 +77,6 @@ class EscalationRoutes:
     @routes.row(
         "POST",
         "/escalation/<season>/<user_id>",
-        access=Access.TOKEN,
         game_server=True,
         real_only=True,
         body=Late[SeasonSave],

@@ -171,13 +171,13 @@ class ProgressionRoutes:
 class HuntPassRoutes:
     """Which track is the account's hunt pass."""
 
-    routes: ClassVar[Routes] = Routes(bare)
+    routes: ClassVar[Routes] = Routes(bare, access=Access.TOKEN)
     settings: Settings
     tracks: Tracks
     acts: HuntPassActs
     acting: Acting
 
-    @routes.row("GET", "/huntpass/<user_id>", access=Access.TOKEN, own=True, reply=Envelope[str])
+    @routes.row("GET", "/huntpass/<user_id>", own=True, reply=Envelope[str])
     async def read(self, call: Call, user_id: str) -> Answer:
         """The stored selection while it is configured, else the default."""
         if not self.settings.real_progression(user_id):
@@ -187,7 +187,6 @@ class HuntPassRoutes:
     @routes.row(
         "POST",
         "/huntpass/<user_id>",
-        access=Access.TOKEN,
         game_server=True,
         real_only=True,
         body=Late[HuntPassWish],

@@ -24,33 +24,21 @@ from svcserver.web.routes import Answer, bare
 class CharacterRoutes:
     """Read, create and save characters. The caller is checked before the body."""
 
-    routes: ClassVar[Routes] = Routes(bare)
+    routes: ClassVar[Routes] = Routes(bare, access=Access.TOKEN)
     acts: CharacterActs
 
-    @routes.row("GET", "/character", access=Access.TOKEN, reply=list[CharacterReply])
+    @routes.row("GET", "/character", reply=list[CharacterReply])
     async def read(self, call: Call) -> Answer:
         """The caller's characters; the first one is made on the first read."""
         return Answer(200, [show(one) for one in await self.acts.read(call.player)])
 
-    @routes.row(
-        "PUT",
-        "/character",
-        access=Access.TOKEN,
-        body=Late[NewCharacter],
-        reply=CharacterReply,
-    )
+    @routes.row("PUT", "/character", body=Late[NewCharacter], reply=CharacterReply)
     async def create(self, call: Call[Late[NewCharacter]]) -> Answer:
         """Create a character and show its head."""
         me, name, size = call.player, call.body.read().name, len(call.request.body)
         return Answer(200, show(await self.acts.create(me, name, size)))
 
-    @routes.row(
-        "POST",
-        "/character",
-        access=Access.TOKEN,
-        body=Late[CharacterSave],
-        reply=CharacterReply,
-    )
+    @routes.row("POST", "/character", body=Late[CharacterSave], reply=CharacterReply)
     async def save(self, call: Call[Late[CharacterSave]]) -> Answer:
         """Save the caller's own character; the answer comes after the fsync."""
         me, sent, size = call.player, call.body.read(), len(call.request.body)

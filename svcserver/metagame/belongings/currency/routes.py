@@ -16,15 +16,15 @@ from svcserver.web.routes import Answer, bare
 class CurrencyRoutes:
     """The balance of an account."""
 
-    routes: ClassVar[Routes] = Routes(bare)
+    routes: ClassVar[Routes] = Routes(bare, access=Access.TOKEN)
     acts: CurrencyActs
 
-    @routes.row("GET", "/balance", access=Access.TOKEN, reply=dict[str, int])
+    @routes.row("GET", "/balance", reply=dict[str, int])
     async def balance(self, call: Call) -> Answer:
         """The 52 keys, always all and always in the same order."""
         return Answer(200, await self.acts.balance(call.player))
 
-    @routes.row("POST", "/reconcile", access=Access.TOKEN, reply=ReconcileReply)
+    @routes.row("POST", "/reconcile", reply=ReconcileReply)
     async def reconcile(self, call: Call) -> Answer:
         """The main currency in both spellings; the body is ignored."""
         return Answer(200, show_reconciled(await self.acts.reconciled(call.player)))

@@ -29,27 +29,16 @@ from svcserver.web.routes import Answer, bare
 class InventoryRoutes:
     """Read and change what characters hold."""
 
-    routes: ClassVar[Routes] = Routes(bare)
+    routes: ClassVar[Routes] = Routes(bare, access=Access.TOKEN)
     acts: InventoryActs
     acting: Acting
 
-    @routes.row(
-        "GET",
-        "/inventory/<user_id>/<character_id>",
-        access=Access.TOKEN,
-        reply=InventoryReply,
-    )
+    @routes.row("GET", "/inventory/<user_id>/<character_id>", reply=InventoryReply)
     async def read(self, call: Call, user_id: str, character_id: str) -> Answer:
         """The inventory of a player's own account, or of the URL's for a game server."""
         return Answer(200, await self.acts.read(self.acting.reads(call, user_id), character_id))
 
-    @routes.row(
-        "POST",
-        "/inventory",
-        access=Access.TOKEN,
-        body=Late[TransactionWish],
-        reply=TransactionReply,
-    )
+    @routes.row("POST", "/inventory", body=Late[TransactionWish], reply=TransactionReply)
     async def transact(self, call: Call[Late[TransactionWish]]) -> Answer:
         """Run one inventory transaction; the answer comes after it is on disk."""
         owner, sent, size = self._owner(call), call.body.read(), len(call.request.body)
@@ -58,13 +47,7 @@ class InventoryRoutes:
             raise Unavailable("this transaction may have been made: it has no transactionId")
         return Answer(200, await self.acts.transact(owner, sent.character_id, deal, by, size))
 
-    @routes.row(
-        "POST",
-        "/inventory/instanceditem",
-        access=Access.TOKEN,
-        body=Late[ItemWish],
-        reply=InstancedItem,
-    )
+    @routes.row("POST", "/inventory/instanceditem", body=Late[ItemWish], reply=InstancedItem)
     async def update(self, call: Call[Late[ItemWish]]) -> Answer:
         """Save one item that is held already."""
         owner, sent, size = self._owner(call), call.body.read(), len(call.request.body)

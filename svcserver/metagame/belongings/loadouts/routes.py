@@ -27,16 +27,11 @@ from svcserver.web.routes import Answer, bare
 class LoadoutRoutes:
     """Read, save, unlock and activate loadouts of a character."""
 
-    routes: ClassVar[Routes] = Routes(bare)
+    routes: ClassVar[Routes] = Routes(bare, access=Access.TOKEN)
     acts: LoadoutActs
     acting: Acting
 
-    @routes.row(
-        "GET",
-        "/loadout/<user_id>/<character_id>/all",
-        access=Access.TOKEN,
-        reply=Envelope[LoadoutPayload],
-    )
+    @routes.row("GET", "/loadout/<user_id>/<character_id>/all", reply=Envelope[LoadoutPayload])
     async def read(self, call: Call, user_id: str, character_id: str) -> Answer:
         """Every saved slot, the persistent part and the counts."""
         owner = self.acting.reads(call, user_id)
@@ -47,7 +42,6 @@ class LoadoutRoutes:
     @routes.row(
         "POST",
         "/loadout/<user_id>/<character_id>/<index>",
-        access=Access.TOKEN,
         body=Late[LoadoutSave],
         reply=Envelope[LoadoutPayload],
     )
@@ -63,7 +57,6 @@ class LoadoutRoutes:
     @routes.row(
         "POST",
         "/loadout/<user_id>/<character_id>/unlock/<num_slots>",
-        access=Access.TOKEN,
         real_only=True,
         game_server=True,
         reply=Envelope[SlotCounts],
@@ -77,7 +70,6 @@ class LoadoutRoutes:
     @routes.row(
         "GET",
         "/loadout/<user_id>/<character_id>/slotcount",
-        access=Access.TOKEN,
         real_only=True,
         reply=Envelope[SlotCounts],
     )
@@ -89,7 +81,6 @@ class LoadoutRoutes:
     @routes.row(
         "POST",
         "/loadout/<user_id>/<character_id>/active/<index>",
-        access=Access.TOKEN,
         real_only=True,
         game_server=True,
         reply=Activated,

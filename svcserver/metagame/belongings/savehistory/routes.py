@@ -25,13 +25,12 @@ from svcserver.web.routes import Answer, bare
 class SaveHistoryRoutes:
     """Read and roll back saves; for admins."""
 
-    routes: ClassVar[Routes] = Routes(bare)
+    routes: ClassVar[Routes] = Routes(bare, access=Access.ADMIN_KEY)
     acts: SaveHistoryActs
 
     @routes.row(
         "GET",
         "/svc/api/SaveHistory",
-        access=Access.ADMIN_KEY,
         role=Role.HELPER,
         reply=HistoryReply,
         query=("UserId", "CharacterId"),
@@ -44,13 +43,7 @@ class SaveHistoryRoutes:
         found = await self.acts.read(user_id, character_id or None)
         return Answer(200, {"Characters": [show(one) for one in found]})
 
-    @routes.row(
-        "POST",
-        "/svc/api/RollbackCharacter",
-        access=Access.ADMIN_KEY,
-        body=RollbackWish,
-        reply=RolledBack,
-    )
+    @routes.row("POST", "/svc/api/RollbackCharacter", body=RollbackWish, reply=RolledBack)
     async def roll_back(self, call: Call[RollbackWish]) -> Answer:
         """Make an old version of a character the newest."""
         wish = call.body
@@ -65,13 +58,7 @@ class SaveHistoryRoutes:
         }
         return Answer(200, reply)
 
-    @routes.row(
-        "POST",
-        "/svc/api/RollbackLoadout",
-        access=Access.ADMIN_KEY,
-        body=RollbackWish,
-        reply=LoadoutRolledBack,
-    )
+    @routes.row("POST", "/svc/api/RollbackLoadout", body=RollbackWish, reply=LoadoutRolledBack)
     async def roll_back_loadout(self, call: Call[RollbackWish]) -> Answer:
         """Make an old version of a loadout the newest."""
         wish = call.body

@@ -46,11 +46,11 @@ class ShopRoutes:
     """Offers, purchase tokens, and their redemption."""
 
     routes: ClassVar[Routes] = Routes(
-        refuse, when=lambda settings: settings.store == "free", body_log=True
+        refuse, when=lambda settings: settings.store == "free", body_log=True, access=Access.PLAYER
     )
     acts: ShopActs
 
-    @routes.row("GET", "/product/skus/public", access=Access.PLAYER, reply=list[OfferReply])
+    @routes.row("GET", "/product/skus/public", reply=list[OfferReply])
     async def listing(self, call: Call) -> Answer:
         """The offers of one tag, each with how often it may still be taken."""
         me, asked = call.player, call.request.arguments("requiredTags")
@@ -63,7 +63,7 @@ class ShopRoutes:
             return Answer(200, [])
         return Answer(200, [show(*one) for one in await self.acts.remaining(me, offers)])
 
-    @routes.row("GET", "/product/sku/<sku_id>", access=Access.PLAYER, reply=OfferReply)
+    @routes.row("GET", "/product/sku/<sku_id>", reply=OfferReply)
     async def offer(self, call: Call, sku_id: str) -> Answer:
         """One offer of any tag."""
         me, offer = call.player, self.acts.catalogue.offers.get(sku_id)
@@ -72,13 +72,13 @@ class ShopRoutes:
         [shown] = await self.acts.remaining(me, [offer])
         return Answer(200, show(*shown))
 
-    @routes.row("GET", "/token/<currency>/<sku_id>", access=Access.PLAYER, reply=TokenReply)
+    @routes.row("GET", "/token/<currency>/<sku_id>", reply=TokenReply)
     async def token(self, call: Call, currency: str, sku_id: str) -> Answer:
         """A token for one purchase."""
         rules.priced_in(currency)
         return Answer(200, {"purchaseToken": await self.acts.issue(call.player, sku_id)})
 
-    @routes.row("POST", "/notification/<currency>", access=Access.PLAYER)
+    @routes.row("POST", "/notification/<currency>")
     async def redeem(self, call: Call, currency: str) -> Answer:
         """Grant the purchase, once; a repeat gets 204, too, and grants nothing."""
         rules.priced_in(currency)

@@ -18,13 +18,12 @@ from svcserver.web.routes import NO_STORE, Answer
 class AnnouncementRoutes:
     """Read, make and end the announcement."""
 
-    routes: ClassVar[Routes] = Routes(worded)
+    routes: ClassVar[Routes] = Routes(worded, access=Access.ADMIN_KEY)
     announcements: Announcements
 
     @routes.row(
         "GET",
         "/svc/api/DashboardAnnouncement",
-        access=Access.ADMIN_KEY,
         role=Role.HELPER,
         reply=wire.AnnouncementReply,
         quiet=True,
@@ -36,7 +35,6 @@ class AnnouncementRoutes:
     @routes.row(
         "POST",
         "/svc/api/DashboardAnnouncement",
-        access=Access.ADMIN_KEY,
         role=Role.MODERATOR,
         body=wire.AnnouncementWish,
         reply=wire.AnnouncementReply,

@@ -20,10 +20,10 @@ TO_THE_PAGE = Answer(302, b"", HEADERS | {"Location": "/svc/dashboard"})
 class DashboardPageRoutes:
     """The page, its styles, scripts and icon."""
 
-    routes: ClassVar[Routes] = Routes(bare)
+    routes: ClassVar[Routes] = Routes(bare, quiet=True)
     kept: Mapping[str, Answer] = field(factory=read_files)
 
-    @routes.row("GET", "/", access=Access.NONE, reply=Page, quiet=True)
+    @routes.row("GET", "/", access=Access.NONE, reply=Page)
     async def root(self, call: Call) -> Answer:
         """Sends a browser that calls directly to the page; for everybody else nothing is here."""
         request = call.request
@@ -32,12 +32,12 @@ class DashboardPageRoutes:
             return NOTHING
         return TO_THE_PAGE
 
-    @routes.row("GET", "/svc/dashboard", access=Access.DIRECT, reply=Page, quiet=True)
+    @routes.row("GET", "/svc/dashboard", access=Access.DIRECT, reply=Page)
     async def page(self, call: Call) -> Answer:
         """The owner's page, for a browser on this machine."""
         return self.kept[PAGE]
 
-    @routes.row("GET", "/svc/dashboard/<file>", access=Access.DIRECT, quiet=True)
+    @routes.row("GET", "/svc/dashboard/<file>", access=Access.DIRECT)
     async def part(self, call: Call, file: str) -> Answer:
         """One of the page's files."""
         found = self.kept.get(file)

@@ -28,7 +28,7 @@ from svcserver.web.routes import NO_STORE, Answer
 class DashboardRoutes:
     """What the pages ask for once; what they are told as it changes is in live.py."""
 
-    routes: ClassVar[Routes] = Routes(worded)
+    routes: ClassVar[Routes] = Routes(worded, access=Access.ADMIN_KEY)
     shown: DashboardState
     acts: DashboardActs
     reads: ReadLimit
@@ -36,7 +36,6 @@ class DashboardRoutes:
     @routes.row(
         "GET",
         "/svc/api/DashboardSaveDiff",
-        access=Access.ADMIN_KEY,
         role=Role.HELPER,
         reply=wire.SaveDiffReply,
         query=("CharacterId", "From", "To"),
@@ -49,7 +48,6 @@ class DashboardRoutes:
     @routes.row(
         "GET",
         "/svc/api/DashboardLoadoutDiff",
-        access=Access.ADMIN_KEY,
         role=Role.HELPER,
         reply=wire.SaveDiffReply,
         query=("CharacterId", "From", "To"),
@@ -60,11 +58,7 @@ class DashboardRoutes:
         return Answer(200, wire.show_diff(found), NO_STORE)
 
     @routes.row(
-        "GET",
-        "/svc/api/DashboardEntitlements",
-        access=Access.ADMIN_KEY,
-        role=Role.HELPER,
-        reply=wire.EntitlementNames,
+        "GET", "/svc/api/DashboardEntitlements", role=Role.HELPER, reply=wire.EntitlementNames
     )
     async def entitlements(self, call: Call) -> Answer:
         """The entitlements that can be granted here, by name."""
@@ -82,7 +76,6 @@ class DashboardRoutes:
     @routes.row(
         "POST",
         "/svc/api/DashboardJoin",
-        access=Access.ADMIN_KEY,
         body=wire.JoinWish,
         reply=wire.JoinString,
         bad_json=BAD_JSON,

@@ -26,7 +26,7 @@ PASSPORT_READS = Quota.of("passport_reads", 6, 60.0)
 class PassportRoutes:
     """My hunter, my passport, my key."""
 
-    routes: ClassVar[Routes] = Routes(worded)
+    routes: ClassVar[Routes] = Routes(worded, access=Access.ACCOUNT_KEY)
     acts: PassportActs
     hunters: ReadLimit
     passports: ReadLimit
@@ -38,23 +38,19 @@ class PassportRoutes:
         limits = (ReadLimit(board, one) for one in (HUNTER_READS, PASSPORT_READS, NEW_KEYS))
         return cls(PassportActs.of(*given), *limits)
 
-    @routes.row(
-        "GET", "/launcher/hunter", access=Access.ACCOUNT_KEY, reply=wire.HunterReply, quiet=True
-    )
+    @routes.row("GET", "/launcher/hunter", reply=wire.HunterReply, quiet=True)
     async def hunter(self, call: Call) -> Answer:
         """Guild, mastery, hunt pass, saves and friends of the key's account."""
         await self.hunters.take(call.player)
         return Answer(200, await self.acts.hunter(call.player), NO_STORE)
 
-    @routes.row("GET", "/launcher/passport", access=Access.ACCOUNT_KEY, reply=wire.PassportReply)
+    @routes.row("GET", "/launcher/passport", reply=wire.PassportReply)
     async def passport(self, call: Call) -> Answer:
         """The account's own data, signed by this host."""
         await self.passports.take(call.player)
         return Answer(200, await self.acts.passport(call.player), NO_STORE)
 
-    @routes.row(
-        "POST", "/launcher/new-key", access=Access.ACCOUNT_KEY, body=wire.NewKeyWish, reply=Empty
-    )
+    @routes.row("POST", "/launcher/new-key", body=wire.NewKeyWish, reply=Empty)
     async def new_key(self, call: Call[wire.NewKeyWish]) -> Answer:
         """Give the account the key that its player has made; the old one no longer works."""
         await self.keys.take(call.player)

@@ -23,18 +23,12 @@ from svcserver.web.routes import NO_STORE, Answer
 class PeopleRoutes:
     """Lists of accounts, and one of them."""
 
-    routes: ClassVar[Routes] = Routes(worded)
+    routes: ClassVar[Routes] = Routes(worded, access=Access.ADMIN_KEY, role=Role.HELPER, quiet=True)
     acts: PeopleActs
     reads: ReadLimit
 
     @routes.row(
-        "GET",
-        "/svc/api/DashboardPeople",
-        access=Access.ADMIN_KEY,
-        role=Role.HELPER,
-        reply=wire.PeopleReply,
-        query=("Text", "Sort", "Offset"),
-        quiet=True,
+        "GET", "/svc/api/DashboardPeople", reply=wire.PeopleReply, query=("Text", "Sort", "Offset")
     )
     async def people(self, call: Call) -> Answer:
         """Accounts whose name or id holds ``?Text=``, sorted by ``?Sort=`` name, seen or role."""
@@ -47,15 +41,7 @@ class PeopleRoutes:
         found = await self.acts.listed(order, text, offset, wire.PAGE + 1)
         return Answer(200, wire.show_list(found, await self.acts.where(), offset), NO_STORE)
 
-    @routes.row(
-        "GET",
-        "/svc/api/DashboardPerson",
-        access=Access.ADMIN_KEY,
-        role=Role.HELPER,
-        reply=wire.PersonView,
-        query=("Account",),
-        quiet=True,
-    )
+    @routes.row("GET", "/svc/api/DashboardPerson", reply=wire.PersonView, query=("Account",))
     async def person(self, call: Call) -> Answer:
         """The account whose name or id is ``?Account=``."""
         await self.reads.take(call.request.peer)

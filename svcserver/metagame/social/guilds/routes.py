@@ -142,14 +142,14 @@ class GuildStubRoutes:
     """The two reads with GUILDS=0; every other guild route is the empty 404."""
 
     routes: ClassVar[Routes] = Routes(
-        refuse, when=lambda settings: not settings.guilds, body_log=True
+        refuse, when=lambda settings: not settings.guilds, body_log=True, access=Access.TOKEN
     )
 
-    @routes.row("GET", "/guild", access=Access.TOKEN)
+    @routes.row("GET", "/guild")
     async def mine(self, call: Call) -> Answer:
         return NO_CONTENT
 
-    @routes.row("GET", "/guild/invite/player", access=Access.TOKEN, reply=Envelope[wire.NoInvites])
+    @routes.row("GET", "/guild/invite/player", reply=Envelope[wire.NoInvites])
     async def invites(self, call: Call) -> Answer:
         """An empty list, in the envelope only."""
         return enveloped({"invites": []})

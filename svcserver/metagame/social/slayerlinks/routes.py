@@ -29,23 +29,23 @@ class SlayerLinkRoutes:
     """Invites, links and who may be invited."""
 
     routes: ClassVar[Routes] = Routes(
-        refuse, when=lambda settings: settings.slayer_links, body_log=True
+        refuse, when=lambda settings: settings.slayer_links, body_log=True, access=PLAYER
     )
     acts: SlayerLinkActs
 
-    @routes.row("GET", "/slayerlink/status_good", access=PLAYER, reply=Envelope[wire.SlayerStatus])
+    @routes.row("GET", "/slayerlink/status_good", reply=Envelope[wire.SlayerStatus])
     async def status(self, call: Call) -> Answer:
         """Pending invites, running links, and their lifetimes."""
         found = await self.acts.status(call.player)
         return enveloped(wire.show_status(*found, call.player))
 
-    @routes.row("GET", "/slayerlink/invites", access=PLAYER, reply=Envelope[wire.SlayerInvites])
+    @routes.row("GET", "/slayerlink/invites", reply=Envelope[wire.SlayerInvites])
     async def invites(self, call: Call) -> Answer:
         """The caller's pending invites in both directions."""
         found = await self.acts.invites(call.player)
         return enveloped({"invites": wire.show_invites(found, call.player)})
 
-    @routes.row("GET", "/slayerlink/links", access=PLAYER, reply=Envelope[wire.SlayerLinkList])
+    @routes.row("GET", "/slayerlink/links", reply=Envelope[wire.SlayerLinkList])
     async def links(self, call: Call) -> Answer:
         """The caller's running links by slot."""
         found = await self.acts.links(call.player)
@@ -54,7 +54,6 @@ class SlayerLinkRoutes:
     @routes.row(
         "PUT",
         "/slayerlink/invite",
-        access=PLAYER,
         body=OrEmpty[wire.SlayerInviteWish],
         reply=Envelope[wire.LinkId],
     )
@@ -69,7 +68,6 @@ class SlayerLinkRoutes:
     @routes.row(
         "POST",
         "/slayerlink/invite",
-        access=PLAYER,
         body=OrEmpty[wire.SlayerInviteAnswer],
         reply=Envelope[wire.LinkId],
     )
@@ -80,7 +78,7 @@ class SlayerLinkRoutes:
     async def _answer(self, call: Call, reply: rules.Reply) -> Answer:
         return enveloped({"link_id": await self.acts.answer(call.player, reply)})
 
-    @routes.row("DELETE", "/slayerlink/invites/<account_id>", access=PLAYER, reply=NOTHING)
+    @routes.row("DELETE", "/slayerlink/invites/<account_id>", reply=NOTHING)
     async def drop_invites(self, call: Call, account_id: str) -> Answer:
         """Withdraw and decline invites: all with one's own id, else those between the two."""
         await self.acts.drop_invites(call.player, rules.other_account(account_id))
@@ -89,7 +87,6 @@ class SlayerLinkRoutes:
     @routes.row(
         "DELETE",
         "/slayerlink/links",
-        access=PLAYER,
         body=OrEmpty[wire.SlayerLinkEnd],
         query=("account_id", "slot", "delete_pair"),
         reply=NOTHING,
@@ -103,7 +100,6 @@ class SlayerLinkRoutes:
     @routes.row(
         "POST",
         "/slayerlink/availability",
-        access=PLAYER,
         body=OrEmpty[wire.AvailabilityWish],
         reply=Envelope[wire.AvailabilityReply],
     )
