@@ -14,6 +14,7 @@ from svcserver.launcher.stages import Stage
 from svcserver.launcher.version import launcher_version
 
 VERSION = launcher_version()
+_ANSWERS = {words.NAME_FREE: True, words.NAME_UNTOLD: None, "": None}  # else it is not
 
 
 def show_all(launcher: Launcher) -> dict[str, Any]:
@@ -42,6 +43,7 @@ def show(member: Membership, relay_port: int) -> dict[str, Any]:
         "note": host.note or member.files.note,
         "tried": member.tried,
         "saying": member.saying,
+        "free": _ANSWERS.get(member.saying, False),
         "standing": member.standing(),
         "announced": news.announced,
         "reachable": news.reachable,

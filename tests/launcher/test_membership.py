@@ -121,6 +121,8 @@ class JoiningTests(LauncherCase):
                 member.try_name(name)
                 shown = show(member, 61000)
                 self.assertEqual((shown["tried"], shown["saying"]), (name, sentence))
+                free = {words.NAME_FREE: True, words.NAME_UNTOLD: None}.get(sentence, False)
+                self.assertIs(shown["free"], free)
             self.remote.loses(*ask("Bo_9"), Lost())
             member.try_name("Bo_9")
             self.assertEqual(member.saying, words.NAME_UNTOLD)

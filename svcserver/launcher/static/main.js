@@ -148,6 +148,7 @@ function drawHost(host, state) {
   tell(nodes.note, sentence || host.note);
   const typed = nodes.step.querySelector("input[name=name]")?.value.trim() ?? "";
   nodes.saying.textContent = host.tried === typed ? host.saying : ""; // else it is about what was typed before
+  nodes.saying.className = `hint ${host.free === null ? "" : host.free ? "good" : "bad"}`;
   document.getElementById("below").hidden = !member;
   part("news", host.news, () => nodes.news.replaceChildren(news(host)));
   const known = Object.keys(host.hunter).length > 0;

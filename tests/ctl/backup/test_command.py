@@ -66,6 +66,7 @@ class BackupTests(BackupCase):
     @proves("svcctl backup now|list|prove|restore")
     def test_the_whole_host_with_its_secrets_comes_back_in_another_folder(self) -> None:
         self.stack_env("BACKUP_PASSPHRASE=correct horse battery", "BACKUP_SECRETS=1")
+        (self.folder / "launcher" / "svc-launcher.pyz").write_bytes(b"PK")  # built anew by anybody
         made = self.made().data
         self.assertTrue(made["encrypted"])
         self.assertNotIn(b"accounts", Path(made["file"]).read_bytes())
@@ -76,6 +77,7 @@ class BackupTests(BackupCase):
         for name in ("owner.key", "gateway-key.pem", "stack.env"):
             self.assertEqual((other / name).read_text(), (self.folder / name).read_text())
         self.assertNotIn(str(self.folder), (other / "metagame.env").read_text())
+        self.assertEqual([one.name for one in (other / "launcher").iterdir()], ["README.txt"])
         again = self.ctl("backup", "restore", made["file"], "--into", other)
         self.assertIn("is not empty", again.line)
 
