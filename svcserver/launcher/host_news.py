@@ -10,13 +10,14 @@ from attrs import define, field, frozen
 from svcserver.kernel.secrets import Secret
 from svcserver.launcher.accounts import general, lost
 from svcserver.launcher.asking import HostClient, Lost
-from svcserver.launcher.words import meeting, place, profile, track_name
+from svcserver.launcher.words import MASTERY, meeting, place, profile, track_name
 
 MOST_NEWS, MOST_PLAYERS, MOST_PICTURES = 20, 500, 3
 LONGEST = 4_000  # characters of a text that is shown
 MOST_PICTURE = 8 * 1024 * 1024  # bytes of a picture; the first few are kept
 NEWS_EVERY_S, HUNTER_EVERY_S = 300.0, 60.0
 MOST_TRACKS, MOST_CHARACTERS, MOST_SAVES, MOST_HUNTS = 64, 20, 10, 10
+LEVEL = f"{MASTERY}PlayerLevel"  # the player's own, beside those of weapons and the like
 _ACCENT = re.compile(r"#(?:[0-9a-f]{3}|[0-9a-f]{6})\Z")
 _PICTURE = re.compile(r"/content/v1/branding/[A-Za-z0-9_.-]{1,100}\Z")
 _KINDS = ((b"\xff\xd8\xff", "image/jpeg"), (b"\x89PNG\r\n\x1a\n", "image/png"))
@@ -152,10 +153,6 @@ def read_status(said: dict[str, Any]) -> dict[str, Any]:
 
 def read_hunter(said: dict[str, Any]) -> dict[str, Any]:
     """What is shown of the player's own data, every value of the right kind."""
-    friends, unlocks = (
-        value if isinstance(value := said.get(name), list) else []
-        for name in ("friends", "entitlements")
-    )
     hunts = [
         {"title": _text(one.get("title"), 128), "at": _whole(one, "at")}
         for one in _objects(said.get("hunts"))[:MOST_HUNTS]
@@ -176,20 +173,31 @@ def read_hunter(said: dict[str, Any]) -> dict[str, Any]:
         for one in _objects(said.get("characters"))[:MOST_CHARACTERS]
     ]
     return {
-        "profile": profile(
-            _text(said.get("username"), 64),
-            [one["name"] for one in characters],
-            sum(one["rank"] for one in tracks),
-            len(unlocks),
-            len(friends),
-        ),
+        "profile": _profile(said, [one["name"] for one in characters]),
         "guild": _text(said.get("guild"), 64),
         "huntPass": _hunt_pass(track_name(_text(said.get("huntPass"), 128)), tracks),
         "tracks": tracks,
         "hunts": hunts,
         "characters": characters,
-        "friends": [_text(one, 64) for one in friends[:MOST_PLAYERS]],
+        "friends": [_text(one, 64) for one in _list(said, "friends")[:MOST_PLAYERS]],
     }
+
+
+def _profile(said: dict[str, Any], characters: list[str]) -> str:
+    """The player in one line."""
+    masteries = {
+        name: _whole(one, "rank")
+        for one in _objects(said.get("tracks"))[:MOST_TRACKS]
+        if (name := _text(one.get("id"), 128)).startswith(MASTERY)
+    }
+    return profile(
+        _text(said.get("username"), 64),
+        masteries.pop(LEVEL, 0),
+        characters,
+        sum(masteries.values()),
+        len(_list(said, "entitlements")),
+        len(_list(said, "friends")),
+    )
 
 
 def _hunt_pass(name: str, tracks: list[dict[str, Any]]) -> str:
@@ -223,6 +231,11 @@ def read_branding(said: Any) -> tuple[str, list[tuple[str, str]]]:
     ]
     good = isinstance(accent, str) and _ACCENT.match(accent)
     return (accent if good else "") or "", pictures[:MOST_PICTURES]
+
+
+def _list(said: dict[str, Any], name: str) -> list[Any]:
+    value = said.get(name)
+    return value if isinstance(value, list) else []
 
 
 def _objects(value: Any) -> list[dict[str, Any]]:

@@ -135,12 +135,13 @@ def place(where: str) -> str:
 
 
 def profile(
-    username: str, characters: Sequence[str], ranks: int, unlocks: int, friends: int
+    username: str, level: int, characters: Sequence[str], ranks: int, unlocks: int, friends: int
 ) -> str:
-    """Who the player is on a host, in one line."""
+    """Who the player is on a host, in one line; ``level`` 0: none is known."""
     others = [f"{len(characters) - MOST_NAMED} more"] if len(characters) > MOST_NAMED else []
     names = listed([*characters[:MOST_NAMED], *others])
-    plays = f"{username} plays {names}." if characters else f"{username} is new here."
+    who = f"{username} (level {level})" if level else username
+    plays = f"{who} plays {names}." if characters else f"{who} is new here."
     has = listed(
         [
             counted(ranks, "rank of mastery", "ranks of mastery"),
@@ -161,9 +162,12 @@ def counted(count: int, one: str, more: str) -> str:
     return f"{count or 'no'} {one if count == 1 else more}"
 
 
+MASTERY = "MasteryTrack_"  # with which the id of a mastery begins; a pass has another one
+
+
 def track_name(track: str) -> str:
     """A mastery or pass as a player reads it: its id in words."""
-    words = track.removeprefix("MasteryTrack_").replace("_", " ")
+    words = track.removeprefix(MASTERY).replace("_", " ")
     words = re.sub(r"\Aseason0*(\d)", r"Season \1", words)
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", words)
 

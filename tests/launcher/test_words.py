@@ -39,23 +39,28 @@ class WordTests(SynchronousTestCase):
 
     def test_a_hunter_is_told_in_one_line(self) -> None:
         self.assertEqual(
-            words.profile("Bo_1", ["Ranger", "Cy", "Di"], 12, 1, 2),
-            "Bo_1 plays Ranger, Cy and Di. 12 ranks of mastery, 1 unlock and 2 friends.",
+            words.profile("Bo_1", 50, ["Ranger", "Cy", "Di"], 12, 1, 2),
+            "Bo_1 (level 50) plays Ranger, Cy and Di. 12 ranks of mastery, 1 unlock and 2 friends.",
         )
         self.assertEqual(
-            words.profile("Bo_1", [], 0, 0, 1),
+            words.profile("Bo_1", 0, [], 0, 0, 1),
             "Bo_1 is new here. No ranks of mastery, no unlocks and 1 friend.",
         )
         said = {
             "username": "Bo_1",
             "characters": [{"name": "Ranger"}, {"name": 7}],
-            "tracks": [{"id": "a", "rank": 2}, {"id": "b", "rank": -4}],
+            "tracks": [
+                {"id": "MasteryTrack_Axe", "rank": 2},
+                {"id": "MasteryTrack_Bow", "rank": -4},
+                {"id": "MasteryTrack_PlayerLevel", "rank": 7},
+                {"id": "season09b", "rank": 30},
+            ],
             "entitlements": {"a": 1},
             "friends": ["Cy", 9],
         }
-        many = words.profile("Bo_1", ["A", "B", "C", "D", "E"], 0, 0, 0)
+        many = words.profile("Bo_1", 0, ["A", "B", "C", "D", "E"], 0, 0, 0)
         self.assertIn("Bo_1 plays A, B, C and 2 more.", many)
-        told = "Bo_1 plays Ranger. 2 ranks of mastery, no unlocks and 2 friends."
+        told = "Bo_1 (level 7) plays Ranger. 2 ranks of mastery, no unlocks and 2 friends."
         self.assertEqual(read_hunter(said)["profile"], told)
 
 

@@ -190,7 +190,7 @@ def test_a_friend_the_own_hunter_and_a_passport_for_another_host(
         expect(people).to_contain_text(words.MEET["city"])
         hunter = seen.page.get_by_role("region", name="My hunter")
         expect(hunter).to_contain_text(
-            re.compile(r"Bo_0 plays Ranger\. [1-9]\d* ranks? of mastery")
+            re.compile(r"Bo_0 \(level \d+\) plays Ranger\. \d+ ranks of")
         )
         expect(hunter).to_contain_text("GuildNightOwls")
         expect(hunter).to_contain_text(re.compile(r"Hunt passSeason 9b, \d+ of \d+"))
