@@ -58,4 +58,5 @@ def supply(host: Host, out: Out) -> None:
 def how(folder: Path | None) -> str:
     """What an owner does for a host without a launcher."""
     where = f" --config {folder}" if folder is not None else ""
-    return f"make launcher, in a clone, builds it; then svcctl content launcher FILE{where}"
+    have = "a release holds svc-launcher.pyz, make launcher in a clone builds it"
+    return f"{have}; then svcctl content launcher FILE{where}"
