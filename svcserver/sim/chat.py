@@ -20,7 +20,7 @@ async def chat_in(me: SimPlayer, dice: random.Random) -> None:
 
     def line(kind: str, where: str, sender: str, text: str) -> None:
         if kind == "room":
-            talk.heard(where, who, text, own=sender == chat.nick)
+            talk.heard(where, who, text, own=sender == chat.nick, now=me.now)
         elif not text.startswith("{"):  # the host's own news of friends
             talk.whispered(text, who)
 

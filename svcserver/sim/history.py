@@ -176,6 +176,7 @@ class ChatHistory:
     wrong: Violations
     rooms: dict[str, dict[str, list[Listening]]] = field(factory=dict)  # room -> listener
     said: dict[str, float] = field(factory=dict)  # line -> when it was sent
+    reached: dict[str, float] = field(factory=dict)  # line -> when anybody first heard it
     echoed: dict[str, set[str]] = field(factory=dict)  # room -> lines their speaker heard
     whispers: dict[str, int] = field(factory=dict)
     count: int = 0
@@ -196,9 +197,10 @@ class ChatHistory:
             if one.until is None:
                 one.until = now
 
-    def heard(self, room: str, who: str, line: str, own: bool) -> None:
+    def heard(self, room: str, who: str, line: str, own: bool, now: float) -> None:
         """Somebody in a room has read a line: it must have been said, and be new to them."""
         self.count += 1
+        self.reached.setdefault(line, now)
         if line not in self.said:
             self.wrong.add("chat tells what was said", f"nobody said {line!r}")
         spans = self.rooms.get(room, {}).get(who)
@@ -219,16 +221,21 @@ class ChatHistory:
             self.wrong.add("each line once", f"{who} heard the whisper {line!r} twice")
 
     def settle(self, now: float, margin_s: float = 20.0) -> None:
-        """Compare all that was heard so far, and forget it."""
+        """Compare all that was heard so far, and forget it.
+
+        A line reaches the room some time between its sending and its first hearing: late, where
+        the speaker's packets were lost. Who was there all that time and ``margin_s`` longer must
+        have heard it.
+        """
         for room, listeners in self.rooms.items():
             spans = [(who, one) for who, every in listeners.items() for one in every]
             self._order(room, [one.lines for _, one in spans])
             for line in sorted(self.echoed.get(room, ())):
-                at = self.said[line]
-                if any(since <= at <= until for since, until in self.gaps):
+                said, reached = self.said[line], self.reached[line]
+                if any(since <= reached and said <= until for since, until in self.gaps):
                     continue
                 for who, one in spans:
-                    there = one.since <= at - 1 and (one.until or now) >= at + margin_s
+                    there = one.since <= said - 1 and (one.until or now) >= reached + margin_s
                     if there and line not in one.lines:
                         self.wrong.add("all hear a line", f"{who} in {room} never heard {line!r}")
         self.rooms = {
@@ -242,6 +249,7 @@ class ChatHistory:
                 }
             )
         }
+        self.reached.clear()
         self.echoed.clear()
         self.whispers.clear()
 

@@ -67,15 +67,15 @@ class HistoryTests(SynchronousTestCase):
         for line in ("one", "two"):
             talk.said[line] = 5.0
             for who in ("ada", "bo"):
-                talk.heard("room", who, line, own=who == "ada")
+                talk.heard("room", who, line, own=who == "ada", now=5.1)
         talk.settle(100.0)
         self.assertEqual(self.rules(), [])
         talk.said["three"] = talk.said["four"] = 110.0
         for who, lines in (("ada", ("three", "four")), ("bo", ("four", "three", "three"))):
             for line in lines:
-                talk.heard("room", who, line, own=who == "ada")
+                talk.heard("room", who, line, own=who == "ada", now=110.1)
         talk.said["five"] = 120.0
-        talk.heard("room", "ada", "five", own=True)
+        talk.heard("room", "ada", "five", own=True, now=120.1)
         talk.settle(200.0)
         self.assertEqual(self.rules(), ["each line once", "chat in one order", "all hear a line"])
 
@@ -85,9 +85,34 @@ class HistoryTests(SynchronousTestCase):
         talk.entered("room", "bo", 0.0)
         talk.left("room", "bo", 12.0)
         talk.said["one"] = 5.0
-        talk.heard("room", "ada", "one", own=True)
+        talk.heard("room", "ada", "one", own=True, now=5.1)
         talk.settle(100.0)
         self.assertEqual(self.rules(), [])
+
+    def test_a_line_that_came_late_is_for_those_who_were_there_then(self) -> None:
+        talk = self.history.chat
+        for who in ("ada", "bo", "cleo", "dag"):
+            talk.entered("room", who, 0.0)
+        talk.said["one"] = 5.0  # while the packets of ada's machine were lost
+        talk.left("room", "bo", 30.0)
+        talk.heard("room", "cleo", "one", own=False, now=35.0)
+        talk.heard("room", "ada", "one", own=True, now=36.0)
+        talk.left("room", "dag", 55.0)  # 20 s after somebody heard it
+        talk.settle(100.0)
+        wrong = [one.what for one in self.history.wrong.found]
+        self.assertEqual(wrong, ["dag in room never heard 'one'"])
+
+    def test_a_line_may_reach_some_only_while_metagames_were_apart(self) -> None:
+        talk = self.history.chat
+        talk.gap(200.0, 210.0)
+        for who in ("ada", "bo"):
+            talk.entered("room", who, 0.0)
+        for line, said, heard in (("early", 100.0, 169.0), ("in it", 165.0, 171.0)):
+            talk.said[line] = said
+            talk.heard("room", "ada", line, own=True, now=heard)
+        talk.settle(300.0)
+        wrong = [one.what for one in self.history.wrong.found]
+        self.assertEqual(wrong, ["bo in room never heard 'early'"])
 
     def test_parties(self) -> None:
         parties = self.history.parties
