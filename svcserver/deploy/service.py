@@ -250,6 +250,7 @@ class Watch(Service):
         self._rounds.stopService()
         if self.hands_over:
             log.info("game servers run on: the next deploy server adopts them")
+            self.supervisor.leave()
             return succeed(None)
         return self.supervisor.stop()
 

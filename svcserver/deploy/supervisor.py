@@ -107,6 +107,7 @@ class Supervisor:
     _next_launch: float = field(default=0.0, init=False)
     _wanted: dict[Kind, None] = field(factory=dict, init=False)
     _stopping: bool = field(default=False, init=False)
+    _leaving: bool = field(default=False, init=False)
 
     async def hand_out(self, wish: LaunchRequest, match_id: str = "") -> GameServer:
         """A game server for a validated request; raises Unlaunchable or NoCapacity.
@@ -352,6 +353,8 @@ class Supervisor:
 
         def failed(why: Any) -> bool:
             why.trap(Unlaunchable, NoCapacity)
+            if self._leaving:
+                return True  # it may run already, and the next one looks after it
             log.critical("the {kind} did not start: {why}", kind=kind.value, why=str(why.value))
             return False
 
@@ -362,6 +365,14 @@ class Supervisor:
             log.critical("the {kind} did not start: {why}", kind=kind.value, why=str(why))
             return succeed(False)
         return self.persistent(launch).addCallbacks(lambda server: True, failed)
+
+    def leave(self) -> None:
+        """Another deploy server takes over what runs: who waits for a launch asks that one."""
+        self._leaving = True
+        for waiting in [*self._asked.values(), *self._starting.values()]:
+            for one in waiting:
+                if not one.called:
+                    one.errback(NoCapacity("ports"))
 
     def stop(self) -> Deferred[Any]:
         """End every game server: SIGTERM, after ``KILL_AFTER_S`` SIGKILL; fires when all ended."""

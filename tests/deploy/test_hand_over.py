@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
 from typing import Any
 
+from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 
+from svcserver.deploy.fleet import NoCapacity
 from svcserver.deploy.hunts import Kind
+from svcserver.deploy.readiness import Readiness
 from svcserver.deploy.service import HandOver, Watch
-from tests.deploy.supervised import SupervisorCase
+from tests.deploy.supervised import HUNT, SupervisorCase
 
 
 class ToldReactor(Clock):
@@ -41,6 +45,30 @@ class HandOverTests(SupervisorCase):
         self.successResultOf(self.watch.stopService())
         self.assertEqual((self.spawner.kills, len(self.supervisor.records())), ([], 1))
         self.assertEqual(self.clock.getDelayedCalls(), [])
+
+    def test_who_waits_for_a_launch_is_told_to_ask_again(self) -> None:
+        """In the words for no room now, on which the metagame asks again for the same match."""
+        self.supervisor.readiness = Readiness(self.clock, None, lambda: 60.0)
+        waiting = Deferred.fromCoroutine(self.supervisor.hand_out(HUNT, "match"))
+        self.assertNoResult(waiting)
+        self.watch.hands_over = True
+        self.successResultOf(self.watch.stopService())
+        self.failureResultOf(waiting, NoCapacity)
+        again = Deferred.fromCoroutine(self.supervisor.hand_out(HUNT, "match"))
+        self.clock.advance(60.0)
+        self.assertEqual(self.successResultOf(again).launch.match_id, "match")
+        self.assertEqual(len(self.spawner.children), 2)  # the city, and one for the match
+
+    def test_a_city_that_is_still_starting_is_no_failure(self) -> None:
+        self.successResultOf(self.watch.stopService())
+        folder = Path(self.mktemp())
+        folder.mkdir()
+        supervisor = self.make()
+        supervisor.readiness = Readiness(self.clock, folder)
+        booted = supervisor.boot(Kind.CITY)
+        self.assertNoResult(booted)
+        supervisor.leave()
+        self.assertTrue(self.successResultOf(booted))
 
     def test_any_other_stop_ends_them(self) -> None:
         self.successResultOf(self.watch.stopService())
