@@ -267,6 +267,10 @@ class MaintenanceTests(SynchronousTestCase):
         self.assertEqual(self.deploy.asked, [("POST", "/gameservers/handle", asked)])
         rows = read("DashboardAudit").json["rows"]
         self.assertEqual((rows[0]["action"], rows[0]["target"]), ("restart game server", "city"))
+        for other in ({"Act": "start", "Kind": "dojo"}, {"Act": "stop", "Id": "city"}):
+            self.assertEqual(act(**other).json, {"id": "new"})
+            [newest, *_] = read("DashboardAudit").json["rows"]
+            self.assertEqual(newest["action"], f"{other['Act']} game server")
         self.deploy.answer = Reply(409, {"error": "refused", "message": "a hunt is stopped"})
         page = act(Act="restart", Id="city")
         self.assertEqual((page.status, page.json["message"]), (409, "a hunt is stopped"))

@@ -9,7 +9,7 @@ from svcserver.kernel.refusals import Conflict, Forbidden
 from svcserver.kernel.roles import Role
 from svcserver.metagame.access.acting import Staff
 from svcserver.metagame.accounts.rules import Account
-from svcserver.metagame.owner.people import rules
+from svcserver.metagame.owner.people import rules, wire
 
 ANN, BOB = Account("UID-a", "Ann", notes=1), Account("UID-b", "Bob")
 
@@ -17,6 +17,15 @@ ANN, BOB = Account("UID-a", "Ann", notes=1), Account("UID-b", "Bob")
 class PeopleTests(SynchronousTestCase):
     def test_lists_are_sorted_by_these_words(self) -> None:
         self.assertEqual([*rules.Order], ["name", "seen", "role"])
+
+    def test_a_full_page_is_followed_by_another_only_where_there_is_more(self) -> None:
+        full = [rules.Listed(ANN, None)] * wire.PAGE
+        for found, following in ((full, None), ([*full, rules.Listed(BOB, None)], wire.PAGE)):
+            self.assertEqual(wire.show_list(found, {}, 0)["nextOffset"], following)
+
+    def test_a_reason_may_be_left_out(self) -> None:
+        wishes = wire.AccountWish("Ann"), wire.MergeWish("Ann", "Bob")
+        self.assertEqual([one.reason for one in wishes], ["", ""])
 
     def test_notes_are_moved_where_there_are_some_to_another_account(self) -> None:
         rules.check_merge(ANN, BOB)
