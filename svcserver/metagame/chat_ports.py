@@ -159,7 +159,7 @@ def chat_part(
     asks: ChatGame,
     board: Board,
     news: News,
-    shown: DashboardState,
+    dashboard: DashboardState,
     counters: Counters,
     environ: Mapping[str, str],
     reactor: Any,
@@ -174,7 +174,7 @@ def chat_part(
     except BadSetting as why:
         return NotStarted(str(why))
     chat = chat_service(settings, asks, board, reactor, asks.now, counters, warnings)
-    shown.chat = partial(figures, chat.server)
+    dashboard.chat = partial(figures, chat.server)
     join(chat.server, asks, board, news)
     return chat
 

@@ -164,7 +164,7 @@ class Metagame:
         self.guilds = GuildActs(settings, self.data, board, now, self.news.guild_changed)
         self.online = Online(board, also_heard=(hear,))
         self.about = Build.of(settings)
-        self.health, self.shown = Health(), DashboardState()
+        self.health, self.dashboard = Health(), DashboardState()
         self.desk = self._desk()
         self._join()
 
@@ -178,7 +178,7 @@ class Metagame:
             self.counters,
             OnlinePlayers(self.settings, self.online, self.matches),
             self.directory,
-            self.shown,
+            self.dashboard,
             self.health,
             self.audit,
             self.sessions,
@@ -200,7 +200,7 @@ class Metagame:
         everywhere(self.board, news.renamed, Renamed, self.directory.known.hear)
         news.sessions_ended.connect(lambda one: self.directory.known.forget(one.account_id))
         minute = self.desk.figures.gathering
-        self.shown.health.heard.append(
+        self.dashboard.health.heard.append(
             lambda one: minute.note(one.at, one.counts, one.loop, one.rss_mb, one.players)
         )
         self.board.when_missed(self.directory.known.forget_all)
@@ -342,4 +342,6 @@ class Metagame:
         from svcserver.metagame.chat_ports import chat_game, chat_part
 
         asks = chat_game(self.tokens, self.ledger, self.parties, self.now, self.settings.guilds)
-        return chat_part(asks, self.board, self.news, self.shown, self.counters, environ, reactor)
+        return chat_part(
+            asks, self.board, self.news, self.dashboard, self.counters, environ, reactor
+        )

@@ -49,7 +49,7 @@ def makeService(options: Options, reactor: Any = None) -> serving.TopService:
     with needed_by(NAME):
         game = Metagame(settings, ledger, board, reactor, now, http, top.counters)
     transact(engine, game.sessions.load)
-    game.shown.attach(top.lines, options["env-file"])
+    game.dashboard.attach(top.lines, options["env-file"])
     log = request_log(top.lines, settings.log_requests, counters=game.counters)
     door = game.front_door(log)
     factory = HttpFactory(door, reactor, game.counters, proxy_headers=(GATEWAY,))

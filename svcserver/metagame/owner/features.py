@@ -74,7 +74,7 @@ class Desk:
     counters: Counters
     players: OnlinePlayers
     directory: Directory
-    shown: DashboardState
+    dashboard: DashboardState
     health: Health
     audit: Audit
     sessions: Sessions
@@ -118,7 +118,7 @@ class Desk:
         yield MaintenanceRoutes(self.maintenance)
         yield AlertRoutes(self.alerts)
         acts = DashboardActs(self.ledger, self._given)
-        yield DashboardRoutes(self.shown, acts, limit)
+        yield DashboardRoutes(self.dashboard, acts, limit)
         yield LiveRoutes(self.pages(acts, reports), EventStreams(self.clock))
         yield FigureRoutes(self.figures, limit)
         yield PeopleRoutes(self.people, limit)
@@ -139,7 +139,7 @@ class Desk:
 
         watched = figures if self.settings.backend_health else None
         mark = Marks(self.ledger, self.people.where, self.now).of
-        return LivePages(self.shown, acts, status, watched, mark, reports.started_at, self.now)
+        return LivePages(self.dashboard, acts, status, watched, mark, reports.started_at, self.now)
 
     def _reports(self) -> StatusReports:
         return StatusReports(
@@ -168,7 +168,7 @@ class Desk:
         """What looks at players from time to time."""
         titles, city, players = Titles.load(), self.settings.city_map, self.players
         spots = Spots(players.all, self.directory, titles.matchmaker_hunts, city)
-        yield feed_watch(reactor, self.shown.feed, spots, self.now)
+        yield feed_watch(reactor, self.dashboard.feed, spots, self.now)
         yield seen_watch(reactor, Seen(self.ledger, self.players.online))
         yield maintenance_watch(self.maintenance, reactor)
         if self.deploy.address:
@@ -187,7 +187,7 @@ class Desk:
             yield metrics(reactor, "metagame", port, known, self.counters)
         if on:
             yield loop_watch(reactor, self.health.loop)
-            yield health_watch(reactor, self.shown.health, self.health, online, self.now)
+            yield health_watch(reactor, self.dashboard.health, self.health, online, self.now)
 
     def writers(self, reactor: Any) -> Iterator[IService]:
         """What reads or still writes at its stop, so it stops before the database."""

@@ -26,7 +26,7 @@ class LivePages:
     ``mark`` gives the look at a list that its page reads by itself; None where there is none.
     """
 
-    shown: DashboardState
+    state: DashboardState
     acts: DashboardActs
     status: Callable[[], Awaitable[Mapping[str, Any]]]
     figures: Callable[[], Any] | None
@@ -65,7 +65,7 @@ class LivePages:
             "backup": self._backup(),
             "feed": [
                 {"number": one.number, "at": iso(one.at), "who": [*one.who], "what": one.what}
-                for one in self.shown.feed.newest(LINES)
+                for one in self.state.feed.newest(LINES)
             ],
         }
 
@@ -82,7 +82,7 @@ class LivePages:
         }
 
     async def _chat(self) -> Any:
-        figures = self.shown.chat
+        figures = self.state.chat
         return await self.acts.chat(None if figures is None else figures())
 
     def _health_from_start(self) -> Callable[[], Awaitable[Any]]:
@@ -90,7 +90,7 @@ class LivePages:
 
         async def look() -> Any:
             nonlocal newest
-            samples = self.shown.health.after(newest)
+            samples = self.state.health.after(newest)
             if not samples and newest:
                 return None
             newest = samples[-1].at if samples else 0.0
@@ -106,7 +106,7 @@ class LivePages:
             nonlocal last
             lines = every.new()
             if lines is None:  # no stack writes down what its services say: our own lines
-                own = self.shown.log
+                own = self.state.log
                 lines = [f"[metagame] {one}" for one in own.after(max(0, last))]
                 fresh, last = last < 0, own.count
             else:

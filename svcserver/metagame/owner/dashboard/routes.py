@@ -29,7 +29,7 @@ class DashboardRoutes:
     """What the pages ask for once; what they are told as it changes is in live.py."""
 
     routes: ClassVar[Routes] = Routes(worded, access=Access.ADMIN_KEY)
-    shown: DashboardState
+    state: DashboardState
     acts: DashboardActs
     reads: ReadLimit
 
@@ -87,7 +87,7 @@ class DashboardRoutes:
         return Answer(200, self._join(code), NO_STORE)
 
     def _join(self, code: str) -> wire.JoinString:
-        folder = self.shown.folder
+        folder = self.state.folder
         try:
             text = None if folder is None else join_string(folder, code)
             said = letter(folder, text) if folder is not None and text is not None else []

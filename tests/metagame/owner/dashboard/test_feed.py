@@ -70,7 +70,7 @@ class FeedTests(SynchronousTestCase):
         beat = {"map": "cora_jamima", "state": "island"}
         game.browse("POST", "/heartbeat", token=ann.token, json=beat)
         clock.advance(5)
-        [line] = desk.shown.feed.newest(9)
+        [line] = desk.dashboard.feed.newest(9)
         self.assertEqual((line.who, line.what), (["Ann_1"], "began a hunt"))
 
 

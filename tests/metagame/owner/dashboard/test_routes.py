@@ -156,7 +156,7 @@ class LoadoutDiffTests(Case):
 class ChatTests(Case):
     def shown(self) -> Any:
         """What the page of the chat is told."""
-        chat = self.game.parts.shown.chat
+        chat = self.game.parts.dashboard.chat
         reads = acts.DashboardActs(self.game.ledger, list)
         said = reads.chat(None if chat is None else chat())
         return self.successResultOf(Deferred.fromCoroutine(said))
@@ -168,7 +168,7 @@ class ChatTests(Case):
 
     def test_rooms_are_shown_as_the_chat_counts_them(self) -> None:
         room = ChatRoom("General", "General", "", 1, ["Ann_1"])
-        self.game.parts.shown.chat = lambda: ChatFigures(2, 1, 1, [room])
+        self.game.parts.dashboard.chat = lambda: ChatFigures(2, 1, 1, [room])
         shown = {
             "on": True,
             "connections": 2,
@@ -202,7 +202,7 @@ class ChatTests(Case):
             ChatRoom("Party-p", "Party", "p", 4, names),
             ChatRoom("City-1", "City", "1", 2, names[:2]),
         ]
-        self.game.parts.shown.chat = lambda: ChatFigures(4, 4, 4, rooms)
+        self.game.parts.dashboard.chat = lambda: ChatFigures(4, 4, 4, rooms)
         titles = [one["title"] for one in self.shown()["rooms"]]
         wanted = ["Lanterns", "A guild", "Party of Ann_1, Bob_1, Cleo and others", "City"]
         self.assertEqual(titles, wanted)
@@ -246,7 +246,7 @@ class JoinTests(Case):
 
     @proves("POST DashboardJoin")
     def test_a_public_host_gives_the_launchers_string_and_its_picture(self) -> None:
-        self.game.parts.shown.folder = new_host(nowhere(self))
+        self.game.parts.dashboard.folder = new_host(nowhere(self))
         said = self.join().json
         invite = decode(said["join"])
         self.assertEqual((invite.code, invite.host), (self.code, "203.0.113.10"))
@@ -258,7 +258,7 @@ class JoinTests(Case):
         folder.mkdir()
         for name in ("relay", "gateway", "metagame"):
             (folder / f"{name}.env").write_text("")
-        self.game.parts.shown.folder = folder
+        self.game.parts.dashboard.folder = folder
         said = self.join().json
         self.assertIsNone(said["join"])
         self.assertTrue(said["why"])

@@ -124,7 +124,9 @@ class RouteTests(SynchronousTestCase):
     def test_samples_of_the_watch_come_back_over_a_range(self) -> None:
         desk, now = self.game.parts.desk, self.game.clock.seconds()
         for at in (now - 10, now - 5):
-            self.game.parts.shown.health.take(self.game.parts.health, at, rss_mb=80.0, players=4)
+            self.game.parts.dashboard.health.take(
+                self.game.parts.health, at, rss_mb=80.0, players=4
+            )
         self.successResultOf(desk.figures.write())
         said = self.ask().json
         self.assertEqual((said["range"], said["stepSeconds"], said["now"]), ("hour", 60, now))
