@@ -8,6 +8,9 @@ SIDE_BY_SIDE := -n auto --dist loadfile --no-loadscope-reorder
 # all that have the mark are there: conftest.py sees to it
 ALONE := tests/live/attacks
 
+# those of tests/live need not even be imported
+WITHOUT_LIVE := -m "not live and not packages" --ignore=tests/live --ignore=tests/packages --ignore=tests/prove
+
 # a process that a test starts would otherwise compile all its modules again
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -25,7 +28,7 @@ flaky: $(VENV)/dev.stamp
 	@$(BIN)/python -m tests.flaky $(or $(RUNS),20) $(WHAT)
 
 test-fast: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not live and not packages"
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) $(WITHOUT_LIVE)
 
 seeds: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest -s tests/sim/test_seeds.py

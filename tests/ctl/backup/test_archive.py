@@ -32,6 +32,13 @@ CONTENTS = Contents(
     [],
 )
 
+CHEAP = (  # closed by "correct horse" with the least work that the format knows, not a second's
+    b"age-encryption.org/v1\n-> scrypt c2l4dGVlbiBvY3RldHMhIQ 4\n"
+    b"ns+kBh2fvTbjEzEkz1dJVUAQENUFvVgRlCrsbucLyVk\n"
+    b"--- aF0+z42OgqIulDPKrgQykQZDtKSbUsldqV/XcQcouac\n"
+    b"a nonce of 16 B.\x0f\xa0{\x8fE8 \xb7\xc2\xdc\xed;\xc7\xcb\x89\x16\xdb/\x04\xac\xb4A"
+)
+
 
 class ArchiveCase(SynchronousTestCase):
     def setUp(self) -> None:
@@ -114,7 +121,7 @@ class SealingTests(ArchiveCase):
 
     # slow: a passphrase is meant to cost time
     @proves("svcctl backup: encrypted with age or a passphrase")
-    def test_a_passphrase_opens_what_it_closed_and_no_other_does(self) -> None:
+    def test_a_passphrase_opens_what_it_closed(self) -> None:
         closed, clear = self.folder / "closed", self.folder / "clear"
         lock = Lock(passphrase=Secret("correct horse"))
         lock.close(self.file, closed)
@@ -122,9 +129,17 @@ class SealingTests(ArchiveCase):
         self.assertFalse(is_closed(self.file))
         lock.open(closed, clear)
         self.assertEqual(clear.read_bytes(), self.file.read_bytes())
+        self.assertNotIn("correct", repr(lock))
+
+    @proves("svcctl backup: encrypted with age or a passphrase")
+    def test_no_other_passphrase_opens_it(self) -> None:
+        closed, clear = self.folder / "closed", self.folder / "clear"
+        closed.write_bytes(CHEAP)
         for other in (Lock(passphrase=Secret("wrong")), Lock(), Lock(identity=self.folder / "no")):
             self.assertRaises(CannotSeal, other.open, closed, clear)
-        self.assertNotIn("correct", repr(lock))
+            self.assertFalse(clear.exists())
+        Lock(passphrase=Secret("correct horse")).open(closed, clear)
+        self.assertEqual(clear.read_bytes(), b"a host")
 
     @proves("svcctl backup: encrypted with age or a passphrase")
     def test_age_keys_and_a_flipped_byte(self) -> None:

@@ -1,0 +1,40 @@
+"""A host's new database comes from a copy: migrating one takes most of what making a host does."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import pytest
+from sqlalchemy import Connection, create_engine
+
+from svcserver.db import migrations
+from svcserver.db.engine import is_sqlite
+from svcserver.db.migrations import revisions
+
+_migrate = migrations._run
+
+
+@lru_cache(maxsize=1)
+def _made() -> tuple[str, ...]:
+    """What makes the database that all migrations have made, once in a test run."""
+    engine = create_engine("sqlite://")
+    with engine.begin() as tx:
+        _migrate(tx, revisions.known()[-1])
+        driver = tx.connection.dbapi_connection
+        assert driver is not None
+        return tuple(driver.iterdump())[1:-1]  # without its own BEGIN and COMMIT
+
+
+def _copy(tx: Connection, revision: str) -> None:
+    whole = revision == revisions.known()[-1] and revisions.present(tx) is None
+    if not whole or not is_sqlite(tx.engine):
+        _migrate(tx, revision)
+        return
+    for statement in _made():
+        tx.exec_driver_sql(statement)
+
+
+@pytest.fixture(autouse=True)
+def _copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Migrations themselves are tested in tests/db."""
+    monkeypatch.setattr(migrations, "_run", _copy)
