@@ -110,7 +110,7 @@ class Desk:
 
     def features(self) -> Iterator[Feature]:
         """The page, its reads, its streams, people, and what staff does; raises BadData."""
-        reports, limit = self._reports(), ReadLimit(self.board, DASHBOARD_READS)
+        reports, limit = self.reports(), ReadLimit(self.board, DASHBOARD_READS)
         yield ServerStatusRoutes(reports)
         yield OnlineListRoutes(self.players)
         yield HealthRoutes(self.health, ReadLimit(self.board), self.now, reports.started_at)
@@ -141,7 +141,8 @@ class Desk:
         mark = Marks(self.ledger, self.people.where, self.now).of
         return LivePages(self.dashboard, acts, status, watched, mark, reports.started_at, self.now)
 
-    def _reports(self) -> StatusReports:
+    def reports(self) -> StatusReports:
+        """What the server status says; raises BadData."""
         return StatusReports(
             self.settings,
             self.about,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from attrs import frozen
 from sqlalchemy import Connection
@@ -15,9 +15,8 @@ from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.belongings.loadouts.store import SqlLoadouts
 from svcserver.metagame.belongings.savehistory.store import SqlHistories
 from svcserver.metagame.owner.dashboard.differences import MAX_SIZE, Diff, difference
-from svcserver.metagame.owner.dashboard.state import ChatFigures
+from svcserver.metagame.owner.dashboard.state import ChatRoom
 from svcserver.metagame.owner.dashboard.store import known_entitlements
-from svcserver.metagame.owner.dashboard.wire import ChatReply, show_chat
 from svcserver.metagame.social.guilds.store import SqlGuilds
 
 Saved = Callable[[Connection, CharacterId, int], bytes | None]
@@ -35,16 +34,15 @@ class DashboardActs:
         """The names of entitlements that this host knows: what is given, sold, or held."""
         return sorted({*self.given(), *await self.ledger.read(known_entitlements)})
 
-    async def chat(self, figures: ChatFigures | None) -> ChatReply:
-        """Rooms and people, with a guild's room under the guild's name."""
-        ids = [one.id for one in figures.rooms if one.kind == "Guild"] if figures else []
+    async def guild_names(self, rooms: Iterable[ChatRoom]) -> Mapping[str, str]:
+        """The names of the guilds that have one of these rooms, by id."""
+        ids = [one.id for one in rooms if one.kind == "Guild"]
 
         def work(tx: Connection) -> dict[str, str]:
             found = {one: SqlGuilds(tx).guild(one) for one in ids}
             return {one: guild.name for one, guild in found.items() if guild is not None}
 
-        guilds = await self.ledger.read(work) if ids else {}
-        return show_chat(figures, guilds)
+        return await self.ledger.read(work) if ids else {}
 
     async def save_diff(self, character_id: CharacterId, old: int, new: int) -> Diff | None:
         """The differences between two versions of a character's document; raises Missing.

@@ -82,8 +82,9 @@ class LivePages:
         }
 
     async def _chat(self) -> Any:
-        figures = self.state.chat
-        return await self.acts.chat(None if figures is None else figures())
+        figures = None if self.state.chat is None else self.state.chat()
+        guilds = {} if figures is None else await self.acts.guild_names(figures.rooms)
+        return wire.show_chat(figures, guilds)
 
     def _health_from_start(self) -> Callable[[], Awaitable[Any]]:
         newest = 0.0

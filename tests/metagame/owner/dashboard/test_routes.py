@@ -156,10 +156,10 @@ class LoadoutDiffTests(Case):
 class ChatTests(Case):
     def shown(self) -> Any:
         """What the page of the chat is told."""
-        chat = self.game.parts.dashboard.chat
-        reads = acts.DashboardActs(self.game.ledger, list)
-        said = reads.chat(None if chat is None else chat())
-        return self.successResultOf(Deferred.fromCoroutine(said))
+        desk = self.game.parts.desk
+        pages = desk.pages(acts.DashboardActs(self.game.ledger, list), desk.reports())
+        look: Any = pages.look("chat")
+        return json.loads(self.successResultOf(Deferred.fromCoroutine(look())))
 
     @proves("GET DashboardEvents")
     def test_off_is_said_and_empty(self) -> None:
