@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
+from math import inf
 
 from attrs import define, field
 
@@ -17,6 +18,7 @@ from svcserver.sim.holdings import Links, Purchases, Register, Slots, Things
 from svcserver.sim.outcomes import ACKED, REFUSED, UNKNOWN, Violations
 
 PATIENCE_S = 60.0  # for one answer
+REPLAY_S = 5.0  # in which an equal grant is a repeat
 MATCH_S = 200.0  # from asking for a game server to an address or a refusal
 
 
@@ -103,19 +105,54 @@ class Stacks:
 
 
 @define(eq=False)
+class Grant:
+    """One grant that the game server sends twice at once."""
+
+    account: str
+    amount: int
+    began: float
+    ended: float = inf  # neither of the two is under way from then on
+    again: bool = False  # the second of the two may count, too
+
+
+@define(eq=False)
 class Grants:
-    """Experience: the sum of what was granted, each grant once."""
+    """Experience: the sum of what was granted, each grant once.
+
+    The second of the two counts as well, as the specification says of the retry guard, where
+    another grant of the account comes between them, or the window ends.
+    """
 
     wrong: Violations
     least: dict[str, int] = field(factory=lambda: defaultdict(int))
     most: dict[str, int] = field(factory=lambda: defaultdict(int))
+    _last: dict[str, list[Grant]] = field(factory=lambda: defaultdict(list), init=False)
 
-    def granted(self, account: str, amount: int, state: str) -> None:
-        """A grant was answered, refused, or will never be."""
+    def sent(self, account: str, amount: int, now: float) -> Grant:
+        """A grant is under way, beside those of the account that still are."""
+        one = Grant(account, amount, now)
+        beside = [other for other in self._last[account] if other.ended > now]
+        for other in (one, *beside) if beside else ():
+            self._may_count_again(other)
+        self._last[account] = [*beside, one]
+        return one
+
+    def answered(self, one: Grant, state: str, now: float) -> None:
+        """It was answered, refused, or will never be answered."""
+        if now - one.began >= REPLAY_S or state == UNKNOWN:
+            self._may_count_again(one)
+        one.ended = now + PATIENCE_S if state == UNKNOWN else now
         if state != REFUSED:
-            self.most[account] += amount
+            self.most[one.account] += one.amount
+        elif one.again:
+            self.most[one.account] -= one.amount
         if state == ACKED:
-            self.least[account] += amount
+            self.least[one.account] += one.amount
+
+    def _may_count_again(self, one: Grant) -> None:
+        if not one.again:
+            one.again = True
+            self.most[one.account] += one.amount
 
     def seen(self, account: str, progress: int) -> None:
         """What is stored when none is under way."""

@@ -76,10 +76,11 @@ async def granted(me: SimPlayer, dice: random.Random) -> None:
     }
     state = UNKNOWN
     write = chosen.sent(f"/progression/objectives/{account}", f"{me.documents}", me.now)
+    grant = me.history.grants.sent(account, amount, me.now)
     try:
         state = await twice(me, "POST", f"/progression/{account}", wish)
     finally:
-        me.history.grants.granted(account, amount, state)
+        me.history.grants.answered(grant, state, me.now)
         chosen.answered(write, state, me.now)
 
 

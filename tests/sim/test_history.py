@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.sim.history import History
+from svcserver.sim.history import PATIENCE_S, REPLAY_S, History
 from svcserver.sim.outcomes import ACKED, REFUSED, UNKNOWN
 
 
@@ -50,15 +50,48 @@ class HistoryTests(SynchronousTestCase):
 
     def test_a_grant_counts_once(self) -> None:
         grants = self.history.grants
-        grants.granted("a", 10, ACKED)
-        grants.granted("a", 5, UNKNOWN)
-        grants.granted("a", 7, REFUSED)
+        grants.answered(grants.sent("a", 10, 0.0), ACKED, 1.0)
+        grants.answered(grants.sent("a", 7, 1.0), REFUSED, 2.0)
         grants.seen("a", 10)
-        grants.seen("a", 15)
         self.assertEqual(self.rules(), [])
-        grants.seen("a", 20)
-        grants.seen("a", 5)
+        for wrong in (0, 5, 17, 20):
+            grants.seen("a", wrong)
+        self.assertEqual(self.rules(), ["a grant once"] * 4)
+
+    def test_a_grant_that_got_no_answer_counts_at_most_twice_and_holds_no_other_up(self) -> None:
+        grants = self.history.grants
+        grants.answered(grants.sent("a", 5, 0.0), UNKNOWN, 1.0)
+        for right in (0, 5, 10):
+            grants.seen("a", right)
+        grants.answered(grants.sent("a", 3, 1.0 + PATIENCE_S), ACKED, 2.0 + PATIENCE_S)
+        grants.seen("a", 13)
+        self.assertEqual(self.rules(), [])
+        grants.seen("a", 16)
+        self.assertEqual(self.rules(), ["a grant once"])
+
+    def test_two_grants_side_by_side_may_count_twice_each(self) -> None:
+        """Of equal ones the second is a repeat only where no other came between."""
+        grants = self.history.grants
+        first, second = grants.sent("a", 10, 0.0), grants.sent("a", 1, 3.0)
+        third = grants.sent("b", 100, 3.0)
+        for one in (first, second, third):
+            grants.answered(one, ACKED, 4.0)
+        for right in (11, 12, 21, 22):
+            grants.seen("a", right)
+        grants.seen("b", 100)
+        self.assertEqual(self.rules(), [])
+        grants.seen("a", 23)
+        grants.seen("b", 200)
         self.assertEqual(self.rules(), ["a grant once"] * 2)
+
+    def test_so_may_one_that_takes_longer_than_a_repeat_may(self) -> None:
+        grants = self.history.grants
+        grants.answered(grants.sent("a", 10, 0.0), ACKED, REPLAY_S)
+        grants.answered(grants.sent("a", 10, 9.0), ACKED, 9.0)
+        grants.seen("a", 30)
+        self.assertEqual(self.rules(), [])
+        grants.seen("a", 40)
+        self.assertEqual(self.rules(), ["a grant once"])
 
     def test_chat_has_one_order_and_loses_nothing(self) -> None:
         talk = self.history.chat
