@@ -11,7 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from twisted.web.http_headers import Headers
 
 from svcserver.kernel.refusals import Forbidden, Malformed, Missing, Unauthenticated
-from svcserver.metagame.access.acting import Acting, NotDirect, check_owner, sender
+from svcserver.metagame.access.acting import Acting, NotDirect, check_owner, own, sender
 from svcserver.metagame.rows import Access, Call, Caller, Row
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import Answer, bare
@@ -52,6 +52,16 @@ class SubjectTests(SynchronousTestCase):
                 self.acting.writes(call(FORWARDING), BOB)
         self.assertEqual([(one["named"], one["forwarded"]) for one in events], [(BOB, ANN)])
 
+    def test_a_player_who_names_another_is_itself_which_is_logged_once(self) -> None:
+        with capturedLogs() as events:
+            said = [self.acting.itself(call(PLAYER), one) for one in (ANN, BOB, BOB)]
+        self.assertEqual(said, [ANN, ANN, ANN])
+        self.assertEqual([(one["named"], one["account"]) for one in events], [(BOB, ANN)])
+
+    def test_a_player_names_its_own_account_or_is_refused(self) -> None:
+        self.assertEqual(own(call(PLAYER), ANN), ANN)
+        self.assertRaises(Forbidden, own, call(PLAYER), BOB)
+
 
 class OwnerTests(SynchronousTestCase):
     def refused(self, caller: Caller, named: str, **marks: bool) -> bool:
@@ -63,12 +73,12 @@ class OwnerTests(SynchronousTestCase):
         return False
 
     def test_the_marks_of_a_row(self) -> None:
-        for caller, own, server in (
+        for caller, of_own, server in (
             (PLAYER, [False, True], [True, True]),
             (SERVER, [False, False], [False, False]),
             (FORWARDING, [False, False], [False, False]),
         ):
-            self.assertEqual([self.refused(caller, one, own=True) for one in (ANN, BOB)], own)
+            self.assertEqual([self.refused(caller, one, own=True) for one in (ANN, BOB)], of_own)
             said = [self.refused(caller, one, game_server=True) for one in (ANN, BOB)]
             self.assertEqual(said, server)
             self.assertFalse(self.refused(caller, BOB))
