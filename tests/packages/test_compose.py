@@ -5,6 +5,7 @@ The engines' images are made from Debian's packages here, since no registry is a
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import pytest
 
 from tests.packages import engines
 from tests.packages.support import PATIENCE_S, ROOT, run
+from tests.support.proves import proves
 
 pytestmark = pytest.mark.packages
 
@@ -60,6 +62,20 @@ def test_it_plays_on_two_metagames_and_keeps_everything_over_a_restart(
     ready(host, times=3)
     accounts = inside(host, "svcctl", "account", "list", "--config", "/data")
     assert len(accounts.splitlines()) >= 5  # the owner and four players
+
+
+@proves("svcctl backup now|list|prove|restore")
+def test_the_night_of_its_stack_makes_a_backup_of_postgresql_and_proves_it(
+    host: str,
+) -> None:
+    ready(host, times=1)
+    # what the stack starts at BACKUP_AT, in its user's place: a root that nobody can write to
+    said = inside(host, "svcctl", "backup", "nightly", "--config", "/data")
+    assert "it was restored into scratch and played on" in said, said
+    listed = json.loads(inside(host, "svcctl", "backup", "list", "--json", "--config", "/data"))
+    [kept] = listed["backups"]
+    assert kept["proven"] and kept["file"].startswith("/data/backups/")
+    assert listed["wrong"] is None
 
 
 def ready(host: str, times: int) -> None:

@@ -43,11 +43,12 @@ MOST_FILES = 2000
 # what is no part of a host's settings: made anew, or too large; live state signs staff in
 LEFT_OUT = re.compile(
     r"svc\.db.*|.*\.db(-wal|-shm|-journal)?|.*\.before-restore-.*|.*\.log(\.\d+)?(\.gz)?|.*\.new|"
-    r"stack\.json|live-state\.json|backup-state\.json|allowlist-state\.json|"
+    r"stack\.json|stack-wish\.json|alert-channels\.json|alert-test-.*|"
+    r"live-state\.json|backup-state\.json|allowlist-state\.json|"
     r"gameserver-(logs|state)|__pycache__|svc[-_]launcher.*|\..*"
 )
 PLAIN = {".json", ".md", ".txt", ".html", ".css", ".svg", ".png", ".jpg", ".jpeg", ".webp", ".ico"}
-PLAIN |= {".service", ".target", ".logrotate"}
+PLAIN |= {".service", ".timer", ".target", ".logrotate"}
 CERTIFICATE = "gateway-cert.pem"
 
 
