@@ -57,7 +57,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     """The watcher as a service."""
     if reactor is None:
         reactor = monotonic_reactor()
-    top = top_service(reactor, service="watch")
+    top = top_service(reactor, production=True, service="watch")
     config = Path(options["config"]).absolute()
     doors = Doors(reactor, options.components)
     host = Watched(

@@ -31,7 +31,7 @@ ExecStart=/bin/bash $here/systemd_evening.sh $(dirname "$python")
 ExecStopPost=/bin/systemctl exit --no-block
 StandardOutput=file:/out/said
 StandardError=inherit
-TimeoutStartSec=150
+TimeoutStartSec=300
 END
 export container=svcserver-test
 exec chroot $root /lib/systemd/systemd --system --unit=evening.service --log-target=null

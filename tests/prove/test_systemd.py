@@ -16,7 +16,7 @@ from tests.support.requirements import skip
 BOOT = Path(__file__).with_name("boot.sh")
 SYSTEMD = Path("/lib/systemd/systemd")
 OWN = ("--pid", "--mount", "--net", "--cgroup", "--ipc", "--uts")
-PATIENCE_S = 240
+PATIENCE_S = 360
 NO_RIGHT, NET_ADMIN, LOW_PORTS = "0" * 16, f"{1 << 12:016x}", f"{1 << 10:016x}"
 RIGHTS = {
     "metagame": NO_RIGHT,
