@@ -16,6 +16,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ from bench.chat_servers import ours
 from bench.meters import cpu_s
 from bench.players import PERIODS_S, SESSION_S, START_OF_SESSION
 from bench.scale_runs import CALM_RATE, gateway_us, heard, logins, mixed, of, workers
-from bench.servers import CORES, all_cores, on_the_generators_core
+from bench.servers import CORES, LOAD_CORE, all_cores, on_the_generators_core
 from svcserver.board.address import Address
 from svcserver.board.board import Board
 from svcserver.board.engine import RemoteEngine
@@ -44,6 +45,7 @@ from tests.support.valkey import Instance
 
 reactor: Any = twisted_reactor
 ACTS_A_SECOND = 15_000  # of 100,000 accounts
+APART, FASTER = 5, 1.7  # cores for generator, two workers, PostgreSQL and engine
 POLL_US, TWO, AT_100, AT_1000, LATER_MS = 100.0, 0.85, 0.60, 0.85, 5.0
 ROOM, HALL = 100, 1_000
 CROWD = 100_000
@@ -204,6 +206,23 @@ def requests(table: Table, folder: Path, asked: argparse.Namespace) -> None:
     )
     failed = sum(run.failed for run in (*one, *two))
     table.add("requests failed, or acknowledged and lost", f"{failed}", "0", not failed)
+    if len(CORES) >= APART:
+        by_the_clock(table, folder, asked)
+
+
+def by_the_clock(table: Table, folder: Path, asked: argparse.Namespace) -> None:
+    """The same where each process has a core: the rate, and no CPU, is compared."""
+    spare = sorted(CORES - {LOAD_CORE})
+    with ExitStack() as stack:
+        with all_cores():  # PostgreSQL and the engine, too
+            some = stack.enter_context(workers(folder, 2, spare))
+        rates = [
+            [mixed(some, count, asked.seconds).per_second for count in (1, 2)]
+            for _ in range(asked.rounds)
+        ]
+    ratio = statistics.median(two / one for one, two in rates)
+    said = f"{ratio:.2f} x one's requests a second"
+    table.add("two workers on cores of their own", said, f"{FASTER} x", ratio >= FASTER)
 
 
 def median(found: list[Any], name: str) -> float:

@@ -23,7 +23,7 @@ from bench.players import Player
 from bench.postgres import Engine as Database
 from bench.postgres import engine as database
 from bench.runs import Run, measure
-from bench.servers import free_port, metagame
+from bench.servers import SERVER_CORE, free_port, metagame
 from svcserver.ctl.keys import new_signing_keys
 from tests.support.valkey import Instance
 
@@ -52,8 +52,8 @@ class Workers:
 
 
 @contextmanager
-def workers(folder: Path, count: int) -> Iterator[Workers]:
-    """So many, with a chat each."""
+def workers(folder: Path, count: int, cores: Sequence[int] = (SERVER_CORE,)) -> Iterator[Workers]:
+    """So many, with a chat each, in turn on these cores."""
     keys, engine = new_signing_keys(), Instance.make()
     engine.start()
     with ExitStack() as stack:
@@ -72,7 +72,9 @@ def workers(folder: Path, count: int) -> Iterator[Workers]:
         for number, chat in enumerate(chats):
             more = {"METRICS_PORT": str(beside.metrics_port)} if number == 0 else {}
             environ = {**common, "CHAT_PORT": str(chat), **more}
-            found.append(stack.enter_context(metagame(folder, f"worker{number}", **environ)))
+            core = cores[number % len(cores)]
+            made = metagame(folder, f"worker{number}", core, **environ)
+            found.append(stack.enter_context(made))
         ports, pids = [port for port, _ in found], [pid for _, pid in found]
         yield Workers(ports, pids, chats, beside, engine)
 

@@ -84,7 +84,9 @@ def _wait_for(port: int, process: subprocess.Popen[bytes], log: Path, start_s: f
 
 
 @contextmanager
-def metagame(folder: Path, name: str = "bench", **more: str) -> Iterator[tuple[int, int]]:
+def metagame(
+    folder: Path, name: str = "bench", core: int = SERVER_CORE, **more: str
+) -> Iterator[tuple[int, int]]:
     """Port and pid of a metagame, with its request log on; its database is fresh unless made."""
     port = free_port()
     keys = new_signing_keys()
@@ -100,7 +102,7 @@ def metagame(folder: Path, name: str = "bench", **more: str) -> Iterator[tuple[i
     }
     twistd = str(Path(sys.executable).parent / "twistd")
     command = [twistd, "--nodaemon", "--pidfile=", "svc-metagame"]
-    with running(command, port, folder / f"{name}.log", environ) as pid:
+    with running(command, port, folder / f"{name}.log", environ, core) as pid:
         yield port, pid
 
 
