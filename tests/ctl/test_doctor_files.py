@@ -188,6 +188,17 @@ class DatabaseTests(DoctorCase):
         (self.folder / "stack.env").write_text("WORKERS=many\n")
         self.finds("WORKERS must be a whole number", "correct stack.env")
 
+    def test_a_night_or_a_look_of_the_stack_that_cannot_be(self) -> None:
+        (self.folder / "stack.env").write_text("BACKUP_AT=teatime\n")
+        self.finds("BACKUP_AT must be a time of day", "correct stack.env")
+        (self.folder / "stack.env").write_text("ALERTS_EVERY_SECONDS=1\n")
+        self.finds("ALERTS_EVERY_SECONDS must be", "correct stack.env")
+
+    def test_a_channel_of_alerts_by_which_nobody_is_told_is_a_note(self) -> None:
+        (self.folder / "alert-phone.env").write_text("FORM=pigeon\nURL=https://x\n")
+        self.assertEqual(self.wrong(), [])
+        self.assertIn("alerts: alert-phone.env: FORM must be", self.notes())
+
     def test_in_memory(self) -> None:
         self.plant("metagame", "DATABASE_URL", "sqlite://")
         self.finds("a restart loses everything", "DATABASE_URL=sqlite:///svc.db")

@@ -26,6 +26,7 @@ CHECKS: tuple[Check, ...] = (
     files.launcher,
     files.private_files,
     storage.workers,
+    storage.told,
     storage.storage,
     live.live_state,
     storage.clock,

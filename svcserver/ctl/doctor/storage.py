@@ -24,6 +24,8 @@ from svcserver.kernel.settings import BadSetting, load
 from svcserver.metagame.access.keys import BadKey
 from svcserver.metagame.accounts.store import SqlAccounts, knows_game_server
 from svcserver.stack import workers as stack_workers
+from svcserver.stack.alerts.channels import all_of
+from svcserver.stack.backups import BackupSettings
 from svcserver.stack.service import Settings as Stack
 
 OWNERS_CONNECTIONS = 2  # a command, and a backup
@@ -128,16 +130,28 @@ def workers(case: Case) -> Iterator[Finding]:
     try:
         count = workers_of(case)
         stack_workers.check(count, case.host.variables("metagame"))
+        load(BackupSettings, _stack(case))
     except BadSetting as why:
         yield Finding.of("stack", str(why), "correct stack.env")
 
 
+def told(case: Case) -> Iterator[Finding]:
+    """Files of channels for alerts by which nobody is told."""
+    for wrong in all_of(case.folder)[1]:
+        yield Finding.note(
+            "alerts", wrong, "correct it: by this channel nobody is told of anything"
+        )
+
+
 def workers_of(case: Case) -> int:
     """WORKERS of ``stack.env``; raises BadSetting."""
+    return load(Stack, _stack(case))[0].workers
+
+
+def _stack(case: Case) -> dict[str, str]:
+    """The lines of ``stack.env``, which few hosts have; raises BadSetting."""
     file = case.folder / stack_workers.WORKER_FILE
-    if not file.is_file():
-        return 1
-    return load(Stack, stack_workers.read(file))[0].workers
+    return stack_workers.read(file) if file.is_file() else {}
 
 
 def _engine(case: Case, tx: Connection, metagames: int = 1) -> Iterator[Finding]:

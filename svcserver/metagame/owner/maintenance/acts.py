@@ -183,7 +183,8 @@ class Maintenance:
             text = "the stack has long been told of {then} and has not acted: hunts may begin again"
             log.error(text, then=told.then)
         self._told_since = None
-        await self.become(told, None)
+        if await self.become(told, None):
+            log.info("maintenance mode is over, which {by} began", by=told.by)
 
     async def become(self, drain: Drain, then: Drain | None) -> bool:
         """Replace it, with None end it; False where another worker or a change of mind did."""
