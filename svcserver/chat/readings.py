@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from attrs import define
+from attrs import define, field
 from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
@@ -17,6 +17,7 @@ from svcserver.chat.ports import About, Accounts
 from svcserver.chat.session import Session
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Unavailable
+from svcserver.kernel.throttle import Throttle
 
 log = Logger()
 
@@ -32,11 +33,21 @@ class Readings:
     clock: IReactorTime
     people: People
     friendships: Friendships
+    _throttle: Throttle = field(factory=Throttle, init=False, repr=False)
 
     def ask(self, account: AccountId) -> Deferred[About | None]:
-        """The account's current data; fails when the game does not answer in time."""
+        """The account's current data; fails with Unavailable when no answer comes in time."""
         asked: Deferred[About | None] = maybeDeferred(self.accounts.about, account)
-        return asked.addTimeout(GAME_TIMEOUT_S, self.clock)
+        return asked.addTimeout(GAME_TIMEOUT_S, self.clock, self._late)
+
+    def _late(self, _: object, seconds: float) -> Failure:
+        if self._throttle.due("late", self.clock.seconds()):
+            log.warn(
+                "the game did not answer within {seconds} s: nobody can log in to the chat, and"
+                " who has is judged by older data",
+                seconds=round(seconds),
+            )
+        return Failure(Unavailable("the game does not answer"))
 
     def read(self, person: Person) -> Deferred[None]:
         """Re-read the person; never fails: without an answer the old data stay."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 
 from twisted.internet.defer import fail
-from twisted.logger import capturedLogs
+from twisted.logger import LogLevel, capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.chat import stanza
@@ -212,11 +212,16 @@ class RefusalTests(SynchronousTestCase):
 
     def test_a_game_that_does_not_answer_is_a_temporary_failure(self) -> None:
         self.town.game.silent = True
-        client = self.opened()
-        self.assertEqual(client.auth(), [])
-        self.town.clock.advance(11)
-        self.assertIn("temporary-auth-failure", client.heard()[0])
-        self.assertEqual(len(self.flushLoggedErrors()), 1)
+        clients = [self.opened(), self.opened(2)]
+        for client in clients:
+            self.assertEqual(client.auth(), [])
+        with capturedLogs() as events:
+            self.town.clock.advance(11)
+        for client in clients:
+            self.assertIn("temporary-auth-failure", client.heard()[0])
+        told = [one for one in events if one["log_level"] is LogLevel.warn]
+        self.assertEqual([one["seconds"] for one in told], [10], "told once a minute")
+        self.assertFalse([one for one in events if "log_failure" in one])
 
     def test_a_game_that_fails_is_a_temporary_failure_and_logged(self) -> None:
         self.patch(type(self.town.game), "about", lambda *_: fail(RuntimeError("down")))
