@@ -77,6 +77,26 @@ class GameServer:
         """Whether it is a world that never ends for want of players."""
         return self.line.port >= PERSISTENT_FROM
 
+    @property
+    def plays(self) -> bool:
+        """Whether players are let in: it listens, and has not ended."""
+        return self.listens and not self.over
+
+    def hear(self, ip: str, account: str, *, goodbye: bool = False) -> bool:
+        """A datagram of a player who was sent here; whether it was answered.
+
+        A line to a game server ends with it: who was on one that held the port earlier is
+        no player of this one.
+        """
+        if not self.plays or not self.fleet.lets_in(ip, self.line.port):
+            return False
+        self.heard = self.world.now
+        if goodbye:
+            self.players.pop(account, None)
+        else:
+            self.players[account] = self.world.now
+        return True
+
     def loseConnection(self) -> None:
         """Pipes need no closing here."""
 
@@ -189,18 +209,6 @@ class Servers:
         process.is_zombie = lambda _: server.over
         nobody: Any = None  # there is no process group of the system
         process.adopted(server, nobody)
-
-    def say(self, ip: str, port: int, account: str, *, goodbye: bool = False) -> bool:
-        """A datagram of a player; whether it was answered."""
-        server = self._bound.get(port)
-        if server is None or not server.listens or not self.lets_in(ip, port):
-            return False
-        server.heard = self.world.now
-        if goodbye:
-            server.players.pop(account, None)
-        else:
-            server.players[account] = self.world.now
-        return True
 
     def at(self, port: int) -> GameServer | None:
         """The game server that holds the port."""

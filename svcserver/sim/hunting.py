@@ -21,8 +21,8 @@ BOARD = 4  # bounties of a player at a time
 
 async def served(me: SimPlayer, method: str, path: str, wish: Any = None) -> Heard | None:
     """One request of the game server that the player is on; None where there is none."""
-    server = me.servers.at(me.place[1]) if me.place is not None else None
-    if server is None or not server.listens:
+    server = me.place
+    if server is None or not server.plays:
         return None
     server.loot[me.account] = server.loot.get(me.account, 0) + 1
     headers = {KEY_HEADER: server.line.key, **me.bearer()}
@@ -35,8 +35,7 @@ async def served(me: SimPlayer, method: str, path: str, wish: Any = None) -> Hea
 
 def on_hunt(me: SimPlayer) -> bool:
     """Whether the player is on a game server that listens."""
-    server = me.servers.at(me.place[1]) if me.place is not None else None
-    return server is not None and server.listens
+    return me.place is not None and me.place.plays
 
 
 async def twice(me: SimPlayer, method: str, path: str, wish: Any) -> str:

@@ -13,7 +13,7 @@ from twisted.logger import Logger
 from svcserver.kernel.headers import GAME_SERVER_KEY
 from svcserver.sim.chat_client import Chat
 from svcserver.sim.client import Client, Heard, NoAnswer
-from svcserver.sim.gameservers import Servers
+from svcserver.sim.gameservers import GameServer, Servers
 from svcserver.sim.history import History
 from svcserver.sim.process import Process
 
@@ -54,7 +54,7 @@ class SimPlayer:
     moving: int = 0  # those under way
     astray_at: float = -1e9  # when one of them got no answer
     guild: str = ""
-    place: tuple[str, int] | None = None
+    place: GameServer | None = None  # where the player was sent; it may have ended
     where: str = "away"
     chat: Chat | None = None
     busy: int = 0
@@ -150,6 +150,12 @@ class SimPlayer:
             raise
         finally:
             self.moving -= 1
+
+    def say(self, *, goodbye: bool = False) -> bool:
+        """A datagram to the game server that the player is on; whether it was answered."""
+        if self.place is None:
+            return False
+        return self.place.hear(self.process.address, self.account, goodbye=goodbye)
 
     def other(self, dice: random.Random) -> SimPlayer | None:
         """Another player who has an account; None while there is none."""

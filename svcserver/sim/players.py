@@ -27,6 +27,7 @@ from svcserver.sim.player import (
     POLL_S,
     Act,
     SimPlayer,
+    Stopped,
 )
 from svcserver.sim.social import (
     accept,
@@ -78,6 +79,7 @@ async def log_in(me: SimPlayer, dice: random.Random) -> None:
     if heard.status != 200:
         return
     me.sitting += 1
+    me.place = None  # a game that has just been started is on no game server
     me.token, me.account = str(heard.json["access_token"]), str(heard.json["account_id"])
     known = me.history.registered.setdefault(me.name, me.account)
     if known != me.account:
@@ -120,8 +122,7 @@ async def heartbeat(me: SimPlayer, dice: random.Random) -> None:
     """A sign of life, from where the player is."""
     at = me.city if me.where == "city" else f"/Game/Maps/islands/{me.where}"
     await me.ask("POST", "/heartbeat", {"map": at, "state": ""})
-    if me.place is not None:
-        me.servers.say(me.process.address, me.place[1], me.account)
+    me.say()
 
 
 async def hunt(me: SimPlayer, dice: random.Random) -> None:
@@ -145,14 +146,17 @@ async def hunt(me: SimPlayer, dice: random.Random) -> None:
 
 async def matched(me: SimPlayer, hunt_id: str) -> bool:
     """Poll until there is a game server; the address must be one that lets the player in."""
+    sitting = me.sitting
     number = me.history.waiting.began(f"{me.name} waits for a game server", me.now, MATCH_S)
     try:
         while True:
             heard = await me.ask("GET", "/candidate/status")
             said = heard.json if heard.status == 200 else {}
             if said.get("status") == "IN_PROGRESS":
+                if sitting != me.sitting:  # the game was started anew meanwhile
+                    raise Stopped
                 info = said["serverInfo"]
-                me.place, me.where = (str(info["host"]), int(info["port"])), hunt_id
+                me.place, me.where = me.servers.at(int(info["port"])), hunt_id
                 return True
             if said.get("status") == "FAILED" and me.history.calm:
                 me.history.wrong.add("a game server for each", f"{me.name} is told FAILED")
@@ -166,10 +170,7 @@ async def matched(me: SimPlayer, hunt_id: str) -> bool:
 async def play(me: SimPlayer, dice: random.Random) -> None:
     """Say hello by datagrams, earn, and say goodbye; or crash in the middle."""
     for _ in range(6):
-        place = me.place
-        if place is None:
-            return
-        if me.servers.say(me.process.address, place[1], me.account):
+        if me.place is None or me.say():
             break
         await heartbeat(me, dice)
         await me.pause(4.0)
@@ -179,7 +180,7 @@ async def play(me: SimPlayer, dice: random.Random) -> None:
         await dice.choice((loot, loot, bounty, choose_pass, unlock, earn))(me, dice)
         await heartbeat(me, dice)
     if me.place is not None and dice.random() < 0.9:
-        me.servers.say(me.process.address, me.place[1], me.account, goodbye=True)
+        me.say(goodbye=True)
     me.place, me.where = None, "city"
     wish = {"gameMode": "CITY", "gameArgs": "", "playerHuntId": "", "buildId": BUILD}
     heard = await me.ask("POST", "/candidate/join", wish)
