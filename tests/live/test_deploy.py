@@ -138,7 +138,7 @@ def test_a_hundred_hunts_come_and_go_and_leave_nothing(tmp_path: Path) -> None:
 
 
 @proves("no orphan, no leak")
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGHUP])
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGHUP], ids=["killed", "restarted"])
 def test_a_deploy_server_that_died_or_is_restarted_adopts_what_runs_and_hunts_go_on(
     how: signal.Signals, tmp_path: Path
 ) -> None:
