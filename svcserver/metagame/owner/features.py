@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from attrs import field, frozen
@@ -21,6 +21,7 @@ from svcserver.metagame.accounts.sessions import Sessions
 from svcserver.metagame.belongings.shop.catalogue import load as load_catalogue
 from svcserver.metagame.owner.alerts.acts import AlertActs
 from svcserver.metagame.owner.alerts.routes import AlertRoutes
+from svcserver.metagame.owner.alerts.wire import show as show_alerts
 from svcserver.metagame.owner.announcements.acts import Announcements, announcement_watch
 from svcserver.metagame.owner.announcements.routes import AnnouncementRoutes
 from svcserver.metagame.owner.build import Build
@@ -41,6 +42,8 @@ from svcserver.metagame.owner.health.watching import loop_watch
 from svcserver.metagame.owner.health.wire import BriefReply, show_brief
 from svcserver.metagame.owner.maintenance.acts import Maintenance, maintenance_watch
 from svcserver.metagame.owner.maintenance.routes import MaintenanceRoutes
+from svcserver.metagame.owner.maintenance.wire import show as show_standing
+from svcserver.metagame.owner.maintenance.wire import show_servers
 from svcserver.metagame.owner.management.acts import OnlinePlayers, StatusReports
 from svcserver.metagame.owner.management.heard import HeardPlayers, heard_watch
 from svcserver.metagame.owner.management.instances import DeployedInstances
@@ -138,8 +141,15 @@ class Desk:
             return show_brief(self.health, memory_mb()["rss"], self.now())
 
         watched = figures if self.settings.backend_health else None
-        mark = Marks(self.ledger, self.people.where, self.now).of
+        mark = Marks(self.ledger, self.people.where, self._machine, self.now).of
         return LivePages(self.dashboard, acts, status, watched, mark, reports.started_at, self.now)
+
+    async def _machine(self) -> Sequence[object]:
+        """What the page of the machine shows."""
+        listed = await self.deploy.listed()
+        servers = None if listed is None else show_servers(listed)
+        standing = show_standing(await self.maintenance.standing())
+        return [standing, servers, show_alerts(self.alerts.channels())]
 
     def reports(self) -> StatusReports:
         """What the server status says; raises BadData."""

@@ -40,10 +40,14 @@ Look = Callable[[], Awaitable[Any]]
 
 @frozen
 class Marks:
-    """The marks of this host; ``where`` everybody online is, ``now`` in epoch seconds."""
+    """The marks of this host; ``where`` everybody online is, ``now`` in epoch seconds.
+
+    ``machine`` gives what its page shows.
+    """
 
     ledger: Ledger
     where: Callable[[], Awaitable[Mapping[AccountId, Place]]]
+    machine: Look
     now: Callable[[], float]
 
     def of(self, page: str) -> Look | None:
@@ -54,6 +58,7 @@ class Marks:
             "guilds": lambda: self.ledger.read(_guilds),
             "moderation": lambda: self.ledger.read(self._moderation),
             "accounts": self._accounts,
+            "machine": self.machine,
         }
         read = reads.get(page)
         return None if read is None else self._paced(read)

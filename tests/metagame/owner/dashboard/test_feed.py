@@ -100,7 +100,7 @@ class LivePageTests(SynchronousTestCase):
         self.assertEqual(self.shown("health")["samples"], [])
         self.assertEqual(self.shown("log"), {"fresh": True, "lines": []})
         self.assertIsNone(self.shown("beat"))
-        for page in ("accounts", "moderation", "audit", "invites", "guilds"):
+        for page in ("accounts", "moderation", "audit", "invites", "guilds", "machine"):
             self.assertTrue(self.shown(page)["mark"])
         self.assertIsNone(self.pages.look("nowhere"))
 

@@ -15,7 +15,7 @@ from svcserver.metagame.owner.people.acts import PeopleActs
 from tests.support.game import GAME_SERVER_KEY, Game, Player
 from tests.support.proves import proves
 
-PAGES = ("accounts", "moderation", "audit", "invites", "guilds")
+PAGES = ("accounts", "moderation", "audit", "invites", "guilds", "machine")
 
 
 class MarkTests(SynchronousTestCase):
@@ -24,7 +24,8 @@ class MarkTests(SynchronousTestCase):
         self.olga, self.ann = self.game.player("Olga", admin=True), self.game.player("Ann_1")
         parts, now = self.game.parts, self.game.clock.seconds
         people = PeopleActs(self.game.ledger, parts.online, "city", now)
-        marks = Marks(self.game.ledger, people.where, now)
+        self.servers = ["city"]
+        marks = Marks(self.game.ledger, people.where, self.machine, now)
         self.looks: dict[str, Callable[[], Any]] = {}
         for page in PAGES:
             look = marks.of(page)
@@ -32,6 +33,9 @@ class MarkTests(SynchronousTestCase):
             self.looks[page] = look
         self.assertIsNone(marks.of("overview"))
         self.seen = self.read()
+
+    async def machine(self) -> list[str]:
+        return [*self.servers]
 
     def read(self) -> dict[str, Any]:
         self.game.clock.advance(EVERY_S)
@@ -88,6 +92,10 @@ class MarkTests(SynchronousTestCase):
         page = self.game.browse("POST", "/guild", game_server=GAME_SERVER_KEY, json=made)
         self.assertEqual(page.status, 200)
         self.assertEqual(self.changed(), {"guilds"})
+
+    def test_the_page_of_the_machine_is_told_of_what_it_shows(self) -> None:
+        self.servers.append("hunt")
+        self.assertEqual(self.changed(), {"machine"})
 
     def test_a_mark_is_looked_at_every_other_second_only(self) -> None:
         self.seen = self.read()

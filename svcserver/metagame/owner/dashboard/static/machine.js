@@ -7,8 +7,6 @@ import { badge, card, el, head, nothing, redraw, table } from "./dom.js";
 import { owners } from "./staff.js";
 import { count, exactly } from "./words.js";
 
-const EVERY_MS = 5_000;
-
 export async function machine(root, live) {
   const look = async () => {
     const [said, told] = await Promise.all([read("DashboardDrain"), read("DashboardAlerts")]);
@@ -22,7 +20,7 @@ export async function machine(root, live) {
   };
   const again = () => look().catch(() => {}); // the banner says that the server does not answer
   await look();
-  const round = setInterval(() => live.shown() ? again() : clearInterval(round), EVERY_MS);
+  return look;
 }
 
 function maintenance(said, again) {
