@@ -272,14 +272,17 @@ def test_the_recipe_for_windows_names_what_is_there(built: tuple[Path, Path]) ->
 
     packages: list[str] = []
     data: list[str] = []
+    named: list[str] = []
     hooks: Any = ModuleType("PyInstaller.utils.hooks")
     hooks.collect_data_files = lambda package: data.append(package) or []
     hooks.collect_submodules = lambda package: packages.append(package) or [package]
+    hooks.copy_metadata = lambda name: named.append(name) or []
     names = {name: listen(name) for name in ("Analysis", "PYZ", "EXE", "COLLECT")}
     recipe = compile((PACKING / "svc-launcher.spec").read_text(), "spec", "exec")
     with mock.patch.dict(sys.modules, {"PyInstaller.utils.hooks": hooks}):
         exec(recipe, names)  # noqa: S102 - our own file
     [[script]], analysis = told["Analysis"]
+    assert [one.replace("-", "_") for one in named] == [built[0].name.partition("-")[0]]
     assert (PACKING / script).is_file()
     for module in (*packages, *data, *analysis["hiddenimports"]):
         assert find_spec(module) is not None, module
