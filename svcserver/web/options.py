@@ -48,7 +48,7 @@ class _Door(ServiceMaker):
     """Looks for no garbage while the modules are imported: there is none, and each look costs.
 
     What attrs keeps of the source of each class's methods, for debuggers, is let go of after it,
-    so that the start can use the room: 1.7 MB in a metagame.
+    so that the start can use the room: 1.7 MB in the largest service.
     """
 
     @property
