@@ -12,9 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from svcserver.ctl.blueprint import Scale
 from tests.live.restarting import evening, host, killed, rolled
+from tests.support.postgres import fresh_database
+from tests.support.valkey import fresh_url
 
 PLAYERS, SECONDS, EVERY_S = 200, 125.0, 10.0
+IN_TURN = 20
 
 
 @pytest.mark.parametrize(("harm", "times"), [(killed, 11), (rolled, 6)])  # a roll takes its time
@@ -30,3 +34,14 @@ def test_two_hundred_players_notice_nothing(
     assert report["harms"] >= times, report
     assert report["told"] >= report["lines"] // 2 > 500, report  # else there was nothing to lose
     assert report["came_back"] >= PLAYERS * report["harms"] // 2, report
+
+
+def test_nobody_notices_that_two_workers_are_restarted_in_turn(tmp_path: Path) -> None:
+    """All talk, and come back by the other worker or by the new one."""
+    scale = Scale(2, fresh_database(), fresh_url())
+    folder = host(tmp_path / "host", scale=scale, GATEWAY_PARK_MS="0")  # the other serves at once
+    report = evening(folder, IN_TURN, 60.0, rolled, 15.0)
+    assert report["failed"] == {}, report
+    assert (report["doubled"], report["lost"], report["not_kept"]) == (0, 0, 0), report
+    assert report["harms"] >= 2, report
+    assert report["came_back"] >= IN_TURN * report["harms"], report
