@@ -74,12 +74,11 @@ class ThreadPool:
 
     def stop(self) -> None:
         """End the threads, which have nothing to do any more; waits for that."""
-        for one in self.threads:
-            if one.is_alive():
-                self._queue.put(None)
-        for one in self.threads:
-            if one.is_alive():
-                one.join()
+        alive = [one for one in self.threads if one.is_alive()]
+        for _ in alive:  # not while looking: one that ends at once takes the word for another
+            self._queue.put(None)
+        for one in alive:
+            one.join()
 
     def _hand_over(self) -> None:
         jobs, self._gathered = self._gathered, []

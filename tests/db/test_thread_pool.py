@@ -1,0 +1,45 @@
+"""The threads of a pool: all of them end when they are told to."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from attrs import define, field
+from sqlalchemy import create_engine
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.db.thread_pool import Run, ThreadPool
+
+
+@define(eq=False)
+class QuickThread:
+    """A thread that ends as soon as a word to end is there, and takes it along."""
+
+    pool: ThreadPool
+    ended: bool = field(default=False, init=False)
+
+    def is_alive(self) -> bool:
+        self.look()
+        return not self.ended
+
+    def look(self) -> None:
+        queue = self.pool._queue
+        if not self.ended and not queue.empty():
+            assert queue.get_nowait() is None
+            self.ended = True
+
+    def join(self) -> None:
+        """A real one would be waited for without end."""
+        self.look()
+        assert self.ended, "nobody has told it to end"
+
+
+class StopTests(SynchronousTestCase):
+    def test_a_thread_that_ends_at_once_takes_the_word_from_no_other(self) -> None:
+        run = cast(Run, None)
+        pool = ThreadPool("a", 0, create_engine("sqlite://"), run, Clock(), lambda outcomes: None)
+        threads: Any = [QuickThread(pool) for _ in range(3)]
+        pool.threads = threads
+        pool.stop()
+        self.assertEqual([one.ended for one in threads], [True] * 3)
