@@ -88,8 +88,9 @@ class Place:
         )
         return self
 
-    async def __aexit__(self, *raised: object) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         at = self._at
-        if at is not None and not self.used:
+        thrown_away = kind is GeneratorExit  # with its process, and may not wait any more
+        if at is not None and not self.used and not thrown_away:
             back = self.board.act(lambda sheet: self.quota.give_back(sheet, self.of, at))
             await dispensable(back, None)  # it comes back by itself when its time is over

@@ -69,3 +69,17 @@ class QuotaTests(SynchronousTestCase):
         self.successResultOf(Deferred.fromCoroutine(act(seen, use=True)))
         self.successResultOf(Deferred.fromCoroutine(act(seen)))
         self.assertEqual(seen[2:], [True, False, True, False, False, False])
+
+    def test_an_act_that_is_thrown_away_with_its_process_waits_for_nothing(self) -> None:
+        """Python forbids it to wait; what it took comes back when its time is over."""
+        quota = Quota.of("one", 1, 10.0)
+
+        async def act() -> None:
+            async with quota.place(self.live.board, "ann"):
+                await Deferred()
+
+        running = act()
+        running.send(None)  # its place
+        running.close()
+        self.assertFalse(self.take(quota, "ann", 9.0))
+        self.assertTrue(self.take(quota, "ann", 11.0))
