@@ -24,6 +24,8 @@ WHOLE: dict[str, str] = {
     "accounts.store._OWNERS": "an owner gives somebody another role",
     "belongings.characters.store._WHOLE": "never run by itself: others narrow it",
     "belongings.savehistory.store._HEADS": "never run by itself: others narrow it",
+    "owner.marks._ACCOUNTS": "counted at most every two seconds while staff has the list open",
+    "owner.marks._INVITES": "counted at most every two seconds while staff has the list open",
     "owner.people.store._LISTS": "staff looks through all accounts by name, at most 120 a minute",
 }
 
