@@ -253,11 +253,15 @@ class Growing:
         self.size += len(data)
 
     def finish(self) -> None:
-        """Verify, and name it whole; raises Damaged, and begins anew, where the hash differs."""
+        """Verify, and name it whole; raises Damaged, and begins anew, where it is another one.
+
+        The disk is asked as well: the hash is of what came, whatever has become of the file.
+        """
         path = self.folder.part(self.file)
         if not path.exists():
             path.touch()  # an empty file
-        if self.size != self.file.size or self._hash.hexdigest() != self.file.sha256:
+        sizes = {self.size, path.stat().st_size}
+        if sizes != {self.file.size} or self._hash.hexdigest() != self.file.sha256:
             path.unlink()
             raise Damaged(self.file.path)
         with path.open("rb+") as file:

@@ -17,6 +17,7 @@ from svcserver.launcher.asking import Lost
 from svcserver.launcher.fetching import CannotFetch, Changed, Fetch, KeyRefused, Rate
 from svcserver.launcher.game_folder import (
     SPARE,
+    Damaged,
     GameFolder,
     Growing,
     NoRoom,
@@ -124,6 +125,16 @@ class FolderTests(SynchronousTestCase):
         grown(self.folder, self.files)
         self.folder.put_in_place(self.files, Progress())
         self.assertEqual(mine.parent.read_bytes(), BIG)
+
+    def test_a_file_that_is_shorter_on_the_disk_than_what_came_is_not_whole(self) -> None:
+        one = next(one for one in self.files if one.path == "game.exe")
+        self.folder.prepare(self.files)
+        growing = Growing(self.folder, one)
+        growing.write(FILES[one.path])
+        self.folder.part(one).write_bytes(FILES[one.path][:-1])
+        with self.assertRaises(Damaged):
+            growing.finish()
+        self.assertEqual(list(self.folder.parts.iterdir()), [])
 
 
 def grown(folder: GameFolder, files: tuple[GameFile, ...]) -> None:
