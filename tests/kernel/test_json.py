@@ -32,6 +32,10 @@ class DepthTests(SynchronousTestCase):
             self.assertRaises(json.BadJson, json.parse, nested(levels))
             self.assertRaises(json.BadJson, json.parse, f'{{"beside": [], "a": {nested(levels)}}}')
 
+    def test_brackets_in_a_text_do_not_nest(self) -> None:
+        for value in ({"data": nested(300)}, {"data": nested(300), "a": [1]}, [nested(300)] * 20):
+            self.assertEqual(json.parse(json.dump(value)), value)
+
     @settings(max_examples=50, deadline=None)
     @given(st.recursive(st.none() | st.integers(0, 9) | st.text(), st.lists, max_leaves=20))
     def test_everything_flat_enough_comes_back(self, value: Any) -> None:
