@@ -7,12 +7,12 @@ import os
 import sys
 import threading
 import webbrowser
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from attrs import define, field, frozen
+from attrs import define, field
 from twisted.application.service import MultiService
 from twisted.internet.threads import deferToThread
 from twisted.logger import (
@@ -30,7 +30,6 @@ from twisted.python.logfile import LogFile
 from svcserver.kernel import json
 from svcserver.kernel.every import Every
 from svcserver.kernel.monotonic import monotonic_reactor
-from svcserver.kernel.settings import Bad, env, load
 from svcserver.launcher import one_instance, runners
 from svcserver.launcher.host_list import HostList
 from svcserver.launcher.keystore import open_keys
@@ -44,7 +43,6 @@ from svcserver.launcher.scheme import Scheme, scheme_of
 from svcserver.launcher.terminal import Terminal
 from svcserver.launcher.version import launcher_version
 from svcserver.relay.relaying import DEFAULT_PORT
-from svcserver.relay.settings import own_port
 
 log = Logger()
 
@@ -126,21 +124,6 @@ def _begin_log(state: Path) -> None:
     )
 
 
-@frozen
-class Settings:
-    """The environment variable that the launcher has in common with the relay."""
-
-    relay_port: int = env("SVC_RELAY_PORT", own_port, default=DEFAULT_PORT, bad=Bad.WARN)
-
-
-def relay_port(environ: Mapping[str, str]) -> int:
-    """The port of the game's relay; a bad one is ignored with a warning, as the relay does."""
-    settings, warnings = load(Settings, environ)
-    for warning in warnings:
-        log.warn("{warning}", warning=warning)
-    return settings.relay_port
-
-
 @define(eq=False, slots=False)
 class Program:
     """The running launcher with its page and its terminal."""
@@ -163,7 +146,7 @@ class Program:
             open_keys(state, use_file=wish.key_file),
             HostList(state / "hosts.json"),
             Path(places.games),
-            relay_port(os.environ),
+            int(os.environ.get("SVC_RELAY_PORT", "") or DEFAULT_PORT),
             runners.find(sys.platform, os.environ, Path.home()),
         )
         page = Page(launcher, Entrance(), Path.home(), downloads_here(os.environ, Path.home()))
