@@ -162,8 +162,7 @@ class CutLineTests(BrokenConnectionTests):
         with self.engines[1].connect() as beside:
             self.waiting(beside)
         self.left += 1
-        self.line.cut()
-        self.line.mend()
+        self.line.drop()
 
     def assert_never_run_again(self, scope: Scope) -> None:
         """What the server was committing when the line was cut is committed, once."""

@@ -35,20 +35,28 @@ class Forwarder:
             self._listening.close()
         self.cut()
 
+    def drop(self) -> None:
+        """End every connection there is. One that comes after it is let through."""
+        with self._lock:
+            self._end_open()
+
     def cut(self) -> None:
         """End every connection, and each that comes."""
         with self._lock:
             self._cut = True
-            for one in self._open:
-                try:
-                    one.shutdown(socket.SHUT_RDWR)
-                except OSError:
-                    continue  # it has ended by itself
+            self._end_open()
 
     def mend(self) -> None:
         """Let connections through again."""
         with self._lock:
             self._cut = False
+
+    def _end_open(self) -> None:
+        for one in self._open:
+            try:
+                one.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                continue  # it has ended by itself
 
     def _accept(self, listening: socket.socket) -> None:
         while True:
