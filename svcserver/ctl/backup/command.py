@@ -88,22 +88,17 @@ def _now(wanted: Wanted, out: Out, *, drill: bool) -> None:
     moment = time.time()
     _left_over(wanted.target)
     try:
-        made, clear = make(wanted, moment)
+        made, lock = make(wanted, moment)
     except Failed as why:
         put(wanted.data, evolve(known(wanted.data), tried=moment, fault=why.message))
         raise
-    try:
-        drilled = wanted.settings.drill
-        state = evolve(remembered(known(wanted.data), made), tried=moment, drilled=drilled)
-        put(wanted.data, state)
-        out.say(f"{made.file}: {made.bytes} bytes{', encrypted' if made.encrypted else ''}")
-        proof = None
-        if drill:
-            url = database.url_of(wanted.host)
-            proof = prove(Path(made.file), wanted.lock, url, clear=clear)
-            state = _noted(known(wanted.data), made.file, proof, time.time())
-    finally:
-        shutil.rmtree(clear.parent, ignore_errors=True)
+    drilled = wanted.settings.drill
+    state = evolve(remembered(known(wanted.data), made), tried=moment, drilled=drilled)
+    put(wanted.data, state)
+    out.say(f"{made.file}: {made.bytes} bytes{', encrypted' if made.encrypted else ''}")
+    if drill:
+        proof = prove(Path(made.file), lock, database.url_of(wanted.host))
+        state = _noted(known(wanted.data), made.file, proof, time.time())
     state = looked_at(thinned(state, wanted))
     put(wanted.data, state)
     _tell(out, state, made.file)

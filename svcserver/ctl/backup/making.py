@@ -70,9 +70,9 @@ class Wanted:
         return Lock(one.recipients, one.passphrase, identity)
 
 
-def make(wanted: Wanted, now: float) -> tuple[Backup, Path]:
-    """Write a backup; also a clear copy of it in a scratch folder, which the caller removes."""
-    lock = wanted.lock
+def make(wanted: Wanted, now: float) -> tuple[Backup, Lock]:
+    """Write a backup; also what opens the file that is kept, for its proof."""
+    lock = _lock(wanted)
     if wanted.settings.with_secrets and not lock:
         fail(
             "BACKUP_SECRETS=1 wants BACKUP_PASSPHRASE or BACKUP_RECIPIENTS in stack.env: "
@@ -96,21 +96,24 @@ def make(wanted: Wanted, now: float) -> tuple[Backup, Path]:
         digest, size = archive.digest_of(made), made.stat().st_size
         made.rename(final)
         _sync(wanted.target)
-        backup = Backup(str(final), now, size, digest, bool(lock), contents.secrets)
+        return Backup(str(final), now, size, digest, bool(lock), contents.secrets), lock
     except OSError as why:
-        shutil.rmtree(scratch, ignore_errors=True)
         fail(f"the backup cannot be written: {why.strerror or why}")
     except CannotSeal as why:
-        shutil.rmtree(scratch, ignore_errors=True)
         fail(str(why))
-    except BaseException:
+    finally:
         shutil.rmtree(scratch, ignore_errors=True)
-        raise
-    return backup, clear
+
+
+def _lock(wanted: Wanted) -> Lock:
+    try:
+        return wanted.lock.proving()
+    except CannotSeal as why:
+        fail(str(why))
 
 
 def _finish(clear: Path, final: Path, lock: Lock, scratch: Path) -> Path:
-    """The file to move into place; ``clear`` stays for the drill."""
+    """The file to move into place."""
     made = scratch / final.name
     if lock:
         os.close(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))

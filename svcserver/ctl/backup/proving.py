@@ -42,15 +42,15 @@ class Proof:
     contents: Contents | None = None
 
 
-def prove(source: Path, lock: Lock, live: URL, *, clear: Path | None = None) -> Proof:
-    """Restore the backup into scratch and play on it; ``clear`` is its decrypted copy, if there.
+def prove(source: Path, lock: Lock, live: URL) -> Proof:
+    """Restore the very file that is kept into scratch, and play on it.
 
     ``live`` is the host's own database: a dump of PostgreSQL goes into a new one on its server.
     """
     try:
         with tempfile.TemporaryDirectory(prefix="svc-drill-") as text_folder:
             scratch = Path(text_folder)
-            contents = opened(source, lock, scratch / "parts", clear=clear)
+            contents = opened(source, lock, scratch / "parts")
             _enough_memory()
             with _host(contents, scratch, live) as host:
                 fault = _evening(host)
@@ -65,14 +65,18 @@ def prove(source: Path, lock: Lock, live: URL, *, clear: Path | None = None) -> 
     return Proof(fault, contents)
 
 
-def opened(source: Path, lock: Lock, into: Path, *, clear: Path | None = None) -> Contents:
+def opened(source: Path, lock: Lock, into: Path) -> Contents:
     """Decrypt and unpack; raises Damaged, CannotSeal or OSError."""
     into.mkdir(mode=0o700)
-    if clear is None and is_closed(source):
-        clear = into.parent / "clear.tar.gz"
-        os.close(os.open(clear, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    if not is_closed(source):
+        return archive.unpack(source, into)
+    clear = into.parent / "clear.tar.gz"
+    os.close(os.open(clear, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    try:
         lock.open(source, clear)
-    return archive.unpack(clear or source, into)
+        return archive.unpack(clear, into)
+    finally:
+        clear.unlink()
 
 
 def _enough_memory() -> None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from svcserver.kernel.secrets import Secret
 
@@ -33,9 +33,20 @@ class Lock:
     recipients: Sequence[str] = ()
     passphrase: Secret | None = None
     identity: Path | None = field(default=None)
+    _once: Any = field(default=None, repr=False, alias="once")  # a private key in memory alone
 
     def __bool__(self) -> bool:
         return bool(self.recipients) or self.passphrase is not None
+
+    def proving(self) -> Lock:
+        """A lock that also opens what it closes, where the private key is not on this machine.
+
+        The file is encrypted for one more key, which ends with this object: so the very file that
+        is kept can be opened once, by who has just made it.
+        """
+        if not self.recipients or self.identity is not None:
+            return self
+        return evolve(self, once=_age().x25519.Identity.generate())
 
     def close(self, source: Path, target: Path) -> None:
         """Encrypt ``source`` into ``target``; raises CannotSeal or OSError."""
@@ -43,6 +54,8 @@ class Lock:
         try:
             if self.recipients:
                 keys = [age.x25519.Recipient.from_str(one) for one in self.recipients]
+                if self._once is not None:
+                    keys.append(self._once.to_public())
                 with source.open("rb") as clear, target.open("wb") as closed:
                     age.encrypt_io(clear, closed, keys)
                 return
@@ -69,11 +82,11 @@ class Lock:
                     raise CannotSeal("it wants a passphrase: set BACKUP_PASSPHRASE")
                 target.write_bytes(self._opened(source.read_bytes()))
                 return
-            if self.identity is None:
+            if self.identity is None and self._once is None:
                 text = "it wants the private key of BACKUP_RECIPIENTS: give --identity FILE"
                 raise CannotSeal(text)
             with source.open("rb") as closed, target.open("wb") as clear:
-                age.decrypt_io(closed, clear, identities(self.identity))
+                age.decrypt_io(closed, clear, self._keys())
         except age.DecryptError:
             raise CannotSeal("it is damaged, or encrypted for another key") from None
         except OSError as why:
@@ -99,6 +112,9 @@ class Lock:
             "this machine is too slow or too busy for its passphrase; try again when it is idle, "
             "or open it with age on a faster one"
         )
+
+    def _keys(self) -> list[Any]:
+        return [self._once] if self.identity is None else identities(self.identity)
 
     @property
     def _words(self) -> str:

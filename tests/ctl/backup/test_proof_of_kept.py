@@ -1,0 +1,67 @@
+"""The proof opens the very file that is kept, whoever it is encrypted for."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from pathlib import Path
+from unittest import mock
+
+import pyrage
+
+from svcserver.ctl.backup import proving
+from svcserver.ctl.backup.archive import unpack
+from svcserver.ctl.backup.sealing import Lock
+from tests.ctl.backup.test_command import BackupCase
+from tests.ctl.command import Ran
+from tests.support.proves import proves
+
+CLOSE = Lock.close
+
+
+def rotten(lock: Lock, source: Path, target: Path) -> None:
+    """Encrypts, and flips a bit of what is kept."""
+    CLOSE(lock, source, target)
+    data = bytearray(target.read_bytes())
+    data[-5] ^= 1
+    target.write_bytes(data)
+
+
+class ProofOfTheKeptTests(BackupCase):
+    def setUp(self) -> None:
+        super().setUp()
+        self.owner = pyrage.x25519.Identity.generate()  # whose private key stays off the host
+        self.stack_env(f"BACKUP_RECIPIENTS={self.owner.to_public()}")
+
+    def proven(self) -> Ran:
+        """A backup with all of its proof but the processes of the evening."""
+        host = contextmanager(lambda *_: iter([mock.Mock()]))
+        with (
+            mock.patch.object(proving, "_host", host),
+            mock.patch.object(proving, "_evening", lambda host: None),
+            mock.patch.object(proving, "_enough_memory", lambda: None),
+        ):
+            return self.ctl("backup", "now", "--prove", "--json")
+
+    @proves("svcctl backup: a damaged one is noticed")
+    def test_one_that_was_damaged_as_it_was_encrypted_is_not_proven(self) -> None:
+        with mock.patch.object(Lock, "close", rotten):
+            ran = self.proven()
+        self.assertIn("damaged", ran.err)
+        [one] = self.ctl("backup", "list", "--json").data["backups"]
+        self.assertIn("damaged", one["fault"])
+        self.assertIsNone(one["proven"])
+
+    @proves("svcctl backup: encrypted with age or a passphrase")
+    def test_the_host_proves_what_later_only_its_owner_opens(self) -> None:
+        ran = self.proven()
+        self.assertEqual(ran.status, 0, ran.err)
+        self.assertIsNotNone(ran.data["proven"])
+        self.assertIn("private key", self.ctl("backup", "prove").line)
+        key, clear = self.folder / "owners", self.folder / "clear"
+        key.write_text(f"{self.owner}\n")
+        Lock(identity=key).open(Path(ran.data["file"]), clear)
+        self.assertEqual(unpack(clear, self.folder / "parts").kind, "sqlite")
+        self.assertEqual([*Path(ran.data["file"]).parent.glob(".making-*")], [])
+
+    def test_the_key_of_the_proof_is_shown_nowhere(self) -> None:
+        self.assertNotIn("Identity", repr(Lock([str(self.owner.to_public())]).proving()))
