@@ -151,9 +151,9 @@ PLANTS = (
         "some lines of the chat are delivered twice",
         "double delivery",
         "svcserver.chat.rooms",
-        "            other.session.deliver(frame)\n        occupants",
-        "            other.session.deliver(frame)\n"
-        "            len(body) % 7 or other.session.deliver(frame)\n        occupants",
+        "            other.session.deliver(frame, behind",
+        "            len(body) % 7 or other.session.deliver(frame)\n"
+        "            other.session.deliver(frame, behind",
     ),
     Plant(
         "some occupants miss a line",

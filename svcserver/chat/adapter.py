@@ -13,6 +13,7 @@ from autobahn.twisted.websocket import WebSocketServerFactory, WebSocketServerPr
 from autobahn.websocket.types import ConnectionDeny, ConnectionRequest
 from twisted.logger import Logger
 
+from svcserver.chat.behind import Behind
 from svcserver.chat.server import ChatServer
 from svcserver.chat.session import Session
 from svcserver.chat.stanza import MAX_BYTES
@@ -69,6 +70,7 @@ class ChatProtocol(WebSocketServerProtocol):
     since = 0.0  # seconds of the clock
     choked = False
     fragments = 0
+    _behind: Behind | None = None  # for who has spoken
     _unread = b""
     _next: Any = None  # the call that handles the next bytes
     _cut: Any = None
@@ -180,6 +182,8 @@ class ChatProtocol(WebSocketServerProtocol):
         self.factory.gone(self)
         if self.session is not None:
             self.session.lost()
+        if self._behind:
+            self._behind.stop()
         for timer in (self._cut, self._next):
             if timer is not None and timer.active():
                 timer.cancel()
@@ -188,13 +192,27 @@ class ChatProtocol(WebSocketServerProtocol):
 
     def send(self, frame: bytes) -> None:
         """Write a finished frame, unless too much is waiting already."""
+        if self._behind:
+            self.send_behind(frame)
+        else:
+            self._write(frame)
+
+    def send_behind(self, frame: bytes) -> None:
+        """See ``Wire.send_behind``; nothing is held when too much is waiting already."""
+        if self._room_for_more():
+            if self._behind is None:
+                self._behind = Behind(self.factory.clock, self._write)
+            self._behind.add(frame)
+
+    def _write(self, frame: bytes) -> None:
         if self._room_for_more():
             self.transport.write(frame)
 
     def _room_for_more(self) -> bool:
         if self.choked or self.state != self.STATE_OPEN:
             return False
-        if unsent(self.transport) <= self.factory.backlog:
+        held = self._behind.size if self._behind else 0
+        if unsent(self.transport) + held <= self.factory.backlog:
             return True
         self.choked = True
         if self.session is not None:
@@ -204,6 +222,8 @@ class ChatProtocol(WebSocketServerProtocol):
 
     def end(self, code: int | None, reason: str = "") -> None:
         """See ``Wire.end``; the connection is cut after ``CUT_S`` in any case."""
+        if self._behind:
+            self._behind.release()
         if self.choked:
             self.transport.abortConnection()
         elif code is not None:

@@ -28,7 +28,7 @@ class Ghost:
     def jid(self) -> str:
         return self.seat.jid
 
-    def deliver(self, frame: bytes) -> None:
+    def deliver(self, frame: bytes, *, behind: bool = False) -> None:
         """Send nothing: the session's own process does."""
 
 

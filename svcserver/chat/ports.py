@@ -68,5 +68,8 @@ class Wire(Protocol):
     def send(self, frame: bytes) -> None:
         """Write one finished WebSocket frame."""
 
+    def send_behind(self, frame: bytes) -> None:
+        """Write a frame once those that others were sent before it are out; what follows waits."""
+
     def end(self, code: int | None, reason: str = "") -> None:
         """Close with a WebSocket code once what was sent is out; None cuts the connection."""

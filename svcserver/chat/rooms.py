@@ -36,7 +36,8 @@ class OccupantSession(Protocol):
     def in_rooms(self) -> dict[str, Occupant]:
         """Itself as occupant, by room key; the rooms keep this up to date."""
 
-    def deliver(self, frame: bytes) -> None: ...
+    def deliver(self, frame: bytes, *, behind: bool = False) -> None:
+        """Send a frame; ``behind``: once those that others were sent before it are out."""
 
 
 @define(eq=False)
@@ -144,7 +145,8 @@ class Rooms:
         """Deliver a line to every occupant who is not ``deaf``; returns how many, wherever.
 
         Occupants who use the same address of the room get the same bytes. The speaker is the last
-        one: who hears an own line knows that it has left for all, should the process end now.
+        one, and behind: who hears an own line knows that it has left for all, should the process
+        end now.
         """
         key, inner = occupant.room.key, stanza.element("body", stanza.text(body))
         frames: dict[str, bytes] = {}
@@ -167,7 +169,7 @@ class Rooms:
                         from_=f"{address}/{occupant.nick}",
                     )
                 )
-            other.session.deliver(frame)
+            other.session.deliver(frame, behind=other is occupant and len(listeners) > 1)
         occupants = self._rooms.get(key, {})
         return len(occupants) - sum(account in occupants for account in deaf)
 

@@ -280,12 +280,16 @@ class Session:
 
     # -- out ---------------------------------------------------------------
 
-    def deliver(self, frame: bytes) -> None:
+    def deliver(self, frame: bytes, *, behind: bool = False) -> None:
+        """Send a frame; ``behind``: once those that others were sent before it are out."""
         if not self.ended:
             if self.settings.trace:
                 said = outline_frame(frame)
                 log.info("trace c={number} out {outline}", number=self.number, outline=said)
-            self.wire.send(frame)
+            if behind:
+                self.wire.send_behind(frame)
+            else:
+                self.wire.send(frame)
 
     def write(self, said: str) -> None:
         self.deliver(text_frame(said))

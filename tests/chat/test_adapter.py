@@ -46,7 +46,9 @@ class Socket(StringTransport):
         self.aborted = self.disconnecting = True
 
 
-class AdapterTests(SynchronousTestCase):
+class AdapterCase(SynchronousTestCase):
+    """A chat whose connections end in memory."""
+
     def setUp(self) -> None:
         self.patch(txaio.config, "loop", None)
         self.start(Settings())
@@ -67,6 +69,8 @@ class AdapterTests(SynchronousTestCase):
         connection.transport.clear()
         return split(data.partition(b"\r\n\r\n")[2] if data.startswith(b"HTTP") else data)[0]
 
+
+class AdapterTests(AdapterCase):
     @proves("chat: WebSocket: target //, protocol xmpp, one stanza per message")
     def test_an_upgrade_echoes_the_subprotocol_and_turns_nagle_off(self) -> None:
         one = self.connect()

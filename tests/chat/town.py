@@ -79,10 +79,15 @@ class ToldWire:
 
     sent: list[str] = field(factory=list)
     ended: list[Any] = field(factory=list)
+    behind: int = 0  # frames that were to leave after those of others
 
     def send(self, frame: bytes) -> None:
         assert not self.ended
         self.sent.append(frame[{126: 4, 127: 10}.get(frame[1], 2) :].decode())
+
+    def send_behind(self, frame: bytes) -> None:
+        self.behind += 1
+        self.send(frame)
 
     def end(self, code: int | None, reason: str = "") -> None:
         self.ended.append(code)

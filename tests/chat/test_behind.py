@@ -1,0 +1,110 @@
+"""A speaker's own line leaves once that of the others is with the system."""
+
+from __future__ import annotations
+
+from twisted.internet.error import ConnectionDone
+from twisted.internet.task import Clock
+from twisted.python.failure import Failure
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.chat.behind import Behind
+from svcserver.chat.frames import text_frame
+from svcserver.chat.settings import Settings
+from tests.chat.test_adapter import AdapterCase
+from tests.chat.town import Town
+
+
+class TurnClock(Clock):
+    """A clock that runs what is due one turn of a reactor at a time."""
+
+    def turn(self) -> None:
+        """Run the calls that are due now, and not those they make."""
+        for call in [one for one in self.calls if one.getTime() <= self.seconds()]:
+            self.calls.remove(call)
+            call.called = 1
+            call.func(*call.args, **call.kw)
+
+
+class BehindTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.clock, self.out = TurnClock(), list[bytes]()
+        self.behind = Behind(self.clock, self.out.append)
+
+    def turn(self) -> list[bytes]:
+        self.clock.turn()
+        return self.out
+
+    def test_each_frame_waits_for_two_turns_of_its_own(self) -> None:
+        self.behind.add(b"1")
+        self.assertEqual(self.turn(), [])
+        self.behind.add(b"22")
+        self.assertEqual((self.turn(), self.behind.size), ([b"1"], 2))
+        self.assertEqual((self.turn(), bool(self.behind)), ([b"1", b"22"], False))
+        self.assertEqual(self.clock.calls, [])
+        self.behind.add(b"3")
+        self.assertEqual((self.turn(), len(self.turn())), ([b"1", b"22", b"3"], 3))
+
+    def test_a_close_lets_all_out_in_order_and_a_loss_nothing(self) -> None:
+        for after in (self.behind.release, self.behind.stop):
+            self.behind.add(b"1")
+            self.clock.turn()
+            self.behind.add(b"2")
+            after()
+            self.assertEqual((self.out, self.behind.size), ([b"1", b"2"], 0))
+            self.assertEqual(self.clock.calls, [])
+
+
+class SpokenTests(AdapterCase):
+    def start(self, settings: Settings) -> None:
+        super().start(settings)
+        self.turns = TurnClock()
+        self.factory.clock = self.turns
+
+    def test_what_follows_an_own_line_waits_behind_it(self) -> None:
+        one = self.connect()
+        self.said(one)
+        first, second, third = (text_frame(f"<{name}/>") for name in "abc")
+        one.send(first)
+        one.send_behind(second)
+        one.send(third)
+        self.assertEqual([text for _, text in self.said(one)], [b"<a/>"])
+        self.turns.turn()
+        self.assertEqual(self.said(one), [])
+        self.turns.turn()
+        self.assertEqual([text for _, text in self.said(one)], [b"<b/>", b"<c/>"])
+        one.send(first)
+        self.assertEqual([text for _, text in self.said(one)], [b"<a/>"])
+
+    def test_what_is_held_counts_as_unsent(self) -> None:
+        one = self.connect()
+        one.transport.clear()
+        one.send_behind(b"x" * (self.factory.backlog + 1))
+        one.send_behind(b"y")
+        self.turns.turn()
+        self.assertEqual(one.session.why_ended, "backlog")
+        self.assertTrue(one.transport.aborted)
+
+    def test_the_end_of_a_session_takes_what_is_held_along(self) -> None:
+        one = self.connect()
+        self.said(one)
+        one.send_behind(text_frame("<a/>"))
+        one.session.end("shutdown")
+        self.assertEqual(self.said(one)[0][1], b"<a/>")
+
+    def test_a_lost_connection_leaves_nothing_that_is_held(self) -> None:
+        one = self.connect()
+        one.send_behind(text_frame("<a/>"))
+        one.connectionLost(Failure(ConnectionDone()))
+        self.assertEqual(self.turns.calls, [])
+
+
+class RoomTests(SynchronousTestCase):
+    def test_of_those_in_a_room_the_speaker_alone_waits(self) -> None:
+        town = Town()
+        one, two = town.bound(1), town.bound(2)
+        one.join("City-1")
+        one.say("City-1", "nobody else is here")
+        self.assertEqual(one.wire.behind, 0)
+        two.join("City-1")
+        self.assertIn("hello", one.say("City-1", "hello")[-1])
+        self.assertEqual((one.wire.behind, two.wire.behind), (1, 0))
