@@ -50,13 +50,17 @@ class Manifest:
         """The size of all files together, in bytes."""
         return sum(entry.size for entry in self.files.values())
 
-    def dump(self) -> bytes:
-        """The JSON that is served and written to the manifest file."""
+    def dump(self, program: str = "") -> bytes:
+        """The JSON that is served and written to the manifest file.
+
+        ``program``: the path of the file that starts the game, which only the served one names.
+        """
         files = [
             {"path": entry.path, "size": entry.size, "sha256": entry.sha256}
             for entry in self.files.values()
         ]
-        return json.dump({"build": self.build, "totalBytes": self.total_bytes, "files": files})
+        said = {"build": self.build, "totalBytes": self.total_bytes, "files": files}
+        return json.dump({**said, "program": program} if program else said)
 
 
 def body_etag(body: bytes) -> str:

@@ -115,6 +115,7 @@ class ContentHandler:
     clock: IReactorTime
     gateway_secret: Secret | None = None
     launcher: LauncherFiles = field(factory=LauncherFiles)
+    program: str = ""  # of the manifest's files the one that starts the game; empty: not said
     max_json: int = MAX_IGNORED_BODY
     totals: Totals = field(factory=Totals, init=False)
     _told_of_secret: bool = field(default=False, init=False)
@@ -122,7 +123,7 @@ class ContentHandler:
     _manifest_etag: str = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._manifest = self.game_files.manifest.dump()
+        self._manifest = self.game_files.manifest.dump(self.program)
         self._manifest_etag = body_etag(self._manifest)
 
     # -- what the channel asks ---------------------------------------------------

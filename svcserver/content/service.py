@@ -108,8 +108,20 @@ def make_handler(
     slots = DownloadSlots(settings.streams_per_account, settings.streams_total)
     branding, news = Branding(settings.branding_dir), News(settings.news_file)
     launcher = LauncherFiles.of(settings.launcher_dir)
-    secret = settings.gateway_secret
-    return ContentHandler(game_files, keys, slots, branding, news, clock, secret, launcher)
+    secret, program = settings.gateway_secret, _program(settings, game_files)
+    return ContentHandler(game_files, keys, slots, branding, news, clock, secret, launcher, program)
+
+
+def _program(settings: Settings, game_files: GameFiles) -> str:
+    """What launchers are told to start; nothing where no player has that file."""
+    program = settings.game_program
+    if not program or program in game_files.manifest.files:
+        return program
+    log.warn(
+        "CONTENT_GAME_PROGRAM {program} is not in the manifest; launchers are not told of it",
+        program=program,
+    )
+    return ""
 
 
 def open_game_files(settings: Settings) -> GameFiles:

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from attrs import frozen
 
+from svcserver.content.paths import is_clean
 from svcserver.kernel.secrets import Secret
 from svcserver.kernel.settings import (
     Bad,
@@ -49,6 +50,14 @@ def not_a_folder(text: str) -> Path:
     return path
 
 
+def game_path(text: str) -> str:
+    """A path as the manifest has them: relative, with slashes, and no ``..``."""
+    path = text.strip()
+    if not is_clean(path):
+        raise ValueError("must be a path as in the manifest, such as Game/Binaries/Game.exe")
+    return path
+
+
 def base_url(text: str) -> str:
     """An http or https URL, trailing slashes dropped."""
     url = text.strip().rstrip("/")
@@ -73,6 +82,7 @@ class Settings:
     gateway_secret: Secret | None = env("GATEWAY_SECRET", strong_secret, default=None)
     game_dir: Path = env("CONTENT_GAME_DIR", folder)
     manifest: Path | None = env("CONTENT_MANIFEST", not_a_folder, default=None)
+    game_program: str = env("CONTENT_GAME_PROGRAM", game_path, default="")
     branding_dir: Path | None = env("CONTENT_BRANDING_DIR", folder, default=None)
     news_file: Path | None = env("CONTENT_NEWS_FILE", not_a_folder, default=None)
     launcher_dir: Path | None = env("CONTENT_LAUNCHER_DIR", folder, default=None)

@@ -229,6 +229,8 @@ METAGAME_URL=http://{plan.metagame_host}:{plan.ports.metagame}
 CONTENT_GAME_DIR={plan.data / "game"}
 # after every change of the game's files: svcctl content manifest
 CONTENT_MANIFEST={plan.data / "manifest.json"}
+# of these files the one that starts the game; launchers know it then, and players type nothing
+# CONTENT_GAME_PROGRAM=Game/Binaries/Win64/Game.exe
 # the players' program, for those who have none yet: svcctl content launcher FILE puts it there
 CONTENT_LAUNCHER_DIR={plan.data / LAUNCHER}
 {_figures(plan.ports.content_figures)}"""

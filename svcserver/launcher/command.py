@@ -13,10 +13,11 @@ from collections.abc import Mapping
 from attrs import frozen
 
 DOCUMENTED = (
-    "{folder}/game.exe -server={server} -AUTH_TYPE=exchangecode -AUTH_LOGIN=unused "
+    "{folder}/{program} -server={server} -AUTH_TYPE=exchangecode -AUTH_LOGIN=unused "
     "-AUTH_PASSWORD={key} -chat={chat}"
 )
-PLACEHOLDERS = ("{folder}", "{server}", "{key}", "{chat}")
+USUAL_PROGRAM = "game.exe"  # where the owner of the host has named none
+PLACEHOLDERS = ("{folder}", "{program}", "{server}", "{key}", "{chat}")
 _PLACE = re.compile("|".join(map(re.escape, PLACEHOLDERS)))
 LONGEST = 4096  # characters
 HIDDEN = "(your key)"
@@ -33,6 +34,7 @@ class Start:
     folder: str
     server: str  # host:port that the game talks to
     chat: str  # ws://host:port
+    program: str = USUAL_PROGRAM  # a path below the folder
 
     def arguments(self, command: str, runner: str, key: str) -> list[str]:
         """The program and its arguments; raises BadCommand.
@@ -40,7 +42,12 @@ class Start:
         ``runner`` is put in front, such as ``wine``. Values are filled in after the command has
         been split, so nothing in them can become another argument.
         """
-        values = {"{folder}": self.folder, "{server}": self.server, "{chat}": self.chat}
+        values = {
+            "{folder}": self.folder,
+            "{program}": self.program,
+            "{server}": self.server,
+            "{chat}": self.chat,
+        }
         parts = [_filled(part, {**values, "{key}": key}) for part in split(command)]
         return [_filled(part, values) for part in split(runner)] + parts if runner else parts
 

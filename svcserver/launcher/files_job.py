@@ -35,6 +35,7 @@ class FilesJob:
     rate: Rate = field(factory=Rate)
     progress: Progress = field(factory=Progress)
     build: str = ""
+    program: str = ""  # of the files the one that starts the game, as the list says
     _etag: str = ""  # of the list that was read last
     _fetch: Fetch | None = None
 
@@ -64,7 +65,8 @@ class FilesJob:
         except BadListing as why:
             raise CannotFetch(words.NOT_OUR_HOST) from why
         tag = reply.headers.get("etag", "")
-        self.build, self._etag = found.build, tag if tag.isascii() else ""
+        self.build, self.program = found.build, found.program
+        self._etag = tag if tag.isascii() else ""
         return found
 
     async def is_newest(self) -> bool:

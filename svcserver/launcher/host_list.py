@@ -34,6 +34,7 @@ class HostRecord:
     username: str = ""  # empty until registered
     folder: str = ""  # where its game files are; empty: the launcher's own folder
     command: str = ""  # how the game is started; empty: as documented
+    program: str = ""  # a path below the folder, as the owner has named it; empty: the usual one
     runner: str = ""  # a program in front of the game, such as wine
     speed_limit: int = 0  # bytes a second; 0: none
     content_port: int = 0  # of a private host's content server

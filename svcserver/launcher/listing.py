@@ -46,6 +46,7 @@ class Listing:
 
     build: str
     files: tuple[GameFile, ...] = field(repr=False)
+    program: str = ""  # of these the one that starts the game; empty: the owner names none
 
     @property
     def total(self) -> int:
@@ -64,8 +65,10 @@ def read_listing(text: bytes) -> Listing:
         raise BadListing("it has no list of files")
     files = tuple(_file(one) for one in raw)
     _check_places([one.path.lower() for one in files])
-    build = value.get("build")
-    return Listing(build[:LONGEST_BUILD] if isinstance(build, str) else "", files)
+    build, program = value.get("build"), value.get("program")
+    if not any(one.path == program for one in files):
+        program = ""  # nothing is started but a file of the game that was verified
+    return Listing(build[:LONGEST_BUILD] if isinstance(build, str) else "", files, program)
 
 
 def _check_places(paths: list[str]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,26 +12,21 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from svcserver.kernel.secrets import Secret
-from svcserver.launcher import accounts, papers, words
+from svcserver.launcher import accounts, papers, starting, words
 from svcserver.launcher.asking import HostClient
-from svcserver.launcher.command import DOCUMENTED, BadCommand, Start
 from svcserver.launcher.fetching import CannotFetch, KeyRefused
 from svcserver.launcher.files_job import FilesJob, NoListing, damage
 from svcserver.launcher.game_folder import GameFolder, Stopped
 from svcserver.launcher.host_list import HostRecord
 from svcserver.launcher.host_news import HostNews
 from svcserver.launcher.keystore import KeyStore
-from svcserver.launcher.playing import Game, NoProgram
-from svcserver.launcher.runners import Runner, chosen
+from svcserver.launcher.playing import Game
+from svcserver.launcher.runners import Runner
 from svcserver.launcher.stages import Host, Inputs, Stage, machine_of, member_of
 
 log = Logger()
 
 _PASSING = (words.UNREACHABLE, words.RESTARTING, words.FULL)
-
-
-class CannotPlay(Exception):
-    """The game cannot be started now; the text is for the player."""
 
 
 class Surroundings(Protocol):
@@ -114,11 +108,6 @@ class Membership:
         """Where it is unless the player wants it elsewhere."""
         return self.around.games / self.record.id
 
-    @property
-    def runner(self) -> Runner | None:
-        """What is put in front of the game's program."""
-        return chosen(self.record.runner, self.command, self.around.runner)
-
     def change(self, **changes: Any) -> None:
         """Change the record of this host, and keep it."""
         before, self.record = self.record, evolve(self.record, **changes)
@@ -192,6 +181,7 @@ class Membership:
         except CannotFetch as why:
             self.inputs.failed(str(why))
             return
+        self._keep_program(files)
         if found.whole:
             self.inputs.whole(True)
         else:
@@ -201,8 +191,9 @@ class Membership:
         self._begin(self._fetch())
 
     async def _fetch(self) -> None:
+        files = self.files
         try:
-            await self.files.fetch(self.key or Secret(""))
+            await files.fetch(self.key or Secret(""))
         except Stopped:
             return
         except KeyRefused:
@@ -211,7 +202,13 @@ class Membership:
         except CannotFetch as why:
             self.inputs.failed(str(why))
             return
+        self._keep_program(files)
         self.inputs.whole(True)
+
+    def _keep_program(self, files: FilesJob) -> None:
+        """Remember what starts the game: it is played, too, while the files are not handed out."""
+        if files.program != self.record.program:
+            self.change(program=files.program)
 
     async def _why_refused(self) -> str:
         """Whether the key is unknown, or the account shut out."""
@@ -225,47 +222,7 @@ class Membership:
         self.files.stop()
 
     def start_game(self) -> None:
-        self._begin(self._start_game())
-
-    async def _start_game(self) -> None:
-        key = self.key
-        try:
-            if key is None:
-                raise accounts.Refused(words.KEY_REFUSED)
-            await accounts.recognise(self.client, key)
-            if not await self.files.is_newest():
-                raise CannotPlay(words.VERSION)
-            runner, environ = self.runner, dict(os.environ)
-            if runner is not None:
-                await self.around.in_thread(runner.prepare, self.folder)
-                environ |= runner.environ(self.folder)
-            if self.host.stage is not Stage.STARTING:
-                return
-            self._start_by_way(key, runner, environ)
-        except (accounts.Refused, CannotPlay) as why:
-            self.inputs.failed(str(why))
-        except BadCommand as why:
-            self.inputs.failed(words.BAD_COMMAND.format(why=why))
-        except OSError as why:
-            self.inputs.failed(
-                words.NOT_WRITABLE.format(folder=self.folder, why=why.strerror or why)
-            )
-        except NoProgram as why:
-            self.inputs.failed(words.NO_PROGRAM.format(program=why))
-        else:
-            self.inputs.started()
-
-    def _start_by_way(self, key: Secret, runner: Runner | None, environ: dict[str, str]) -> None:
-        """Make the host reachable, and start the game; without a game the way is closed again."""
-        server, chat = self.around.open_way(self.record)
-        try:
-            start = Start(str(self.folder), server, chat)
-            front = runner.command if runner is not None else ""
-            arguments = start.arguments(self.command, front, key.reveal())
-            self.game.start(arguments, str(self.folder), environ)
-        except BaseException:
-            self.around.close_way(self.record)
-            raise
+        self._begin(starting.start_game(self))
 
     def _game_ended(self, status: int) -> None:
         self.around.close_way(self.record)
@@ -279,11 +236,6 @@ class Membership:
         self.around.close_way(self.record)
 
     # -- the player's other wishes ---------------------------------------------
-
-    @property
-    def command(self) -> str:
-        """The command that starts the game, with placeholders."""
-        return self.record.command or DOCUMENTED
 
     def agree(self) -> None:
         """The player trusts the host; one who has a key for it already goes on with it."""

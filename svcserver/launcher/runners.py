@@ -77,14 +77,17 @@ def _age(name: str) -> tuple[list[int], str]:
     return [int(one[:9]) for one in re.findall(r"\d+", name)], name
 
 
-def chosen(setting: str, command: str, found: Runner | None) -> Runner | None:
-    """What is put in front of ``command``: the player's setting, or what was found for a .exe."""
+def chosen(setting: str, command: str, program: str, found: Runner | None) -> Runner | None:
+    """What is put in front of ``command``: the player's setting, or what was found for a .exe.
+
+    ``program``: what ``{program}`` stands for in the command.
+    """
     if setting.strip().lower() == NONE:
         return None
     if setting:
         return Runner(setting, setting)
     try:
-        program = split(command)[0]
+        first = split(command)[0].replace("{program}", program)
     except BadCommand:
         return None
-    return found if program.lower().endswith(".exe") else None
+    return found if first.lower().endswith(".exe") else None

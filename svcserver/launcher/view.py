@@ -7,10 +7,11 @@ from typing import Any
 
 from svcserver.edge.sending import certificate_words
 from svcserver.launcher import words
-from svcserver.launcher.command import DOCUMENTED, BadCommand, Start
+from svcserver.launcher.command import DOCUMENTED, BadCommand
 from svcserver.launcher.membership import Membership
 from svcserver.launcher.program import Launcher
 from svcserver.launcher.stages import Stage
+from svcserver.launcher.starting import command_of, runner_of, start_at
 from svcserver.launcher.version import launcher_version
 
 VERSION = launcher_version()
@@ -55,7 +56,7 @@ def show(member: Membership, relay_port: int) -> dict[str, Any]:
         "pictures": [{"credit": one.credit} for one in news.pictures],
         "settings": {
             "folder": str(member.folder),
-            "command": member.command,
+            "command": command_of(record),
             "documented": DOCUMENTED,
             "runner": record.runner,
             "found": member.around.runner.name if member.around.runner is not None else "",
@@ -87,9 +88,9 @@ def _files(member: Membership) -> dict[str, Any]:
 def _command(member: Membership, relay_port: int) -> str:
     record = member.record
     server = f"127.0.0.1:{relay_port}" if record.public else f"{record.host}:{record.port}"
+    runner, chat = runner_of(member), f"ws://{server}"
     try:
-        start = Start(str(member.folder), server, f"ws://{server}")
-        front = member.runner.command if member.runner is not None else ""
-        return start.shown(member.command, front, sys.platform)
+        front = runner.command if runner is not None else ""
+        return start_at(member, server, chat).shown(command_of(record), front, sys.platform)
     except BadCommand as why:
         return str(why)

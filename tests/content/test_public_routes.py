@@ -70,6 +70,18 @@ class ManifestTests(PublicCase):
         self.assertGreater(int(head.headers["content-length"]), 100)
 
 
+class ProgramTests(DeskCase):
+    def more(self) -> dict[str, Any]:
+        return {"game_program": "A/b.bin"}
+
+    @proves("GET, HEAD /content/v1/manifest")
+    def test_the_program_that_the_owner_has_named_is_told_and_changes_the_etag(self) -> None:
+        page = self.browse("GET", "/content/v1/manifest")
+        self.assertEqual(page.json["program"], "A/b.bin")
+        self.assertEqual(page.headers["etag"], body_etag(page.body))
+        self.assertNotEqual(page.body, self.manifest.dump())
+
+
 class NameTests(PublicCase):
     """Under which names this machine's browsers may read; only the secret proves the gateway."""
 

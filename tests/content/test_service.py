@@ -6,6 +6,7 @@ import json
 import os
 import tempfile
 from pathlib import Path
+from unittest import mock
 
 from treq.testing import StubTreq
 from twisted.internet.testing import MemoryReactorClock
@@ -87,6 +88,14 @@ class SettingsTests(ServiceCase):
             ],
             "CONTENT_GAME_DIR": ["", "/no/such/folder"],
             "CONTENT_MANIFEST": [str(self.folder)],
+            "CONTENT_GAME_PROGRAM": [
+                "/bin/sh",
+                "../a",
+                "a/../b",
+                "a\\b",
+                "C:/a",
+                "a//b",
+            ],
             "CONTENT_BRANDING_DIR": ["/no/such/folder"],
             "CONTENT_NEWS_FILE": [str(self.folder)],
             "CONTENT_MAX_STREAMS_PER_ACCOUNT": ["0", "65"],
@@ -163,6 +172,16 @@ class StartTests(ServiceCase):
         os.rename(self.root / "manifest.json", target)
         game_files = service.open_game_files(self.options(CONTENT_MANIFEST=str(target)).settings)
         self.assertEqual(json.loads(game_files.manifest.dump())["totalBytes"], 3)
+
+    @proves("settings of the content server")
+    def test_a_program_that_no_player_has_is_warned_of_and_not_told(self) -> None:
+        for name, told in (("b", "b"), ("B", ""), ("game.exe", ""), ("", "")):
+            settings = self.options(CONTENT_GAME_PROGRAM=name).settings
+            game_files = service.open_game_files(settings)
+            with capturedLogs() as events:
+                desk = service.make_handler(settings, game_files, mock.Mock(), MemoryReactorClock())
+            self.assertEqual(desk.program, told)
+            self.assertEqual(len(events), 1 if name and not told else 0)
 
     @proves("METRICS_PORT of the content server")
     def test_metrics_listen_on_loopback_where_they_are_wanted(self) -> None:

@@ -107,6 +107,25 @@ class FileTests(DoctorCase):
         self.finds("README.txt is in the manifest but not there", "svcctl content manifest")
 
 
+class ProgramTests(DoctorCase):
+    def setUp(self) -> None:
+        super().setUp()
+        game = self.folder / "game"
+        (game / "Game").mkdir()
+        (game / "Game" / "Hunt.exe").write_bytes(b"MZ")
+        self.ctl("content", "manifest")
+
+    def test_what_no_player_has_cannot_start_the_game(self) -> None:
+        self.assertIn("launchers start game.exe, which is not in the manifest", self.notes())
+        self.plant("content", "CONTENT_GAME_PROGRAM", "Game/hunt.exe")
+        self.finds("CONTENT_GAME_PROGRAM is Game/hunt.exe, which is not in", "as listed there")
+        self.plant("content", "CONTENT_GAME_PROGRAM", "../Hunt.exe")
+        self.finds("CONTENT_GAME_PROGRAM must be a path", "correct it in")
+        self.plant("content", "CONTENT_GAME_PROGRAM", "Game/Hunt.exe")
+        self.assertEqual(self.wrong(), [])
+        self.assertNotIn("game.exe", self.notes())
+
+
 class DatabaseTests(DoctorCase):
     def test_missing(self) -> None:
         (self.folder / "svc.db").unlink()

@@ -39,14 +39,14 @@ def invite_text(**changes: Any) -> str:
     return encode(Invite(**{**said, **changes}))
 
 
-def manifest(files: Mapping[str, bytes]) -> bytes:
-    """The host's list of these files."""
+def manifest(files: Mapping[str, bytes], **more: Any) -> bytes:
+    """The host's list of these files, with ``more`` in it."""
     entries = [
         {"path": path, "size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
         for path, data in sorted(files.items())
     ]
     total = sum(map(len, files.values()))
-    return json.dump({"build": "1", "totalBytes": total, "files": entries})
+    return json.dump({"build": "1", "totalBytes": total, "files": entries, **more})
 
 
 @define(eq=False)

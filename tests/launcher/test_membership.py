@@ -13,11 +13,11 @@ from svcserver.launcher import words
 from svcserver.launcher.asking import Lost, Reply
 from svcserver.launcher.host_list import HostRecord
 from svcserver.launcher.key_files import write_key_file
-from svcserver.launcher.membership import CannotPlay
 from svcserver.launcher.program import CannotJoin, Launcher
 from svcserver.launcher.stages import Stage
+from svcserver.launcher.starting import CannotPlay
 from svcserver.launcher.view import show, show_all
-from tests.launcher.around import KEY, FakeHost, FakeLauncher, LauncherCase, invite_text
+from tests.launcher.around import KEY, FakeHost, FakeLauncher, LauncherCase, invite_text, manifest
 
 PRIVATE = "svc://join?v=1&host=100.64.0.9&port=61000&code=ABCD-EFGH&name=Home"
 FILES = {"game.exe": b"MZ" * 40, "a.pak": b"1234"}
@@ -362,6 +362,29 @@ class DownloadingTests(LauncherCase):
         member.inputs.fetch()
         self.remote.downloads[-1].answer(200, b"1234")
         self.assertIs(member.host.stage, Stage.READY)
+
+    def test_what_the_owner_has_named_is_started_and_nothing_typed(self) -> None:
+        files = {"Game/Hunt.exe": b"MZ" * 40}
+        said = manifest(files, program="Game/Hunt.exe")
+        self.remote.says("GET", "/content/v1/manifest", 200, said)
+        member = self.registered()
+        program = member.folder / "Game" / "Hunt.exe"
+        self.assertIn(str(program), show(member, 61000)["settings"]["shown"])
+        member.inputs.fetch()
+        [download] = self.remote.downloads
+        download.answer(200, files["Game/Hunt.exe"])
+        program.chmod(0o700)
+        self.remote.says("GET", "/content/v1/manifest", 503)  # for now
+        [kept] = self.start().members.values()
+        kept.game.spawn = self.spawn
+        for one in (member, kept):
+            one.inputs.check(False)
+            one.inputs.play()
+            self.assertEqual(self.processes[-1].arguments[0], str(program))
+        self.remote.says("GET", "/content/v1/manifest", 200, manifest(files))
+        kept.inputs.stop()
+        kept.inputs.check(False)
+        self.assertIn("/game.exe", show(kept, 61000)["settings"]["shown"])
 
     def test_a_pause_keeps_what_has_come(self) -> None:
         member = self.registered(FILES)

@@ -11,6 +11,7 @@ from pathlib import Path, PureWindowsPath
 from types import ModuleType
 from typing import Any
 
+from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
@@ -57,6 +58,23 @@ class ListingTests(SynchronousTestCase):
         said = {"files": [], "build": "b" * 10**6}
         self.assertEqual(len(read_listing(json.dump(said)).build), LONGEST_BUILD)
 
+    def test_only_a_file_of_the_list_is_the_program(self) -> None:
+        files = {"Game/Hunt.exe": b"MZ", "-x.exe": b"MZ"}
+        for named, program in (
+            ("Game/Hunt.exe", "Game/Hunt.exe"),
+            ("-x.exe", "-x.exe"),  # stands behind its folder in the command
+            ("game/hunt.exe", ""),
+            ("Game/../Game/Hunt.exe", ""),
+            ("/bin/sh", ""),
+            ("../../bin/sh", ""),
+            ("Game", ""),
+            ("Game/Hunt.exe -x", ""),
+            (["Game/Hunt.exe"], ""),
+            (None, ""),
+        ):
+            self.assertEqual(read_listing(manifest(files, program=named)).program, program)
+        self.assertEqual(read_listing(manifest(files)).program, "")
+
     def test_a_size_that_no_file_has_is_refused(self) -> None:
         for size in (-1, 2**60):
             said = {"files": [{"path": "a", "size": size, "sha256": "0" * 64}]}
@@ -90,6 +108,12 @@ class CommandTests(SynchronousTestCase):
         found = self.start.arguments(DOCUMENTED, "", "UUK_1 -evil")
         self.assertEqual(found[0], "/games/my host/game.exe")
         self.assertIn("-AUTH_PASSWORD=UUK_1 -evil", found)
+
+    def test_a_program_however_it_is_named_is_one_argument_below_the_folder(self) -> None:
+        for name in ("-x.exe", "a b/c' d.exe", "{key}", "Game/$(id).exe"):
+            found = evolve(self.start, program=name).arguments(DOCUMENTED, "wine", "UUK_1")
+            self.assertEqual(found[:2], ["wine", f"/games/my host/{name}"])
+            self.assertEqual(len(found), 7)
 
     def test_a_runner_stands_in_front_and_backslashes_stay(self) -> None:
         found = self.start.arguments(r'"C:\my game\g.exe" -x', "wine --flag", "k")

@@ -9,6 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.launcher import runners
 from svcserver.launcher.command import DOCUMENTED
 from svcserver.launcher.runners import Runner, chosen
+from svcserver.launcher.starting import runner_of
 from tests.launcher.around import LauncherCase, new_folder
 
 
@@ -44,12 +45,14 @@ class FindingTests(SynchronousTestCase):
 
     def test_only_a_windows_program_gets_what_was_found(self) -> None:
         found = Runner("Wine", "/usr/bin/wine")
-        self.assertIs(chosen("", DOCUMENTED, found), found)
-        self.assertIsNone(chosen("", "/bin/game", found))
-        self.assertIsNone(chosen("", 'a "', found))
-        self.assertIsNone(chosen("None", DOCUMENTED, found))
-        self.assertIsNone(chosen("", DOCUMENTED, None))
-        own = chosen("gamemode wine", DOCUMENTED, found)
+        self.assertIs(chosen("", DOCUMENTED, "game.exe", found), found)
+        self.assertIsNone(chosen("", "/bin/game", "game.exe", found))
+        self.assertIsNone(chosen("", 'a "', "game.exe", found))
+        self.assertIsNone(chosen("", DOCUMENTED, "Game/run.sh", found))
+        self.assertIs(chosen("", DOCUMENTED, "Game/Hunt.EXE", found), found)
+        self.assertIsNone(chosen("None", DOCUMENTED, "game.exe", found))
+        self.assertIsNone(chosen("", DOCUMENTED, "game.exe", None))
+        own = chosen("gamemode wine", DOCUMENTED, "game.exe", found)
         assert own is not None
         self.assertEqual((own.command, own.environ(self.home)), ("gamemode wine", {}))
 
@@ -58,9 +61,9 @@ class StartTests(LauncherCase):
     def test_the_game_is_started_with_what_was_found(self) -> None:
         member = self.registered({})
         self.launcher.runner = Runner("Proton", "/bin/sh run", str(self.folder))
-        self.assertIn(
-            "/bin/sh run", runners.chosen("", member.command, self.launcher.runner).command
-        )  # type: ignore[union-attr]
+        found = runner_of(member)
+        assert found is not None
+        self.assertEqual(found.command, "/bin/sh run")
         member.inputs.play()
         [game] = self.processes
         self.assertEqual(list(game.arguments[:3]), ["/bin/sh", "run", f"{member.folder}/game.exe"])

@@ -21,6 +21,7 @@ from tests.support.processes import eventually, free_port
 MB = 1024 * 1024
 GAME = Path(__file__).with_name("simulated_game.py")
 LAUNCHER = str(Path(sys.executable).with_name("svc-launcher"))
+PROGRAM = "Game/Hunt.exe"  # the same, as the owner has named it: a launcher starts it with Wine
 COMMAND = "{folder}/game.py -server={server} -AUTH_PASSWORD={key} -out={folder}/played.json"
 
 
@@ -58,6 +59,8 @@ def players_host(folder: Path, name: str, *, big: int = 3 * MB) -> Path:
     game = host / "game"
     (game / "data").mkdir(parents=True)
     (game / "game.py").write_bytes(GAME.read_bytes())
+    (game / PROGRAM).parent.mkdir()
+    (game / PROGRAM).write_bytes(GAME.read_bytes())
     (game / "data" / "big.pak").write_bytes(os.urandom(MB) * (big // MB))
     for number in range(6):
         (game / "data" / f"part {number}.bin").write_bytes(os.urandom(20_000 + number))
@@ -74,6 +77,7 @@ def players_host(folder: Path, name: str, *, big: int = 3 * MB) -> Path:
         }
     ]
     (host / "news.json").write_text(json.dumps(news))
+    change(host, "content", "CONTENT_GAME_PROGRAM", PROGRAM)
     change(host, "content", "CONTENT_BRANDING_DIR", str(host / "branding"))
     change(host, "content", "CONTENT_NEWS_FILE", str(host / "news.json"))
     change(host, "metagame", "REGISTRATION_MODE", "INVITECODE")
@@ -122,7 +126,7 @@ def metagame(host: Path) -> str:
 def environ_of(home: Path) -> dict[str, str]:
     """What a launcher finds in its environment, with all its files below ``home``."""
     return {
-        "PATH": os.environ["PATH"],
+        "PATH": f"{home / 'bin'}:{os.environ['PATH']}",
         "HOME": str(home),
         "SVC_LAUNCHER_HOME": str(home / "launcher"),
         "SVC_RELAY_PORT": str(free_port()),
@@ -141,8 +145,14 @@ def start_again(home: Path, *words: str) -> str:
 
 @contextmanager
 def launcher(home: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
-    """A launcher with a clean home; ``link_of`` finds its page."""
-    home.mkdir(exist_ok=True)
+    """A launcher with a clean home; ``link_of`` finds its page.
+
+    Its Wine is a Python: the simulated game is no Windows program.
+    """
+    wine = home / "bin" / "wine"
+    wine.parent.mkdir(parents=True, exist_ok=True)
+    wine.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    wine.chmod(0o755)
     process = subprocess.Popen(
         [LAUNCHER, "--key-file", *words],
         env=environ_of(home),

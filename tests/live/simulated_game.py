@@ -9,8 +9,10 @@ import sys
 import time
 import urllib.parse
 import urllib.request
+from pathlib import Path
 
-given = dict(one.removeprefix("-").split("=", 1) for one in sys.argv[1:])
+given = {"out": str(Path(__file__).with_name("played.json"))}
+given |= dict(one.removeprefix("-").split("=", 1) for one in sys.argv[1:])
 SERVER = "http://" + given["server"]
 
 

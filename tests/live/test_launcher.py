@@ -22,6 +22,7 @@ from tests.ctl.hosts import demo_host, run, value
 from tests.launcher.around import invite_text
 from tests.live.players_friends import Friend
 from tests.live.players_host import (
+    PROGRAM,
     host,
     invite,
     launcher,
@@ -58,10 +59,9 @@ def test_from_an_invite_to_playing(browser: Browser, host: Path, tmp_path: Path,
         seen.picture("4-download")
         seen.download()
         seen.reads("Hunt on Friday")
-        seen.set_command()
-        seen.press("Play")
+        seen.press("Play")  # and nothing typed: the owner has named the program
         seen.reads(f"You are playing as Bo_{look}")
-        told = seen.game / "played.json"
+        told = (seen.game / PROGRAM).with_name("played.json")
         eventually(told.exists)
         expect(seen.page.locator(".people")).to_contain_text(f"Bo_{look}", timeout=30_000)
         seen.picture("5-playing")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from cryptography import x509
 
-from svcserver.content.manifest import BadManifest
+from svcserver.content.manifest import BadManifest, Manifest
 from svcserver.content.manifest_builder import load_manifest
 from svcserver.ctl.blueprint import program
 from svcserver.ctl.database import file_of
@@ -24,6 +24,7 @@ from svcserver.edge.joining import LAUNCHER_FILE, launcher_checksum
 from svcserver.edge.tls import server_context
 
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
+USUAL_PROGRAM = "game.exe"  # what launchers start where an owner has named nothing
 SOME_FILES = 1_000  # of a manifest that are checked; svcctl content verify checks all
 
 
@@ -123,6 +124,19 @@ def game_files(case: Case) -> Iterator[Finding]:
     if set(manifest.files) <= {"README.txt"}:
         what = f"{folder} holds no game yet"
         yield Finding.note("content", what, f"put the game's files there, then {make}")
+        return
+    yield from _game_program(case.content.game_program, manifest)
+
+
+def _game_program(named: str, manifest: Manifest) -> Iterator[Finding]:
+    """What players' launchers start."""
+    cure = "name the file that starts the game in CONTENT_GAME_PROGRAM of content.env"
+    if named and named not in manifest.files:
+        what = f"CONTENT_GAME_PROGRAM is {named}, which is not in the manifest"
+        yield Finding("content", f"{what}: players cannot press Play", f"{cure}, as listed there")
+    elif not named and USUAL_PROGRAM not in manifest.files:
+        what = f"launchers start {USUAL_PROGRAM}, which is not in the manifest"
+        yield Finding.note("content", what, cure)
 
 
 def launcher(case: Case) -> Iterator[Finding]:

@@ -57,7 +57,7 @@ export function settings(host, act, keys) {
     },
   },
     field("The game's folder", "An older copy of the game is recognised: only what differs is downloaded.", "folder", folder),
-    field("Command that starts the game", "{folder}, {server}, {chat} and {key} are filled in when you press Play.", "command", command),
+    field("Command that starts the game", "{folder}, {program}, {server}, {chat} and {key} are filled in when you press Play.", "command", command),
     field("Program in front of it", found ? `Empty: a Windows game is started with ${found}, which was found here. Write none to have nothing.` : "On Linux a Windows game needs one, such as wine. None was found here.", "runner", runner),
     field("Speed limit in MB a second", "0 for none.", "limit", String(limit / 1_000_000), { type: "number", min: "0", max: "1000000", step: "any" }),
     el("div", {}, el("p", { class: "hint" }, "So it is started:"), el("code", { tabindex: "0", "aria-label": "Start command" }, shown)),
