@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from urllib.request import urlopen
 
 from tests.live.edge_host import DEADLINE_S, Host
@@ -76,3 +77,18 @@ def at_the_same_time(*attacks: Callable[[], object]) -> Iterator[None]:
     finally:
         for thread in threads:
             thread.join(DEADLINE_S)
+
+
+@contextmanager
+def until_over(*attacks: Callable[[threading.Event], object]) -> Iterator[None]:
+    """Each attack runs in a thread of its own, and goes on until its event is set.
+
+    So it is under way during the whole block, however fast the machine is; who attacks also
+    stops at a bound of its own.
+    """
+    over = threading.Event()
+    with at_the_same_time(*[partial(attack, over) for attack in attacks]):
+        try:
+            yield
+        finally:
+            over.set()
