@@ -1,25 +1,33 @@
 """What is known of a host's backups: one file in its folder, which ``svcctl backup`` writes.
 
-The overview of the owner's page and the stack's alerts read it.
+The overview of the owner's page and the stack's alerts read it. While a backup is being made its
+process holds a lock, which ends with it however it ends: so a run that died hard is known.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import attrs
-from attrs import frozen
+from attrs import evolve, frozen
 
 from svcserver.kernel import json
 
 STATE_FILE = "backup-state.json"
+RUN_FILE = "backup-running"  # locked by the process that makes one
 FORM = 1  # of the file; another is ignored
 MOST = 400  # backups that are remembered
-STALE_S = 50 * 3600.0  # two nights without a proven backup are a fault
+STALE_S = 50 * 3600.0  # two nights without a proven backup are a fault, or without any
+LONGEST_S = 4 * 3600.0  # then a nightly backup is ended
 MAX_FAULT = 500  # characters
+
+
+NEVER = "no backup has ever been made of this host"
 
 
 @frozen
@@ -44,6 +52,9 @@ class Backups:
     tried: float | None = None
     fault: str | None = None  # of the last run, where it made no backup
     drilled: bool = True  # each night's backup is proven (BACKUP_DRILL)
+    begun: float | None = None  # when the run began that is not over
+    cut_off: bool = False  # that run is no more; not written, but seen by ``read``
+    since: float | None = None  # since then the host is to have backups; None: it is not
 
     @property
     def newest(self) -> Backup | None:
@@ -59,11 +70,14 @@ class Backups:
         """What the owner must look at; None when all is well."""
         if self.fault is not None:
             return self.fault
+        if self.begun is not None and (self.cut_off or now - self.begun > 2 * LONGEST_S):
+            at = datetime.fromtimestamp(self.begun).strftime("%Y-%m-%d %H:%M")
+            return f"the backup begun {at} ended in the middle: killed, or with the machine"
         damaged = next((one for one in self.kept if one.fault is not None), None)
         if damaged is not None:
             return f"{Path(damaged.file).name}: {damaged.fault}"
         if self.newest is None:
-            return None
+            return NEVER if self.since is not None and now - self.since > STALE_S else None
         if not self.drilled and now - self.newest.made > STALE_S:
             return "no backup has been made for two days"
         if self.drilled and now - (self.proven or self.kept[-1].made) > STALE_S:
@@ -75,16 +89,24 @@ def read(folder: Path) -> Backups | None:
     """What is known of the backups of the host in ``folder``; None where nothing is."""
     try:
         said = json.parse((folder / STATE_FILE).read_bytes())
-        return _read(said)
+        state = _read(said)
     except (OSError, ValueError, KeyError, TypeError):
         return None
+    return evolve(state, cut_off=state.begun is not None and not _runs(folder))
 
 
 def _read(said: Any) -> Backups:
     if said["form"] != FORM:
         raise ValueError("of another form")
     kept = [Backup(**one) for one in said["kept"][:MOST]]
-    return Backups(kept, said["tried"], said["fault"], said.get("drilled", True))
+    return Backups(
+        kept,
+        said["tried"],
+        said["fault"],
+        said.get("drilled", True),
+        said.get("begun"),
+        since=said.get("since"),
+    )
 
 
 def write(folder: Path, state: Backups) -> None:
@@ -97,8 +119,59 @@ def write(folder: Path, state: Backups) -> None:
         "tried": state.tried,
         "fault": state.fault[:MAX_FAULT] if state.fault else None,
         "drilled": state.drilled,
+        "begun": state.begun,
+        "since": state.since,
     }
     handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(handle, "wb") as file:
         file.write(json.dump(said))
     fresh.replace(path)
+
+
+def expect(folder: Path, now: float, *, wanted: bool) -> None:
+    """Note since when the host is to have backups, or that it is not; raises OSError."""
+    state = read(folder) or Backups()
+    since = (state.since or now) if wanted else None
+    if since != state.since or not (folder / STATE_FILE).exists():
+        write(folder, evolve(state, since=since))
+
+
+# -- the lock of the run -----------------------------------------------------------
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[bool]:
+    """Hold the lock of who makes a backup; whether it was free. Raises OSError."""
+    handle = os.open(folder / RUN_FILE, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        yield _lock(handle, alone=True)
+    finally:
+        os.close(handle)
+
+
+def _runs(folder: Path) -> bool:
+    """Whether a process makes a backup; True where that cannot be known."""
+    try:
+        handle = os.open(folder / RUN_FILE, os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    try:
+        return not _lock(handle, alone=False)
+    finally:
+        os.close(handle)
+
+
+def _lock(handle: int, *, alone: bool) -> bool:
+    """Take the lock if it is free; those who only look share it, and do so for an instant."""
+    try:
+        import fcntl
+    except ImportError:  # Windows: a run is then known to have died by its age
+        return alone
+    how = fcntl.LOCK_EX if alone else fcntl.LOCK_SH
+    try:
+        fcntl.flock(handle, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -9,10 +9,10 @@ from datetime import datetime, time, timedelta
 from pathlib import Path
 from typing import Any
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 from twisted.application.service import Service
 from twisted.internet.defer import Deferred
-from twisted.internet.error import ProcessExitedAlready
+from twisted.internet.error import ProcessDone, ProcessExitedAlready
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
@@ -21,12 +21,12 @@ from svcserver.kernel.every import Every
 from svcserver.kernel.secrets import Secret
 from svcserver.kernel.settings import comma_list, env, off_unless_1, on_unless_0, secret, whole
 from svcserver.kernel.system import epoch
+from svcserver.stack.children import describe
 from svcserver.stack.lines import LinesAndEnd
 
 log = Logger()
 LOOK_S = 60.0
 SETTLE_S = 600.0  # after the stack's start, where the night's backup was missed
-LONGEST_S = 4 * 3600.0  # then it is ended
 OFF = "off"
 _TIME = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])\Z")
 
@@ -68,7 +68,7 @@ def due(now: datetime, at: time, tried: datetime | None) -> bool:
 
 @define(eq=False, slots=False)
 class Nightly(Service):
-    """Starts the backup when it is due, and tells ``ended`` what is known of backups then."""
+    """Starts the backup when it is due; one that dies before it made any is a fault, too."""
 
     reactor: Any
     folder: Path  # of the host's settings
@@ -76,7 +76,6 @@ class Nightly(Service):
     at: time
     environ: Mapping[str, str]
     write: Callable[[str, str], object]
-    ended: Callable[[backups.Backups | None], object] = lambda state: None
     _rounds: Every = field(init=False)
     _began: float = 0.0
     _running: Any = None
@@ -126,9 +125,9 @@ class Nightly(Service):
                 run, command[0], command, env=dict(self.environ), path=str(self.folder)
             )
         except OSError as why:
-            log.error("the nightly backup cannot be started: {why}", why=why.strerror)
+            self._note(f"the nightly backup cannot be started: {why.strerror}")
             return
-        self._insist = self.reactor.callLater(LONGEST_S, self._signal, "KILL")
+        self._insist = self.reactor.callLater(backups.LONGEST_S, self._signal, "KILL")
 
     def _said(self, line: str) -> None:
         self.write("backup", line)
@@ -137,14 +136,26 @@ class Nightly(Service):
         self._running = None
         if self._insist is not None and self._insist.active():
             self._insist.cancel()
-        state = backups.read(self.data)
-        wrong = state.wrong(epoch()) if state is not None else "it left nothing"
-        if wrong is not None and self._gone is None:
-            log.error("the nightly backup: {wrong}", wrong=wrong)
-        self.ended(state)
         if self._gone is not None:
             gone, self._gone = self._gone, None
             gone.callback(None)
+            return
+        state = backups.read(self.data)
+        wrong = state.wrong(epoch()) if state is not None else None
+        if wrong is not None:
+            log.error("the nightly backup: {wrong}", wrong=wrong)
+        elif reason.check(ProcessDone) is None:
+            # it wrote nothing down: an error of its settings, or no memory for its start
+            self._note(f"the nightly backup ended ({describe(reason)}); look at the stack's lines")
+
+    def _note(self, fault: str) -> None:
+        """Write down what the process itself could not, for alerts and the overview."""
+        log.error("{fault}", fault=fault)
+        try:
+            known = backups.read(self.data) or backups.Backups()
+            backups.write(self.data, evolve(known, fault=fault))
+        except OSError as why:
+            log.error("{file} cannot be written: {why}", file=backups.STATE_FILE, why=why.strerror)
 
     def _signal(self, name: str) -> None:
         try:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from attrs import frozen
+from twisted.application.service import IService
 from twisted.python import usage
 
 from svcserver.kernel.counters import Figure
@@ -98,18 +99,30 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     )
     children.setServiceParent(top)
     Rolling(reactor, children, config).setServiceParent(top)
-    asked_s = options.settings.alerts_every_s
-    host = Watched(
-        config, data, children.wanted, passed, lambda: children.ready, asked_s, tells_ends=True
-    )
-    watching, watch = alerting(reactor, host)
-    children.when_ended = watch.ended
-    watching.setServiceParent(top)
+    _alerting(reactor, options, children, config, data).setServiceParent(top)
     wishes(reactor, data, begin_again).setServiceParent(top)
     if (at := options.backups.at) is not None:
         Nightly(reactor, config, data, at, passed, write).setServiceParent(top)
     show_figures(top, reactor, "stack", options.settings.metrics_port, figures(children))
     return top
+
+
+def _alerting(
+    reactor: Any, options: Options, children: Children, config: Path, data: Path
+) -> IService:
+    host = Watched(
+        config,
+        data,
+        children.wanted,
+        children.environ,
+        lambda: children.ready,
+        options.settings.alerts_every_s,
+        tells_ends=True,
+        backs_up=options.backups.at is not None,
+    )
+    watching, watch = alerting(reactor, host)
+    children.when_ended = watch.ended
+    return watching
 
 
 def give_up(reactor: Any) -> None:

@@ -18,6 +18,7 @@ from svcserver.kernel.monotonic import monotonic_reactor
 from svcserver.kernel.settings import BadSetting, load, with_env_file
 from svcserver.stack import rolling
 from svcserver.stack.alerts.service import Watched, alerting
+from svcserver.stack.backups import BackupSettings
 from svcserver.stack.components import BadHost, Component, components, environment
 from svcserver.stack.doors import Doors
 from svcserver.stack.service import Settings
@@ -33,6 +34,7 @@ class Options(usage.Options):
 
     settings: Settings
     components: list[Component]
+    backs_up: bool
     optParameters = [  # noqa: RUF012 - usage.Options wants it so
         ["config", "c", ".", "Folder with metagame.env, deploy.env and so on (svcctl init)."]
     ]
@@ -44,6 +46,7 @@ class Options(usage.Options):
             own = config / WORKER_FILE
             environ = with_env_file(str(own) if own.is_file() else None, os.environ)
             self.settings = load(Settings, environ)[0]
+            self.backs_up = load(BackupSettings, environ)[0].at is not None
             self.components = components(config)
         except BadHost as why:
             raise SystemExit(f"{NAME}: --config {why}") from None
@@ -68,6 +71,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
         lambda: doors.open,
         options.settings.alerts_every_s,
         doors.look,
+        backs_up=options.backs_up,
     )
     watching, _ = alerting(reactor, host)
     watching.setServiceParent(top)

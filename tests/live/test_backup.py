@@ -6,6 +6,8 @@ Why processes: the evening that proves a backup is a whole host on its own ports
 from __future__ import annotations
 
 import os
+import subprocess
+import time
 from pathlib import Path
 
 import orjson
@@ -13,8 +15,10 @@ import pytest
 from sqlalchemy import NullPool, create_engine
 
 from svcserver.ctl.blueprint import Scale
-from tests.ctl.hosts import demo_host, run
+from svcserver.kernel import backups
+from tests.ctl.hosts import SVCCTL, demo_host, run
 from tests.support.postgres import fresh_database
+from tests.support.processes import eventually
 from tests.support.proves import proves
 
 pytestmark = pytest.mark.live
@@ -41,6 +45,32 @@ def test_a_backup_is_proven_and_a_damaged_one_is_not(tmp_path: Path) -> None:
     listed = orjson.loads(run("backup", "list", "--json", "--config", folder).stdout)
     assert "damaged" in listed["wrong"]
     assert not [one for one in os.listdir("/tmp") if one.startswith("svc-drill-")]
+
+
+@proves("svcctl backup: one that dies in the middle is noticed")
+def test_a_nightly_backup_that_is_killed_is_noticed_at_once(tmp_path: Path) -> None:
+    folder = demo_host(tmp_path / "host")
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    night = subprocess.Popen(
+        [SVCCTL, "backup", "nightly", "--config", folder],
+        env={**os.environ, "TMPDIR": str(scratch)},
+        stdout=subprocess.DEVNULL,
+    )
+    try:
+        eventually(lambda: (known := backups.read(folder)) is not None and known.begun)
+        assert wrong(folder) is None  # it goes on
+    finally:
+        night.kill()
+        night.wait(60)
+    assert "ended in the middle" in (wrong(folder) or "")
+
+
+def wrong(folder: Path) -> str | None:
+    """What is wrong with the host's backups, as the overview and alerts see it."""
+    known = backups.read(folder)
+    assert known is not None
+    return known.wrong(time.time())
 
 
 # slow: a whole host is restored into a new database, started and played on

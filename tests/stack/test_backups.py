@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from unittest import mock
 
+from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
@@ -48,7 +49,6 @@ class NightlyTests(SynchronousTestCase):
         self.addCleanup(shutil.rmtree, self.folder)
         self.reactor = Spawner()
         self.lines: list[str] = []
-        self.seen: list[Backups | None] = []
         self.now = datetime(2026, 11, 22, 1).timestamp()
         self.patch_clock()
         self.nightly = Nightly(
@@ -58,7 +58,6 @@ class NightlyTests(SynchronousTestCase):
             time(4),
             {"PATH": "/bin"},
             lambda name, line: self.lines.append(f"[{name}] {line}\n"),
-            self.seen.append,
         )
         self.nightly.startService()
 
@@ -85,15 +84,36 @@ class NightlyTests(SynchronousTestCase):
         first.protocol.outReceived(b"one.tar.gz: 5 bytes\n")
         first.ends()
         self.assertEqual(self.lines, ["[backup] one.tar.gz: 5 bytes\n"])
-        self.assertEqual([one and one.newest for one in self.seen], [ONE])
         self.wait(2 * 3600)
         self.assertEqual(len(self.reactor.spawned), 1)
         self.wait(3600)  # four o'clock
         self.assertEqual(len(self.reactor.spawned), 2)
         self.reactor.spawned[1].ends(status=1)
-        self.flushLoggedErrors()
         self.wait(3600)  # one that died is not started over and over
         self.assertEqual(len(self.reactor.spawned), 2)
+
+    def known(self) -> Backups:
+        state = backups.read(self.folder)
+        assert state is not None
+        return state
+
+    @proves("svc-stack: a nightly backup")
+    def test_one_that_dies_before_it_writes_anything_down_is_a_fault(self) -> None:
+        self.wait(SETTLE_S + LOOK_S)
+        self.reactor.spawned[0].ends(signal=9)
+        self.assertIn("signal 9", self.known().wrong(self.now) or "")
+
+    @proves("svc-stack: a nightly backup")
+    def test_one_that_cannot_be_started_is_a_fault(self) -> None:
+        with mock.patch.object(self.reactor, "spawnProcess", side_effect=OSError(12, "no memory")):
+            self.wait(SETTLE_S + LOOK_S)
+        self.assertIn("no memory", self.known().wrong(self.now) or "")
+
+    def test_what_it_wrote_down_itself_stays(self) -> None:
+        self.wait(SETTLE_S + LOOK_S)
+        backups.write(self.folder, Backups(fault="the disk is full"))
+        self.reactor.spawned[0].ends(status=1)
+        self.assertEqual(self.known().fault, "the disk is full")
 
     def test_one_that_hangs_is_ended_and_the_stack_waits_for_its_end(self) -> None:
         self.wait(SETTLE_S + LOOK_S)
@@ -129,6 +149,39 @@ class StateTests(SynchronousTestCase):
         self.assertIn("two days", Backups([good], 100.0).wrong(100.0 + 3 * 86_400) or "")
         self.assertEqual(Backups([good], 100.0, "disk full").wrong(200.0), "disk full")
         self.assertIsNone(Backups().wrong(1.0))
+
+    @proves("svcctl backup: one that dies in the middle is noticed")
+    def test_one_that_died_in_the_middle(self) -> None:
+        good = Backup("/b/a.tar.gz", 100.0, 5, "ab", proven=117.0)
+        with backups.running(self.folder) as free:
+            self.assertTrue(free)
+            backups.write(self.folder, Backups([good], 100.0, begun=150.0))
+            self.assertIsNone(self.known().wrong(200.0))  # it runs
+            with backups.running(self.folder) as second:
+                self.assertFalse(second)
+        self.assertIn("ended in the middle", self.known().wrong(200.0) or "")
+        backups.write(self.folder, evolve(self.known(), begun=None))
+        self.assertIsNone(self.known().wrong(200.0))
+
+    @proves("svcctl backup: one that dies in the middle is noticed")
+    def test_where_no_lock_can_be_seen_its_age_tells(self) -> None:
+        state = Backups([ONE], 1_000.0, begun=1_000.0)
+        self.assertIsNone(state.wrong(1_000.0 + backups.LONGEST_S))
+        self.assertIn("in the middle", state.wrong(1_001.0 + 2 * backups.LONGEST_S) or "")
+
+    @proves("alerts: no backup was ever made")
+    def test_a_host_that_never_has_one_is_a_fault_after_two_nights(self) -> None:
+        backups.expect(self.folder, 1_000.0, wanted=True)
+        backups.expect(self.folder, 90_000.0, wanted=True)  # it has begun again
+        self.assertIsNone(self.known().wrong(1_000.0 + backups.STALE_S))
+        self.assertEqual(self.known().wrong(1_001.0 + backups.STALE_S), backups.NEVER)
+        backups.expect(self.folder, 91_000.0, wanted=False)  # BACKUP_AT=off
+        self.assertIsNone(self.known().wrong(9e9))
+
+    def known(self) -> Backups:
+        state = backups.read(self.folder)
+        assert state is not None
+        return state
 
     def test_where_no_night_proves_the_age_of_the_newest_counts(self) -> None:
         nights = [Backup(f"/b/{day}.tar.gz", day * 86_400.0, 5, "ab") for day in (9, 8, 7, 6)]

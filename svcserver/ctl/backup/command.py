@@ -17,6 +17,7 @@ from svcserver.ctl.backup.making import NAME, STAMP, Wanted, make, remembered
 from svcserver.ctl.backup.proving import Proof, prove
 from svcserver.ctl.backup.restoring import into_folder, into_place
 from svcserver.ctl.backup.retention import Retention
+from svcserver.ctl.backup.runs import Busy, known, put, run
 from svcserver.ctl.backup.sealing import Lock, is_closed
 from svcserver.ctl.host import Host, about_a_host
 from svcserver.ctl.output import Failed, Out, fail
@@ -54,25 +55,18 @@ def wanted_of(host: Host, identity: Path | None = None) -> Wanted:
     return Wanted(host, host.folder, data, (data / settings.folder).absolute(), settings)
 
 
-def known(data: Path) -> Backups:
-    """What is known of the host's backups."""
-    return backups.read(data) or Backups()
-
-
-def put(data: Path, state: Backups) -> None:
-    """Write it down; fails with one line."""
-    try:
-        backups.write(data, state)
-    except OSError as why:
-        fail(f"{data / backups.STATE_FILE} cannot be written: {why.strerror}")
-
-
 @backup.command("now")
 @click.option("--prove", "is_proven", is_flag=True, help="Restore it into scratch and play on it.")
 @about_a_host
 def now(host: Host, out: Out, is_proven: bool) -> None:
     """Make a backup of the whole host, check it, and drop those that are no longer kept."""
-    _now(wanted_of(host), out, drill=is_proven)
+    wanted, moment = wanted_of(host), time.time()
+    try:
+        with run(wanted.data, moment):
+            state, file = _now(wanted, out, moment, drill=is_proven)
+    except Busy:
+        fail("a backup of this host is being made already; svcctl backup list shows it then")
+    _tell(out, state, file)
 
 
 @backup.command("nightly", hidden=True)
@@ -81,11 +75,18 @@ def nightly(host: Host, out: Out) -> None:
     """What svc-stack runs every night: make one, prove it, look at all others."""
     os.nice(QUIET)
     wanted = wanted_of(host)
-    _now(wanted, out, drill=wanted.settings.drill)
-
-
-def _now(wanted: Wanted, out: Out, *, drill: bool) -> None:
     moment = time.time()
+    try:
+        with run(wanted.data, moment):
+            state, file = _now(wanted, out, moment, drill=wanted.settings.drill)
+    except Busy:
+        out.say("a backup of this host is being made already: this night has that one")
+        return
+    _tell(out, state, file)
+
+
+def _now(wanted: Wanted, out: Out, moment: float, *, drill: bool) -> tuple[Backups, str]:
+    """Make one; what is known then, and its file."""
     _left_over(wanted.target)
     try:
         made, lock = make(wanted, moment)
@@ -101,18 +102,18 @@ def _now(wanted: Wanted, out: Out, *, drill: bool) -> None:
         state = _noted(known(wanted.data), made.file, proof, time.time())
     state = looked_at(thinned(state, wanted))
     put(wanted.data, state)
-    _tell(out, state, made.file)
-    if (wrong := state.wrong(time.time())) is not None:
-        fail(f"not all is well with the backups: {wrong}")
+    return evolve(state, begun=None), made.file
 
 
 def _tell(out: Out, state: Backups, file: str) -> None:
+    """Show the backup just made; fails where not all is well with them."""
     one = next((one for one in state.kept if one.file == file), None)
-    if one is None:
-        return
-    out.data(shown(one))
-    if one.proven is not None:
-        out.say(f"proven {clock(one.proven)}: it was restored into scratch and played on")
+    if one is not None:
+        out.data(shown(one))
+        if one.proven is not None:
+            out.say(f"proven {clock(one.proven)}: it was restored into scratch and played on")
+    if (wrong := state.wrong(time.time())) is not None:
+        fail(f"not all is well with the backups: {wrong}")
 
 
 def _left_over(target: Path) -> None:

@@ -32,6 +32,7 @@ class Watched:
     asked_s: float
     before: Callable[[], Deferred[None]] = lambda: succeed(None)
     tells_ends: bool = False  # somebody else says when a component has ended
+    backs_up: bool = True  # the host is to have backups
 
 
 def alerting(reactor: Any, host: Watched) -> tuple[IService, HostWatch]:
@@ -39,6 +40,7 @@ def alerting(reactor: Any, host: Watched) -> tuple[IService, HostWatch]:
     posting = Posting(reactor, host.config, host.data, host.environ)
     names = tuple(one.name for one in host.components)
     watch = HostWatch(host.config, host.data, names, host.ready, posting.tell)
+    watch.backs_up = host.backs_up
     facts = Facts(reactor, asking(reactor), host.components, watch, host.asked_s)
     if not host.tells_ends:
         facts.when_new = watch.ended

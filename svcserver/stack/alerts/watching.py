@@ -11,6 +11,7 @@ from typing import Any
 from attrs import define, field
 from twisted.application.service import IService
 from twisted.internet.defer import Deferred, succeed
+from twisted.logger import Logger
 
 from svcserver.kernel import backups
 from svcserver.kernel.every import Every
@@ -20,6 +21,7 @@ from svcserver.stack.alerts.disks import Disk, disk_of, low_disks
 from svcserver.stack.alerts.posting import Posting
 from svcserver.stack.alerts.rules import Alert, Faults, What
 
+log = Logger()
 EVERY_S = 15.0
 DOWN_S = 45.0  # not ready for so long: a restart takes less
 LOOP_S = 600.0
@@ -39,9 +41,11 @@ class HostWatch:
     tell: Callable[[Alert], object]
     now: Callable[[], float] = epoch
     disk: Callable[[Path], Disk] = disk_of
+    backs_up: bool = True  # the host is to have backups (BACKUP_AT)
     faults: Faults = field(factory=Faults)
     _away_since: dict[str, float] = field(factory=dict, init=False)
     _ends: dict[str, deque[float]] = field(factory=dict, init=False)
+    _expects: bool = field(default=False, init=False)
     _certificate: tuple[float, float | None] | None = field(default=None, init=False)
 
     def ended(self, name: str) -> None:
@@ -68,8 +72,23 @@ class HostWatch:
         for subject, wrong in low_disks(self.folder, self.data, self.disk):
             yield What.DISK, subject, wrong
         yield What.CERTIFICATE, "the gateway's", self._ending(now)
+        self._expect_backups(now)
         known = backups.read(self.data)
         yield What.BACKUP, "the host's", known.wrong(now) if known is not None else None
+
+    def _expect_backups(self, now: float) -> None:
+        """Once: a host that never has any is then noticed, though nothing else writes that down."""
+        if self._expects:
+            return
+        self._expects = True
+        try:
+            backups.expect(self.data, now, wanted=self.backs_up)
+        except OSError as why:
+            log.error(
+                "{file} cannot be written: {why}; a host without any backup goes unnoticed",
+                file=str(self.data / backups.STATE_FILE),
+                why=why.strerror,
+            )
 
     def _away(self, name: str, is_ready: bool, now: float) -> str | None:
         if is_ready:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import tarfile
 from pathlib import Path
 from unittest import mock
 
+from svcserver.ctl.backup import runs
 from svcserver.ctl.backup.proving import Proof
+from svcserver.ctl.backup.runs import Ended
 from svcserver.kernel import backups
 from svcserver.metagame.accounts.store import SqlAccounts
 from tests.ctl.command import Ran, database_of, nowhere, svcctl
@@ -139,6 +142,29 @@ class BackupTests(BackupCase):
         self.assertIn("BACKUP_PASSPHRASE", listed["wrong"])
         self.stack_env("BACKUP_AT=noon")
         self.assertIn("must be a time of day", self.ctl("backup", "now").line)
+
+    @proves("svcctl backup: one that dies in the middle is noticed")
+    def test_what_ends_it_hard_is_known_and_an_end_in_order_is_none(self) -> None:
+        class Killed(BaseException):
+            """As if the process were no more."""
+
+        for dies, wrong in ((Killed, "in the middle"), (KeyboardInterrupt, None), (Ended, None)):
+            with (
+                mock.patch("svcserver.ctl.backup.command.make", side_effect=dies),
+                contextlib.suppress(Killed),
+            ):
+                self.ctl("backup", "nightly")
+            said = self.ctl("backup", "list", "--json").data["wrong"]
+            self.assertTrue(said is wrong or (wrong and wrong in said), (dies, said))
+        self.made()
+        self.assertIsNone(self.ctl("backup", "list", "--json").data["wrong"])
+
+    def test_two_at_once(self) -> None:
+        with backups.running(self.folder), mock.patch.object(runs, "PAUSE_S", 0.0):
+            self.assertIn("already", self.ctl("backup", "now").line)
+            night = self.ctl("backup", "nightly")
+        self.assertEqual(night.status, 0, night.err)
+        self.assertFalse((self.folder / "backups").exists())
 
     def test_what_is_not_there(self) -> None:
         self.assertIn("no backup yet", self.ctl("backup", "prove").line)

@@ -268,6 +268,25 @@ class WatchTests(SynchronousTestCase):
         backups.write(self.folder, Backups([evolve(one, fault="it is damaged")], NOW))
         self.assertEqual(self.after(1), [(What.BACKUP, "the host's", False)])
 
+    @proves("alerts: no backup was ever made")
+    def test_a_host_without_any_backup(self) -> None:
+        self.assertEqual(self.after(1), [])
+        self.assertEqual(self.after(backups.STALE_S - 10), [])
+        self.assertEqual(self.after(20), [(What.BACKUP, "the host's", False)])
+
+    def test_a_host_that_is_to_have_none(self) -> None:
+        self.watch.backs_up = False
+        self.assertEqual(self.after(1), [])
+        self.assertEqual(self.after(2 * backups.STALE_S), [])
+
+    @proves("svcctl backup: one that dies in the middle is noticed")
+    def test_a_backup_that_died_in_the_middle(self) -> None:
+        one = Backup("/b/x", NOW, 5, "ab", proven=NOW)
+        with backups.running(self.folder):
+            backups.write(self.folder, Backups([one], NOW, begun=NOW))
+            self.assertEqual(self.after(1), [])
+        self.assertEqual(self.after(1), [(What.BACKUP, "the host's", False)])
+
     def test_a_certificate_that_ends_soon(self) -> None:
         ends = [NOW + 90 * 86_400.0]
         self.patch(watching, "certificate_end", lambda _: ends[0])

@@ -71,14 +71,14 @@ class LivePages:
 
     def _backup(self) -> Any:
         """What is known of the host's backups."""
-        known = backups.read(self.folder)
-        if known is None:
-            return None
+        known, now = backups.read(self.folder), self.now()
+        if known is None:  # neither a stack nor svc-watch has ever looked after this host
+            known = backups.Backups(since=self.started_at)
         newest = known.newest
         return {
             "madeAt": None if newest is None else iso(newest.made),
             "provenAt": None if known.proven is None else iso(known.proven),
-            "wrong": known.wrong(self.now()),
+            "wrong": known.wrong(now),
         }
 
     async def _chat(self) -> Any:

@@ -110,7 +110,11 @@ class LivePageTests(SynchronousTestCase):
         self.addCleanup(scratch.cleanup)
         folder, now = Path(scratch.name), self.game.clock.seconds()
         self.pages = evolve(self.pages, folder=folder)
-        self.assertIsNone(self.shown("overview")["backup"])
+        none = self.shown("overview")["backup"]
+        self.assertEqual(none, {"madeAt": None, "provenAt": None, "wrong": None})
+        self.game.clock.advance(3 * 86_400)
+        self.assertEqual(self.shown("overview")["backup"]["wrong"], backups.NEVER)
+        now = self.game.clock.seconds()
         one = Backup("/b/one.tar.gz", now, 5, "ab", proven=now)
         backups.write(folder, Backups([one], now))
         at = self.shown("overview")["backup"]["provenAt"]
