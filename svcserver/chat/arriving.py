@@ -41,6 +41,11 @@ class Arriving:
         if self._greeted_at is None:
             self._greeted_at = self.seconds()
 
+    @property
+    def ungreeted(self) -> bool:
+        """No Hello of ours was heard: it was told before this process could hear any news."""
+        return self._greeted_at is None
+
     def look(self) -> None:
         """Let them enter once the others are known; called about once a second."""
         if self._knows_the_others():

@@ -159,7 +159,7 @@ class Workers:
     def _catch_up(self, told: bool) -> None:
         if not told:
             self._arriving.let_enter()  # nobody can be told now: those who wait are to hear that
-        if told and self._behind:
+        if told and (self._behind or self._arriving.ungreeted):
             self._behind = False
             self._tell_unwaited(Hello(self.name))
             self._say_here()

@@ -10,6 +10,7 @@ from struct import pack, unpack
 from attrs import define, field
 
 from svcserver.chat import stanza
+from tests.support.processes import PATIENCE_S
 
 HEAD = (
     "GET // HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
@@ -69,7 +70,7 @@ class Talker:
     _frames: list[str] = field(factory=list)
 
     def __attrs_post_init__(self) -> None:
-        self.wire = socket.create_connection(("127.0.0.1", self.port), timeout=20)
+        self.wire = socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE_S)
         self.wire.sendall(upgrade(self.more))
         while b"\r\n\r\n" not in self._data:
             self._data += self.wire.recv(4096)

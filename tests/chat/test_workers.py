@@ -13,7 +13,7 @@ from svcserver.board.board import Sheet
 from svcserver.board.engine import BoardAway
 from svcserver.board.rehearsed import RehearsedBoard
 from svcserver.chat import room_access, workers
-from svcserver.chat.leases import LEASE_S
+from svcserver.chat.leases import ALIVE_S, LEASE_S
 from svcserver.kernel.signals import Blocked
 from tests.chat.town import DOMAIN, Client, ToldGame, Town, account, resource
 
@@ -283,6 +283,18 @@ class LeaseTests(Base):
         self.assertNotIn("before", heard)
         ann.say(ROOM, "after")
         self.assertIn("after", "".join(bob.heard()))
+
+    def test_one_that_could_not_hear_its_own_hello_says_it_again(self) -> None:
+        bob = self.in_room(self.there, 2)
+        late = self.town()
+        hear = self.deafen(late)
+        self.pass_time(1, late)
+        ann = late.bound(1)
+        ann.join(ROOM)
+        hear()
+        self.pass_time(ALIVE_S + 2, late)
+        self.assertIn('code="110"', "".join(ann.heard()))
+        self.assertIn(ann.account, "".join(bob.heard()))
 
     def test_who_waits_while_nobody_can_be_told_is_refused(self) -> None:
         late = self.town()

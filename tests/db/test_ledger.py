@@ -26,6 +26,7 @@ from svcserver.kernel.counters import Counted
 from svcserver.kernel.refusals import Conflict, Unavailable
 from tests.db.ledgers import LedgerCase, add, duplicate, lost, names
 from tests.support.postgres import fresh_database
+from tests.support.processes import PATIENCE_S
 
 
 class SqliteLedgerTests(LedgerCase):
@@ -191,7 +192,7 @@ class PostgresLedgerTests(SqliteLedgerTests):
         self.failureResultOf(self.ledger.read(names), Unavailable)
         go.set()
         while self.ledger._under_way:
-            call, args, kwargs = self.reactor.calls.get(timeout=20)
+            call, args, kwargs = self.reactor.calls.get(timeout=PATIENCE_S)
             call(*args, **kwargs)
         self.assertEqual(self.wait(self.ledger.read(names)), [])
 

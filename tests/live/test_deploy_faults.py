@@ -26,7 +26,7 @@ from tests.live.test_deploy import (
     is_dead,
     servers,
 )
-from tests.support.processes import Service, eventually, free_port
+from tests.support.processes import PATIENCE_S, Service, eventually, free_port
 from tests.support.proves import proves
 
 pytestmark = pytest.mark.live
@@ -78,7 +78,7 @@ def test_a_giant_body_is_refused_and_a_proxied_one_not_even_read(tmp_path: Path)
     with deploy(tmp_path) as service:
         status, _ = service.ask("POST", PATH, {"GameMode": "x" * 200_000})
         assert status == 413
-        with socket.create_connection(("127.0.0.1", service.port), timeout=10) as wire:
+        with socket.create_connection(("127.0.0.1", service.port), timeout=PATIENCE_S) as wire:
             head = f"POST {PATH} HTTP/1.1\r\nHost: x\r\nVia: 1.1 x\r\n"
             wire.sendall(f"{head}Content-Length: 90000\r\n\r\n".encode())
             assert wire.recv(100).startswith(b"HTTP/1.1 403 ")
@@ -196,7 +196,7 @@ def test_a_failed_start_is_one_line_and_a_status(
 ) -> None:
     whole = {"PORT": str(free_port()), "MY_IP": "127.0.0.1", **environ}
     service = Service("svc-deploy", tmp_path, whole, 0)
-    assert service.launch().wait(timeout=30) == 1
+    assert service.launch().wait(timeout=PATIENCE_S) == 1
     [line] = [one for one in service.log.splitlines() if "svc-deploy: " in one]
     assert words in line
     assert "Traceback" not in service.log

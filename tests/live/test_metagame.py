@@ -25,6 +25,7 @@ from svcserver.web.serving import DRAIN_S
 from tests.support.joined import Joined, joined_metagame
 from tests.support.postgres import fresh_database
 from tests.support.processes import (
+    PATIENCE_S,
     Service,
     bearer,
     eventually,
@@ -236,7 +237,7 @@ def test_public_mode_warns_by_name_and_still_starts(tmp_path: Path) -> None:
 @proves("convention 4: unparseable JSON, HTML pages")
 def test_production_shows_no_traceback_and_logs_json(tmp_path: Path) -> None:
     with metagame(tmp_path, NODE_ENV="production") as service:
-        connection = socket.create_connection(("127.0.0.1", service.port), timeout=10)
+        connection = socket.create_connection(("127.0.0.1", service.port), timeout=PATIENCE_S)
         connection.sendall(b"POST /event HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\n{")
         said = connection.recv(65536)
         connection.close()
@@ -250,7 +251,7 @@ def test_production_shows_no_traceback_and_logs_json(tmp_path: Path) -> None:
 @proves("convention 4: unparseable JSON, HTML pages")
 def test_development_shows_the_traceback(tmp_path: Path) -> None:
     with metagame(tmp_path) as service:
-        connection = socket.create_connection(("127.0.0.1", service.port), timeout=10)
+        connection = socket.create_connection(("127.0.0.1", service.port), timeout=PATIENCE_S)
         connection.sendall(b"POST /event HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\n{")
         said = connection.recv(65536)
         connection.close()
@@ -274,7 +275,7 @@ def test_the_environment_wins_over_the_env_file(tmp_path: Path) -> None:
 
 def test_a_graceful_stop_is_quick_and_clean(tmp_path: Path) -> None:
     with metagame(tmp_path) as service:
-        idle = socket.create_connection(("127.0.0.1", service.port), timeout=10)
+        idle = socket.create_connection(("127.0.0.1", service.port), timeout=PATIENCE_S)
         register(service, "Ann_1")
         assert service.stop() in (0, -signal.SIGTERM)  # twistd hands the signal on
         idle.close()
@@ -283,7 +284,7 @@ def test_a_graceful_stop_is_quick_and_clean(tmp_path: Path) -> None:
 
 def test_a_login_that_is_never_answered_holds_up_no_stop(tmp_path: Path) -> None:
     with metagame(tmp_path, AUTH_MODE="") as service:
-        waiting = socket.create_connection(("127.0.0.1", service.port), timeout=10)
+        waiting = socket.create_connection(("127.0.0.1", service.port), timeout=PATIENCE_S)
         waiting.sendall(b"POST /account/api/oauth/token HTTP/1.1\r\nHost: x\r\n\r\n")
         eventually(lambda: "No login method configured! Set" in service.log)
         began = time.monotonic()

@@ -24,13 +24,20 @@ from svcserver.edge.certificate import make_pair, write_pair
 from tests.ctl.hosts import SVCCTL, demo_host, said, stack, value
 from tests.live.test_stack import pid_of
 from tests.live.test_workers import workers
-from tests.support.processes import Service, bearer, eventually, free_port, metagame, register
+from tests.support.processes import (
+    PATIENCE_S,
+    Service,
+    bearer,
+    eventually,
+    free_port,
+    metagame,
+    register,
+)
 from tests.support.valkey import fresh_url
 
 pytestmark = pytest.mark.live
 SECRET = "live-secret-live-secret-live-secret"
 PLAYERS = 8
-PATIENCE_S = 40.0
 
 
 @define(eq=False)

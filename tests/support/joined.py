@@ -26,9 +26,8 @@ from twisted.web.client import Agent, HTTPConnectionPool
 from svcserver.kernel.settings import load
 from svcserver.metagame.service import Options, makeService
 from svcserver.metagame.settings import Settings
-from tests.support.processes import ask, free_port, metagame_environ
+from tests.support.processes import PATIENCE_S, ask, free_port, metagame_environ
 
-PATIENCE_S = 20
 FREE = "free"  # in place of a port
 
 
@@ -72,7 +71,7 @@ async def joined_metagame(folder: Path, **environ: str) -> AsyncIterator[Joined]
     try:
         yield Joined(
             options.settings.port,
-            HTTPClient(Agent(reactor, connectTimeout=5, pool=pool)),
+            HTTPClient(Agent(reactor, connectTimeout=PATIENCE_S, pool=pool)),
         )
     finally:
         await pool.closeCachedConnections()

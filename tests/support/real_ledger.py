@@ -14,6 +14,7 @@ from svcserver.db.factory import ledger_for
 from svcserver.db.ledger import ACROSS, Scope, Work
 from svcserver.metagame.accounts.store import ACCOUNTS
 from tests.support.postgres import fresh_database
+from tests.support.processes import PATIENCE_S
 
 T = TypeVar("T")
 
@@ -41,7 +42,7 @@ class QueueReactor:
 
     def wait_for(self, *results: Deferred[Any]) -> None:
         while not all(one.called for one in results):
-            call, args, kwargs = self.calls.get(timeout=20)
+            call, args, kwargs = self.calls.get(timeout=PATIENCE_S)
             call(*args, **kwargs)
 
 

@@ -25,6 +25,7 @@ from svcserver.board.engine import BoardAway, Pushed
 from svcserver.board.scripts import COMMIT, LOAD, Script
 from svcserver.board.valkey import ValkeyBoard
 from svcserver.board.waiting import at_once
+from tests.support.processes import PATIENCE_S, eventually, free_port
 from tests.support.requirements import skip
 
 T = TypeVar("T")
@@ -34,7 +35,11 @@ _databases = count(1)
 
 @define
 class Instance:
-    """A server on a loopback port, which stays the same when it is started again."""
+    """A server on a loopback port, which stays the same when it is started again.
+
+    It is none of those that the kernel gives to outgoing connections: while the server is away,
+    one of those could take it, or meet itself on it.
+    """
 
     binary: str
     folder: Path
@@ -49,7 +54,7 @@ class Instance:
         found = [path for path in map(shutil.which, BINARIES) if path is not None]
         if not found:
             raise skip("valkey", "neither valkey-server nor redis-server is installed")
-        return cls(found[0], Path(tempfile.mkdtemp(prefix="svc-valkey-")), _free_port())
+        return cls(found[0], Path(tempfile.mkdtemp(prefix="svc-valkey-")), free_port())
 
     @property
     def url(self) -> str:
@@ -57,7 +62,7 @@ class Instance:
 
     def serve_tls(self, certificate: Path, key: Path) -> None:
         """From the next start on, with TLS, too."""
-        self.tls_port = _free_port()
+        self.tls_port = free_port()
         self._tls = ["--tls-port", str(self.tls_port), "--tls-auth-clients", "no"]
         self._tls += ["--tls-cert-file", str(certificate), "--tls-key-file", str(key)]
         self._tls += ["--tls-ca-cert-file", str(certificate)]
@@ -67,16 +72,17 @@ class Instance:
         words = ["--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder)]
         words += ["--save", "", "--appendonly", "no", "--databases", "1000", *self._tls]
         self.process = subprocess.Popen([self.binary, *words], stdout=subprocess.DEVNULL)
-        end = time.monotonic() + 10
-        while True:
-            try:
-                with BlockingEngine(self.port) as engine:
-                    engine.command("PING")
-                return
-            except (OSError, EngineError):
-                if time.monotonic() > end:
-                    raise
-                time.sleep(0.02)
+        eventually(self._answers)
+
+    def _answers(self) -> bool:
+        assert self.process is not None
+        assert self.process.poll() is None, "the engine has ended"
+        try:
+            with BlockingEngine(self.port) as engine:
+                engine.command("PING")
+        except (OSError, EngineError):
+            return False
+        return True
 
     def kill(self) -> None:
         """End it as kill -9 does."""
@@ -89,13 +95,6 @@ class Instance:
         """Stop it and delete its files."""
         self.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
-
-
-def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
-        return port
 
 
 @lru_cache(maxsize=1)
@@ -196,7 +195,7 @@ class BlockingEngine:
 
 class _Replies:
     def __init__(self, port: int) -> None:
-        self._socket = socket.create_connection(("127.0.0.1", port), timeout=10)
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S)
         self._reader = hiredis.Reader(protocolError=EngineError, replyError=EngineError)
 
     def ask(self, *command: Argument) -> Any:

@@ -19,6 +19,7 @@ from svcserver.web.jsonlines import JsonLines
 from svcserver.web.logs import LogLines
 from svcserver.web.logwriter import PIECE, Backlog, LogWriter
 from svcserver.web.serving import TopService
+from tests.support.processes import PATIENCE_S
 
 
 class BacklogTests(SynchronousTestCase):
@@ -79,7 +80,7 @@ class BacklogTests(SynchronousTestCase):
 
 def until(what: Callable[[], bool]) -> None:
     """Lets the writing thread run."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE_S
     while not what():
         assert time.monotonic() < deadline
         threading.Event().wait(0.001)
@@ -130,7 +131,7 @@ class WriterTests(SynchronousTestCase):
         self.writer.write("last\n")
         reader.start()
         self.writer.end()
-        reader.join(10)
+        reader.join(PATIENCE_S)
         self.assertTrue(found[0].endswith(b"x\nlast\n"))
         self.writer.write("and this\n")
         self.writer.flush()
