@@ -71,6 +71,11 @@ class Comparison:
 Seen = dict[str, tuple[int, int, str]]  # path -> size, time of change, hash
 
 
+def one_name(folder: Path) -> str:
+    """The same text for every path of ``folder``, through whichever links and letter case."""
+    return os.path.normcase(os.path.realpath(folder))
+
+
 @define
 class GameFolder:
     """The folder of one host's game files."""

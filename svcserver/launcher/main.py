@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import threading
 import webbrowser
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from twisted.python.failure import Failure
 from twisted.python.logfile import LogFile
 
 from svcserver.kernel import json
+from svcserver.kernel.digits import whole_in
 from svcserver.kernel.every import Every
 from svcserver.kernel.monotonic import monotonic_reactor
 from svcserver.launcher import one_instance, runners
@@ -99,8 +101,30 @@ def main(given: Sequence[str] | None = None) -> int:
         return 1
     reactor.callWhenRunning(running_now.start)
     reactor.addSystemEventTrigger("before", "shutdown", running_now.stop)
+    _end_with_the_terminal(reactor)
     reactor.run()
     return 0
+
+
+def _end_with_the_terminal(reactor: Any) -> None:
+    """Stop, too, when the terminal's window is closed: the game has a session of its own."""
+    hangup = getattr(signal, "SIGHUP", None)  # which Windows does not have
+    if hangup is not None and signal.getsignal(hangup) is signal.SIG_DFL:
+        signal.signal(hangup, lambda *_: reactor.callFromThread(reactor.stop))
+
+
+def relay_port(text: str, say: Callable[[str], None]) -> int:
+    """The port that the game finds its relay on; one that is none is said, and not used.
+
+    Like the relay's own setting, whose module is not among what the launcher is packed with.
+    """
+    if not text.strip():
+        return DEFAULT_PORT
+    port = whole_in(text.strip(), 5)
+    if port is not None and 1024 <= port < 65536:
+        return port
+    say(f"SVC_RELAY_PORT is no port from 1024 to 65535; the game's relay uses {DEFAULT_PORT}.")
+    return DEFAULT_PORT
 
 
 def _remove(links: Scheme) -> int:
@@ -146,7 +170,7 @@ class Program:
             open_keys(state, use_file=wish.key_file),
             HostList(state / "hosts.json"),
             Path(places.games),
-            int(os.environ.get("SVC_RELAY_PORT", "") or DEFAULT_PORT),
+            relay_port(os.environ.get("SVC_RELAY_PORT", ""), print),
             runners.find(sys.platform, os.environ, Path.home()),
         )
         page = Page(launcher, Entrance(), Path.home(), downloads_here(os.environ, Path.home()))

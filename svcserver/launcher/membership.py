@@ -16,7 +16,7 @@ from svcserver.launcher import accounts, papers, starting, words
 from svcserver.launcher.asking import HostClient
 from svcserver.launcher.fetching import CannotFetch, KeyRefused
 from svcserver.launcher.files_job import FilesJob, NoListing, damage
-from svcserver.launcher.game_folder import GameFolder, Stopped
+from svcserver.launcher.game_folder import GameFolder, Stopped, one_name
 from svcserver.launcher.host_list import HostRecord
 from svcserver.launcher.host_news import HostNews
 from svcserver.launcher.keystore import KeyStore
@@ -35,6 +35,7 @@ class Surroundings(Protocol):
     clock: Any
     keys: KeyStore
     games: Path
+    downloading: set[str]  # the folders that games are downloaded into now, by ``one_name``
     runner: Runner | None  # what was found for Windows games
 
     def client(self, record: HostRecord, content_port: int = 0) -> HostClient:
@@ -74,6 +75,7 @@ class Membership:
     saying: str = field(default="", init=False)  # about a field the player is filling in
     tried: str = field(default="", init=False)  # what ``saying`` is about
     _asking: Deferred[Any] | None = field(default=None, init=False)
+    _fetching: Deferred[Any] | None = field(default=None, init=False)
     _jobs: set[Deferred[Any]] = field(factory=set, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -188,10 +190,28 @@ class Membership:
             self.inputs.lacking(found.bytes_missing, damage(found, listing))
 
     def fetch(self) -> None:
-        self._begin(self._fetch())
+        self._fetching = self._begin(self._fetch(self._fetching))
 
-    async def _fetch(self) -> None:
-        files = self.files
+    async def _fetch(self, before: Deferred[Any] | None) -> None:
+        """Download, unless another host does so in the same folder: each would take the other's
+        partial files for those of an older version.
+        """
+        if before is not None:
+            await before  # one that was stopped may still be ending
+        downloading = self.around.downloading
+        place = await self.around.in_thread(one_name, self.folder)
+        if self.host.stage is not Stage.FETCHING:
+            return
+        if place in downloading:
+            self.inputs.failed(words.FOLDER_BUSY.format(folder=self.folder))
+            return
+        downloading.add(place)
+        try:
+            await self._fetch_files(self.files)
+        finally:
+            downloading.discard(place)
+
+    async def _fetch_files(self, files: FilesJob) -> None:
         try:
             await files.fetch(self.key or Secret(""))
         except Stopped:

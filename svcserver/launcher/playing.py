@@ -1,11 +1,13 @@
-"""The game's process: started, watched, ended. The same way on every system."""
+"""The game's processes: started, watched, ended. The same way on every system."""
 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from shutil import which
 from typing import Protocol
 
@@ -26,32 +28,103 @@ class NoProgram(Exception):
 
 
 class Process(Protocol):
-    """What is used of ``subprocess.Popen``."""
+    """A program with all that it has started, as Wine, Proton or a starter start the game."""
 
     def poll(self) -> int | None:
-        """The exit status, None while it runs."""
+        """The program's exit status, None while it runs."""
+
+    def leaves(self) -> bool:
+        """Whether something that it has started still runs, once it has ended itself."""
 
     def terminate(self) -> None:
-        """Ask the process to end, as SIGTERM does."""
+        """Ask all of them to end, as SIGTERM does."""
 
     def kill(self) -> None:
-        """End the process at once."""
+        """End all of them at once."""
 
 
 Spawn = Callable[[Sequence[str], str | None, Mapping[str, str]], Process]
 
 
 def spawn(arguments: Sequence[str], folder: str | None, environ: Mapping[str, str]) -> Process:
-    """Start a process without input and output: a game's output may be long, and tell secrets."""
+    """Start a process without input and output: a game's output may be long, and tell secrets.
+
+    It leads a group of its own, to which all that it starts belongs.
+    """
     nothing = subprocess.DEVNULL
-    return subprocess.Popen(
+    started = subprocess.Popen(
         list(arguments),
         cwd=folder,
         env=dict(environ),
         stdin=nothing,
         stdout=nothing,
         stderr=nothing,
+        start_new_session=True,  # Windows has no groups, and knows a tree by who started whom
     )
+    windows = environ.get("SystemRoot", r"C:\Windows")
+    return Tree(started, windows) if sys.platform == "win32" else Group(started)
+
+
+_killpg: Callable[[int, int], None] = getattr(os, "killpg", os.kill)  # Windows has none
+
+
+@define
+class Group:
+    """A process group of POSIX; its number is not given anew while one of it runs."""
+
+    leader: subprocess.Popen[bytes]
+    killpg: Callable[[int, int], None] = _killpg
+
+    def poll(self) -> int | None:
+        return self.leader.poll()
+
+    def leaves(self) -> bool:
+        return self._signalled(0)
+
+    def terminate(self) -> None:
+        self._signalled(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self._signalled(getattr(signal, "SIGKILL", signal.SIGTERM))
+
+    def _signalled(self, number: int) -> bool:
+        try:
+            self.killpg(self.leader.pid, number)
+        except (ProcessLookupError, PermissionError):  # nobody; or, on some systems, none alive
+            return False
+        return True
+
+
+@define
+class Tree:
+    """A process of Windows and those below it, ended by the system's own ``taskkill``.
+
+    Of a program that has ended the system no longer tells what it has started.
+    """
+
+    root: subprocess.Popen[bytes]
+    windows: str  # the system's folder, such as C:\\Windows
+    run: Callable[[Sequence[str]], object] = subprocess.Popen
+
+    def poll(self) -> int | None:
+        return self.root.poll()
+
+    def leaves(self) -> bool:
+        return False
+
+    def terminate(self) -> None:
+        self._end()
+
+    def kill(self) -> None:
+        self._end("/F")
+
+    def _end(self, *how: str) -> None:
+        """Without ``/F`` their windows are asked to close."""
+        program = str(PureWindowsPath(self.windows, "System32", "taskkill.exe"))
+        try:
+            self.run([program, "/T", *how, "/PID", str(self.root.pid)])
+        except OSError:
+            self.root.kill()
 
 
 @define(eq=False, slots=False)
@@ -95,12 +168,14 @@ class Game:
             self._process.terminate()
 
     def _look(self) -> None:
-        process = self._process
+        process, asked = self._process, self._asked_at
         status = process.poll() if process is not None else 0
-        if status is None and process is not None:
-            if self._asked_at is not None and self.clock.seconds() - self._asked_at >= PATIENCE_S:
+        if process is not None and (status is None or (asked is not None and process.leaves())):
+            late = asked is not None and self.clock.seconds() - asked >= PATIENCE_S
+            if late:
                 process.kill()
-            return
+            if status is None or not late:
+                return
         self._process = None
         self._looks.stopService()
         log.info("the game has ended with {status}", status=status)

@@ -25,13 +25,12 @@ from svcserver.launcher.membership import Membership, invite_name
 from svcserver.launcher.papers import new_key_name
 from svcserver.launcher.runners import Runner
 from svcserver.launcher.stages import Stage
-from svcserver.launcher.starting import CannotPlay
+from svcserver.launcher.starting import CannotPlay, way_to
 from svcserver.relay.relaying import DEFAULT_PORT, PortBusy, RelayService, Target, make_pool
 
 log = Logger()
 
 REFRESH_S = 15.0
-CHAT_PORT = 61099  # of a private host, which has no gateway
 InThread = Callable[..., Deferred[Any]]
 
 
@@ -55,6 +54,7 @@ class Launcher(Service):
     runner: Runner | None = None
     _threads: InThread | None = None
     members: dict[str, Membership] = field(factory=dict, init=False)
+    downloading: set[str] = field(factory=set, init=False)  # folders, by one of their names
     invited: str = field(default="", init=False)  # the host whose invite was opened last
     _relay: RelayService | None = field(default=None, init=False)
     _playing: str = field(default="", init=False)
@@ -213,7 +213,7 @@ class Launcher(Service):
             raise CannotPlay(words.PLAYING_ELSEWHERE.format(name=name))
         if not record.public:
             self._playing = record.id
-            return f"{record.host}:{record.port}", f"ws://{record.host}:{CHAT_PORT}"
+            return way_to(record, self.relay_port)
         relay = RelayService(self.clock, _target(record), port=self.relay_port)
         try:
             relay.startService()
@@ -221,7 +221,7 @@ class Launcher(Service):
             relay.pool.close()
             raise CannotPlay(words.RELAY_BUSY.format(port=self.relay_port)) from why
         self._relay, self._playing = relay, record.id
-        return f"127.0.0.1:{relay.port}", f"ws://127.0.0.1:{relay.port}"
+        return way_to(record, relay.port)
 
     def close_way(self, record: HostRecord) -> Any:
         return self._close_way() if record.id == self._playing else None

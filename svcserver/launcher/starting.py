@@ -19,6 +19,8 @@ from svcserver.launcher.playing import Game, NoProgram
 from svcserver.launcher.runners import Runner, chosen
 from svcserver.launcher.stages import Host, Inputs, Stage
 
+CHAT_PORT = 61099  # of a private host, which has no gateway
+
 
 class CannotPlay(Exception):
     """The game cannot be started now; the text is for the player."""
@@ -55,6 +57,16 @@ class Player(Protocol):
 
     @property
     def folder(self) -> Path: ...
+
+
+def way_to(record: HostRecord, relay_port: int) -> tuple[str, str]:
+    """Server (``host:port``) and chat (``ws://host:port``) as the game finds them.
+
+    A public host is reached through the relay on this PC, a private one by itself.
+    """
+    if record.public:
+        return f"127.0.0.1:{relay_port}", f"ws://127.0.0.1:{relay_port}"
+    return f"{record.host}:{record.port}", f"ws://{record.host}:{CHAT_PORT}"
 
 
 def command_of(record: HostRecord) -> str:

@@ -11,7 +11,7 @@ from svcserver.launcher.command import DOCUMENTED, BadCommand
 from svcserver.launcher.membership import Membership
 from svcserver.launcher.program import Launcher
 from svcserver.launcher.stages import Stage
-from svcserver.launcher.starting import command_of, runner_of, start_at
+from svcserver.launcher.starting import command_of, runner_of, start_at, way_to
 from svcserver.launcher.version import launcher_version
 
 VERSION = launcher_version()
@@ -86,11 +86,11 @@ def _files(member: Membership) -> dict[str, Any]:
 
 
 def _command(member: Membership, relay_port: int) -> str:
-    record = member.record
-    server = f"127.0.0.1:{relay_port}" if record.public else f"{record.host}:{record.port}"
-    runner, chat = runner_of(member), f"ws://{server}"
+    record, runner = member.record, runner_of(member)
     try:
         front = runner.command if runner is not None else ""
-        return start_at(member, server, chat).shown(command_of(record), front, sys.platform)
+        return start_at(member, *way_to(record, relay_port)).shown(
+            command_of(record), front, sys.platform
+        )
     except BadCommand as why:
         return str(why)

@@ -72,6 +72,10 @@ IN_THE_WAY = (
     "Move it away, or choose another folder for the game."
 )
 NOT_WRITABLE = "The folder {folder} cannot be written to ({why}). Choose another one."
+FOLDER_BUSY = (
+    "Another host's game is being downloaded into the folder {folder} just now. Wait until that is "
+    "done, or choose another folder for this host."
+)
 LINE_CUT = "The connection was cut. It goes on by itself in {seconds}; nothing is fetched twice."
 DAMAGED = "{count} of the game's files are missing or damaged. Repair fetches just these."
 DAMAGED_ONE = "One of the game's files is missing or damaged: {path}. Repair fetches just this one."

@@ -147,9 +147,13 @@ class FakeProcess:
     arguments: Sequence[str]
     status: int | None = None
     told: list[str] = field(factory=list)
+    heirs: bool = False
 
     def poll(self) -> int | None:
         return self.status
+
+    def leaves(self) -> bool:
+        return self.heirs
 
     def terminate(self) -> None:
         self.told.append("terminate")

@@ -17,7 +17,8 @@ from svcserver.launcher.program import CannotJoin, Launcher
 from svcserver.launcher.stages import Stage
 from svcserver.launcher.starting import CannotPlay
 from svcserver.launcher.view import show, show_all
-from tests.launcher.around import KEY, FakeHost, FakeLauncher, LauncherCase, invite_text, manifest
+from svcserver.relay.relaying import RelayService
+from tests.launcher.around import KEY, FakeHost, FakeLauncher, LauncherCase, invite_text
 
 PRIVATE = "svc://join?v=1&host=100.64.0.9&port=61000&code=ABCD-EFGH&name=Home"
 FILES = {"game.exe": b"MZ" * 40, "a.pak": b"1234"}
@@ -287,6 +288,38 @@ class PlayingTests(LauncherCase):
         self.assertFalse(self.member.game.running)
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
+    def test_what_a_wrapper_has_started_is_ended_with_it(self) -> None:
+        """Proton is gone at once, and the game that it has started may take its time."""
+        self.ready()
+        self.member.inputs.play()
+        [game] = self.processes
+        self.member.inputs.stop()
+        game.status, game.heirs = -15, True
+        self.clock.pump([0.5] * 18)
+        self.assertEqual(game.told, ["terminate"])
+        self.clock.pump([0.5] * 6)
+        self.assertEqual(game.told, ["terminate", "kill"])
+        self.assertFalse(self.member.game.running)
+        self.assertEqual(self.clock.getDelayedCalls(), [])
+
+    def test_the_way_that_is_shown_is_the_way_that_is_opened(self) -> None:
+        self.ready()
+        self.member.change(command="/bin/sh {server} {chat}")
+        for changes, way in (
+            ({}, ["127.0.0.1:61000", "ws://127.0.0.1:61000"]),
+            (
+                {"fingerprint": "", "host": "100.64.0.8", "port": 61005},
+                ["100.64.0.8:61005", "ws://100.64.0.8:61099"],
+            ),
+        ):
+            self.patch(FakeLauncher, "open_way", Launcher.open_way)
+            self.patch(RelayService, "startService", lambda relay: setattr(relay, "port", 61000))
+            self.member.change(**changes)
+            self.assertTrue(show(self.member, 61000)["settings"]["shown"].endswith(" ".join(way)))
+            self.member.inputs.play()
+            self.assertEqual(self.processes[-1].arguments[1:], way)
+            self.member.inputs.stop()
+
     def test_what_hinders_is_told_before_the_game_starts(self) -> None:
         self.ready()
         self.remote.says("GET", "/svc/api/GetUserInfo", 403)
@@ -346,64 +379,6 @@ class PlayingTests(LauncherCase):
             self.assertIs(self.member.host.stage, Stage.READY)
             self.launcher.open_way(evolve(self.member.record, id="another"))
             self.launcher.close_way(evolve(self.member.record, id="another"))
-
-
-class DownloadingTests(LauncherCase):
-    def test_missing_files_are_fetched_and_a_damaged_one_repaired(self) -> None:
-        member = self.registered(FILES)
-        self.assertEqual(member.host.missing, 84)
-        member.inputs.fetch()
-        for asked in tuple(self.remote.downloads):
-            asked.answer(200, FILES[asked.path.rpartition("/")[2]])
-        self.assertIs(member.host.stage, Stage.READY)
-        (member.folder / "a.pak").write_bytes(b"12x4")
-        member.inputs.check(True)
-        self.assertEqual(member.host.note, words.DAMAGED_ONE.format(path="a.pak"))
-        member.inputs.fetch()
-        self.remote.downloads[-1].answer(200, b"1234")
-        self.assertIs(member.host.stage, Stage.READY)
-
-    def test_what_the_owner_has_named_is_started_and_nothing_typed(self) -> None:
-        files = {"Game/Hunt.exe": b"MZ" * 40}
-        said = manifest(files, program="Game/Hunt.exe")
-        self.remote.says("GET", "/content/v1/manifest", 200, said)
-        member = self.registered()
-        program = member.folder / "Game" / "Hunt.exe"
-        self.assertIn(str(program), show(member, 61000)["settings"]["shown"])
-        member.inputs.fetch()
-        [download] = self.remote.downloads
-        download.answer(200, files["Game/Hunt.exe"])
-        program.chmod(0o700)
-        self.remote.says("GET", "/content/v1/manifest", 503)  # for now
-        [kept] = self.start().members.values()
-        kept.game.spawn = self.spawn
-        for one in (member, kept):
-            one.inputs.check(False)
-            one.inputs.play()
-            self.assertEqual(self.processes[-1].arguments[0], str(program))
-        self.remote.says("GET", "/content/v1/manifest", 200, manifest(files))
-        kept.inputs.stop()
-        kept.inputs.check(False)
-        self.assertIn("/game.exe", show(kept, 61000)["settings"]["shown"])
-
-    def test_a_pause_keeps_what_has_come(self) -> None:
-        member = self.registered(FILES)
-        member.inputs.fetch()
-        member.inputs.stop()
-        self.assertIs(member.host.stage, Stage.INCOMPLETE)
-        member.inputs.fetch()
-        self.assertIs(member.host.stage, Stage.FETCHING)
-
-    def test_a_host_without_files_can_be_played(self) -> None:
-        member = self.registered()
-        self.assertEqual((member.host.stage, member.host.note), (Stage.READY, words.NO_FILES))
-
-    def test_a_banned_player_reads_so_in_the_download(self) -> None:
-        member = self.registered(FILES)
-        self.remote.says("GET", "/svc/api/GetUserInfo", 403)
-        member.inputs.fetch()
-        self.remote.downloads[-1].answer(403)
-        self.assertEqual((member.host.stage, member.host.trouble), (Stage.INCOMPLETE, words.BANNED))
 
 
 def _now() -> object:

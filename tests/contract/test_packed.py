@@ -1,0 +1,64 @@
+"""What the launcher's packages import is packed with them.
+
+Found here at once: the file that is built of them is only started by slow tests.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from twisted.trial.unittest import SynchronousTestCase
+
+ROOT = Path(__file__).parents[2]
+
+
+def recipe() -> Any:
+    """The module that builds the launcher."""
+    spec = importlib.util.spec_from_file_location("build", ROOT / "packaging/launcher/build.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def packed() -> dict[str, Path]:
+    """The modules of the package, by name."""
+    build = recipe()
+    whole = ROOT / "svcserver"
+    files = [path for name in build.PACKAGES for path in sorted((whole / name).rglob("*.py"))]
+    left_out = {whole / name for name in build.LEFT_OUT}
+    assert all(one.is_file() for one in left_out)
+    kept = [whole / "__init__.py", *(one for one in files if one not in left_out)]
+    return {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in kept
+    }
+
+
+def imported(tree: ast.AST) -> Iterator[tuple[str, ...]]:
+    """What each import may mean: a module, or a name of the module before it."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((one.name,) for one in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            assert not node.level
+            yield from ((node.module, f"{node.module}.{one.name}") for one in node.names)
+
+
+class PackedTests(SynchronousTestCase):
+    def test_nothing_packed_imports_what_is_left_out(self) -> None:
+        modules = packed()
+        every = {
+            ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+            for path in (ROOT / "svcserver").rglob("*.py")
+        }
+        self.assertGreater(len(modules), 80)
+        for name, path in modules.items():
+            for meant in imported(ast.parse(path.read_text(encoding="utf-8"))):
+                missing = {one for one in meant if one in every} - set(modules)
+                self.assertEqual(missing, set(), f"{name} imports what the launcher has not")

@@ -1,0 +1,106 @@
+"""The game's files of a host: fetched, repaired, paused, and what may be started of them."""
+
+from __future__ import annotations
+
+from twisted.internet.defer import Deferred
+
+from svcserver.launcher import words
+from svcserver.launcher.files_job import FilesJob
+from svcserver.launcher.game_folder import Stopped
+from svcserver.launcher.stages import Stage
+from svcserver.launcher.view import show
+from tests.launcher.around import LauncherCase, invite_text, manifest
+
+FILES = {"game.exe": b"MZ" * 40, "a.pak": b"1234"}
+
+
+class DownloadingTests(LauncherCase):
+    def test_missing_files_are_fetched_and_a_damaged_one_repaired(self) -> None:
+        member = self.registered(FILES)
+        self.assertEqual(member.host.missing, 84)
+        member.inputs.fetch()
+        for asked in tuple(self.remote.downloads):
+            asked.answer(200, FILES[asked.path.rpartition("/")[2]])
+        self.assertIs(member.host.stage, Stage.READY)
+        (member.folder / "a.pak").write_bytes(b"12x4")
+        member.inputs.check(True)
+        self.assertEqual(member.host.note, words.DAMAGED_ONE.format(path="a.pak"))
+        member.inputs.fetch()
+        self.remote.downloads[-1].answer(200, b"1234")
+        self.assertIs(member.host.stage, Stage.READY)
+
+    def test_what_the_owner_has_named_is_started_and_nothing_typed(self) -> None:
+        files = {"Game/Hunt.exe": b"MZ" * 40}
+        said = manifest(files, program="Game/Hunt.exe")
+        self.remote.says("GET", "/content/v1/manifest", 200, said)
+        member = self.registered()
+        program = member.folder / "Game" / "Hunt.exe"
+        self.assertIn(str(program), show(member, 61000)["settings"]["shown"])
+        member.inputs.fetch()
+        [download] = self.remote.downloads
+        download.answer(200, files["Game/Hunt.exe"])
+        program.chmod(0o700)
+        self.remote.says("GET", "/content/v1/manifest", 503)  # for now
+        [kept] = self.start().members.values()
+        kept.game.spawn = self.spawn
+        for one in (member, kept):
+            one.inputs.check(False)
+            one.inputs.play()
+            self.assertEqual(self.processes[-1].arguments[0], str(program))
+        self.remote.says("GET", "/content/v1/manifest", 200, manifest(files))
+        kept.inputs.stop()
+        kept.inputs.check(False)
+        self.assertIn("/game.exe", show(kept, 61000)["settings"]["shown"])
+
+    def test_two_hosts_do_not_download_into_one_folder_at_a_time(self) -> None:
+        """Each took the other's partial files for those of an older version, and removed them."""
+        member = self.registered(FILES)
+        member.inputs.fetch()
+        other = self.launcher.join(invite_text(host="other.example.org"))
+        other.inputs.agree()
+        other.choose("Bo_1")
+        link = self.folder / "link"
+        link.symlink_to(member.folder)
+        self.remote.says("GET", "/content/v1/manifest", 200, manifest({"new.exe": b"MZ" * 50}))
+        other.change(folder=str(link))
+        other.inputs.check(False)
+        other.inputs.fetch()
+        self.assertEqual(other.host.trouble, words.FOLDER_BUSY.format(folder=link))
+        self.assertIs(other.host.stage, Stage.INCOMPLETE)
+        self.assertEqual(len(self.remote.downloads), 2)  # both of the first host
+        member.inputs.stop()
+        other.inputs.fetch()
+        self.assertIs(other.host.stage, Stage.FETCHING)
+        self.assertEqual(len(self.remote.downloads), 3)
+
+    def test_who_goes_on_at_once_waits_for_the_download_that_ends(self) -> None:
+        member = self.registered(FILES)
+        slow: list[Deferred[None]] = []
+        self.patch(FilesJob, "fetch", lambda *_: slow.append(Deferred()) or slow[-1])
+        member.inputs.fetch()
+        member.inputs.stop()
+        member.inputs.fetch()
+        self.assertEqual((len(slow), member.host.stage), (1, Stage.FETCHING))
+        slow[0].errback(Stopped())
+        self.assertEqual((len(slow), member.host.trouble), (2, ""))
+        slow[1].callback(None)
+        self.assertIs(member.host.stage, Stage.READY)
+
+    def test_a_pause_keeps_what_has_come(self) -> None:
+        member = self.registered(FILES)
+        member.inputs.fetch()
+        member.inputs.stop()
+        self.assertIs(member.host.stage, Stage.INCOMPLETE)
+        member.inputs.fetch()
+        self.assertIs(member.host.stage, Stage.FETCHING)
+
+    def test_a_host_without_files_can_be_played(self) -> None:
+        member = self.registered()
+        self.assertEqual((member.host.stage, member.host.note), (Stage.READY, words.NO_FILES))
+
+    def test_a_banned_player_reads_so_in_the_download(self) -> None:
+        member = self.registered(FILES)
+        self.remote.says("GET", "/svc/api/GetUserInfo", 403)
+        member.inputs.fetch()
+        self.remote.downloads[-1].answer(403)
+        self.assertEqual((member.host.stage, member.host.trouble), (Stage.INCOMPLETE, words.BANNED))

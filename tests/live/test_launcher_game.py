@@ -1,0 +1,65 @@
+"""A game that was started by another program, as by Wine or Proton, ends with it.
+
+Why processes: what is ended here is processes.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from twisted.internet.task import Clock
+
+from svcserver.launcher.playing import LOOK_S, PATIENCE_S, Game
+from tests.support.processes import eventually
+
+pytestmark = pytest.mark.live
+
+WRAPPER = """
+sh -c '{deafness} echo $$ > inner; while :; do sleep 0.1; done' &
+{own} while :; do sleep 0.1; done
+"""
+
+
+def started(folder: Path, game: Game, deafness: str = "", own: str = "") -> int:
+    """The process that the wrapper has started; it may be deaf to being asked to end."""
+    command = ["/bin/sh", "-c", WRAPPER.format(deafness=deafness, own=own)]
+    game.start(command, str(folder), os.environ)
+    inner = folder / "inner"
+    eventually(lambda: inner.exists() and inner.read_text().endswith("\n"))
+    return int(inner.read_text())
+
+
+def is_there(pid: int) -> bool:
+    """Whether it runs; one that has ended and is not buried yet does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_what_the_wrapper_has_started_is_asked_to_end(tmp_path: Path) -> None:
+    clock, ended = Clock(), list[int]()
+    game = Game(clock, ended.append)
+    inner = started(tmp_path, game)
+    assert os.getpgid(inner) != os.getpgid(0)
+    game.stop()
+    eventually(lambda: not is_there(inner))
+    eventually(lambda: (clock.advance(LOOK_S), not game.running)[1])
+    assert (ended, clock.getDelayedCalls()) == ([], [])
+
+
+def test_a_deaf_one_is_ended_after_its_time_though_its_wrapper_is_gone(tmp_path: Path) -> None:
+    clock = Clock()
+    game = Game(clock, lambda _: None)
+    inner = started(tmp_path, game, 'trap "" TERM;', 'trap "echo bye > asked; exit" TERM;')
+    game.stop()
+    eventually((tmp_path / "asked").exists)
+    clock.pump([LOOK_S] * 4)
+    assert is_there(inner)
+    assert game.running
+    clock.pump([LOOK_S] * round(PATIENCE_S / LOOK_S))
+    eventually(lambda: not is_there(inner))
+    eventually(lambda: (clock.advance(LOOK_S), not game.running)[1])
+    assert clock.getDelayedCalls() == []
