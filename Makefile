@@ -46,7 +46,7 @@ check: $(VENV)/dev.stamp
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/mypy docs/generate.py docs/protocol.py
+	$(BIN)/mypy docs/drawings.py docs/generate.py docs/phone.py docs/protocol.py
 	$(BIN)/mypy --platform win32 -p svcserver.launcher
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python -m tests.contract.coverage
@@ -62,11 +62,13 @@ bench-edge: $(VENV)/dev.stamp
 
 docs: $(VENV)/dev.stamp
 	$(BIN)/sphinx-build -q -W -b html docs docs/_build
+	@$(BIN)/python docs/phone.py
 	@$(BIN)/python docs/links.py
 
 pictures: $(VENV)/dev.stamp
 	$(BIN)/python -m tests.live.players_pictures
 	$(BIN)/python -m tests.live.owners_pictures
+	$(BIN)/python docs/drawings.py
 
 launcher: $(VENV)/dev.stamp
 	$(BIN)/python packaging/launcher/build.py

@@ -16,6 +16,7 @@ from twisted.internet.task import Clock
 
 from svcserver.board.memory import MemoryBoard
 from svcserver.ctl.keys import new_signing_keys
+from svcserver.kernel.counters import MEANINGS, Counted
 from svcserver.kernel.settings import load
 from svcserver.metagame.accounts.actions import ACTIONS
 from svcserver.metagame.accounts.audit import MAX_SHOWN
@@ -144,17 +145,32 @@ def _shape(name: str, shape: Json) -> Iterator[str]:
 
 
 def metrics(code: Path) -> str:
-    """Every figure that a ``METRICS_PORT`` shows: the entries of the services' tables of them."""
+    """Every figure that a ``METRICS_PORT`` shows: those of all services, and each one's own."""
     found: dict[str, tuple[str, str]] = {}
     for file in sorted(code.rglob("*.py")):
-        for name, says in _figures(ast.parse(file.read_text(encoding="utf-8"))):
+        for name, says in _figures(ast.parse(file.read_text(encoding="utf-8")), file):
             found[name] = (says, file.relative_to(code).parts[0])
+    services = sorted({service for _, service in found.values()})
+    every = [f"| `svc_SERVICE_{kind}_total` | `reason` | {MEANINGS[kind]} |" for kind in Counted]
     rows = [f"| `{name}` | {service} | {says} |" for name, (says, service) in sorted(found.items())]
     return "\n".join(
         [
             "# Figures",
             "",
             "Written from the code: what `METRICS_PORT` shows of each service, for Prometheus.",
+            "",
+            "## Of every service",
+            "",
+            f"`SERVICE` is {', '.join(f'`{one}`' for one in services)}. Beside these stand the",
+            "process's own, as Prometheus's library names them: `process_cpu_seconds_total`,",
+            "`process_resident_memory_bytes`, `process_open_fds` and so on.",
+            "",
+            "| figure | by | what it counts |",
+            "|---|---|---|",
+            *every,
+            "| `svc_SERVICE_request_seconds` | `route`, `status` | How long requests took. |",
+            "",
+            "## Of one service",
             "",
             "| figure | of | what it counts |",
             "|---|---|---|",
@@ -193,17 +209,29 @@ def audit() -> str:
     )
 
 
-def _figures(tree: ast.AST) -> Iterator[tuple[str, str]]:
+def _figures(tree: ast.AST, file: Path) -> Iterator[tuple[str, str]]:
+    """Name, as Prometheus sees it, and meaning of each entry of a table of figures."""
+    made, listed = 0, 0
     for node in ast.walk(tree):
+        made += isinstance(node, ast.Call) and _is_figure(node)
         if not isinstance(node, ast.Dict):
             continue
         for pair in zip(node.keys, node.values, strict=True):
             match pair:
-                case (
-                    ast.Constant(value=str(name)),
-                    ast.Call(func=ast.Name(id="Figure"), args=[ast.Constant(value=str(what)), *_]),
+                case (ast.Constant(value=str(name)), ast.Call(args=[first, *_]) as call) if (
+                    _is_figure(call)
                 ):
-                    yield name, what
+                    counts = any(one.arg == "counts" for one in call.keywords)
+                    ends = "" if not counts or name.endswith("_total") else "_total"
+                    yield name + ends, str(ast.literal_eval(first))
+                    listed += 1
+    if made != listed:
+        raise SystemExit(f"{file} makes {made} figures, of which its tables name {listed}")
+
+
+def _is_figure(call: ast.Call) -> bool:
+    """Whether it makes a figure of METRICS_PORT; ``ctl/play`` calls something else so, too."""
+    return isinstance(call.func, ast.Name) and call.func.id == "Figure" and len(call.args) < 4
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -60,9 +61,36 @@ def run(*words: object, cwd: Path = ROOT, **environ: str) -> str:
 
 def wheel(folder: Path) -> Path:
     """The project's wheel, built into ``folder``."""
-    run(sys.executable, "-m", "build", "--no-isolation", "--wheel", "-o", folder, ROOT)
-    [made] = folder.glob("svcserver-*.whl")
+    return built("wheel", folder, "svcserver-*.whl")
+
+
+def built(kind: str, folder: Path, pattern: str) -> Path:
+    """The project as a ``wheel`` or an ``sdist`` in ``folder``."""
+    with tempfile.TemporaryDirectory() as work:
+        source = copied(Path(work, "source"))
+        run(sys.executable, "-m", "build", "--no-isolation", f"--{kind}", "-o", folder, source)
+    [made] = folder.glob(pattern)
     return made
+
+
+def copied(folder: Path) -> Path:
+    """The project's files in ``folder``, without what else lies in a work tree.
+
+    setuptools would pack a module that is gone, from the ``build`` of the time before, and pages
+    that were built. In what is no clone, an unpacked sdist, the project is where it is.
+    """
+    words = ["git", "ls-files", "-z", "--cached"]
+    said = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    if said.returncode:
+        return ROOT
+    for name in filter(None, said.stdout.split("\0")):
+        if not (ROOT / name).exists():  # removed, and not committed yet
+            continue
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / name, path)
+        path.chmod(0o755 if os.access(ROOT / name, os.X_OK) else 0o644)
+    return folder
 
 
 def target() -> Path:

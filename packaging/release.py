@@ -20,7 +20,7 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
-from building import ROOT, epoch, need, run, target, version, wheel
+from building import ROOT, built, epoch, need, run, target, version, wheel
 
 SUMS = "SHA256SUMS"
 
@@ -51,8 +51,7 @@ def main() -> None:
 def source(dist: Path) -> None:
     """The sdist; its tar is written again, since the tool gives its entries the time of now."""
     with tempfile.TemporaryDirectory() as folder:
-        run(sys.executable, "-m", "build", "--no-isolation", "--sdist", "-o", folder, ROOT)
-        [made] = Path(folder).glob("*.tar.gz")
+        made = built("sdist", Path(folder), "*.tar.gz")
         (dist / made.name).write_bytes(settled(made))
 
 

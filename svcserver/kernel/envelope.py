@@ -10,7 +10,7 @@ P = TypeVar("P")
 
 
 class Envelope(TypedDict, Generic[P]):
-    """Nothing in the client acts on ``code``."""
+    """What ``payload`` is carried in; nothing in the client acts on ``code``."""
 
     code: str | int | None
     message: str

@@ -164,10 +164,30 @@ def schema(kind: Any, schemas: dict[str, Schema]) -> Schema:
         return dict(_PLAIN[kind])
     origin, inner = get_origin(kind), get_args(kind)
     if is_typeddict(origin):
-        return _object(origin, schemas, dict(zip(origin.__parameters__, inner, strict=True)))
+        name = shape_name(kind)
+        if name not in schemas:
+            given = dict(zip(origin.__parameters__, inner, strict=True))
+            schemas[name] = _object(origin, schemas, given)
+        return {"$ref": f"#/components/schemas/{name}"}
     if isinstance(kind, type) and issubclass(kind, Enum):
         return {"enum": [one.value for one in kind]}
     return _made_of(origin, inner, schemas)
+
+
+def shape_name(kind: Any) -> str:
+    """What a generated client calls a type: ``TrackListEnvelope`` of ``Envelope[list[Track]]``."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is None:
+        return f"{kind.__name__[0].upper()}{kind.__name__[1:]}"
+    if origin in (Union, UnionType):
+        return "Or".join(map(shape_name, inner))
+    if origin in (list, tuple):
+        return f"{shape_name(inner[0])}List"
+    if origin is dict:
+        return f"{shape_name(inner[1])}Map"
+    if origin is Annotated:
+        return shape_name(inner[0])
+    return f"{''.join(map(shape_name, inner))}{shape_name(origin)}"
 
 
 def _made_of(origin: Any, inner: tuple[Any, ...], schemas: dict[str, Schema]) -> Schema:

@@ -100,3 +100,18 @@ def test_it_makes_friends_and_is_online(player: Come) -> None:
     assert friend.account_id == cleos_id
     ask("presence_beat", client=bob, shape="Heartbeat")
     assert ask("inventory_read", bobs_id, ask("characters_read", client=bob)[0].id, client=bob)
+
+
+def test_two_of_them_are_a_party_and_read_what_stands_in_an_envelope(player: Come) -> None:
+    dora, doras_id = player("Dora")
+    eve, eves_id = player("Eve")
+    for one in (dora, eve):
+        ask("presence_beat", client=one, shape="Heartbeat")
+    ask("parties_poll", client=dora, shape="PartyPoll")
+    ask("parties_invite", client=dora, shape="PartyInviteWish", recipient_player_id=eves_id)
+    [invite] = ask("parties_invites", client=eve).invitations
+    assert invite.sending_player_id == doras_id
+    ask("parties_accept", invite.party_id, client=eve, shape="PartyPoll")
+    party = ask("parties_poll", client=dora, shape="PartyPoll")
+    assert {one.player_id for one in party.player_states} == {doras_id, eves_id}
+    assert ask("bounties_read", doras_id, client=dora).payload.draft_data.gold_count == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tarfile
 import zipfile
 from pathlib import Path
@@ -20,20 +21,25 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> System:
     return clean_system(tmp_path_factory.mktemp("system"), "python3-venv", "pipx", "adduser")
 
 
-def test_the_sdist_carries_what_a_contributor_needs(release: Path) -> None:
+def test_the_sdist_carries_what_a_contributor_needs_and_nothing_else(release: Path) -> None:
     [made] = release.glob("svcserver-*.tar.gz")
     with tarfile.open(made) as archive:
-        names = {one.name.partition("/")[2] for one in archive}
-    tracked = run("git", "ls-files").split("\n")
-    left_out = {one for one in tracked if one and one not in names}
-    assert left_out == set()
+        names = {one.name.partition("/")[2] for one in archive if one.isfile()}
+    tracked = set(filter(None, run("git", "ls-files").split("\n")))
+    assert tracked - names == set()
+    added = {one for one in names - tracked if not one.startswith("svcserver.egg-info/")}
+    assert added == {"PKG-INFO"}
 
 
-def test_the_wheel_carries_every_file_of_the_program(wheel: Path) -> None:
+def test_the_wheel_carries_every_file_of_the_program_and_no_other(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
-    tracked = run("git", "ls-files", "svcserver", "twisted").split()
-    assert set(tracked) - names == set()
+    tracked = set(run("git", "ls-files", "svcserver", "twisted").split())
+    assert tracked - names == set()
+    added = {
+        one for one in names - tracked if not re.match(r"svcserver-[^/]*\.(dist-info|data)/", one)
+    }
+    assert added == set()
 
 
 def test_pip_installs_it_and_up_is_the_first_command(system: System, wheel: Path) -> None:

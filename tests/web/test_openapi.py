@@ -16,7 +16,7 @@ from svcserver.kernel.envelope import Envelope
 from svcserver.metagame.owner.dashboard import document
 from svcserver.metagame.owner.dashboard.document import describe
 from svcserver.metagame.owner.dashboard.wire import JoinWish
-from svcserver.web.openapi import schema, template
+from svcserver.web.openapi import schema, shape_name, template
 from tests.support.described import rules_of
 from tests.support.game import Game
 from tests.support.proves import proves
@@ -24,6 +24,10 @@ from tests.support.proves import proves
 STRING = {"type": "string"}
 EXAMPLES = read(str(document.__package__), document.EXAMPLES)
 RECORD_AGAIN = "record the examples again: see tests/support/examples.py"
+
+
+def reference(name: str) -> dict[str, str]:
+    return {"$ref": f"#/components/schemas/{name}"}
 
 
 def references(value: Any) -> set[str]:
@@ -50,6 +54,10 @@ class DocumentTests(SynchronousTestCase):
         shown = {(m.upper(), p) for p, one in self.said["paths"].items() for m in one}
         self.assertEqual(shown, {(row.method, template(row.path)) for row in self.rows})
         self.assertEqual(sum(len(one) for one in self.said["paths"].values()), len(self.rows))
+
+    def test_every_row_says_what_it_is_for(self) -> None:
+        silent = [row.name for row in self.rows if not (row.handler.__doc__ or "").strip()]
+        self.assertEqual(silent, [])
 
     @proves("svcctl openapi")
     def test_every_shape_that_is_named_is_there(self) -> None:
@@ -81,13 +89,35 @@ class DocumentTests(SynchronousTestCase):
         self.assertEqual(schema(object, {}), {})
         self.assertEqual(schema(str | None, {}), {"anyOf": [{"type": "string"}, {"type": "null"}]})
 
-    def test_an_envelope_says_what_is_in_it(self) -> None:
+    def test_an_envelope_is_a_shape_named_after_what_is_in_it(self) -> None:
         schemas: dict[str, Any] = {}
-        shape = schema(Envelope[list[Envelope[JoinWish]]], schemas)
-        inner = shape["properties"]["payload"]["items"]
-        self.assertEqual(inner["properties"]["payload"], {"$ref": "#/components/schemas/JoinWish"})
-        self.assertEqual((list(schemas), inner["required"]), (["JoinWish"], shape["required"]))
-        self.assertEqual(shape["required"], ["code", "message", "payload"])
+        found = schema(Envelope[list[Envelope[JoinWish]]], schemas)
+        self.assertEqual(found, reference("JoinWishEnvelopeListEnvelope"))
+        self.assertEqual(
+            list(schemas), ["JoinWish", "JoinWishEnvelope", "JoinWishEnvelopeListEnvelope"]
+        )
+        outer, inner = schemas["JoinWishEnvelopeListEnvelope"], schemas["JoinWishEnvelope"]
+        self.assertEqual(outer["properties"]["payload"]["items"], reference("JoinWishEnvelope"))
+        self.assertEqual(inner["properties"]["payload"], reference("JoinWish"))
+        self.assertEqual(outer["required"], ["code", "message", "payload"])
+        self.assertEqual(inner["required"], outer["required"])
+
+    def test_two_generic_shapes_have_two_names(self) -> None:
+        kinds: dict[str, Any] = {}
+        for row in self.rows:
+            if is_typeddict(get_origin(row.reply)):
+                name = shape_name(row.reply)
+                self.assertEqual(kinds.setdefault(name, row.reply), row.reply, row.name)
+        self.assertIn("TrackRecordListEnvelope", kinds)
+        self.assertIn("StrMapEnvelope", kinds)
+        self.assertIn("ObjectiveRecordListOrGrantedEnvelope", kinds)
+
+    def test_every_body_that_has_members_is_a_named_shape(self) -> None:
+        for path, entry in self.said["paths"].items():
+            for method, one in entry.items():
+                sides = one.get("requestBody", {}), one["responses"]["2XX"]
+                for media in (kind for side in sides for kind in side.get("content", {}).values()):
+                    self.assertNotIn("properties", media["schema"], f"{method} {path}")
 
     def test_it_is_valid_openapi(self) -> None:
         validate(json.loads(json.dumps(self.said)))

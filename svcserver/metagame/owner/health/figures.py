@@ -28,8 +28,11 @@ class PlayersOnline:
 
 def figures(online: Online, health: Health | None) -> dict[str, Figure]:
     """Online players, and with BACKEND_HEALTH=1 requests and event-loop delays."""
-    players = Figure("Players heard in the last 90 seconds.", PlayersOnline(online))
-    known = {"svc_metagame_players_online": players}
+    known = {
+        "svc_metagame_players_online": Figure(
+            "Players heard in the last 90 seconds.", PlayersOnline(online)
+        )
+    }
     return known | _health(health) if health is not None else known
 
 

@@ -81,6 +81,7 @@ class FixedReplyRoutes:
 
     @routes.row("POST", "/profile/update", access=Access.TOKEN)
     async def profile(self, call: Call) -> Answer:
+        """The client's profile, of which this backend keeps nothing."""
         return Answer(200)
 
     @routes.row("GET", "/vivox/login", access=Access.TOKEN)
@@ -90,6 +91,7 @@ class FixedReplyRoutes:
 
     @routes.row("POST", "/motd/", access=Access.TOKEN)
     async def message_of_the_day(self, call: Call) -> Answer:
+        """The message of the day; there is none."""
         return NO_CONTENT
 
     @routes.row("GET", "/motd/trigger", access=Access.NONE, when=MISC_ROUTES)
@@ -104,6 +106,7 @@ class FixedReplyRoutes:
 
     @routes.row("GET", "/eventstats/", access=Access.TOKEN, reply=wire.EventStats)
     async def event_stats(self, call: Call) -> Answer:
+        """Statistics of an event, of which none ever runs."""
         return Answer(200, wire.NO_STATS)
 
     @routes.row("GET", "/all/", access=Access.TOKEN, reply=Envelope[wire.Mailbox])
