@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
 from svcserver.ctl.as_owner import actor
+from svcserver.ctl.database import transact
 from svcserver.ctl.host import Host, about_a_host
 from svcserver.ctl.moderation import recorded
 from svcserver.ctl.output import Out, fail
@@ -18,8 +20,10 @@ from svcserver.metagame.access.keys import BadKey, load_private
 from svcserver.metagame.accounts.audit import Entry
 from svcserver.metagame.achievements.progression.store import configured_paths
 from svcserver.metagame.owner.passports import rules
+from svcserver.metagame.owner.passports.store import distrust as distrust_act
 from svcserver.metagame.owner.passports.store import take_in
 from svcserver.metagame.owner.passports.store import trust as trust_act
+from svcserver.metagame.owner.passports.store import trusted as all_trusted
 from svcserver.metagame.settings import Settings
 
 
@@ -47,14 +51,59 @@ def key(host: Host, out: Out) -> None:
 @about_a_host
 def trust(host: Host, out: Out, key: str, name: str) -> None:
     """Take passports that the host with KEY has signed (svcctl passport key shows it there)."""
-    text = key.strip().lower()
-    if not rules.is_public_text(text):
-        fail("the key must be 64 hex characters, as svcctl passport key prints on the other host")
+    text = _key(key)
     if len(name) > 64:
         fail("the name must have at most 64 characters")
     recorded(host, Entry(actor(), "passport trust", text, ""), trust_act(text, name, time.time))
     out.data({"trusted": text, "name": name})
     out.say("trusted; svcctl passport import FILE NAME takes a player's passport in")
+
+
+@passport.command("distrust")
+@click.argument("key")
+@about_a_host
+def distrust(host: Host, out: Out, key: str) -> None:
+    """Take no more passports that the host with KEY has signed; what was taken in stays."""
+    text = _key(key)
+    name = recorded(host, Entry(actor(), "passport distrust", text, ""), distrust_act(text))
+    out.data({"distrusted": text, "name": name})
+    out.say("no longer trusted; what players have brought from there stays theirs")
+
+
+@passport.command("trusted")
+@about_a_host
+def trusted(host: Host, out: Out) -> None:
+    """List the hosts whose passports are taken, the latest first."""
+    found = transact(host, all_trusted)
+    out.data(
+        [
+            {
+                "key": one.signer,
+                "name": one.name,
+                "trustedAt": one.trusted_at,
+                "imported": one.imported,
+            }
+            for one in found
+        ]
+    )
+    rows = [[one.signer, one.name, _day(one.trusted_at), str(one.imported)] for one in found]
+    if rows:
+        out.table(["KEY", "NAME", "SINCE", "IMPORTED"], rows)
+    else:
+        out.say("no other host is trusted; svcctl passport trust KEY does it")
+
+
+def _day(milliseconds: int) -> str:
+    """In UTC, as all times of ``svcctl``."""
+    return f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d}"
+
+
+def _key(text: str) -> str:
+    """A host's key as it is kept; fails with one line."""
+    found = text.strip().lower()
+    if not rules.is_public_text(found):
+        fail("the key must be 64 hex characters, as svcctl passport key prints on the other host")
+    return found
 
 
 @passport.command("import")

@@ -76,6 +76,11 @@ ACTIONS: Mapping[str, Action] = {
     ),
     "add game-server key": Action("a key for game servers made", target=_NOTHING),
     "revoke game-server key": Action("a key for game servers ended", target=_NOTHING),
-    "passport trust": Action("passports of another host trusted", target="the host's key"),
+    "passport trust": Action(
+        "passports of another host trusted", target="the host's key", after="name"
+    ),
+    "passport distrust": Action(
+        "passports of another host trusted no more", target="the host's key", before="name"
+    ),
     "passport import": Action("a passport imported", target="the account"),
 }

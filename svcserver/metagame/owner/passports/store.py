@@ -14,6 +14,7 @@ from sqlalchemy import (
     Table,
     bindparam,
     delete,
+    func,
     insert,
     select,
     update,
@@ -57,6 +58,12 @@ IMPORTS = Table(
     Column("imported_at", BigInteger, nullable=False),
 )
 _TRUSTED = select(HOSTS.c.name).where(HOSTS.c.key == bindparam("wanted"))
+_ALL_TRUSTED = (
+    select(HOSTS.c.key, HOSTS.c.name, HOSTS.c.trusted_at, func.count(IMPORTS.c.subject))
+    .select_from(HOSTS.outerjoin(IMPORTS, IMPORTS.c.key == HOSTS.c.key))
+    .group_by(HOSTS.c.key, HOSTS.c.name, HOSTS.c.trusted_at)
+    .order_by(HOSTS.c.trusted_at.desc(), HOSTS.c.key)
+)
 _DISTRUST = delete(HOSTS).where(HOSTS.c.key == bindparam("wanted"))
 _TRUST = insert(HOSTS)
 _IMPORTED = select(IMPORTS.c.account_id).where(
@@ -83,6 +90,40 @@ def trust(key: str, name: str, now: Callable[[], float]) -> Act[None]:
         trace.after = {"name": name}
 
     return act
+
+
+def distrust(key: str) -> Act[str]:
+    """The act of trusting a host's passports no more; gives the name it was kept under.
+
+    What players have brought along stays theirs, and stays noted: it never counts twice. Raises
+    Missing.
+    """
+
+    def act(tx: Connection, trace: Trace) -> str:
+        found = tx.execute(_TRUSTED, {"wanted": key}).first()
+        if found is None:
+            raise Missing("no host of that key is trusted; see svcctl passport trusted")
+        tx.execute(_DISTRUST, {"wanted": key})
+        name: str = found.name
+        trace.before = {"name": name}
+        return name
+
+    return act
+
+
+@frozen
+class TrustedHost:
+    """Another host whose passports count here."""
+
+    signer: str  # its public key, 64 hex characters
+    name: str
+    trusted_at: int  # epoch milliseconds
+    imported: int  # passports of it
+
+
+def trusted(tx: Connection) -> list[TrustedHost]:
+    """Every trusted host, the latest first."""
+    return [TrustedHost(*row) for row in tx.execute(_ALL_TRUSTED)]
 
 
 @frozen

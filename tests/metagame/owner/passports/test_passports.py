@@ -150,6 +150,39 @@ class PassportTests(SynchronousTestCase):
         rows = svcctl("audit", "--json", *config).out
         self.assertIn("passport import", rows)
 
+    def test_a_host_is_trusted_no_more_and_what_was_taken_in_stays_counted(self) -> None:
+        folder = new_host(nowhere(self))
+        file = Path(folder, "ann.json")
+        passport = self.passport()
+        file.write_bytes(json.dump(passport))
+        config = ("--config", folder)
+        key, other = passport["key"], "0" * 63 + "1"
+        self.assertIn("no other host is trusted", svcctl("passport", "trusted", *config).out)
+        self.assertEqual(svcctl("passport", "trusted", "--json", *config).data, [])
+        svcctl("account", "create", "Ann_2", *config)
+        svcctl("passport", "trust", other, "--name", "Olga's", *config)
+        svcctl("passport", "trust", key, *config)
+        svcctl("passport", "import", file, "Ann_2", *config)
+        said = svcctl("passport", "trusted", "--json", *config).data
+        counts = {one["key"]: (one["name"], one["imported"]) for one in said}
+        self.assertEqual(counts, {key: ("", 1), other: ("Olga's", 0)})
+        self.assertIn(f"{other}  Olga's", svcctl("passport", "trusted", *config).out)
+        self.assertIn("64 hex", svcctl("passport", "distrust", "nonsense", *config).line)
+        self.assertIn("no host of that key", svcctl("passport", "distrust", "2" * 64, *config).line)
+        for one, name in ((key.upper(), ""), (other, "Olga's")):
+            ran = svcctl("passport", "distrust", one, "--json", *config)
+            self.assertEqual(ran.data, {"distrusted": one.lower(), "name": name})
+        self.assertEqual(svcctl("passport", "trusted", "--json", *config).data, [])
+        ran = svcctl("passport", "import", file, "Ann_2", *config)
+        self.assertIn("is not trusted", ran.line)
+        svcctl("passport", "trust", key, *config)
+        ran = svcctl("passport", "import", file, "Ann_2", *config)
+        self.assertIn("has been imported before", ran.line)
+        lines = svcctl("audit", "--json", *config).out.splitlines()
+        rows = [one for one in map(json.parse, lines) if one["action"] == "passport distrust"]
+        told = {(one["target"], one["refused"] is not None) for one in rows}
+        self.assertEqual(told, {(key, False), (other, False), ("2" * 64, True)})
+
     def test_what_the_other_host_forbids_is_left_out_and_said(self) -> None:
         broken = rules.Carried("A", "no json")
         found = rules.Passport("k", "s", "Ann", "h", {"nowhere": 5}, [broken])
