@@ -11,6 +11,9 @@ ALONE := tests/live/attacks
 # those of tests/live need not even be imported
 WITHOUT_LIVE := -m "not live and not packages" --ignore=tests/live --ignore=tests/packages --ignore=tests/prove
 
+# tests wait for no disk where memory has room for what they write
+test test-fast trial flaky: export TMPDIR = $(shell $(PYTHON) tests/scratch.py)
+
 # a process that a test starts would otherwise compile all its modules again
 unexport PYTHONDONTWRITEBYTECODE
 

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import os
 import re
+import tempfile
 from pathlib import Path
 from typing import Any
 
 from attrs import evolve
 from twisted.trial.unittest import SynchronousTestCase
 
+from tests import scratch
 from tests.workplace import PROGRAMS, RELEASING, Machine, findings
 
 ROOT = Path(__file__).parents[2]
@@ -62,3 +65,34 @@ def installed_by(script: str) -> set[str]:
     listed = re.search(r"packages=\((.*)\)", (ROOT / ".ci" / script).read_text())
     assert listed is not None
     return set(listed[1].split())
+
+
+class ScratchTests(SynchronousTestCase):
+    """Where tests write: ``make test`` asks."""
+
+    def folder(
+        self, room: int = scratch.ROOM, available: int = 2 * scratch.ROOM, flags: int = 0
+    ) -> str:
+        def look(folder: str) -> os.statvfs_result:
+            if folder != self.place:
+                raise FileNotFoundError(folder)
+            return os.statvfs_result((4096, 4096, 0, 0, room // 4096, 0, 0, 0, flags, 255))
+
+        return scratch.folder({}, look, available)
+
+    def setUp(self) -> None:
+        self.place = tempfile.gettempdir()  # whatever it is, it can be written to
+        self.patch(scratch, "MEMORY", self.place)
+        self.patch(tempfile, "tempdir", "/the/disk")
+
+    def test_in_memory_where_it_fits(self) -> None:
+        self.assertEqual(self.folder(), self.place)
+
+    def test_else_on_the_disk(self) -> None:
+        small = self.folder(room=64 << 20), self.folder(available=scratch.ROOM)
+        self.assertEqual({*small, self.folder(flags=os.ST_NOEXEC)}, {"/the/disk"})
+        self.place = "/not/there"
+        self.assertEqual(self.folder(), "/the/disk")
+
+    def test_where_somebody_has_said_so(self) -> None:
+        self.assertEqual(scratch.folder({"TMPDIR": "/mine"}, os.statvfs, 1 << 40), "/mine")

@@ -26,8 +26,13 @@ pytestmark = pytest.mark.live
 
 # slow: a whole host is restored, started and played on
 @proves("svcctl backup: a damaged one is noticed")
-def test_a_backup_is_proven_and_a_damaged_one_is_not(tmp_path: Path) -> None:
+def test_a_backup_is_proven_and_a_damaged_one_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = demo_host(tmp_path / "host")
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setenv("TMPDIR", str(scratch))
     (folder / "stack.env").write_text("BACKUP_PASSPHRASE=correct horse battery\n")
     made = run("backup", "now", "--prove", "--json", "--config", folder)
     assert made.returncode == 0, made.stderr
@@ -44,7 +49,7 @@ def test_a_backup_is_proven_and_a_damaged_one_is_not(tmp_path: Path) -> None:
     assert orjson.loads(proof.stdout)["proven"] is False
     listed = orjson.loads(run("backup", "list", "--json", "--config", folder).stdout)
     assert "damaged" in listed["wrong"]
-    assert not [one for one in os.listdir("/tmp") if one.startswith("svc-drill-")]
+    assert not list(scratch.glob("svc-drill-*"))
 
 
 @proves("svcctl backup: one that dies in the middle is noticed")

@@ -5,7 +5,6 @@ Why processes: the faults are done to a real host.
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 
 import orjson
@@ -27,8 +26,10 @@ SHOWN = {  # the step with the fault, and what the owner sees there
 
 # slow: two of them start a whole host twice
 @pytest.mark.parametrize("fault", sorted(SHOWN))
-def test_a_fault_is_brought_about_seen_and_cured(fault: str) -> None:
-    before = left_over()
+def test_a_fault_is_brought_about_seen_and_cured(
+    fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     ran = run("rehearse", fault, "--json")
     assert ran.returncode == 0, ran.stderr + ran.stdout
     told = orjson.loads(ran.stdout)
@@ -41,8 +42,4 @@ def test_a_fault_is_brought_about_seen_and_cured(fault: str) -> None:
     assert log in " ".join(broken["log"])
     assert doctor in " ".join(broken["doctor"])
     assert player in broken["player"]
-    assert left_over() <= before
-
-
-def left_over() -> set[Path]:
-    return set(Path(tempfile.gettempdir()).glob("svc-rehearse-*"))
+    assert not list(tmp_path.glob("svc-rehearse-*"))
