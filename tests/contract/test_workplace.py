@@ -3,13 +3,17 @@ from __future__ import annotations
 import os
 import re
 import tempfile
+import time
 from pathlib import Path
+from threading import Event
 from typing import Any
+from unittest import mock
 
 from attrs import evolve
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests import scratch
+from tests.support.watch import NAP_S, Watch
 from tests.workplace import PROGRAMS, RELEASING, Machine, findings
 
 ROOT = Path(__file__).parents[2]
@@ -96,3 +100,32 @@ class ScratchTests(SynchronousTestCase):
 
     def test_where_somebody_has_said_so(self) -> None:
         self.assertEqual(scratch.folder({"TMPDIR": "/mine"}, os.statvfs, 1 << 40), "/mine")
+
+
+class WatchTests(SynchronousTestCase):
+    """What must happen soon is given the time that the machine has for us."""
+
+    def test_what_others_took_counts_for_little(self) -> None:
+        naps = iter((NAP_S, NAP_S, 5.0, NAP_S))
+        now = 0.0
+
+        def nap(seconds: float) -> bool:
+            nonlocal now
+            taken = next(naps, None)
+            now += taken or 0.0
+            return taken is None
+
+        over = mock.Mock(wait=nap)
+        watch = Watch(lambda: now)
+        watch._over = over
+        with watch:
+            watch._thread.join()
+        self.assertAlmostEqual(watch.seconds, 5 * NAP_S)
+
+    def test_it_goes_with_the_clock_and_ends(self) -> None:
+        began = time.monotonic()
+        with Watch() as watch:
+            while not watch.seconds:
+                Event().wait(NAP_S)
+        self.assertLessEqual(watch.seconds, time.monotonic() - began)
+        self.assertFalse(watch._thread.is_alive())

@@ -10,7 +10,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -23,6 +22,7 @@ from tests.support import prestarted
 from tests.support.game import signing_keys
 from tests.support.ports import share
 from tests.support.prestarted import Prestarted
+from tests.support.watch import Watch
 
 PATIENCE_S = 90.0  # where much else runs; two seconds are usual
 READY = re.compile(r"\bready\b")
@@ -40,15 +40,20 @@ def free_port() -> int:
 
 
 def eventually(what: Callable[[], Any], patience_s: float = PATIENCE_S) -> Any:
-    """``what()`` once it is true; fails when it never becomes so."""
-    deadline = time.monotonic() + patience_s
-    while True:
-        found = what()
-        if found:
-            return found
-        if time.monotonic() > deadline:
-            raise AssertionError(f"waited {patience_s} s for {what}")
-        _pause()
+    """``what()`` once it is true; fails when it never becomes so.
+
+    Time in which the machine was with others counts for little (``Watch``).
+    """
+    found = what()
+    if found:
+        return found
+    with Watch() as watch:
+        while watch.seconds < patience_s:
+            _pause()
+            found = what()
+            if found:
+                return found
+    raise AssertionError(f"waited {patience_s} s for {what}")
 
 
 def _pause() -> None:
