@@ -76,11 +76,20 @@ def build_bundle(wheel: Path, dist: Path, work: Path) -> Path:
     # by name, since pip would note the path of a wheel that it is given, which differs by machine
     named = ("--no-index", "--find-links", wheel.parent, "svc-launcher")
     run("pip", "install", "-q", "--no-deps", "--target", site, *named)
+    remove_programs(site)
     add_compiled(site, work)
     bundle = dist / BUNDLE
     entry = ("-c", "svc-launcher", "-o", bundle)
     run("shiv", "--site-packages", site, *entry, "-p", "/usr/bin/env python3", "--reproducible")
     return bundle
+
+
+def remove_programs(site: Path) -> None:
+    """Without the scripts that packages bring: nobody calls them, and they name this Python."""
+    shutil.rmtree(site / "bin")
+    for record in site.glob("*.dist-info/RECORD"):
+        lines = record.read_bytes().splitlines(keepends=True)
+        record.write_bytes(b"".join(one for one in lines if not one.startswith(b"../../bin/")))
 
 
 def add_compiled(site: Path, work: Path) -> None:

@@ -121,6 +121,18 @@ def test_the_one_file_holds_what_is_compiled_for_each_python_and_system(
     assert "win32ctypes/core/__init__.py" in names  # the key store of Windows
 
 
+def test_nothing_in_it_names_the_folder_where_it_was_built(built: tuple[Path, Path]) -> None:
+    """Two clones of a commit make the same file."""
+    folders = [str(one).encode() for one in (ROOT, sys.prefix, built[1].parent)]
+    with zipfile.ZipFile(built[1]) as packed:
+        naming = [
+            one
+            for one in packed.namelist()
+            if any(folder in packed.read(one) for folder in folders)
+        ]
+    assert naming == []
+
+
 def test_every_module_is_imported_without_what_windows_lacks(
     built: tuple[Path, Path], tmp_path: Path
 ) -> None:
