@@ -54,7 +54,7 @@ def general(reply: Reply) -> str:
         return words.FULL
     if reply.status in (502, 503, 504):
         return words.RESTARTING
-    return words.VERSION if reply.status == 426 else words.NOT_OUR_HOST
+    return words.NOT_OUR_HOST
 
 
 async def register(client: HostClient, name: str, code: str) -> Account:

@@ -44,6 +44,7 @@ from svcserver.launcher.program import CannotJoin, Launcher
 from svcserver.launcher.scheme import Scheme, scheme_of
 from svcserver.launcher.terminal import Terminal
 from svcserver.launcher.version import launcher_version
+from svcserver.launcher.wanted_links import WantedLinks
 from svcserver.relay.relaying import DEFAULT_PORT
 
 log = Logger()
@@ -68,8 +69,16 @@ def arguments(given: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--no-browser", action="store_true", help="stay in the terminal")
     parser.add_argument("--print-link", action="store_true", help="print the page's link only")
-    parser.add_argument(
-        "--no-links", action="store_true", help="do not have the system open svc: links with it"
+    links = parser.add_mutually_exclusive_group()
+    links.add_argument(
+        "--no-links",
+        action="store_true",
+        help="do not have the system open svc: links with it; remembered",
+    )
+    links.add_argument(
+        "--links",
+        action="store_true",
+        help="have it open them again, in place of another program too; remembered",
     )
     parser.add_argument("--key-file", action="store_true", help="keep keys in a private file")
     named = f"svc-launcher {launcher_version()}"
@@ -82,7 +91,7 @@ def main(given: Sequence[str] | None = None) -> int:
     wish = arguments(sys.argv[1:] if given is None else given)
     places = places_here(os.environ)
     if wish.what == "remove":
-        return _remove(scheme_of(sys.platform, places))
+        return _remove(scheme_of(sys.platform, places), WantedLinks(Path(places.state)))
     state = Path(places.state)
     make_private_folder(state)
     running = one_instance.find(state)
@@ -127,10 +136,12 @@ def relay_port(text: str, say: Callable[[str], None]) -> int:
     return DEFAULT_PORT
 
 
-def _remove(links: Scheme) -> int:
-    """Undo what was registered with the system; the exit status."""
+def _remove(links: Scheme, choice: WantedLinks) -> int:
+    """Undo what was registered with the system, also for later starts; the exit status."""
     try:
         print(links.remove())
+        if choice.state.is_dir():
+            choice.keep(wanted=False)
     except OSError as why:
         print(f"Links that begin with svc: could not be undone: {why}")
         return 1
@@ -198,9 +209,7 @@ class Program:
         self.parts.startService()
         self.page.secret = one_instance.announce(self.state, self.server.port)
         self._join(self.wish.what)
-        if not (self.wish.no_links or self.wish.print_link):
-            links = scheme_of(sys.platform, self.places)
-            deferToThread(links.add).addErrback(_not_registered)
+        self._have_links_opened()
         if self.wish.no_browser:
             self._read_lines(terminal)
             return
@@ -212,6 +221,21 @@ class Program:
         )
         if not self.wish.print_link:
             self.reactor.callInThread(webbrowser.open, link)
+
+    def _have_links_opened(self) -> None:
+        """Register with the system in a thread, unless the player does not want it."""
+        choice, asked = WantedLinks(self.state), self.wish.links
+        try:
+            if asked or self.wish.no_links:
+                choice.keep(wanted=asked)
+        except OSError as why:
+            log.warn("the wish about links is not kept: {why}", why=why)
+        if self.wish.no_links or self.wish.print_link or not (asked or choice.wanted()):
+            return
+        links = scheme_of(sys.platform, self.places)
+        adding = deferToThread(links.add, over_another=asked)
+        adding.addCallback(lambda told: log.info("{told}", told=told))
+        adding.addErrback(_not_registered)
 
     def _quit(self) -> None:
         """End the launcher, after the page has its answer."""

@@ -20,6 +20,8 @@ from svcserver.launcher.places import Places
 SCHEME = "svc"
 DESKTOP_FILE = "svc-launcher.desktop"
 _KEY = rf"Software\Classes\{SCHEME}"
+_OPENING = rf"{_KEY}\shell\open\command"
+_WRITTEN = r"Software\svc-launcher"  # its value is the command that we have written
 TIMEOUT_S = 10
 _DESKTOP = """\
 [Desktop Entry]
@@ -49,8 +51,8 @@ class Registry(Protocol):
 class Scheme(Protocol):
     """Registers links on one system."""
 
-    def add(self) -> str:
-        """Register; gives a sentence about it."""
+    def add(self, *, over_another: bool = False) -> str:
+        """Register, and only where that is wished in place of another program; gives a sentence."""
 
     def remove(self) -> str:
         """Undo it; gives a sentence about it."""
@@ -65,7 +67,7 @@ class LinuxScheme:
     run: Callable[[Sequence[str]], None]
     choices: Path  # mimeapps.list, where xdg-mime writes the user's choice
 
-    def add(self) -> str:
+    def add(self, *, over_another: bool = False) -> str:
         self.programs.mkdir(parents=True, exist_ok=True)
         file = self.programs / DESKTOP_FILE
         command = " ".join(map(_quoted, self.command))
@@ -108,24 +110,46 @@ def _quoted(part: str) -> str:
 
 @define
 class WindowsScheme:
-    """Registers the scheme by keys below HKEY_CURRENT_USER."""
+    """Registers the scheme by keys below HKEY_CURRENT_USER.
+
+    What was written is kept beside them: the program may be elsewhere when it is undone, and what
+    another program has written there since is not ours to take away.
+    """
 
     registry: Registry
     command: Sequence[str]
 
-    def add(self) -> str:
-        opening = rf"{_KEY}\shell\open\command"
-        line = " ".join(f'"{part}"' for part in (*self.command, "%1"))
-        if self.registry.get(opening) == line:
+    @property
+    def _line(self) -> str:
+        return " ".join(f'"{part}"' for part in (*self.command, "%1"))
+
+    def _is_ours(self, line: str) -> bool:
+        return line in (self._line, self.registry.get(_WRITTEN))
+
+    def add(self, *, over_another: bool = False) -> str:
+        there, line = self.registry.get(_OPENING), self._line
+        if there == line and self.registry.get(_WRITTEN) == line:
             return f"Links that begin with {SCHEME}: open the launcher."
+        if there and not self._is_ours(there) and not over_another:
+            return (
+                f"Links that begin with {SCHEME}: open another program ({there}), as before. "
+                "Start the launcher with --links to have them."
+            )
+        self.registry.set(_WRITTEN, "", line)
         self.registry.set(_KEY, "", "URL:svc invite")
         self.registry.set(_KEY, "URL Protocol", "")
-        self.registry.set(opening, "", line)
+        self.registry.set(_OPENING, "", line)
         return f"Links that begin with {SCHEME}: now open the launcher."
 
     def remove(self) -> str:
-        for below in (r"\shell\open\command", r"\shell\open", r"\shell", ""):
-            self.registry.delete(_KEY + below)
+        there = self.registry.get(_OPENING)
+        ours = not there or self._is_ours(there)
+        if ours:
+            for below in (r"\shell\open\command", r"\shell\open", r"\shell", ""):
+                self.registry.delete(_KEY + below)
+        self.registry.delete(_WRITTEN)
+        if not ours:
+            return f"Links that begin with {SCHEME}: open another program ({there}), and still do."
         return f"Links that begin with {SCHEME}: no longer open the launcher."
 
 
@@ -133,7 +157,7 @@ class WindowsScheme:
 class NoScheme:
     """A system on which nothing is registered."""
 
-    def add(self) -> str:
+    def add(self, *, over_another: bool = False) -> str:
         return "On this system links cannot be registered; paste the invite instead."
 
     def remove(self) -> str:

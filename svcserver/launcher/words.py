@@ -99,8 +99,8 @@ GAME_ENDED = "The game has ended."
 GAME_FAILED = "The game ended with an error ({code}). Its own log may say why."
 FULL = "The host is full or busy at the moment. The launcher goes on trying."
 VERSION = (
-    "The host plays another version of the game by now, and would refuse yours. Press Repair: only "
-    "what differs is downloaded."
+    "The host plays another version of the game by now, and yours may not fit it. Press Repair: "
+    "only what differs is downloaded."
 )
 TOO_MANY_HOSTS = "You have joined as many hosts as the launcher can keep. Remove one first."
 

@@ -83,7 +83,7 @@ class StandingTests(LauncherCase):
             (503, restarting, words.RESTARTING),
             (502, {}, words.RESTARTING),
             (503, {}, words.FULL),
-            (426, {}, words.VERSION),
+            (426, {}, words.NOT_OUR_HOST),  # the game's contract has no such answer
         ):
             self.remote.says("GET", "/svc/api/ServerStatus", status, body)
             self.successResultOf(member.refresh())

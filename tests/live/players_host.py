@@ -123,12 +123,18 @@ def metagame(host: Path) -> str:
     return f"http://127.0.0.1:{value(host, 'metagame', 'PORT')}"
 
 
+def modules_of(home: Path) -> Path:
+    """Where a launcher of ``home`` also looks for modules; there are none but a test's."""
+    return home / "modules"
+
+
 def environ_of(home: Path) -> dict[str, str]:
     """What a launcher finds in its environment, with all its files below ``home``."""
     return {
         "PATH": f"{home / 'bin'}:{os.environ['PATH']}",
         "HOME": str(home),
         "SVC_LAUNCHER_HOME": str(home / "launcher"),
+        "PYTHONPATH": str(modules_of(home)),
         "SVC_RELAY_PORT": str(free_port()),
         "PYTHONUNBUFFERED": "1",
     }

@@ -7,7 +7,11 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from attrs import evolve
@@ -130,27 +134,65 @@ def test_a_damaged_file_is_repaired_and_nothing_else_fetched(
         assert (seen.game / "data" / "part 3.bin").read_bytes() == whole
 
 
-def test_a_page_of_another_origin_gets_nothing(browser: Browser, tmp_path: Path) -> None:
-    with launcher(tmp_path, "--print-link") as process:
+def test_a_page_of_another_origin_gets_and_does_nothing(browser: Browser, tmp_path: Path) -> None:
+    """Though it knows all that a request needs but its origin: the link's token, the secret of a
+    second start. A page may send such a request to anybody, only read no answer.
+    """
+    hosts = tmp_path / "launcher/state/hosts.json"
+    with launcher(tmp_path, "--print-link") as process, another_site() as site:
         link = link_of(process)
-        own = link.partition("#")[0]
+        own, _, token = link.partition("#")
+        secret = json.loads((tmp_path / "launcher/state/running.json").read_text())["secret"]
         made = browser.new_context()
         page = made.new_page()
         page.goto(own)
         expect(page.locator("main")).to_contain_text("its link works once")
-        page.goto("data:text/html,<p>elsewhere")
-        asking = """async (url) => {
-            try { const got = await fetch(url); return `answered ${got.status}`; }
-            catch (why) { return "refused"; }
-        }"""
-        assert page.evaluate(asking, own + "api/state") == "refused"
-        posting = """async (url) => {
-            try { await fetch(url, {method: "POST", mode: "no-cors", body: "{}"}); return "sent"; }
-            catch (why) { return "refused"; }
-        }"""
-        page.evaluate(posting, own + "api/join")
+        for elsewhere in ("data:text/html,<p>elsewhere", site):
+            page.goto(elsewhere)
+            assert page.evaluate(ASKING, own + "api/state") == "refused"
+            for path, said in (
+                ("api/hand-over", {"secret": secret, "invite": invite_text()}),
+                ("api/enter", {"token": token}),
+            ):
+                page.evaluate(POSTING, [own + path, json.dumps(said)])
+        log = (tmp_path / "launcher/state/launcher.log").read_text()
+        # all three of the site's came here; of the other page the browser may keep them
+        assert log.count("refused a request that is not the page's own: origin") >= 3
+        assert not hosts.exists()
+        page.goto(link)  # whose token nobody has used up
+        expect(page.get_by_label("Your invite")).to_be_visible()
         made.close()
-    assert not (tmp_path / "launcher/state/hosts.json").exists()
+
+
+ASKING = """async (url) => {
+    try { const got = await fetch(url); return `answered ${got.status}`; }
+    catch (why) { return "refused"; }
+}"""
+POSTING = """async ([url, body]) => {
+    try { await fetch(url, {method: "POST", mode: "no-cors", body}); }
+    catch (why) { return; }  // it was sent: our answer may not be used by another origin
+}"""
+
+
+@contextmanager
+def another_site() -> Iterator[str]:
+    """A page of another origin on this machine, which no browser keeps from our port."""
+
+    class Empty(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Nobody reads it."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Empty) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/"
+        finally:
+            server.shutdown()
 
 
 def test_a_name_that_is_pointed_at_this_pc_gets_nothing(browser: Browser, tmp_path: Path) -> None:

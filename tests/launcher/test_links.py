@@ -1,0 +1,190 @@
+"""Links that begin with ``svc:``: registered with each system, and undone."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import ModuleType
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.launcher.main import arguments
+from svcserver.launcher.places import places_of
+from svcserver.launcher.scheme import LinuxScheme, WindowsScheme, own_command, scheme_of
+from svcserver.launcher.wanted_links import WantedLinks
+from tests.launcher.around import new_folder
+
+
+class Registered:
+    """A registry in memory."""
+
+    def __init__(self) -> None:
+        self.keys: dict[str, dict[str, str]] = {}
+        self.written = 0
+
+    def set(self, key: str, name: str, value: str) -> None:
+        self.written += 1
+        parts = key.split("\\")
+        for count in range(1, len(parts)):
+            self.keys.setdefault("\\".join(parts[:count]), {})
+        self.keys.setdefault(key, {})[name] = value
+
+    def get(self, key: str) -> str | None:
+        return self.keys.get(key, {}).get("")
+
+    def delete(self, key: str) -> None:
+        assert not any(other.startswith(key + "\\") for other in self.keys), "it has keys below"
+        self.keys.pop(key, None)
+
+
+class Winreg(ModuleType):
+    """The module of Windows, as far as it is used, over the same registry in memory."""
+
+    HKEY_CURRENT_USER, REG_SZ = 7, 1
+
+    def __init__(self) -> None:
+        super().__init__("winreg")
+        self.kept = Registered()
+
+    @contextmanager
+    def CreateKey(self, hive: int, key: str) -> Iterator[str]:
+        assert hive == self.HKEY_CURRENT_USER
+        yield key
+
+    def SetValueEx(self, key: str, name: str, _: int, kind: int, value: str) -> None:
+        assert kind == self.REG_SZ
+        self.kept.set(key, name, value)
+
+    def QueryValue(self, _: int, key: str) -> str:
+        value = self.kept.get(key)
+        if value is None:
+            raise FileNotFoundError(key)
+        return value
+
+    def DeleteKey(self, _: int, key: str) -> None:
+        if key not in self.kept.keys:
+            raise FileNotFoundError(key)
+        if any(other.startswith(key + "\\") for other in self.kept.keys):
+            raise PermissionError(key)
+        del self.kept.keys[key]
+
+
+class SchemeTests(SynchronousTestCase):
+    def test_on_windows_the_users_registry_is_used_through_its_module(self) -> None:
+        module = Winreg()
+        self.patch(sys, "modules", {**sys.modules, "winreg": module})
+        self.patch(sys, "argv", [r"C:\Users\Bo Bo\svc-launcher.pyz"])
+        self.patch(sys, "executable", r"C:\Python\python.exe")
+        places = places_of("win32", {}, r"C:\Users\Bo Bo")
+        scheme = scheme_of("win32", places)
+        scheme.remove()
+        scheme.add()
+        written = module.kept.written
+        scheme.add()
+        self.assertEqual(module.kept.written, written)
+        command = module.kept.get(r"Software\Classes\svc\shell\open\command")
+        assert command is not None
+        self.assertTrue(command.startswith('"C:\\Python\\python.exe" "'), command)
+        self.assertTrue(command.endswith('svc-launcher.pyz" "%1"'), command)
+        module.kept.set(r"Software\Classes\svc\shell\other", "", "of another program")
+        with self.assertRaises(OSError):
+            scheme.remove()
+        module.DeleteKey(7, r"Software\Classes\svc\shell\other")
+        scheme.remove()
+        self.assertEqual([key for key in module.kept.keys if "svc" in key], [])
+
+    def test_a_link_starts_this_very_program_from_any_folder(self) -> None:
+        folder = new_folder(self)
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(folder)
+        for name in ("svc-launcher", "svc-launcher.pyz"):
+            (folder / name).write_text("#!/bin/sh\n")
+            (folder / name).chmod(0o755)
+        own = folder.resolve() / "svc-launcher"
+        for called, command in (
+            ("./svc-launcher", [str(own)]),
+            (str(own), [str(own)]),
+            ("svc-launcher.pyz", [sys.executable, f"{own}.pyz"]),
+            ("no-such-program", [sys.executable, "-m", "svcserver.launcher.main"]),
+        ):
+            self.patch(sys, "argv", [called])
+            self.assertEqual(own_command(), command)
+
+    def test_windows_opens_links_and_forgets_it_again(self) -> None:
+        registry = Registered()
+        registry.set(r"Software\Classes\other", "", "kept")
+        before = {key: dict(values) for key, values in registry.keys.items()}
+        scheme = WindowsScheme(registry, [r"C:\Program Files\py.exe", r"C:\l.pyz"])
+        scheme.add()
+        written = registry.written
+        scheme.add()
+        self.assertEqual(registry.written, written)
+        self.assertEqual(registry.keys[r"Software\Classes\svc"]["URL Protocol"], "")
+        self.assertEqual(
+            registry.get(r"Software\Classes\svc\shell\open\command"),
+            r'"C:\Program Files\py.exe" "C:\l.pyz" "%1"',
+        )
+        scheme.remove()
+        scheme.remove()
+        self.assertEqual(registry.keys, before)
+
+    def test_on_windows_what_another_program_has_there_stays_its_own(self) -> None:
+        registry, opening = Registered(), r"Software\Classes\svc\shell\open\command"
+        ours, other = r'"C:\old\l.pyz" "%1"', r'"C:\other.exe" "%1"'
+        WindowsScheme(registry, [r"C:\old\l.pyz"]).add()
+        moved = WindowsScheme(registry, [r"C:\new\l.pyz"])
+        self.assertIn("now open the launcher", moved.add())  # it was ours, from where it was
+        WindowsScheme(registry, [r"C:\old\l.pyz"]).add()
+        self.assertEqual(registry.get(opening), ours)
+        self.assertIn("no longer", moved.remove())
+        self.assertIsNone(registry.get(opening))
+        registry.set(opening, "", other)
+        for said in (moved.add(), moved.remove()):
+            self.assertIn(other, said)
+            self.assertEqual(registry.get(opening), other)
+        self.assertIn("now open the launcher", moved.add(over_another=True))
+        registry.set(opening, "", other)  # which was installed afterwards
+        self.assertIn("still do", moved.remove())
+        self.assertEqual(registry.get(opening), other)
+        self.assertNotIn(r"Software\svc-launcher", registry.keys)
+
+    def test_whether_links_are_wanted_is_remembered(self) -> None:
+        choice = WantedLinks(new_folder(self) / "state")
+        self.assertTrue(choice.wanted())
+        for wanted in (False, True, False):
+            choice.keep(wanted=wanted)
+            self.assertIs(WantedLinks(choice.state).wanted(), wanted)
+        for text in ("", "[]", "{", '{"wanted": 0}'):
+            (choice.state / "links.json").write_text(text)
+            self.assertTrue(choice.wanted())
+        for words in (["--links"], ["--no-links"], []):
+            wish = arguments(words)
+            self.assertEqual(
+                (wish.links, wish.no_links), (words == ["--links"], words == ["--no-links"])
+            )
+        with self.assertRaises(SystemExit):
+            arguments(["--links", "--no-links"])
+
+    def test_linux_writes_a_desktop_file_and_takes_it_away(self) -> None:
+        folder, ran = new_folder(self), []
+        choices = folder / "mimeapps.list"
+        scheme = LinuxScheme(folder / "applications", ["/opt/my py", "/l.pyz"], ran.append, choices)
+        scheme.add()
+        [file] = (folder / "applications").iterdir()
+        text = file.read_text()
+        self.assertIn('Exec="/opt/my py" "/l.pyz" %u\n', text)
+        self.assertIn("MimeType=x-scheme-handler/svc;\n", text)
+        self.assertEqual(ran[0][:2], ["xdg-mime", "default"])
+        before = "[Default Applications]\ntext/html=fox.desktop\nx-scheme-handler/svc={}\n"
+        for other in ("other.desktop", "svc-launcher.desktop.mine"):
+            choices.write_text(before.format(other))
+            scheme.remove()
+            self.assertEqual(choices.read_text(), before.format(other))
+        for ours in ("svc-launcher.desktop", "svc-launcher.desktop;"):
+            choices.write_text(before.format(ours))
+            scheme.remove()
+            self.assertEqual(choices.read_text().splitlines(), before.splitlines()[:2])
+        self.assertEqual(list((folder / "applications").iterdir()), [])
+        self.assertEqual(list(folder.glob("mime*")), [choices])
