@@ -12,7 +12,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from svcserver.kernel.secrets import Secret
-from svcserver.launcher import accounts, papers, starting, words
+from svcserver.launcher import accounts, key_and_passport, starting, words
 from svcserver.launcher.asking import HostClient
 from svcserver.launcher.fetching import CannotFetch, KeyRefused
 from svcserver.launcher.files_job import FilesJob, NoListing, damage
@@ -316,7 +316,7 @@ class Membership:
             await self.news.ask_hunter(self.client, key, self.around.clock.seconds())
         if self.news.reachable and self.news.known is False:
             # the host may have taken a new key whose answer was lost
-            renewed = papers.is_renewing(self) and await papers.renew_key(self)
+            renewed = key_and_passport.is_renewing(self) and await key_and_passport.renew_key(self)
             if not renewed:
                 self.inputs.expelled(await self._why_refused())
         if over and self.host.stage is Stage.UNCHECKED and not self.host.trouble:
@@ -324,14 +324,16 @@ class Membership:
 
     def save_passport(self, folder: Path) -> None:
         """Have the host sign what the player has there, and keep it in ``folder``."""
-        self._begin(papers.save_passport(self, folder / f"svc-passport-{self.record.id}.json"))
+        self._begin(
+            key_and_passport.save_passport(self, folder / f"svc-passport-{self.record.id}.json")
+        )
 
     def renew_key(self) -> None:
         """Have the host take a new key in place of the one we have."""
         self._begin(self._renew_key())
 
     async def _renew_key(self) -> None:
-        await papers.renew_key(self)
+        await key_and_passport.renew_key(self)
 
     def leave(self) -> None:
         """Stop the downloads and all errands, and close the connections to the host."""

@@ -19,10 +19,10 @@ from svcserver.kernel.secrets import Secret
 from svcserver.launcher import words
 from svcserver.launcher.asking import HostClient
 from svcserver.launcher.host_list import HostList, HostRecord, TooManyHosts, id_of, joined
+from svcserver.launcher.key_and_passport import new_key_name
 from svcserver.launcher.key_files import BadKeyFile, KeyFile, read_key_file, write_key_file
 from svcserver.launcher.keystore import KeyStore
 from svcserver.launcher.membership import Membership, invite_name
-from svcserver.launcher.papers import new_key_name
 from svcserver.launcher.runners import Runner
 from svcserver.launcher.stages import Stage
 from svcserver.launcher.starting import CannotPlay, way_to

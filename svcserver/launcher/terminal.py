@@ -9,7 +9,7 @@ from typing import Any
 from attrs import define, field
 
 from svcserver.kernel.digits import whole_in
-from svcserver.launcher import told
+from svcserver.launcher import terminal_texts
 from svcserver.launcher.choices import Choices, choose
 from svcserver.launcher.membership import Membership
 from svcserver.launcher.program import CannotJoin, Launcher, OtherKey
@@ -146,9 +146,9 @@ class Terminal:
             "passport": lambda: member.save_passport(self.downloads),
             "leave": lambda: self.launcher.leave(member),
             "status": lambda: self._said.clear(),
-            "news": lambda: told.news(self._shown(member)),
-            "people": lambda: told.people(self._shown(member)),
-            "hunter": lambda: told.hunter(self._shown(member)),
+            "news": lambda: terminal_texts.news(self._shown(member)),
+            "people": lambda: terminal_texts.people(self._shown(member)),
+            "hunter": lambda: terminal_texts.hunter(self._shown(member)),
         }
         act = acts.get(word)
         if act is None:
