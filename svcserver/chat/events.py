@@ -53,11 +53,16 @@ class Place:
 
 @frozen
 class Here:
-    """All sessions of a process, and all places they have."""
+    """All sessions of a process, and all places they have.
+
+    ``unheard`` are sessions, by number, that have told before this that they enter a room, by its
+    key, and have not heard it themselves: whoever has, leaves them as they are.
+    """
 
     worker: str
     seats: tuple[Seat, ...]
     places: tuple[Place, ...]
+    unheard: tuple[tuple[int, str], ...] = ()
 
 
 @frozen

@@ -36,9 +36,11 @@ from svcserver.chat.events import (
     Whispered,
 )
 from svcserver.chat.ghost import Ghost, seat_of
+from svcserver.chat.ghosts import Ghosts, room_at
 from svcserver.chat.leases import ALIVE_S, Leases
 from svcserver.chat.messages import blocked_words
-from svcserver.chat.names import Room, room_of, split_address
+from svcserver.chat.names import Room
+from svcserver.chat.pending import Pending
 from svcserver.chat.room_access import RoomAccess, refuse_entry
 from svcserver.chat.rooms import Occupant, Rooms
 from svcserver.chat.session import Session
@@ -58,17 +60,16 @@ class Workers:
     seconds: Callable[[], float]
     leases: Leases = field(init=False)
     _mine: dict[int, Session] = field(factory=dict, init=False)  # bound here
-    _ghosts: dict[str, dict[int, Ghost]] = field(factory=dict, init=False)  # by process
+    _ghosts: Ghosts = field(init=False)
     _seats: dict[str, list[tuple[str, Seat]]] = field(factory=dict, init=False)  # oldest first
-    _leaving: dict[tuple[int, str], tuple[Session, Occupant, str]] = field(
-        factory=dict, init=False
-    )  # told, not heard yet; the text says why
+    _pending: Pending = field(factory=Pending, init=False)
     _told_at: float | None = field(default=None, init=False)
     _behind: bool = field(default=True, init=False)  # nobody has told us who is there
     _arriving: Arriving = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self._arriving = Arriving(self.seconds)
+        self._ghosts = Ghosts(self.rooms, self._sit, self._stand_up)
         self.leases = Leases(self.seconds, self._tell_unwaited, self._forget_all, self._begin_anew)
         listeners: tuple[tuple[type[Any], Callable[[Any], None]], ...] = (
             (Alive, self.leases.on_alive),
@@ -93,14 +94,27 @@ class Workers:
 
     def crowd(self) -> tuple[int, int]:
         """How many bound sessions the others have, and how many accounts have one, wherever."""
-        return sum(map(len, self._ghosts.values())), len(self._seats)
+        return len(self._ghosts), len(self._seats)
 
     # -- what sessions here do ----------------------------------------------
 
     def bound(self, session: Session) -> Deferred[bool]:
         """A session here is bound; fires once it has its place among the account's others."""
         self._mine[session.number] = session
-        return self._tell(Bound(self.name, seat_of(session)))
+        told = self._tell(Bound(self.name, seat_of(session)))
+        return told.addCallback(self._seated, session)
+
+    def _seated(self, heard: bool, session: Session) -> bool:
+        """Where nobody could be told of a session it has a seat with us all the same."""
+        if not heard:
+            self._sit_alone(session)
+        return heard
+
+    def _sit_alone(self, session: Session) -> None:
+        here = (self.name, session.number)
+        seats = self._seats.get(session.account.lower(), ())
+        if not session.ended and here not in [(one[0], one[1].session) for one in seats]:
+            self._sit(self.name, seat_of(session))
 
     def gone(self, session: Session) -> None:
         """A bound session here has ended."""
@@ -111,20 +125,31 @@ class Workers:
 
     def enter(self, session: Session, room: Room, nick: str) -> Deferred[bool]:
         place = Place(session.number, room.address, nick)
-        return self._arriving.enter(lambda: self._tell(Entering(self.name, place)))
+        return self._arriving.enter(lambda: self._tell_of(session, place, room.key))
+
+    def _tell_of(self, session: Session, place: Place, key: str) -> Deferred[bool]:
+        self._pending.entering[session.number, key] = session, place
+        told = self._tell(Entering(self.name, place))
+
+        def untold(heard: bool) -> bool:
+            if not heard:  # the session is told so, and if it is heard after all it counts no more
+                self._pending.entering.pop((session.number, key), None)
+            return heard
+
+        return told.addCallback(untold)
 
     def leave(self, session: Session, occupant: Occupant, why: str, tell_leaver: bool) -> None:
         key = occupant.room.key
-        if (session.number, key) in self._leaving:
+        if (session.number, key) in self._pending.leaving:
             return
-        self._leaving[session.number, key] = session, occupant, why
+        self._pending.leaving[session.number, key] = session, occupant, why
         told = self._tell(Leaving(self.name, session.number, key, why, tell_leaver))
         told.addCallback(lambda heard: None if heard else self._leave_alone(session.number, key))
         unwaited(told)
 
     def _leave_alone(self, number: int, key: str) -> None:
         """Nobody can be told, or we did not hear it: they learn it from our next Here."""
-        found = self._leaving.pop((number, key), None)
+        found = self._pending.leaving.pop((number, key), None)
         if found is not None:
             session, occupant, why = found
             self.room_access.leave_now(session, occupant, why, tell_leaver=False)
@@ -167,27 +192,23 @@ class Workers:
     def _miss(self) -> None:
         """News may have been missed, our own among them: what they would have done is done now."""
         self._behind = True
-        for number, key in list(self._leaving):
+        for number, key in list(self._pending.leaving):
             self._leave_alone(number, key)
-        for session in [one for one in self._mine.values() if one.ended]:
-            self._on_gone(Gone(self.name, session.number))
+        entering, self._pending.entering = self._pending.entering, {}
+        for session, place in entering.values():
+            refuse_entry(session, place.address, place.nick, "limit")
+        for session in list(self._mine.values()):
+            if session.ended:
+                self._on_gone(Gone(self.name, session.number))
+            else:
+                self._sit_alone(session)
 
     def _say_here(self) -> None:
-        sessions = self._mine.values()
-        places = tuple(
-            Place(one.number, occupant.room.address, occupant.nick)
-            for one in sessions
-            for key, occupant in one.in_rooms.items()
-            if (one.number, key) not in self._leaving
-        )
-        self._tell_unwaited(Here(self.name, tuple(map(seat_of, sessions)), places))
+        self._tell_unwaited(self._pending.here(self.name, list(self._mine.values())))
 
     def _forget_all(self, worker: str) -> None:
-        ghosts = self._ghosts.get(worker, {})
-        log.warn("a process of the chat is gone, with {count} sessions", count=len(ghosts))
-        for number in list(ghosts):
-            self._drop(worker, number)
-        self._ghosts.pop(worker, None)
+        count = self._ghosts.forget(worker)
+        log.warn("a process of the chat is gone, with {count} sessions", count=count)
 
     def _begin_anew(self) -> None:
         """The others took us for gone, and gave our seats away: our sessions end."""
@@ -195,8 +216,9 @@ class Workers:
         log.warn(
             "the lease of this process of the chat has ended: {count} sessions", count=len(mine)
         )
-        for number, key in list(self._leaving):
+        for number, key in list(self._pending.leaving):
             self._leave_alone(number, key)
+        self._pending.entering.clear()
         for session in mine:
             self._stand_up(self.name, session.number, session.account)
             for occupant in list(session.in_rooms.values()):
@@ -214,24 +236,8 @@ class Workers:
             self._arriving.greeted()
 
     def _on_here(self, news: Here) -> None:
-        if news.worker == self.name or not self.leases.hear(news.worker):
-            return
-        known = self._ghosts.setdefault(news.worker, {})
-        there = {seat.session: seat for seat in news.seats}
-        for number in [one for one in known if one not in there]:
-            self._drop(news.worker, number)
-        for number, seat in there.items():
-            if number not in known:
-                self._sit(news.worker, seat)
-        placed: set[tuple[int, str]] = set()
-        for place in news.places:
-            room = self._enter_ghost(news.worker, place)
-            if room is not None:
-                placed.add((place.session, room.key))
-        for number, ghost in known.items():
-            for key, occupant in list(ghost.in_rooms.items()):
-                if (number, key) not in placed:
-                    self.rooms.leave(occupant, tell_leaver=False)
+        if news.worker != self.name and self.leases.hear(news.worker):
+            self._ghosts.correct(news)
 
     def _on_bound(self, news: Bound) -> None:
         seat = news.seat
@@ -240,6 +246,7 @@ class Workers:
                 return
         elif seat.session not in self._mine:
             return
+        self._stand_up(news.worker, seat.session, seat.account)  # it sat while nobody was told
         earlier = self._seats.get(seat.account.lower(), [])
         for one in [one for one in earlier if one[1].resource == seat.resource]:
             self._end(*one)
@@ -252,7 +259,7 @@ class Workers:
     def _sit(self, worker: str, seat: Seat) -> None:
         """Note a seat; over the limit the oldest of the account is ended."""
         if worker != self.name:
-            self._ghosts.setdefault(worker, {})[seat.session] = Ghost(seat)
+            self._ghosts.come(worker, seat)
         seats = self._seats.setdefault(seat.account.lower(), [])
         seats.append((worker, seat))
         for worker_of, other in seats[:-MAX_BOUND]:
@@ -277,31 +284,26 @@ class Workers:
 
     def _on_gone(self, news: Gone) -> None:
         if news.worker != self.name:
-            self._drop(news.worker, news.session)
+            self._ghosts.drop(news.worker, news.session)
             return
+        self._pending.forget(news.session)
         session = self._mine.pop(news.session, None)
         if session is not None:
+            for occupant in list(session.in_rooms.values()):
+                self.room_access.leave_now(session, occupant, "disconnect", tell_leaver=False)
             self._stand_up(self.name, session.number, session.account)
-
-    def _drop(self, worker: str, number: int) -> None:
-        ghost = self._ghosts.get(worker, {}).pop(number, None)
-        if ghost is None:
-            return
-        for occupant in list(ghost.in_rooms.values()):
-            self.rooms.leave(occupant, tell_leaver=False)
-        self._stand_up(worker, number, ghost.account)
 
     def _on_entering(self, news: Entering) -> None:
         if news.worker != self.name:
-            self._enter_ghost(news.worker, news.place)
+            self._ghosts.enter(news.worker, news.place)
             return
         place = news.place
         session = self._mine.get(place.session)
-        if session is None or session.ended:
+        room = None if session is None else room_at(place, session.domain)
+        if session is None or room is None:
             return
-        room = _room(place, session.domain)
-        if room is None:
-            return
+        if not self._pending.entered(place, room.key):
+            return  # one that has ended meanwhile enters, as it does everywhere, until that is told
         if self.rooms.conflict(room, place.nick, session.account):
             refuse_entry(session, place.address, place.nick, "conflict")
         elif self.rooms.full(room, session):
@@ -309,28 +311,15 @@ class Workers:
         else:
             self.room_access.enter_now(session, room, place.nick)
 
-    def _enter_ghost(self, worker: str, place: Place) -> Room | None:
-        """Its room, where it is in it now."""
-        ghost = self._ghosts.get(worker, {}).get(place.session)
-        room = None if ghost is None else _room(place, ghost.seat.domain)
-        if ghost is None or room is None:
-            return None
-        if room.key in ghost.in_rooms and ghost.in_rooms[room.key].nick == place.nick:
-            return room
-        if self.rooms.conflict(room, place.nick, ghost.account) or self.rooms.full(room, ghost):
-            return None
-        self.rooms.enter(ghost, room, place.nick)
-        return room
-
     def _on_leaving(self, news: Leaving) -> None:
         if news.worker == self.name:
-            found = self._leaving.pop((news.session, news.room), None)
+            found = self._pending.leaving.pop((news.session, news.room), None)
             if found is not None:
                 session, left, _ = found
                 tell = news.tell_leaver and not session.ended
                 self.room_access.leave_now(session, left, news.why, tell_leaver=tell)
             return
-        ghost = self._ghosts.get(news.worker, {}).get(news.session)
+        ghost = self._ghosts.find(news.worker, news.session)
         occupant = None if ghost is None else ghost.in_rooms.get(news.room)
         if occupant is not None:
             codes = ("307",) if news.why == "evicted" else ()
@@ -341,7 +330,7 @@ class Workers:
         if news.worker == self.name:
             where = self._mine.get(news.session)
         else:
-            where = self._ghosts.get(news.worker, {}).get(news.session)
+            where = self._ghosts.find(news.worker, news.session)
         occupant = None if where is None else where.in_rooms.get(news.room)
         if occupant is None:
             return
@@ -389,11 +378,6 @@ class Workers:
 
     def _tell_unwaited(self, news: object) -> None:
         unwaited(self._tell(news))
-
-
-def _room(place: Place, domain: str) -> Room | None:
-    local, host, _ = split_address(place.address)
-    return room_of(local, host, domain)
 
 
 def _defect(why: Failure) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from attrs import evolve
 from twisted.internet.defer import Deferred, fail
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
@@ -13,6 +14,8 @@ from svcserver.board.board import Sheet
 from svcserver.board.engine import BoardAway
 from svcserver.board.rehearsed import RehearsedBoard
 from svcserver.chat import room_access, workers
+from svcserver.chat.events import Hello
+from svcserver.chat.ghosts import Ghosts
 from svcserver.chat.leases import ALIVE_S, LEASE_S
 from svcserver.kernel.signals import Blocked
 from tests.chat.town import DOMAIN, Client, ToldGame, Town, account, resource
@@ -52,6 +55,19 @@ class Base(SynchronousTestCase):
             self.clock.advance(1)
             for town in towns or (self.here, self.there):
                 town.server.tick()
+
+    def meanwhile(self, *acts: Callable[[], Any]) -> None:
+        """What these tell is heard only once all of them were done."""
+        self.board.slow = waiting = []
+        for act in acts:
+            act()
+        self.board.slow = None
+        for told in waiting:
+            told()
+
+    def greeted(self, town: Town) -> None:
+        """The process hears the Hello of another one, and answers it."""
+        town.server.workers._on_hello(Hello("another"))
 
     def in_room(self, town: Town, number: int) -> Client:
         client = town.bound(number)
@@ -166,7 +182,27 @@ class SeatTests(Base):
 
     def test_where_nobody_can_be_told_a_session_is_bound_all_the_same(self) -> None:
         self.board.away = True
-        self.assertEqual(self.here.bound(1).end, "")
+        first = self.here.bound(1, resource(1))
+        self.assertEqual(first.end, "")
+        for town, count in ((self.here, 1), (self.there, 0)):
+            self.assertEqual(len(town.server.workers.seats(first.account)), count)
+        self.board.away = False
+        self.pass_time(ALIVE_S + 1)
+        for town in (self.here, self.there):
+            self.assertEqual(len(town.server.workers.seats(first.account)), 1)
+        second, third = self.there.bound(1, resource(2)), self.here.bound(1, resource(3))
+        self.assertEqual([one.end for one in (first, second, third)], ["replaced", "", ""])
+        for town in (self.here, self.there):
+            self.assertEqual(len(town.server.workers.seats(first.account)), 2)
+
+    def test_one_whose_bind_was_missed_has_its_seat_once(self) -> None:
+        hear = self.deafen(self.here)
+        first = self.here.bound(1, resource(1))
+        hear()
+        self.here.server.workers._miss()
+        self.pass_time(ALIVE_S + 1)
+        for town in (self.here, self.there):
+            self.assertEqual(len(town.server.workers.seats(first.account)), 1)
 
     def test_without_the_seats_of_others_there_are_as_many_as_processes_allow(self) -> None:
         """The sabotage: what the test above rests on."""
@@ -199,6 +235,82 @@ class WhisperTests(Base):
         ann, bob = self.here.bound(1), self.there.bound(2)
         ann.whisper(f"{bob.account}@{DOMAIN}", "psst")
         self.assertEqual(bob.heard(), [])
+
+
+class RaceTests(Base):
+    """A process says who is with it while what its sessions told was not heard yet."""
+
+    def test_who_enters_just_then_is_in_the_room_everywhere(self) -> None:
+        ann, bob = self.in_room(self.here, 1), self.there.bound(2)
+        self.meanwhile(lambda: bob.join(ROOM), lambda: self.greeted(self.there))
+        self.assertIn('code="110"', "".join(bob.heard()))
+        for town in (self.here, self.there):
+            self.assertEqual(self.occupants(town), [ann.account, bob.account])
+        ann.heard()
+        bob.say(ROOM, "hello?")
+        self.assertIn("hello?", ann.heard()[-1])
+
+    def test_so_are_all_of_a_crowd(self) -> None:
+        self.in_room(self.here, 1)
+        crowd = [self.there.bound(n) for n in range(2, 22)]
+        enter = [lambda one=one: one.join(ROOM) for one in crowd]
+        self.meanwhile(*enter[:10], lambda: self.greeted(self.there), *enter[10:])
+        for town in (self.here, self.there):
+            self.assertEqual(len(self.occupants(town)), 21)
+
+    def test_who_was_refused_a_nick_just_then_is_in_the_room_nowhere(self) -> None:
+        ann, bob = self.here.bound(1), self.there.bound(2)
+        self.patch(room_access, "_nick_fault", lambda *_: None)
+        self.meanwhile(
+            lambda: ann.join(ROOM, "one name"),
+            lambda: bob.join(ROOM, "one name"),
+            lambda: ann.session.end("socket"),
+            lambda: self.greeted(self.there),
+        )
+        self.assertIn("conflict", "".join(bob.heard()))
+        for town in (self.here, self.there):
+            self.assertEqual(self.occupants(town), [])
+        bob.join(ROOM, "one name")
+        for town in (self.here, self.there):
+            self.assertEqual(self.occupants(town), [bob.account])
+
+    def test_who_ends_just_then_keeps_no_seat(self) -> None:
+        ann, bob = self.in_room(self.here, 1), self.in_room(self.there, 2)
+        self.meanwhile(lambda: bob.session.end("socket"), lambda: self.greeted(self.there))
+        for town in (self.here, self.there):
+            self.assertEqual(town.server.workers.seats(bob.account), [])
+            self.assertEqual(self.occupants(town), [ann.account])
+        self.assertEqual(self.here.server.workers.crowd(), (0, 1))
+
+    def test_who_leaves_and_comes_again_just_then_is_there(self) -> None:
+        ann, bob = self.in_room(self.here, 1), self.in_room(self.there, 2)
+        self.meanwhile(
+            lambda: bob.leave(ROOM), lambda: bob.join(ROOM), lambda: self.greeted(self.there)
+        )
+        for town in (self.here, self.there):
+            self.assertEqual(self.occupants(town)[:1], [ann.account])
+        self.assertEqual(self.occupants(self.here), self.occupants(self.there))
+
+    def test_one_whose_entering_was_missed_is_refused_and_seen_by_nobody(self) -> None:
+        bob = self.there.bound(2)
+        hear = self.deafen(self.there)
+        bob.join(ROOM)
+        self.assertEqual(self.occupants(self.here), [bob.account])
+        hear()
+        self.there.server.workers._miss()
+        self.assertIn('type="error"', "".join(bob.heard()))
+        self.pass_time(ALIVE_S + 1)
+        self.assertEqual(self.occupants(self.here), [])
+        bob.join(ROOM)
+        for town in (self.here, self.there):
+            self.assertEqual(self.occupants(town), [bob.account])
+
+    def test_without_what_was_not_heard_they_are_thrown_out(self) -> None:
+        """The sabotage: what the tests above rest on."""
+        correct = Ghosts.correct
+        self.patch(Ghosts, "correct", lambda me, news: correct(me, evolve(news, unheard=())))
+        with self.assertRaises(self.failureException):
+            self.test_who_enters_just_then_is_in_the_room_everywhere()
 
 
 class LeaseTests(Base):

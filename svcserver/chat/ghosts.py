@@ -1,0 +1,96 @@
+"""The sessions of other processes, as we were told of them: who they are and where they sit.
+
+What comes one by one (``Entering``, ``Gone``) is applied as it comes. A ``Here`` corrects all of
+one process: news may have been missed, or could not be told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from attrs import define, field
+
+from svcserver.chat.events import Here, Place, Seat
+from svcserver.chat.ghost import Ghost
+from svcserver.chat.names import Room, room_of, split_address
+from svcserver.chat.rooms import Rooms
+from svcserver.kernel.ids import AccountId
+
+
+@define(eq=False)
+class Ghosts:
+    """By process and number; ``sit`` and ``stand_up`` note and free an account's seat."""
+
+    rooms: Rooms
+    sit: Callable[[str, Seat], None]
+    stand_up: Callable[[str, int, AccountId], None]
+    _those: dict[str, dict[int, Ghost]] = field(factory=dict, init=False)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._those.values()))
+
+    def find(self, worker: str, number: int) -> Ghost | None:
+        return self._those.get(worker, {}).get(number)
+
+    def come(self, worker: str, seat: Seat) -> None:
+        """A session was bound there; told twice, it stays where it is."""
+        self._those.setdefault(worker, {}).setdefault(seat.session, Ghost(seat))
+
+    def enter(self, worker: str, place: Place) -> Room | None:
+        """Its room, where it is in it now."""
+        ghost = self.find(worker, place.session)
+        room = None if ghost is None else room_at(place, ghost.seat.domain)
+        if ghost is None or room is None:
+            return None
+        if room.key in ghost.in_rooms and ghost.in_rooms[room.key].nick == place.nick:
+            return room
+        if self.rooms.conflict(room, place.nick, ghost.account) or self.rooms.full(room, ghost):
+            return None
+        self.rooms.enter(ghost, room, place.nick)
+        return room
+
+    def drop(self, worker: str, number: int) -> None:
+        """A session there has ended."""
+        ghost = self._those.get(worker, {}).pop(number, None)
+        if ghost is None:
+            return
+        for occupant in list(ghost.in_rooms.values()):
+            self.rooms.leave(occupant, tell_leaver=False)
+        self.stand_up(worker, number, ghost.account)
+
+    def forget(self, worker: str) -> int:
+        """A process is gone; how many sessions it had."""
+        numbers = list(self._those.get(worker, {}))
+        for number in numbers:
+            self.drop(worker, number)
+        self._those.pop(worker, None)
+        return len(numbers)
+
+    def correct(self, news: Here) -> None:
+        """Make of what we know of a process what it says.
+
+        All that it has told before stands in ``news``, or is among its ``unheard``: that we have
+        heard in its place in the order, and have let in or not as all others did.
+        """
+        known = self._those.setdefault(news.worker, {})
+        there = {seat.session: seat for seat in news.seats}
+        for number in [one for one in known if one not in there]:
+            self.drop(news.worker, number)
+        for number, seat in there.items():
+            if number not in known:
+                self.sit(news.worker, seat)
+        placed = set(news.unheard)
+        for place in news.places:
+            room = self.enter(news.worker, place)
+            if room is not None:
+                placed.add((place.session, room.key))
+        for number, ghost in known.items():
+            for key, occupant in list(ghost.in_rooms.items()):
+                if (number, key) not in placed:
+                    self.rooms.leave(occupant, tell_leaver=False)
+
+
+def room_at(place: Place, domain: str) -> Room | None:
+    """The room of a place, None where there can be none."""
+    local, host, _ = split_address(place.address)
+    return room_of(local, host, domain)

@@ -1,0 +1,46 @@
+"""What sessions here have told all and not heard yet: it happens when the news comes back.
+
+Until then a ``Here`` must not say that it has not happened: the others hear it before that.
+"""
+
+from __future__ import annotations
+
+from attrs import define, field
+
+from svcserver.chat.events import Here, Place
+from svcserver.chat.ghost import seat_of
+from svcserver.chat.rooms import Occupant
+from svcserver.chat.session import Session
+
+At = tuple[int, str]  # a session's number and a room's key
+
+
+@define(eq=False)
+class Pending:
+    """Entering and leaving. ``leaving`` has the text that says why, ``entering`` the place."""
+
+    leaving: dict[At, tuple[Session, Occupant, str]] = field(factory=dict, init=False)
+    entering: dict[At, tuple[Session, Place]] = field(factory=dict, init=False)
+
+    def entered(self, place: Place, key: str) -> bool:
+        """It is heard now that a session enters; False where it was told otherwise meanwhile."""
+        found = self.entering.get((place.session, key))
+        if found is not None and found[1] == place:  # else a later one is on its way
+            del self.entering[place.session, key]
+        return found is not None
+
+    def forget(self, number: int) -> None:
+        """A session has ended: it enters nothing any more."""
+        for at in [one for one in self.entering if one[0] == number]:
+            del self.entering[at]
+
+    def here(self, worker: str, sessions: list[Session]) -> Here:
+        """What a process tells of its sessions. Those that have ended are told of as gone."""
+        there = [one for one in sessions if not one.ended]
+        places = tuple(
+            Place(one.number, occupant.room.address, occupant.nick)
+            for one in there
+            for key, occupant in one.in_rooms.items()
+            if (one.number, key) not in self.leaving and (one.number, key) not in self.entering
+        )
+        return Here(worker, tuple(map(seat_of, there)), places, tuple(self.entering))
