@@ -49,6 +49,7 @@ class Applier:
     _running: bool = field(default=False, init=False)
     _looking: bool = field(default=False, init=False)
     _not_before: float = field(default=0.0, init=False)
+    _urgent: bool = field(default=False, init=False)
     _retry_s: float = field(default=FIRST_RETRY_S, init=False)
     _timer: IDelayedCall | None = field(default=None, init=False)
     _idle: list[Deferred[None]] = field(factory=list, init=False)
@@ -59,9 +60,16 @@ class Applier:
         """Whether a change is not yet in force."""
         return self._running or (self._wanted is not None and self._wanted != self._holds)
 
-    def want(self, ips: Ips) -> None:
-        """Open exactly these addresses: now, or when ``interval_s`` since the last run is over."""
+    def want(self, ips: Ips, *, at_once: bool = False) -> None:
+        """Open exactly these addresses: now, or when ``interval_s`` since the last run is over.
+
+        ``at_once``: an address must go, so that only a run under way is waited for.
+        """
         self._wanted = ips
+        if at_once:
+            self._urgent = True
+            if self._timer is not None and self._timer.active():
+                self._timer.cancel()
         self._next()
 
     def look(self, holds: Callable[[Ips], Awaitable[bool]]) -> None:
@@ -100,7 +108,7 @@ class Applier:
         due = self._timer is not None and self._timer.active()
         if self._stopped or self._running or self._looking or due or not self.pending:
             return
-        wait = self._not_before - self.clock.seconds()
+        wait = 0.0 if self._urgent else self._not_before - self.clock.seconds()
         if wait > 0:
             self._timer = self.clock.callLater(wait, self._begin)
         else:
@@ -109,7 +117,7 @@ class Applier:
     def _begin(self) -> None:
         if self._stopped or self._looking or self._wanted is None or self._wanted == self._holds:
             return  # the change was undone meanwhile, or a check is running
-        self._running, ips = True, self._wanted
+        self._running, self._urgent, ips = True, False, self._wanted
         asked = Deferred.fromCoroutine(self._work(ips))
         asked.addBoth(self._ended, ips)
         asked.addErrback(lambda why: log.failure("noting how a firewall change ended failed", why))

@@ -82,6 +82,15 @@ def _is_private(address: Address) -> bool:
     return any(address in network for network in networks)
 
 
+def home(value: Any) -> str:
+    """The network that a withdrawal names, by one address or as ``2001:db8::/64``.
+
+    As ``kernel.networks`` has it; raises InvalidIp.
+    """
+    text = value.removesuffix("/64") if isinstance(value, str) and ":" in value else value
+    return network_of(str(_parse(text)))
+
+
 def order(ip: str) -> tuple[int, int]:
     """The sort key of an address: IPv4 before IPv6, then by number."""
     address = ipaddress.ip_address(ip)
@@ -135,6 +144,13 @@ class Entries:
             raise Full
         self._until[ip] = now + self.ttl_s
         return not known
+
+    def withdraw(self, network: str) -> list[str]:
+        """Remove and return the addresses of a network, as ``home`` gives it."""
+        gone = [ip for ip in self._until if network_of(ip) == network]
+        for ip in gone:
+            del self._until[ip]
+        return sorted(gone, key=order)
 
     def expire(self, now: float) -> list[str]:
         """Remove and return the expired addresses."""

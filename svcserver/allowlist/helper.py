@@ -13,7 +13,7 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
 from svcserver.allowlist.applier import Applied, Applier, Ips
-from svcserver.allowlist.entries import Entries, Full, InvalidIp, canonical
+from svcserver.allowlist.entries import Entries, Full, InvalidIp, canonical, home
 from svcserver.allowlist.firewall import DryRun, Firewall
 from svcserver.allowlist.persistence import Audit, StateFile
 from svcserver.allowlist.programs import FirewallError
@@ -114,6 +114,20 @@ class Helper:
             self.audit.write("added", ip=ip)
             self._changed()
         return ip, added
+
+    def withdraw(self, value: Any) -> list[str]:
+        """Shut the ports for a network at once: its player may no longer play. Raises InvalidIp."""
+        try:
+            gone = self.entries.withdraw(home(value))
+        except InvalidIp as why:
+            self.audit.refused(why.reason, value)
+            raise
+        for ip in gone:
+            self.audit.write("withdrawn", ip=ip)
+        if gone:
+            self._save()
+            self.applier.want(self.entries.addresses(), at_once=True)
+        return gone
 
     def status(self) -> dict[str, Any]:
         """The body of ``GET /status``."""

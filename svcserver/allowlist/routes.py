@@ -1,4 +1,4 @@
-"""The two routes of the allowlist helper, in a table of their own.
+"""The three routes of the allowlist helper, in a table of their own.
 
 Check order: loopback 403, path 404, secret 401, method 405, size 413, JSON 400, which is not
 the front door's. Spec: 2 §4 Allowlist helper.
@@ -20,7 +20,7 @@ from svcserver.web.routes import Answer
 log = Logger()
 
 MAX_BODY = 1024  # bytes
-METHODS = {b"/allow": ("POST",), b"/status": ("GET", "HEAD")}
+METHODS = {b"/allow": ("POST",), b"/withdraw": ("POST",), b"/status": ("GET", "HEAD")}
 _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
@@ -31,7 +31,7 @@ def json_answer(status: int, body: json.Json, headers: dict[str, str] | None = N
 
 @define(eq=False)
 class AllowlistHandler:
-    """An ``HttpHandler`` for the channel: answers the gateway on this machine."""
+    """An ``HttpHandler`` for the channel: answers gateway and metagame on this machine."""
 
     helper: Helper
     secret: Secret
@@ -53,7 +53,7 @@ class AllowlistHandler:
         try:
             return self._refusal(request) or self._answer(request)
         except Exception:
-            log.failure("a request of the gateway failed")
+            log.failure("a request failed")
             return self.page(500, None)
 
     def _refusal(self, request: HttpRequest) -> Answer | None:
@@ -82,6 +82,8 @@ class AllowlistHandler:
         if not isinstance(body, dict):
             return json_answer(400, {"error": "bad_request"})
         try:
+            if request.path == b"/withdraw":
+                return json_answer(200, {"withdrawn": self.helper.withdraw(body.get("network"))})
             ip, added = self.helper.allow(body.get("ip"))
         except InvalidIp as why:
             return json_answer(400, {"error": "invalid_ip", "reason": why.reason})

@@ -178,6 +178,9 @@ QOS_TARGET_URL=http://{plan.public_host}:{plan.ports.metagame}/QoS
     return f"""\
 # the same in gateway.env
 GATEWAY_SECRET={plan.secrets.gateway.reveal()}
+# the same in allowlist.env: a ban or a kick shuts the game ports for the player at once
+ALLOWLIST_URL=http://127.0.0.1:{plan.ports.allowlist}
+ALLOWLIST_SECRET={plan.secrets.allowlist.reveal()}
 # the players' own relay: it answers for the region list
 QOS_TARGET_URL=http://127.0.0.1:61000/QoS
 """

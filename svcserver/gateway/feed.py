@@ -58,6 +58,17 @@ class Feed:
                 if work.called:
                     self._under_way.pop(key, None)
 
+    def refused(self, address: str) -> None:
+        """Report ``address`` anew next time: who played from there has been sent off.
+
+        The metagame withdraws it then, and whoever signs in again must not wait for the period.
+        """
+        network = network_of(address)
+        for url in self.urls:
+            told = self._told.get((url, network))
+            if told is not None:
+                told.pop(address, None)
+
     def _is_busy(self, url: str, network: str) -> bool:
         """Whether too many reports are running, in all or for the address's network."""
         if len(self._under_way) >= MAX_UNDER_WAY:

@@ -146,8 +146,12 @@ class Gateway:
         )
 
     def _answered(self, peer: str, status: int) -> None:
-        if self.feed is not None and 200 <= status < 300:
+        if self.feed is None:
+            return
+        if 200 <= status < 300:
             self.feed.heard(peer)
+        elif status == 401:
+            self.feed.refused(peer)
 
     def wrong(self, fault: Fault) -> Refuse:
         return Refuse(fault.status, fault.code, fault.code, close=True)

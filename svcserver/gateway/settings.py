@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Callable
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from attrs import frozen
 
@@ -13,12 +11,12 @@ from svcserver.board.factory import IN_MEMORY, LiveUrl, live_url
 from svcserver.edge.verdicts import Limits
 from svcserver.gateway.policy import Bucket
 from svcserver.kernel.digits import whole_in
+from svcserver.kernel.local_urls import Address, local_url, local_urls
 from svcserver.kernel.rates import Rate
 from svcserver.kernel.secrets import Secret
 from svcserver.kernel.settings import (
     Bad,
     BadSetting,
-    comma_list,
     env,
     ip_address,
     log_level,
@@ -31,48 +29,6 @@ from svcserver.kernel.settings import (
 
 _MOST = 1_000_000
 MOST_WORKERS = 64
-
-
-@frozen
-class Address:
-    """Host and port of a service on this machine."""
-
-    host: str
-    port: int
-
-    def url(self) -> str:
-        """The address as the start of a URL."""
-        return f"http://[{self.host}]:{self.port}" if ":" in self.host else f"http://{self}"
-
-    def __str__(self) -> str:
-        return f"{self.host}:{self.port}"
-
-
-def local_url(text: str) -> Address:
-    """``http://`` a loopback address or localhost, with a port, without a path."""
-    wrong = ValueError("must be http:// with a loopback address and a port, and no path")
-    try:
-        parts = urlsplit(text.strip())
-        host, number = parts.hostname or "", parts.port
-    except ValueError:
-        raise wrong from None
-    if parts.scheme != "http" or parts.path not in ("", "/") or not number:
-        raise wrong
-    if parts.query or parts.fragment or parts.username is not None or parts.password is not None:
-        raise wrong
-    if host == "localhost":
-        return Address("127.0.0.1", number)
-    try:
-        if not ipaddress.ip_address(host).is_loopback:
-            raise wrong
-    except ValueError:
-        raise wrong from None
-    return Address(host, number)
-
-
-def local_urls(text: str) -> tuple[Address, ...]:
-    """A comma list of such URLs."""
-    return tuple(local_url(part) for part in comma_list(text))
 
 
 def upstreams(text: str) -> tuple[Address, ...]:

@@ -17,7 +17,7 @@ from svcserver.edge.sentinel import Sentinel
 from svcserver.edge.spread import Spread, members_of
 from svcserver.edge.upstream import Pool, plain
 from svcserver.gateway.policy import Route
-from svcserver.gateway.settings import Address
+from svcserver.kernel.local_urls import Address
 
 
 @frozen(eq=False)

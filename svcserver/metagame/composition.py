@@ -93,6 +93,7 @@ from svcserver.metagame.owner.passports.hunts import HuntLog
 from svcserver.metagame.owner.passports.routes import PassportRoutes
 from svcserver.metagame.owner.status.routes import BannerRoutes, FixedReplyRoutes
 from svcserver.metagame.play.deploy_client import DeployClient
+from svcserver.metagame.play.gameports import GamePorts
 from svcserver.metagame.play.launch_keys import LaunchKeys
 from svcserver.metagame.play.matchmaking.acts import MatchmakingActs
 from svcserver.metagame.play.matchmaking.launching import Launching
@@ -150,6 +151,8 @@ class Metagame:
         self.acting, allowance = Acting(now), Allowance(settings.account_bytes_a_day, now)
         deploy_s = settings.deploy_timeout_ms / 1000
         self.deploy = DeployClient(http, clock, settings.deployserver_url, deploy_s)
+        self.network_of = Origin(settings, is_own_address).network
+        self.game_ports = GamePorts.of(settings, http, clock, self.network_of)
         self.directory = Directory(
             ledger, now, LaunchKeys(self.deploy), by_id=settings.login == "NONE"
         )
@@ -209,6 +212,8 @@ class Metagame:
         news.sessions_ended.connect(lambda one: unwaited(parties.leave(one.account_id)))
         news.sessions_ended.connect(lambda one: unwaited(self.matches.forget(one.account_id)))
         news.sessions_ended.connect(lambda one: unwaited(self.online.forget(one.account_id)))
+        if (ports := self.game_ports) is not None:
+            news.sessions_ended.connect(lambda one: ports.ended(one.account_id))
 
     def features(self) -> Iterator[Feature]:
         """Every feature, each after those it may use; raises BadData for a bad data file."""
@@ -221,10 +226,16 @@ class Metagame:
 
     def _accounts(self) -> Iterator[Feature]:
         settings, ledger, now, directory = self.settings, self.ledger, self.now, self.directory
-        network_of = Origin(settings, is_own_address).network
         networks = Networks(ledger, now)
-        login = LoginActs(directory, self.tokens, self.counters, networks, directory.by_id)
-        yield LoginRoutes(settings, directory, login, network_of)
+        login = LoginActs(
+            directory,
+            self.tokens,
+            self.counters,
+            networks,
+            directory.by_id,
+            self.game_ports.heard if self.game_ports is not None else None,
+        )
+        yield LoginRoutes(settings, directory, login, self.network_of)
         yield LookupRoutes(settings, directory, now)
         acts = AccountActs(
             ledger,
@@ -236,7 +247,7 @@ class Metagame:
             self.news.renamed,
             also_rename=(rename_characters,),
         )
-        yield AccountManagementRoutes(acts, ReadLimit(self.board), network_of)
+        yield AccountManagementRoutes(acts, ReadLimit(self.board), self.network_of)
         yield InviteRoutes(InviteActs(ledger, self.audit))
 
     def _belongings(self) -> Iterator[Feature]:
@@ -306,7 +317,8 @@ class Metagame:
 
     def _play(self) -> Iterator[Feature]:
         launching = Launching(self.matches, self.deploy, self.clock)
-        yield PresenceRoutes(self.online, self.news.heard)
+        came = self.game_ports.came if self.game_ports is not None else None
+        yield PresenceRoutes(self.online, self.news.heard, came)
         news = self.news
         acts = MatchmakingActs(self.matches, launching, self.parties, news.heard, news.sent_to_hunt)
         yield MatchmakingRoutes(self.settings, acts)

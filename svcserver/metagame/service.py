@@ -60,6 +60,7 @@ def makeService(options: Options, reactor: Any = None) -> serving.TopService:
         housekeeping(ledger, reactor, game.now),
         session_watch(game.sessions, reactor),
         *game.desk.writers(reactor),
+        *([serving.CloseOnStop(game.game_ports.stop)] if game.game_ports is not None else []),
         serving.CloseOnStop(pool.closeCachedConnections),
         _listening(settings, reactor, factory),
     ):

@@ -12,6 +12,7 @@ from sqlalchemy.engine import URL
 from svcserver.board.factory import IN_MEMORY, LiveUrl, live_url
 from svcserver.db.engine import CONNECTIONS, DEFAULT_URL, database_url
 from svcserver.http.crosssite import is_loopback
+from svcserver.kernel.local_urls import Address, local_url, local_urls
 from svcserver.kernel.secrets import Secret
 from svcserver.kernel.settings import (
     Bad,
@@ -27,6 +28,7 @@ from svcserver.kernel.settings import (
     one_of,
     printable,
     secret,
+    strong_secret,
     whole,
     zero_or_one,
 )
@@ -93,6 +95,9 @@ class Settings:
     live_url: LiveUrl = env("LIVE_URL", live_url, default=LiveUrl(IN_MEMORY))
     metrics_port: int | None = env("METRICS_PORT", port_number, default=None)
     gateway_secret: Secret | None = env("GATEWAY_SECRET", secret, default=None)
+    allowlist_secret: Secret | None = env("ALLOWLIST_SECRET", strong_secret, default=None)
+    allowlist_url: Address = env("ALLOWLIST_URL", local_url, default=Address("127.0.0.1", 61005))
+    allowlist_more: tuple[Address, ...] = env("ALLOWLIST_ADDITIONAL_URLS", local_urls, default=())
     gameserver_allow_from: tuple[str, ...] = env("GAMESERVER_ALLOW_FROM", ip_list, default=())
     log_level: str = env("LOG_LEVEL", level_word, default="info", bad=Bad.WARN)
     log_requests: bool = env("LOG_REQUESTS", on_unless_0, default=True)

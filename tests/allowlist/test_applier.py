@@ -76,6 +76,23 @@ class ApplierTests(SynchronousTestCase):
         self.clock.advance(3)
         self.assertEqual(self.wall.runs[1:], [(13, B)])
 
+    @proves("allowlist: POST /withdraw")
+    def test_what_must_go_waits_for_a_run_only(self) -> None:
+        self.want(B)
+        self.wall.end()
+        self.want((*B, "203.0.113.3"))
+        self.want(A, at_once=True)
+        self.assertEqual(self.wall.runs[1:], [(0, A)])
+        self.want((), at_once=True)  # during that run
+        self.clock.advance(0.5)
+        self.wall.end()
+        self.assertEqual(self.wall.runs[2:], [(0.5, ())])
+        self.wall.end()
+        self.want(A)  # and then as before
+        self.assertEqual(len(self.wall.runs), 3)
+        self.clock.advance(3)
+        self.assertEqual(self.wall.runs[3:], [(3.5, A)])
+
     @proves("allowlist: applying")
     def test_the_same_set_is_not_applied_again(self) -> None:
         self.want(A)

@@ -101,6 +101,52 @@ class AnswerTests(HelperCase):
             said = self.ask(body=text.encode())
             self.assertEqual(said, (400, {"error": "invalid_ip", "reason": reason}))
 
+    @proves("allowlist: POST /withdraw")
+    def test_a_withdrawal_takes_out_a_network_at_once(self) -> None:
+        self.helper.start()
+        self.reactor.spawned[-1].end()
+        for ip in ("203.0.113.7", "203.0.113.8", "2001:db8::1", "2001:db8::2", "2001:db8:0:1::1"):
+            self.ask(body=b'{"ip":"%s"}' % ip.encode())
+        self.reactor.advance(3)
+        self.reactor.spawned[-1].end()
+        for network, gone in (
+            ("203.0.113.7", ["203.0.113.7"]),
+            ("2001:db8::/64", ["2001:db8::1", "2001:db8::2"]),
+            ("203.0.113.9", []),
+        ):
+            runs = len(self.reactor.spawned)
+            body = b'{"network":"%s"}' % network.encode()
+            self.assertEqual(self.ask(path="/withdraw", body=body), (200, {"withdrawn": gone}))
+            if gone:
+                script = self.reactor.spawned[-1].script
+                self.assertFalse([ip for ip in gone if ip in script])
+                self.assertIn("203.0.113.8", script)
+                self.reactor.spawned[-1].end()
+            self.assertEqual(len(self.reactor.spawned), runs + bool(gone))
+        left = [one["ip"] for one in self.ask("GET", "/status", b"")[1]["entries"]]
+        self.assertEqual(left, ["203.0.113.8", "2001:db8:0:1::1"])
+        self.assertIn("withdrawn", [one["event"] for one in self.events()])
+
+    @proves("allowlist: POST /withdraw")
+    def test_what_names_no_network_takes_out_nothing(self) -> None:
+        self.ask()
+        for text in (
+            "{}",
+            '{"network":7}',
+            '{"network":"0.0.0.0/0"}',
+            '{"network":"203.0.113.0/24"}',
+            '{"network":"203.0.113.7/64"}',
+            '{"network":"::/0"}',
+            '{"network":"any"}',
+            '{"ip":"203.0.113.7"}',
+        ):
+            said = self.ask(path="/withdraw", body=text.encode())
+            self.assertEqual((said[0], said[1]["error"]), (400, "invalid_ip"), text)
+        self.assertEqual(self.ask(path="/withdraw", body=b"[]")[0], 400)
+        self.assertEqual(self.ask("GET", "/withdraw", b"")[0], 405)
+        self.assertEqual(self.ask(path="/withdraw", secret=None)[0], 401)
+        self.assertEqual(len(self.helper.entries), 1)
+
     @proves("allowlist: POST /allow", "limit: Allowlist: TTL, entries, body, ports")
     def test_beyond_the_maximum_is_503_and_a_refresh_still_works(self) -> None:
         self.helper = self.make(most=1)

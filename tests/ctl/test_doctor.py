@@ -170,8 +170,20 @@ class MatchingTests(DoctorCase):
                 f"put the same value in {component}.env",
             )
             self.plant(component, "GATEWAY_SECRET", right)
-        self.plant("allowlist", "ALLOWLIST_SECRET", hex_token(64))
-        self.finds("ALLOWLIST_SECRET is not the one of allowlist.env", "put the same value in")
+        for component in ("gateway", "metagame"):
+            right = value(self.folder, component, "ALLOWLIST_SECRET")
+            self.plant(component, "ALLOWLIST_SECRET", hex_token(64))
+            what = "ALLOWLIST_SECRET is not the one of allowlist.env"
+            self.finds(what, f"put the same value in {component}.env")
+            self.plant(component, "ALLOWLIST_SECRET", right)
+
+    def test_a_metagame_that_cannot_shut_the_game_ports(self) -> None:
+        self.plant("metagame", "ALLOWLIST_URL", "http://127.0.0.1:61004")
+        self.finds("ALLOWLIST_URL leads to port 61004", "set the port to 61005 in metagame.env")
+        for name in ("ALLOWLIST_URL", "ALLOWLIST_SECRET"):
+            self.drop("metagame", name)
+        self.assertEqual(self.wrong(), [])
+        self.assertIn("a ban leaves the game ports open", self.notes())
 
     def test_a_gateway_whom_a_service_behind_it_does_not_trust(self) -> None:
         for component in ("metagame", "content"):

@@ -75,6 +75,15 @@ class FeedTests(SynchronousTestCase):
         self.http.flush()
         self.assertEqual(self.helper.told, [])
 
+    @proves("a ban or a kick shuts the game ports")
+    def test_who_was_sent_off_and_signs_in_again_is_reported_again(self) -> None:
+        edge = gateway(self.clock, feed=self.feed)
+        for status, reports in ((b"200 OK", 1), (b"200 OK", 1), (b"401 No", 1), (b"200 OK", 2)):
+            edge.upstream.always = b"HTTP/1.1 " + status + b"\r\nContent-Length: 0\r\n\r\n"
+            edge.ask(HEARTBEAT, "203.0.113.9")
+            self.http.flush()
+            self.assertEqual(len(self.helper.told), reports, status)
+
     @proves("event: allowlist report after a 2xx, once per period, never waited for")
     def test_a_silent_helper_delays_nobody(self) -> None:
         self.helper.status = None

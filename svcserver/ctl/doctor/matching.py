@@ -34,14 +34,26 @@ def secrets(case: Case) -> Iterator[Finding]:
             "gateway",
             case.gateway.secret,
         )
-    if case.gateway_allowlist is not None and case.allowlist is not None:
+    if case.allowlist is None:
+        return
+    right = case.allowlist.secret
+    if case.gateway_allowlist is not None:
         yield from _secret(
-            "ALLOWLIST_SECRET",
-            "gateway",
-            case.gateway_allowlist.secret,
-            "allowlist",
-            case.allowlist.secret,
+            "ALLOWLIST_SECRET", "gateway", case.gateway_allowlist.secret, "allowlist", right
         )
+    if case.metagame is not None and case.gateway is not None:
+        yield from _withdrawing(case.metagame.allowlist_secret, right)
+
+
+def _withdrawing(ours: Secret | None, right: Secret) -> Iterator[Finding]:
+    if ours is not None:
+        yield from _secret("ALLOWLIST_SECRET", "metagame", ours, "allowlist", right)
+        return
+    yield Finding.note(
+        "metagame",
+        "ALLOWLIST_SECRET is not set: a ban leaves the game ports open for a hunt that runs",
+        "copy ALLOWLIST_SECRET from allowlist.env, and ALLOWLIST_URL from gateway.env",
+    )
 
 
 def _secret(
@@ -175,6 +187,9 @@ def _pointers(case: Case) -> Iterator[Pointer]:
         to = case.gateway_allowlist.url
         right = case.allowlist.port
         yield Pointer("gateway", "ALLOWLIST_URL", to.host, to.port, "allowlist", right)
+    if case.metagame is not None and case.metagame.allowlist_secret is not None:
+        to, right = case.metagame.allowlist_url, case.allowlist.port if case.allowlist else None
+        yield Pointer("metagame", "ALLOWLIST_URL", to.host, to.port, "allowlist", right)
     if case.content is not None:
         url = urlsplit(case.content.metagame_url)
         port = url.port or (443 if url.scheme == "https" else 80)

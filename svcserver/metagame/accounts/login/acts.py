@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from attrs import frozen
 
 from svcserver.kernel.counters import Counted, Counters
@@ -23,6 +25,7 @@ class LoginActs:
     counters: Counters
     networks: Networks
     by_id: bool = False
+    heard: Callable[[AccountId, str], object] | None = None  # an account, and from which network
 
     async def log_in(self, key: str, network: str = "") -> tuple[str, AccountId]:
         """A token and its account; raises Malformed for an unknown key, and where one is banned.
@@ -36,6 +39,8 @@ class LoginActs:
         if found is None:
             self.counters.add(Counted.FAILED_LOGINS, "account_key")
             raise Malformed("not a known account key")
+        if self.heard is not None:
+            self.heard(found[1], network)
         return found
 
     async def _may_enter(self, account_id: AccountId) -> bool:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar
 
 from attrs import frozen
 
+from svcserver.kernel.ids import AccountId
 from svcserver.kernel.shapes import OrEmpty
 from svcserver.kernel.signals import Heard, Signal
 from svcserver.metagame.play.presence import wire
 from svcserver.metagame.play.presence.store import Online
 from svcserver.metagame.rows import Access, Call, Routes
+from svcserver.web.request import HttpRequest
 from svcserver.web.routes import Answer, bare
 
 MAX_MAP = 512
@@ -24,12 +27,15 @@ class PresenceRoutes:
     routes: ClassVar[Routes] = Routes(bare)
     online: Online
     heard: Signal[Heard]
+    came: Callable[[AccountId, HttpRequest], object] | None = None  # told who calls from where
 
     @routes.row("POST", "/heartbeat", access=Access.TOKEN, body=OrEmpty[wire.Heartbeat], reply=str)
     async def beat(self, call: Call[wire.Heartbeat]) -> Answer:
         """Mark the player online; a game server's own beat records nothing."""
         account_id = call.caller.account
         if account_id is not None:
+            if self.came is not None:
+                self.came(account_id, call.request)
             map_path, state = call.body.map[:MAX_MAP], call.body.state[:MAX_MAP]
             await self.online.hear(account_id, map_path, state)
             if self.heard.listeners:

@@ -1,0 +1,52 @@
+"""Settings that name a service on this machine by its URL."""
+
+from __future__ import annotations
+
+import ipaddress
+from urllib.parse import urlsplit
+
+from attrs import frozen
+
+from svcserver.kernel.settings import comma_list
+
+
+@frozen
+class Address:
+    """Host and port of a service on this machine."""
+
+    host: str
+    port: int
+
+    def url(self) -> str:
+        """The address as the start of a URL."""
+        return f"http://[{self.host}]:{self.port}" if ":" in self.host else f"http://{self}"
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+def local_url(text: str) -> Address:
+    """``http://`` a loopback address or localhost, with a port, without a path."""
+    wrong = ValueError("must be http:// with a loopback address and a port, and no path")
+    try:
+        parts = urlsplit(text.strip())
+        host, number = parts.hostname or "", parts.port
+    except ValueError:
+        raise wrong from None
+    if parts.scheme != "http" or parts.path not in ("", "/") or not number:
+        raise wrong
+    if parts.query or parts.fragment or parts.username is not None or parts.password is not None:
+        raise wrong
+    if host == "localhost":
+        return Address("127.0.0.1", number)
+    try:
+        if not ipaddress.ip_address(host).is_loopback:
+            raise wrong
+    except ValueError:
+        raise wrong from None
+    return Address(host, number)
+
+
+def local_urls(text: str) -> tuple[Address, ...]:
+    """A comma list of such URLs."""
+    return tuple(local_url(part) for part in comma_list(text))

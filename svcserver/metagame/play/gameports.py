@@ -1,0 +1,164 @@
+"""Shuts the UDP game ports for players whose sessions have ended.
+
+A game server lets whoever reaches it go on playing, so a ban or a kick also takes the player's
+address out of the firewall rule, which the gateway's reports opened. The allowlist helper is asked
+to; where others play from the same network it stays open, since it is theirs, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from attrs import define, field
+from cachetools import LRUCache
+from twisted.internet.defer import CancelledError, Deferred, DeferredList
+from twisted.internet.interfaces import IReactorTime
+from twisted.internet.task import deferLater
+from twisted.logger import Logger
+
+from svcserver.kernel import json
+from svcserver.kernel.ids import AccountId
+from svcserver.kernel.secrets import Secret
+from svcserver.metagame.settings import Settings
+from svcserver.web.request import HttpRequest
+
+log = Logger()
+
+NEVER = float("-inf")
+MAX_PLAYERS = 16_384
+MAX_NETWORKS = 4  # of one player; the oldest gives way
+MAX_UNDER_WAY = 256  # withdrawals at once
+HERE_S = 120.0  # who was heard so long ago still plays
+LATE_S = 1.0  # a request that was let in before the end may be heard of so much later
+TIMEOUT_S = 2.0
+AGAIN_S = (0.2, 1.0, 3.0, 10.0)  # after tries that failed
+TWICE_S = 3.0  # then once more: a report of the gateway may have crossed the first
+
+
+@define(eq=False)
+class GamePorts:
+    """``http`` is a treq client, ``urls`` the helpers; networks as ``kernel.networks`` has them."""
+
+    http: Any
+    clock: IReactorTime
+    urls: Sequence[str]
+    secret: Secret
+    network_of: Callable[[HttpRequest], str]
+    _heard: LRUCache[AccountId, dict[str, float]] = field(
+        factory=lambda: LRUCache(MAX_PLAYERS), init=False
+    )
+    _ended: LRUCache[AccountId, float] = field(factory=lambda: LRUCache(1024), init=False)
+    _under_way: set[Deferred[None]] = field(factory=set, init=False)
+
+    @classmethod
+    def of(
+        cls,
+        settings: Settings,
+        http: Any,
+        clock: IReactorTime,
+        network_of: Callable[[HttpRequest], str],
+    ) -> GamePorts | None:
+        """By ALLOWLIST_SECRET; None without it."""
+        if settings.allowlist_secret is None:
+            return None
+        urls = [one.url() for one in (settings.allowlist_url, *settings.allowlist_more)]
+        return cls(http, clock, urls, settings.allowlist_secret, network_of)
+
+    def came(self, account_id: AccountId, request: HttpRequest) -> None:
+        """A player's request."""
+        self.heard(account_id, self.network_of(request))
+
+    def heard(self, account_id: AccountId, network: str) -> None:
+        """A player has logged in or sent a heartbeat from ``network``; empty: this machine."""
+        now = self.clock.seconds()
+        if not network or now - self._ended.get(account_id, NEVER) < LATE_S:
+            return
+        mine = self._heard.get(account_id)
+        if mine is None:
+            mine = self._heard[account_id] = {}
+        mine.pop(network, None)
+        mine[network] = now
+        if len(mine) > MAX_NETWORKS:
+            del mine[next(iter(mine))]
+
+    def ended(self, account_id: AccountId) -> None:
+        """The player's sessions have ended: shut the ports for where they were heard from."""
+        now = self.clock.seconds()
+        self._ended[account_id] = now
+        for network in self._heard.pop(account_id, {}):
+            if self._is_used(network, now - HERE_S):
+                log.info(
+                    "the game ports stay open for {network}: others play there", network=network
+                )
+            elif len(self._under_way) < MAX_UNDER_WAY:
+                self._begin(network, now)
+            else:
+                log.error("too many withdrawals: {network} stays open", network=network)
+
+    def _is_used(self, network: str, since: float) -> bool:
+        return any(seen.get(network, NEVER) >= since for seen in self._heard.values())
+
+    def _begin(self, network: str, now: float) -> None:
+        work = Deferred.fromCoroutine(self._withdraw(network, now))
+        if not work.called:
+            self._under_way.add(work)
+            work.addBoth(lambda _: self._under_way.discard(work))
+
+    async def _withdraw(self, network: str, began: float) -> None:
+        with _cut_short():
+            for url in self.urls:
+                await self._insist(url, network)
+            await deferLater(self.clock, TWICE_S)
+            if not self._is_used(network, began):
+                for url in self.urls:
+                    await self._insist(url, network)
+
+    async def _insist(self, url: str, network: str) -> None:
+        for wait_s in (*AGAIN_S, None):
+            why = await self._ask(url, network)
+            if why is None:
+                return
+            if wait_s is not None:
+                await deferLater(self.clock, wait_s)
+        log.error(
+            "the allowlist helper at {url} does not shut the game ports for {network}: {why}",
+            url=url,
+            network=network,
+            why=why,
+        )
+
+    async def _ask(self, url: str, network: str) -> str | None:
+        """Why it was not done, or None."""
+        try:
+            asked = self.http.post(
+                f"{url}/withdraw",
+                data=json.dump({"network": network}),
+                headers={
+                    "x-allowlist-secret": self.secret.reveal(),
+                    "content-type": "application/json",
+                },
+            )
+            reply = await asked.addTimeout(TIMEOUT_S, self.clock)
+            await reply.content().addTimeout(TIMEOUT_S, self.clock)
+        except CancelledError:
+            raise
+        except Exception as why:  # refused, cut, silent: asked again
+            return repr(why)
+        return None if reply.code == 200 else f"status {reply.code}"
+
+    def stop(self) -> Deferred[Any]:
+        """Cancel what is under way."""
+        works = list(self._under_way)
+        for work in works:
+            work.cancel()
+        return DeferredList(works, consumeErrors=True)
+
+
+@contextmanager
+def _cut_short() -> Iterator[None]:
+    try:
+        yield
+    except CancelledError:
+        log.debug("a withdrawal of game ports was cut short")

@@ -1,0 +1,133 @@
+"""Whoever's sessions end loses the way to the game servers, and nobody else does."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from treq.testing import StubTreq
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+from twisted.web.resource import Resource
+
+from svcserver.kernel.secrets import Secret
+from svcserver.metagame.play.gameports import (
+    AGAIN_S,
+    HERE_S,
+    LATE_S,
+    MAX_NETWORKS,
+    MAX_UNDER_WAY,
+    TWICE_S,
+    GamePorts,
+)
+from tests.support.proves import proves
+
+SECRET = "helper-secret-helper-secret-helper"
+ANN, BOB, HOME, CAFE = "ann", "bob", "203.0.113.7", "2001:db8:1:2::/64"
+
+
+class Helper(Resource):
+    """An allowlist helper that records, and answers with ``status``."""
+
+    isLeaf = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.status = 200
+        self.told: list[str] = []
+
+    def render_POST(self, request: Any) -> Any:
+        assert request.path == b"/withdraw"
+        assert request.getHeader(b"x-allowlist-secret") == SECRET.encode()
+        self.told.append(json.loads(request.content.read())["network"])
+        request.setResponseCode(self.status)
+        return b"{}"
+
+
+class GamePortsTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.clock, self.helper = Clock(), Helper()
+        self.http = StubTreq(self.helper)
+        urls = ["http://127.0.0.1:61005"]
+        self.ports = GamePorts(self.http, self.clock, urls, Secret(SECRET), lambda _: HOME)
+
+    def told(self, after_s: float = 0.0) -> list[str]:
+        self.http.flush()
+        self.clock.pump([after_s])
+        self.http.flush()
+        told, self.helper.told = self.helper.told, []
+        return told
+
+    @proves("a ban or a kick shuts the game ports")
+    def test_an_end_shuts_where_the_player_was_heard_from_and_does_so_twice(self) -> None:
+        self.ports.heard(ANN, HOME)
+        self.ports.heard(ANN, CAFE)
+        self.ports.heard(BOB, "203.0.113.8")
+        self.ports.ended(ANN)
+        self.assertEqual(sorted(self.told()), sorted([HOME, CAFE]))
+        self.assertEqual(sorted(self.told(TWICE_S)), sorted([HOME, CAFE]))
+        self.assertEqual(self.clock.getDelayedCalls(), [])
+        self.ports.ended(ANN)  # as another process tells it again
+        self.assertEqual(self.told(TWICE_S), [])
+
+    @proves("a ban or a kick shuts the game ports")
+    def test_where_others_play_it_stays_open_until_they_are_gone(self) -> None:
+        self.ports.heard(BOB, HOME)
+        self.clock.advance(HERE_S)
+        self.ports.heard(ANN, HOME)
+        self.ports.ended(ANN)
+        self.assertEqual(self.told(TWICE_S), [])
+        self.clock.advance(1)
+        self.ports.heard(ANN, HOME)
+        self.ports.ended(ANN)
+        self.assertEqual(self.told(), [HOME])
+
+    @proves("a ban or a kick shuts the game ports")
+    def test_a_ban_of_all_who_play_there(self) -> None:
+        for one in (ANN, BOB):
+            self.ports.heard(one, HOME)
+        for one in (ANN, BOB):
+            self.ports.ended(one)
+        self.assertEqual(self.told(), [HOME])
+
+    def test_who_was_kicked_and_is_back_is_not_put_out_again(self) -> None:
+        self.ports.heard(ANN, HOME)
+        self.ports.ended(ANN)
+        self.assertEqual(self.told(), [HOME])
+        self.clock.advance(LATE_S)
+        self.ports.heard(ANN, HOME)
+        self.assertEqual(self.told(TWICE_S), [])
+
+    def test_a_request_that_was_let_in_just_before_does_not_count(self) -> None:
+        self.ports.heard(ANN, HOME)
+        self.ports.ended(ANN)
+        self.ports.heard(ANN, HOME)
+        self.assertEqual((self.told(), self.told(TWICE_S)), ([HOME], [HOME]))
+
+    def test_a_helper_that_is_away_is_asked_again_and_given_up_with_a_line(self) -> None:
+        self.helper.status = 503
+        self.ports.heard(ANN, HOME)
+        self.ports.ended(ANN)
+        self.assertEqual(self.told(), [HOME])
+        for wait_s in AGAIN_S:
+            self.assertEqual(self.told(wait_s), [HOME])
+        self.told(TWICE_S)
+        self.helper.status = 200
+        self.assertEqual(self.told(AGAIN_S[0]), [HOME])
+        self.assertEqual(self.clock.getDelayedCalls(), [])
+
+    def test_this_machine_has_no_place_to_shut_and_few_places_are_remembered(self) -> None:
+        self.ports.heard(ANN, "")
+        for last in range(MAX_NETWORKS + 3):
+            self.ports.heard(ANN, f"203.0.113.{last}")
+        self.ports.ended(ANN)
+        self.assertEqual(self.told(), [f"203.0.113.{one}" for one in range(3, 3 + MAX_NETWORKS)])
+
+    def test_so_many_at_once_and_a_stop(self) -> None:
+        for one in range(MAX_UNDER_WAY + 5):
+            self.ports.heard(f"player-{one}", f"10.0.{one >> 8}.{one & 255}")
+        for one in range(MAX_UNDER_WAY + 5):
+            self.ports.ended(f"player-{one}")
+        self.assertEqual(len(self.told()), MAX_UNDER_WAY)
+        self.successResultOf(self.ports.stop())
+        self.assertEqual(self.clock.getDelayedCalls(), [])
