@@ -71,13 +71,13 @@ class StaffSessions:
         await self.board.act(lambda sheet: sheet.put(SESSIONS, ticket.key, session))
         return ticket
 
-    async def keep(self, ticket: Ticket, ways: str) -> None:
-        """Let a session go on that has itself changed what opens the dashboard."""
+    async def keep(self, ticket: Ticket, account_id: AccountId, ways: str) -> None:
+        """Let the account's session go on that has itself changed what opens the dashboard."""
         key = ticket.key
 
         def put(sheet: Sheet) -> None:
             found = sheet.get(SESSIONS, key)
-            if found is not None:
+            if found is not None and found.account_id == account_id:
                 sheet.put(SESSIONS, key, evolve(found, ways=ways))
 
         await self.board.act(put, [(SESSIONS, key)])

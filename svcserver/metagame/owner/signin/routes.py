@@ -45,9 +45,7 @@ class SignInRoutes:
 
         Where the account has a second factor its code is in ``x-svc-second-factor``.
         """
-        if not call.request.has_header(ACCOUNT_KEY):
-            # else whoever has a session could keep one for ever
-            raise Unauthenticated("signing in takes the key")
+        _with_key(call, "signing in takes the key")
         await self.ways.check(call.player, call.request.header(CODE_HEADER))
         await self.ways.note(call.caller.name, call.player, "sign in")
         ticket = await self.staff.begin(call.player, (await self.ways.of(call.player)).mark)
@@ -87,19 +85,38 @@ class SignInRoutes:
         }
         return Answer(200, reply, NO_STORE)
 
-    @routes.row("POST", "/svc/api/DashboardOwnKey", body=wire.OwnKeyWish, reply=wire.OwnKey)
+    @routes.row(
+        "POST",
+        "/svc/api/DashboardOwnKey",
+        body=wire.OwnKeyWish,
+        reply=wire.OwnKey,
+        signs_in=True,
+    )
     async def own_key(self, call: Call[wire.OwnKeyWish]) -> Answer:
         """A fresh key for the dashboard; the account's own key only plays from then on.
 
-        The account's other sessions end.
+        It takes the key that signs in now, and the code of a second factor, as signing in does:
+        a session alone must not change what outlives it. The account's other sessions end.
         """
+        _with_key(call, "this takes the key that you sign in with")
+        await self.ways.check(call.player, call.request.header(CODE_HEADER))
         key = await self.ways.set_key(call.caller.name, call.player, on=call.body.on)
         await self._keep(call)
         return Answer(200, {"key": key}, NO_STORE)
 
-    @routes.row("POST", "/svc/api/DashboardSecondFactor", body=wire.FactorWish, reply=Empty)
+    @routes.row(
+        "POST",
+        "/svc/api/DashboardSecondFactor",
+        body=wire.FactorWish,
+        reply=Empty,
+        signs_in=True,
+    )
     async def second_factor(self, call: Call[wire.FactorWish]) -> Answer:
-        """Begin or end to ask for the code of a second factor; the other sessions end."""
+        """Begin or end to ask for the code of a second factor; the other sessions end.
+
+        It takes the key that signs in now; the code proves that the factor is at hand.
+        """
+        _with_key(call, "this takes the key that you sign in with")
         sent = call.body
         await self.ways.set_factor(call.caller.name, call.player, sent.secret or None, sent.code)
         await self._keep(call)
@@ -109,7 +126,14 @@ class SignInRoutes:
         """Let the session that has changed its own ways go on."""
         ticket = _ticket(call)
         if ticket is not None:
-            await self.staff.keep(ticket, (await self.ways.of(call.player)).mark)
+            mark = (await self.ways.of(call.player)).mark
+            await self.staff.keep(ticket, call.player, mark)
+
+
+def _with_key(call: Call[Any], why: str) -> None:
+    """Raise where only a session was sent: who has one could else keep it for ever."""
+    if not call.request.has_header(ACCOUNT_KEY):
+        raise Unauthenticated(why, code="key_wanted")
 
 
 def _ticket(call: Call[Any]) -> Ticket | None:

@@ -94,8 +94,11 @@ class SessionTests(StaffCase):
         def change(cookie: str, route: str, **sent: Any) -> int:
             word = {"x-svc-dashboard": self.word, "Cookie": cookie}
             path = f"/svc/api/Dashboard{route}"
-            return self.game.browse("POST", path, headers=word, json=sent).status
+            page = self.game.browse("POST", path, key=self.key, headers=word, json=sent)
+            self.key = (page.json or {}).get("key") or self.key
+            return page.status
 
+        self.key = self.mod.key
         elsewhere, word = self.sign_in(self.mod.key), self.word
         own = self.sign_in(self.mod.key)
         self.assertEqual(change(own, "OwnKey", On=True), 200)
@@ -109,6 +112,24 @@ class SessionTests(StaffCase):
         access = SqlDashboardAccess
         self.game.ledger.run(lambda tx: access(tx).put(DashboardAccess(self.mod.id)))  # by svcctl
         self.assertEqual(self.ask(own).status, 401)
+
+    @proves("POST DashboardOwnKey", "POST DashboardSecondFactor")
+    def test_a_session_alone_changes_nothing_of_what_signs_in(self) -> None:
+        cookie = self.sign_in(self.mod.key)
+        word = {"x-svc-dashboard": self.word, "Cookie": cookie}
+        shown = self.ask(cookie, path="/svc/api/DashboardAccess").json
+        for route, sent in (
+            ("OwnKey", {"On": True}),
+            ("SecondFactor", {"Code": "000000", "Secret": shown["secret"]}),
+        ):
+            path = f"/svc/api/Dashboard{route}"
+            said = self.game.browse("POST", path, headers=word, json=sent)
+            self.assertEqual((said.status, said.json["error"]), (401, "key_wanted"))
+        # nor does another's key let this session go on
+        self.game.browse("POST", "/svc/api/DashboardOwnKey", headers=word, key=self.olga.key,
+                         json={"On": True})  # fmt: skip
+        self.assertEqual(self.ask(cookie).json["Username"], "Mona")
+        self.assertFalse(self.ask(cookie, path="/svc/api/DashboardAccess").json["ownKey"])
 
     def test_a_wrong_one_is_no_session(self) -> None:
         name = self.sign_in(self.mod.key).partition("=")[0]
@@ -194,6 +215,18 @@ class WaysTests(StaffCase):
         self.game.clock.advance(30)
         self.assertEqual(self.sign_in(self.olga.key, self.code(secret)).status, 200)
         self.assertEqual(self.sign_in(self.olga.key, self.code(secret)).status, 401)
+
+    @proves("POST DashboardOwnKey")
+    def test_with_a_second_factor_another_key_takes_its_code_too(self) -> None:
+        page = self.game.browse("GET", "/svc/api/DashboardAccess", key=self.olga.key)
+        secret = page.json["secret"]
+        self.ways("SecondFactor", self.olga.key, Code=self.code(secret), Secret=secret)
+        self.game.clock.advance(30)
+        path, on = "/svc/api/DashboardOwnKey", {"On": True}
+        for code, status in ((None, 401), ("000000", 401), (self.code(secret), 200)):
+            headers = {} if code is None else {"x-svc-second-factor": code}
+            said = self.game.browse("POST", path, key=self.olga.key, headers=headers, json=on)
+            self.assertEqual(said.status, status, code)
 
     def test_codes_cannot_be_tried_one_after_the_other(self) -> None:
         secret = self.game.browse("GET", "/svc/api/DashboardAccess", key=self.olga.key).json[

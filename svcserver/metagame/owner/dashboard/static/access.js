@@ -1,6 +1,6 @@
 // What opens the dashboard for me: a key of its own, and a second factor.
 
-import { read, send } from "./api.js";
+import { prove, read } from "./api.js";
 import { act, ask, copy, show } from "./dialog.js";
 import { button, el, qr } from "./dom.js";
 
@@ -9,16 +9,24 @@ export async function ways() {
   if (!await act(async () => { mine = await read("DashboardAccess"); })) return;
   const close = show("My access", false,
     el("p", {}, mine.ownKey ? "A key of its own opens the dashboard; your account key only plays." : "Your account key opens the dashboard, too."),
-    button(mine.ownKey ? "Let the account key open it again" : "Make a key for the dashboard", () => ownKey(!mine.ownKey, close)),
+    button(mine.ownKey ? "Let the account key open it again" : "Make a key for the dashboard", () => ownKey(mine, close)),
     el("p", {}, mine.secondFactor ? "Signing in asks for the code of your second factor." : "Signing in takes the key alone."),
     button(mine.secondFactor ? "End the second factor" : "Add a second factor", () => factor(mine, close)));
 }
 
-async function ownKey(on, close) {
-  let made;
-  if (!await act(async () => { made = await send("DashboardOwnKey", { On: on }); return made; },
-    () => on ? "The dashboard has a key of its own" : "The account key opens the dashboard again")) return;
+const KEY = { name: "key", label: "Key that you sign in with", type: "password" };
+const CODE = { name: "code", label: "Code that the program shows now", longest: 6 };
+
+async function ownKey(mine, close) {
+  const on = !mine.ownKey;
   close();
+  const given = await ask({
+    title: on ? "Make a key for the dashboard" : "Let the account key open it again", confirm: on ? "Make it" : "Let it",
+    fields: mine.secondFactor ? [KEY, CODE] : [KEY],
+  });
+  let made;
+  if (!given || !await act(async () => { made = await prove("DashboardOwnKey", { On: on }, given.key.trim(), given.code?.trim()); },
+    () => on ? "The dashboard has a key of its own" : "The account key opens the dashboard again")) return;
   if (!on) return;
   show("Your key for the dashboard", false, el("p", { class: "join" }, made.key),
     el("p", { class: "muted small" }, "Sign in with it from now on. This is the only copy; it is not shown again."),
@@ -27,14 +35,14 @@ async function ownKey(on, close) {
 
 async function factor(mine, close) {
   close();
-  const code = { name: "code", label: "Code that the program shows now", longest: 6 };
   const given = await ask(mine.secondFactor
-    ? { title: "End the second factor", confirm: "End it", fields: [code] }
-    : { title: "Add a second factor", confirm: "Add it", fields: [code],
+    ? { title: "End the second factor", confirm: "End it", fields: [KEY, CODE] }
+    : { title: "Add a second factor", confirm: "Add it", fields: [KEY, CODE],
       text: "Read this with an authenticator program on your telephone, then write the code that it shows.",
       picture: el("div", {}, qr(mine.qr, "QR code of the second factor"), el("p", { class: "join" }, mine.secret)) });
   if (given) {
-    await act(() => send("DashboardSecondFactor", { Code: given.code.trim(), Secret: mine.secondFactor ? "" : mine.secret }),
+    const wish = { Code: given.code.trim(), Secret: mine.secondFactor ? "" : mine.secret };
+    await act(() => prove("DashboardSecondFactor", wish, given.key.trim()),
       () => mine.secondFactor ? "The key alone is enough again" : "Signing in asks for a code from now on");
   }
 }

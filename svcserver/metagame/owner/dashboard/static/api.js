@@ -62,6 +62,12 @@ export function send(route, body) {
   return call("POST", route, body);
 }
 
+/** What a session alone may not do: the key goes with it, and the code of a second factor. */
+export function prove(route, body, key, code) {
+  const more = code ? { "x-svc-second-factor": code } : {};
+  return call("POST", route, body, { "x-svc-user-api-key": key, ...more });
+}
+
 export function remove(route) {
   return call("DELETE", route);
 }
