@@ -7,10 +7,12 @@ metagame looks at it twice a second, so a player notices within one.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, TypeVar
 
 import click
+from attrs import evolve
 
 from svcserver.ctl.as_owner import actor
 from svcserver.ctl.database import transact
@@ -23,7 +25,7 @@ from svcserver.kernel.times import seconds_of
 from svcserver.metagame.access.acting import Staff
 from svcserver.metagame.accounts.audit import MAX_ROWS, Act, AuditQuery, Entry, audited, rows
 from svcserver.metagame.accounts.sanctions import Kind
-from svcserver.metagame.accounts.wire import shown
+from svcserver.metagame.accounts.wire import AuditRow, shown
 from svcserver.metagame.owner.announcements.rules import described as announced_as
 from svcserver.metagame.owner.announcements.rules import wish as announcement
 from svcserver.metagame.owner.announcements.store import announce as make_announcement
@@ -32,6 +34,7 @@ from svcserver.metagame.owner.moderation.store import Done, StaffWork
 from svcserver.metagame.owner.wire import described
 
 T = TypeVar("T")
+MOST_ROWS = 1_000_000  # of one command
 Chosen = Callable[[StaffWork], Act[Done]]
 
 
@@ -178,18 +181,20 @@ def announce(
 @click.command()
 @click.option("--actor", default="", help="Only what this member of staff did.")
 @click.option("--target", default="", help="Only what was done to this account.")
-@click.option("--since", default="", help="Like 12h or 7d.")
+@click.option("--since", default="", help="Only of the last 12h, 7d or so.")
+@click.option("--until", default="", help="Only what is older than 12h, 7d or so.")
+@click.option("--count", type=click.IntRange(1, MOST_ROWS), default=MAX_ROWS, help="At most.")
 @about_a_host
-def audit(host: Host, out: Out, actor: str, target: str, since: str) -> None:
+def audit(
+    host: Host, out: Out, actor: str, target: str, since: str, until: str, count: int
+) -> None:
     """What staff did and tried, the newest first; with --json one object a row."""
-    span = seconds_of(since) if since else None
-    if since and span is None:
-        fail(f"--since {since}: give a length of time like 12h or 7d")
-    after = 0.0 if span is None else time.time() - span
-    asked = AuditQuery(actor, target, after, count=MAX_ROWS)
-    found = [shown(one) for one in transact(host, lambda tx: rows(tx, asked))]
-    for row in found:
+    asked = AuditQuery(actor, target, _ago("--since", since) or 0.0, before=_ago("--until", until))
+    found = []
+    for row in _pages(host, asked, count):
         out.data(row)
+        if not out.as_json:
+            found.append(row)
     cells = [
         [
             row["at"][:19].replace("T", " "),
@@ -202,3 +207,25 @@ def audit(host: Host, out: Out, actor: str, target: str, since: str) -> None:
         for row in found
     ]
     out.table(["at (UTC)", "actor", "action", "target", "reason", ""], cells)
+    if len(found) == count:
+        out.say(f"these are the newest {count}; --count and --until show more")
+
+
+def _ago(name: str, text: str) -> float | None:
+    """The moment (epoch seconds) that is a length of time ago; None where none is given."""
+    span = seconds_of(text) if text else None
+    if text and span is None:
+        fail(f"{name} {text}: give a length of time like 12h or 7d")
+    return None if span is None else time.time() - span
+
+
+def _pages(host: Host, asked: AuditQuery, count: int) -> Iterator[AuditRow]:
+    """Up to ``count`` rows, each page in a transaction of its own."""
+    left = count
+    while left > 0:
+        page = transact(host, partial(rows, query=evolve(asked, count=min(left, MAX_ROWS))))
+        yield from map(shown, page)
+        left -= len(page)
+        if len(page) < MAX_ROWS:
+            return
+        asked = evolve(asked, until=page[-1]["id"])

@@ -180,6 +180,13 @@ class Children(ProcessMonitor):
             return False
         return True
 
+    def kill(self, name: str) -> None:
+        """End a child that does not listen to anything any more; it is started again."""
+        process: Any = self.protocols[name].transport if name in self.protocols else None
+        if process is not None:
+            with suppress(ProcessExitedAlready):
+                process.signalProcess("KILL")
+
     def _end(self, name: str, how: str) -> None:
         """As ``stopProcess``, which knows TERM only."""
         process: Any = self.protocols[name].transport

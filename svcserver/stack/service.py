@@ -22,6 +22,8 @@ from svcserver.stack.alerts.service import Watched, alerting
 from svcserver.stack.backups import BackupSettings, Nightly
 from svcserver.stack.children import Children
 from svcserver.stack.components import BadHost, Component, components, dashboard, environment
+from svcserver.stack.doors import Doors
+from svcserver.stack.frozen import Frozen
 from svcserver.stack.printing import Printer
 from svcserver.stack.rolling import Rolling
 from svcserver.stack.wishes import begin_again, wishes
@@ -40,6 +42,7 @@ class Settings:
     workers: int = env("WORKERS", workers, default=1)
     worker_ports: int = env("WORKER_PORTS", port_number, default=61100)
     data_dir: Path | None = env("DATA_DIR", folder, default=None)
+    frozen_s: int = env("FROZEN_SECONDS", whole(20, 3600), default=90)
     alerts_every_s: int = env("ALERTS_EVERY_SECONDS", whole(5, 3600), default=60)
 
 
@@ -110,13 +113,17 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
 def _alerting(
     reactor: Any, options: Options, children: Children, config: Path, data: Path
 ) -> IService:
+    answering = Frozen(
+        reactor, children, Doors(reactor, children.wanted), options.settings.frozen_s
+    )
     host = Watched(
         config,
         data,
         children.wanted,
         children.environ,
-        lambda: children.ready,
+        answering.ready,
         options.settings.alerts_every_s,
+        answering.look,
         tells_ends=True,
         backs_up=options.backups.at is not None,
     )

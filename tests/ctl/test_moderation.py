@@ -7,7 +7,8 @@ import sqlite3
 import time
 from contextlib import closing
 
-from tests.ctl.command import Ran
+from svcserver.metagame.accounts.audit import Entry, add_row
+from tests.ctl.command import Ran, database_of
 from tests.ctl.test_accounts import HostCase
 from tests.support.proves import proves
 
@@ -81,8 +82,29 @@ class ModerationTests(HostCase):
         ran = self.ctl("account", "promote", "Alpha", "--role", "moderator", "--json")
         self.assertEqual((ran.data["role"], ran.data["admin"]), ("moderator", False))
 
+    @proves("svcctl audit")
+    def test_more_than_a_page_and_what_is_older(self) -> None:
+        now = time.time()
+        with database_of(self.folder) as tx:
+            for number in range(1_100):
+                at = now - 3_600 * (1_099.5 - number)
+                add_row(tx, Entry("Olga", "kick", f"P_{number}"), at)
+        mine = ("--actor", "olga")
+        self.assertEqual(len(self.rows(*mine)), 500)
+        found = self.rows(*mine, "--count", "5000")
+        self.assertEqual(
+            [one["target"] for one in found], [f"P_{at}" for at in range(1099, -1, -1)]
+        )
+        old = self.rows(*mine, "--until", "40d", "--since", "41d", "--count", "600")
+        self.assertEqual([old[0]["target"], old[-1]["target"]], ["P_139", "P_116"])
+        self.assertIn("the newest 2;", self.ctl("audit", *mine, "--count", "2").out)
+
     def test_what_makes_no_sense_is_one_line(self) -> None:
-        for words in (("ban", "Alpha", "--for", "soon"), ("audit", "--since", "ever")):
+        for words in (
+            ("ban", "Alpha", "--for", "soon"),
+            ("audit", "--since", "ever"),
+            ("audit", "--until", "7"),
+        ):
             ran = self.ctl(*words)
             self.assertEqual(ran.status, 1)
             self.assertIn("like 12h or 7d", ran.line)

@@ -1,11 +1,13 @@
-"""Where svc-watch knocks, and what it takes for an answer."""
+"""Where stack and svc-watch knock, and what they take for an answer."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from twisted.internet.error import ConnectionDone
 from twisted.internet.testing import MemoryReactorClock, StringTransport
+from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.ctl.host_creation import create_host
@@ -14,7 +16,7 @@ from svcserver.stack.alerts import watching
 from svcserver.stack.alerts.posting import Posting
 from svcserver.stack.alerts.watching import EVERY_S
 from svcserver.stack.components import components
-from svcserver.stack.doors import OWN, Doors, door
+from svcserver.stack.doors import KNOCK_S, OWN, Doors, door
 from tests.support.proves import proves
 
 
@@ -51,9 +53,37 @@ class KnockTests(SynchronousTestCase):
             if port == 9100:
                 opened = factory.buildProtocol(None)
                 opened.makeConnection(StringTransport())
-        self.reactor.advance(3)
+                opened.dataReceived(b"HTTP/1.1 404 Not Found")
+        self.reactor.advance(KNOCK_S)
         self.successResultOf(looked)
         self.assertEqual(self.doors.open, {"metagame"})
+
+    def knock(self, name: str, answer: bytes | None) -> None:
+        """A look in which all but ``name`` are away; ``answer`` None: it closes."""
+        self.reactor.tcpClients.clear()
+        looked = self.doors.look()
+        for _, port, factory, *_ in self.reactor.tcpClients:
+            if port == {"metagame": 9100, "gateway": 9101}[name]:
+                opened = factory.buildProtocol(None)
+                wire = StringTransport()
+                opened.makeConnection(wire)
+                self.assertIn(b"GET /metrics", wire.value())
+                if answer is None:
+                    opened.connectionLost(Failure(ConnectionDone()))
+                elif answer:
+                    opened.dataReceived(answer)
+        self.reactor.advance(KNOCK_S)
+        self.successResultOf(looked)
+        self.assertEqual(self.reactor.getDelayedCalls(), [])
+
+    @proves("a service that is frozen is down")
+    def test_who_takes_a_connection_and_says_nothing_is_frozen(self) -> None:
+        self.knock("metagame", b"HTTP/1.1 200 OK")
+        self.assertEqual(self.doors.open, {"metagame"})
+        self.knock("metagame", b"")
+        self.assertEqual(self.doors.open, set())
+        self.knock("gateway", None)  # TLS ends what is none
+        self.assertEqual(self.doors.open, {"gateway"})
 
     @proves("svc-watch: alerts of services that no svc-stack runs")
     def test_the_watcher_tells_of_a_service_that_does_not_listen(self) -> None:

@@ -80,6 +80,7 @@ class AuditQuery:
     since: float = 0.0  # epoch seconds
     until: int = NEWEST  # only rows with a smaller id
     count: int = MAX_ROWS
+    before: float | None = None  # epoch seconds; None: up to now
 
 
 Act = Callable[[Connection, Trace], T]
@@ -109,6 +110,8 @@ def add_row(tx: Connection, entry: Entry, at: float, refused: str | None = None)
 def rows(tx: Connection, query: AuditQuery) -> list[dict[str, Any]]:
     """The wanted rows, the newest first, with the columns' names."""
     wanted = [_L.at >= int(query.since * 1000), _L.id < query.until]
+    if query.before is not None:
+        wanted.append(_L.at < int(query.before * 1000))
     if query.actor:
         wanted.append(func.lower(_L.actor) == query.actor.lower())
     if query.target:

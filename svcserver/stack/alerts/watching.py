@@ -13,7 +13,7 @@ from twisted.application.service import IService
 from twisted.internet.defer import Deferred, succeed
 from twisted.logger import Logger
 
-from svcserver.kernel import backups
+from svcserver.kernel import backups, services_down
 from svcserver.kernel.every import Every
 from svcserver.kernel.settings import parse_env_file
 from svcserver.kernel.system import epoch
@@ -46,6 +46,7 @@ class HostWatch:
     _away_since: dict[str, float] = field(factory=dict, init=False)
     _ends: dict[str, deque[float]] = field(factory=dict, init=False)
     _expects: bool = field(default=False, init=False)
+    _noted: tuple[dict[str, float], float] = field(default=({}, float("-inf")), init=False)
     _certificate: tuple[float, float | None] | None = field(default=None, init=False)
 
     def ended(self, name: str) -> None:
@@ -57,6 +58,19 @@ class HostWatch:
         now = self.now()
         for what, subject, wrong in self._found(now):
             self.see(what, subject, wrong, now)
+        self._note_down(now)
+
+    def _note_down(self, now: float) -> None:
+        """Write down what is down, for the overview."""
+        down = {one: since for one, since in self._away_since.items() if now - since >= DOWN_S}
+        told, at = self._noted
+        if down == told and now - at < services_down.AGAIN_S:
+            return
+        self._noted = down, now
+        try:
+            services_down.write(self.data, down, now)
+        except OSError as why:
+            log.error("what is down cannot be written for the overview: {why}", why=why.strerror)
 
     def see(self, what: What, subject: str, wrong: str | None, now: float) -> None:
         """Tell of a fault that has begun or ended; ``wrong``: what is wrong, or None."""
@@ -97,7 +111,10 @@ class HostWatch:
         since = self._away_since.setdefault(name, now)
         if now - since < DOWN_S:
             return None
-        return f"It has not been ready for {now - since:.0f} s; look at the stack's lines."
+        return (
+            f"It has not been ready, or has answered nothing, for {now - since:.0f} s; "
+            "look at the stack's lines."
+        )
 
     def _loops(self, name: str, now: float) -> str | None:
         ends = self._ends.get(name)

@@ -12,7 +12,7 @@ from unittest import mock
 from attrs import evolve
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.kernel import alert_channels, backups
+from svcserver.kernel import alert_channels, backups, services_down
 from svcserver.kernel.alert_channels import AlertChannels
 from svcserver.kernel.backups import Backup, Backups
 from svcserver.stack.alerts import disks, watching
@@ -208,6 +208,26 @@ class WatchTests(SynchronousTestCase):
         self.assertEqual(self.after(60), [])
         self.ready.add("gateway")
         self.assertEqual(self.after(60), [(What.DOWN, "gateway", True)])
+
+    @proves("a service that is frozen is down")
+    def test_what_is_down_is_written_down_for_the_overview(self) -> None:
+        self.after(0)
+        self.assertEqual(services_down.read(self.folder, self.now), {})
+        self.ready.discard("gateway")
+        self.after(1)
+        since = self.now
+        self.after(DOWN_S)
+        self.assertEqual(services_down.read(self.folder, self.now), {"gateway": since})
+        later = self.now + services_down.FRESH_S
+        self.assertEqual(services_down.read(self.folder, later + 1), {})  # nobody watches
+        self.after(services_down.FRESH_S)
+        self.assertEqual(services_down.read(self.folder, later), {"gateway": since})
+        self.ready.add("gateway")
+        self.after(1)
+        self.assertEqual(services_down.read(self.folder, self.now), {})
+        for text in ("", "[]", '{"at":1}', '{"at":1e99,"down":[]}', '{"at":"x","down":{}}'):
+            (self.folder / services_down.STATE_FILE).write_text(text)
+            self.assertEqual(services_down.read(self.folder, 1.0), {})
 
     def test_a_loop(self) -> None:
         for _ in range(LOOPS - 1):

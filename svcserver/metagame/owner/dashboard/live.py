@@ -8,7 +8,7 @@ from typing import Any
 
 from attrs import field, frozen
 
-from svcserver.kernel import backups, json
+from svcserver.kernel import backups, json, services_down
 from svcserver.kernel.recent import RECENT, Follower
 from svcserver.kernel.times import iso
 from svcserver.metagame.owner.dashboard import wire
@@ -63,6 +63,10 @@ class LivePages:
             "startedAt": iso(self.started_at),
             "health": None if self.figures is None else self.figures(),
             "backup": self._backup(),
+            "down": [
+                {"name": name, "since": iso(since)}
+                for name, since in services_down.read(self.folder, self.now()).items()
+            ],
             "feed": [
                 {"number": one.number, "at": iso(one.at), "who": [*one.who], "what": one.what}
                 for one in self.state.feed.newest(LINES)

@@ -12,7 +12,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.kernel import backups
+from svcserver.kernel import backups, services_down
 from svcserver.kernel.backups import Backup, Backups
 from svcserver.metagame.owner.dashboard.acts import DashboardActs
 from svcserver.metagame.owner.dashboard.feed import KEPT, Feed, Spot, changes
@@ -126,6 +126,17 @@ class LivePageTests(SynchronousTestCase):
         self.game.clock.advance(3 * 86_400)
         backups.write(folder, Backups([one], now))
         self.assertIn("two days", self.shown("overview")["backup"]["wrong"])
+
+    @proves("a service that is frozen is down")
+    def test_the_overview_names_what_is_down(self) -> None:
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.pages = evolve(self.pages, folder=Path(scratch.name))
+        self.assertEqual(self.shown("overview")["down"], [])
+        now = self.game.clock.seconds()
+        services_down.write(Path(scratch.name), {"gateway": now - 60}, now)
+        [down] = self.shown("overview")["down"]
+        self.assertEqual(down["name"], "gateway")
 
     @proves("GET DashboardEvents")
     def test_the_route_wants_a_page_and_a_reader_of_events(self) -> None:

@@ -15,7 +15,7 @@ export function place(where) {
 
 export function overview(root) {
   root.replaceChildren(head("Overview", "Asking the server…"));
-  return ({ status, startedAt, health, backup, feed }) => redraw(root, top(status, startedAt), tiles(status, health, backup),
+  return ({ status, startedAt, health, backup, down, feed }) => redraw(root, top(status, startedAt), tiles(status, health, backup, down),
     el("div", { class: "columns" }, players(status), el("div", { class: "stack" }, instances(status), evening(feed))));
 }
 
@@ -51,12 +51,13 @@ function hour(iso) {
   return new Date(iso).toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" });
 }
 
-function tiles(status, health, backup) {
+function tiles(status, health, backup, down) {
   const shown = [
     tile("Players online", String(status.playersOnline), "heard in the last 90 s"),
     tile("Instances", String(status.instances.length), count(status.instances.filter((one) => one.kind === "hunt").length, "hunt")),
     tile("Registration", { OPEN: "Open", INVITECODE: "By code", NONE: "Closed" }[status.registration] ?? "–", "who may join"),
   ];
+  for (const one of down) shown.push(tile("Service", `${one.name} is down`, `answers nothing since ${exactly(one.since)}`, true));
   if (backup) shown.push(backedUp(backup));
   if (health) {
     const seen = health.requests;

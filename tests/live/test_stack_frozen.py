@@ -1,0 +1,36 @@
+"""A service that is frozen while its port stays open.
+
+Why processes: the system takes connections for a process that is stopped.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.ctl.hosts import change, demo_host, said, stack
+from tests.live.test_stack import pid_of
+from tests.support.processes import eventually
+from tests.support.proves import proves
+
+pytestmark = pytest.mark.live
+
+
+# slow: it must be silent for twenty seconds
+@proves("a service that is frozen is down")
+def test_a_frozen_service_is_killed_and_comes_back(tmp_path: Path) -> None:
+    folder = demo_host(tmp_path / "host")
+    change(folder, "stack", "FROZEN_SECONDS", "20")
+    with stack(folder):
+        eventually(lambda: "stack ready" in said(folder))
+        frozen = pid_of(folder, "content")
+        assert frozen is not None
+        os.kill(frozen, signal.SIGSTOP)
+        eventually(lambda: "content lives, but has answered nothing" in said(folder), 180)
+        eventually(lambda: pid_of(folder, "content") not in (None, frozen), 180)
+        eventually(lambda: "content ended (signal 9)" in said(folder), 180)
+        eventually(lambda: said(folder).count("content ready on") == 2, 180)
+        assert said(folder).count("it is killed") == 1
