@@ -57,6 +57,28 @@ PLANTS = (
         "        return [(done, b'{}') for done, _ in batch]",
     ),
     Plant(
+        "an answer is never written",
+        "lost answer",
+        "svcserver.web.channel",
+        "        send(self.transport, head + data, PROMPT)",
+        "        len(data) % 29 == 7 or send(self.transport, head + data, PROMPT)",
+    ),
+    Plant(
+        "the gateway loses an answer",
+        "lost answer",
+        "svcserver.edge.exchange",
+        "            send(self.client.transport, head + rest)\n            self._complete",
+        "            len(rest) % 29 == 7 or send(self.client.transport, head + rest)\n"
+        "            self._complete",
+    ),
+    Plant(
+        "nobody is let in",
+        "refusal of everybody",
+        M + "accounts.login.acts",
+        "        if found is None:\n",
+        "        if found is not None:\n",
+    ),
+    Plant(
         "the batch is rolled back and answered",
         "answer before the commit",
         "svcserver.db.sqlite",
@@ -154,6 +176,42 @@ PLANTS = (
         "            other.session.deliver(frame, behind",
         "            len(body) % 7 or other.session.deliver(frame)\n"
         "            other.session.deliver(frame, behind",
+    ),
+    Plant(
+        "some do not hear their own line",
+        "lost echo",
+        "svcserver.chat.rooms",
+        "        if not occupant.session.elsewhere:\n            listeners.append(occupant)",
+        "        if not occupant.session.elsewhere and len(body) % 9:\n"
+        "            listeners.append(occupant)",
+    ),
+    Plant(
+        "who has gone stays online",
+        "lost expiry of live state",
+        M + "play.presence.store",
+        'BEATS = Kind("online", Beat, lives_s=ONLINE_S,',
+        'BEATS = Kind("online", Beat, lives_s=1e6,',
+    ),
+    Plant(
+        "a queue that was closed is kept",
+        "lost removal of live state",
+        M + "play.matchmaking.rules",
+        "            self.stored.set_queue(match.hunt_id, None)",
+        "            pass",
+    ),
+    Plant(
+        "who leaves a guild stays in it",
+        "lost removal",
+        M + "social.guilds.rules",
+        "    guilds.remove(member.account_id)",
+        "    pass",
+    ),
+    Plant(
+        "a guild that is handed over has two leaders",
+        "half of a change",
+        M + "social.guilds.rules",
+        "        guilds.set_rank(mine, Rank.OFFICER)\n",
+        "",
     ),
     Plant(
         "some occupants miss a line",

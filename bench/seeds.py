@@ -1,15 +1,21 @@
 """Runs many seeds of twenty players and one simulated hour, two thirds of them with faults.
 
     python -m bench.seeds 1000 build/seeds.txt    # seeds 1 to 1000; goes on where the file ends
+    python -m bench.seeds 1000 build/seeds.txt 2/3    # the second third of them, beside others
 
-One process, one core. Each seed is a line of the file: seed, what is wrong, seconds of processor,
-simulated seconds, hash. A seed that finds something is told with the command that replays it.
+One process, one core. Each seed is a line of the file, its cells apart by tabs: the seed, how many
+things were wrong, the seconds it took (of the processor, and real ones), the hour's seconds to a
+real one, the hash, the commit, and the first thing that was wrong. The quarter of an hour in which
+nobody is there any more takes its time and counts as none. What is wrong is told with the command
+that replays it.
 """
 
 from __future__ import annotations
 
 import gc
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 from twisted.logger import globalLogBeginner
@@ -25,21 +31,34 @@ def wish(seed: int) -> Wish:
     return Wish(seed, PLAYERS, SECONDS, faults=seed % 3 != 0)
 
 
-def line(result: Result) -> str:
+def commit() -> str:
+    """The commit that runs, with ``-dirty`` where files have been changed since."""
+    folder = Path(__file__).parents[1]
+    words = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--exclude=*"]
+    said = subprocess.run(words, capture_output=True, text=True, check=False)
+    return said.stdout.strip() or "unknown"
+
+
+def line(result: Result, real_s: float, running: str) -> str:
     """What is kept of a run."""
-    wrong = len(result.violations)
-    took, lived = f"{result.cpu_s:.2f}", f"{result.simulated_s:.0f}"
-    return f"{result.wish.seed} {wrong} {took} {lived} {result.hash[:16]}"
+    seed, wrong = result.wish.seed, result.violations
+    cells = [f"{seed}", f"{len(wrong)}", f"{result.cpu_s:.2f}", f"{real_s:.2f}"]
+    cells += [f"{result.wish.seconds / real_s:.0f}", result.hash[:16], running]
+    return "\t".join([*cells, *(f"{one}".replace("\t", " ") for one in wrong[:1])])
 
 
 def summary(lines: list[str]) -> str:
-    """All runs of the file in one sentence."""
-    rows = [one.split() for one in lines]
+    """All runs of the file in a few sentences."""
+    rows = [one.split("\t") for one in lines]
     wrong = [row[0] for row in rows if row[1] != "0"]
-    cpu_s, lived_s = sum(float(row[2]) for row in rows), sum(float(row[3]) for row in rows)
+    cpu_s, real_s = (sum(float(row[at]) for row in rows) for at in (2, 3))
+    played_s = SECONDS * len(rows)
+    commits = dict.fromkeys(row[6] for row in rows)
     return (
-        f"{len(rows)} seeds, {lived_s / 3600:.0f} simulated hours in {cpu_s / 60:.1f} minutes of "
-        f"processor, {lived_s / max(cpu_s, 1e-9):.0f} times as fast as life; "
+        f"{len(rows)} seeds of {' '.join(commits)}: {played_s / 3600:.0f} hours of {PLAYERS} "
+        f"players in {real_s / 60:.1f} minutes ({cpu_s / 60:.1f} of them of the processor), "
+        f"{played_s / max(real_s, 1e-9):.0f} times as fast as life "
+        f"({played_s / max(cpu_s, 1e-9):.0f} by the processor's time); "
         f"something wrong in {len(wrong)}: {' '.join(wrong)}"
     )
 
@@ -47,20 +66,22 @@ def summary(lines: list[str]) -> str:
 def main() -> None:
     """See the module."""
     count, file = int(sys.argv[1]), Path(sys.argv[2])
+    part, parts = map(int, (sys.argv[3] if sys.argv[3:] else "1/1").split("/"))
     globalLogBeginner.beginLoggingTo([], redirectStandardIO=False, discardBuffer=True)
     gc.freeze()  # what was imported stays
     gc.set_threshold(50_000, 20, 20)  # a run ends before what it throws away fills the memory
-    known = file.read_text().splitlines() if file.exists() else []
-    done = {one.split()[0] for one in known}
-    for seed in range(1, count + 1):
+    known, running = file.read_text().splitlines() if file.exists() else [], commit()
+    done = {one.split("\t")[0] for one in known}
+    for seed in range(part, count + 1, parts):
         if str(seed) in done:
             continue
+        began = time.monotonic()
         result = simulate(wish(seed))
-        known.append(line(result))
+        known.append(line(result, time.monotonic() - began, running))
         with file.open("a") as out:
             out.write(known[-1] + "\n")
         if result.violations:
-            print(f"seed {seed}: {result.violations[0]}")
+            print(f"{running} seed {seed}: {result.violations[0]}")
             print(command(result.wish), flush=True)
     print(summary(known))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +96,8 @@ def wish_of(out: Out, file: Path, seed: int, *, faults: bool) -> Wish:
             if one.who == HOST
         ]
         steps.sort(key=lambda one: one.at)
-    return Wish(seed, found.players, found.seconds, faults, steps)
+    seconds = float(ceil(found.seconds))  # as many as ``--days`` can tell
+    return Wish(seed, found.players, seconds, faults, steps, given=("--from", str(file)))
 
 
 def write_timeline(file: Path, result: Result) -> None:
@@ -110,12 +112,11 @@ def write_timeline(file: Path, result: Result) -> None:
 def replay(out: Out, result: Result, *, shrink: bool) -> None:
     """Print the command that shows the violation again; ``shrink``: with the fewest steps."""
     wish = result.wish
-    again = command(wish)
     if not shrink:
-        out.say(f"again: {again}", "the fewest steps that show it: the same with --shrink")
+        out.say(f"again: {command(wish)}", "the fewest steps that show it: the same with --shrink")
         return
     steps = shrunk(result)
     file = Path(f"seed-{wish.seed}.steps")
     file.write_text("".join(f"{one.line()}\n" for one in steps))
-    out.say(f"{len(steps)} steps show it: {again} --steps {file}")
+    out.say(f"{len(steps)} steps show it: {command(wish, str(file))}")
     out.say(*(f"  {one.line()}" for one in steps[:40]))

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
+from collections import defaultdict
 from typing import Any
 
 from attrs import frozen
 
+from svcserver.sim import livestate
 from svcserver.sim.belongings import held
 from svcserver.sim.history import History
 from svcserver.sim.holdings import LinkRow
 from svcserver.sim.host import SimHost
+from svcserver.sim.memberships import Roll
 from svcserver.sim.player import SEASON, SimPlayer
 
 
@@ -162,23 +164,19 @@ class Audit:
 
     def _guilds(self) -> None:
         disk = self.host.disk
-        leaders = dict(disk.rows("SELECT id, leader_id FROM guilds"))
-        members: dict[str, list[str]] = defaultdict(list)
-        ranks: Counter[str] = Counter()
+        ranks: dict[str, list[tuple[str, str]]] = defaultdict(list)
         for account, guild, rank in disk.rows(
-            "SELECT account_id, guild_id, rank FROM guild_members"
+            "SELECT account_id, guild_id, rank FROM guild_members ORDER BY account_id"
         ):
-            members[guild].append(account)
-            ranks[guild] += rank.lower() == "leader"
-        for guild, leader in leaders.items():
-            if leader not in members.get(guild, []):
-                self._wrong("one leader", f"the guild {guild} is led by {leader}, who is not in it")
-            if ranks[guild] > 1:
-                self._wrong("one leader", f"the guild {guild} has {ranks[guild]}")
-        for guild in members.keys() - leaders.keys():
+            ranks[guild].append((account, rank.lower()))
+        guilds = disk.rows("SELECT id, name, leader_id FROM guilds ORDER BY id")
+        rolls = [Roll(name, leader, tuple(ranks.pop(guild, ()))) for guild, name, leader in guilds]
+        self.history.guilds.settled(rolls, self.host.world.now)
+        known = {guild for guild, _, _ in guilds}
+        for guild in ranks:
             self._wrong("whole or not at all", f"members of {guild}, which is no guild")
         for (guild,) in disk.rows("SELECT DISTINCT guild_id FROM guild_invites"):
-            if guild not in leaders:
+            if guild not in known:
                 self._wrong("whole or not at all", f"invites to {guild}, which is no guild")
 
     def _game_servers(self) -> None:
@@ -207,4 +205,6 @@ class Audit:
         for end in self.host.network.ends.values():
             if end.process.name.startswith("pc-") and end.other.process.name == "gateway":
                 self._wrong("live state agrees", f"a connection of {end.process.name} is left")
-                return
+                break
+        for rule, what in livestate.wrong(livestate.entries(self.host), self.host.world.now):
+            self._wrong(rule, what)

@@ -5,18 +5,37 @@ from __future__ import annotations
 import random
 
 from svcserver.sim.chat_client import Chat
-from svcserver.sim.player import (
-    SimPlayer,
-)
+from svcserver.sim.client import NoAnswer
+from svcserver.sim.player import SimPlayer
+
+CITY = "City-1"  # a room that everybody may enter
 
 
 async def chat_in(me: SimPlayer, dice: random.Random) -> None:
     """Log in to the chat, and join the rooms of the city, the party and the guild."""
-    if me.chat is not None and me.chat.alive:
-        me.chat.ended()
-    talk, account = me.history.chat, me.account
-    resource = f"V2:svc:WIN::{dice.getrandbits(128):032x}"
-    who = f"{me.name}/{resource[-6:]}"
+    older, me.chat = me.chat, None
+    if older is not None:
+        older.ended()
+    chat = me.chat = _chat(me, f"V2:svc:WIN::{dice.getrandbits(128):032x}")
+    began, sitting, issued = me.now, me.sitting, me.issued
+    number = me.history.waiting.began(f"{me.name} logs in to the chat", began, 200.0)
+    try:
+        await chat.log_in(me.token)
+        for room in (CITY, me.party and f"Party-{me.party}", me.guild and f"Guild-{me.guild}"):
+            if room:
+                await enter(me, room)
+    except NoAnswer:
+        here = me.chat is chat and not me.process.dead and sitting == me.sitting
+        if here and not chat.hasty and not me.is_over(issued):
+            me.history.answers.given_up(me.name, "the chat", began)
+        raise
+    finally:
+        me.history.waiting.ended(number)
+
+
+def _chat(me: SimPlayer, resource: str) -> Chat:
+    """A session of the chat whose lines the history is told of."""
+    talk, who = me.history.chat, f"{me.name}/{resource[-6:]}"
 
     def line(kind: str, where: str, sender: str, text: str) -> None:
         if kind == "room":
@@ -28,26 +47,20 @@ async def chat_in(me: SimPlayer, dice: random.Random) -> None:
         for room in list(chat.rooms) or list(talk.rooms):
             talk.left(room, who, me.now)
 
-    chat = Chat(me.process, account, me.name, resource, line, over)
+    chat = Chat(me.process, me.account, me.name, resource, line, over)
     chat.put_out = lambda room: talk.left(room, who, me.now)
-    me.chat = chat
-    number = me.history.waiting.began(f"{me.name} logs in to the chat", me.now, 200.0)
-    try:
-        await chat.log_in(me.token)
-        await enter(me, "City-1")
-        if me.party:
-            await enter(me, f"Party-{me.party}")
-        if me.guild:
-            await enter(me, f"Guild-{me.guild}")
-    finally:
-        me.history.waiting.ended(number)
+    return chat
 
 
 async def enter(me: SimPlayer, room: str) -> None:
     """Join a room, and note from when on its lines must be heard."""
-    chat = me.chat
-    if chat is not None and chat.alive and await chat.enter(room):
+    chat, began, issued = me.chat, me.now, me.issued
+    if chat is None or not chat.alive:
+        return
+    if await chat.enter(room):
         me.history.chat.entered(room, f"{me.name}/{chat.resource[-6:]}", me.now)
+    elif room == CITY and not me.is_over(issued):  # the others are left by other acts meanwhile
+        me.history.answers.heard(me.name, "enter", room, 403, began)
 
 
 async def speak(me: SimPlayer, dice: random.Random) -> None:
@@ -70,6 +83,7 @@ async def speak(me: SimPlayer, dice: random.Random) -> None:
         text = f"line {len(me.history.chat.said)} of {me.name} <&>"
         me.history.chat.said[text] = me.now
         chat.say(room, text)
+        me.history.chat.spoke(room, f"{me.name}/{chat.resource[-6:]}", text)
     other = me.other(dice)
     if other is not None and dice.random() < 0.4:
         text = f"whisper {len(me.history.chat.said)} of {me.name}"

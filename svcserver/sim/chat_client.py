@@ -118,6 +118,8 @@ class Chat:
     put_out: Callable[[str], None] = lambda room: None  # of a room that we may not be in any more
     socket: _Socket | None = None
     alive: bool = True
+    bound: bool = False  # the log-in is over
+    hasty: bool = False  # something was sent before it was, which may end the session
     rooms: list[str] = field(factory=list)
     refused: int = 0
     _frames: list[str] = field(factory=list, init=False)
@@ -144,9 +146,11 @@ class Chat:
         ):
             self.send(sent)
             await self._hear(wanted)
+        self.bound = True
 
     async def enter(self, room: str) -> bool:
         """Join a room; whether it was allowed."""
+        self.hasty = self.hasty or not self.bound
         where = f"{room}@muc.{DOMAIN}"
         self.send(JOIN.format(room=where, nick=escape(self.nick)))
         said = await self._hear(f'from="{where}/', 'code="110"', 'type="error"')

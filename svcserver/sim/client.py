@@ -135,9 +135,7 @@ class Client:
         asked: Deferred[Heard] = Deferred()
         wire.asked = asked
         wire.transport.write(request)
-        if lose:
-            self.process.callLater(0.05, wire.close)
-        timer = self.process.callLater(ANSWER_S, wire.close)
+        timer = self.process.callLater(0.05 if lose else ANSWER_S, wire.close)
         try:
             heard = await asked
         finally:

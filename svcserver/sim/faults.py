@@ -28,6 +28,7 @@ class Breaker:
     mark: Callable[[str], None] = lambda text: None
     missing: Callable[[float, float], None] = lambda since, until: None  # told of such times
     shaken: Callable[[], None] = lambda: None  # told when live state may be lost
+    troubled: Callable[[float], None] = lambda until: None  # told until when something is broken
     until: float = field(default=0.0)  # by then everything is mended
 
     def do(self, name: str, dice: random.Random) -> None:
@@ -36,6 +37,7 @@ class Breaker:
         if name in SHAKING:
             self.shaken()
         FAULTS[name](self, dice)
+        self.troubled(max(self.until, self.world.now))
 
     def missed(self, for_s: float) -> None:
         """For so long metagames may miss one another's news, and the chat's lines with them."""

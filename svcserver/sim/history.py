@@ -8,17 +8,21 @@ with what is stored once all is quiet.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from math import inf
 
 from attrs import define, field
 
+from svcserver.sim.answers import Answers
 from svcserver.sim.holdings import Links, Purchases, Register, Slots, Things
+from svcserver.sim.memberships import Memberships
 from svcserver.sim.outcomes import ACKED, REFUSED, UNKNOWN, Violations
 
 PATIENCE_S = 60.0  # for one answer
 REPLAY_S = 5.0  # in which an equal grant is a repeat
+ECHO_S = 30.0  # in which one's own line comes back
 MATCH_S = 200.0  # from asking for a game server to an address or a refusal
 
 
@@ -216,6 +220,7 @@ class ChatHistory:
     reached: dict[str, float] = field(factory=dict)  # line -> when anybody first heard it
     echoed: dict[str, set[str]] = field(factory=dict)  # room -> lines their speaker heard
     whispers: dict[str, int] = field(factory=dict)
+    owed: dict[str, tuple[str, str]] = field(factory=dict)  # line -> room and who said it
     count: int = 0
     gaps: list[tuple[float, float]] = field(factory=list)  # when metagames were apart
 
@@ -233,10 +238,26 @@ class ChatHistory:
         for one in self.rooms.get(room, {}).get(who, [])[-1:]:
             if one.until is None:
                 one.until = now
+        for line in [line for line, owed in self.owed.items() if owed == (room, who)]:
+            del self.owed[line]
+
+    def spoke(self, room: str, who: str, line: str) -> None:
+        """A line was sent into a room that its speaker is in: it must come back."""
+        self.owed[line] = room, who
+
+    def look(self, now: float, untroubled: Callable[[float], bool]) -> None:
+        """Note the lines that have not come back in time, where nothing was broken meanwhile."""
+        for line, (room, who) in list(self.owed.items()):
+            if now - self.said[line] > ECHO_S:
+                del self.owed[line]
+                if untroubled(self.said[line]):
+                    self.wrong.add("a line comes back", f"{who} in {room} never heard {line!r}")
 
     def heard(self, room: str, who: str, line: str, own: bool, now: float) -> None:
         """Somebody in a room has read a line: it must have been said, and be new to them."""
         self.count += 1
+        if own:
+            self.owed.pop(line, None)
         self.reached.setdefault(line, now)
         if line not in self.said:
             self.wrong.add("chat tells what was said", f"nobody said {line!r}")
@@ -344,6 +365,8 @@ class History:
     purchases: Purchases = field(init=False)
     slots: Slots = field(init=False)
     links: Links = field(init=False)
+    guilds: Memberships = field(init=False)
+    answers: Answers = field(init=False)
     boards: Saves = field(init=False)  # of bounties, by account and bounty
     chosen: Register = field(init=False)  # loadout slots, and the hunt pass
     friends: dict[tuple[str, str], str] = field(factory=dict)  # pair -> what is known of it
@@ -357,4 +380,5 @@ class History:
         self.chat, self.waiting = ChatHistory(self.wrong), Waiting(self.wrong)
         self.things, self.purchases = Things(self.wrong), Purchases(self.wrong)
         self.slots, self.links = Slots(self.wrong), Links(self.wrong)
+        self.guilds, self.answers = Memberships(self.wrong), Answers(self.wrong)
         self.boards, self.chosen = Saves(self.wrong), Register(self.wrong)

@@ -126,6 +126,7 @@ class SimHost:
     helper: Helper = field(init=False)
     valkey: SimValkey | None = None
     chats: dict[str, Any] = field(factory=dict)  # by metagame
+    board: MemoryBoard | None = None  # of the only metagame
     deaths: int = 0
 
     def __attrs_post_init__(self) -> None:
@@ -215,7 +216,8 @@ class SimHost:
     def _board(self, reactor: Process, now: Callable[[], float]) -> tuple[Any, tuple[Any, ...]]:
         """The board of a metagame, and what must run for it."""
         if not self.shared:
-            return (RehearsedBoard if self.rehearsed else MemoryBoard)(now), ()
+            self.board = (RehearsedBoard if self.rehearsed else MemoryBoard)(now)
+            return self.board, ()
         engine = RemoteEngine(reactor, Address(ENGINE, VALKEY))
         return ValkeyBoard(engine), (engine,)
 

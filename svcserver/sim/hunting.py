@@ -12,7 +12,7 @@ from typing import Any
 from svcserver.sim.belongings import Deal, load, transact
 from svcserver.sim.client import Heard
 from svcserver.sim.outcomes import ACKED, REFUSED, UNKNOWN, outcome
-from svcserver.sim.player import KEY_HEADER, SEASON, SimPlayer, together
+from svcserver.sim.player import SEASON, SimPlayer, together
 
 PASSES = ("season09b", "MasteryTrack_PlayerLevel", "MasteryTrack_Behemoth")
 OBJECTIVE = "MasteryObjective_Sword_Craft"
@@ -25,12 +25,7 @@ async def served(me: SimPlayer, method: str, path: str, wish: Any = None) -> Hea
     if server is None or not server.plays:
         return None
     server.loot[me.account] = server.loot.get(me.account, 0) + 1
-    headers = {KEY_HEADER: server.line.key, **me.bearer()}
-    number = me.history.waiting.began(f"a game server for {me.name}: {method} {path}", me.now)
-    try:  # a token that was ended is answered 500, by the rules
-        return await me.direct.ask(method, path, wish, headers=headers)
-    finally:
-        me.history.waiting.ended(number)
+    return await me.ask_by_server(server, method, path, wish)
 
 
 def on_hunt(me: SimPlayer) -> bool:

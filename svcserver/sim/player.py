@@ -54,6 +54,8 @@ class SimPlayer:
     moving: int = 0  # those under way
     astray_at: float = -1e9  # when one of them got no answer
     guild: str = ""
+    issued: float = -1e9  # when the token was
+    shut_out_at: float = -1e9  # when the owner last ended this player's sessions
     place: GameServer | None = None  # where the player was sent; it may have ended
     where: str = "away"
     chat: Chat | None = None
@@ -88,10 +90,14 @@ class SimPlayer:
             tries -= 1
             if self.process.dead:  # the PC is off
                 raise Stopped
-            number = self.history.waiting.began(f"{self.name}: {method} {path}", self.now)
+            began, sitting, issued = self.now, self.sitting, self.issued
+            number = self.history.waiting.began(f"{self.name}: {method} {path}", began)
             try:
                 heard = await self.web.ask(method, path, sent, **more)
             except NoAnswer:
+                hung_up = more.get("lose") or self.process.dead or sitting != self.sitting
+                if not hung_up:
+                    self.history.answers.given_up(self.name, f"{method} {path}", began)
                 if not tries:
                     raise
                 await self.pause(2.0)
@@ -100,11 +106,36 @@ class SimPlayer:
                 self.history.waiting.ended(number)
             if heard.status == 500:
                 self.history.wrong.add("no failure of ours", f"{method} {path} answered 500")
+            if heard.status != 401 or not self.is_over(issued):
+                self.history.answers.heard(self.name, method, path, heard.status, began)
             if heard.status in (502, 503, 504, 429) and tries:
                 await self.pause(3.0)
                 continue
             self.refusals[heard.status] = self.refusals.get(heard.status, 0) + 1
             return heard
+
+    def is_over(self, issued: float) -> bool:
+        """Whether the owner may have ended a session whose token was issued then."""
+        return issued <= self.shut_out_at + 2.0  # whole seconds, and the way of an answer
+
+    async def ask_by_server(
+        self, server: GameServer, method: str, path: str, sent: Any = None
+    ) -> Heard:
+        """One request of a game server for this player, with its key and the player's token."""
+        began, issued, who = self.now, self.issued, f"a game server for {self.name}"
+        headers = {KEY_HEADER: server.line.key, **self.bearer()}
+        number = self.history.waiting.began(f"{who}: {method} {path}", began)
+        try:
+            heard = await self.direct.ask(method, path, sent, headers=headers)
+        except NoAnswer:
+            self.history.answers.given_up(who, f"{method} {path}", began)
+            raise
+        finally:
+            self.history.waiting.ended(number)
+        # a token that was ended is answered 500 here, by the rules
+        if heard.status not in (401, 500) or not self.is_over(issued):
+            self.history.answers.heard(who, method, path, heard.status, began)
+        return heard
 
     @property
     def now(self) -> float:

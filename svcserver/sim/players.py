@@ -19,6 +19,7 @@ from svcserver.sim.client import Client, NoAnswer
 from svcserver.sim.downloads import download
 from svcserver.sim.gameclient import BUILD, HUNTS
 from svcserver.sim.gear import arm, armed, craft, hone, repair, salvage, shop
+from svcserver.sim.guilds import guild
 from svcserver.sim.history import MATCH_S
 from svcserver.sim.hunting import bounty, choose_pass, earned, granted, loot, unlock
 from svcserver.sim.links import link
@@ -33,7 +34,6 @@ from svcserver.sim.social import (
     accept,
     befriend,
     gather,
-    guild,
     invite,
     leave_party,
     party_of,
@@ -80,6 +80,7 @@ async def log_in(me: SimPlayer, dice: random.Random) -> None:
         return
     me.sitting += 1
     me.place = None  # a game that has just been started is on no game server
+    me.issued = me.now
     me.token, me.account = str(heard.json["access_token"]), str(heard.json["account_id"])
     known = me.history.registered.setdefault(me.name, me.account)
     if known != me.account:
@@ -96,6 +97,7 @@ async def log_in(me: SimPlayer, dice: random.Random) -> None:
 async def logged_off(me: SimPlayer, dice: random.Random) -> None:
     """The owner ends this player's sessions, as ``svcctl`` does: by a row, past the metagame."""
     old, account = me.token, me.account
+    me.shut_out_at = me.now
     me.servers.end_sessions(account, int(me.now) + 1)
     await me.pause(3.0)
     headers = {"Authorization": f"Bearer {old}"}

@@ -40,7 +40,10 @@ _STAMP = struct.Struct("<dQQ").pack  # when, over which end, how many bytes
 
 @frozen
 class Wish:
-    """What to simulate. ``steps``: these in place of those of the seed."""
+    """What to simulate. ``steps``: these in place of those of the seed.
+
+    ``given``: the option and the file that ``svcctl simulate`` got them by.
+    """
 
     seed: int
     players: int = 20
@@ -48,6 +51,7 @@ class Wish:
     faults: bool = False
     steps: Sequence[Step] | None = None
     pace_s: float = 35.0
+    given: tuple[str, ...] = ()
 
     def script(self) -> list[Step]:
         """The steps: those that were given, else those of the seed."""
@@ -144,6 +148,7 @@ class Run:
             rate = self._rates[name] = draw.choice((0.0, 0.0, 0.002, 0.02, 0.1))
         if rate and self.world.weather.random() < rate:
             self.rare[name] = self.rare.get(name, 0) + 1
+            self.history.answers.trouble(self.world.now)
             return True
         return False
 
@@ -188,6 +193,7 @@ class Run:
             self.world, self.network, self.host, self.players, mark=self._events.append
         )
         breaker.missing = self.history.chat.gap
+        breaker.troubled = self.history.answers.trouble
         breaker.shaken = lambda: self.history.parties.shake(self.world.now)
         start = self.world.now
         for step in steps:
@@ -213,6 +219,7 @@ class Run:
     def _advance(self, until: float) -> None:
         self.world.run_until(until)
         self.history.waiting.look(self.world.now)
+        self.history.chat.look(self.world.now, self.history.answers.untroubled)
         events, self._events[:] = tuple(self._events), []
         where = tuple(one.where for one in self.players)
         self.moments.append(Moment(self.world.now - START, where, events))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Callable
 
@@ -14,10 +15,12 @@ TRIES = 400
 DAY_S = 86_400.0
 
 
-def command(wish: Wish) -> str:
-    """The command line that shows the run again."""
-    again = f"svcctl simulate --seed {wish.seed} --players {wish.players}"
-    return again + f" --days {wish.seconds / DAY_S:g}" + (" --faults" if wish.faults else "")
+def command(wish: Wish, file: str = "") -> str:
+    """The command line that shows the run again; ``file``: with the steps that stand there."""
+    given = ("--steps", file) if file else wish.given
+    days = f"{wish.seconds / DAY_S:.12f}".rstrip("0").rstrip(".")
+    words = ["svcctl", "simulate", "--seed", f"{wish.seed}", "--players", f"{wish.players}"]
+    return shlex.join([*words, "--days", days, *(["--faults"] if wish.faults else []), *given])
 
 
 def told(result: Result, steps: list[Step]) -> str:
@@ -25,9 +28,7 @@ def told(result: Result, steps: list[Step]) -> str:
     wish, file = result.wish, f"seed-{result.wish.seed}.steps"
     wrong = "\n".join(f"  {one.at:.0f} s {one}" for one in result.violations[:5])
     lines = "\n".join(f"  {one.line()}" for one in steps)
-    again = (
-        f"again: {command(wish)}\nthese steps alone, from a file: {command(wish)} --steps {file}"
-    )
+    again = f"again: {command(wish)}\nthese steps alone, from a file: {command(wish, file)}"
     return f"seed {wish.seed}:\n{wrong}\nsteps:\n{lines}\n{again}"
 
 

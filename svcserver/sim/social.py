@@ -8,7 +8,6 @@ from typing import Any
 from svcserver.sim.history import PATIENCE_S
 from svcserver.sim.player import (
     FRIENDS,
-    KEY_HEADER,
     SimPlayer,
     together,
 )
@@ -127,36 +126,3 @@ async def befriend(me: SimPlayer, dice: random.Random) -> None:
         back = await other.ask("POST", f"{FRIENDS}/{other.account}/{me.account}")
         if back.status == 204:
             me.history.friends[pair] = "friends"
-
-
-async def guild(me: SimPlayer, dice: random.Random) -> None:
-    """Found a guild, invite into it, accept, or leave."""
-    heard = await me.ask("GET", "/guild")
-    said = heard.json if heard.status == 200 and isinstance(heard.json, dict) else {}
-    me.guild = str(said.get("id") or "")
-    if not me.guild:
-        await join_guild(me, dice)
-        return
-    members = [one["account_id"] for one in said.get("members", []) if "account_id" in one]
-    if members and me.account not in members:
-        me.history.wrong.add("one guild each", f"{me.name} is shown a guild without a seat")
-    other = me.other(dice)
-    if dice.random() < 0.1:
-        await me.ask("DELETE", "/guild/player")
-    elif other is not None:
-        await me.ask("PUT", f"/guild/invite/{other.account}", {})
-
-
-async def join_guild(me: SimPlayer, dice: random.Random) -> None:
-    """Accept an invite into a guild, or found one."""
-    heard = await me.ask("GET", "/guild/invite/player")
-    found = (heard.json or {}).get("invites", []) if heard.status == 200 else []
-    if found:
-        await me.ask("POST", f"/guild/invite/accept/{found[0]['id']}", {})
-        return
-    name = f"Guild{me.number}x{dice.randrange(1000)}"
-    key = next((one.line.key for one in me.servers.running() if one.listens), None)
-    await me.ask("POST", "/guild/validate", {"name": name, "nameplate": ""})
-    if key is not None:
-        wish = {"leader_account_id": me.account, "name": name, "nameplate": ""}
-        await me.direct.ask("POST", "/guild", wish, headers={KEY_HEADER: key})

@@ -7,7 +7,7 @@ gives are refused as unknown ones.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import hiredis
@@ -115,6 +115,12 @@ class SimValkey:
             else:
                 table[key] = before
         self.world.later(back_in_s, self.start)
+
+    def live(self) -> Iterator[tuple[str, bytes]]:
+        """The key of each entry that is not over, and what is kept under it."""
+        for key, (value, until) in self._entries.items():
+            if until > self.world.now:
+                yield key.decode(), value
 
     # -- commands -----------------------------------------------------------------
 

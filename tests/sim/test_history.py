@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.sim.history import PATIENCE_S, REPLAY_S, History
+from svcserver.sim.answers import SETTLES_S
+from svcserver.sim.history import ECHO_S, PATIENCE_S, REPLAY_S, History
 from svcserver.sim.outcomes import ACKED, REFUSED, UNKNOWN
 
 
@@ -146,6 +147,43 @@ class HistoryTests(SynchronousTestCase):
         talk.settle(300.0)
         wrong = [one.what for one in self.history.wrong.found]
         self.assertEqual(wrong, ["bo in room never heard 'early'"])
+
+    def test_ones_own_line_comes_back(self) -> None:
+        talk = self.history.chat
+        for who, line in (("ada", "one"), ("ada", "two"), ("bo", "three")):
+            talk.said[line] = 5.0
+            talk.spoke("room", who, line)
+        talk.heard("room", "ada", "one", own=True, now=5.1)
+        talk.left("room", "bo", 6.0)
+        talk.look(5.0 + ECHO_S, lambda since: True)
+        self.assertEqual(self.rules(), [])
+        talk.look(6.0 + ECHO_S, lambda since: True)
+        self.assertEqual(self.rules(), ["a line comes back"])
+        talk.spoke("room", "ada", "two")
+        talk.look(6.0 + ECHO_S, lambda since: since > 5.0)
+        self.assertEqual(len(self.rules()), 1)
+
+    def test_a_host_that_nothing_breaks_answers_and_refuses_nothing_without_need(self) -> None:
+        answers = self.history.answers
+        answers.heard("ada", "POST", "/character", 200, 1.0)
+        answers.heard("ada", "POST", "/character", 409, 1.0)
+        answers.heard("ada", "PUT", "/party/invite/accept/p?x=1", 404, 1.0)
+        self.assertEqual(self.rules(), [])
+        answers.heard("ada", "POST", "/account/api/oauth/token", 400, 1.0)
+        answers.heard("ada", "GET", "/character", 503, 1.0)
+        answers.heard("ada", "PUT", "/party/invite/accept/p/q", 404, 1.0)
+        answers.given_up("ada", "GET /character", 1.0)
+        self.assertEqual(self.rules(), ["refused for nothing"] * 3 + ["nobody waits for ever"])
+
+    def test_for_a_minute_after_a_fault_it_may(self) -> None:
+        answers = self.history.answers
+        answers.trouble(100.0)
+        answers.trouble(50.0)
+        answers.heard("ada", "GET", "/character", 503, 100.0 + SETTLES_S)
+        answers.given_up("ada", "GET /character", 90.0)
+        self.assertEqual(self.rules(), [])
+        answers.given_up("ada", "GET /character", 101.0 + SETTLES_S)
+        self.assertEqual(self.rules(), ["nobody waits for ever"])
 
     def test_parties(self) -> None:
         parties = self.history.parties

@@ -1,0 +1,72 @@
+"""What a host that nothing breaks may refuse; whatever else it refuses is wrong.
+
+Without this a host that let nobody in would break no rule: players take every refusal as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from math import inf
+
+from attrs import define
+
+from svcserver.sim.outcomes import Violations
+
+SETTLES_S = 60.0  # after a fault has been mended its traces may be seen for so long
+MAY_REFUSE: dict[str, tuple[int, ...]] = {
+    "POST /candidate/join": (400,),  # who does not lead their party chooses no hunt
+    "POST /candidate/join/*": (404,),  # the party's candidate is another by now
+    "GET /candidate/status": (404,),  # it was cancelled meanwhile
+    "POST /character": (409,),  # a newer save is there
+    "POST /inventory/instanceditem": (409,),  # a newer version is there
+    "POST /loadout/*/*/*": (400,),  # the slot is not unlocked
+    "PUT /party/invite": (403, 409),  # by the leader alone; already there, full, or declined
+    "PUT /party/invite/accept/*": (404, 409),  # the invite has ended; the party is full
+    "PUT /party/member/promote/*": (403, 404),  # somebody has left, or leads meanwhile
+    "PUT /slayerlink/invite": (404, 409),  # no friends any more; already linked or invited
+    "POST /slayerlink/invite": (404, 409),  # the invite has ended; the slot is taken
+    "DELETE /slayerlink/links": (404,),  # the other has ended it
+    "POST /guild/validate": (409,),  # in a guild since; the name is taken
+    "POST /guild": (403, 409, 429),  # as before; one new guild in ten minutes
+    "POST /guild/invite/accept/*": (404, 409),  # the invite has ended; in a guild since
+    "PUT /guild/invite/*": (403, 404, 409, 429),  # by rank; already there; declined lately
+    "PUT /guild/rank/*/*": (403, 404),  # by the leader alone; the other has left
+    "DELETE /guild/player": (404, 409),  # in none any more; a leader cannot leave
+    "DELETE /guild/player/*": (403, 404, 409),  # by the leader alone; the other has left
+    "DELETE /guild/*": (403, 404),  # by the leader alone
+}
+_MAY_REFUSE = [
+    (re.compile(what.replace("*", "[^/?]+")), statuses) for what, statuses in MAY_REFUSE.items()
+]
+
+
+def may_refuse(method: str, path: str, status: int) -> bool:
+    """Whether a right host may answer so to a player whose session runs."""
+    what = f"{method} {path.partition('?')[0]}"
+    return any(status in known and shape.fullmatch(what) for shape, known in _MAY_REFUSE)
+
+
+@define(eq=False)
+class Answers:
+    """What is asked while nothing is broken must be answered, and not be refused for nothing."""
+
+    wrong: Violations
+    troubled_until: float = -inf  # whatever was broken on purpose is mended, and settled, by then
+
+    def trouble(self, until: float) -> None:
+        """Something is broken until then."""
+        self.troubled_until = max(self.troubled_until, until + SETTLES_S)
+
+    def untroubled(self, since: float) -> bool:
+        """Whether nothing has been broken since then."""
+        return since > self.troubled_until
+
+    def heard(self, who: str, method: str, path: str, status: int, began: float) -> None:
+        """The answer to what was asked at ``began`` by somebody whose session runs."""
+        if status >= 400 and self.untroubled(began) and not may_refuse(method, path, status):
+            self.wrong.add("refused for nothing", f"{who}: {method} {path} answered {status}")
+
+    def given_up(self, who: str, what: str, began: float) -> None:
+        """Somebody got no answer, and did not hang up themselves."""
+        if self.untroubled(began):
+            self.wrong.add("nobody waits for ever", f"{who}: {what} was not answered")
