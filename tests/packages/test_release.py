@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from pathlib import Path
 
 import pytest
 
-from tests.packages.support import build
+from tests.packages.support import ROOT, build
 
 pytestmark = pytest.mark.packages
 
@@ -27,10 +28,24 @@ def test_its_checksums_name_every_file(release: Path) -> None:
     assert said == {one.name: hashlib.sha256(one.read_bytes()).hexdigest() for one in files}
 
 
-def test_its_list_of_materials_names_what_an_owner_runs(release: Path) -> None:
+def test_its_list_of_materials_is_what_an_owner_runs(release: Path) -> None:
     [path] = release.glob("*-sbom.json")
-    names = {one["name"].lower() for one in json.loads(path.read_text())["components"]}
-    assert {"twisted", "klein", "autobahn", "sqlalchemy", "cryptography"} <= names
+    found = json.loads(path.read_text())["components"]
+    lock = (ROOT / "requirements" / "run.lock").read_text()
+    pinned = set(re.findall(r"(?m)^([a-z0-9-]+)==([^ ]+)", lock))
+    assert {(one["name"].lower(), one["version"]) for one in found} == pinned
+    assert {"twisted", "klein", "autobahn", "sqlalchemy", "cryptography"} <= {n for n, _ in pinned}
+
+
+def test_its_changes_are_all_that_was_written_since_the_release_before(release: Path) -> None:
+    [path] = release.glob("*-changes.md")
+    said = " ".join(path.read_text().split())
+    version = path.name.split("-")[1]
+    assert said.startswith(f"## {version} (")
+    written = list((ROOT / "newsfragments").glob("*.*.md"))
+    assert written or f"## {version} (" in (ROOT / "CHANGELOG.md").read_text()
+    missing = [one.name for one in written if " ".join(one.read_text().split()) not in said]
+    assert missing == []
 
 
 def test_a_second_build_gives_the_same_bytes(release: Path, tmp_path: Path) -> None:

@@ -1,0 +1,76 @@
+"""What whoever begins relies on: the hooks before a commit, hosted CI, and what both install."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+from twisted.trial.unittest import SynchronousTestCase
+
+from tests.workplace import PROGRAMS, RELEASING
+
+ROOT = Path(__file__).parents[2]
+CHECK = re.search(r"(?m)^check:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text())
+
+
+def read(name: str) -> Any:
+    return yaml.safe_load((ROOT / name).read_text())
+
+
+def installed_by(script: str) -> set[str]:
+    """The Debian packages that a script of ``.ci`` installs."""
+    found = re.search(r"(?m)^packages=\((.*)\)", (ROOT / ".ci" / script).read_text())
+    assert found is not None, script
+    return set(found[1].split())
+
+
+class HookTests(SynchronousTestCase):
+    def test_each_hook_is_a_line_of_make_check(self) -> None:
+        assert CHECK is not None
+        lines = CHECK[1].replace("$(BIN)/", ".venv/bin/")
+        [local] = read(".pre-commit-config.yaml")["repos"]
+        self.assertEqual(len(local["hooks"]), 4)
+        for hook in local["hooks"]:
+            words = hook["entry"].replace(" --force-exclude", "")
+            self.assertIn(words, lines, hook["id"])
+            self.assertEqual(hook["language"], "system")  # the pinned tools, and no others
+
+    def test_the_set_up_of_an_editor_is_json_and_names_what_is_there(self) -> None:
+        page = (ROOT / "docs" / "contributors" / "first-change.md").read_text()
+        found = re.search(r"(?s)```json\n(.*?)```", page)
+        assert found is not None
+        said = json.loads(found[1])
+        self.assertEqual(said["python.defaultInterpreterPath"], ".venv/bin/python")
+        self.assertTrue((ROOT / said["ruff.configuration"]).exists())
+
+    def test_what_the_first_tasks_name_is_there(self) -> None:
+        page = (ROOT / "docs" / "contributors" / "first-change.md").read_text()
+        named = re.findall(r"`((?:svcserver|tests|docs)/[\w/.-]+)`", page)
+        self.assertGreater(len(named), 6)
+        self.assertEqual([one for one in named if not (ROOT / one).exists()], [])
+
+
+class HostedTests(SynchronousTestCase):
+    def test_it_runs_what_everybody_runs(self) -> None:
+        jobs = read(".github/workflows/ci.yml")["jobs"]
+        self.assertEqual(
+            {name: job["steps"][-1]["run"] for name, job in jobs.items()},
+            {"everything": ".ci/run", "packages": ".ci/packages"},
+        )
+        for name, job in jobs.items():
+            self.assertTrue(os.access(ROOT / job["steps"][-1]["run"], os.X_OK), name)
+            # git reads no clone of another user, and the release is made of what git knows
+            trusts = [one for one in job["steps"] if "safe.directory" in one.get("run", "")]
+            self.assertEqual(len(trusts), 1, name)
+            [first] = [one["run"] for one in job["steps"][:1]]
+            for package in ("git", "python3", "python3-venv", "make"):
+                self.assertIn(f" {package}", first, name)
+
+    def test_ci_installs_all_that_the_doctor_asks_for(self) -> None:
+        wanted = {one for *_, packages in PROGRAMS for one in packages.split()}
+        self.assertEqual(wanted - installed_by("run"), set())
+        self.assertEqual(set(RELEASING.values()) - installed_by("packages"), set())
