@@ -17,8 +17,7 @@ class Client(Protocol):
     policy: ProxyPolicy
     transport: Any
 
-    @property
-    def stopping(self) -> bool:
+    def is_stopping(self) -> bool:
         """Whether the service is stopping."""
 
     def advance(self) -> None:

@@ -13,6 +13,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from svcserver.edge.client import Client, Upward
+from svcserver.edge.upstream import Connection
 from svcserver.edge.verdicts import Forward, Record, Unreachable
 from svcserver.edge.wording import answer_head, request_head
 from svcserver.http.bodies import LAST_CHUNK, NO_BODY, Body, body_of, chunk
@@ -37,43 +38,40 @@ _SAFE = (b"GET", b"HEAD")  # may be sent again when the upstream ends before it 
 class Exchange:
     """Couples a client's request with an upstream connection."""
 
-    ready = False  # the upstream has the head
-    tunnelling = False
-    answered = False  # the client has a head
-    moved = True  # since the last sweep
-    ended = False
-    connection: Any = None
-    _answer: ResponseHead | None = None
-    _reply: Body | None = None
-    _raw = b""
-    _searched = 0  # bytes of ``_raw`` in which the end of a head is not
-    _framed = False  # chunks towards the client
-    _close = False
-    _tries = 1
-    _held = False
-    _up: Upward | None = None
-    _last = 0.0
-    _parked: Deferred[None] | None = None  # it waits for an upstream that restarts
-    _parked_at: float | None = None
-    _kept: list[bytes] | None = None  # what was sent of the body, where it may be sent again
-    _kept_bytes = 0
-
     def __init__(self, client: Client, head: RequestHead, forward: Forward, record: Record) -> None:
+        # all stand here and none in the class, where Python looks for a default ten times as long
         self.client, self.head, self.forward, self.record = client, head, forward, record
         self.body: Body = NO_BODY if head.length == 0 else body_of(head.length)
-        if forward.repeatable:
-            self._kept = []
+        self.ready = False  # the upstream has the head
+        self.tunnelling = self.ended = False
+        self.answered = False  # the client has a head
+        self.moved = True  # since the last sweep
+        self.connection: Any = None
+        self._answer: ResponseHead | None = None
+        self._reply: Body | None = None
+        self._raw = b""
+        self._searched = 0  # bytes of ``_raw`` in which the end of a head is not
+        self._framed = False  # chunks towards the client
+        self._close = self._held = False
+        self._tries = 1
+        self._up: Upward | None = None
+        self._last = 0.0
+        self._parked: Deferred[None] | None = None  # it waits for an upstream that restarts
+        self._parked_at: float | None = None
+        # what was sent of the body, where it may be sent again
+        self._kept: list[bytes] | None = [] if forward.repeatable else None
+        self._kept_bytes = 0
 
     # -- towards the upstream --------------------------------------------------
 
     def start(self, *, fresh: bool = False) -> None:
         """Find a connection and send the head."""
         got = self.forward.upstream.take(fresh=fresh)
-        if isinstance(got, Deferred):
+        if isinstance(got, Connection):  # not asked whether it is a Deferred, an abstract class
+            self._connected(got)
+        else:
             got.addCallbacks(self._connected, self._unreachable)
             got.addErrback(self._broken)
-        else:
-            self._connected(got)
 
     def _connected(self, connection: Any) -> None:
         if self.ended:
@@ -206,7 +204,7 @@ class Exchange:
         self._close = (
             not self.head.keep_alive
             or not self.body.done
-            or self.client.stopping
+            or self.client.is_stopping()
             or self.forward.tunnel
             or (self.head.minor == 0 and answer.length in (None, -1))
         )

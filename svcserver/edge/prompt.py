@@ -10,11 +10,15 @@ from __future__ import annotations
 from typing import Any
 
 from cryptography.hazmat.bindings.openssl.binding import Binding
+from twisted.internet.protocol import connectionDone
 from twisted.protocols.tls import TLSMemoryBIOProtocol
+from twisted.python.failure import Failure
 
 from svcserver.http.prompt import send
 
 _lib: Any = Binding.lib
+_ssl_read, _ssl_write = _lib.SSL_read, _lib.SSL_write
+_bio_read, _bio_write = _lib.BIO_read, _lib.BIO_write
 _unpack: Any = Binding.ffi.unpack
 _RECORD = 2**14  # bytes of data in a record, at most
 _RECORDS = 2**15  # bytes taken from OpenSSL at a time
@@ -27,6 +31,27 @@ def is_one_record(raw: bytes) -> bool:
     return len(raw) > 5 and raw[0] == _DATA and raw[3] << 8 | raw[4] == len(raw) - 5
 
 
+def _ends(tls: TLSMemoryBIOProtocol, state: dict[str, Any]) -> Any:
+    """OpenSSL's connection, what goes into it, and what comes out of it."""
+    asked: Any = tls._tlsConnection
+    ends = state["_tls_ends"] = (asked._ssl, asked._into_ssl, asked._from_ssl)
+    return ends
+
+
+def _put(tls: TLSMemoryBIOProtocol, state: dict[str, Any], record: bytes) -> int:
+    """Send what fits into one record; how many bytes of it OpenSSL has taken."""
+    if state["_lostTLSConnection"]:
+        return len(record)  # nobody reads it any more
+    ssl, _, out = state.get("_tls_ends") or _ends(tls, state)
+    sent: int = _ssl_write(ssl, record, len(record))
+    if sent != len(record):
+        return max(0, sent)
+    size = _bio_read(out, _BUFFER, _RECORDS)
+    if size > 0:
+        send(state["transport"], _unpack(_BUFFER, size))
+    return sent
+
+
 class PromptTLS(TLSMemoryBIOProtocol):
     """TLS whose small records are read in one step, and leave at once.
 
@@ -35,41 +60,60 @@ class PromptTLS(TLSMemoryBIOProtocol):
     says, Twisted asks it again and knows what to do.
     """
 
+    _handshakeDone = _aborted = _lostTLSConnection = False
+
+    def makeConnection(self, transport: Any) -> None:
+        """Keep what OpenSSL is asked for at hand, and the state in the instance's own dictionary.
+
+        Whatever has a ``__getattr__``, as Twisted's wrapper and pyOpenSSL's connection have, is
+        asked for an attribute many times as slowly; a small request asked for twenty.
+        """
+        state: dict[str, Any] = self.__dict__
+        for name in ("_handshakeDone", "_aborted", "_lostTLSConnection", "disconnecting"):
+            state[name] = False
+        super().makeConnection(transport)
+
+    def connectionLost(self, reason: Failure = connectionDone) -> None:
+        super().connectionLost(reason)
+        self.__dict__.pop("_tls_ends", None)  # with it OpenSSL's memory
+
     def dataReceived(self, data: bytes) -> None:
         """A single record the short way, everything else the ordinary one."""
-        if not self._handshakeDone or self._appSendBuffer or not is_one_record(data):
+        state = self.__dict__
+        if not state["_handshakeDone"] or state["_appSendBuffer"] or not is_one_record(data):
             super().dataReceived(data)
             return
-        tls: Any = self._tlsConnection
-        _lib.BIO_write(tls._into_ssl, data, len(data))
-        size = _lib.SSL_read(tls._ssl, _BUFFER, _RECORDS)
+        ssl, into, _ = state.get("_tls_ends") or _ends(self, state)
+        _bio_write(into, data, len(data))
+        size = _ssl_read(ssl, _BUFFER, _RECORDS)
         if size <= 0:
             self._flushReceiveBIO()  # not data after all
-        elif not self._aborted:
-            self.wrappedProtocol.dataReceived(_unpack(_BUFFER, size))
+        elif not state["_aborted"]:
+            state["wrappedProtocol"].dataReceived(_unpack(_BUFFER, size))
 
     def write(self, data: bytes) -> None:
         """Send it, unless the connection is on its way out; then Twisted decides."""
-        if self.disconnecting:
+        state = self.__dict__
+        if state["disconnecting"]:
             super().write(data)
+        elif 0 < len(data) <= _RECORD:
+            sent = _put(self, state, data)
+            if sent < len(data):
+                super()._write(data[sent:])
         else:
             self._write(data)
 
     def _write(self, data: bytes) -> None:
-        if self._lostTLSConnection:
-            return
-        tls: Any = self._tlsConnection
         for at in range(0, len(data), _RECORD):
             piece = data[at : at + _RECORD]
-            sent = _lib.SSL_write(tls._ssl, piece, len(piece))
-            if sent != len(piece):
-                super()._write(data[at + max(0, sent) :])
+            sent = _put(self, self.__dict__, piece)
+            if sent < len(piece):
+                super()._write(data[at + sent :])
                 return
-            self._flushSendBIO()
 
     def _flushSendBIO(self) -> None:
         tls: Any = self._tlsConnection
-        size = _lib.BIO_read(tls._from_ssl, _BUFFER, _RECORDS)
+        size = _bio_read(tls._from_ssl, _BUFFER, _RECORDS)
         if size > 0:
             send(self.transport, _unpack(_BUFFER, size))
 

@@ -28,6 +28,7 @@ _KEPT = frozenset([b"host"])  # a Connection field cannot take these away
 MOST_NAMED = 4  # fields in a Connection field for which the names left out are remembered
 _REPEATED = b"%b: 1\r\n" % REPEATED
 _CHUNKED = b"Transfer-Encoding: chunked\r\n"
+_AS_SENT = b"as sent"  # compared by identity: the bytes of the head at hand are not kept twice
 _UPGRADE = b"Connection: Upgrade\r\nUpgrade: websocket\r\n"
 _REASONS = {
     200: b"OK",
@@ -50,9 +51,9 @@ def request_head(
     head: RequestHead, forward: Forward, policy: ProxyPolicy, *, repeated: bool = False
 ) -> bytes:
     """The request as the upstream gets it; ``repeated``: it may have been carried out already."""
-    lines = head.lines.get(policy.dropped)
+    lines = head.block.lines.get(policy.dropped)
     if lines is None:
-        lines = head.lines[policy.dropped] = _kept(head.headers, policy.dropped, head.named)
+        lines = head.block.lines[policy.dropped] = _worded(head, policy.dropped)
     framing = b""
     if forward.tunnel:
         framing = _UPGRADE
@@ -62,6 +63,8 @@ def request_head(
         framing = b"Content-Length: %d\r\n" % head.length
     if repeated:
         framing += _REPEATED
+    if lines is _AS_SENT:
+        return b"".join((head.raw[:-2], forward.added, framing, b"\r\n"))
     return b"%b %b HTTP/1.1\r\n%b%b%b\r\n" % (
         head.method,
         head.target,
@@ -69,6 +72,12 @@ def request_head(
         forward.added,
         framing,
     )
+
+
+def _worded(head: RequestHead, dropped: frozenset[bytes]) -> bytes:
+    """The fields as they go on; ``_AS_SENT`` where those are the very bytes that came."""
+    lines = _kept(head.headers, dropped, head.named)
+    return _AS_SENT if head.raw.partition(b"\r\n")[2] == lines + b"\r\n" else lines
 
 
 def answer_head(answer: ResponseHead, policy: ProxyPolicy, *, framed: bool, close: bool) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
+from sys import intern
 from typing import Any
 
 from attrs import define, field
@@ -20,6 +21,7 @@ from svcserver.gateway.join_page import PATH as JOIN
 from svcserver.gateway.limits import ConnectionCounts, Spending
 from svcserver.gateway.policy import Route
 from svcserver.http.heads import Fault, RequestHead
+from svcserver.kernel import json
 from svcserver.kernel.counters import Counted, Counters
 from svcserver.kernel.headers import GAME_SERVER_KEY, GATEWAY, REPEATED
 from svcserver.kernel.networks import network_of
@@ -47,10 +49,42 @@ FORWARDING = frozenset(
     ]
 )
 HIDDEN = frozenset([b"x-powered-by", GATEWAY])
+_WS = Route.WS  # an Enum looks its members up in Python, too
 
 
-def _logged(message: str, fields: dict[str, Any]) -> None:
-    log.info(message, **fields)
+@define(eq=False)
+class FieldNotes:
+    """What the gateway makes of a request's fields, once for all requests with the same."""
+
+    keyed: bool  # they have a game server's key
+    agent: str  # for the log, as JSON
+
+
+@define(eq=False)
+class LineNotes:
+    """The same of a request's line."""
+
+    ruling: policy.Decision  # where there is neither an upgrade nor a key
+    target: str  # for the log, as JSON
+
+
+def notes_of(head: RequestHead) -> tuple[FieldNotes, LineNotes]:
+    """What was noted of this head's parts, or is now; both are short, as log lines are."""
+    fields, line = head.block.noted, head.line.noted
+    if type(fields) is not FieldNotes:  # in a simulation a relay has notes there, too
+        agents = head.values(b"user-agent")
+        agent = json.quoted(redact_bytes(agents[0]) if agents else "")
+        fields = FieldNotes(GAME_SERVER_KEY in head.fields, intern(agent))
+        head.block.noted = fields
+    if type(line) is not LineNotes:
+        method, target = head.method, head.target
+        ruling = policy.rule(method, target, upgrade=b"", has_body=False, gameserver_key=False)
+        line = head.line.noted = LineNotes(ruling, json.quoted(redact_bytes(target)))
+    return fields, line
+
+
+def _logged(message: str, members: str) -> None:
+    log.info(message, **json.read(f"{{{members}}}"))
 
 
 @define(eq=False, slots=False)
@@ -64,7 +98,7 @@ class Gateway:
     upstreams: Mapping[Route, Any]
     secret: Secret
     feed: Feed | None = None
-    say: Callable[[str, dict[str, Any]], None] = _logged  # writes a request's line
+    say: Callable[[str, str], None] = _logged  # writes a request's line; see ``JsonLines.say``
     dropped: frozenset[bytes] = FORWARDING | {b"expect"}
     hidden: frozenset[bytes] = HIDDEN
     repeats: bool = True
@@ -111,13 +145,16 @@ class Gateway:
 
     def judge(self, head: RequestHead, peer: str) -> Verdict:
         """Steps 4 and 5 of the specification's order of checks. Spec: 2 §4 Gateway."""
-        ruling = policy.rule(
-            head.method,
-            head.target,
-            upgrade=head.upgrade,
-            has_body=head.length != 0,
-            gameserver_key=GAME_SERVER_KEY in head.fields,
-        )
+        fields, line = notes_of(head)
+        ruling = line.ruling
+        if fields.keyed or head.upgrade:
+            ruling = policy.rule(
+                head.method,
+                head.target,
+                upgrade=head.upgrade,
+                has_body=head.length != 0,
+                gameserver_key=fields.keyed,
+            )
         wait_s = self.spending.take(ruling.bucket, peer, self.clock.seconds())
         if wait_s:
             reason = f"rate_limited:{ruling.bucket.value}"
@@ -140,7 +177,7 @@ class Gateway:
             upstream,
             str(ruling.route),  # not its value, which an Enum looks up in Python
             _added(peer, self.secret),
-            tunnel=ruling.route is Route.WS,
+            tunnel=ruling.route is _WS,
             on_answer=partial(self._answered, peer) if reports else None,
             repeatable=head.method == b"POST" and ruling.path in policy.REPEATABLE,
         )
@@ -172,32 +209,45 @@ class Gateway:
             if not self._refusal_lines.keeps(network_of(record.peer), record.ended):
                 self.counters.add(Counted.DROPPED_LOG_LINES, "refusals")
                 return
-        head = record.head
-        agents = head.values(b"user-agent") if head is not None else []
-        fields: dict[str, Any] = {
-            "ip": record.peer,
-            "method": head.method[:32].decode("latin-1") if head is not None else "",
-            "target": redact_bytes(head.target) if head is not None else "",
-            "route": record.route or "gateway",
-            "status": record.status,
-            "bytesIn": record.bytes_in,
-            "bytesOut": record.bytes_out,
-            "ms": round((record.ended - record.began) * 1000),
-            "ua": redact_bytes(agents[0]) if agents else "",
-        }
-        if record.reason:
-            fields["reason"] = record.reason
-        if record.aborted:
-            fields["aborted"] = True
-        if omitted := self._refusal_lines.take_omitted():
-            fields["omitted"] = omitted
-        self.say("websocket closed" if record.tunnel else "request", fields)
+        line = _members(record)
+        if self._refusal_lines.omitted:
+            omitted = self._refusal_lines.take_omitted()
+            line += f',"omitted":{omitted}'
+        self.say("websocket closed" if record.tunnel else "request", line)
 
     def _count_refusal(self, record: Record) -> None:
         self.refused += 1
         self.counters.add(Counted.REFUSALS, record.reason)
         if record.status == 429:
             self.counters.add(Counted.THROTTLED, record.reason.partition(":")[2])
+
+
+def _members(record: Record) -> str:
+    """What a request's log line says, as the members of a JSON object."""
+    head = record.head
+    method = target = agent = '""'
+    if head is not None:
+        fields, first = notes_of(head)
+        method, target, agent = _method(head.method), first.target, fields.agent
+    line = (
+        f'"ip":{_peer(record.peer)},"method":{method},"target":{target},'
+        f'"route":"{record.route or "gateway"}","status":{record.status},'
+        f'"bytesIn":{record.bytes_in},"bytesOut":{record.bytes_out},'
+        f'"ms":{round((record.ended - record.began) * 1000)},"ua":{agent}'
+    )
+    if record.reason:
+        line += f',"reason":{json.quoted(record.reason)}'
+    if record.aborted:
+        line += ',"aborted":true'
+    return line
+
+
+_peer = lru_cache(maxsize=4096)(json.quoted)
+
+
+@lru_cache(maxsize=256)
+def _method(raw: bytes) -> str:
+    return json.quoted(raw[:32].decode("latin-1"))
 
 
 @lru_cache(maxsize=4096)

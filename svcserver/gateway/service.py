@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -30,7 +31,7 @@ from svcserver.gateway.proxy_policy import Gateway
 from svcserver.gateway.settings import AllowlistSettings, Settings
 from svcserver.gateway.upstreams import Upstreams, make_upstreams
 from svcserver.http.peers import peer_of
-from svcserver.kernel.counters import Figure
+from svcserver.kernel.counters import Counters, Figure
 from svcserver.kernel.monotonic import monotonic_reactor
 from svcserver.kernel.settings import BadSetting, load
 from svcserver.web.jsonlines import json_lines
@@ -82,9 +83,14 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
         http = HTTPClient(Agent(reactor, connectTimeout=2, pool=pool))
         feed = make_feed(options.allowlist, settings.refresh_s, http, reactor)
     upstreams = upstreams_of(settings, reactor)
-    policy = make_policy(settings, feed, reactor, upstreams)
-    policy.say = partial(lines.say, Gateway.__module__)
-    policy.counters = top.counters
+    policy = make_policy(
+        settings,
+        feed,
+        reactor,
+        upstreams,
+        say=partial(lines.say, Gateway.__module__),
+        counters=top.counters,
+    )
     listener = TlsListener(reactor, policy, options.pair, settings, upstreams)
     warn_at_start(options.warnings).setServiceParent(top)
     listener.setServiceParent(top)
@@ -142,9 +148,15 @@ def upstreams_of(settings: Settings, reactor: Any) -> Upstreams:
 
 
 def make_policy(
-    settings: Settings, feed: Feed | None, reactor: Any, upstreams: Upstreams
+    settings: Settings,
+    feed: Feed | None,
+    reactor: Any,
+    upstreams: Upstreams,
+    *,
+    say: Callable[[str, str], None],
+    counters: Counters,
 ) -> Gateway:
-    """The gateway's decisions over live upstreams."""
+    """The gateway's decisions over live upstreams; ``say`` writes a request's line."""
     return Gateway(
         reactor,
         settings.limits(),
@@ -157,6 +169,8 @@ def make_policy(
         upstreams.by_route,
         settings.secret,
         feed,
+        say,
+        counters=counters,
         page=join_page() if settings.join_page else None,
     )
 

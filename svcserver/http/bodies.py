@@ -25,16 +25,16 @@ class Counted:
     """A body of a known length."""
 
     left: int
+    done: bool = field(init=False)
 
-    @property
-    def done(self) -> bool:
-        """Whether the body is complete."""
-        return self.left == 0
+    def __attrs_post_init__(self) -> None:
+        self.done = self.left == 0
 
     def feed(self, data: bytes) -> tuple[bytes, bytes]:
         """The body's part of ``data``, and what follows the body."""
         part = data[: self.left]
         self.left -= len(part)
+        self.done = self.left == 0
         return part, data[len(part) :]
 
 

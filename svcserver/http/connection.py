@@ -60,9 +60,8 @@ class Connection(protocol.Protocol, ABC):
 
     # -- what an owner says ----------------------------------------------------
 
-    @property
     @abstractmethod
-    def in_work(self) -> bool:
+    def is_busy(self) -> bool:
         """Whether a request is being read or answered, so that the next one has to wait."""
 
     @abstractmethod
@@ -132,7 +131,7 @@ class Connection(protocol.Protocol, ABC):
         """Handle waiting requests; gives whether ``advance`` must be called again later."""
         left = IN_A_ROW
         while self.waiting and not self.closing:
-            if self.in_work:
+            if self.is_busy():
                 if not self.use():
                     return False
             elif self.unread:

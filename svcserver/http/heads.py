@@ -4,25 +4,27 @@ Our own check of the raw bytes comes first; only what passes it is shown to llht
 the two must agree. What is stricter than RFC 9112 asks is so because the bytes go on to
 another server, which must never see another message than we did. Spec: 2 §7 Gateway.
 
-A client sends the same fields with one request line after another, so fields that have come
-before are not read again: then the line alone is read, by both.
+A client sends the same fields with one request line after another, and the same lines again and
+again. Neither is read again where it has come before; of a head that is new the other part counts
+as read, by both.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache, partial
-from typing import NamedTuple
+from functools import lru_cache
+from typing import Any, NamedTuple
 
-import httptools
-from attrs import define, field
+from attrs import define
 
 from svcserver.http.remembered import Remembered
+from svcserver.http.second_opinion import head_agrees, line_agrees
 
 MAX_HEAD = 16 * 1024  # bytes of a request head
 MAX_RESPONSE_HEAD = 64 * 1024
 METHODS = frozenset([b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"PATCH", b"OPTIONS"])
+_METHOD = {one: one for one in METHODS}  # one object for all lines that are remembered
 
 Header = tuple[bytes, bytes, bytes]  # name as sent, name in lower case, value
 Fields = dict[bytes, list[bytes]]  # values by lower-case name
@@ -44,6 +46,8 @@ _SHORT = 64  # bytes; longer ones are rare, and would make remembering costly
 _NOTHING: frozenset[bytes] = frozenset()
 _LENGTH = re.compile(rb"[0-9]{1,15}")
 MOST_BLOCK_BYTES = 32 * 1024 * 1024  # half of it takes the fields of 2,700 players
+EACH_LINE = 300  # bytes of memory that a remembered line takes, besides its own
+MOST_LINE_BYTES = 32 * 1024 * 1024  # half of it takes eight lines of 2,000 players each
 
 
 class Fault(Exception):
@@ -57,7 +61,8 @@ class Fault(Exception):
         self.kind, self.status, self.code = kind, status, code
 
 
-class FieldBlock(NamedTuple):
+@define(eq=False, repr=False)
+class FieldBlock:
     """The fields of a request, and what they say about it.
 
     The same bytes have the same fields, often the same object.
@@ -71,26 +76,42 @@ class FieldBlock(NamedTuple):
     expects: bool
     upgrade: bytes
     named: frozenset[bytes]
+    noted: Any = None  # what a policy made of them, once for all that are the same
 
     def __repr__(self) -> str:
         """Without values, which may be keys and tokens."""
         return f"<{len(self.headers)} fields>"
 
 
-class RequestHead(NamedTuple):
-    """A request as far as the empty line. ``length`` is None for a chunked body."""
+@define(eq=False, repr=False)
+class RequestLine:
+    """The line before the fields; ``noted`` as above."""
 
     method: bytes
     target: bytes
-    minor: int
-    headers: tuple[Header, ...]  # from here on a FieldBlock
-    fields: Fields
-    lines: Lines
-    length: int | None
-    keep_alive: bool
-    expects: bool
-    upgrade: bytes  # the Upgrade field, lower case
-    named: frozenset[bytes]  # what the Connection field names
+    noted: Any = None
+
+    def __repr__(self) -> str:
+        """Without the target, which may hold keys and tokens."""
+        return f"<line of {self.method!r}>"
+
+
+class RequestHead:
+    """A request as far as the empty line. ``length`` is None for a chunked body."""
+
+    __slots__ = (
+        *("block", "expects", "fields", "headers", "keep_alive", "length", "line", "method"),
+        *("minor", "named", "raw", "target", "upgrade"),
+    )
+
+    def __init__(self, line: RequestLine, minor: int, block: FieldBlock, raw: bytes = b"") -> None:
+        """``raw``: its bytes, where the line is of the usual form."""
+        self.line, self.minor, self.block, self.raw = line, minor, block, raw
+        self.method, self.target = line.method, line.target
+        self.headers, self.fields, self.length = block.headers, block.fields, block.length
+        self.keep_alive, self.expects = block.keep_alive, block.expects
+        self.upgrade = block.upgrade  # the Upgrade field, lower case
+        self.named = block.named  # what the Connection field names
 
     def __repr__(self) -> str:
         """Without fields and target, which may hold keys and tokens."""
@@ -154,19 +175,27 @@ def read_request(raw: bytes, *, passed_on: bool = True) -> RequestHead:
     Where nothing is ``passed_on``, HTTP/1.0 needs no Host (RFC 9112 section 3.2): health
     checks of load balancers send none.
     """
-    start = _USUAL_LINE.match(raw)
-    if start is None:
+    end = raw.find(b"\r\n") + 2
+    first, rest = raw[:end], raw[end:]
+    known, block = _LINES.get(first), _BLOCKS.get(rest)
+    line = known or _usual(first)
+    if line is None:
         return _unusual(raw, passed_on)
-    method, target = start.group(1, 2)
-    rest = raw[start.end() :]
-    block = _BLOCKS.get(rest)
     if block is None:
         block = _block(rest, 1, passed_on)
-        _second_opinion(raw, method, target, len(block.headers))
+        _agreed(head_agrees(raw, line.method, line.target, len(block.headers)))
         _BLOCKS.keep(rest, block)
-    elif not _lines_again.agrees(raw[: start.end()], method, target):
-        raise Fault("second opinion")
-    return RequestHead(method, target, 1, *block)
+    elif known is None:
+        _agreed(line_agrees(first, line.method, line.target))
+    if known is None and passed_on:  # who answers itself remembers whole heads
+        _LINES.keep(first, line)
+    return RequestHead(line, 1, block, raw)
+
+
+def _usual(first: bytes) -> RequestLine | None:
+    """An HTTP/1.1 request line with its CRLF, if it is of the form that nearly all have."""
+    start = _USUAL_LINE.fullmatch(first)
+    return None if start is None else RequestLine(_METHOD[start[1]], start[2])
 
 
 def _unusual(raw: bytes, passed_on: bool) -> RequestHead:
@@ -178,8 +207,14 @@ def _unusual(raw: bytes, passed_on: bool) -> RequestHead:
     method, target, minor = start[1], start[2], int(start[3])
     block = _block(rest, minor, passed_on)
     if method in METHODS and not _CONTROL.search(target):
-        _second_opinion(raw, method, target, len(block.headers))
-    return RequestHead(method, target, minor, *block)
+        _agreed(head_agrees(raw, method, target, len(block.headers)))
+    return RequestHead(RequestLine(method, target), minor, block)
+
+
+def _agreed(is_so: bool) -> None:
+    """Refuse what llhttp reads differently."""
+    if not is_so:
+        raise Fault("second opinion")
 
 
 def _block(raw: bytes, minor: int, passed_on: bool) -> FieldBlock:
@@ -252,6 +287,7 @@ def _response(raw: bytes, to_head: bool) -> ResponseHead:
 
 
 _BLOCKS: Remembered[FieldBlock] = Remembered(MOST_BLOCK_BYTES)  # of HTTP/1.1 requests
+_LINES: Remembered[RequestLine] = Remembered(MOST_LINE_BYTES, each=EACH_LINE)
 _ANSWERS: tuple[Remembered[ResponseHead], ...] = (Remembered(), Remembered())  # to GET, to HEAD
 
 
@@ -321,76 +357,3 @@ def _tokens_of(value: bytes) -> frozenset[bytes]:
 
 
 _seen_before = lru_cache(maxsize=256)(_tokens_of)  # nearly all say the same few words
-
-
-@define
-class _Collector:
-    """What llhttp has told of a head so far."""
-
-    target: bytes = b""
-    count: int = 0
-    complete: bool = field(default=False, init=False)
-
-    def on_url(self, url: bytes) -> None:
-        self.target += url
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        self.count += 1
-
-    def on_headers_complete(self) -> None:
-        self.complete = True
-
-
-def _second_opinion(raw: bytes, method: bytes, target: bytes, count: int) -> None:
-    """llhttp must read the same head; raises Fault where it does not."""
-    seen = _Collector()
-    parser = httptools.HttpRequestParser(seen)
-    try:
-        parser.feed_data(raw)
-    except httptools.HttpParserUpgrade:
-        pass  # it stops after the head of an upgrade, which is all it was shown
-    except httptools.HttpParserCallbackError:
-        raise
-    except httptools.HttpParserError:
-        raise Fault("second opinion") from None
-    if (seen.complete, seen.target, seen.count, parser.get_method()) != (
-        True,
-        target,
-        count,
-        method,
-    ):
-        raise Fault("second opinion")
-
-
-class _LineReader:
-    """llhttp, shown one request line after another; a new one after each that it refuses.
-
-    Each is a whole message, one without fields, so that nothing is left of the one before.
-    """
-
-    __slots__ = ("_parser", "_seen", "on_message_complete", "on_url")
-
-    def __init__(self) -> None:
-        self._begin()
-
-    def _begin(self) -> None:
-        self._seen: list[bytes] = []
-        self.on_url = self._seen.append
-        self.on_message_complete = partial(self._seen.append, b"")  # no Python for either
-        self._parser = httptools.HttpRequestParser(self)
-
-    def agrees(self, line: bytes, method: bytes, target: bytes) -> bool:
-        """Whether it reads the same in an HTTP/1.1 ``line``, which comes with its CRLF."""
-        parser, seen = self._parser, self._seen
-        try:
-            parser.feed_data(line + b"\r\n")
-            if seen == [target, b""] and parser.get_method() == method:
-                seen.clear()
-                return True
-        except httptools.HttpParserError:
-            pass  # as any other disagreement
-        self._begin()  # what it has seen of this line must not count for the next
-        return False
-
-
-_lines_again = _LineReader()

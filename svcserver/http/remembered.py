@@ -24,6 +24,7 @@ class Remembered(BoundedCache[bytes, T]):
     """Heads, or what was made of them, by their bytes."""
 
     most: int = MOST_BYTES
+    each: int = _EACH
 
     def keep(self, raw: bytes, made: T) -> None:
         """Remember it for as long as there is room."""
@@ -32,4 +33,4 @@ class Remembered(BoundedCache[bytes, T]):
 
     def weight(self, raw: bytes) -> int:
         """About how many bytes of memory a remembered head takes."""
-        return _EACH + _BYTE * len(raw) + _FIELD * raw.count(b"\n") + _NAMED * raw.count(b",")
+        return self.each + _BYTE * len(raw) + _FIELD * raw.count(b"\n") + _NAMED * raw.count(b",")

@@ -70,6 +70,11 @@ def _is_deep(value: dict[str, Json] | list[Json]) -> bool:
     return True
 
 
+def quoted(text: str) -> str:
+    """``text`` as JSON, with its quotation marks."""
+    return orjson.dumps(text).decode()
+
+
 def dump(value: Json) -> bytes:
     """Compact JSON bytes; ``Fragment`` passes stored JSON text through untouched."""
     return orjson.dumps(value)

@@ -40,10 +40,10 @@ class TokenBuckets:
 
     rate: Rate
     max_keys: int = 65_536
-    _buckets: BoundedCache[str, tuple[float, float]] = field(init=False)
+    _buckets: BoundedCache[str, list[float]] = field(init=False)  # tokens, and as of when
 
     @_buckets.default
-    def _nothing(self) -> BoundedCache[str, tuple[float, float]]:
+    def _nothing(self) -> BoundedCache[str, list[float]]:
         return BoundedCache(self.max_keys)
 
     def take(self, key: str, now: float, amount: float = 1) -> float:
@@ -51,8 +51,9 @@ class TokenBuckets:
 
         An amount above ``burst`` needs a full bucket.
         """
-        buckets, burst, per_second = self._buckets, self.rate.burst, self.rate.per_minute / 60
-        tokens, since = buckets.get(key) or (burst, now)
+        burst, per_second = self.rate.burst, self.rate.per_minute / 60
+        bucket = self._bucket(key, now)
+        tokens, since = bucket
         if now > since:
             tokens += (now - since) * per_second
         if tokens > burst:
@@ -63,15 +64,23 @@ class TokenBuckets:
             tokens -= needed
         else:
             wait = (needed - tokens) / per_second
-        buckets.put(key, (tokens, now))
+        bucket[0], bucket[1] = tokens, now  # the same list: each request takes one
         return wait
 
     def owe(self, key: str, now: float, amount: float) -> None:
         """Take ``amount`` tokens that somebody else gave out, at most ``burst`` below none."""
         burst = self.rate.burst
-        tokens, since = self._buckets.get(key) or (burst, now)
+        bucket = self._bucket(key, now)
+        tokens, since = bucket
         tokens += max(0.0, now - since) * self.rate.per_minute / 60
-        self._buckets.put(key, (max(-burst, min(burst, tokens) - amount), max(now, since)))
+        bucket[:] = max(-burst, min(burst, tokens) - amount), max(now, since)
+
+    def _bucket(self, key: str, now: float) -> list[float]:
+        found = self._buckets.get(key)
+        if found is None:
+            found = [self.rate.burst, now]
+            self._buckets.put(key, found)
+        return found
 
     def __len__(self) -> int:
         return len(self._buckets)

@@ -89,8 +89,7 @@ class PageConnection(Connection):
         if len(self.factory.channels) > MOST_CONNECTIONS:
             self.factory.make_room()
 
-    @property
-    def in_work(self) -> bool:
+    def is_busy(self) -> bool:
         return self._head is not None
 
     def owes(self) -> bool:

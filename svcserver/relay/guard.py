@@ -22,17 +22,8 @@ class Denial:
     reason: str
 
 
-def refusal(
-    peer: str,
-    target: bytes,
-    *,
-    upgrade: bytes,
-    method: bytes,
-    headers: Sequence[tuple[bytes, bytes, bytes]],
-) -> Denial | None:
-    """Why a request is refused, or None; ``headers`` as (sent name, lower name, value)."""
-    if not is_loopback(peer):
-        return Denial(403, "forbidden", "peer")
+def of_fields(headers: Sequence[tuple[bytes, bytes, bytes]], upgrade: bytes) -> Denial | None:
+    """What the fields alone are refused for; ``headers`` as (sent name, lower name, value)."""
     hosts, origins, fetched = _tell_tales(headers)
     if len(hosts) != 1 or not LOOPBACK_HOST.fullmatch(hosts[0]):
         return Denial(403, "forbidden", "host")
@@ -40,6 +31,17 @@ def refusal(
         return Denial(403, "forbidden", "origin")
     if fetched and not upgrade:
         return Denial(403, "forbidden", "sec_fetch")
+    return None
+
+
+def refusal(
+    peer: str, method: bytes, target: bytes, upgrade: bytes, fields: Denial | None
+) -> Denial | None:
+    """Why a request is refused, or None; ``fields`` is what ``of_fields`` said of its own."""
+    if not is_loopback(peer):
+        return Denial(403, "forbidden", "peer")
+    if fields is not None:
+        return fields
     if not target.startswith(b"/"):
         return Denial(400, "bad_request", "target")
     if upgrade and (upgrade != b"websocket" or method != b"GET"):

@@ -19,7 +19,34 @@ log = Logger()
 LIMITS = Limits(request_s=86_400.0, upstream_idle_s=600.0, idle_s=600.0, tunnel_idle_s=3_600.0)
 
 
-def _logged(text: str) -> None:
+@define(eq=False)
+class FieldNotes:
+    """What the relay makes of a request's fields, once for all requests with the same."""
+
+    no: guard.Denial | None
+
+
+@define(eq=False)
+class LineNotes:
+    """The same of a request's line."""
+
+    plain: bool  # the target is a path that may be passed on
+    shown: str  # method and target, for the log
+
+
+def notes_of(head: RequestHead) -> tuple[FieldNotes, LineNotes]:
+    """What was noted of this head's parts, or is now."""
+    fields, line = head.block.noted, head.line.noted
+    if type(fields) is not FieldNotes:  # in a simulation the gateway has notes there, too
+        fields = head.block.noted = FieldNotes(guard.of_fields(head.headers, head.upgrade))
+    if type(line) is not LineNotes:
+        shown = f"{head.method[:32].decode('latin-1')} {redact_bytes(head.target)}"
+        line = head.line.noted = LineNotes(head.is_plain, shown)
+    return fields, line
+
+
+def logged(text: str) -> None:
+    """Write a request's line by the logger: for programs that run a relay beside other things."""
     log.info("{text}", text=text)
 
 
@@ -29,17 +56,16 @@ class Relay:
 
     upstream: Any
     limits: Limits = LIMITS
-    say: Callable[[str], None] = _logged  # writes a request's line
+    say: Callable[[str], None] = logged  # writes a request's line
     counters: Counters = field(factory=Counters)
     dropped: frozenset[bytes] = frozenset([b"expect"])  # answered here
     hidden: frozenset[bytes] = frozenset()
     repeats: bool = False  # the gateway does, and knows more
 
     def judge(self, head: RequestHead, peer: str) -> Verdict:
-        no = guard.refusal(
-            peer, head.target, upgrade=head.upgrade, method=head.method, headers=head.headers
-        )
-        if no is None and not head.is_plain:
+        fields, line = notes_of(head)
+        no = guard.refusal(peer, head.method, head.target, head.upgrade, fields.no)
+        if no is None and not line.plain:
             no = guard.Denial(400, "bad_request", "target")
         if no is None and head.upgrade and head.has_body:
             no = guard.Denial(400, "bad_request", "upgrade")
@@ -61,8 +87,7 @@ class Relay:
         if record.reason and 400 <= record.status < 500:
             self.counters.add(Counted.REFUSALS, record.reason)
         head = record.head
-        method = head.method[:32].decode("latin-1") if head is not None else ""
-        target = redact_bytes(head.target) if head is not None else ""
+        asked = notes_of(head)[1].shown if head is not None else " "
         ms = round((record.ended - record.began) * 1000)
         how = " aborted" if record.aborted else ""
-        self.say(f"{method} {target} {record.status} {ms} ms {record.reason}{how}")
+        self.say(f"{asked} {record.status} {ms} ms {record.reason}{how}")

@@ -7,6 +7,7 @@ print(relay.port)
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from attrs import define, field, frozen
@@ -18,7 +19,8 @@ from twisted.logger import Logger
 from svcserver.edge.connections import ChannelFactory
 from svcserver.edge.tls import Mismatch, pinned
 from svcserver.edge.upstream import Pool
-from svcserver.relay.proxy_policy import Relay
+from svcserver.kernel.counters import Counters
+from svcserver.relay.proxy_policy import Relay, logged
 
 log = Logger()
 
@@ -96,6 +98,8 @@ class RelayService(Service):
     host: str = HOST
     bind: str | None = None
     connect_timeout_s: float = CONNECT_TIMEOUT_S
+    say: Callable[[str], None] = logged  # writes a request's line
+    counters: Counters = field(factory=Counters)
     pool: Pool = field(init=False)
     policy: Relay = field(init=False)
     factory: ChannelFactory = field(init=False)
@@ -108,7 +112,7 @@ class RelayService(Service):
             bind=self.bind,
             connect_timeout_s=self.connect_timeout_s,
         )
-        self.policy = Relay(self.pool)
+        self.policy = Relay(self.pool, say=self.say, counters=self.counters)
         self.factory = ChannelFactory(self.reactor, self.policy, secure=False)
         self.factory.sweeps.append(self.pool.sweep)
 

@@ -24,6 +24,7 @@ from svcserver.web.serving import TopService, warn_at_start
 
 NAME = "svc-relay"
 SPACE = "svcserver.relay.proxy_policy"  # whose lines those of requests are
+_SHORT_SPACE = SPACE.removeprefix("svcserver.")
 
 
 class Options(ServiceOptions):
@@ -80,7 +81,7 @@ def say(lines: LogLines, text: str) -> None:
         line = line_head(epoch(), "info", SPACE, text)
         lines.keep(json.dump(line).decode() + "\n")
     else:
-        lines.keep(f"{iso(epoch())} info {SPACE.removeprefix('svcserver.')}: {text}\n")
+        lines.keep(f"{iso(epoch())} info {_SHORT_SPACE}: {text}\n")
 
 
 def makeService(options: Options, reactor: Any = None) -> TopService:
@@ -98,8 +99,9 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
         options.target,
         port=settings.port,
         connect_timeout_s=settings.connect_timeout_s,
+        say=partial(say, lines),
+        counters=top.counters,
     )
-    relay.policy.say, relay.policy.counters = partial(say, lines), top.counters
     Guarded(relay).setServiceParent(top)
     figures = {
         "svc_relay_connections": Figure(

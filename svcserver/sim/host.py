@@ -306,8 +306,9 @@ class SimHost:
         allowlist = load(gateway_settings.AllowlistSettings, environ)[0]
         feed = gateway.make_feed(allowlist, settings.refresh_s, http_client(reactor, 2.0), reactor)
         upstreams = gateway.upstreams_of(settings, reactor)
-        policy = gateway.make_policy(settings, feed, reactor, upstreams)
-        policy.say = lambda message, fields: None
+        policy = gateway.make_policy(
+            settings, feed, reactor, upstreams, say=lambda *line: None, counters=Counters()
+        )
         top = MultiService()
         PlainListener(reactor, policy, settings, upstreams).setServiceParent(top)
         upstreams.watch.setServiceParent(top)
@@ -357,9 +358,9 @@ def player_machine(world: World, network: Network, number: int) -> Process:
         far = world.weather.random()
         network.routes[machine, "host"] = Route(0.005 + 0.08 * far, 0.002 + 0.02 * far)
     process = Process(world, network, machine, machine, address)
-    relay = RelayService(process, Target(PUBLIC, EDGE, "0" * 64), port=METAGAME, bind=address)
+    target = Target(PUBLIC, EDGE, "0" * 64)
+    relay = RelayService(process, target, port=METAGAME, bind=address, say=lambda line: None)
     relay.pool.connect = plain(process, PUBLIC, EDGE)
-    relay.policy.say = lambda line: None
     process.program = relay
     relay.startService()
     return process

@@ -99,8 +99,7 @@ class Channel(Connection):
         """A request has begun: its rest has ``RECEIVE_S`` to come."""
         self.until(self.since + RECEIVE_S, self.cut)
 
-    @property
-    def in_work(self) -> bool:
+    def is_busy(self) -> bool:
         """Whether a request is being received or answered."""
         return self._request is not None or self._upload is not None
 
@@ -290,7 +289,7 @@ class Channel(Connection):
         if self._request is not None:
             self._await_answer()
             self._send_rest()
-        elif not self.in_work and not self.waiting:
+        elif not self.is_busy() and not self.waiting:
             self.rest(IDLE_S)
         self.advance()
 

@@ -10,9 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from OpenSSL import SSL
 from twisted.internet.address import IPv4Address
+from twisted.internet.error import ConnectionDone
 from twisted.internet.protocol import Factory, Protocol
 from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
+from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.edge.certificate import make_pair
@@ -97,6 +99,29 @@ class PromptTests(SynchronousTestCase):
         leaving.client.shutdown()
         leaving.server.dataReceived(leaving.records())
         self.assertTrue(forged.wire.disconnecting and leaving.wire.disconnecting)
+
+    def test_what_is_said_to_a_lost_connection_is_dropped(self) -> None:
+        for size in (1, 100_000):
+            session = Session()
+            session.server.connectionLost(Failure(ConnectionDone()))
+            session.wire.clear()  # OpenSSL said goodbye
+            session.server.write(b"x" * size)
+            self.assertEqual(session.wire.value(), b"")
+            self.assertNotIn("_tls_ends", vars(session.server))  # nor is OpenSSL's memory kept
+
+    def test_long_data_leaves_whole(self) -> None:
+        session = Session()
+        session.server.write(b"")
+        self.assertEqual(session.wire.value(), b"")
+        for size in (2**14, 2**14 + 1, 100_000):
+            session.server.write(b"x" * size)
+            session.client.bio_write(session.wire.value())
+            session.wire.clear()
+            got = b""
+            with contextlib.suppress(SSL.WantReadError):
+                while True:
+                    got += session.client.recv(1 << 20)
+            self.assertEqual(len(got), size)
 
     def test_fragments_and_other_messages_are_no_record_of_data(self) -> None:
         whole = b"\x17\x03\x03\x00\x02ab"

@@ -63,12 +63,16 @@ def outcome(pieces: list[bytes], *, resumed: bool) -> tuple[int, str]:
     return len(pieces), ""
 
 
-def reading(raw: bytes) -> RequestHead | str:
-    """The head, or what is wrong with it."""
+def reading(raw: bytes) -> tuple[Any, ...] | str:
+    """All that the head says, or what is wrong with it."""
     try:
-        return read_request(raw)
+        head = read_request(raw)
     except Fault as fault:
         return fault.kind
+    return tuple(getattr(head, name) for name in RequestHead.__slots__ if name not in PARTS)
+
+
+PARTS = ("block", "line")  # remembered objects; what they say stands in the others
 
 
 class Counting(bytes):
@@ -126,6 +130,17 @@ class HeadTests(SynchronousTestCase):
             read_request(b"GET /before HTTP/1.1\r\n" + data.partition(b"\r\n")[2])
         again = reading(data)
         self.patch(heads, "_BLOCKS", Remembered())
+        self.patch(heads, "_LINES", Remembered())
+        self.assertEqual(again, reading(data))
+
+    @settings(max_examples=300, deadline=None)
+    @given(damaged())
+    def test_a_line_that_came_before_changes_no_reading(self, data: bytes) -> None:
+        with contextlib.suppress(Fault):
+            read_request(data.partition(b"\r\n")[0] + b"\r\nHost: before\r\n\r\n")
+        again = reading(data)
+        self.patch(heads, "_BLOCKS", Remembered())
+        self.patch(heads, "_LINES", Remembered())
         self.assertEqual(again, reading(data))
 
     def test_a_line_that_llhttp_does_not_take_is_refused_with_fields_that_came_before(self) -> None:

@@ -11,6 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.edge import wording
 from svcserver.edge.verdicts import Forward
 from svcserver.edge.wording import answer_head, request_head
+from svcserver.gateway.proxy_policy import notes_of
 from svcserver.http import heads
 from svcserver.http.heads import Fault, read_request, read_response
 from svcserver.http.remembered import LONGEST, Remembered
@@ -87,6 +88,21 @@ class BoundTests(SynchronousTestCase):
         self.assert_counted("Connection fields", [connection(b"%x", 2)] * 90)
         self.assert_counted("a long value", [b"A: " + b"y" * 1_900 + b"\r\n"])
         self.assert_counted("a long name", [connection(b"%x" + b"y" * 1_900, 1)])
+
+    def test_what_a_line_counts_is_what_it_takes_of_memory(self) -> None:
+        uid = b"/UID-%08x-0000-4000-8000-000000000000"
+        for target in (b"/%d", b"/party" + uid, b"/a?" + b"b" * 1_900 + b"%d"):
+            book: Remembered[object] = Remembered(1 << 40, each=heads.EACH_LINE)
+            self.patch(heads, "_LINES", book)
+            lines = [b"POST " + target % n + b" HTTP/1.1\r\n" for n in range(60)]
+            notes_of(read_request(lines.pop() + b"Host: x\r\n\r\n"))
+            tracemalloc.start()
+            for line in lines:
+                notes_of(read_request(line + b"Host: x\r\n\r\n"))
+            used, _ = tracemalloc.get_traced_memory()
+            tracemalloc.stop()
+            self.assertEqual(len(book), 60)
+            self.assertLess(used, sum(map(book.weight, lines)) * 1.05, target)
 
     def assert_counted(self, name: str, some: list[bytes]) -> None:
         """By both readers, in equal heads that are other objects, as strangers' are."""

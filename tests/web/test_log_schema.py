@@ -71,7 +71,7 @@ class SchemaTests(SynchronousTestCase):
 
     def test_lines_of_requests_that_are_no_events_have_the_same_members(self) -> None:
         gateway = json_lines("info")
-        gateway.say(Gateway.__module__, "request", {"ip": "a"})
+        gateway.say(Gateway.__module__, "request", '"ip":"a"')
         gateway.flush()
         relay = standard_lines(production=True, level="info")
         say(relay, "GET / 200 1 ms")

@@ -35,7 +35,7 @@ from svcserver.metagame.owner.dashboard.state import DashboardState
 from svcserver.metagame.owner.dashboard.watching import health_watch
 from svcserver.metagame.owner.figures.acts import Figures, figures_watch
 from svcserver.metagame.owner.figures.routes import FigureRoutes
-from svcserver.metagame.owner.health.figures import figures as metric_figures
+from svcserver.metagame.owner.health.metrics import metric_figures
 from svcserver.metagame.owner.health.routes import HealthRoutes
 from svcserver.metagame.owner.health.rules import Health
 from svcserver.metagame.owner.health.watching import loop_watch

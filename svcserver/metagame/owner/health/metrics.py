@@ -26,7 +26,7 @@ class PlayersOnline:
         self._count = count
 
 
-def figures(online: Online, health: Health | None) -> dict[str, Figure]:
+def metric_figures(online: Online, health: Health | None) -> dict[str, Figure]:
     """Online players, and with BACKEND_HEALTH=1 requests and event-loop delays."""
     known = {
         "svc_metagame_players_online": Figure(
