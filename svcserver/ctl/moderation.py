@@ -26,11 +26,11 @@ from svcserver.metagame.access.acting import Staff
 from svcserver.metagame.accounts.audit import MAX_ROWS, Act, AuditQuery, Entry, audited, rows
 from svcserver.metagame.accounts.sanctions import Kind
 from svcserver.metagame.accounts.wire import AuditRow, shown
+from svcserver.metagame.owner.announcements.acts import announce as make_announcement
 from svcserver.metagame.owner.announcements.rules import described as announced_as
 from svcserver.metagame.owner.announcements.rules import wish as announcement
-from svcserver.metagame.owner.announcements.store import announce as make_announcement
-from svcserver.metagame.owner.moderation.rules import order
-from svcserver.metagame.owner.moderation.store import Done, StaffWork
+from svcserver.metagame.owner.moderation.acts import StaffWork
+from svcserver.metagame.owner.moderation.rules import Done, order
 from svcserver.metagame.owner.wire import described
 
 T = TypeVar("T")

@@ -20,10 +20,10 @@ from svcserver.metagame.access.keys import BadKey, load_private
 from svcserver.metagame.accounts.audit import Entry
 from svcserver.metagame.achievements.progression.store import configured_paths
 from svcserver.metagame.owner.passports import rules
-from svcserver.metagame.owner.passports.store import distrust as distrust_act
-from svcserver.metagame.owner.passports.store import take_in
-from svcserver.metagame.owner.passports.store import trust as trust_act
-from svcserver.metagame.owner.passports.store import trusted as all_trusted
+from svcserver.metagame.owner.passports.acts import distrust as distrust_act
+from svcserver.metagame.owner.passports.acts import take_in
+from svcserver.metagame.owner.passports.acts import trust as trust_act
+from svcserver.metagame.owner.passports.store import SqlHosts
 from svcserver.metagame.settings import Settings
 
 
@@ -74,7 +74,7 @@ def distrust(host: Host, out: Out, key: str) -> None:
 @about_a_host
 def trusted(host: Host, out: Out) -> None:
     """List the hosts whose passports are taken, the latest first."""
-    found = transact(host, all_trusted)
+    found = transact(host, lambda tx: SqlHosts(tx).trusted())
     out.data(
         [
             {

@@ -31,7 +31,7 @@ from svcserver.metagame.accounts.dashboard_access import (
 )
 from svcserver.metagame.accounts.rules import Account, new_account_key
 from svcserver.metagame.accounts.store import SqlAccounts
-from svcserver.metagame.owner.people.store import PersonWork, Removed
+from svcserver.metagame.owner.people.acts import PersonWork, Removed
 
 T = TypeVar("T")
 __all__ = ["account"]  # the group of ``ctl.accounts``, now with the commands of this file

@@ -10,12 +10,16 @@ from importlinter import Contract, ContractCheck, fields, output
 
 
 def not_allowed(
-    graph: ImportGraph, package: str, opened: Collection[str], composition: Collection[str]
+    graph: ImportGraph,
+    package: str,
+    opened: Collection[str],
+    composition: Collection[str],
+    owners: tuple[str, Collection[str]] = ("", ()),
 ) -> list[tuple[str, str]]:
     """Importer and imported, where a feature's module not named in ``opened`` is used by others.
 
     A feature is a package below ``package`` with a module ``routes``; what stands beside features
-    is for all of them.
+    is for all of them. ``owners``: a package beside, and what is opened to it besides.
     """
     modules = graph.find_descendants(package)
     features = {one.rpartition(".")[0] for one in modules if one.endswith(".routes")}
@@ -26,13 +30,15 @@ def not_allowed(
         and module.rpartition(".")[2] not in opened
         for importer in graph.find_modules_that_directly_import(module)
         if importer not in composition and not importer.startswith(f"{feature}.")
+        if not (module.rpartition(".")[2] in owners[1] and importer.startswith(f"{owners[0]}."))
     )
 
 
 class FeaturesContract(Contract):
     """Others import only the modules of a feature that are named in ``opened``.
 
-    ``composition`` lists the modules that may import them all.
+    ``composition`` lists the modules that may import them all; ``owners`` is a package that
+    may import those named in ``opened_to_owners``, too.
     """
 
     type_name = "features"
@@ -40,11 +46,14 @@ class FeaturesContract(Contract):
     package = fields.ModuleField()
     opened = fields.ListField(subfield=fields.StringField())
     composition = fields.ListField(subfield=fields.StringField())
+    owners = fields.StringField()
+    opened_to_owners = fields.ListField(subfield=fields.StringField())
 
     def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:
         """Look at every import below the package."""
         options: Any = self
-        broken = not_allowed(graph, options.package.name, options.opened, options.composition)
+        package, owners = options.package.name, (options.owners, options.opened_to_owners)
+        broken = not_allowed(graph, package, options.opened, options.composition, owners)
         return ContractCheck(kept=not broken, metadata={"broken": broken})
 
     def render_broken_contract(self, check: ContractCheck) -> None:

@@ -7,6 +7,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from tests.contract.imports import not_allowed
 
+OWNERS = ("ctl", ["acts"])
+
 
 class FeaturesTests(SynchronousTestCase):
     def broken(self, importer: str, imported: str) -> object:
@@ -16,7 +18,7 @@ class FeaturesTests(SynchronousTestCase):
         for name in (importer, imported):
             graph.add_module(name)
         graph.add_import(importer=importer, imported=imported)
-        return not_allowed(graph, "game", ["rules", "store"], ["game.top"])
+        return not_allowed(graph, "game", ["rules", "store"], ["game.top"], OWNERS)
 
     def test_whatever_a_feature_does_not_open_is_not_to_be_imported(self) -> None:
         for importer in ("game.b.routes", "game.b", "game.wing.shared", "game.ab.rules"):
@@ -24,9 +26,19 @@ class FeaturesTests(SynchronousTestCase):
                 found = (importer, f"game.a.{module}")
                 self.assertEqual(self.broken(*found), [found])
 
+    def test_the_command_line_does_the_same_acts_and_answers_nothing(self) -> None:
+        for importer, module in (
+            ("ctl.people", "wire"),
+            ("ctl.people", "routes"),
+            ("ctlx.people", "acts"),
+        ):
+            found = (importer, f"game.a.{module}")
+            self.assertEqual(self.broken(*found), [found])
+
     def test_ones_own_rules_and_store_and_what_a_wing_shares_are(self) -> None:
         for importer, imported in (
             ("game.a.routes", "game.a.acts"),
+            ("ctl.people", "game.a.acts"),
             ("game.b.routes", "game.a.rules"),
             ("game.b.acts", "game.a.store"),
             ("game.b.acts", "game.wing.shared"),

@@ -112,3 +112,56 @@ class MarkTests(SynchronousTestCase):
             for one in repeated(ast.parse(file.read_text("utf-8")))
         ]
         self.assertEqual(found, [])
+
+
+# what decides: who may do what, what is refused, and what the audit log says of it
+DECIDING = {
+    "svcserver.metagame.accounts.audit",
+    "svcserver.metagame.accounts.recorded",
+    "svcserver.metagame.access.acting",
+    "svcserver.kernel.refusals",
+}
+STORES_THAT_REFUSE = {
+    "metagame/belongings/shop/store.py": "words the refusals of the inventory's rules for the shop",
+    "metagame/owner/passports/store.py": "asks while it reads: what is too large is never read",
+}
+
+
+def decided(tree: ast.AST) -> Iterator[str]:
+    """What a store must leave to acts and rules: audit rows, roles and refusals."""
+    for one in ast.walk(tree):
+        if isinstance(one, ast.ImportFrom) and one.module is not None:
+            named = {one.module, *(f"{one.module}.{name.name}" for name in one.names)}
+            yield from (f"imports {name}" for name in sorted(named & DECIDING))
+        elif isinstance(one, ast.Import):
+            yield from (f"imports {name.name}" for name in one.names if name.name in DECIDING)
+        elif isinstance(one, ast.Compare):
+            sides = [one.left, *one.comparators]
+            if any(isinstance(side, ast.Attribute) and side.attr == "role" for side in sides):
+                yield f"compares {ast.unparse(one)}"
+        elif isinstance(one, ast.Call) and _called(one).startswith("check_"):
+            yield f"calls {_called(one)}"
+
+
+class StoreTests(SynchronousTestCase):
+    def test_what_decides_in_a_store_is_found(self) -> None:
+        for line in (
+            "from svcserver.metagame.accounts.audit import Act",
+            "from svcserver.metagame.accounts import audit",
+            "import svcserver.kernel.refusals",
+            "from svcserver.kernel.refusals import Missing",
+            "staff.role < Role.OWNER",
+            "rules.check_owner(staff)",
+        ):
+            self.assertEqual(len(list(decided(ast.parse(line)))), 1, line)
+        for line in ("from svcserver.kernel.roles import Role", "role is Role.OWNER", "row.role"):
+            self.assertEqual(list(decided(ast.parse(line))), [], line)
+
+    def test_a_store_keeps_and_does_not_decide(self) -> None:
+        found = {
+            place: said
+            for file in sorted((ROOT / "metagame").rglob("store.py"))
+            if (said := [*decided(ast.parse(file.read_text("utf-8")))])
+            for place in [file.relative_to(ROOT).as_posix()]
+        }
+        self.assertEqual(found.keys(), STORES_THAT_REFUSE.keys(), found)

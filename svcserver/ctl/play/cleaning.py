@@ -15,7 +15,6 @@ from svcserver.ctl.play.player import Player
 from svcserver.metagame.accounts.audit import Act, Entry, Trace
 from svcserver.metagame.accounts.rules import Account, end_sessions
 from svcserver.metagame.accounts.store import SqlAccounts
-from svcserver.metagame.owner.moderation.store import Ended
 from svcserver.metagame.owner.people.store import remove
 from svcserver.metagame.social.guilds.store import SqlGuilds
 
@@ -44,7 +43,7 @@ def _erasing(names: Sequence[str]) -> Act[int]:
         found = [one for one in map(accounts.named, names) if one is not None]
         for one in found:
             _disband(tx, one)
-        ended = [Ended(one.id, end_sessions(accounts, one.id, time.time())) for one in found]
+        ended = [end_sessions(accounts, one.id, time.time()) for one in found]
         trace.after = {"rows": sum(remove(tx, one) for one in ended)}
         return len(found)
 

@@ -154,3 +154,9 @@ class Directory:
         if known:
             self._game_servers[hashed] = True
         return known
+
+
+async def id_of(ledger: Ledger, who: str) -> AccountId:
+    """The id of an account for the scope of an act, which looks it up again; empty for nobody."""
+    found = await ledger.read(lambda tx: SqlAccounts(tx).named(who) or SqlAccounts(tx).find(who))
+    return "" if found is None else found.id

@@ -70,6 +70,16 @@ class Invite:
     infinite_uses: bool
 
 
+@frozen
+class Ended:
+    """An account whose sessions have ended: its tokens from before ``not_before`` (epoch
+    seconds) are refused.
+    """
+
+    account_id: AccountId
+    not_before: int
+
+
 class Accounts(Protocol):
     """Stored accounts and invites, inside one transaction."""
 
@@ -153,8 +163,8 @@ def rename(accounts: Accounts, account_id: AccountId | None, new: str) -> tuple[
     return before, evolve(before, username=new)
 
 
-def end_sessions(accounts: Accounts, account_id: AccountId, at: float) -> int:
-    """Void every token of the account issued until ``at``; returns its new epoch (seconds).
+def end_sessions(accounts: Accounts, account_id: AccountId, at: float) -> Ended:
+    """Void every token of the account issued until ``at``; returns its new epoch.
 
     That is the next whole second, since tokens carry whole seconds and one from the second of
     ``at`` may be an old one. It increases on every call, even when ``at`` comes from a clock
@@ -165,7 +175,7 @@ def end_sessions(accounts: Accounts, account_id: AccountId, at: float) -> int:
         raise Missing("no such account", code="not_found")
     not_before = max(account.tokens_not_before, int(at)) + 1
     accounts.set_not_before(account.id, not_before)
-    return not_before
+    return Ended(account.id, not_before)
 
 
 def new_account_key() -> str:

@@ -24,6 +24,7 @@ from svcserver.kernel.ids import AccountId
 from svcserver.metagame.access.epochs import EpochMoved, Epochs
 from svcserver.metagame.access.tokens import LIFETIME_S
 from svcserver.metagame.accounts import rules
+from svcserver.metagame.accounts.rules import Ended
 from svcserver.metagame.accounts.store import SqlAccounts
 
 log = Logger()
@@ -45,18 +46,18 @@ class Sessions:
     async def end(self, account_id: AccountId) -> None:
         """Void all tokens of the account; raises Missing."""
 
-        def work(tx: Connection) -> int:
+        def work(tx: Connection) -> Ended:
             return rules.end_sessions(SqlAccounts(tx), account_id, self.now())
 
-        await self.tell(account_id, await self.ledger.write(work, OneAccount(account_id)))
+        await self.tell(await self.ledger.write(work, OneAccount(account_id)))
 
-    async def tell(self, account_id: AccountId, not_before: int) -> None:
+    async def tell(self, ended: Ended) -> None:
         """Tell every process of an epoch that a transaction has stored."""
-        moved = EpochMoved(account_id, not_before)
+        moved = EpochMoved(ended.account_id, ended.not_before)
         self.epochs.hear(moved)
         # who does not hear of it reads the database
         await dispensable(self.board.act(lambda sheet: sheet.tell(moved)), None)
-        log.info("the sessions of {account} have ended", account=account_id)
+        log.info("the sessions of {account} have ended", account=ended.account_id)
 
     def load(self, tx: Connection) -> None:
         """Read all epochs before the first request."""

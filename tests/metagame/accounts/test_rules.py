@@ -173,9 +173,9 @@ class NameTests(SynchronousTestCase):
 class SessionEndTests(SynchronousTestCase):
     def test_tokens_of_that_second_and_before_are_void_and_each_end_moves_it_on(self) -> None:
         accounts = Accounts(account=Account("UID-a", "Ann"))
-        self.assertEqual(rules.end_sessions(accounts, "UID-a", 7.9), 8)
-        self.assertEqual(rules.end_sessions(accounts, "UID-a", 7.9), 9)
-        self.assertEqual(rules.end_sessions(accounts, "UID-a", 3.0), 10)
+        self.assertEqual(rules.end_sessions(accounts, "UID-a", 7.9), rules.Ended("UID-a", 8))
+        self.assertEqual(rules.end_sessions(accounts, "UID-a", 7.9), rules.Ended("UID-a", 9))
+        self.assertEqual(rules.end_sessions(accounts, "UID-a", 3.0), rules.Ended("UID-a", 10))
 
     def test_nobodys_sessions_cannot_be_ended(self) -> None:
         refused = self.assertRaises(Missing, rules.end_sessions, Accounts(), "UID-a", 7.0)

@@ -9,7 +9,8 @@ from svcserver.kernel.ids import AccountId, CharacterId
 from svcserver.metagame.accounts.data import AccountData
 from svcserver.metagame.achievements.breadcrumbs import rules
 from svcserver.metagame.achievements.breadcrumbs.store import SqlBreadcrumbs
-from svcserver.metagame.achievements.encounters.store import own_character
+from svcserver.metagame.achievements.encounters.rules import check_own
+from svcserver.metagame.achievements.encounters.store import owner_of
 
 
 @frozen
@@ -23,7 +24,7 @@ class BreadcrumbActs:
         """The version and the JSON text of the list; an empty one at version 0."""
 
         def work(tx: Connection) -> tuple[int, bytes]:
-            own_character(tx, character_id, me)
+            check_own(owner_of(tx, character_id), me)
             return SqlBreadcrumbs(tx).find(character_id) or (0, b"[]")
 
         return await self.data.read(me, work)
@@ -35,7 +36,7 @@ class BreadcrumbActs:
         rules.check_size(len(listed), self.most_bytes)
 
         def work(tx: Connection) -> None:
-            own_character(tx, character_id, me)
+            check_own(owner_of(tx, character_id), me)
             kept = SqlBreadcrumbs(tx)
             found = kept.find(character_id)
             rules.check(None if found is None else found[0], version)

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from svcserver.kernel.ids import AccountId, CharacterId
 from svcserver.metagame.accounts.data import AccountData
 from svcserver.metagame.achievements.encounters import rules
-from svcserver.metagame.achievements.encounters.store import SqlEncounters, own_character
+from svcserver.metagame.achievements.encounters.store import SqlEncounters, owner_of
 
 
 @frozen
@@ -26,7 +26,7 @@ class EncounterActs:
         """Content ids by type, oldest first; raises Malformed when ``kinds`` asks for too much."""
 
         def work(tx: Connection) -> dict[int, list[str]]:
-            own_character(tx, character_id, me)
+            rules.check_own(owner_of(tx, character_id), me)
             return SqlEncounters(tx).of(character_id)
 
         found = await self.data.read(me, work)
@@ -39,7 +39,7 @@ class EncounterActs:
         """Add one, which counts ``size`` bytes of the quota; a repeat changes nothing."""
 
         def work(tx: Connection) -> None:
-            own_character(tx, character_id, me)
+            rules.check_own(owner_of(tx, character_id), me)
             rules.meet(SqlEncounters(tx), character_id, kind, name, self.most)
 
         await self.data.write(me, size, work)

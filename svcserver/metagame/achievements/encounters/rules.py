@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from svcserver.kernel.ids import CharacterId
-from svcserver.kernel.refusals import Conflict, Malformed
+from svcserver.kernel.ids import AccountId, CharacterId
+from svcserver.kernel.refusals import Conflict, Forbidden, Malformed
 
 MAX_TYPE = 7
 MAX_TYPE_ASKED = 9999  # of a look-up: four digits, as in a path
@@ -21,6 +21,12 @@ class Encounters(Protocol):
     def count(self, character_id: CharacterId) -> int: ...
 
     def add(self, character_id: CharacterId, kind: int, name: str) -> None: ...
+
+
+def check_own(owner: AccountId | None, me: AccountId) -> None:
+    """Raise Forbidden for another's or an unknown character."""
+    if owner != me:
+        raise Forbidden("not this player's character")
 
 
 def meet(

@@ -18,7 +18,6 @@ from sqlalchemy import (
 
 from svcserver.db.tables import METADATA, ROW_ID
 from svcserver.kernel.ids import AccountId, CharacterId
-from svcserver.kernel.refusals import Forbidden
 from svcserver.metagame.belongings.characters.store import CHARACTERS
 
 ENCOUNTERED_CONTENT = Table(
@@ -46,13 +45,12 @@ _ADD = insert(ENCOUNTERED_CONTENT)
 _OWNER = select(CHARACTERS.c.account_id).where(CHARACTERS.c.id == bindparam("character"))
 
 
-def own_character(tx: Connection, character_id: CharacterId, account_id: AccountId) -> None:
-    """Raise Forbidden for another's or an unknown character."""
+def owner_of(tx: Connection, character_id: CharacterId) -> AccountId | None:
+    """Whose the character is; None for an unknown one."""
     if "\0" in character_id:
-        raise Forbidden("not this player's character")
-    owner = tx.execute(_OWNER, {"character": character_id}).scalar()
-    if owner != account_id:
-        raise Forbidden("not this player's character")
+        return None  # which no column holds
+    owner: AccountId | None = tx.execute(_OWNER, {"character": character_id}).scalar()
+    return owner
 
 
 @frozen

@@ -5,19 +5,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from attrs import define, field
+from sqlalchemy import Connection
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 
 from svcserver.db.ledger import ACROSS
 from svcserver.kernel.every import Every
 from svcserver.kernel.signals import Announced, Signal
-from svcserver.metagame.accounts.audit import Audit, Entry
+from svcserver.metagame.accounts.audit import Act, Audit, Entry, Trace
 from svcserver.metagame.owner.announcements import rules
 from svcserver.metagame.owner.announcements.rules import Announcement, Wish
-from svcserver.metagame.owner.announcements.store import SqlAnnouncement, announce
+from svcserver.metagame.owner.announcements.store import SqlAnnouncement
 
 EVERY_S = 1.0
+
+
+def announce(asked: Wish | None, by: str, now: Callable[[], float]) -> Act[Announcement | None]:
+    """The act of announcing; None ends the announcement."""
+
+    def act(tx: Connection, trace: Trace) -> Announcement | None:
+        at, kept = now(), SqlAnnouncement(tx)
+        trace.before = rules.described(kept.get(at))
+        made = None if asked is None else rules.announced(asked, by, at)
+        kept.put(made)
+        trace.after = rules.described(made)
+        return made
+
+    return act
 
 
 @define(eq=False)

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from attrs import frozen
 from sqlalchemy import BigInteger, Column, Connection, String, Table
 
 from svcserver.db.one_row import OneRow, the_one
 from svcserver.db.tables import METADATA
-from svcserver.metagame.accounts.audit import Act, Trace
-from svcserver.metagame.owner.announcements import rules
-from svcserver.metagame.owner.announcements.rules import Announcement, Wish
+from svcserver.metagame.owner.announcements.rules import Announcement
 
 ANNOUNCEMENTS = Table(
     "announcements",
@@ -53,17 +49,3 @@ class SqlAnnouncement:
             "restart_at": one.restart_at,
         }
         _KEPT.put(self.tx, row)
-
-
-def announce(asked: Wish | None, by: str, now: Callable[[], float]) -> Act[Announcement | None]:
-    """The act of announcing; None ends the announcement."""
-
-    def act(tx: Connection, trace: Trace) -> Announcement | None:
-        at, kept = now(), SqlAnnouncement(tx)
-        trace.before = rules.described(kept.get(at))
-        made = None if asked is None else rules.announced(asked, by, at)
-        kept.put(made)
-        trace.after = rules.described(made)
-        return made
-
-    return act

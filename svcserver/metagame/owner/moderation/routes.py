@@ -11,7 +11,7 @@ from svcserver.metagame.access.acting import staff_of
 from svcserver.metagame.access.readlimit import ReadLimit
 from svcserver.metagame.owner.moderation import wire
 from svcserver.metagame.owner.moderation.acts import ModerationActs
-from svcserver.metagame.owner.moderation.store import Done
+from svcserver.metagame.owner.moderation.rules import Done
 from svcserver.metagame.replies import BAD_JSON, worded
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.routes import NO_STORE, Answer

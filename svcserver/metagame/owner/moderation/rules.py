@@ -11,7 +11,7 @@ from svcserver.kernel.refusals import Conflict, Forbidden, Malformed, Missing
 from svcserver.kernel.roles import Role
 from svcserver.kernel.times import seconds_of
 from svcserver.metagame.access.acting import Staff
-from svcserver.metagame.accounts.rules import Account
+from svcserver.metagame.accounts.rules import Account, Ended
 from svcserver.metagame.accounts.sanctions import FOREVER, MAX_NOTE, MAX_REASON, Kind, Sanction
 
 
@@ -59,6 +59,15 @@ class Change:
     account: Account
     before: Sanction | None
     after: Sanction | None
+
+
+@frozen
+class Done:
+    """What an act of staff has done; ``ended``: whose sessions, the account's own first."""
+
+    account: Account
+    change: Change | None = None
+    ended: tuple[Ended, ...] = ()
 
 
 def order(reason: str, note: str, lasts: str, *, addresses: bool = False) -> Order:

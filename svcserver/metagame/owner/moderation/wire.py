@@ -16,8 +16,7 @@ from svcserver.metagame.accounts.audit import NEWEST, AuditQuery
 from svcserver.metagame.accounts.rules import Account
 from svcserver.metagame.accounts.sanctions import MAX_NOTE, Kind, Sanction
 from svcserver.metagame.accounts.wire import AuditRow, shown
-from svcserver.metagame.owner.moderation.rules import Order, order
-from svcserver.metagame.owner.moderation.store import Done
+from svcserver.metagame.owner.moderation.rules import Done, Order, order
 from svcserver.metagame.owner.wire import Reason, SanctionEntry, Who, described
 
 PAGE = 100

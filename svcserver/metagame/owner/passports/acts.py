@@ -1,4 +1,4 @@
-"""Reads what a player has here, and signs it."""
+"""Reads what a player has here, and signs it; for ``svcctl`` the acts that take passports in."""
 
 from __future__ import annotations
 
@@ -15,14 +15,19 @@ from svcserver.db.ledger import OneAccount
 from svcserver.db.shield import shielded
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Conflict, Missing, Unavailable
+from svcserver.metagame.accounts.audit import Act, Trace
 from svcserver.metagame.accounts.data import AccountData
-from svcserver.metagame.accounts.rules import Account, end_sessions
+from svcserver.metagame.accounts.rules import Account, Ended, end_sessions
 from svcserver.metagame.accounts.sessions import Sessions
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.achievements.progression.rules import Path
-from svcserver.metagame.achievements.progression.store import configured_paths
+from svcserver.metagame.achievements.progression.store import SqlProgress, configured_paths
+from svcserver.metagame.belongings.characters.rules import MAX_CHARACTERS, all_of, create
+from svcserver.metagame.belongings.characters.store import SqlCharacters
 from svcserver.metagame.owner.passports import rules
-from svcserver.metagame.owner.passports.store import HunterData
+from svcserver.metagame.owner.passports.belongings import REASON, Import
+from svcserver.metagame.owner.passports.rules import Passport, Taken, Terms
+from svcserver.metagame.owner.passports.store import HunterData, SqlHosts, lock, set_notes
 from svcserver.metagame.owner.titles import Titles
 from svcserver.metagame.settings import Settings
 
@@ -72,7 +77,7 @@ class PassportActs:
         Raises Conflict for a key that an account has.
         """
 
-        def work(tx: Connection) -> int:
+        def work(tx: Connection) -> Ended:
             accounts = SqlAccounts(tx)
             if accounts.by_key(key) is not None:
                 raise Conflict("this key is taken")
@@ -80,7 +85,7 @@ class PassportActs:
             return end_sessions(accounts, account_id, self.now())
 
         written = self.data.ledger.write(work, OneAccount(account_id))
-        await self.sessions.tell(account_id, await written)
+        await self.sessions.tell(await written)
         log.info("{account} has renewed its key", account=account_id)
 
     async def passport(self, account_id: AccountId) -> dict[str, str]:
@@ -102,3 +107,140 @@ def _account(tx: Connection, account_id: AccountId) -> Account:
     if found is None:
         raise Missing("no such account")
     return found
+
+
+def trust(key: str, name: str, now: Callable[[], float]) -> Act[None]:
+    """The act of trusting a host's passports."""
+
+    def act(tx: Connection, trace: Trace) -> None:
+        SqlHosts(tx).trust(key, name, now())
+        trace.after = {"name": name}
+
+    return act
+
+
+def distrust(key: str) -> Act[str]:
+    """The act of trusting a host's passports no more; gives the name it was kept under.
+
+    What players have brought along stays theirs, and stays noted: it never counts twice. Raises
+    Missing.
+    """
+
+    def act(tx: Connection, trace: Trace) -> str:
+        name = SqlHosts(tx).name(key)
+        if name is None:
+            raise Missing("no host of that key is trusted; see svcctl passport trusted")
+        SqlHosts(tx).distrust(key)
+        trace.before = {"name": name}
+        return name
+
+    return act
+
+
+def take_in(
+    passport: Passport,
+    name: str,
+    paths: Mapping[str, Path],
+    terms: Terms,
+    now: Callable[[], float],
+) -> Act[Taken]:
+    """The act of importing a passport for the account called ``name``; once for each player.
+
+    Raises Missing, Forbidden for a host that is not trusted, Conflict the second time.
+    """
+
+    def act(tx: Connection, trace: Trace) -> Taken:
+        at, taken = now(), Taken()
+        account = _noted(tx, passport, name, at)
+        _take_tracks(tx, account, passport, paths, terms, taken)
+        _take_characters(tx, account, passport, Import(tx, account.id, terms, taken, at))
+        _take_notes(tx, account, passport, terms, taken)
+        if passport.entitlements:
+            taken.left_out.append(
+                f"{passport.entitlements} entitlements, which each host grants by itself"
+            )
+        trace.target = account.username
+        trace.after = {
+            "tracks": taken.tracks,
+            "characters": taken.characters,
+            "items": taken.items,
+            "currencies": taken.currencies,
+            "loadouts": taken.loadouts,
+        }
+        return taken
+
+    return act
+
+
+def _noted(tx: Connection, passport: Passport, name: str, at: float) -> Account:
+    """The account that gets it, once the passport is noted as imported."""
+    account = SqlAccounts(tx).named(name) or SqlAccounts(tx).find(name)
+    if account is None:
+        raise Missing(f"no account is called {name}")
+    lock(tx, account.id)
+    hosts, key, subject = SqlHosts(tx), passport.signer, passport.subject
+    rules.check_importable(
+        passport, trusted=hosts.name(key) is not None, before=hosts.is_imported(key, subject)
+    )
+    hosts.note(key, subject, account.id, at)
+    return account
+
+
+def _take_tracks(
+    tx: Connection,
+    account: Account,
+    passport: Passport,
+    paths: Mapping[str, Path],
+    terms: Terms,
+    taken: Taken,
+) -> None:
+    if not terms.takes("progress"):
+        if passport.tracks:
+            taken.left_out.append(
+                f"{len(passport.tracks)} tracks, which this host takes from nobody"
+            )
+        return
+    raised, left_out = rules.new_tracks(passport, SqlProgress(tx).tracks(account.id), paths)
+    for track in raised:
+        SqlProgress(tx).keep_track(account.id, track)
+    taken.tracks = len(raised)
+    taken.left_out += left_out
+
+
+def _take_notes(
+    tx: Connection, account: Account, passport: Passport, terms: Terms, taken: Taken
+) -> None:
+    """The account's own column of the main currency, which is not lowered."""
+    if passport.notes <= account.notes:
+        return
+    if not terms.takes("currency"):
+        taken.left_out.append("the main currency, which this host takes from nobody")
+        return
+    set_notes(tx, account.id, passport.notes)
+    taken.currencies += 1
+
+
+def _take_characters(tx: Connection, account: Account, passport: Passport, into: Import) -> None:
+    """Store each document as the newest save of a character; the saves before it stay.
+
+    What the character carries goes to the same one.
+    """
+    store, terms, taken = SqlCharacters(tx), into.terms, into.taken
+    found, left_out = rules.documents(passport, terms.document_bytes, MAX_CHARACTERS)
+    taken.left_out += left_out
+    own = all_of(store, account.id, account.username, into.at)
+    if not terms.takes("characters") and found:
+        taken.left_out.append(f"{len(found)} characters, which this host takes from nobody")
+    for number, (carried_by, document) in enumerate(found):
+        if terms.takes("characters"):
+            if number >= len(own):
+                own.append(create(store, account.id, account.username, into.at))
+            before = own[number]
+            store.save(before.saved(document, before.update_version + 1, into.at), REASON)
+            taken.characters += 1
+        if number < len(own):
+            into.take(own[number].id, carried_by.name[:32], carried_by.said)
+        else:
+            taken.left_out.append(
+                f"what {carried_by.name[:32]} carries: there is no character for it"
+            )

@@ -25,7 +25,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from svcserver.kernel import json
 from svcserver.kernel.ids import AccountId
-from svcserver.kernel.refusals import Conflict, Malformed
+from svcserver.kernel.refusals import Conflict, Forbidden, Malformed
 from svcserver.metagame.achievements.progression.rules import Path, Track
 from svcserver.metagame.belongings.documents import Document, document
 from svcserver.metagame.belongings.inventory.rules import Policy
@@ -61,14 +61,19 @@ def is_public_text(text: str) -> bool:
 def seal(body: Mapping[str, Any], key: Ed25519PrivateKey) -> dict[str, str]:
     """The file of a passport; raises Conflict where it would be too large."""
     raw = json.dump(body)
-    if len(raw) > MAX_BODY:
-        raise Conflict(TOO_MUCH)
+    check_fits(len(raw))
     return {
         "format": FORMAT,
         "key": public_text(key.public_key()),
         "body": base64.b64encode(raw).decode(),
         "signature": base64.b64encode(key.sign(_PREFIX + raw)).decode(),
     }
+
+
+def check_fits(size: int) -> None:
+    """Raise Conflict for more bytes than are signed."""
+    if size > MAX_BODY:
+        raise Conflict(TOO_MUCH)
 
 
 @frozen
@@ -189,6 +194,14 @@ class Taken:
     currencies: int = 0
     loadouts: int = 0
     left_out: list[str] = field(factory=list)
+
+
+def check_importable(passport: Passport, *, trusted: bool, before: bool) -> None:
+    """Raise Forbidden for a host that is not trusted, Conflict where it was taken ``before``."""
+    if not trusted:
+        raise Forbidden(f"the host that signed it is not trusted: passport trust {passport.signer}")
+    if before:
+        raise Conflict(f"the passport of {passport.username} has been imported before")
 
 
 def new_tracks(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from attrs import frozen
@@ -23,20 +23,16 @@ from sqlalchemy import (
 from svcserver.db.tables import METADATA
 from svcserver.kernel import json
 from svcserver.kernel.ids import AccountId
-from svcserver.kernel.refusals import Conflict, Forbidden, Missing
-from svcserver.metagame.accounts.audit import Act, Trace
 from svcserver.metagame.accounts.rules import Account
 from svcserver.metagame.accounts.store import ACCOUNTS, SqlAccounts
 from svcserver.metagame.achievements.entitlements.store import SqlEntitlements
 from svcserver.metagame.achievements.progression.rules import Path
 from svcserver.metagame.achievements.progression.store import SqlProgress
-from svcserver.metagame.belongings.characters.rules import MAX_CHARACTERS, all_of, create
 from svcserver.metagame.belongings.characters.store import SqlCharacters
 from svcserver.metagame.belongings.savehistory.store import SqlHistories
 from svcserver.metagame.owner.passports import rules
-from svcserver.metagame.owner.passports.belongings import REASON, Import, carried
+from svcserver.metagame.owner.passports.belongings import carried
 from svcserver.metagame.owner.passports.hunts import latest
-from svcserver.metagame.owner.passports.rules import Passport, Taken, Terms
 from svcserver.metagame.owner.titles import Titles
 from svcserver.metagame.social.friends.store import SqlFriends
 from svcserver.metagame.social.guilds.store import SqlGuilds
@@ -81,36 +77,6 @@ _SET_NOTES = (
 )
 
 
-def trust(key: str, name: str, now: Callable[[], float]) -> Act[None]:
-    """The act of trusting a host's passports."""
-
-    def act(tx: Connection, trace: Trace) -> None:
-        tx.execute(_DISTRUST, {"wanted": key})
-        tx.execute(_TRUST, {"key": key, "name": name, "trusted_at": round(now() * 1000)})
-        trace.after = {"name": name}
-
-    return act
-
-
-def distrust(key: str) -> Act[str]:
-    """The act of trusting a host's passports no more; gives the name it was kept under.
-
-    What players have brought along stays theirs, and stays noted: it never counts twice. Raises
-    Missing.
-    """
-
-    def act(tx: Connection, trace: Trace) -> str:
-        found = tx.execute(_TRUSTED, {"wanted": key}).first()
-        if found is None:
-            raise Missing("no host of that key is trusted; see svcctl passport trusted")
-        tx.execute(_DISTRUST, {"wanted": key})
-        name: str = found.name
-        trace.before = {"name": name}
-        return name
-
-    return act
-
-
 @frozen
 class TrustedHost:
     """Another host whose passports count here."""
@@ -121,9 +87,49 @@ class TrustedHost:
     imported: int  # passports of it
 
 
-def trusted(tx: Connection) -> list[TrustedHost]:
-    """Every trusted host, the latest first."""
-    return [TrustedHost(*row) for row in tx.execute(_ALL_TRUSTED)]
+@frozen
+class SqlHosts:
+    """Trusted hosts, and whose passports of them were imported."""
+
+    tx: Connection
+
+    def trust(self, key: str, name: str, at: float) -> None:
+        """Keep a host by its public key; ``at`` in epoch seconds."""
+        self.distrust(key)
+        self.tx.execute(_TRUST, {"key": key, "name": name, "trusted_at": round(at * 1000)})
+
+    def distrust(self, key: str) -> None:
+        """Keep it no more; what was imported stays noted."""
+        self.tx.execute(_DISTRUST, {"wanted": key})
+
+    def name(self, key: str) -> str | None:
+        """The name that a trusted host is kept under; None for one that is not trusted."""
+        found = self.tx.execute(_TRUSTED, {"wanted": key}).first()
+        return None if found is None else str(found.name)
+
+    def trusted(self) -> list[TrustedHost]:
+        """Every trusted host, the latest first."""
+        return [TrustedHost(*row) for row in self.tx.execute(_ALL_TRUSTED)]
+
+    def is_imported(self, key: str, subject: str) -> bool:
+        """Whether a passport of that player of that host was imported."""
+        sent = {"signer": key, "whose": subject}
+        return self.tx.execute(_IMPORTED, sent).first() is not None
+
+    def note(self, key: str, subject: str, account_id: AccountId, at: float) -> None:
+        """Note a passport as imported; ``at`` in epoch seconds."""
+        note = {"key": key, "subject": subject, "account_id": account_id}
+        self.tx.execute(_NOTE, {**note, "imported_at": round(at * 1000)})
+
+
+def lock(tx: Connection, account_id: AccountId) -> None:
+    """Let the account's own acts wait until this transaction has ended."""
+    tx.execute(_LOCK, {"account": account_id})
+
+
+def set_notes(tx: Connection, account_id: AccountId, notes: int) -> None:
+    """Set the account's own column of the main currency."""
+    tx.execute(_SET_NOTES, {"account": account_id, "wanted": notes})
 
 
 @frozen
@@ -186,122 +192,11 @@ class HunterData:
     def _characters(self, me: AccountId) -> list[json.Fragment]:
         """Each as JSON; no more are read than fit, since twenty hoards would fill the memory."""
         found: list[json.Fragment] = []
-        left = rules.MAX_BODY
+        size = 0
         for one in SqlCharacters(self.tx).of_account(me):
             data = json.Fragment(one.data.literal)
             raw = json.dump({"name": one.name, "data": data, **carried(self.tx, one.id)})
-            left -= len(raw)
-            if left < 0:
-                raise Conflict(rules.TOO_MUCH)
+            size += len(raw)
+            rules.check_fits(size)
             found.append(json.Fragment(raw))
         return found
-
-
-def take_in(
-    passport: Passport,
-    name: str,
-    paths: Mapping[str, Path],
-    terms: Terms,
-    now: Callable[[], float],
-) -> Act[Taken]:
-    """The act of importing a passport for the account called ``name``; once for each player.
-
-    Raises Missing, Forbidden for a host that is not trusted, Conflict the second time.
-    """
-
-    def act(tx: Connection, trace: Trace) -> Taken:
-        at, taken = now(), Taken()
-        account = _noted(tx, passport, name, at)
-        _take_tracks(tx, account, passport, paths, terms, taken)
-        _take_characters(tx, account, passport, Import(tx, account.id, terms, taken, at))
-        _take_notes(tx, account, passport, terms, taken)
-        if passport.entitlements:
-            taken.left_out.append(
-                f"{passport.entitlements} entitlements, which each host grants by itself"
-            )
-        trace.target = account.username
-        trace.after = {
-            "tracks": taken.tracks,
-            "characters": taken.characters,
-            "items": taken.items,
-            "currencies": taken.currencies,
-            "loadouts": taken.loadouts,
-        }
-        return taken
-
-    return act
-
-
-def _noted(tx: Connection, passport: Passport, name: str, at: float) -> Account:
-    """The account that gets it, once the passport is noted as imported."""
-    account = SqlAccounts(tx).named(name) or SqlAccounts(tx).find(name)
-    if account is None:
-        raise Missing(f"no account is called {name}")
-    tx.execute(_LOCK, {"account": account.id})
-    if tx.execute(_TRUSTED, {"wanted": passport.signer}).first() is None:
-        raise Forbidden(f"the host that signed it is not trusted: passport trust {passport.signer}")
-    if tx.execute(_IMPORTED, {"signer": passport.signer, "whose": passport.subject}).first():
-        raise Conflict(f"the passport of {passport.username} has been imported before")
-    note = {"key": passport.signer, "subject": passport.subject, "account_id": account.id}
-    tx.execute(_NOTE, {**note, "imported_at": round(at * 1000)})
-    return account
-
-
-def _take_tracks(
-    tx: Connection,
-    account: Account,
-    passport: Passport,
-    paths: Mapping[str, Path],
-    terms: Terms,
-    taken: Taken,
-) -> None:
-    if not terms.takes("progress"):
-        if passport.tracks:
-            taken.left_out.append(
-                f"{len(passport.tracks)} tracks, which this host takes from nobody"
-            )
-        return
-    raised, left_out = rules.new_tracks(passport, SqlProgress(tx).tracks(account.id), paths)
-    for track in raised:
-        SqlProgress(tx).keep_track(account.id, track)
-    taken.tracks = len(raised)
-    taken.left_out += left_out
-
-
-def _take_notes(
-    tx: Connection, account: Account, passport: Passport, terms: Terms, taken: Taken
-) -> None:
-    """The account's own column of the main currency, which is not lowered."""
-    if passport.notes <= account.notes:
-        return
-    if not terms.takes("currency"):
-        taken.left_out.append("the main currency, which this host takes from nobody")
-        return
-    tx.execute(_SET_NOTES, {"account": account.id, "wanted": passport.notes})
-    taken.currencies += 1
-
-
-def _take_characters(tx: Connection, account: Account, passport: Passport, into: Import) -> None:
-    """Store each document as the newest save of a character; the saves before it stay.
-
-    What the character carries goes to the same one.
-    """
-    store, terms, taken = SqlCharacters(tx), into.terms, into.taken
-    found, left_out = rules.documents(passport, terms.document_bytes, MAX_CHARACTERS)
-    taken.left_out += left_out
-    own = all_of(store, account.id, account.username, into.at)
-    if not terms.takes("characters") and found:
-        taken.left_out.append(f"{len(found)} characters, which this host takes from nobody")
-    for number, (carried_by, document) in enumerate(found):
-        if terms.takes("characters"):
-            if number >= len(own):
-                own.append(create(store, account.id, account.username, into.at))
-            before = own[number]
-            store.save(before.saved(document, before.update_version + 1, into.at), REASON)
-            taken.characters += 1
-        if number < len(own):
-            into.take(own[number].id, carried_by.name[:32], carried_by.said)
-        else:
-            taken.left_out.append(
-                f"what {carried_by.name[:32]} carries: there is no character for it"
-            )

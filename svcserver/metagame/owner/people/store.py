@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
-from attrs import field, frozen
+from attrs import frozen
 from sqlalchemy import (
     BigInteger,
     Column,
@@ -23,26 +23,16 @@ from sqlalchemy import (
 from svcserver.db.tables import METADATA
 from svcserver.db.upsert import Upsert
 from svcserver.kernel.ids import AccountId
-from svcserver.kernel.times import iso
-from svcserver.metagame.access.acting import Staff
-from svcserver.metagame.accounts.audit import Act, Trace
 from svcserver.metagame.accounts.deleted import bury
-from svcserver.metagame.accounts.rules import Account, end_sessions, new_account_key
+from svcserver.metagame.accounts.rules import Account, Ended
 from svcserver.metagame.accounts.sanctions import SANCTIONS, Kind, SqlSanctions
 from svcserver.metagame.accounts.store import ACCOUNT_KEYS, ACCOUNTS, SqlAccounts, fold
-from svcserver.metagame.owner.moderation.rules import person
-from svcserver.metagame.owner.moderation.store import Ended
-from svcserver.metagame.owner.people.data import erase, exported
+from svcserver.metagame.owner.people.data import erase
 from svcserver.metagame.owner.people.rules import (
     Listed,
     Order,
     Person,
-    check_deletable,
-    check_merge,
-    check_owner,
 )
-from svcserver.metagame.owner.wire import AccountExport
-from svcserver.metagame.social.guilds.store import SqlGuilds
 
 ACCOUNT_SEEN = Table(
     "account_seen",
@@ -112,6 +102,10 @@ class SqlPeople:
         if there:
             _PUT_SEEN.put(self.tx, [{"account_id": one, "at": seen[one]} for one in there])
 
+    def add_notes(self, account_id: AccountId, more: int) -> None:
+        """Add to an account's notes; a negative number takes away."""
+        self.tx.execute(_ADD_NOTES, {"wanted": account_id, "more": more})
+
     def listed(self, order: Order, text: str, skip: int, count: int, now: float) -> list[Listed]:
         """``count`` accounts after ``skip`` whose name or id holds ``text``."""
         plain = fold(text)
@@ -141,102 +135,7 @@ class SqlPeople:
         return found
 
 
-@frozen
-class Keyed:
-    """An account with a fresh key; its sessions have ended."""
-
-    account: Account
-    key: str = field(repr=False)
-    ended: Ended
-
-
-@frozen
-class Removed:
-    """A deleted account: all that was kept of it, without secrets."""
-
-    account: Account
-    export: AccountExport = field(repr=False)
-    ended: Ended
-
-
 def remove(tx: Connection, ended: Ended) -> int:
     """Delete an account whose sessions end with all that is its own; returns how many rows."""
     bury(tx, ended.account_id, ended.not_before)
     return erase(tx, ended.account_id)
-
-
-@frozen
-class PersonWork:
-    """Makes the acts of an owner on the account called ``who``."""
-
-    staff: Staff
-    who: str
-    now: Callable[[], float]
-
-    def new_key(self) -> Act[Keyed]:
-        """Another key in place of a lost one; whoever is logged in by the old one is logged off."""
-
-        def act(tx: Connection, trace: Trace) -> Keyed:
-            account, accounts = self._owned(tx, trace), SqlAccounts(tx)
-            key = new_account_key()
-            accounts.replace_key(account.id, key)
-            return Keyed(account, key, self._end(tx, account))
-
-        return act
-
-    def merge_notes(self, other: str) -> Act[tuple[Account, Account, int]]:
-        """Give the notes of ``who`` to ``other``; returns both as they were, and how many."""
-
-        def act(tx: Connection, trace: Trace) -> tuple[Account, Account, int]:
-            source, target = self._owned(tx, trace), person(SqlAccounts(tx), other)
-            check_merge(source, target)
-            trace.before = {source.username: source.notes, target.username: target.notes}
-            moved = source.notes
-            for one, more in ((source, -moved), (target, moved)):
-                tx.execute(_ADD_NOTES, {"wanted": one.id, "more": more})
-            trace.after = {source.username: 0, target.username: target.notes + moved}
-            return source, target, moved
-
-        return act
-
-    def export(self) -> Act[AccountExport]:
-        """All that is kept of the account, without secrets."""
-
-        def act(tx: Connection, trace: Trace) -> AccountExport:
-            return self._exported(tx, self._owned(tx, trace))
-
-        return act
-
-    def delete(self) -> Act[Removed]:
-        """Delete the account with all that is its own; what is returned is the only copy."""
-
-        def act(tx: Connection, trace: Trace) -> Removed:
-            account = self._owned(tx, trace)
-            guilds = SqlGuilds(tx)
-            member = guilds.member(account.id)
-            guild = None if member is None else guilds.guild(member.guild_id)
-            leads = guild is not None and guild.leader == account.id
-            check_deletable(account, guild.name if guild is not None and leads else "")
-            export, ended = self._exported(tx, account), self._end(tx, account)
-            trace.before, trace.after = {"id": account.id}, {"rows": remove(tx, ended)}
-            return Removed(account, export, ended)
-
-        return act
-
-    def _owned(self, tx: Connection, trace: Trace) -> Account:
-        check_owner(self.staff)
-        account = person(SqlAccounts(tx), self.who)
-        trace.target = account.username
-        return account
-
-    def _exported(self, tx: Connection, account: Account) -> AccountExport:
-        tables, left = exported(tx, account.id)
-        return {
-            "account": account.username,
-            "exportedAt": iso(self.now()),
-            "tables": tables,
-            "leftOut": left,
-        }
-
-    def _end(self, tx: Connection, account: Account) -> Ended:
-        return Ended(account.id, end_sessions(SqlAccounts(tx), account.id, self.now()))

@@ -14,8 +14,8 @@ from svcserver.kernel import json
 from svcserver.kernel.refusals import Conflict, Malformed
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.owner.passports import rules
+from svcserver.metagame.owner.passports.acts import take_in, trust
 from svcserver.metagame.owner.passports.rules import Taken, Terms
-from svcserver.metagame.owner.passports.store import take_in, trust
 from tests.ctl.command import new_host, nowhere, svcctl
 from tests.support.belongings import Owner
 from tests.support.game import Game

@@ -20,8 +20,9 @@ from svcserver.kernel.refusals import Conflict
 from svcserver.metagame.accounts.audit import Entry, Refused, Trace, audited
 from svcserver.metagame.accounts.rules import register
 from svcserver.metagame.accounts.store import ACCOUNTS, SqlAccounts
+from svcserver.metagame.owner.passports.acts import take_in, trust
 from svcserver.metagame.owner.passports.rules import Carried, Passport, Taken, Terms
-from svcserver.metagame.owner.passports.store import IMPORTS, take_in, trust
+from svcserver.metagame.owner.passports.store import IMPORTS
 from tests.support.game import settings
 from tests.support.postgres import fresh_database
 from tests.support.processes import eventually
