@@ -23,6 +23,7 @@ from urllib.parse import unquote, urlsplit
 import click
 from attrs import fields
 
+from svcserver.ctl import journal
 from svcserver.ctl.as_owner import owner_of
 from svcserver.ctl.doctor.command import as_data, examine
 from svcserver.ctl.doctor.machine import Machine
@@ -218,7 +219,7 @@ def last_lines(paths: Sequence[Path], count: int) -> str:
                 text = file.read(LAST_BYTES).decode("utf-8", "replace")
         except OSError as why:
             if path == paths[-1]:
-                return f"{path.name}: {why.strerror}; under systemd: journalctl -u 'svc-*'\n"
+                return journal.last_lines(count) or f"{path.name}: {why.strerror}\n"
             continue  # nothing was put away yet
         lines += text.splitlines()[1 if size > LAST_BYTES else 0 :]
     return "".join(f"{one}\n" for one in lines[max(0, len(lines) - count) :])

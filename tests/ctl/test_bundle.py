@@ -10,6 +10,7 @@ from unittest import mock
 
 from attrs import fields
 
+from svcserver.ctl import journal
 from svcserver.ctl.doctor.reading import SHAPES
 from svcserver.kernel.settings import secret, strong_secret
 from svcserver.stack.backups import BackupSettings
@@ -31,6 +32,19 @@ QUOTED = 'my "own" key, 12'
 
 
 class BundleTests(HostCase):
+    def setUp(self) -> None:
+        super().setUp()
+        self.journal = ""  # what the journal of this machine says
+        self.patch(journal, "last_lines", lambda count: self.journal)
+
+    @proves("svcctl bundle")
+    def test_of_units_the_journal_has_the_lines_without_their_secrets(self) -> None:
+        secret = value(self.folder, "metagame", "GATEWAY_SECRET")
+        self.journal = f"[gateway] ready\n[gateway] it is {secret}\n"
+        lines = self.made()["log.txt"].splitlines()
+        self.assertEqual(lines[0], "[gateway] ready")
+        self.assertNotIn(secret, lines[1])
+
     def made(self) -> dict[str, str]:
         file = self.folder / "bundle.tar.gz"
         with mock.patch("svcserver.ctl.doctor.command.Machine", Quiet):

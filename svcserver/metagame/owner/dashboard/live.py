@@ -110,13 +110,14 @@ class LivePages:
         async def look() -> Any:
             nonlocal last
             lines = every.new()
+            alone = lines is None
             if lines is None:  # no stack writes down what its services say: our own lines
                 own = self.state.log
                 lines = [f"[metagame] {one}" for one in own.after(max(0, last))]
                 fresh, last = last < 0, own.count
             else:
                 fresh, last = last < 0, 0
-            return {"fresh": fresh, "lines": lines} if lines or fresh else None
+            return {"fresh": fresh, "lines": lines, "alone": alone} if lines or fresh else None
 
         return look
 

@@ -121,7 +121,8 @@ class Maintenance:
             hunts = sum(1 for one in listed if one.get("kind") not in WORLDS)
         elif not self.deploy.address:
             hunts = 0  # there is no deploy server, so no hunt
-        return Standing(drain, hunts, await self.online.count())
+        stack = stack_wish.has_stack(self.folder, self._started_at)
+        return Standing(drain, hunts, await self.online.count(), stack)
 
     def look(self) -> Deferred[None]:
         """Act if the server has been empty for ``EMPTY_S``, as maintenance mode says.

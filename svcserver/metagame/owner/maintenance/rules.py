@@ -26,6 +26,7 @@ class Standing:
     drain: Drain | None
     hunts: int | None
     players: int
+    stack: bool = True  # an svc-stack runs us, which can be stopped and restarted from here
 
     @property
     def is_empty(self) -> bool:

@@ -55,12 +55,16 @@ class DrainEntry(TypedDict):
 
 
 class DrainReply(TypedDict):
-    """Maintenance mode, null where it is off; ``hunts`` is null where nobody says how many run."""
+    """Maintenance mode, null where it is off; ``hunts`` is null where nobody says how many run.
+
+    Without a ``stack`` nothing can be stopped or restarted from here.
+    """
 
     drain: DrainEntry | None
     hunts: int | None
     playersOnline: int
     empty: bool
+    stack: bool
 
 
 @spelled(pascal_case)
@@ -134,4 +138,5 @@ def show(standing: Standing) -> DrainReply:
         "hunts": standing.hunts,
         "playersOnline": standing.players,
         "empty": standing.is_empty,
+        "stack": standing.stack,
     }

@@ -96,7 +96,8 @@ class MaintenanceTests(SynchronousTestCase):
     @proves("POST DashboardDrain", "GET DashboardDrain")
     def test_it_is_switched_on_and_off_and_stands_in_the_audit_log(self) -> None:
         self.assertEqual(
-            self.standing(), {"drain": None, "hunts": 0, "playersOnline": 0, "empty": True}
+            self.standing(),
+            {"drain": None, "hunts": 0, "playersOnline": 0, "empty": True, "stack": False},
         )
         page = self.switch(Reason="new version")
         self.assertEqual(page.json["drain"]["by"], "Olga")

@@ -16,6 +16,8 @@ export function log(root, live) {
   const level = select("From which level", [["debug", "Everything"], ["info", "From info"], ["warn", "Warnings and errors"], ["error", "Errors"]]);
   const service = select("Of which service", [["", "Every service"]]);
   const place = el("div", { class: "log", role: "log", tabindex: "0", "aria-label": "Log lines" });
+  const alone = el("p", { class: "muted", hidden: true },
+    "Only the metagame's own lines: no svc-stack writes down those of the other services. Under systemd see journalctl -u 'svc-*'.");
   let lines = [], ids = [];
 
   function select(label, options) {
@@ -44,9 +46,10 @@ export function log(root, live) {
     if (live.shown()) draw();
   });
   root.replaceChildren(head("Log", "The last lines of every service; keys, tokens and codes are left out."),
-    el("div", { class: "tools" }, text, actor, service, level), card(null, [], place));
+    el("div", { class: "tools" }, text, actor, service, level), alone, card(null, [], place));
   return (said) => {
     if (said.fresh) lines = [];
+    alone.hidden = !said.alone;
     for (const line of said.lines.filter((one) => !OWN.test(one))) lines.push(understood(line, lines[lines.length - 1]));
     lines.splice(0, Math.max(0, lines.length - KEPT));
     known();

@@ -28,7 +28,7 @@ function maintenance(said, again) {
   const hunts = said.hunts === null ? "nobody says how many hunts run" : `${count(said.hunts, "hunt")} running`;
   const there = `${hunts}, ${count(said.playersOnline, "player")} online`;
   if (!one) {
-    return card("Maintenance", [owners("Let no new hunt begin", () => begin(again))],
+    return card("Maintenance", [owners("Let no new hunt begin", () => begin(said.stack, again))],
       el("p", { class: "muted" }, `New hunts may begin: ${there}.`));
   }
   const acting = { stopping: "the stack is stopping", restarting: "the stack is restarting" }[one.then];
@@ -63,12 +63,15 @@ async function test(one, again) {
   if (await act(() => send("DashboardAlertTest", { Name: one.name }), () => `A test goes to ${one.name}; how it went stands here in a moment`)) await again();
 }
 
-async function begin(again) {
+const ACTS = [["restart", "restart the stack"], ["stop", "stop the stack"]];
+const UNITS = "No svc-stack runs this host, so nothing here can stop or restart it: under systemd do so once it is empty (systemctl restart svcserver.target).";
+
+async function begin(stack, again) {
   const given = await ask({
     title: "Let no new hunt begin?", confirm: "Begin",
-    text: "Hunts under way end by themselves; whoever asks for a new one is refused until you end this.",
+    text: "Hunts under way end by themselves; whoever asks for a new one is refused until you end this." + (stack ? "" : ` ${UNITS}`),
     fields: [
-      { name: "then", label: "Once it is empty", options: [["", "do nothing more"], ["restart", "restart the stack"], ["stop", "stop the stack"]] },
+      { name: "then", label: "Once it is empty", options: [["", "do nothing more"], ...(stack ? ACTS : [])] },
       { name: "until", label: "Empty means", options: [["no hunt", "no hunt runs"], ["nobody", "nobody is online"]] },
       { name: "reason", label: "Reason", optional: true, longest: 256 }],
   });

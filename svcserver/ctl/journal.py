@@ -1,0 +1,59 @@
+"""The lines of the host's systemd units, from the journal: where no svc-stack writes them down."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from typing import Any
+
+from svcserver.kernel import json
+
+UNITS = "svc-*"
+DEADLINE_S = 20.0
+MOST = 8 << 20  # bytes that are read of what journalctl says, the newest
+LONGEST = 4_000  # characters of a line
+BY_HAND = f"look at them with journalctl -u '{UNITS}'"
+
+
+def last_lines(count: int) -> str:
+    """The newest ``count`` lines, the oldest first, or why there are none; empty without one."""
+    program = shutil.which("journalctl")
+    if program is None:
+        return ""
+    words = [program, "--quiet", "--no-pager", "--output=json", f"--unit={UNITS}"]
+    with tempfile.TemporaryFile() as out:
+        try:
+            done = subprocess.run(
+                [*words, "--output-fields=MESSAGE,_SYSTEMD_UNIT", f"--lines={count}"],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.DEVNULL,
+                timeout=DEADLINE_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return f"the journal did not answer within {DEADLINE_S:.0f} s; {BY_HAND}\n"
+        except OSError as why:
+            return f"the journal cannot be asked: {why.strerror}; {BY_HAND}\n"
+        size = out.seek(0, os.SEEK_END)
+        out.seek(max(0, size - MOST))
+        said = out.read(MOST).split(b"\n")[1 if size > MOST else 0 :]
+    text = "".join(f"{one}\n" for one in _lines(said))
+    return text if text or done.returncode == 0 else f"the journal is not ours to read; {BY_HAND}\n"
+
+
+def _lines(said: list[bytes]) -> Iterator[str]:
+    for one in said:
+        try:
+            row: Any = json.parse(one)
+            message, unit = row.get("MESSAGE"), str(row.get("_SYSTEMD_UNIT", ""))
+            if isinstance(message, list):  # bytes that are no text
+                message = bytes(message).decode("utf-8", "replace")
+        except (ValueError, AttributeError, TypeError):
+            continue
+        if isinstance(message, str):
+            name = unit.removeprefix("svc-").removesuffix(".service")
+            yield f"[{name}] {message[:LONGEST]}" if name else message[:LONGEST]
