@@ -11,6 +11,12 @@ const breakable = (cell) => {
 };
 
 document.addEventListener("DOMContentLoaded", () => {
+  // what scrolls within itself is reached by the keyboard, too
+  for (const one of document.querySelectorAll(".content pre, .content .drawing")) {
+    if (one.scrollWidth > one.clientWidth) one.tabIndex = 0;
+  }
+  // the theme calls them headings, but not of which level
+  for (const one of document.querySelectorAll(".caption[role=heading]")) one.ariaLevel = 2;
   for (const table of document.querySelectorAll(".content table.docutils")) {
     const columns = [...table.querySelectorAll("thead th")].map((one) => one.textContent.trim());
     for (const row of table.querySelectorAll("tbody tr")) {
