@@ -52,17 +52,33 @@ class Place:
 
 
 @frozen
+class Shown:
+    """A session shows its friends, the accounts ``to``, a status; without ``show`` it is offline.
+
+    What is shown has a ``show``, if only an empty one.
+    """
+
+    worker: str
+    session: int
+    show: str | None
+    text: str = ""
+    to: tuple[AccountId, ...] = ()
+
+
+@frozen
 class Here:
     """All sessions of a process, and all places they have.
 
     ``unheard`` are sessions, by number, that have told before this that they enter a room, by its
-    key, and have not heard it themselves: whoever has, leaves them as they are.
+    key, and have not heard it themselves: whoever has, leaves them as they are. ``shown`` are
+    their statuses, addressed to nobody.
     """
 
     worker: str
     seats: tuple[Seat, ...]
     places: tuple[Place, ...]
     unheard: tuple[tuple[int, str], ...] = ()
+    shown: tuple[Shown, ...] = ()
 
 
 @frozen

@@ -9,6 +9,7 @@ from attrs import define, field
 from svcserver.chat.events import Seat
 from svcserver.chat.rooms import Occupant
 from svcserver.chat.session import Session
+from svcserver.chat.status import Status
 from svcserver.kernel.ids import AccountId
 
 
@@ -19,6 +20,8 @@ class Ghost:
     elsewhere: ClassVar[bool] = True
     seat: Seat
     in_rooms: dict[str, Occupant] = field(factory=dict)
+    status: Status | None = None
+    shown_to: frozenset[AccountId] = frozenset()  # who here was sent it
 
     @property
     def account(self) -> AccountId:

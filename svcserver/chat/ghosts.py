@@ -10,20 +10,25 @@ from collections.abc import Callable
 
 from attrs import define, field
 
-from svcserver.chat.events import Here, Place, Seat
+from svcserver.chat.events import Here, Place, Seat, Shown
 from svcserver.chat.ghost import Ghost
 from svcserver.chat.names import Room, room_of, split_address
 from svcserver.chat.rooms import Rooms
+from svcserver.chat.status import Status
 from svcserver.kernel.ids import AccountId
 
 
 @define(eq=False)
 class Ghosts:
-    """By process and number; ``sit`` and ``stand_up`` note and free an account's seat."""
+    """By process and number; ``sit`` and ``stand_up`` note and free an account's seat.
+
+    ``restate`` is called where their statuses are others than we knew.
+    """
 
     rooms: Rooms
     sit: Callable[[str, Seat], None]
     stand_up: Callable[[str, int, AccountId], None]
+    restate: Callable[[list[tuple[Ghost, Status | None]]], None]
     _those: dict[str, dict[int, Ghost]] = field(factory=dict, init=False)
 
     def __len__(self) -> int:
@@ -57,6 +62,8 @@ class Ghosts:
         for occupant in list(ghost.in_rooms.values()):
             self.rooms.leave(occupant, tell_leaver=False)
         self.stand_up(worker, number, ghost.account)
+        if ghost.status is not None:
+            self.restate([(ghost, None)])
 
     def forget(self, worker: str) -> int:
         """A process is gone; how many sessions it had."""
@@ -88,6 +95,19 @@ class Ghosts:
             for key, occupant in list(ghost.in_rooms.items()):
                 if (number, key) not in placed:
                     self.rooms.leave(occupant, tell_leaver=False)
+        shown = {one.session: status_in(one) for one in news.shown}
+        self.restate(
+            [
+                (ghost, shown.get(number))
+                for number, ghost in known.items()
+                if ghost.status != shown.get(number)
+            ]
+        )
+
+
+def status_in(news: Shown) -> Status | None:
+    """The status that is told of, None where there is none any more."""
+    return None if news.show is None else Status(news.show, news.text)
 
 
 def room_at(place: Place, domain: str) -> Room | None:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from attrs import define, field
 
-from svcserver.chat.events import Here, Place
+from svcserver.chat.events import Here, Place, Shown
 from svcserver.chat.ghost import seat_of
 from svcserver.chat.rooms import Occupant
 from svcserver.chat.session import Session
+from svcserver.kernel.ids import AccountId
 
 At = tuple[int, str]  # a session's number and a room's key
 
@@ -43,4 +44,12 @@ class Pending:
             for key, occupant in one.in_rooms.items()
             if (one.number, key) not in self.leaving and (one.number, key) not in self.entering
         )
-        return Here(worker, tuple(map(seat_of, there)), places, tuple(self.entering))
+        shown = tuple(shown_of(worker, one) for one in there if one.status is not None)
+        return Here(worker, tuple(map(seat_of, there)), places, tuple(self.entering), shown)
+
+
+def shown_of(worker: str, session: Session, to: tuple[AccountId, ...] = ()) -> Shown:
+    """What is told of a session's status, or that it has none."""
+    if session.status is None:
+        return Shown(worker, session.number, None, to=to)
+    return Shown(worker, session.number, session.status.show, session.status.text, to)

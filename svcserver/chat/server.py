@@ -107,8 +107,11 @@ class ChatServer:
         self.messages = Messages(self.rooms, self.people, self.readings, self.room_access)
         if self.board.shared:
             self.rooms.max_rooms, self.rooms.max_occupants = SHARED_ROOMS, SHARED_OCCUPANTS
-            self.workers = Workers(self.board, self.rooms, self.room_access, self.seconds)
+            self.workers = Workers(
+                self.board, self.rooms, self.room_access, self.presences, self.seconds
+            )
             self.room_access.together = self.messages.together = self.workers
+            self.presences.elsewhere = self.workers
         self._acts = {
             Reply: lambda session, effect: session.write(effect.stanza),
             LogIn: self.admission.log_in,

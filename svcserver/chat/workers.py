@@ -33,16 +33,19 @@ from svcserver.chat.events import (
     Place,
     Said,
     Seat,
+    Shown,
     Whispered,
 )
 from svcserver.chat.ghost import Ghost, seat_of
-from svcserver.chat.ghosts import Ghosts, room_at
+from svcserver.chat.ghosts import Ghosts, room_at, status_in
 from svcserver.chat.leases import ALIVE_S, Leases
 from svcserver.chat.messages import blocked_words
 from svcserver.chat.names import Room
-from svcserver.chat.pending import Pending
+from svcserver.chat.pending import Pending, shown_of
+from svcserver.chat.presence import Presences
 from svcserver.chat.room_access import RoomAccess, refuse_entry
 from svcserver.chat.rooms import Occupant, Rooms
+from svcserver.chat.seats import Seats
 from svcserver.chat.session import Session
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Unavailable
@@ -57,11 +60,12 @@ class Workers:
     board: Board
     rooms: Rooms
     room_access: RoomAccess
+    presences: Presences
     seconds: Callable[[], float]
     leases: Leases = field(init=False)
     _mine: dict[int, Session] = field(factory=dict, init=False)  # bound here
     _ghosts: Ghosts = field(init=False)
-    _seats: dict[str, list[tuple[str, Seat]]] = field(factory=dict, init=False)  # oldest first
+    _seats: Seats = field(factory=Seats, init=False)
     _pending: Pending = field(factory=Pending, init=False)
     _told_at: float | None = field(default=None, init=False)
     _behind: bool = field(default=True, init=False)  # nobody has told us who is there
@@ -69,7 +73,7 @@ class Workers:
 
     def __attrs_post_init__(self) -> None:
         self._arriving = Arriving(self.seconds)
-        self._ghosts = Ghosts(self.rooms, self._sit, self._stand_up)
+        self._ghosts = Ghosts(self.rooms, self._sit, self._seats.free, self.presences.restate)
         self.leases = Leases(self.seconds, self._tell_unwaited, self._forget_all, self._begin_anew)
         listeners: tuple[tuple[type[Any], Callable[[Any], None]], ...] = (
             (Alive, self.leases.on_alive),
@@ -82,6 +86,7 @@ class Workers:
             (Leaving, self._on_leaving),
             (Said, self._on_said),
             (Whispered, self._on_whispered),
+            (Shown, self._on_shown),
         )
         for news, listener in listeners:
             self.board.listen(news, listener)
@@ -111,10 +116,9 @@ class Workers:
         return heard
 
     def _sit_alone(self, session: Session) -> None:
-        here = (self.name, session.number)
-        seats = self._seats.get(session.account.lower(), ())
-        if not session.ended and here not in [(one[0], one[1].session) for one in seats]:
-            self._sit(self.name, seat_of(session))
+        seat = seat_of(session)
+        if not session.ended and not self._seats.has(self.name, seat):
+            self._sit(self.name, seat)
 
     def gone(self, session: Session) -> None:
         """A bound session here has ended."""
@@ -162,13 +166,21 @@ class Workers:
         return self._tell(Said(self.name, session.number, key, stanza_id, body, silent))
 
     def seats(self, account: str) -> list[tuple[str, Seat]]:
-        return list(self._seats.get(account.lower(), ()))
+        return self._seats.of(account)
 
     def whisper(
         self, to: list[tuple[str, Seat]], jid: str, stanza_id: str | None, body: str
     ) -> Deferred[bool]:
         named = tuple((worker, seat.session) for worker, seat in to)
         return self._tell(Whispered(self.name, named, jid, stanza_id, body))
+
+    def show(self, session: Session, to: tuple[AccountId, ...]) -> None:
+        if session.number in self._mine:
+            self._tell_unwaited(shown_of(self.name, session, to))
+
+    def shown(self, account: AccountId) -> list[Ghost]:
+        those = [self._ghosts.find(worker, seat.session) for worker, seat in self.seats(account)]
+        return [one for one in those if one is not None and one.status is not None]
 
     # -- the processes ------------------------------------------------------
 
@@ -220,7 +232,7 @@ class Workers:
             self._leave_alone(number, key)
         self._pending.entering.clear()
         for session in mine:
-            self._stand_up(self.name, session.number, session.account)
+            self._seats.free(self.name, session.number, session.account)
             for occupant in list(session.in_rooms.values()):
                 self.room_access.leave_now(session, occupant, "disconnect", tell_leaver=False)
         self._told_at, self._behind = None, True
@@ -246,8 +258,8 @@ class Workers:
                 return
         elif seat.session not in self._mine:
             return
-        self._stand_up(news.worker, seat.session, seat.account)  # it sat while nobody was told
-        earlier = self._seats.get(seat.account.lower(), [])
+        self._seats.free(news.worker, seat.session, seat.account)  # it sat while nobody was told
+        earlier = self._seats.of(seat.account)
         for one in [one for one in earlier if one[1].resource == seat.resource]:
             self._end(*one)
         self._sit(news.worker, seat)
@@ -260,27 +272,16 @@ class Workers:
         """Note a seat; over the limit the oldest of the account is ended."""
         if worker != self.name:
             self._ghosts.come(worker, seat)
-        seats = self._seats.setdefault(seat.account.lower(), [])
-        seats.append((worker, seat))
-        for worker_of, other in seats[:-MAX_BOUND]:
+        self._seats.take(worker, seat)
+        for worker_of, other in self._seats.of(seat.account)[:-MAX_BOUND]:
             self._end(worker_of, other)
 
     def _end(self, worker: str, seat: Seat) -> None:
         """Its own process ends it, and all hear that it is gone; the seat is free from now on."""
-        self._stand_up(worker, seat.session, seat.account)
+        self._seats.free(worker, seat.session, seat.account)
         session = self._mine.get(seat.session) if worker == self.name else None
         if session is not None:
             session.end("replaced")
-
-    def _stand_up(self, worker: str, number: int, account: AccountId) -> None:
-        key = account.lower()
-        left = [
-            one for one in self._seats.get(key, ()) if (one[0], one[1].session) != (worker, number)
-        ]
-        if left:
-            self._seats[key] = left
-        else:
-            self._seats.pop(key, None)
 
     def _on_gone(self, news: Gone) -> None:
         if news.worker != self.name:
@@ -291,7 +292,7 @@ class Workers:
         if session is not None:
             for occupant in list(session.in_rooms.values()):
                 self.room_access.leave_now(session, occupant, "disconnect", tell_leaver=False)
-            self._stand_up(self.name, session.number, session.account)
+            self._seats.free(self.name, session.number, session.account)
 
     def _on_entering(self, news: Entering) -> None:
         if news.worker != self.name:
@@ -364,6 +365,11 @@ class Workers:
                     id=news.id,
                 )
             )
+
+    def _on_shown(self, news: Shown) -> None:
+        ghost = self._ghosts.find(news.worker, news.session)
+        if ghost is not None:
+            self.presences.changed(ghost, status_in(news), news.to)
 
     # -- telling ------------------------------------------------------------
 

@@ -1,0 +1,130 @@
+"""Friends in different processes see each other's status as those in one do."""
+
+from __future__ import annotations
+
+from svcserver.chat import workers
+from svcserver.chat.leases import ALIVE_S, LEASE_S
+from svcserver.chat.settings import Settings
+from svcserver.kernel.signals import Blocked, FriendAccepted, Unfriended
+from tests.chat.test_presence import gone, seen
+from tests.chat.test_workers import Base
+from tests.chat.town import Town, account, resource
+
+AWAY = "<presence><show>away</show></presence>"
+OFFLINE = '<presence type="unavailable"/>'
+IS_AWAY = "<show>away</show>"
+
+
+class ElsewhereTests(Base):
+    def setUp(self) -> None:
+        super().setUp()
+        self.one, self.two = self.here.bound(1), self.there.bound(2)
+        self.stranger = self.there.bound(3)
+        self.stranger.send("<presence/>")
+
+    def town(self) -> Town:
+        town = Town(Settings(presence=True), clock=self.clock, game=self.game, board=self.board)
+        self.game.befriend(account(1), account(2))  # the town has made all people anew
+        return town
+
+    def both_shown(self) -> None:
+        for who in (self.one, self.two):
+            who.send("<presence/>")
+        for who in (self.one, self.two, self.stranger):
+            who.heard()
+
+    def test_friends_that_announced_themselves_hear_each_other(self) -> None:
+        self.assertEqual(self.one.send(AWAY), [])
+        self.assertEqual(self.two.send("<presence/>"), [seen(self.one, self.two, IS_AWAY)])
+        self.assertEqual(self.one.heard(), [seen(self.two, self.one, "")])
+        self.one.send("<presence><show>dnd</show></presence>")
+        self.assertEqual(self.two.heard(), [seen(self.one, self.two, "<show>dnd</show>")])
+        self.assertEqual(self.stranger.heard(), [])
+
+    def test_unavailable_then_the_other_session_of_the_account_wherever_it_is(self) -> None:
+        near, far = self.here.bound(1, resource(8)), None
+        near.send("<presence/>")
+        self.both_shown()
+        self.assertEqual(self.one.send(OFFLINE), [])
+        heard = self.two.heard()
+        self.assertEqual(heard, [gone(self.one, self.two), seen(near, self.two, "")])
+        near.session.end("socket")
+        self.assertEqual(self.two.heard(), [gone(near, self.two)])
+        self.one.send("<presence/>")
+        far = self.there.bound(1, resource(9))
+        far.send("<presence/>")
+        self.two.heard()
+        far.session.end("socket")
+        heard = self.two.heard()
+        self.assertEqual(heard, [gone(far, self.two), seen(self.one, self.two, "")])
+
+    def test_who_ends_is_offline_and_so_is_who_was_in_a_process_that_died(self) -> None:
+        self.both_shown()
+        self.two.session.end("shutdown")
+        self.assertEqual(self.one.heard(), [gone(self.two, self.one)])
+        again = self.there.bound(2)
+        again.send("<presence/>")
+        self.one.heard()
+        self.pass_time(LEASE_S + 3, self.here)
+        self.assertEqual(self.one.heard(), [gone(again, self.one)])
+
+    def test_a_friendship_begins_and_ends(self) -> None:
+        self.both_shown()
+        self.game.befriend(account(1), account(3))
+        news = FriendAccepted(account(1), account(3), "2026-01-01T00:00:00.000Z")
+        for town in (self.here, self.there):
+            town.server.on_friend_accepted(news)
+        pushed, shown = self.stranger.heard()
+        self.assertIn("INBOUND", pushed)
+        self.assertEqual(shown, seen(self.one, self.stranger, ""))
+        self.assertEqual(self.one.heard()[1:], [seen(self.stranger, self.one, "")])
+        for town in (self.here, self.there):
+            town.server.on_unfriended(Unfriended(account(1), account(3)))
+        self.assertEqual(self.stranger.heard(), [gone(self.one, self.stranger)])
+        self.assertEqual(self.one.heard(), [gone(self.stranger, self.one)])
+        self.one.send(AWAY)
+        self.one.session.end("socket")
+        self.assertEqual((self.stranger.heard(), len(self.two.heard())), ([], 2))
+
+    def test_across_a_block_nothing_is_heard(self) -> None:
+        self.both_shown()
+        self.game.block(account(2), account(1))
+        for town in (self.here, self.there):
+            town.server.on_blocked(Blocked(account(2), account(1)))
+        self.assertEqual(self.two.heard(), [gone(self.one, self.two)])
+        self.one.heard()
+        self.one.send(AWAY)
+        self.one.session.end("socket")
+        self.assertEqual(self.two.heard(), [])
+
+    def test_what_was_shown_while_nobody_could_be_told_is_corrected(self) -> None:
+        self.both_shown()
+        self.board.away = True
+        self.one.send(AWAY)
+        self.assertEqual(self.two.heard(), [])
+        self.board.away = False
+        self.pass_time(ALIVE_S + 1)
+        self.assertEqual(self.two.heard(), [seen(self.one, self.two, IS_AWAY)])
+        self.board.away = True
+        self.one.send(OFFLINE)
+        self.board.away = False
+        self.pass_time(ALIVE_S + 1)
+        self.assertEqual(self.two.heard(), [gone(self.one, self.two)])
+
+    def test_a_process_that_comes_later_knows_the_statuses(self) -> None:
+        self.both_shown()
+        late = self.town()
+        self.pass_time(2, self.here, self.there, late)
+        self.two.session.end("socket")
+        two = late.bound(2)
+        self.assertEqual(two.send("<presence/>"), [seen(self.one, two, "")])
+
+    def test_without_the_presences_of_others_it_is_silent(self) -> None:
+        """The sabotage: what the tests above rest on."""
+        self.patch(workers.Workers, "_on_shown", lambda *_: None)
+        self.here, self.there = self.town(), self.town()
+        self.pass_time(2)
+        self.one, self.two = self.here.bound(1), self.there.bound(2)
+        self.stranger = self.there.bound(3)
+        with self.assertRaises(self.failureException):
+            self.test_friends_that_announced_themselves_hear_each_other()

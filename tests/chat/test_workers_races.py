@@ -1,0 +1,86 @@
+"""What sessions tell while their process says who is with it."""
+
+from __future__ import annotations
+
+from attrs import evolve
+
+from svcserver.chat import room_access
+from svcserver.chat.ghosts import Ghosts
+from svcserver.chat.leases import ALIVE_S
+from tests.chat.test_workers import ROOM, Base
+
+
+class RaceTests(Base):
+    """A process says who is with it while what its sessions told was not heard yet."""
+
+    def test_who_enters_just_then_is_in_the_room_everywhere(self) -> None:
+        ann, bob = self.in_room(self.here, 1), self.there.bound(2)
+        self.meanwhile(lambda: bob.join(ROOM), lambda: self.greeted(self.there))
+        self.assertIn('code="110"', "".join(bob.heard()))
+        for town in (self.here, self.there):
+            self.assertEqual(self.occupants(town), [ann.account, bob.account])
+        ann.heard()
+        bob.say(ROOM, "hello?")
+        self.assertIn("hello?", ann.heard()[-1])
+
+    def test_so_are_all_of_a_crowd(self) -> None:
+        self.in_room(self.here, 1)
+        crowd = [self.there.bound(n) for n in range(2, 22)]
+        enter = [lambda one=one: one.join(ROOM) for one in crowd]
+        self.meanwhile(*enter[:10], lambda: self.greeted(self.there), *enter[10:])
+        for town in (self.here, self.there):
+            self.assertEqual(len(self.occupants(town)), 21)
+
+    def test_who_was_refused_a_nick_just_then_is_in_the_room_nowhere(self) -> None:
+        ann, bob = self.here.bound(1), self.there.bound(2)
+        self.patch(room_access, "_nick_fault", lambda *_: None)
+        self.meanwhile(
+            lambda: ann.join(ROOM, "one name"),
+            lambda: bob.join(ROOM, "one name"),
+            lambda: ann.session.end("socket"),
+            lambda: self.greeted(self.there),
+        )
+        self.assertIn("conflict", "".join(bob.heard()))
+        for town in (self.here, self.there):
+            self.assertEqual(self.occupants(town), [])
+        bob.join(ROOM, "one name")
+        for town in (self.here, self.there):
+            self.assertEqual(self.occupants(town), [bob.account])
+
+    def test_who_ends_just_then_keeps_no_seat(self) -> None:
+        ann, bob = self.in_room(self.here, 1), self.in_room(self.there, 2)
+        self.meanwhile(lambda: bob.session.end("socket"), lambda: self.greeted(self.there))
+        for town in (self.here, self.there):
+            self.assertEqual(town.server.workers.seats(bob.account), [])
+            self.assertEqual(self.occupants(town), [ann.account])
+        self.assertEqual(self.here.server.workers.crowd(), (0, 1))
+
+    def test_who_leaves_and_comes_again_just_then_is_there(self) -> None:
+        ann, bob = self.in_room(self.here, 1), self.in_room(self.there, 2)
+        self.meanwhile(
+            lambda: bob.leave(ROOM), lambda: bob.join(ROOM), lambda: self.greeted(self.there)
+        )
+        for town in (self.here, self.there):
+            self.assertEqual(self.occupants(town)[:1], [ann.account])
+        self.assertEqual(self.occupants(self.here), self.occupants(self.there))
+
+    def test_one_whose_entering_was_missed_is_refused_and_seen_by_nobody(self) -> None:
+        bob = self.there.bound(2)
+        hear = self.deafen(self.there)
+        bob.join(ROOM)
+        self.assertEqual(self.occupants(self.here), [bob.account])
+        hear()
+        self.there.server.workers._miss()
+        self.assertIn('type="error"', "".join(bob.heard()))
+        self.pass_time(ALIVE_S + 1)
+        self.assertEqual(self.occupants(self.here), [])
+        bob.join(ROOM)
+        for town in (self.here, self.there):
+            self.assertEqual(self.occupants(town), [bob.account])
+
+    def test_without_what_was_not_heard_they_are_thrown_out(self) -> None:
+        """The sabotage: what the tests above rest on."""
+        correct = Ghosts.correct
+        self.patch(Ghosts, "correct", lambda me, news: correct(me, evolve(news, unheard=())))
+        with self.assertRaises(self.failureException):
+            self.test_who_enters_just_then_is_in_the_room_everywhere()

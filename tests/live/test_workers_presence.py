@@ -1,0 +1,59 @@
+"""Friends whose chats are in two metagames see each other come, change and go.
+
+Why processes: two metagames in one process would share its memory.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.chat.sockets import Talker
+from tests.live.test_workers import chatting, sabotaged, talkers
+from tests.support.processes import bearer
+
+pytestmark = pytest.mark.live
+
+SILENT_S = 3.0
+
+
+def befriended(stack: ExitStack, folder: Path, **environ: str) -> tuple[Talker, Talker]:
+    """Two at different metagames who have shown themselves, and are friends then."""
+    both, ports = stack.enter_context(chatting(folder, CHAT_PRESENCE="1", **environ))
+    (ann, anns), (bob, bobs) = talkers(stack, both, ports, 2)
+    for one in (anns, bobs):
+        one.send("<presence><show>away</show></presence>")
+    for service, me, other in ((both.one, ann, bob), (both.other, bob, ann)):
+        path = f"/friends/api/public/friends/{me['id']}/{other['id']}"
+        assert service.ask("POST", path, headers=bearer(me))[0] in (200, 204)
+    assert "OUTBOUND" in anns.hear("xmpp-admin@")
+    assert "INBOUND" in bobs.hear("xmpp-admin@")
+    return anns, bobs
+
+
+def test_friends_at_two_workers_see_each_other(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        anns, bobs = befriended(stack, tmp_path)
+        for one, other in ((anns, bobs), (bobs, anns)):
+            shown = one.hear("<presence")
+            assert "<show>away</show>" in shown
+            assert other.account in shown
+        anns.send("<presence><show>dnd</show></presence>")
+        assert "<show>dnd</show>" in bobs.hear("<presence")
+        anns.wire.close()
+        assert 'type="unavailable"' in bobs.hear("<presence")
+
+
+DEAF = "from svcserver.chat import presence\npresence.Presences.changed = lambda *_: None\n"
+
+
+# slow: what is sabotaged starts as an owner's does, for a change of ours
+def test_where_nobody_hears_what_is_shown_elsewhere_they_do_not(tmp_path: Path) -> None:
+    """The sabotage: what the test above rests on."""
+    with ExitStack() as stack:
+        for one in befriended(stack, tmp_path, **sabotaged(tmp_path, DEAF)):
+            one.wire.settimeout(SILENT_S)
+            with pytest.raises(TimeoutError):
+                one.hear("<presence")
