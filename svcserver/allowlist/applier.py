@@ -40,7 +40,7 @@ class Applier:
 
     clock: IReactorTime
     run: Callable[[Ips], Awaitable[None]]
-    now: Callable[[], float]
+    wall_clock: Callable[[], float]
     told: Callable[[Applied], None]
     interval_s: float = 3.0
     last: Applied | None = field(default=None, init=False)
@@ -136,7 +136,7 @@ class Applier:
         wait = self._retry_s if error else self.interval_s
         self._retry_s = min(self._retry_s * 2, LAST_RETRY_S) if error else FIRST_RETRY_S
         self._not_before = self.clock.seconds() + max(wait, self.interval_s)
-        self.last = Applied(not error, ips, self.now(), error)
+        self.last = Applied(not error, ips, self.wall_clock(), error)
         try:
             self.told(self.last)
         finally:

@@ -33,7 +33,7 @@ class Helper:
     """Opens the ports for reported addresses; ``now`` gives epoch seconds."""
 
     clock: IReactorTime
-    now: Callable[[], float]
+    wall_clock: Callable[[], float]
     entries: Entries
     firewall: Firewall
     ports: Ports
@@ -47,7 +47,9 @@ class Helper:
     _looked_at: float = field(default=0.0, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.applier = Applier(self.clock, self._apply, self.now, self._told, self.interval_s)
+        self.applier = Applier(
+            self.clock, self._apply, self.wall_clock, self._told, self.interval_s
+        )
         self._rounds = Every(self.clock, CHECK_S, self._look, "the check of expired addresses")
 
     @property
@@ -58,7 +60,7 @@ class Helper:
     def start(self) -> None:
         """Restore the saved addresses and apply the rule."""
         restored = self.entries.restore(
-            self.state.load(), self.now(), allow_private=self.allow_private
+            self.state.load(), self.wall_clock(), allow_private=self.allow_private
         )
         self.audit.write(
             "start",
@@ -68,7 +70,7 @@ class Helper:
             restored=restored,
         )
         self.applier.want(self.entries.addresses())
-        self._saved_at = self._looked_at = self.now()
+        self._saved_at = self._looked_at = self.wall_clock()
         self._rounds.startService()
 
     async def stop(self) -> None:
@@ -106,7 +108,7 @@ class Helper:
         for gone in self.entries.make_room(ip):
             self.audit.write("displaced", ip=gone, by=ip)
         try:
-            added = self.entries.report(ip, self.now())
+            added = self.entries.report(ip, self.wall_clock())
         except Full:
             self.audit.write("full", ip=ip)
             raise
@@ -149,14 +151,14 @@ class Helper:
     def _look(self) -> None:
         """The periodic work: expire, save, check the rule."""
         self._expire()
-        if self.now() - self._saved_at >= SAVE_S:
+        if self.wall_clock() - self._saved_at >= SAVE_S:
             self._save()
-        if self.now() - self._looked_at >= LOOK_S:
-            self._looked_at = self.now()
+        if self.wall_clock() - self._looked_at >= LOOK_S:
+            self._looked_at = self.wall_clock()
             self.applier.look(self._holds)
 
     def _expire(self) -> None:
-        over = self.entries.expire(self.now())
+        over = self.entries.expire(self.wall_clock())
         for ip in over:
             self.audit.write("expired", ip=ip)
         if over:
@@ -167,8 +169,8 @@ class Helper:
         self.applier.want(self.entries.addresses())
 
     def _save(self) -> None:
-        self._saved_at = self.now()
-        self.state.save(self.entries.all(), self.now())
+        self._saved_at = self.wall_clock()
+        self.state.save(self.entries.all(), self.wall_clock())
 
     async def _apply(self, ips: Ips) -> None:
         rule = Rule(ips, self.ports)

@@ -75,7 +75,7 @@ class Audit:
     """The audit log: opened addresses and runs of the firewall, one JSON object a line."""
 
     path: Path
-    now: Callable[[], float]
+    wall_clock: Callable[[], float]
     _unauthorized_at: float | None = field(default=None, init=False)
 
     def check(self) -> None:
@@ -84,7 +84,7 @@ class Audit:
 
     def write(self, event: str, **fields: Any) -> None:
         """Append one line; an error of the disk is only logged."""
-        line = json.dump({"t": iso(self.now()), "event": event, **fields}) + b"\n"
+        line = json.dump({"t": iso(self.wall_clock()), "event": event, **fields}) + b"\n"
         try:
             self._turn()
             with os.fdopen(self._open(), "wb") as file:
@@ -104,7 +104,7 @@ class Audit:
 
     def unauthorized(self) -> None:
         """Note a wrong secret, at most once a minute."""
-        now = self.now()
+        now = self.wall_clock()
         last = self._unauthorized_at
         if last is None or not 0 <= now - last < UNAUTHORIZED_EVERY_S:
             self._unauthorized_at = now

@@ -39,17 +39,17 @@ class LiveUrl:
         return Address.read(self._text)
 
     def board(
-        self, now: Callable[[], float], reactor: Any, folder: Path | None = None
+        self, wall_clock: Callable[[], float], reactor: Any, folder: Path | None = None
     ) -> tuple[Board, tuple[Any, ...]]:
         """The board, and what must run for it.
 
         ``now`` is the clock of one without its own, ``folder`` where it may outlast a restart.
         """
         if self.in_memory:
-            board = MemoryBoard(now)
+            board = MemoryBoard(wall_clock)
             if folder is None:
                 return board, ()
-            snapshot = Snapshot(board, now, folder.absolute() / FILE)
+            snapshot = Snapshot(board, wall_clock, folder.absolute() / FILE)
             snapshot.load()
             return board, (snapshot,)
         from svcserver.board.engine import RemoteEngine  # memory needs none of it

@@ -110,8 +110,8 @@ class MemoryBoard:
 
     shared = False
 
-    def __init__(self, now: Callable[[], float]) -> None:
-        self._now = now
+    def __init__(self, wall_clock: Callable[[], float]) -> None:
+        self._now = wall_clock
         self._tables = Tables()
         self._listeners: dict[type, list[Callable[[Any], None]]] = {}
         self._news = InOrder(self._deliver)  # that of a listener's own act after this one's

@@ -41,7 +41,7 @@ class Snapshot(Service):
     """Writes the board's entries when the service stops; ``load`` reads them."""
 
     board: MemoryBoard
-    now: Callable[[], float]
+    wall_clock: Callable[[], float]
     path: Path
 
     def load(self) -> None:
@@ -58,7 +58,7 @@ class Snapshot(Service):
             with suppress(OSError):
                 self.path.unlink()
         try:
-            age, kinds = _read(data, self.now())
+            age, kinds = _read(data, self.wall_clock())
         except Unusable as why:
             log.info("live state begins empty: {path} {why}", path=str(self.path), why=str(why))
             return
@@ -69,7 +69,7 @@ class Snapshot(Service):
         Service.stopService(self)
         fresh = self.path.with_suffix(".new")
         try:
-            data = _written(self.board.saved(), self.now())
+            data = _written(self.board.saved(), self.wall_clock())
             if len(data) > MOST_BYTES + HEAD_BYTES:
                 raise Unusable(f"would have {len(data)} bytes")
             fresh.unlink(missing_ok=True)  # somebody may have left one that others can read

@@ -13,7 +13,7 @@ from autobahn.twisted.websocket import WebSocketServerFactory, WebSocketServerPr
 from autobahn.websocket.types import ConnectionDeny, ConnectionRequest
 from twisted.logger import Logger
 
-from svcserver.chat.behind import Behind
+from svcserver.chat.behind import Behind, TwoTurns
 from svcserver.chat.server import ChatServer
 from svcserver.chat.session import Session
 from svcserver.chat.stanza import MAX_BYTES
@@ -182,8 +182,8 @@ class ChatProtocol(WebSocketServerProtocol):
         self.factory.gone(self)
         if self.session is not None:
             self.session.lost()
-        if self._behind:
-            self._behind.stop()
+        if self._behind is not None:
+            self._behind.drop()
         for timer in (self._cut, self._next):
             if timer is not None and timer.active():
                 timer.cancel()
@@ -192,38 +192,46 @@ class ChatProtocol(WebSocketServerProtocol):
 
     def send(self, frame: bytes) -> None:
         """Write a finished frame, unless too much is waiting already."""
-        if self._behind:
-            self.send_behind(frame)
-        else:
+        behind = self._behind
+        if behind is None or not behind.size:
             self._write(frame)
+        elif behind.size <= self.factory.backlog:
+            behind.add(frame)
+        else:
+            self._choke()
 
     def send_behind(self, frame: bytes) -> None:
         """See ``Wire.send_behind``; nothing is held when too much is waiting already."""
         if self._room_for_more():
             if self._behind is None:
-                self._behind = Behind(self.factory.clock, self._write)
-            self._behind.add(frame)
+                self._behind = Behind(self.factory.two_turns, self._write)
+            self._behind.begin(frame)
 
-    def _write(self, frame: bytes) -> None:
+    def _write(self, frames: bytes) -> None:
         if self._room_for_more():
-            self.transport.write(frame)
+            self.transport.write(frames)
 
     def _room_for_more(self) -> bool:
         if self.choked or self.state != self.STATE_OPEN:
             return False
-        held = self._behind.size if self._behind else 0
+        held = 0 if self._behind is None else self._behind.size
         if unsent(self.transport) + held <= self.factory.backlog:
             return True
+        self._choke()
+        return False
+
+    def _choke(self) -> None:
         self.choked = True
+        if self._behind is not None:
+            self._behind.drop()
         if self.session is not None:
             # later, since the sender may be iterating over a room
             self.factory.clock.callLater(0, self.session.end, "backlog")
-        return False
 
     def end(self, code: int | None, reason: str = "") -> None:
         """See ``Wire.end``; the connection is cut after ``CUT_S`` in any case."""
-        if self._behind:
-            self._behind.release()
+        if self._behind is not None:
+            self._behind.release_all()
         if self.choked:
             self.transport.abortConnection()
         elif code is not None:
@@ -249,7 +257,7 @@ class ChatFactory(WebSocketServerFactory):
         loops.config.loop = clock  # autobahn makes its timers from txaio's loop
         super().__init__(protocols=[SUBPROTOCOL], reactor=clock)
         # not ``self.server``: autobahn sends that to every client as the Server header
-        self.chat, self.clock = chat, clock
+        self.chat, self.clock, self.two_turns = chat, clock, TwoTurns(clock)
         self.backlog = SHARED_BACKLOG if chat.board.shared else BACKLOG
         self.connections: dict[ChatProtocol, None] = {}  # the oldest first
         self.setProtocolOptions(
@@ -268,6 +276,11 @@ class ChatFactory(WebSocketServerFactory):
         made: Any = super().buildProtocol(addr)
         self.connections[made] = None
         return made
+
+    def stopFactory(self) -> None:
+        """No port listens any more."""
+        super().stopFactory()
+        self.two_turns.stop()
 
     def gone(self, connection: ChatProtocol) -> None:
         self.connections.pop(connection, None)

@@ -78,7 +78,7 @@ class ChatServer:
     game: Game
     board: Board
     clock: IReactorTime
-    now: Callable[[], float]  # epoch seconds
+    wall_clock: Callable[[], float]  # epoch seconds
     counters: Counters = field(factory=Counters)
     rooms: Rooms = field(factory=Rooms)
     rates: Rates = field(init=False)
@@ -295,7 +295,7 @@ class ChatServer:
             person.change(evolve(person.about, name=news.name))
 
     def on_friend_accepted(self, news: FriendAccepted) -> None:
-        self.friendships.begin(news, iso(self.now()))
+        self.friendships.begin(news, iso(self.wall_clock()))
 
     def on_announced(self, news: Announced) -> None:
         """Show everyone in a room a line of the server's."""

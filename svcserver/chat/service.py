@@ -31,7 +31,7 @@ def chat_service(
     game: Game,
     board: Board,
     reactor: Any,
-    now: Callable[[], float],
+    wall_clock: Callable[[], float],
     counters: Counters,
     warnings: Sequence[str] = (),
 ) -> ChatService:
@@ -39,7 +39,7 @@ def chat_service(
 
     ``warnings`` are logged at its start.
     """
-    server = ChatServer(settings, game, board, reactor, now, counters)
+    server = ChatServer(settings, game, board, reactor, wall_clock, counters)
     return ChatService(reactor, server, warnings)
 
 

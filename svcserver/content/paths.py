@@ -1,7 +1,7 @@
 """Safe file paths, in requests below ``/content/v1/files/`` and in the manifest.
 
 A path that is not safe is refused before anything is looked up.
-Spec: 2 §7 Content server errors.
+Spec: 2 §7.
 """
 
 from __future__ import annotations

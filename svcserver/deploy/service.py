@@ -142,7 +142,7 @@ def supervise(settings: Settings, reactor: Any, environ: Mapping[str, str]) -> S
         table = HuntTable.load(settings.city_map, settings.trials_map)
     return Supervisor(
         clock=reactor,
-        now=MonotonicClock().now,
+        wall_clock=MonotonicClock().read,
         starter=Spawner(reactor, environ=inherited),
         program=program,
         table=table,

@@ -1,4 +1,4 @@
-"""Starts, watches and hands out game servers. Spec: 2 §3 Game server process, §4 Deploy server.
+"""Starts, watches and hands out game servers. Spec: 2 §3, §4 Deploy server.
 
 Launches are queued and spaced; concurrent requests for city or dojo share one launch; a
 dead server is noticed by its exit, by the watchdog, and before it is handed out.
@@ -87,7 +87,7 @@ class Supervisor:
     """
 
     clock: Any
-    now: Callable[[], float]
+    wall_clock: Callable[[], float]
     starter: Starter
     program: Program
     table: HuntTable
@@ -235,7 +235,7 @@ class Supervisor:
         process = GameProcess(output, lambda how: self._on_end(process, how))
         pid = self.starter.spawn(process, command, extra)
         key_hash = "" if key is None else fingerprint(key.reveal())
-        server = self.fleet.started(launch, port, pid, self.now(), key_hash)
+        server = self.fleet.started(launch, port, pid, self.wall_clock(), key_hash)
         self._processes[server.id] = process
         if process.over:
             self._forget(server, "ended while it was started")

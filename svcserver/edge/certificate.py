@@ -2,7 +2,7 @@
 
 Players pin the fingerprint that their invite carries, so nothing here overwrites a
 certificate unasked. It is renewed in two steps: the next one is made and lies beside it, so
-that invites name both; later it takes its place. Spec: 2 §4 Gateway routing.
+that invites name both; later it takes its place. Spec: 2 §4 Gateway.
 """
 
 from __future__ import annotations

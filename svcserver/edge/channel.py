@@ -48,7 +48,7 @@ class Channel(Connection):
         self.exchange: Exchange | None = None
         self.policy: ProxyPolicy = factory.policy
         self.secure = factory.secure
-        self.now: Callable[[], float] = factory.clock.seconds
+        self.seconds: Callable[[], float] = factory.clock.seconds
         self._discard: Counted | None = None  # the body of a refused request
         self._began = 0.0  # the present request
 
@@ -124,7 +124,7 @@ class Channel(Connection):
     def begin(self, raw: bytes) -> None:
         """Read a request's head, and do with it what the policy decides."""
         if self.resting:
-            self._began = self.now()
+            self._began = self.seconds()
         head = read_request(raw)
         record = Record(self.peer, self._began, head)
         verdict = self.policy.judge(head, self.peer)
@@ -226,7 +226,7 @@ class Channel(Connection):
             self._idle()
 
     def _report(self, record: Record) -> None:
-        record.ended = self.now()
+        record.ended = self.seconds()
         self.policy.done(record)
 
     # -- ends ------------------------------------------------------------------

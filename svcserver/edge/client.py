@@ -45,7 +45,7 @@ class Client(Protocol):
     ) -> None:
         """The upstream will not answer: answer with this error."""
 
-    def now(self) -> float:
+    def seconds(self) -> float:
         """Seconds of the monotonic clock."""
 
     def cut(self) -> None:

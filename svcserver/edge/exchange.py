@@ -99,7 +99,7 @@ class Exchange:
         )
         self._parked = parked
         if self._parked_at is None:
-            self._parked_at = self.client.now()
+            self._parked_at = self.client.seconds()
         parked.addCallbacks(self._again, self._refused)
         parked.addErrback(self._broken)
 

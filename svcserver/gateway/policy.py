@@ -2,7 +2,7 @@
 
 The list of public management routes is the gateway's own, so that a new management route
 is not reachable from the internet until it is named here, too.
-Spec: 2 §4 Gateway routing, §7 Gateway refusals, §8, §9.
+Spec: 2 §4 Gateway, §7, §8, §9.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ def parse(text: bytes | str) -> Json:
 
     Everything hostile is ``BadJson``: NaN, nesting that could not be written again, lone
     surrogates, a bare scalar (which the original's parser refuses too). Spec: 1 §4
-    conventions 3 and 4.
+    convention 3, convention 4.
     """
     value = read(text)
     if len(text) > MAX_DEPTH and not _is_flat(value) and _may_be_deep(text) and _is_deep(value):

@@ -34,7 +34,8 @@ class MonotonicClock:
     def __attrs_post_init__(self) -> None:
         self._said, self._at = self.wall(), self.monotonic()
 
-    def now(self) -> float:
+    def read(self) -> float:
+        """Epoch seconds, never fewer than at the call before."""
         with self._lock:
             at = self.monotonic()
             passed = at - self._at

@@ -69,7 +69,7 @@ class ChatGame:
     tokens: Tokens
     ledger: Ledger
     parties: LiveParties
-    now: Callable[[], float]
+    wall_clock: Callable[[], float]
     guilds: bool  # whether there are any
     remembers = False
 
@@ -78,12 +78,12 @@ class ChatGame:
             return self.tokens.verify(token)
         except InvalidToken:
             expired = _claims(token).get("exp")
-            old = isinstance(expired, int | float) and expired <= self.now()
+            old = isinstance(expired, int | float) and expired <= self.wall_clock()
             raise BadToken("expired" if old else "bad-token") from None
 
     def about(self, account: AccountId) -> Deferred[About | None]:
         """The account's name, guild, friends, blocks and mute, in one transaction."""
-        return self.ledger.read(lambda tx: _about(tx, account, self.guilds, self.now()))
+        return self.ledger.read(lambda tx: _about(tx, account, self.guilds, self.wall_clock()))
 
     def party_of(self, account: AccountId) -> str | None:
         party = at_once(self.parties.of(account))
@@ -123,11 +123,15 @@ class SharedChatGame(ChatGame):
 
 
 def chat_game(
-    tokens: Tokens, ledger: Ledger, parties: LiveParties, now: Callable[[], float], guilds: bool
+    tokens: Tokens,
+    ledger: Ledger,
+    parties: LiveParties,
+    wall_clock: Callable[[], float],
+    guilds: bool,
 ) -> ChatGame:
     """The one for the board on which parties are kept."""
     of = SharedChatGame if parties.board.shared else ChatGame
-    return of(tokens, ledger, parties, now, guilds)
+    return of(tokens, ledger, parties, wall_clock, guilds)
 
 
 def _about(tx: Connection, account_id: AccountId, guilds: bool, now: float) -> About | None:
@@ -173,7 +177,7 @@ def chat_part(
         check(settings)
     except BadSetting as why:
         return NotStarted(str(why))
-    chat = chat_service(settings, asks, board, reactor, asks.now, counters, warnings)
+    chat = chat_service(settings, asks, board, reactor, asks.wall_clock, counters, warnings)
     dashboard.chat = partial(figures, chat.server)
     join(chat.server, asks, board, news)
     return chat

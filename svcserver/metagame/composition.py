@@ -127,7 +127,8 @@ NAME = "svc-metagame"
 class Metagame:
     """All features with what they share.
 
-    ``now`` gives epoch seconds, ``clock`` timers; ``http`` is a treq client for the deploy server.
+    ``wall_clock`` gives epoch seconds, ``clock`` timers; ``http`` is a treq client for the
+    deploy server.
     """
 
     def __init__(
@@ -136,35 +137,36 @@ class Metagame:
         ledger: Ledger,
         board: Board,
         clock: IReactorTime,
-        now: Callable[[], float],
+        wall_clock: Callable[[], float],
         http: Any,
         counters: Counters,
     ) -> None:
         self.settings, self.ledger, self.board = settings, ledger, board
-        self.clock, self.now, self.counters = clock, now, counters
+        self.clock, self.wall_clock, self.counters = clock, wall_clock, counters
         self.news = News()
         self.epochs = Epochs(self.news.sessions_ended)
         keys = Keys.read(
             settings.signing_private_key, settings.signing_public_key, settings.verify_keys
         )
-        self.tokens = Tokens(now, keys, self.epochs)
-        self.acting, allowance = Acting(now), Allowance(settings.account_bytes_a_day, now)
+        self.tokens = Tokens(wall_clock, keys, self.epochs)
+        self.acting, self.policy = Acting(wall_clock), policy_of(settings)
+        allowance = Allowance(settings.account_bytes_a_day, wall_clock)
         deploy_s = settings.deploy_timeout_ms / 1000
         self.deploy = DeployClient(http, clock, settings.deployserver_url, deploy_s)
         self.network_of = Origin(settings, is_own_address).network
         self.game_ports = GamePorts.of(settings, http, clock, self.network_of)
         self.directory = Directory(
-            ledger, now, LaunchKeys(self.deploy), by_id=settings.login == "NONE"
+            ledger, wall_clock, LaunchKeys(self.deploy), by_id=settings.login == "NONE"
         )
         self.registration = Registration(board, settings.registration_mode)
-        self.sessions = Sessions(ledger, board, self.epochs, now)
-        self.audit = Audit(ledger, now)
+        self.sessions = Sessions(ledger, board, self.epochs, wall_clock)
+        self.audit = Audit(ledger, wall_clock)
         self.announcements = Announcements(self.audit, self.news.announced)
-        self.data, self.events = AccountData(ledger, allowance), EventLog(ledger, now, allowance)
-        self.policy = policy_of(settings)
+        self.data = AccountData(ledger, allowance)
+        self.events = EventLog(ledger, wall_clock, allowance)
         self.matches = LiveMatches(board, settings.launch_cooldown_s)
         self.parties = LiveParties(board, (self.matches.left_party,), self.matches.of_party)
-        self.guilds = GuildActs(settings, self.data, board, now, self.news.guild_changed)
+        self.guilds = GuildActs(settings, self.data, board, wall_clock, self.news.guild_changed)
         self.online = Online(board, also_heard=(hear,))
         self.about = Build.of(settings)
         self.health, self.dashboard = Health(), DashboardState()
@@ -177,7 +179,7 @@ class Metagame:
             self.ledger,
             self.board,
             self.clock,
-            self.now,
+            self.wall_clock,
             self.counters,
             OnlinePlayers(self.settings, self.online, self.matches),
             self.directory,
@@ -197,7 +199,7 @@ class Metagame:
         if self.settings.guild_create_activity_fallback:
             news.heard.connect(lambda one: unwaited(self.guilds.hear(one.account_id)))
         news.blocked.connect(lambda one: unwaited(parties.part(one.by, one.whom)))
-        hunts = HuntLog(self.ledger, self.now)
+        hunts = HuntLog(self.ledger, self.wall_clock)
         news.sent_to_hunt.connect(lambda one: unwaited(hunts.note(one)))
         news.renamed.connect(self.directory.known.hear)  # here at once, also if telling fails
         everywhere(self.board, news.renamed, Renamed, self.directory.known.hear)
@@ -225,8 +227,9 @@ class Metagame:
         yield from self._owner()
 
     def _accounts(self) -> Iterator[Feature]:
-        settings, ledger, now, directory = self.settings, self.ledger, self.now, self.directory
-        networks = Networks(ledger, now)
+        settings, ledger = self.settings, self.ledger
+        wall_clock, directory = self.wall_clock, self.directory
+        networks = Networks(ledger, wall_clock)
         login = LoginActs(
             directory,
             self.tokens,
@@ -236,12 +239,12 @@ class Metagame:
             self.game_ports.heard if self.game_ports is not None else None,
         )
         yield LoginRoutes(settings, directory, login, self.network_of)
-        yield LookupRoutes(settings, directory, now)
+        yield LookupRoutes(settings, directory, wall_clock)
         acts = AccountActs(
             ledger,
             self.tokens,
             self.registration,
-            now,
+            wall_clock,
             self.audit,
             networks,
             self.news.renamed,
@@ -251,49 +254,52 @@ class Metagame:
         yield InviteRoutes(InviteActs(ledger, self.audit))
 
     def _belongings(self) -> Iterator[Feature]:
-        settings, ledger, now = self.settings, self.ledger, self.now
+        settings, ledger, wall_clock = self.settings, self.ledger, self.wall_clock
         thin, most = Thinning.of(settings), settings.character_max_bytes
         thinned = thin.characters if thin is not None else None
-        yield CharacterRoutes(CharacterActs(self.data, now, most, thinned))
-        yield InventoryRoutes(InventoryActs(self.policy, self.data, now), self.acting)
+        yield CharacterRoutes(CharacterActs(self.data, wall_clock, most, thinned))
+        yield InventoryRoutes(InventoryActs(self.policy, self.data, wall_clock), self.acting)
         in_inventory = settings.balance_from_inventory
         yield CurrencyRoutes(CurrencyActs.of(ledger, from_inventory=in_inventory))
         yield ClosedShopRoutes()
         entitlements = partial(SqlEntitlements, defaults=settings.entitlements_default)
         offers = load_catalogue(repeatable=settings.store_repeatable_tokens)
-        yield ShopRoutes(ShopActs(offers, self.policy, entitlements, self.data, now))
+        yield ShopRoutes(ShopActs(offers, self.policy, entitlements, self.data, wall_clock))
         loadouts = LoadoutActs(
             load_loadout_defaults(),
             settings.real_progression,
             self.data,
-            now,
+            wall_clock,
             settings.loadout_max_bytes,
             thin.loadouts if thin is not None else None,
         )
         yield LoadoutRoutes(loadouts, self.acting)
-        yield SaveHistoryRoutes(SaveHistoryActs(ledger, now, self.audit))
+        yield SaveHistoryRoutes(SaveHistoryActs(ledger, wall_clock, self.audit))
 
     def _achievements(self) -> Iterator[Feature]:
-        settings, ledger, now, events = self.settings, self.ledger, self.now, self.events
+        settings, ledger = self.settings, self.ledger
+        wall_clock, events = self.wall_clock, self.events
         tracks = config.load(settings.progression_config_dir, settings.active_hunt_pass)
         most, given, acting = settings.achievements_max, settings.entitlements_default, self.acting
-        yield EntitlementRoutes(settings, EntitlementActs(given, most, ledger, now, events), acting)
-        progression = ProgressionActs(settings, tracks, ledger, now, events)
+        yield EntitlementRoutes(
+            settings, EntitlementActs(given, most, ledger, wall_clock, events), acting
+        )
+        progression = ProgressionActs(settings, tracks, ledger, wall_clock, events)
         yield ProgressionRoutes(settings, tracks, progression, acting)
         yield HuntPassRoutes(settings, tracks, HuntPassActs(tracks, ledger, events), acting)
-        staff = ManagementActs(settings, tracks, ledger, now, events)
+        staff = ManagementActs(settings, tracks, ledger, wall_clock, events)
         yield ProgressionManagementRoutes(staff, acting)
         yield EscalationStubRoutes()
         seasons = EscalationActs(registry.load(), settings.escalation_strict, ledger, events)
         yield EscalationRoutes(settings, seasons, acting)
-        yield CooldownRoutes(settings, CooldownActs(ledger, now, events, most), acting)
-        bounties = BountyActs(ledger, now, events, settings.bounties_max_bytes)
+        yield CooldownRoutes(settings, CooldownActs(ledger, wall_clock, events, most), acting)
+        bounties = BountyActs(ledger, wall_clock, events, settings.bounties_max_bytes)
         yield BountyRoutes(settings, bounties, acting)
         yield EncounterRoutes(EncounterActs(self.data, most))
         yield BreadcrumbRoutes(BreadcrumbActs(self.data, settings.breadcrumbs_max_bytes))
 
     def _social(self) -> Iterator[Feature]:
-        ledger, now, news = self.ledger, self.now, self.news
+        ledger, wall_clock, news = self.ledger, self.wall_clock, self.news
         blocks = Blocks(ledger)
         parties = PartyActs(self.parties, self.directory, blocks, news.heard)
         yield PartyRoutes(self.settings, parties)
@@ -301,7 +307,7 @@ class Metagame:
         friends = FriendActs(
             self.data,
             self.board,
-            now,
+            wall_clock,
             news.blocked,
             news.unfriended,
             news.friend_accepted,
@@ -313,7 +319,7 @@ class Metagame:
         yield GuildRoutes(self.guilds, self.acting)
         yield GuildStubRoutes()
         yield GuildManagementRoutes(self.directory, self.guilds, self.audit)
-        yield SlayerLinkRoutes(SlayerLinkActs(self.data, self.board, now))
+        yield SlayerLinkRoutes(SlayerLinkActs(self.data, self.board, wall_clock))
 
     def _play(self) -> Iterator[Feature]:
         launching = Launching(self.matches, self.deploy, self.clock)
@@ -324,19 +330,19 @@ class Metagame:
         yield MatchmakingRoutes(self.settings, acts)
 
     def _owner(self) -> Iterator[Feature]:
-        settings, now = self.settings, self.now
-        yield BannerRoutes.of(settings, self.about, self.announcements.current, now)
+        settings, wall_clock = self.settings, self.wall_clock
+        yield BannerRoutes.of(settings, self.about, self.announcements.current, wall_clock)
         yield FixedReplyRoutes()
         yield from self.desk.features()
         signing = self.tokens.keys.private
-        yield PassportRoutes.of(self.board, settings, self.data, signing, self.sessions, now)
+        yield PassportRoutes.of(self.board, settings, self.data, signing, self.sessions, wall_clock)
 
     def front_door(self, *observers: Observer) -> FrontDoor:
         """The front door with all rows; a broken data file ends the start."""
         settings, observers = self.settings, (*observers, CountingRequests(self.counters))
         if settings.backend_health:
-            observers = (*observers, Counting(self.health.requests, self.now))
-        observers = (*observers, *captures(settings, self.now))
+            observers = (*observers, Counting(self.health.requests, self.wall_clock))
+        observers = (*observers, *captures(settings, self.wall_clock))
         tries, record = WrongAdminKeys(self.board, self.counters), self.audit.refuse
         staff = self.desk.staff
         door = guarded(
@@ -353,7 +359,9 @@ class Metagame:
         # XMPP and WebSocket take a fifth of a second to import
         from svcserver.metagame.chat_ports import chat_game, chat_part
 
-        asks = chat_game(self.tokens, self.ledger, self.parties, self.now, self.settings.guilds)
+        asks = chat_game(
+            self.tokens, self.ledger, self.parties, self.wall_clock, self.settings.guilds
+        )
         return chat_part(
             asks, self.board, self.news, self.dashboard, self.counters, environ, reactor
         )

@@ -77,10 +77,10 @@ def _note_key(tx: Connection, settings: Settings) -> None:
 
 
 def open_board(
-    settings: Settings, now: Callable[[], float], reactor: Any
+    settings: Settings, wall_clock: Callable[[], float], reactor: Any
 ) -> tuple[Board, tuple[Any, ...]]:
     """Where live state is, and what must run for it; in memory it is kept beside the database."""
-    return settings.live_url.board(now, reactor, _folder(settings))
+    return settings.live_url.board(wall_clock, reactor, _folder(settings))
 
 
 def _folder(settings: Settings) -> Path | None:

@@ -44,10 +44,10 @@ def makeService(options: Options, reactor: Any = None) -> serving.TopService:
     ledger = open_ledger(settings, engine, reactor, top.counters)
     pool = HTTPConnectionPool(reactor)
     http = HTTPClient(Agent(reactor, connectTimeout=5, pool=pool))
-    now = MonotonicClock().now
-    board, connections = open_board(settings, now, reactor)
+    wall_clock = MonotonicClock().read
+    board, connections = open_board(settings, wall_clock, reactor)
     with needed_by(NAME):
-        game = Metagame(settings, ledger, board, reactor, now, http, top.counters)
+        game = Metagame(settings, ledger, board, reactor, wall_clock, http, top.counters)
     transact(engine, game.sessions.load)
     game.dashboard.attach(top.lines, options["env-file"])
     log = request_log(top.lines, settings.log_requests, counters=game.counters)
@@ -57,7 +57,7 @@ def makeService(options: Options, reactor: Any = None) -> serving.TopService:
     for part in (
         *connections,
         ledger,
-        housekeeping(ledger, reactor, game.now),
+        housekeeping(ledger, reactor, game.wall_clock),
         session_watch(game.sessions, reactor),
         *game.desk.writers(reactor),
         *([serving.CloseOnStop(game.game_ports.stop)] if game.game_ports is not None else []),

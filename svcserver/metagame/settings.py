@@ -213,7 +213,7 @@ class Settings:
 
     @property
     def login(self) -> str:
-        """``APIKEY``, ``NONE`` (development only) or empty: no login method. Spec: 1 §5.2-3."""
+        """``APIKEY``, ``NONE`` (development only) or empty: no login method. Spec: 1 §5."""
         if self.auth_mode == "APIKEY" or (self.auth_mode == "NONE" and not self.production):
             return self.auth_mode
         return ""

@@ -192,9 +192,11 @@ class SimHost:
         environ = metagame_environ(reactor.name) | self.environ
         settings = load(Settings, environ)[0]
         ledger = SimLedger(self.disk, reactor)
-        now = MonotonicClock().now
-        board, connections = self._board(reactor, now)
-        game = Metagame(settings, ledger, board, reactor, now, http_client(reactor), Counters())
+        wall_clock = MonotonicClock().read
+        board, connections = self._board(reactor, wall_clock)
+        game = Metagame(
+            settings, ledger, board, reactor, wall_clock, http_client(reactor), Counters()
+        )
         with self.disk.engine.connect() as tx:
             game.sessions.load(tx)
         factory = HttpFactory(game.front_door(), reactor, game.counters, proxy_headers=(GATEWAY,))
@@ -202,7 +204,7 @@ class SimHost:
         for part in (
             *connections,
             ledger,
-            housekeeping(ledger, reactor, game.now),
+            housekeeping(ledger, reactor, game.wall_clock),
             session_watch(game.sessions, reactor),
             Listening(reactor, "metagame", settings.port, settings.bind_host, factory),
         ):
@@ -213,10 +215,12 @@ class SimHost:
         chat.setServiceParent(top)
         return top
 
-    def _board(self, reactor: Process, now: Callable[[], float]) -> tuple[Any, tuple[Any, ...]]:
+    def _board(
+        self, reactor: Process, wall_clock: Callable[[], float]
+    ) -> tuple[Any, tuple[Any, ...]]:
         """The board of a metagame, and what must run for it."""
         if not self.shared:
-            self.board = (RehearsedBoard if self.rehearsed else MemoryBoard)(now)
+            self.board = (RehearsedBoard if self.rehearsed else MemoryBoard)(wall_clock)
             return self.board, ()
         engine = RemoteEngine(reactor, Address(ENGINE, VALKEY))
         return ValkeyBoard(engine), (engine,)
@@ -277,7 +281,7 @@ class SimHost:
         state: Any = self.state
         self.helper = Helper(
             reactor,
-            MonotonicClock().now,
+            MonotonicClock().read,
             Entries(600.0, 256),
             self.firewall,
             Ports(FIRST_PORT, LAST_PORT),

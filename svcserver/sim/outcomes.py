@@ -31,9 +31,9 @@ class Violations:
     """All of them, each rule's first ones in words."""
 
     found: list[Violation] = field(factory=list)
-    now: Callable[[], float] = lambda: 0.0
+    seconds: Callable[[], float] = lambda: 0.0
 
     def add(self, rule: str, what: str) -> None:
         """Note that a rule was broken; only the first 200 are kept."""
         if len(self.found) < 200:
-            self.found.append(Violation(self.now(), rule, what))
+            self.found.append(Violation(self.seconds(), rule, what))

@@ -115,7 +115,7 @@ class Run:
         """Simulate from the start to the audit of what is left."""
         began = time.process_time()
         self.world = World(self.wish.seed)
-        self.history.wrong.now = lambda: self.world.now - START
+        self.history.wrong.seconds = lambda: self.world.now - START
         with ExitStack() as stack:
             stack.enter_context(owned(self.world.system()))
             if self.wish.faults:

@@ -39,7 +39,7 @@ class Printer:
 
     write: Callable[[str], object]  # never waits, never fails
     as_json: bool = False
-    now: Callable[[], float] = epoch
+    wall_clock: Callable[[], float] = epoch
 
     def __call__(self, name: str, line: str) -> None:
         """Print a line of the component ``name``."""
@@ -50,7 +50,7 @@ class Printer:
         if said is None:
             found = _READABLE.fullmatch(line)
             level, space, text = found.groups()[1:] if found else ("info", "-", line)
-            said = line_head(self.now(), level, space, plain(text))
+            said = line_head(self.wall_clock(), level, space, plain(text))
             if found:
                 said["time"] = found[1]
         head = {one: name if one == "service" else said.get(one) for one in HEAD}

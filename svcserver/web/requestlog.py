@@ -42,7 +42,7 @@ class RequestLog:
 
     lines: LogLines
     on: bool = True
-    now: Callable[[], float] = epoch
+    wall_clock: Callable[[], float] = epoch
     counters: Counters = field(factory=Counters)
     mark: Callable[[FinishedRequest], Mapping[str, int]] = _no_marks
     who: Callable[[FinishedRequest], str] = _nobody  # whose request it was, as far as is proven
@@ -65,7 +65,9 @@ class RequestLog:
             self.lines.keep(self._line(done, path))
 
     def _keeps(self, done: FinishedRequest) -> bool:
-        return self._refusals.keeps(network_of(done.address or done.request.peer), self.now())
+        return self._refusals.keeps(
+            network_of(done.address or done.request.peer), self.wall_clock()
+        )
 
     def _line(self, done: FinishedRequest, path: str) -> str:
         method = done.request.method
@@ -84,9 +86,9 @@ class RequestLog:
         if omitted:
             message += f" omitted={omitted}"
         if not self.lines.as_json:
-            return f"{iso(self.now())} info web.requestlog: {message}\n"
+            return f"{iso(self.wall_clock())} info web.requestlog: {message}\n"
         fields = {
-            **line_head(self.now(), "info", __name__, message),
+            **line_head(self.wall_clock(), "info", __name__, message),
             "method": method,
             "path": path,
             **marks,

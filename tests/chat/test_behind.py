@@ -7,7 +7,7 @@ from twisted.internet.task import Clock
 from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.chat.behind import Behind
+from svcserver.chat.behind import Behind, TwoTurns
 from svcserver.chat.frames import text_frame
 from svcserver.chat.settings import Settings
 from tests.chat.test_adapter import AdapterCase
@@ -28,37 +28,49 @@ class TurnClock(Clock):
 class BehindTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.clock, self.out = TurnClock(), list[bytes]()
-        self.behind = Behind(self.clock, self.out.append)
+        self.turns = TwoTurns(self.clock)
+        self.behind = Behind(self.turns, self.out.append)
 
     def turn(self) -> list[bytes]:
         self.clock.turn()
         return self.out
 
-    def test_each_frame_waits_for_two_turns_of_its_own(self) -> None:
-        self.behind.add(b"1")
+    def test_each_line_waits_for_two_turns_of_its_own_with_what_follows(self) -> None:
+        self.behind.begin(b"1")
+        self.behind.add(b"a")
         self.assertEqual(self.turn(), [])
-        self.behind.add(b"22")
-        self.assertEqual((self.turn(), self.behind.size), ([b"1"], 2))
-        self.assertEqual((self.turn(), bool(self.behind)), ([b"1", b"22"], False))
+        self.behind.add(b"b")
+        self.behind.begin(b"22")
+        self.behind.add(b"c")
+        self.assertEqual((self.turn(), self.behind.size), ([b"1ab"], 3))
+        self.assertEqual((self.turn(), self.behind.size), ([b"1ab", b"22c"], 0))
         self.assertEqual(self.clock.calls, [])
-        self.behind.add(b"3")
-        self.assertEqual((self.turn(), len(self.turn())), ([b"1", b"22", b"3"], 3))
+        self.behind.begin(b"3")
+        self.assertEqual((len(self.turn()), self.turn()), (2, [b"1ab", b"22c", b"3"]))
 
     def test_a_close_lets_all_out_in_order_and_a_loss_nothing(self) -> None:
-        for after in (self.behind.release, self.behind.stop):
-            self.behind.add(b"1")
+        for after in (self.behind.release_all, self.behind.drop):
+            self.behind.begin(b"1")
             self.clock.turn()
-            self.behind.add(b"2")
+            self.behind.begin(b"2")
             after()
+            self.clock.turn()
+            self.clock.turn()
             self.assertEqual((self.out, self.behind.size), ([b"1", b"2"], 0))
             self.assertEqual(self.clock.calls, [])
+
+    def test_the_chats_end_leaves_no_timer(self) -> None:
+        self.behind.begin(b"1")
+        self.turns.stop()
+        self.turns.stop()
+        self.assertEqual((self.clock.calls, self.out), ([], []))
 
 
 class SpokenTests(AdapterCase):
     def start(self, settings: Settings) -> None:
         super().start(settings)
         self.turns = TurnClock()
-        self.factory.clock = self.turns
+        self.factory.clock = self.factory.two_turns.clock = self.turns
 
     def test_what_follows_an_own_line_waits_behind_it(self) -> None:
         one = self.connect()
@@ -76,13 +88,14 @@ class SpokenTests(AdapterCase):
         self.assertEqual([text for _, text in self.said(one)], [b"<a/>"])
 
     def test_what_is_held_counts_as_unsent(self) -> None:
-        one = self.connect()
-        one.transport.clear()
-        one.send_behind(b"x" * (self.factory.backlog + 1))
-        one.send_behind(b"y")
-        self.turns.turn()
-        self.assertEqual(one.session.why_ended, "backlog")
-        self.assertTrue(one.transport.aborted)
+        for second in ("send", "send_behind"):
+            one = self.connect()
+            one.transport.clear()
+            one.send_behind(b"x" * (self.factory.backlog + 1))
+            getattr(one, second)(b"y")
+            self.turns.turn()
+            self.assertEqual((one.session.why_ended, one.transport.aborted), ("backlog", True))
+            self.assertEqual(one.transport.value(), b"")
 
     def test_the_end_of_a_session_takes_what_is_held_along(self) -> None:
         one = self.connect()
@@ -91,11 +104,14 @@ class SpokenTests(AdapterCase):
         one.session.end("shutdown")
         self.assertEqual(self.said(one)[0][1], b"<a/>")
 
-    def test_a_lost_connection_leaves_nothing_that_is_held(self) -> None:
+    def test_a_lost_connection_gets_nothing_that_is_held(self) -> None:
         one = self.connect()
+        self.said(one)
         one.send_behind(text_frame("<a/>"))
         one.connectionLost(Failure(ConnectionDone()))
-        self.assertEqual(self.turns.calls, [])
+        self.turns.turn()
+        self.turns.turn()
+        self.assertEqual((one.transport.value(), self.turns.calls), (b"", []))
 
 
 class RoomTests(SynchronousTestCase):

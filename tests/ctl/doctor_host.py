@@ -36,8 +36,8 @@ class Quiet(Machine):
     names: Mapping[str, str] = field(factory=dict)
     told: Told | Exception = field(factory=lambda: Told(HEALTHY, time.time()))
 
-    def now(self) -> float:
-        return super().now() if self.at is None else self.at
+    def wall_clock(self) -> float:
+        return super().wall_clock() if self.at is None else self.at
 
     def room(self, path: Path) -> Room:
         return self.disk

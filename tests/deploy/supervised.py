@@ -79,7 +79,7 @@ class SupervisorCase(SynchronousTestCase):
         self.clock, self.spawner = Clock(), FakeSpawner()
         parts: dict[str, Any] = {
             "clock": self.clock,
-            "now": self.clock.seconds,
+            "wall_clock": self.clock.seconds,
             "starter": self.spawner,
             "program": Program("/srv/game", key=Secret("hush")),
             "table": HuntTable.load("/Game/Maps/city/a_01_persistent"),

@@ -17,7 +17,7 @@ class ChatGameTests(Base):
 
     def chat_game(self, *, guilds: bool) -> ChatGame:
         parts = self.game.parts
-        return chat_game(parts.tokens, parts.ledger, parts.parties, parts.now, guilds)
+        return chat_game(parts.tokens, parts.ledger, parts.parties, parts.wall_clock, guilds)
 
     def about(self, account: str, asks: ChatGame | None = None) -> About | None:
         return self.successResultOf((asks or self.asks).about(account))

@@ -58,7 +58,7 @@ def wanted_of(host: Host, identity: Path | None = None) -> Wanted:
 @backup.command("now")
 @click.option("--prove", "is_proven", is_flag=True, help="Restore it into scratch and play on it.")
 @about_a_host
-def now(host: Host, out: Out, is_proven: bool) -> None:
+def backup_now(host: Host, out: Out, is_proven: bool) -> None:
     """Make a backup of the whole host, check it, and drop those that are no longer kept."""
     wanted, moment = wanted_of(host), time.time()
     try:

@@ -35,7 +35,7 @@ def certificate(case: Case) -> Iterator[Finding]:
     paths = case.folder / case.gateway.certificate, case.folder / case.gateway.key
     try:
         pair = read_pair(*paths)
-        warnings = check_pair(pair, datetime.fromtimestamp(case.machine.now(), UTC))
+        warnings = check_pair(pair, datetime.fromtimestamp(case.machine.wall_clock(), UTC))
         server_context(pair)
     except BadCertificate as why:
         yield Finding.of("gateway", f"the {why.what} {why}", "correct GATEWAY_CERT and GATEWAY_KEY")

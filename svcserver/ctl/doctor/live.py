@@ -17,7 +17,7 @@ def live_state(case: Case) -> Iterator[Finding]:
     """Checks of the engine of LIVE_URL, where there is one."""
     if case.metagame is None or case.metagame.live_url.in_memory:
         return
-    url, now = case.metagame.live_url, case.machine.now
+    url, wall_clock = case.metagame.live_url, case.machine.wall_clock
     try:
         told = case.machine.engine(url.address)
     except (OSError, Refused) as why:
@@ -27,7 +27,7 @@ def live_state(case: Case) -> Iterator[Finding]:
         return
     yield from _version(told.info)
     yield from _keeping(told)
-    slip = told.seconds - now()
+    slip = told.seconds - wall_clock()
     if abs(slip) > SLIP_S:
         what = f"the engine's clock and this machine's differ by {abs(slip):.0f} s"
         yield Finding(ENGINE, what, "set both (timedatectl set-ntp true)")

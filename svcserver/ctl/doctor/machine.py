@@ -50,7 +50,7 @@ class Port(NamedTuple):
 class Machine:
     """The machine that the checks run on."""
 
-    def now(self) -> float:
+    def wall_clock(self) -> float:
         """The time of this machine, in epoch seconds."""
         return time.time()
 

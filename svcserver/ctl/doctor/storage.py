@@ -201,7 +201,7 @@ def _old_keys(case: Case, tx: Connection) -> Iterator[Finding]:
     if until is None:
         what = "it still signs with the key from before svcctl keys rotate"
         yield Finding.note("metagame", what, "restart it")
-    elif until.timestamp() <= case.machine.now():
+    elif until.timestamp() <= case.machine.wall_clock():
         what = "AUTH_VERIFY_KEYS_B64 holds keys whose last tokens have expired"
         yield Finding.note("metagame", what, "run svcctl keys retire and restart it")
 
@@ -212,7 +212,7 @@ def clock(case: Case) -> Iterator[Finding]:
     for path in case.folder.glob("*"):
         with suppress(OSError):
             newest = max(newest, path.stat().st_mtime)
-    behind = newest - case.machine.now()
+    behind = newest - case.machine.wall_clock()
     if behind > ALLOWED_SLIP_S:
         yield Finding(
             "host",

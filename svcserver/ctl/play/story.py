@@ -12,15 +12,15 @@ class Story:
     """Prints lines by ``tell`` and keeps them."""
 
     tell: Callable[[str], None]
-    now: Callable[[], float]
+    wall_clock: Callable[[], float]
     lines: list[str] = field(factory=list)
     _began: float = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._began = self.now()
+        self._began = self.wall_clock()
 
     def say(self, line: str) -> None:
-        text = f"{self.now() - self._began:6.1f} s  {line}"
+        text = f"{self.wall_clock() - self._began:6.1f} s  {line}"
         self.lines.append(line)
         self.tell(text)
 

@@ -1,4 +1,4 @@
-"""Migrations, run at start before the first request. They only add. Spec: 1 §9.4."""
+"""Migrations, run at start before the first request. They only add. Spec: 1 §9."""
 
 from __future__ import annotations
 

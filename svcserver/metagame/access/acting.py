@@ -56,7 +56,7 @@ class NotDirect(Forbidden):
 class Acting:
     """The account that a proven caller acts for. ``now`` gives epoch seconds."""
 
-    now: Callable[[], float]
+    wall_clock: Callable[[], float]
     _throttle: Throttle = field(factory=lambda: Throttle(EVERY_S, MAX_PAIRS), init=False)
 
     def reads(self, call: Call, named: AccountId) -> AccountId:
@@ -74,12 +74,12 @@ class Acting:
 
     def itself(self, call: Call, named: AccountId) -> AccountId:
         """The player's own account; that a body names another is only logged."""
-        if named != call.player and self._throttle.due((named, call.player), self.now()):
+        if named != call.player and self._throttle.due((named, call.player), self.wall_clock()):
             log.info("{account} asks in the name of {named!r}", account=call.player, named=named)
         return call.player
 
     def _say(self, named: AccountId, forwarded: AccountId) -> None:
-        if not self._throttle.due((named, forwarded), self.now()):
+        if not self._throttle.due((named, forwarded), self.wall_clock()):
             return
         log.warn(
             "a game server writes for {named!r} and forwards the token of {forwarded};"

@@ -271,7 +271,7 @@ class Gate:
             raise await self.attempts.refused(why, request.peer) from why
 
     def _machine(self, request: HttpRequest) -> Caller | None:
-        return machine_of(request, self.settings, self.origin, self.tokens.now())
+        return machine_of(request, self.settings, self.origin, self.tokens.wall_clock())
 
     async def _opened(self, request: HttpRequest, signs_in: bool) -> Holder:
         key = request.header(ACCOUNT_KEY)
@@ -299,7 +299,7 @@ class Gate:
         if session is None or found is None:
             return None
         holder, ways = found
-        ended = ways != session.ways or self.tokens.now() < holder.banned_until
+        ended = ways != session.ways or self.tokens.wall_clock() < holder.banned_until
         return None if ended else holder
 
     async def _holder(self, request: HttpRequest) -> Holder:
@@ -314,7 +314,7 @@ class Gate:
         return self._not_banned(account)
 
     def _not_banned(self, account: Holder) -> Holder:
-        if self.tokens.now() < account.banned_until:
+        if self.tokens.wall_clock() < account.banned_until:
             raise Forbidden("this account is banned")
         return account
 
@@ -324,7 +324,7 @@ class Gate:
         key = request.header(ACCOUNT_KEY)
         if key is not None and self.settings.login:
             account = await self.keys.account_of_key(key)
-            if account is not None and self.tokens.now() >= account.banned_until:
+            if account is not None and self.tokens.wall_clock() >= account.banned_until:
                 return Caller(account.id, admin=account.is_admin, role=account.role)
         if (signed_in := await self._signed_in(request)) is not None:
             return _caller_of(signed_in)

@@ -47,7 +47,7 @@ class Tokens:
     The keys are parsed once: PyJWT would parse the PEM anew on every call.
     """
 
-    now: Callable[[], float]
+    wall_clock: Callable[[], float]
     keys: Keys = field(factory=Keys)
     epochs: Epochs = field(factory=Epochs)
     _known: BoundedCache[str, Claims] = field(
@@ -62,7 +62,7 @@ class Tokens:
         """
         if self.keys.private is None:
             raise CannotSign("AUTH_SIGNING_PRIVKEY_B64 holds no usable key")
-        issued_at = self._issued_at(account_id, self.now() if asked_at is None else asked_at)
+        issued_at = self._issued_at(account_id, self.wall_clock() if asked_at is None else asked_at)
         self.epochs.signed(account_id, issued_at)
         claims = {
             "userId": account_id,
@@ -105,7 +105,7 @@ class Tokens:
 
     def check(self, claims: Claims) -> None:
         """Raise InvalidToken where the token has expired or its account's sessions were ended."""
-        if not claims.expires > self.now():
+        if not claims.expires > self.wall_clock():
             raise InvalidToken
         if not claims.issued_at >= self.epochs.not_before(claims.account_id):
             raise InvalidToken
@@ -120,7 +120,10 @@ class Tokens:
         expires, account_id = _seconds(claims["exp"]), claims.get("userId")
         if not isinstance(account_id, str) or not is_usable(account_id):
             raise InvalidToken
-        if not expires > self.now() or not _seconds(claims.get("nbf", 0)) <= self.now():
+        if (
+            not expires > self.wall_clock()
+            or not _seconds(claims.get("nbf", 0)) <= self.wall_clock()
+        ):
             raise InvalidToken
         return Claims(account_id, _seconds(claims.get("iat", 0)), expires)
 

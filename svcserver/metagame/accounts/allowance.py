@@ -23,7 +23,7 @@ class Allowance:
     """
 
     bytes_a_day: int
-    now: Callable[[], float]
+    wall_clock: Callable[[], float]
     _buckets: TokenBuckets = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -34,6 +34,6 @@ class Allowance:
         """Count a write of ``size`` bytes; raises TooMany when it is more than is left."""
         if not self.bytes_a_day:
             return
-        wait = self._buckets.take(account_id, self.now(), max(size, LEAST))
+        wait = self._buckets.take(account_id, self.wall_clock(), max(size, LEAST))
         if wait:
             raise TooMany("this account has stored enough for now", retry_after_s=math.ceil(wait))

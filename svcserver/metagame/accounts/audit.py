@@ -86,7 +86,9 @@ class AuditQuery:
 Act = Callable[[Connection, Trace], T]
 
 
-def audited(entry: Entry, now: Callable[[], float], act: Act[T]) -> Callable[[Connection], T]:
+def audited(
+    entry: Entry, wall_clock: Callable[[], float], act: Act[T]
+) -> Callable[[Connection], T]:
     """Work that runs ``act`` and adds its row; raises Refused with the row of a refusal."""
 
     def whole(tx: Connection) -> T:
@@ -95,8 +97,8 @@ def audited(entry: Entry, now: Callable[[], float], act: Act[T]) -> Callable[[Co
             done = act(tx, trace)
         except Refusal as why:
             said = why.message or why.code or type(why).__name__
-            raise Refused(why, _ADD, _row(entry, now(), trace, said)) from why
-        tx.execute(_ADD, _row(entry, now(), trace, None))
+            raise Refused(why, _ADD, _row(entry, wall_clock(), trace, said)) from why
+        tx.execute(_ADD, _row(entry, wall_clock(), trace, None))
         return done
 
     return whole
@@ -125,17 +127,17 @@ class Audit:
     """Runs acts of staff, each with its row."""
 
     ledger: Ledger
-    now: Callable[[], float]
+    wall_clock: Callable[[], float]
 
     async def write(self, entry: Entry, act: Act[T], scope: Scope) -> T:
         """What ``act(tx, trace)`` gives; a refusal is recorded, and raised again."""
-        return await write_or_record(self.ledger, audited(entry, self.now, act), scope)
+        return await write_or_record(self.ledger, audited(entry, self.wall_clock, act), scope)
 
     async def refuse(self, actor: str, row: str) -> None:
         """Record that the gate refused somebody a route of staff."""
 
         def work(tx: Connection) -> None:
-            add_row(tx, Entry(actor, row), self.now(), "the account's role is not enough")
+            add_row(tx, Entry(actor, row), self.wall_clock(), "the account's role is not enough")
 
         await self.ledger.write(work, ACROSS)
 

@@ -47,7 +47,7 @@ class Directory:
     """Finds accounts. ``by_id`` (AUTH_MODE=NONE): a key is taken as the account id itself."""
 
     ledger: Ledger
-    now: Callable[[], float]
+    wall_clock: Callable[[], float]
     launched: LaunchedServers
     by_id: bool = False
     known: KnownNames = field(init=False)
@@ -55,11 +55,11 @@ class Directory:
 
     @_game_servers.default
     def _nothing(self) -> TTLCache[str, bool]:
-        return TTLCache(MAX_REMEMBERED, REMEMBER_S, self.now)
+        return TTLCache(MAX_REMEMBERED, REMEMBER_S, self.wall_clock)
 
     @known.default
     def _no_names(self) -> KnownNames:
-        return KnownNames(self.now)
+        return KnownNames(self.wall_clock)
 
     def account_of_key(self, key: str) -> Deferred[Account | None]:
         """The holder of an account key."""
@@ -112,7 +112,7 @@ class Directory:
 
         def work(tx: Connection) -> bool:
             ban = SqlSanctions(tx).find(account_id, Kind.BAN)
-            return ban is not None and ban.holds(self.now())
+            return ban is not None and ban.holds(self.wall_clock())
 
         return self.ledger.read(work)
 

@@ -83,7 +83,7 @@ class EventLog:
     """Runs writes for an account and records each with its answer or refusal."""
 
     ledger: Ledger
-    now: Callable[[], float]
+    wall_clock: Callable[[], float]
     allowance: Allowance
 
     async def write(self, entry: Entry[T], work: Work[T]) -> T:
@@ -109,7 +109,7 @@ class EventLog:
                 raise Refused(why, _ADD, row) from why
             tx.execute(_ADD, self._row(entry, 200, _bytes(entry.show(done)), notes))
             if entry.by_admin:
-                audit.add_row(tx, _audited(tx, entry, notes), self.now())
+                audit.add_row(tx, _audited(tx, entry, notes), self.wall_clock())
             return done, notes
 
         return await write_or_record(self.ledger, whole, OneAccount(entry.account_id))
@@ -118,7 +118,7 @@ class EventLog:
         self, entry: Entry[Any], status: int, reply: bytes, notes: list[str]
     ) -> dict[str, Any]:
         return {
-            "at": round(self.now() * 1000),
+            "at": round(self.wall_clock() * 1000),
             "account_id": _clean(entry.account_id, 64),
             "caller": entry.caller,
             "route": _clean(entry.route, 256),

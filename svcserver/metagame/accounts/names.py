@@ -23,13 +23,13 @@ MOST = 16_384  # accounts
 class KnownNames:
     """Names by account, each for at most ``KEPT_S`` seconds of ``now``."""
 
-    now: Callable[[], float]
+    wall_clock: Callable[[], float]
     changes: int = field(default=0, init=False)  # how often something here stopped being true
     _names: TTLCache[AccountId, str] = field(init=False, repr=False)
 
     @_names.default
     def _nobody(self) -> TTLCache[AccountId, str]:
-        return TTLCache(MOST, KEPT_S, self.now)
+        return TTLCache(MOST, KEPT_S, self.wall_clock)
 
     def among(self, account_ids: Iterable[AccountId]) -> dict[AccountId, str]:
         """The names of those ids that are known; others must be read."""

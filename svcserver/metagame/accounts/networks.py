@@ -132,12 +132,12 @@ class Networks:
     """Notes from where players log in, and says who is kept out; an empty network is any."""
 
     ledger: Ledger
-    now: Callable[[], float]
+    wall_clock: Callable[[], float]
     _noted: TTLCache[tuple[AccountId, str], bool] = field(init=False, repr=False)
 
     @_noted.default
     def _nothing(self) -> TTLCache[tuple[AccountId, str], bool]:
-        return TTLCache(MAX_NOTED, AGAIN_S, self.now)
+        return TTLCache(MAX_NOTED, AGAIN_S, self.wall_clock)
 
     async def admit(self, account: Account, network: str) -> bool:
         """Whether the account may log in from there, which is noted. Staff always may."""
@@ -150,13 +150,16 @@ class Networks:
         """Whether a ban that holds keeps the network out."""
         if not network:
             return False
-        return await self.ledger.read(lambda tx: SqlNetworks(tx).keeps_out(network, self.now()))
+        return await self.ledger.read(
+            lambda tx: SqlNetworks(tx).keeps_out(network, self.wall_clock())
+        )
 
     def _note(self, account_id: AccountId, network: str) -> None:
         if (account_id, network) in self._noted:
             return
         self._noted[account_id, network] = True
         work = self.ledger.write(
-            lambda tx: SqlNetworks(tx).note(account_id, network, self.now()), OneAccount(account_id)
+            lambda tx: SqlNetworks(tx).note(account_id, network, self.wall_clock()),
+            OneAccount(account_id),
         )
         unwaited(work)  # a log-in works also while nothing can be written

@@ -1,6 +1,6 @@
 """Rules of usernames, registration, invites and session ends.
 
-Spec: 2 §4 Register rules, 1 §2 Account.
+Spec: 2 §4 Register, 1 §2 Account.
 """
 
 from __future__ import annotations

@@ -40,14 +40,14 @@ class Sessions:
     ledger: Ledger
     board: Board
     epochs: Epochs
-    now: Callable[[], float]
+    wall_clock: Callable[[], float]
 
     @shielded
     async def end(self, account_id: AccountId) -> None:
         """Void all tokens of the account; raises Missing."""
 
         def work(tx: Connection) -> Ended:
-            return rules.end_sessions(SqlAccounts(tx), account_id, self.now())
+            return rules.end_sessions(SqlAccounts(tx), account_id, self.wall_clock())
 
         await self.tell(await self.ledger.write(work, OneAccount(account_id)))
 
@@ -84,7 +84,7 @@ class Sessions:
 
     def _stored(self, tx: Connection) -> dict[AccountId, int]:
         """The epochs that matter: tokens from before them have expired, however clocks differ."""
-        return SqlAccounts(tx).epochs(int(self.now()) - LIFETIME_S - CLOCKS_DIFFER_S)
+        return SqlAccounts(tx).epochs(int(self.wall_clock()) - LIFETIME_S - CLOCKS_DIFFER_S)
 
 
 def _move(account_id: AccountId, stored: int, ours: int, tx: Connection) -> bool:

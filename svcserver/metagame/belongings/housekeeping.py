@@ -18,11 +18,11 @@ log = Logger()
 HOUR_S = 3600.0
 
 
-def housekeeping(ledger: Ledger, clock: IReactorTime, now: Callable[[], float]) -> Every:
+def housekeeping(ledger: Ledger, clock: IReactorTime, wall_clock: Callable[[], float]) -> Every:
     """The service that deletes them, at the start and hourly."""
 
     def work(tx: Connection) -> tuple[int, int]:
-        at = now()
+        at = wall_clock()
         return forget_purchases(tx, at), forget_old(tx, at)
 
     def said(counts: tuple[int, int]) -> None:

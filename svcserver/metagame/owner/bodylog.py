@@ -42,7 +42,7 @@ class BodyLog:
 
     path: Path
     per_path: int
-    now: Callable[[], float]
+    wall_clock: Callable[[], float]
     on: bool = True
     _written: Counter[str] = field(factory=Counter, init=False)
 
@@ -59,7 +59,7 @@ class BodyLog:
             return
         self._written[row.name] += 1
         record = {
-            "t": iso(self.now()),
+            "t": iso(self.wall_clock()),
             "method": done.request.method,
             "path": logged_path(done.request.path, row),
             "status": done.status,

@@ -73,7 +73,7 @@ class Desk:
     ledger: Ledger
     board: Board
     clock: IReactorTime
-    now: Callable[[], float]
+    wall_clock: Callable[[], float]
     counters: Counters
     players: OnlinePlayers
     directory: Directory
@@ -97,26 +97,28 @@ class Desk:
 
     @maintenance.default
     def _maintenance(self) -> Maintenance:
-        return Maintenance(self.board, self.audit, self.deploy, self.players.online, self.now)
+        return Maintenance(
+            self.board, self.audit, self.deploy, self.players.online, self.wall_clock
+        )
 
     @alerts.default
     def _alerts(self) -> AlertActs:
-        return AlertActs(self.maintenance.record, self.now)
+        return AlertActs(self.maintenance.record, self.wall_clock)
 
     @people.default
     def _people(self) -> PeopleActs:
-        return PeopleActs(self.ledger, self.players.online, self.settings.city_map, self.now)
+        return PeopleActs(self.ledger, self.players.online, self.settings.city_map, self.wall_clock)
 
     @figures.default
     def _figures(self) -> Figures:
-        return Figures(self.ledger, self.now)
+        return Figures(self.ledger, self.wall_clock)
 
     def features(self) -> Iterator[Feature]:
         """The page, its reads, its streams, people, and what staff does; raises BadData."""
         reports, limit = self.reports(), ReadLimit(self.board, DASHBOARD_READS)
         yield ServerStatusRoutes(reports)
         yield OnlineListRoutes(self.players)
-        yield HealthRoutes(self.health, ReadLimit(self.board), self.now, reports.started_at)
+        yield HealthRoutes(self.health, ReadLimit(self.board), self.wall_clock, reports.started_at)
         yield DashboardPageRoutes()
         yield MaintenanceRoutes(self.maintenance)
         yield AlertRoutes(self.alerts)
@@ -138,11 +140,13 @@ class Desk:
             return show_status(await reports.full())
 
         def figures() -> BriefReply:
-            return show_brief(self.health, memory_mb()["rss"], self.now())
+            return show_brief(self.health, memory_mb()["rss"], self.wall_clock())
 
         watched = figures if self.settings.backend_health else None
-        mark = Marks(self.ledger, self.people.where, self._machine, self.now).of
-        return LivePages(self.dashboard, acts, status, watched, mark, reports.started_at, self.now)
+        mark = Marks(self.ledger, self.people.where, self._machine, self.wall_clock).of
+        return LivePages(
+            self.dashboard, acts, status, watched, mark, reports.started_at, self.wall_clock
+        )
 
     async def _machine(self) -> Sequence[object]:
         """What the page of the machine shows."""
@@ -160,8 +164,8 @@ class Desk:
             self.players.online,
             self.directory,
             self._placed(Titles.load()),
-            self.now,
-            self.now(),
+            self.wall_clock,
+            self.wall_clock(),
         )
 
     def _placed(self, titles: Titles) -> DeployedInstances:
@@ -179,11 +183,11 @@ class Desk:
         """What looks at players from time to time."""
         titles, city, players = Titles.load(), self.settings.city_map, self.players
         spots = Spots(players.all, self.directory, titles.matchmaker_hunts, city)
-        yield feed_watch(reactor, self.dashboard.feed, spots, self.now)
+        yield feed_watch(reactor, self.dashboard.feed, spots, self.wall_clock)
         yield seen_watch(reactor, Seen(self.ledger, self.players.online))
         yield maintenance_watch(self.maintenance, reactor)
         if self.deploy.address:
-            heard = HeardPlayers(players.online, self._placed(titles), city, self.now)
+            heard = HeardPlayers(players.online, self._placed(titles), city, self.wall_clock)
             yield heard_watch(heard, reactor)
 
     def measuring(self, reactor: Any) -> Iterator[IService]:
@@ -198,7 +202,7 @@ class Desk:
             yield metrics(reactor, "metagame", port, known, self.counters)
         if on:
             yield loop_watch(reactor, self.health.loop)
-            yield health_watch(reactor, self.dashboard.health, self.health, online, self.now)
+            yield health_watch(reactor, self.dashboard.health, self.health, online, self.wall_clock)
 
     def writers(self, reactor: Any) -> Iterator[IService]:
         """What reads or still writes at its stop, so it stops before the database."""

@@ -37,7 +37,7 @@ class FlightRecorder:
 
     path: Path
     most: int
-    now: Callable[[], float]
+    wall_clock: Callable[[], float]
     on: bool = True
     _key: bytes = field(factory=lambda: bytes.fromhex(token_hex(16)), init=False, repr=False)
     _handle: int = field(default=-1, init=False)
@@ -59,7 +59,7 @@ class FlightRecorder:
         )
         account = getattr(done.caller, "account", None)
         record = {
-            "t": round(self.now(), 3),
+            "t": round(self.wall_clock(), 3),
             "who": self._word_for(str(account)) if account else "",
             "route": route,
             "status": 0 if done.aborted else done.status,

@@ -48,7 +48,7 @@ class Marks:
     ledger: Ledger
     where: Callable[[], Awaitable[Mapping[AccountId, Place]]]
     machine: Look
-    now: Callable[[], float]
+    wall_clock: Callable[[], float]
 
     def of(self, page: str) -> Look | None:
         """The look at a page's mark; None where the page has none."""
@@ -68,23 +68,23 @@ class Marks:
 
         async def look() -> Any:
             nonlocal read_at
-            if read_at is not None and self.now() - read_at < EVERY_S:
+            if read_at is not None and self.wall_clock() - read_at < EVERY_S:
                 return None
-            read_at = self.now()
+            read_at = self.wall_clock()
             return {"mark": digest(await read())}
 
         return look
 
     def _moderation(self, tx: Connection) -> Any:
         """Bans and mutes end by themselves, and so does what is announced."""
-        now = self.now()
+        now = self.wall_clock()
         told = SqlAnnouncement(tx).get(now)
         return [_newest_act(tx), _sanctions(tx, now), None if told is None else told.made_at]
 
     async def _accounts(self) -> Any:
         def work(tx: Connection) -> Any:
             heard = tx.execute(_SEEN).scalar()
-            return [_newest_act(tx), _sanctions(tx, self.now()), _row(tx, _ACCOUNTS), heard]
+            return [_newest_act(tx), _sanctions(tx, self.wall_clock()), _row(tx, _ACCOUNTS), heard]
 
         places = await self.where()
         return [await self.ledger.read(work), sorted((one, at.value) for one, at in places.items())]

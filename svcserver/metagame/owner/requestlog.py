@@ -13,13 +13,13 @@ from svcserver.web.requestlog import RequestLog
 
 
 def request_log(
-    lines: LogLines, on: bool, now: Callable[[], float] = epoch, **more: Any
+    lines: LogLines, on: bool, wall_clock: Callable[[], float] = epoch, **more: Any
 ) -> RequestLog:
     """An observer of the metagame's front door."""
     return RequestLog(
         lines,
         on,
-        now,
+        wall_clock,
         expected=("/progression",),
         mark=_by_game_server,
         who=_account,

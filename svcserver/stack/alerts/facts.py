@@ -91,7 +91,7 @@ class Facts:
 
     async def _ask(self, one: Component) -> None:
         """One process's figures; of several metagames each is asked at its own ports."""
-        variables, now = {**lines(one.env_file), **one.extra}, self.watch.now()
+        variables, now = {**lines(one.env_file), **one.extra}, self.watch.wall_clock()
         if one.kind == METAGAME:
             await self._errors(one, variables, now)
         port = variables.get("METRICS_PORT", "")

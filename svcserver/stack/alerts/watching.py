@@ -39,7 +39,7 @@ class HostWatch:
     wanted: tuple[str, ...]
     ready: Callable[[], set[str]]
     tell: Callable[[Alert], object]
-    now: Callable[[], float] = epoch
+    wall_clock: Callable[[], float] = epoch
     disk: Callable[[Path], Disk] = disk_of
     backs_up: bool = True  # the host is to have backups (BACKUP_AT)
     faults: Faults = field(factory=Faults)
@@ -51,11 +51,11 @@ class HostWatch:
 
     def ended(self, name: str) -> None:
         """A component has ended by itself."""
-        self._ends.setdefault(name, deque(maxlen=LOOPS)).append(self.now())
+        self._ends.setdefault(name, deque(maxlen=LOOPS)).append(self.wall_clock())
 
     def look(self) -> None:
         """Compare the host with the last look; what began or ended becomes an alert."""
-        now = self.now()
+        now = self.wall_clock()
         for what, subject, wrong in self._found(now):
             self.see(what, subject, wrong, now)
         self._note_down(now)

@@ -76,7 +76,13 @@ class EndingTests(SessionCase):
     def test_another_metagame_on_the_same_board_refuses_them_at_once(self) -> None:
         game, http = self.game, None
         other = Metagame(
-            game.settings, game.ledger, game.board, game.clock, game.parts.now, http, Counters()
+            game.settings,
+            game.ledger,
+            game.board,
+            game.clock,
+            game.parts.wall_clock,
+            http,
+            Counters(),
         )
         self.assertEqual(other.tokens.verify(self.ann.token), self.ann.id)
         self.end(self.ann.id)

@@ -48,7 +48,7 @@ class LoginActs:
 
     async def _by_key(self, key: str, network: str) -> tuple[str, AccountId] | None:
         for _ in range(TRIES):
-            asked_at = self.tokens.now()
+            asked_at = self.tokens.wall_clock()
             account = await self.directory.account_of_key(key)
             if account is None or asked_at < account.banned_until:
                 break  # a client knows one refusal of a log-in, whatever the reason

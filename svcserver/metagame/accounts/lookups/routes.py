@@ -26,7 +26,7 @@ class LookupRoutes:
     routes: ClassVar[Routes] = Routes(bare)
     settings: Settings
     directory: Directory
-    now: Callable[[], float]
+    wall_clock: Callable[[], float]
 
     @routes.row(
         "GET",
@@ -46,7 +46,7 @@ class LookupRoutes:
         account = await self.directory.account_of_id(own) if own is not None else None
         name = account.username if account else ""
         named = self.settings.account_display_name
-        return Answer(200, wire.own_record(own, name if named else {}, self.now()))
+        return Answer(200, wire.own_record(own, name if named else {}, self.wall_clock()))
 
     @routes.row(
         "GET",

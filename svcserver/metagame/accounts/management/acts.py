@@ -42,7 +42,7 @@ class AccountActs:
     ledger: Ledger
     tokens: Tokens
     registration: Registration
-    now: Callable[[], float]
+    wall_clock: Callable[[], float]
     audit: Audit
     networks: Networks
     renamed: Signal[Renamed] = field(factory=Signal)
@@ -68,7 +68,7 @@ class AccountActs:
         mode = await self._mode_for(network)
 
         def work(tx: Connection) -> NewAccount:
-            return rules.register(SqlAccounts(tx), mode, name, code, self.now())
+            return rules.register(SqlAccounts(tx), mode, name, code, self.wall_clock())
 
         created = await self.ledger.write(work, ACROSS)
         log.info("registered {username}", username=name, account=created.account.id)

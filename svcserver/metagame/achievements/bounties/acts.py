@@ -25,7 +25,7 @@ class BountyActs:
     """
 
     ledger: Ledger
-    now: Callable[[], float]
+    wall_clock: Callable[[], float]
     events: EventLog
     most_bytes: int
 
@@ -39,7 +39,7 @@ class BountyActs:
         account_id = entry.account_id
 
         def work(tx: Connection, notes: list[str]) -> AccountBoard:
-            sent, now = late.read(), iso(self.now())
+            sent, now = late.read(), iso(self.wall_clock())
             wanted = [one.bounty(now) for one in sent.bounties or ()]
             rules.update(SqlBounties(tx), account_id, wanted, sent.draft(), notes, self.most_bytes)
             return _board(tx, account_id)

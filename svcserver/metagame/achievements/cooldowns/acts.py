@@ -24,7 +24,7 @@ class CooldownActs:
     """
 
     ledger: Ledger
-    now: Callable[[], float]
+    wall_clock: Callable[[], float]
     events: EventLog
     most: int
 
@@ -38,7 +38,7 @@ class CooldownActs:
         """Start several cooldowns; answers with all of the account's."""
 
         def work(tx: Connection, notes: list[str]) -> dict[str, str]:
-            cooldowns, started = SqlCooldowns(tx), sent.read().started(iso(self.now()))
+            cooldowns, started = SqlCooldowns(tx), sent.read().started(iso(self.wall_clock()))
             rules.start_all(cooldowns, entry.account_id, started, self.most)
             return cooldowns.all(entry.account_id)
 
@@ -46,7 +46,7 @@ class CooldownActs:
 
     async def start(self, entry: Entry[None], cooldown_id: str) -> None:
         def work(tx: Connection, notes: list[str]) -> None:
-            name, now = wire.cooldown_in_path(cooldown_id), self.now()
+            name, now = wire.cooldown_in_path(cooldown_id), self.wall_clock()
             yesterday = iso(now - DAY_S)
             rules.start(SqlCooldowns(tx), entry.account_id, name, iso(now), yesterday, self.most)
 

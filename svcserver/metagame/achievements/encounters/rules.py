@@ -1,4 +1,4 @@
-"""Rules of encountered content. Spec: 1 §2 Encountered content."""
+"""Rules of encountered content. Spec: 1 §4 Encountered content."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Request and reply shapes of encountered content. Spec: 1 §2 Encountered content."""
+"""Request and reply shapes of encountered content. Spec: 1 §4 Encountered content."""
 
 from __future__ import annotations
 

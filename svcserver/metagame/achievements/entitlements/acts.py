@@ -24,7 +24,7 @@ class EntitlementActs:
     defaults: tuple[str, ...]
     most: int
     ledger: Ledger
-    now: Callable[[], float]
+    wall_clock: Callable[[], float]
     events: EventLog
 
     async def listed(self, account_id: AccountId) -> Sequence[Entitlement]:
@@ -35,7 +35,7 @@ class EntitlementActs:
 
         def first_use(tx: Connection) -> Sequence[Entitlement]:
             if is_known(tx, account_id):
-                return listing(tx, account_id, self.defaults, self.now())
+                return listing(tx, account_id, self.defaults, self.wall_clock())
             # a token may outlive its account, and AUTH_MODE=NONE needs none
             at = self._at()
             return rules.active(rules.with_defaults(held, self.defaults, at), at)
@@ -49,7 +49,7 @@ class EntitlementActs:
         account_id = entry.account_id
 
         def work(tx: Connection, notes: list[str]) -> Sequence[Entitlement]:
-            sent, now = late.read(), self.now()
+            sent, now = late.read(), self.wall_clock()
             check_capacity(SqlEntitlements(tx).all(account_id), [sent.wanted], self.most)
             listing(tx, account_id, self.defaults, now)
             grant(tx, account_id, sent.wanted, sent.duration or 0.0, "game server", now)
@@ -69,4 +69,4 @@ class EntitlementActs:
         await self.events.write(entry, work)
 
     def _at(self) -> int:
-        return round(self.now() * 1000)
+        return round(self.wall_clock() * 1000)

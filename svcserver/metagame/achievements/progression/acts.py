@@ -39,7 +39,7 @@ class ProgressionActs:
     settings: Settings
     tracks: Tracks
     ledger: Ledger
-    now: Callable[[], float]
+    wall_clock: Callable[[], float]
     events: EventLog
 
     async def objectives(self, account_id: AccountId) -> Mapping[str, Objective]:
@@ -106,7 +106,7 @@ class ProgressionActs:
         settings, account_id = self.settings, entry.account_id
 
         def work(tx: Connection, notes: list[str]) -> Track:
-            store, ask, now = SqlProgress(tx), wire.confirmation(rank, kind), self.now()
+            store, ask, now = SqlProgress(tx), wire.confirmation(rank, kind), self.wall_clock()
             path = self.tracks.paths.get(track_id)
             if path is None:
                 raise Missing("no such track")
@@ -135,7 +135,7 @@ class ProgressionActs:
         return await self.events.write(entry, work)
 
     def _at(self) -> int:
-        return round(self.now() * 1000)
+        return round(self.wall_clock() * 1000)
 
 
 @frozen

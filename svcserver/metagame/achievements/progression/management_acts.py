@@ -30,7 +30,7 @@ class ManagementActs:
     settings: Settings
     tracks: Tracks
     ledger: Ledger
-    now: Callable[[], float]
+    wall_clock: Callable[[], float]
     events: EventLog
 
     async def report(self, account_id: AccountId) -> Overview:
@@ -72,7 +72,7 @@ class ManagementActs:
 
         def work(tx: Connection, notes: list[str]) -> Sequence[Entitlement]:
             name, hours = wish.entitlement.read(), 0.0 if late is None else late.read()
-            now = self.now()
+            now = self.wall_clock()
             self._listing(tx, account_id, now)
             grant(tx, account_id, name, hours, "admin", now)
             return self._listing(tx, account_id, now)
@@ -84,7 +84,7 @@ class ManagementActs:
         account_id = entry.account_id
 
         def work(tx: Connection, notes: list[str]) -> Revoking:
-            name, now, kept = late.read(), self.now(), SqlEntitlements(tx)
+            name, now, kept = late.read(), self.wall_clock(), SqlEntitlements(tx)
             self._listing(tx, account_id, now)
             held = kept.all(account_id).get(name)
             was = entitlements.revoke(kept, account_id, held, round(now * 1000))
@@ -96,4 +96,4 @@ class ManagementActs:
         return listing(tx, account_id, self.settings.entitlements_default, now)
 
     def _at(self) -> int:
-        return round(self.now() * 1000)
+        return round(self.wall_clock() * 1000)

@@ -26,7 +26,7 @@ class CharacterActs:
     """
 
     data: AccountData
-    now: Callable[[], float]
+    wall_clock: Callable[[], float]
     most_bytes: int
     after_save: Callable[[Connection, CharacterId, float], None] | None = None
 
@@ -39,14 +39,14 @@ class CharacterActs:
         def first(tx: Connection) -> list[Character]:
             account = SqlAccounts(tx).find(me)
             username = account.username if account is not None else me
-            return rules.all_of(SqlCharacters(tx), me, username, self.now())
+            return rules.all_of(SqlCharacters(tx), me, username, self.wall_clock())
 
         return await self.data.write(me, 0, first)
 
     async def create(self, me: AccountId, name: str, size: int) -> Character:
         """Create a character; ``size``: bytes of the request, counted against the day's quota."""
         return await self.data.write(
-            me, size, lambda tx: rules.create(SqlCharacters(tx), me, name, self.now())
+            me, size, lambda tx: rules.create(SqlCharacters(tx), me, name, self.wall_clock())
         )
 
     async def save(
@@ -58,7 +58,7 @@ class CharacterActs:
             return documents.document(sent.data.read(), self.most_bytes)
 
         def work(tx: Connection) -> Character:
-            kept, now, version = SqlCharacters(tx), self.now(), sent.update_version
+            kept, now, version = SqlCharacters(tx), self.wall_clock(), sent.update_version
             saved = rules.save(
                 kept,
                 me,

@@ -34,7 +34,7 @@ class InventoryActs:
 
     policy: Policy
     data: AccountData
-    now: Callable[[], float]
+    wall_clock: Callable[[], float]
 
     async def read(self, owner: AccountId, character_id: CharacterId) -> bytes:
         """All that a character holds, as the JSON of the reply."""
@@ -57,7 +57,7 @@ class InventoryActs:
         """Run one inventory transaction; returns the JSON of its reply."""
 
         def work(tx: Connection) -> rules.Done:
-            kept, now = SqlInventory(tx, self.policy.log_bytes), self.now()
+            kept, now = SqlInventory(tx, self.policy.log_bytes), self.wall_clock()
             return rules.transact(kept, owner, character_id, deal, by, self.policy, now)
 
         done = await self.data.write(owner, size, work)
@@ -71,7 +71,7 @@ class InventoryActs:
         """Save one held item; returns its stored JSON."""
 
         def work(tx: Connection) -> Instance:
-            kept, now = SqlInventory(tx, self.policy.log_bytes), self.now()
+            kept, now = SqlInventory(tx, self.policy.log_bytes), self.wall_clock()
             return rules.update_instance(kept, owner, character_id, item, by, self.policy, now)
 
         held = await self.data.write(owner, size, work)

@@ -35,7 +35,7 @@ class LoadoutActs:
     defaults: Defaults
     real: Callable[[AccountId], bool]
     data: AccountData
-    now: Callable[[], float]
+    wall_clock: Callable[[], float]
     most_bytes: int
     after_save: AfterSave | None = None
 
@@ -60,7 +60,7 @@ class LoadoutActs:
         )
 
         def work(tx: Connection) -> Whole:
-            kept, now, real = SqlLoadouts(tx), self.now(), self.real(owner)
+            kept, now, real = SqlLoadouts(tx), self.wall_clock(), self.real(owner)
             saved = rules.save(kept, owner, character_id, change, self.defaults, now, real=real)
             if self.after_save is not None:
                 self.after_save(tx, character_id, now)

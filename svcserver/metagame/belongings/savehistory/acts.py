@@ -28,7 +28,7 @@ class SaveHistoryActs:
     """Read old saves of a character or loadout, and roll back to one."""
 
     ledger: Ledger
-    now: Callable[[], float]
+    wall_clock: Callable[[], float]
     audit: Audit
 
     async def read(
@@ -51,7 +51,7 @@ class SaveHistoryActs:
         """Make an old version of a character the newest; returns it before and after."""
 
         def act(tx: Connection, trace: Trace) -> tuple[Head, Character]:
-            done = rules.roll_back(SqlHistories(tx), character_id, version, self.now())
+            done = rules.roll_back(SqlHistories(tx), character_id, version, self.wall_clock())
             trace.before = {"version": done[0].update_version}
             trace.after = {"version": done[1].update_version, "as": version}
             return done
@@ -70,7 +70,7 @@ class SaveHistoryActs:
         """Make an old version of a loadout the newest; returns it afterwards."""
 
         def act(tx: Connection, trace: Trace) -> Loadout:
-            after = loadouts.roll_back(SqlLoadouts(tx), character_id, version, self.now())
+            after = loadouts.roll_back(SqlLoadouts(tx), character_id, version, self.wall_clock())
             trace.after = {"version": after.version, "as": version}
             return after
 

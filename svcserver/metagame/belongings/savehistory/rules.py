@@ -1,4 +1,4 @@
-"""Rules of retention and rollback of saves. Spec: 2 §4 SaveHistory, Rollback…"""
+"""Rules of retention and rollback of saves. Spec: 2 §4 SaveHistory, rollback"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Request and reply shapes of save histories. Spec: 2 §4 SaveHistory, Rollback…"""
+"""Request and reply shapes of save histories. Spec: 2 §4 SaveHistory, rollback"""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class ShopActs:
     policy: Policy
     entitlements: Callable[[Connection], Entitlements]
     data: AccountData
-    now: Callable[[], float]
+    wall_clock: Callable[[], float]
 
     async def remaining(
         self, me: AccountId, offers: Iterable[Offer]
@@ -39,7 +39,7 @@ class ShopActs:
         def work(tx: Connection) -> tuple[set[str], set[str]]:
             character_id = active_character(tx, me)
             held = held_by(tx, character_id) if character_id is not None else set()
-            return held, self.entitlements(tx).active(me, self.now())
+            return held, self.entitlements(tx).active(me, self.wall_clock())
 
         held, entitled = await self.data.read(me, work)
         return [(offer, rules.remaining(offer, held, entitled)) for offer in offers]
@@ -49,7 +49,7 @@ class ShopActs:
 
         def work(tx: Connection) -> str:
             kept, entitlements, token = SqlPurchases(tx), self.entitlements(tx), token_hex(32)
-            rules.issue(kept, entitlements, self.catalogue, me, sku, token, self.now())
+            rules.issue(kept, entitlements, self.catalogue, me, sku, token, self.wall_clock())
             return token
 
         return await self.data.write(me, 0, work)
@@ -59,7 +59,7 @@ class ShopActs:
 
         def work(tx: Connection) -> None:
             kept, items, entitlements = SqlPurchases(tx), self._items(tx), self.entitlements(tx)
-            rules.redeem(kept, entitlements, items, self.catalogue, me, token, self.now())
+            rules.redeem(kept, entitlements, items, self.catalogue, me, token, self.wall_clock())
 
         await self.data.write(me, 0, work)
 

@@ -23,12 +23,12 @@ class AlertActs:
     """Alerts for the owner's page; ``folder`` is where services run, and leave each other word."""
 
     record: Callable[[Entry, Act[None]], Awaitable[None]]  # leaves a row in the audit log
-    now: Callable[[], float]
+    wall_clock: Callable[[], float]
     folder: Path = field(factory=Path.cwd)
 
     def channels(self) -> AlertChannels | None:
         """Who is told; None where nobody sends alerts."""
-        return alert_channels.read(self.folder, self.now())
+        return alert_channels.read(self.folder, self.wall_clock())
 
     async def test(self, by: str, name: str) -> None:
         """Let a test be sent through the channel of that name; raises Conflict, Missing."""
@@ -42,6 +42,6 @@ class AlertActs:
 
         await self.record(Entry(by, "test alerts", name), act)
         try:
-            alert_channels.ask(self.folder, name, self.now())
+            alert_channels.ask(self.folder, name, self.wall_clock())
         except OSError as why:
             raise Unavailable(f"nobody can be asked: {why.strerror}", code="disk") from why

@@ -23,11 +23,13 @@ from svcserver.metagame.owner.announcements.store import SqlAnnouncement
 EVERY_S = 1.0
 
 
-def announce(asked: Wish | None, by: str, now: Callable[[], float]) -> Act[Announcement | None]:
+def announce(
+    asked: Wish | None, by: str, wall_clock: Callable[[], float]
+) -> Act[Announcement | None]:
     """The act of announcing; None ends the announcement."""
 
     def act(tx: Connection, trace: Trace) -> Announcement | None:
-        at, kept = now(), SqlAnnouncement(tx)
+        at, kept = wall_clock(), SqlAnnouncement(tx)
         trace.before = rules.described(kept.get(at))
         made = None if asked is None else rules.announced(asked, by, at)
         kept.put(made)
@@ -49,20 +51,20 @@ class Announcements:
     def current(self) -> Announcement | None:
         """What is announced at this moment; None for nothing."""
         one = self._current
-        return one if one is not None and one.holds(self.audit.now()) else None
+        return one if one is not None and one.holds(self.audit.wall_clock()) else None
 
     async def make(self, by: str, asked: Wish | None, reason: str) -> Announcement | None:
         """Announce, or with None end what is announced."""
         entry = Entry(by, "announce" if asked is not None else "announce end", "", reason)
-        act = announce(asked, by, self.audit.now)
+        act = announce(asked, by, self.audit.wall_clock)
         made = await self.audit.write(entry, act, ACROSS)
         self._take(made)
         return made
 
     def refresh(self) -> Deferred[None]:
         """Read what others announced, and say what is due."""
-        now = self.audit.now
-        read = self.audit.ledger.read(lambda tx: SqlAnnouncement(tx).get(now()))
+        wall_clock = self.audit.wall_clock
+        read = self.audit.ledger.read(lambda tx: SqlAnnouncement(tx).get(wall_clock()))
         return read.addCallback(self._take)
 
     def _take(self, found: Announcement | None) -> None:
@@ -70,7 +72,7 @@ class Announcements:
             self._current, self._mark = found, None
         if found is None:
             return
-        line, self._mark = rules.due(found, self._mark, self.audit.now())
+        line, self._mark = rules.due(found, self._mark, self.audit.wall_clock())
         if line is not None:
             self.said.send(Announced(line, found.made_at, self._mark or 0))
 

@@ -121,11 +121,13 @@ class Spots:
         return spots
 
 
-def feed_watch(clock: IReactorTime, feed: Feed, spots: Spots, now: Callable[[], float]) -> Every:
+def feed_watch(
+    clock: IReactorTime, feed: Feed, spots: Spots, wall_clock: Callable[[], float]
+) -> Every:
     """The service that looks every ``EVERY_S``."""
 
     def look() -> Deferred[None]:
         looked = Deferred.fromCoroutine(spots.look())
-        return looked.addCallback(lambda found: feed.take(found, now()))
+        return looked.addCallback(lambda found: feed.take(found, wall_clock()))
 
     return Every(clock, EVERY_S, look, "the look at who is where")

@@ -32,7 +32,7 @@ class LivePages:
     figures: Callable[[], Any] | None
     mark: Callable[[str], Callable[[], Awaitable[Any]] | None]
     started_at: float  # epoch seconds, as ``now``
-    now: Callable[[], float]
+    wall_clock: Callable[[], float]
     folder: Path = field(factory=Path.cwd)  # where the stack starts us, and keeps what it knows
 
     def look(self, page: str) -> Look | None:
@@ -65,7 +65,7 @@ class LivePages:
             "backup": self._backup(),
             "down": [
                 {"name": name, "since": iso(since)}
-                for name, since in services_down.read(self.folder, self.now()).items()
+                for name, since in services_down.read(self.folder, self.wall_clock()).items()
             ],
             "feed": [
                 {"number": one.number, "at": iso(one.at), "who": [*one.who], "what": one.what}
@@ -75,7 +75,7 @@ class LivePages:
 
     def _backup(self) -> Any:
         """What is known of the host's backups."""
-        known, now = backups.read(self.folder), self.now()
+        known, now = backups.read(self.folder), self.wall_clock()
         if known is None:  # neither a stack nor svc-watch has ever looked after this host
             known = backups.Backups(since=self.started_at)
         newest = known.newest
@@ -99,7 +99,7 @@ class LivePages:
             if not samples and newest:
                 return None
             newest = samples[-1].at if samples else 0.0
-            return wire.show_health(samples, self.now())
+            return wire.show_health(samples, self.wall_clock())
 
         return look
 

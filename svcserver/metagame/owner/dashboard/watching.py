@@ -15,12 +15,12 @@ from svcserver.metagame.play.presence.store import Online
 
 
 def health_watch(
-    clock: Any, history: History, health: Health, online: Online, now: Callable[[], float]
+    clock: Any, history: History, health: Health, online: Online, wall_clock: Callable[[], float]
 ) -> Every:
     """The service that takes a sample every ``EVERY_S`` and when it stops."""
 
     def take(players: int) -> None:
-        history.take(health, now(), rss_mb=memory_mb()["rss"], players=players)
+        history.take(health, wall_clock(), rss_mb=memory_mb()["rss"], players=players)
 
     def sample() -> Deferred[None]:
         return online.count().addCallback(take)

@@ -27,7 +27,7 @@ class Figures:
     """What this process has gathered, and what all have written; ``now`` gives epoch seconds."""
 
     ledger: Ledger
-    now: Callable[[], float]
+    wall_clock: Callable[[], float]
     gathering: Gathering = field(factory=Gathering, init=False)
     _tidied: int = field(default=0, init=False)  # the hour in which old ones were last dropped
 
@@ -37,7 +37,7 @@ class Figures:
         What could not be written is left out, not tried again: nobody knows of a commit whose
         answer was lost, and no minute is to count twice.
         """
-        gathered, hour = self.gathering.taken(), start(self.now(), HOUR_S)
+        gathered, hour = self.gathering.taken(), start(self.wall_clock(), HOUR_S)
         if not gathered:
             return succeed(None)
         tidies, self._tidied = hour != self._tidied, hour
@@ -46,7 +46,7 @@ class Figures:
             kept = SqlFigures(tx)
             kept.add(gathered)
             if tidies:
-                kept.forget_old(int(self.now()))
+                kept.forget_old(int(self.wall_clock()))
 
         return self.ledger.write(work, ACROSS)
 
@@ -54,7 +54,7 @@ class Figures:
         """The spans of the range, up to the running one."""
 
         def work(tx: Connection) -> list[Kept]:
-            now = int(self.now())
+            now = int(self.wall_clock())
             since = start(now - asked.seconds, asked.step_s)
             return SqlFigures(tx).since(asked.step_s, since, now)
 

@@ -43,4 +43,4 @@ class FigureRoutes:
         except ValueError:
             raise Malformed("range is hour, day, week or weeks", code="bad_request") from None
         found = await self.figures.read(asked)
-        return Answer(200, wire.show(asked, found, self.figures.now()), NO_STORE)
+        return Answer(200, wire.show(asked, found, self.figures.wall_clock()), NO_STORE)

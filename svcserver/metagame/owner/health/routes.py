@@ -23,7 +23,7 @@ class HealthRoutes:
     routes: ClassVar[Routes] = Routes(bare)
     health: Health
     reads: ReadLimit
-    now: Callable[[], float]
+    wall_clock: Callable[[], float]
     started_at: float
 
     @routes.row(
@@ -38,7 +38,7 @@ class HealthRoutes:
     async def report(self, call: Call) -> Answer:
         """The metagame's health; 404 unless BACKEND_HEALTH=1."""
         await self.reads.take(call.request.peer)
-        now = self.now()
+        now = self.wall_clock()
         reply: wire.BackendHealthReply = {
             "uptimeSeconds": int(now - self.started_at),
             "memoryMB": memory_mb(),

@@ -17,15 +17,15 @@ class Counting:
     """An observer that counts requests, except those of rows marked ``quiet``."""
 
     requests: Requests
-    now: Callable[[], float]
+    wall_clock: Callable[[], float]
 
     def __call__(self, done: FinishedRequest) -> None:
         if done.row is not None and done.row.quiet:
             return
         if done.aborted:
-            self.requests.note_aborted(self.now())
+            self.requests.note_aborted(self.wall_clock())
         else:
-            self.requests.note(done.status, done.seconds, self.now())
+            self.requests.note(done.status, done.seconds, self.wall_clock())
 
 
 @define

@@ -44,7 +44,7 @@ class Maintenance:
     audit: Audit
     deploy: DeployClient
     online: Online
-    now: Callable[[], float]
+    wall_clock: Callable[[], float]
     folder: Path = field(factory=Path.cwd)
     _started_at: float = field(init=False)
     _empty_since: float | None = field(default=None, init=False)
@@ -52,7 +52,7 @@ class Maintenance:
     _has_looked: bool = field(default=False, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._started_at = self.now() - STARTED_S
+        self._started_at = self.wall_clock() - STARTED_S
 
     async def switch(self, by: str, order: Order | None) -> Standing:
         """Begin it, or with None end it; raises Conflict where no stack could act."""
@@ -77,7 +77,7 @@ class Maintenance:
                     "drain without that, and act once it is empty",
                     code="no_stack",
                 )
-            made = Drain(by, round(self.now(), 3), order.then, order.until, order.reason)
+            made = Drain(by, round(self.wall_clock(), 3), order.then, order.until, order.reason)
             kept.put(made)
             trace.after = _described(made)
             return made
@@ -154,7 +154,7 @@ class Maintenance:
         if drain is None or not drain.then or not (await self.standing()).is_empty:
             self._empty_since = None
             return
-        now = self.now()
+        now = self.wall_clock()
         if self._empty_since is None:
             self._empty_since = now
         if now - self._empty_since < EMPTY_S:
@@ -168,14 +168,14 @@ class Maintenance:
     async def _tell_stack(self, then: Then, told: Drain) -> None:
         """Ask the stack to act: new hunts are refused until it has."""
         try:
-            stack_wish.wish(self.folder, then.value, self.now())
+            stack_wish.wish(self.folder, then.value, self.wall_clock())
         except OSError as why:
             log.error("the stack cannot be told: {why}; hunts may begin again", why=why.strerror)
             await self.become(told, None)
 
     async def _see_it_done(self, told: Drain, *, first: bool) -> None:
         """End it in the process after the act; or where the stack, long told, has not acted."""
-        now = self.now()
+        now = self.wall_clock()
         if not first or stack_wish.look(self.folder, now) is not None:
             if self._told_since is None:
                 self._told_since = now

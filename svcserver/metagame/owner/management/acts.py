@@ -1,6 +1,6 @@
 """The server status and the list of online players, for launchers and the owner.
 
-Spec: 2 §2 Server status reply shape, Online entry; §4 Server status rules.
+Spec: 2 §2 Server status, Online entry; §4 ServerStatus.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class StatusReports:
     online: Online
     directory: Directory
     instances: Instances
-    now: Callable[[], float]
+    wall_clock: Callable[[], float]
     started_at: float
     _full: _Variant = field(factory=_Variant, init=False)
     _limited: _Variant = field(factory=_Variant, init=False)
@@ -67,7 +67,7 @@ class StatusReports:
 
     def _cached(self, variant: _Variant, make: Callable[[], Any]) -> Deferred[Any]:
         """The variant, at most 5 s old."""
-        if self.now() - variant.made_at < CACHED_S:
+        if self.wall_clock() - variant.made_at < CACHED_S:
             return succeed(variant.status)
         # each waits on its own Deferred, so that one cancelled client does not end the build
         mine: Deferred[Any] = Deferred()
@@ -82,7 +82,7 @@ class StatusReports:
     def _made(self, made: Status | Failure, variant: _Variant) -> None:
         waiting, variant.waiting = variant.waiting or [], None
         if isinstance(made, Status):
-            variant.made_at, variant.status = self.now(), made
+            variant.made_at, variant.status = self.wall_clock(), made
         for one in waiting:
             if not one.called:
                 one.callback(made)
@@ -117,7 +117,7 @@ class StatusReports:
             players,
             instances,
             self.settings.content_port,
-            int(self.now() - self.started_at),
+            int(self.wall_clock() - self.started_at),
             limited,
         )
 

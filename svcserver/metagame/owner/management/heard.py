@@ -28,7 +28,7 @@ class HeardPlayers:
     online: Online
     placed: DeployedInstances
     city_map: str
-    now: Callable[[], float]
+    wall_clock: Callable[[], float]
     _looked: float = field(default=0.0, init=False)
 
     def look(self) -> Deferred[None]:
@@ -36,7 +36,7 @@ class HeardPlayers:
         return Deferred.fromCoroutine(self._look())
 
     async def _look(self) -> None:
-        since, self._looked = self._looked, self.now()
+        since, self._looked = self._looked, self.wall_clock()
         fresh = [
             Whereabouts(one.account_id, place(one.map, one.state, self.city_map), one.map)
             for one in await self.online.all()

@@ -40,7 +40,7 @@ class StaffWork:
 
     staff: Staff
     who: str
-    now: Callable[[], float]
+    wall_clock: Callable[[], float]
 
     def ban(self, asked: Order) -> Act[Done]:
         """Ban, and end every session, also those of others whom the ban keeps out."""
@@ -66,7 +66,7 @@ class StaffWork:
 
         def act(tx: Connection, trace: Trace) -> Done:
             account = self._person(tx, trace)
-            change = rules.lift(SqlSanctions(tx), self.staff, account, kind, self.now())
+            change = rules.lift(SqlSanctions(tx), self.staff, account, kind, self.wall_clock())
             trace.before, trace.after = described(change.before), None
             return Done(account, change)
 
@@ -100,7 +100,7 @@ class StaffWork:
         return account
 
     def _impose(self, tx: Connection, trace: Trace, kind: Kind, asked: Order) -> Change:
-        account, at = self._person(tx, trace), self.now()
+        account, at = self._person(tx, trace), self.wall_clock()
         change = rules.impose(SqlSanctions(tx), self.staff, account, kind, asked, at)
         trace.before, trace.after = described(change.before), described(change.after)
         return change
@@ -110,13 +110,13 @@ class StaffWork:
         if done.after is None or not done.after.networks:
             return []
         # a token lives LIFETIME_S, and the log-in that gave it may have been noted AGAIN_S before
-        since = self.now() - LIFETIME_S - AGAIN_S
+        since = self.wall_clock() - LIFETIME_S - AGAIN_S
         near = SqlNetworks(tx).near(done.after.networks, since)
         found = SqlAccounts(tx).find_all(one for one in near if one != done.account.id)
         return [one for one in found.values() if one.role is Role.PLAYER]
 
     def _end(self, tx: Connection, account: Account) -> Ended:
-        return end_sessions(SqlAccounts(tx), account.id, self.now())
+        return end_sessions(SqlAccounts(tx), account.id, self.wall_clock())
 
 
 @frozen
@@ -156,12 +156,12 @@ class ModerationActs:
 
     async def running(self) -> list[LISTED]:
         """Every ban and mute that holds, the newest first."""
-        now = self.audit.now
+        wall_clock = self.audit.wall_clock
 
         return await self.audit.ledger.read(
             lambda tx: [
                 (account, kind, sanction)
-                for account_id, kind, sanction in SqlSanctions(tx).running(now(), MAX_LISTED)
+                for account_id, kind, sanction in SqlSanctions(tx).running(wall_clock(), MAX_LISTED)
                 if (account := SqlAccounts(tx).find(account_id)) is not None
             ]
         )
@@ -171,7 +171,7 @@ class ModerationActs:
         return await self.audit.read(asked)
 
     def _work(self, staff: Staff, who: str) -> StaffWork:
-        return StaffWork(staff, who, self.audit.now)
+        return StaffWork(staff, who, self.audit.wall_clock)
 
     @shielded
     async def _do(

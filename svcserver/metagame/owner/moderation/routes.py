@@ -89,7 +89,7 @@ class ModerationRoutes:
         """A page of the audit log, the newest first; ``?since=`` like ``7d``."""
         await self.reads.take(call.request.peer)
         asked = wire.read_asked(
-            self.acts.audit.now(),
+            self.acts.audit.wall_clock(),
             *map(call.request.argument, ("actor", "target", "since", "until")),
         )
         return Answer(200, wire.show_rows(await self.acts.log(asked)), NO_STORE)

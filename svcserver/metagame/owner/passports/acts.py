@@ -41,7 +41,7 @@ class PassportActs:
     data: AccountData
     paths: Mapping[str, Path]
     titles: Titles
-    now: Callable[[], float]
+    wall_clock: Callable[[], float]
     host: str  # the server's name
     sessions: Sessions
     key: Ed25519PrivateKey | None = field(repr=False)  # None: this host signs nothing
@@ -53,19 +53,19 @@ class PassportActs:
         data: AccountData,
         private: RSAPrivateKey | None,
         sessions: Sessions,
-        now: Callable[[], float],
+        wall_clock: Callable[[], float],
     ) -> PassportActs:
         """With the settings' tracks, and the key that comes of the one that signs tokens."""
         paths = configured_paths(settings.progression_config_dir, settings.active_hunt_pass)
         key = None if private is None else rules.signing_key(private)
-        return cls(data, paths, Titles.load(), now, settings.server_name, sessions, key)
+        return cls(data, paths, Titles.load(), wall_clock, settings.server_name, sessions, key)
 
     async def hunter(self, account_id: AccountId) -> dict[str, Any]:
         """Profile, guild, mastery, hunt pass, latest hunts and saves of the account."""
 
         def work(tx: Connection) -> dict[str, Any]:
             return HunterData(tx, self.paths, self.titles).hunter(
-                _account(tx, account_id), self.now()
+                _account(tx, account_id), self.wall_clock()
             )
 
         return await self.data.read(account_id, work)
@@ -82,7 +82,7 @@ class PassportActs:
             if accounts.by_key(key) is not None:
                 raise Conflict("this key is taken")
             accounts.replace_key(account_id, key)
-            return end_sessions(accounts, account_id, self.now())
+            return end_sessions(accounts, account_id, self.wall_clock())
 
         written = self.data.ledger.write(work, OneAccount(account_id))
         await self.sessions.tell(await written)
@@ -96,7 +96,7 @@ class PassportActs:
 
         def work(tx: Connection) -> dict[str, str]:
             data = HunterData(tx, self.paths, self.titles)
-            body = data.body(_account(tx, account_id), self.host, self.now())
+            body = data.body(_account(tx, account_id), self.host, self.wall_clock())
             return rules.seal(body, key)  # here, since it may be megabytes: not on the reactor
 
         return await self.data.read(account_id, work)
@@ -109,11 +109,11 @@ def _account(tx: Connection, account_id: AccountId) -> Account:
     return found
 
 
-def trust(key: str, name: str, now: Callable[[], float]) -> Act[None]:
+def trust(key: str, name: str, wall_clock: Callable[[], float]) -> Act[None]:
     """The act of trusting a host's passports."""
 
     def act(tx: Connection, trace: Trace) -> None:
-        SqlHosts(tx).trust(key, name, now())
+        SqlHosts(tx).trust(key, name, wall_clock())
         trace.after = {"name": name}
 
     return act
@@ -142,7 +142,7 @@ def take_in(
     name: str,
     paths: Mapping[str, Path],
     terms: Terms,
-    now: Callable[[], float],
+    wall_clock: Callable[[], float],
 ) -> Act[Taken]:
     """The act of importing a passport for the account called ``name``; once for each player.
 
@@ -150,7 +150,7 @@ def take_in(
     """
 
     def act(tx: Connection, trace: Trace) -> Taken:
-        at, taken = now(), Taken()
+        at, taken = wall_clock(), Taken()
         account = _noted(tx, passport, name, at)
         _take_tracks(tx, account, passport, paths, terms, taken)
         _take_characters(tx, account, passport, Import(tx, account.id, terms, taken, at))

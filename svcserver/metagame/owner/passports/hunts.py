@@ -61,7 +61,7 @@ class HuntLog:
     """Notes hunts as they begin; nobody waits for it, and a hunt is played without it."""
 
     ledger: Ledger
-    now: Callable[[], float]
+    wall_clock: Callable[[], float]
 
     def note(self, sent: SentToHunt) -> Deferred[None]:
         """Note a hunt of a player; those before the latest few go."""
@@ -69,7 +69,7 @@ class HuntLog:
 
         def work(tx: Connection) -> None:
             row = {"account_id": account_id, "hunt_id": sent.hunt_id}
-            tx.execute(_ADD, {**row, "at": round(self.now() * 1000)})
+            tx.execute(_ADD, {**row, "at": round(self.wall_clock() * 1000)})
             tx.execute(_CUT, {"account": account_id})
 
         return self.ledger.write(work, OneAccount(account_id))

@@ -51,13 +51,13 @@ class PeopleActs:
     ledger: Ledger
     online: Online
     city_map: str
-    now: Callable[[], float]
+    wall_clock: Callable[[], float]
 
     async def listed(self, order: Order, text: str, skip: int, count: int) -> list[Listed]:
         """``count`` accounts after ``skip`` whose name or id holds ``text``."""
-        now = self.now
+        wall_clock = self.wall_clock
         return await self.ledger.read(
-            lambda tx: SqlPeople(tx).listed(order, text, skip, count, now())
+            lambda tx: SqlPeople(tx).listed(order, text, skip, count, wall_clock())
         )
 
     async def where(self) -> Mapping[AccountId, Place]:
@@ -68,7 +68,7 @@ class PeopleActs:
     async def person(self, who: str) -> Person:
         """The account of that name or id; raises Missing."""
         return await self.ledger.read(
-            lambda tx: SqlPeople(tx).person(person(SqlAccounts(tx), who), self.now())
+            lambda tx: SqlPeople(tx).person(person(SqlAccounts(tx), who), self.wall_clock())
         )
 
 
@@ -96,7 +96,7 @@ class PersonWork:
 
     staff: Staff
     who: str
-    now: Callable[[], float]
+    wall_clock: Callable[[], float]
 
     def new_key(self) -> Act[Keyed]:
         """Another key in place of a lost one; whoever is logged in by the old one is logged off."""
@@ -158,13 +158,13 @@ class PersonWork:
         tables, left = exported(tx, account.id)
         return {
             "account": account.username,
-            "exportedAt": iso(self.now()),
+            "exportedAt": iso(self.wall_clock()),
             "tables": tables,
             "leftOut": left,
         }
 
     def _end(self, tx: Connection, account: Account) -> Ended:
-        return end_sessions(SqlAccounts(tx), account.id, self.now())
+        return end_sessions(SqlAccounts(tx), account.id, self.wall_clock())
 
 
 @frozen
@@ -198,7 +198,7 @@ class HandlingActs:
         return gone
 
     def _work(self, staff: Staff, who: str) -> PersonWork:
-        return PersonWork(staff, who, self.audit.now)
+        return PersonWork(staff, who, self.audit.wall_clock)
 
     @shielded
     async def _do(self, staff: Staff, action: str, who: str, reason: str, act: Act[T]) -> T:

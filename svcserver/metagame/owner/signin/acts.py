@@ -92,7 +92,7 @@ class SignInActs:
             if factor is None:
                 access.put(evolve(self._use(tx, account_id, code), factor=None))
                 return
-            step = step_of(factor, code, self.audit.now()) if is_factor(factor) else None
+            step = step_of(factor, code, self.audit.wall_clock()) if is_factor(factor) else None
             if step is None:
                 raise Malformed("this is not the code of that secret", code="bad_request")
             access.put(evolve(before, factor=factor, step=step))
@@ -103,7 +103,7 @@ class SignInActs:
         """Use up a code; raises Unauthenticated where it is wrong or was used."""
         access = SqlDashboardAccess(tx)
         one = access.of(account_id)
-        step = None if one.factor is None else step_of(one.factor, code, self.audit.now())
+        step = None if one.factor is None else step_of(one.factor, code, self.audit.wall_clock())
         if step is None or step <= one.step:
             raise wrong_code()
         used = evolve(one, step=step)

@@ -29,7 +29,7 @@ class BannerRoutes:
     banner: dict[str, json.Json]
     body: bytes
     announced: Callable[[], Announcement | None]
-    now: Callable[[], float]
+    wall_clock: Callable[[], float]
 
     @classmethod
     def of(
@@ -37,7 +37,7 @@ class BannerRoutes:
         settings: Settings,
         build: Build,
         announced: Callable[[], Announcement | None],
-        now: Callable[[], float],
+        wall_clock: Callable[[], float],
     ) -> BannerRoutes:
         """The banner under these settings."""
         banner: dict[str, json.Json] = {"show-status": True}
@@ -50,7 +50,7 @@ class BannerRoutes:
                 "commit": build.commit,
                 "sourceUrl": build.source_url,
             }
-        return cls(banner, json.dump(banner), announced, now)
+        return cls(banner, json.dump(banner), announced, wall_clock)
 
     @routes.row("GET", "/svc-status", access=Access.NONE, reply=wire.StatusBanner)
     async def status(self, call: Call) -> Answer:
@@ -58,7 +58,7 @@ class BannerRoutes:
         one = self.announced()
         if one is None:
             return Answer(200, self.body)
-        now = self.now()
+        now = self.wall_clock()
         texts = {language: in_language(one, language, now) for language in wire.WELCOME}
         return Answer(200, self.banner | texts)
 

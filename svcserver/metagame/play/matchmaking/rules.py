@@ -1,4 +1,4 @@
-"""Who waits for what, and when a group is launched. Spec: 1 §3 Matchmaking candidate, §4.
+"""Who waits for what, and when a group is launched. Spec: 1 §3 Candidate, §4.
 
 Live state: these rules run on the ``StoredMatches`` of one act, whose entries end by themselves.
 Launching itself is somebody else's work: these rules say when.

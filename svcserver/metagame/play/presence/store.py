@@ -1,6 +1,6 @@
 """Who is online: a player is for 90 s after the last heartbeat. On the board.
 
-Spec: 1 §4 Status, heartbeat, fixed replies; 2 §4 Server status rules.
+Spec: 1 §4 Status, heartbeat, fixed replies; 2 §4 ServerStatus.
 """
 
 from __future__ import annotations

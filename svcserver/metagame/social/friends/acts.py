@@ -31,7 +31,7 @@ class FriendActs:
 
     data: AccountData
     board: Board
-    now: Callable[[], float]
+    wall_clock: Callable[[], float]
     blocked: Signal[Blocked] = field(factory=Signal)
     unfriended: Signal[Unfriended] = field(factory=Signal)
     accepted: Signal[FriendAccepted] = field(factory=Signal)
@@ -92,4 +92,4 @@ class FriendActs:
         await self.data.write(me, 0, lambda tx: SqlFriends(tx).unblock(me, other), ACROSS)
 
     def _at(self) -> int:
-        return round(self.now() * 1000)
+        return round(self.wall_clock() * 1000)

@@ -41,7 +41,7 @@ class GuildActs:
     settings: Settings
     data: AccountData
     board: Board
-    now: Callable[[], float]
+    wall_clock: Callable[[], float]
     changed: Signal[GuildChanged] = field(factory=Signal)
     words: Words = field(init=False)
     limits: Limits = field(init=False)
@@ -181,7 +181,7 @@ class GuildActs:
         return guild, len(gone)
 
     def _at(self) -> int:
-        return round(self.now() * 1000)
+        return round(self.wall_clock() * 1000)
 
     def _tell(self, guild_id: str, gone: Sequence[Member]) -> None:
         self.changed.send(GuildChanged(guild_id, tuple(one.account_id for one in gone)))

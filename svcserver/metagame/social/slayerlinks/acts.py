@@ -26,7 +26,7 @@ class SlayerLinkActs:
 
     data: AccountData
     board: Board
-    now: Callable[[], float]
+    wall_clock: Callable[[], float]
 
     async def status(self, me: AccountId) -> tuple[Sequence[Invite], Sequence[Link]]:
         """The pending invites in both directions, and the running links by slot."""
@@ -87,4 +87,4 @@ class SlayerLinkActs:
         )
 
     def _at(self) -> int:
-        return round(self.now() * 1000)
+        return round(self.wall_clock() * 1000)

@@ -197,7 +197,7 @@ class MaintenanceTests(SynchronousTestCase):
 
             write = staticmethod(ledger.write)
 
-        made.audit = Audit(Slow(), made.now)  # type: ignore[arg-type]
+        made.audit = Audit(Slow(), made.wall_clock)  # type: ignore[arg-type]
         self.wait(2)
         self.switch()
         asked[0].callback(None)  # as it was before

@@ -71,7 +71,7 @@ class HuntTests(SynchronousTestCase):
         self.ann = AccountId(game.player("Ann_1").id)
         self.matches = Seen()
         self.matches.live.now = game.clock.seconds()
-        self.now = game.clock.seconds
+        self.wall_clock = game.clock.seconds
         feature = OnlineListRoutes(
             OnlinePlayers(game.settings, game.parts.online, self.matches.matches)
         )
@@ -80,9 +80,9 @@ class HuntTests(SynchronousTestCase):
     def sent_to(self, hunt: str) -> None:
         """Ann asks for a hunt, and is told of its server."""
         wish = check("ISLAND", "", hunt)
-        entry = self.matches.join(self.ann, wish, None, self.now())
+        entry = self.matches.join(self.ann, wish, None, self.wall_clock())
         entry.match.server = Server("127.0.0.1", 8771)
-        self.matches.sent(self.ann, self.now())
+        self.matches.sent(self.ann, self.wall_clock())
 
     def entry(self, map_path: str) -> Any:
         at_once(self.game.parts.online.hear(self.ann, map_path, "island"))
@@ -92,7 +92,7 @@ class HuntTests(SynchronousTestCase):
     @proves("GET /svc/api/PrivateOnlineStats")
     def test_a_hunter_has_the_hunt_and_when_it_was_entered(self) -> None:
         self.sent_to("CR19_MatchmakerHunt_1")
-        entered = iso(self.now())
+        entered = iso(self.wall_clock())
         self.game.clock.advance(60)
         self.assertEqual(self.entry(ISLAND_MAP), ("CR19_MatchmakerHunt_1", entered))
 

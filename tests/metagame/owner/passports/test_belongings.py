@@ -66,13 +66,13 @@ class BelongingsTests(SynchronousTestCase):
 
     def take(self, passport: rules.Passport, **environ: str) -> Taken:
         terms = Terms.of(game_settings(**environ))
-        ledger, now = self.other.game.parts.ledger, self.other.game.parts.now
+        parts = self.other.game.parts
 
         def work(tx: Any) -> Taken:
-            trust(passport.signer, "Olga", now)(tx, Trace())  # type: ignore[arg-type]
-            return take_in(passport, "Bob_1", {}, terms, now)(tx, Trace())  # type: ignore[arg-type]
+            trust(passport.signer, "Olga", parts.wall_clock)(tx, Trace())  # type: ignore[arg-type]
+            return take_in(passport, "Bob_1", {}, terms, parts.wall_clock)(tx, Trace())  # type: ignore[arg-type]
 
-        return self.successResultOf(ledger.write(work))
+        return self.successResultOf(parts.ledger.write(work))
 
     def test_items_currency_and_loadout_come_along(self) -> None:
         self.other.add("potion", 2)
@@ -99,15 +99,15 @@ class BelongingsTests(SynchronousTestCase):
         self.assertEqual(self.other.stacks(), {})
 
     def _twice(self) -> Any:
-        ledger, now = self.other.game.parts.ledger, self.other.game.parts.now
+        parts = self.other.game.parts
         passport, terms = self.passport(), Terms.of(game_settings())
 
         def work(tx: Any) -> None:
-            trust(passport.signer, "Olga", now)(tx, Trace())  # type: ignore[arg-type]
+            trust(passport.signer, "Olga", parts.wall_clock)(tx, Trace())  # type: ignore[arg-type]
             for _ in range(2):
-                take_in(passport, "Bob_1", {}, terms, now)(tx, Trace())  # type: ignore[arg-type]
+                take_in(passport, "Bob_1", {}, terms, parts.wall_clock)(tx, Trace())  # type: ignore[arg-type]
 
-        return ledger.write(work)
+        return parts.ledger.write(work)
 
     def test_what_this_host_takes_from_nobody_is_left_out_and_said(self) -> None:
         taken = self.take(self.passport(notes=7), PASSPORT_TAKES="characters")

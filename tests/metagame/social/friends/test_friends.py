@@ -278,7 +278,7 @@ class BlockTests(Base):
         acts = FriendActs(
             parts.data,
             parts.board,
-            parts.now,
+            parts.wall_clock,
             parts.news.blocked,
             also_block=[broken],
             also_unfriend=[broken],
