@@ -145,10 +145,7 @@ class Metagame:
         self.clock, self.wall_clock, self.counters = clock, wall_clock, counters
         self.news = News()
         self.epochs = Epochs(self.news.sessions_ended)
-        keys = Keys.read(
-            settings.signing_private_key, settings.signing_public_key, settings.verify_keys
-        )
-        self.tokens = Tokens(wall_clock, keys, self.epochs)
+        self.tokens = Tokens(wall_clock, Keys.of(settings), self.epochs)
         self.acting, self.policy = Acting(wall_clock), policy_of(settings)
         allowance = Allowance(settings.account_bytes_a_day, wall_clock)
         deploy_s = settings.deploy_timeout_ms / 1000

@@ -16,6 +16,7 @@ from twisted.logger import Logger
 
 from svcserver.kernel import json
 from svcserver.kernel.secrets import Secret
+from svcserver.metagame.settings import Settings
 
 log = Logger()
 K = TypeVar("K")
@@ -34,6 +35,13 @@ class Keys:
     private: RSAPrivateKey | None = field(default=None, repr=False)
     kid: str = ""
     public: Mapping[str, RSAPublicKey] = field(factory=dict)
+
+    @classmethod
+    def of(cls, settings: Settings) -> Keys:
+        """Those of the metagame's settings."""
+        return cls.read(
+            settings.signing_private_key, settings.signing_public_key, settings.verify_keys
+        )
 
     @classmethod
     def read(cls, private: Secret, public: str, further: Iterable[str] = ()) -> Keys:
