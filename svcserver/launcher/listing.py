@@ -33,7 +33,7 @@ class BadListing(ValueError):
 
 @frozen
 class GameFile:
-    """A file of the game."""
+    """Where it belongs in the game's folder, and what it must be: bytes and checksum."""
 
     path: str  # with slashes
     size: int

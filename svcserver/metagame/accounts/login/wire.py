@@ -39,7 +39,7 @@ class QueueWish:
 
 
 class LoginReply(TypedDict):
-    """The reply to a login."""
+    """The token, for so many seconds (``expires_in``), and whose; all else are constants."""
 
     access_token: str
     token_type: str

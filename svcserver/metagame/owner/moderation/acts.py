@@ -31,7 +31,7 @@ from svcserver.metagame.owner.wire import described
 log = Logger()
 
 MAX_LISTED = 500
-LISTED = tuple[Account, Kind, Sanction]
+Listed = tuple[Account, Kind, Sanction]
 
 
 @frozen
@@ -154,7 +154,7 @@ class ModerationActs:
         # judged by how many owners there are
         return await self._do(staff, "role", who, reason, act, ACROSS)
 
-    async def running(self) -> list[LISTED]:
+    async def running(self) -> list[Listed]:
         """Every ban and mute that holds, the newest first."""
         wall_clock = self.audit.wall_clock
 

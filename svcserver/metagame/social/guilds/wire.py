@@ -35,7 +35,7 @@ class DisbandWish:
 
 
 class GuildMember(TypedDict):
-    """A member of a guild."""
+    """A member's account id, and ``rank``, the word of ``rules.Rank``."""
 
     phx_account_id: str
     rank: str
