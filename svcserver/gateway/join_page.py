@@ -1,22 +1,51 @@
 """The one public page of a host: how to play here. It holds no secret and no word of this host.
 
-Off unless GATEWAY_JOIN_PAGE=1, because a host need not tell strangers what it is.
+Off unless GATEWAY_JOIN_PAGE=1, because a host need not tell strangers what it is. It links to the
+launcher only while the content server has one to hand out, which is asked now and then.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import re
+from collections.abc import Callable
 from importlib.resources import files
+from typing import Any
 
-from svcserver.edge.verdicts import Page
+from attrs import define, field
+from twisted.application.service import Service
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.defer import TimeoutError as TimedOut
+from twisted.internet.error import ConnectError
+from twisted.internet.interfaces import IReactorTime
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from svcserver.edge.joining import LAUNCHER_PATH
+from svcserver.edge.upstream import Connection, Pool
+from svcserver.edge.verdicts import Page, Unreachable
+from svcserver.kernel.every import Every
+
+log = Logger()
 
 PATH = "/join"
+LOOK_S = 10.0
+PATIENCE_S = 2.0  # the deadline of an answer
+_QUESTION = (
+    f"HEAD {LAUNCHER_PATH} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()
+)
+_STATUS = re.compile(rb"HTTP/1\.[01] (\d{3})[ \r]")
+_LONGEST_STATUS = 32  # bytes until the status has come
 
 
-def join_page() -> Page:
-    """The page with its headers: it may load nothing, and its one style sheet is named by hash."""
-    content = files("svcserver.gateway").joinpath("static", "join.html").read_bytes()
+def join_page(*, launcher: bool) -> Page:
+    """The page with its headers: it may load nothing, and its one style sheet is named by hash.
+
+    ``launcher``: whether this host has a launcher to hand out.
+    """
+    raw = files("svcserver.gateway").joinpath("static", "join.html").read_bytes()
+    content = _with(raw, launcher=launcher)
     style = content.partition(b"<style>")[2].partition(b"</style>")[0]
     digest = base64.b64encode(hashlib.sha256(style).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; frame-ancestors 'none'"
@@ -29,3 +58,92 @@ def join_page() -> Page:
         "X-Frame-Options": "DENY",
     }
     return Page(content, "".join(f"{name}: {text}\r\n" for name, text in lines.items()).encode())
+
+
+def _with(raw: bytes, *, launcher: bool) -> bytes:
+    """The page as it is with a launcher to hand out, or without."""
+    before, *places = raw.split(b"<!-- where there is one -->")
+    content = [before]
+    for place in places:
+        one, _, rest = place.partition(b"<!-- else -->")
+        other, _, after = rest.partition(b"<!-- end -->")
+        content += [one if launcher else other, after]
+    return b"".join(content)
+
+
+class _Question:
+    """Uses a connection for one question; fires with whether the answer is 200."""
+
+    def __init__(self, connection: Connection, answered: Deferred[bool]) -> None:
+        self._connection, self._answered, self._come = connection, answered, b""
+        connection.user = self
+        transport: Any = connection.transport
+        transport.write(_QUESTION)
+
+    def upstream_received(self, data: bytes) -> None:
+        """The first bytes of the answer have its status."""
+        self._come += data
+        found = _STATUS.match(self._come)
+        if found is None and len(self._come) < _LONGEST_STATUS:
+            return
+        self._connection.abort()
+        self._answered.callback(found is not None and found[1] == b"200")
+
+    def upstream_lost(self) -> None:
+        """The content server has ended the connection without an answer."""
+        self._answered.errback(Unreachable(502, "bad_gateway"))
+
+    def give_up(self, why: Failure) -> Failure:
+        """Nobody waits for the answer any more."""
+        self._connection.abort()
+        return why
+
+
+@define(eq=False, slots=False)
+class LauncherLook(Service):
+    """Shows the page with the launcher's link while the content server has the launcher.
+
+    One that does not answer, as while it restarts, changes nothing.
+    """
+
+    clock: IReactorTime
+    pool: Pool  # to the content server
+    show: Callable[[Page], None]
+    _has: bool | None = field(default=None, init=False)
+    _asking: Deferred[Any] | None = field(default=None, init=False)
+    _rounds: Every = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        what = "a look for the launcher that is handed out"
+        self._rounds = Every(self.clock, LOOK_S, self.look, what, at_once=True)
+
+    def startService(self) -> None:
+        Service.startService(self)
+        self._rounds.startService()
+
+    def stopService(self) -> None:
+        Service.stopService(self)
+        self._rounds.stopService()
+        if self._asking is not None:
+            self._asking.cancel()
+        self.pool.close()
+
+    def look(self) -> Deferred[Any]:
+        """Ask; fires when that is over."""
+        answered: Deferred[bool] = Deferred()
+
+        def connected(connection: Connection) -> Deferred[bool]:
+            return answered.addErrback(_Question(connection, answered).give_up)
+
+        asking: Deferred[Any] = self.pool.reach().addCallback(connected)
+        self._asking = asking.addTimeout(PATIENCE_S, self.clock)
+        return asking.addCallbacks(self._told, self._untold)
+
+    def _told(self, has: bool) -> None:
+        if has != self._has:
+            self._has = has
+            self.show(join_page(launcher=has))
+
+    def _untold(self, why: Failure) -> None:
+        why.trap(Unreachable, ConnectError, TimedOut, CancelledError)
+        log.debug("the content server was not asked for the launcher: {why}", why=why.value)

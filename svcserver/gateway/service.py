@@ -23,8 +23,10 @@ from twisted.web.client import Agent, HTTPConnectionPool
 from svcserver.edge.certificate import BadCertificate, Pair, check_pair, read_pair
 from svcserver.edge.connections import ChannelFactory
 from svcserver.edge.tls import TlsFactory, server_context
+from svcserver.edge.upstream import Pool, plain
+from svcserver.edge.verdicts import Page
 from svcserver.gateway.feed import Feed
-from svcserver.gateway.join_page import join_page
+from svcserver.gateway.join_page import LauncherLook, join_page
 from svcserver.gateway.limits import ConnectionCounts, NetworkBuckets, Spending
 from svcserver.gateway.policy import Route
 from svcserver.gateway.proxy_policy import Gateway
@@ -95,6 +97,8 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     warn_at_start(options.warnings).setServiceParent(top)
     listener.setServiceParent(top)
     upstreams.watch.setServiceParent(top)
+    if settings.join_page:
+        launcher_look(settings, policy, reactor).setServiceParent(top)
     parts, shared = sharing(settings, policy, reactor)
     for part in parts:
         part.setServiceParent(top)
@@ -129,6 +133,16 @@ def sharing(
     buckets = {str(bucket): one for bucket, one in policy.spending.buckets.items()}
     shared = Sharing(reactor, board, {**buckets, "connect": policy.counts.connects})
     return (*parts, shared), shared.figures()
+
+
+def launcher_look(settings: Settings, policy: Gateway, reactor: Any) -> LauncherLook:
+    """What keeps the page /join true about the launcher, by a connection of its own."""
+
+    def show(page: Page) -> None:
+        policy.page = page
+
+    address = settings.content[0]
+    return LauncherLook(reactor, Pool(reactor, plain(reactor, address.host, address.port)), show)
 
 
 def make_feed(settings: AllowlistSettings, refresh_s: float, http: Any, clock: Any) -> Feed:
@@ -171,7 +185,7 @@ def make_policy(
         feed,
         say,
         counters=counters,
-        page=join_page() if settings.join_page else None,
+        page=join_page(launcher=False) if settings.join_page else None,
     )
 
 

@@ -6,10 +6,12 @@ import base64
 import hashlib
 import re
 
+from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.gateway.join_page import join_page
-from tests.edge.wires import Edge, gateway
+from svcserver.edge.verdicts import Page
+from svcserver.gateway.join_page import LOOK_S, PATIENCE_S, LauncherLook, join_page
+from tests.edge.wires import Edge, Upstream, gateway
 
 
 def ask(edge: Edge, method: str = "GET", path: str = "/join") -> tuple[int, bytes, bytes]:
@@ -21,7 +23,7 @@ def ask(edge: Edge, method: str = "GET", path: str = "/join") -> tuple[int, byte
 class JoinPageTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.edge = gateway()
-        self.edge.policy.page = join_page()
+        self.edge.policy.page = join_page(launcher=True)
 
     def test_it_is_answered_by_the_gateway_itself(self) -> None:
         for path in ("/join", "/join/", "/Join", "/join?x=1"):
@@ -55,3 +57,69 @@ class JoinPageTests(SynchronousTestCase):
         digest = base64.b64encode(hashlib.sha256(style).digest())
         self.assertIn(b"default-src 'none'; style-src 'sha256-" + digest + b"'", head)
         self.assertNotIn(b"Set-Cookie", head)
+
+    def test_it_leads_to_a_launcher_only_where_there_is_one(self) -> None:
+        for has in (True, False):
+            content = join_page(launcher=has).content
+            self.assertEqual(content.count(b"/content/v1/launcher"), 2 if has else 0)
+            self.assertEqual(content.count(b"<li>"), 3)
+            self.assertIn(b"he person who invited you", content)
+            self.assertNotIn(b"<!--", content)
+
+
+class LauncherLookTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.clock = Clock()
+        self.content = Upstream(self.clock)
+        self.shown: list[Page] = []
+        self.look = LauncherLook(self.clock, self.content.pool, self.shown.append)
+
+    def links(self) -> list[bool]:
+        """Whether each page that was shown links to the launcher."""
+        return [b"/content/v1/launcher" in one.content for one in self.shown]
+
+    def test_the_page_is_shown_anew_when_the_answer_changes(self) -> None:
+        self.look.startService()
+        for number, (status, links) in enumerate(
+            (
+                (b"HTTP/1.1 404 Not Found\r\n\r\n", [False]),
+                (b"HTTP/1.1 200 OK\r\n", [False, True]),
+                (b"HTTP/1.1 200 OK\r\n", [False, True]),
+                (b"HTTP/1.1 503 Service Unavailable\r\n", [False, True, False]),
+                (b"what is that, it is nothing of HTTP", [False, True, False]),
+            )
+        ):
+            asked = self.content.seen()[number]
+            self.assertEqual(asked.target, b"/content/v1/launcher/svc-launcher.pyz")
+            self.assertEqual((asked.method, asked.value(b"host")), (b"HEAD", b"localhost"))
+            self.content.say(status[:7])
+            self.content.say(status[7:])
+            self.assertEqual(self.links(), links)
+            self.assertEqual(self.content.wires[-1].ended, "cut")
+            self.clock.advance(LOOK_S)
+        self.look.stopService()
+        self.assertEqual(self.clock.getDelayedCalls(), [])
+
+    def test_a_content_server_that_does_not_answer_changes_nothing(self) -> None:
+        self.look.startService()
+        self.content.say(b"HTTP/1.1 200 OK\r\n")
+        self.clock.advance(LOOK_S)
+        self.content.wires[-1].loseConnection()
+        self.clock.advance(LOOK_S)
+        self.clock.advance(PATIENCE_S)
+        self.assertEqual(self.content.wires[-1].ended, "cut")
+        self.content.silent = True  # no connection comes up
+        self.clock.advance(LOOK_S - PATIENCE_S)
+        self.clock.advance(PATIENCE_S)
+        self.content.silent, self.content.down = False, True
+        self.clock.advance(LOOK_S)
+        self.assertEqual(self.links(), [True])
+        self.content.down = False
+        self.clock.advance(LOOK_S)
+        self.content.say(b"HTTP/1.1 404 Not Found\r\n")
+        self.assertEqual(self.links(), [True, False])
+        self.clock.advance(LOOK_S)
+        self.look.stopService()  # while it waits for an answer
+        self.assertEqual(self.content.wires[-1].ended, "cut")
+        self.assertEqual(self.clock.getDelayedCalls(), [])
+        self.assertEqual(self.flushLoggedErrors(), [])

@@ -146,14 +146,14 @@ def launcher(case: Case) -> Iterator[Finding]:
     page = case.gateway is not None and case.gateway.join_page
     if case.content.launcher_dir is None:
         if page:
-            what = "the page /join links to the launcher, and CONTENT_LAUNCHER_DIR names no folder"
+            what = "the page /join links to no launcher: CONTENT_LAUNCHER_DIR names no folder"
             cure = "name one in content.env, or switch GATEWAY_JOIN_PAGE off"
             yield Finding.note("content", what, cure)
         return
     file = case.folder / case.content.launcher_dir / LAUNCHER_FILE
     if not file.is_file():
         what = f"there is no launcher in {file.parent}"
-        what += ", and the page /join links to it" if page else ""
+        what += ", so the page /join links to none" if page else ""
         yield Finding.note("content", what, how(case.folder))
         return
     try:
