@@ -14,6 +14,7 @@ from rich.text import Text
 from svcserver.ctl.as_owner import by_key, owner_of
 from svcserver.ctl.host import Host, about_a_host
 from svcserver.ctl.output import Failed, Out, fail
+from svcserver.ctl.play.story import counted
 
 EVERY_S = 2.0
 NO_HEALTH = (401, 403, 404)  # 404 unless BACKEND_HEALTH=1, else for who is no admin
@@ -79,7 +80,7 @@ def headline(said: dict[str, Any]) -> str:
     """The server's status in one line."""
     return (
         f"{said['name']} {said['version']}: {said['playersOnline']} online, "
-        f"{len(said['instances'])} instances, registration {said['registration']}, "
+        f"{counted(len(said['instances']), 'instance')}, registration {said['registration']}, "
         f"up {said['uptimeSeconds']} s"
     )
 
