@@ -24,9 +24,8 @@ from svcserver.kernel.headers import GATEWAY
 log = Logger()
 
 BACKLOG = 256 * 1024  # bytes unsent
-SHARED_BACKLOG = (
-    1024 * 1024
-)  # of several processes: who joins is shown a thousand occupants at once
+# of several processes: who joins is shown a thousand occupants at once
+SHARED_BACKLOG = 1024 * 1024
 HELPING = 512  # bytes of one connection that are handled before others have their turn
 MAX_HEAD = 16 * 1024  # bytes of an upgrade request
 MAX_FRAGMENTS = 64

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from attrs import define, field
+from cachetools import FIFOCache
 
 from svcserver.chat.events import Alive, Expired
 from svcserver.kernel.ids import new_id
@@ -29,7 +30,7 @@ class Leases:
     lost: Callable[[], None]
     name: str = field(factory=new_id)
     _heard: dict[str, float] = field(factory=dict, init=False)
-    _expired: dict[str, None] = field(factory=dict, init=False)
+    _expired: FIFOCache[str, None] = field(factory=lambda: FIFOCache(MOST_EXPIRED), init=False)
 
     def hear(self, worker: str) -> bool:
         """Note that a process lives; False where its lease has ended."""
@@ -55,8 +56,6 @@ class Leases:
 
     def on_expired(self, news: Expired) -> None:
         self._expired[news.worker] = None
-        if len(self._expired) > MOST_EXPIRED:
-            del self._expired[next(iter(self._expired))]
         heard = self._heard.pop(news.worker, None) is not None
         if news.worker == self.name:
             self.lost()

@@ -101,6 +101,11 @@ class Session:
         return self._where.stage is Stage.ENDED
 
     @property
+    def logged_in(self) -> bool:
+        """Whether its account is known."""
+        return self.bound or self._where.stage is Stage.KNOWN
+
+    @property
     def bound(self) -> bool:
         """Whether the client has bound a resource, and can get stanzas."""
         stage = self._where.stage
@@ -143,7 +148,7 @@ class Session:
         return stage is Stage.WAITING or stage is Stage.ASKING
 
     def _take(self, text: str) -> Iterable[Effect]:
-        over = self.account != "" and not self.rates.stanza(self.number, self.seconds())
+        over = self.logged_in and not self.rates.stanza(self.number, self.seconds())
         if over and not text.lstrip().startswith("<message"):
             return self.drop()
         try:
@@ -154,10 +159,10 @@ class Session:
             log.info("trace c={number} in {outline}", number=self.number, outline=outline(said))
         if over:
             return self._too_much(said)
-        return self._after_login(said) if self.account else self._before_login(said)
+        return self._after_login(said) if self.logged_in else self._before_login(said)
 
     def _unreadable(self, why: Unparseable) -> Iterable[Effect]:
-        if self.account:
+        if self.logged_in:
             return self.drop()
         refused = End("refused")
         return (
@@ -316,7 +321,7 @@ class Session:
 
     def tick(self, now: float) -> Iterable[Effect]:
         """The effects of timeouts; called once a second with the clock's ``now``."""
-        if not self.account:
+        if not self.logged_in:
             return (End("timeout"),) if now - self.since >= LOGIN_S else NOTHING
         if not self.bound:
             return (End("timeout"),) if now - self._logged_in_at >= BIND_S else NOTHING

@@ -35,7 +35,7 @@ class DownloadSlots:
         """Downloads now, of one account or of all."""
         return self._all if account is None else self._running.get(account, 0)
 
-    def _free(self, account: str) -> None:
+    def free(self, account: str) -> None:
         self._all -= 1
         self._running[account] -= 1
         if self._running[account] <= 0:
@@ -54,4 +54,4 @@ class DownloadSlot:
         """Give the slot back; a second call does nothing."""
         if self._taken:
             self._taken = False
-            self._slots._free(self._account)
+            self._slots.free(self._account)

@@ -111,7 +111,7 @@ class Plans:
         if plan is None:
             self._known.put(key, IMPOSSIBLE)
             return None
-        if len(self._plans) >= MAX_PLANS:
+        if len(self._plans) >= MAX_PLANS:  # looked up for each statement: an order would cost
             self._plans.clear()
         self._plans[key] = plan
         return plan

@@ -23,7 +23,14 @@ IDLE_S, RECEIVE_S = 120.0, 20.0
 MAX_BODY = 64 * 1024
 MOST_CONNECTIONS = 64
 ENTER = "/api/enter"  # where a link's token is exchanged for a session
-_REASONS = {200: "OK", 400: "Bad Request", 403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed", 413: "Content Too Large"}  # fmt: skip # noqa: E501
+_REASONS = {
+    200: "OK",
+    400: "Bad Request",
+    403: "Forbidden",
+    404: "Not Found",
+    405: "Method Not Allowed",
+    413: "Content Too Large",
+}
 _POLICY = (
     "default-src 'none'",
     "script-src 'self'",

@@ -263,10 +263,7 @@ class FrontDoor:
     def _seen(
         self, answer: Answer | Failure, row: Row, request: HttpRequest, seen: Any, started: float
     ) -> Answer | Failure:
-        if isinstance(answer, Answer):
-            self._note(answer, row, request, seen, started)
-        else:
-            self._note(None, row, request, seen, started)
+        self._note(answer if isinstance(answer, Answer) else None, row, request, seen, started)
         return answer
 
     def _observed(

@@ -40,7 +40,7 @@ class WorkedExampleTests(SynchronousTestCase):
         self.assertEqual(game.browse("HEAD", "/GREETING/Bob", token=ann.token).status, 200)
 
     def patch_features(self, feature: Any) -> list[str]:
-        """The one line in ``service.py``."""
+        """The one line in ``composition.py``."""
         real, opened = Metagame.features, []
 
         def features(game: Metagame) -> Iterator[Any]:

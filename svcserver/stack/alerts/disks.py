@@ -8,7 +8,7 @@ from pathlib import Path
 
 from attrs import frozen
 
-from svcserver.kernel.settings import BadSetting
+from svcserver.kernel.settings import BadSetting, off_unless_1
 from svcserver.stack.workers import read
 
 LOW_SHARE, LOW_BYTES = 0.05, 1 << 30  # of the disk that are free
@@ -74,7 +74,7 @@ def places(config: Path, data: Path) -> Iterator[tuple[str, Path]]:
         yield "the game files'", data / game
     if manifest := content.get("CONTENT_MANIFEST"):
         yield "the manifest's", (data / manifest).parent
-    if metagame.get("LOG_BODIES") == "1":
+    if off_unless_1(metagame.get("LOG_BODIES", "")):
         yield "the body log's", (data / (metagame.get("BODY_LOG_FILE") or "bodies.log")).parent
     if records := metagame.get("FLIGHT_RECORDER_DIR"):
         yield "the flight recorder's", data / records

@@ -6,6 +6,7 @@ import math
 from enum import StrEnum
 
 from attrs import define, field, frozen
+from cachetools import FIFOCache
 
 from svcserver.metagame.owner.health.rules import BOUNDS_MS, Counts, LoopFigures
 
@@ -77,7 +78,7 @@ class Kept:
 class Gathering:
     """Minutes that are not written yet: the running one, and those that wait."""
 
-    _minutes: dict[int, Span] = field(factory=dict, init=False)
+    _minutes: FIFOCache[int, Span] = field(factory=lambda: FIFOCache(MOST_WAITING), init=False)
 
     def note(
         self,
@@ -90,14 +91,12 @@ class Gathering:
         """Add a sample taken at that time."""
         minute = start(at, MINUTE_S)
         if minute not in self._minutes:
-            while len(self._minutes) >= MOST_WAITING:
-                del self._minutes[next(iter(self._minutes))]
             self._minutes[minute] = Span()
         self._minutes[minute].note(counts, loop, rss_mb, players)
 
     def taken(self) -> list[Kept]:
         """What was gathered since the last call, for each span that it belongs to."""
-        found, self._minutes = self._minutes, {}
+        found, self._minutes = self._minutes, FIFOCache(MOST_WAITING)
         return [
             Kept(step, start(minute, step), span)
             for minute, span in found.items()
