@@ -33,7 +33,7 @@ def test_a_backup_is_proven_and_a_damaged_one_is_not(
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     monkeypatch.setenv("TMPDIR", str(scratch))
-    (folder / "stack.env").write_text("BACKUP_PASSPHRASE=correct horse battery\n")
+    (folder / "stack.env").write_text("BACKUP_PASSPHRASE=correct horse battery\nBACKUP_SECRETS=1\n")
     made = run("backup", "now", "--prove", "--json", "--config", folder)
     assert made.returncode == 0, made.stderr
     backup = orjson.loads(made.stdout)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -15,13 +14,15 @@ from attrs import frozen
 from sqlalchemy import text
 from sqlalchemy.engine import URL
 
-from svcserver.ctl.backup import archive
+from svcserver.ctl import database
+from svcserver.ctl.backup.apart import Restored
 from svcserver.ctl.backup.archive import Contents, Damaged
-from svcserver.ctl.backup.making import count
-from svcserver.ctl.backup.sealing import CannotSeal, Lock, is_closed
-from svcserver.ctl.database_commands import migrate, postgres, sqlite_faults
+from svcserver.ctl.backup.opening import opened, same
+from svcserver.ctl.backup.restoring import DUMP
+from svcserver.ctl.backup.sealing import CannotSeal, Lock
+from svcserver.ctl.database_commands import migrate, postgres
 from svcserver.ctl.envfile import change
-from svcserver.ctl.host import OWNER_KEY
+from svcserver.ctl.host import OWNER_KEY, find
 from svcserver.ctl.output import Failed
 from svcserver.ctl.rehearse.host import ThrowAway
 from svcserver.db.engine import SQLAlchemyError, describe, make_engine
@@ -65,20 +66,6 @@ def prove(source: Path, lock: Lock, live: URL) -> Proof:
     return Proof(fault, contents)
 
 
-def opened(source: Path, lock: Lock, into: Path) -> Contents:
-    """Decrypt and unpack; raises Damaged, CannotSeal or OSError."""
-    into.mkdir(mode=0o700)
-    if not is_closed(source):
-        return archive.unpack(source, into)
-    clear = into.parent / "clear.tar.gz"
-    os.close(os.open(clear, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-    try:
-        lock.open(source, clear)
-        return archive.unpack(clear, into)
-    finally:
-        clear.unlink()
-
-
 def _enough_memory() -> None:
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
@@ -91,14 +78,11 @@ def _enough_memory() -> None:
 
 @contextmanager
 def _host(contents: Contents, scratch: Path, live: URL) -> Iterator[ThrowAway]:
-    """A throw-away host that runs on the restored database."""
-    restored = scratch / "parts" / archive.DATABASE
+    """The whole restored host, set apart from the one that runs."""
     with (
-        ThrowAway(scratch / "host") as host,
-        _database(contents, restored, host.folder, live) as url,
+        Restored(scratch / "host", contents=contents, parts=scratch / "parts") as host,
+        _database(contents, host.folder, live) as url,
     ):
-        same(contents, url)
-        migrate(url)
         change(host.folder / "metagame.env", {"DATABASE_URL": _said(url)})
         key = _printed(host, "gameserver-key", "add")
         change(host.folder / "deploy.env", {"METAGAME_API_KEY": key})
@@ -126,13 +110,14 @@ def _printed(host: ThrowAway, *words: str) -> str:
 
 
 @contextmanager
-def _database(contents: Contents, restored: Path, folder: Path, live: URL) -> Iterator[URL]:
+def _database(contents: Contents, folder: Path, live: URL) -> Iterator[URL]:
+    """The restored database; of PostgreSQL a new one on the host's server."""
     if contents.kind == "sqlite":
-        if faults := sqlite_faults(restored):
-            raise Damaged(f"its database is damaged: {faults[0]}")
-        file = folder / "restored.db"
-        shutil.move(restored, file)
-        yield URL.create("sqlite", database=str(file))
+        url = database.url_of(find(str(folder), None))
+        file = database.file_of(url)
+        if file is None or folder not in (folder / file).parents:
+            raise Damaged("its database would not lie in the scratch folder")
+        yield URL.create("sqlite", database=str(folder / file))
         return
     name = f"svc_drill_{os.getpid()}"
     if live.get_backend_name() != "postgresql":
@@ -140,7 +125,9 @@ def _database(contents: Contents, restored: Path, folder: Path, live: URL) -> It
     _on_server(live, f'CREATE DATABASE "{name}"')
     try:
         url = live.set(database=name)
-        postgres("pg_restore", url, "--no-owner", "--exit-on-error", str(restored))
+        postgres("pg_restore", url, "--no-owner", "--exit-on-error", str(folder / DUMP))
+        same(contents, url)
+        migrate(url)
         yield url
     finally:
         _on_server(live, f'DROP DATABASE "{name}"')
@@ -156,17 +143,6 @@ def _on_server(url: URL, statement: str) -> None:
         raise Damaged(f"it was not tried in a database of its own: {said}") from None
     finally:
         engine.dispose()
-
-
-def same(contents: Contents, url: URL) -> None:
-    """Compare the restored database with what was counted when it was copied; raises Damaged."""
-    found, wanted = count(url), contents.counted
-    for table, rows in wanted.tables.items():
-        if found.tables.get(table) != rows:
-            there = found.tables.get(table, 0)
-            raise Damaged(f"its table {table} has {there} rows, and had {rows}")
-    if found.characters != wanted.characters:
-        raise Damaged("its characters are not those that were copied")
 
 
 def _evening(host: ThrowAway) -> str | None:

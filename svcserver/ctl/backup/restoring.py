@@ -15,7 +15,7 @@ from sqlalchemy.engine import URL
 from svcserver.ctl import database
 from svcserver.ctl.backup import archive
 from svcserver.ctl.backup.archive import Contents, Damaged
-from svcserver.ctl.backup.proving import opened, same
+from svcserver.ctl.backup.opening import opened, same
 from svcserver.ctl.backup.sealing import CannotSeal, Lock
 from svcserver.ctl.database_commands import migrate, postgres, put_back, sqlite_faults
 from svcserver.ctl.envfile import change
@@ -27,6 +27,7 @@ from svcserver.kernel.settings import parse_env_file
 from svcserver.metagame.accounts.store import add_game_server_key
 
 LOCALHOST = "127.0.0.1"
+DUMP = "restored.dump"  # of a PostgreSQL, in a restored folder
 
 
 def into_place(source: Path, lock: Lock, host: Host, out: Out) -> None:
@@ -57,12 +58,8 @@ def into_folder(source: Path, lock: Lock, folder: Path, out: Out) -> None:
     if folder.exists() and any(folder.iterdir()):
         fail(f"{folder} is not empty; a restore overwrites nothing: choose another folder")
     with _parts(source, lock) as (contents, parts):
-        if contents.kind == "sqlite":
-            _sound(contents, parts / archive.DATABASE)
-        files = parts / archive.FILES
         try:
-            made = _whole(contents, parts, folder) if contents.secrets else None
-            fresh = () if made is not None else _fresh(contents, parts, files, folder)
+            fresh = restored(contents, parts, folder)
         except OSError as why:
             fail(f"{folder} cannot be written: {why.strerror or why}")
     left = [f"its {contents.kind} database"] if contents.kind != "sqlite" else []
@@ -71,8 +68,18 @@ def into_folder(source: Path, lock: Lock, folder: Path, out: Out) -> None:
     if fresh:
         out.say("made anew, since the backup holds no secrets: " + ", ".join(fresh))
     for one in left:
-        out.say(f"{one} is in {folder / 'restored.dump'}: put it back with pg_restore")
+        out.say(f"{one} is in {folder / DUMP}: put it back with pg_restore")
     out.say(f"look at it with svcctl doctor --config {folder}")
+
+
+def restored(contents: Contents, parts: Path, folder: Path) -> tuple[str, ...]:
+    """Make the host of an unpacked backup; what was made anew. Raises Damaged or OSError."""
+    if contents.kind == "sqlite":
+        _sound(contents, parts / archive.DATABASE)
+    if contents.secrets:
+        _whole(contents, parts, folder)
+        return ()
+    return _fresh(contents, parts, parts / archive.FILES, folder)
 
 
 @contextmanager
@@ -103,14 +110,13 @@ def _sound(contents: Contents, restored: Path) -> None:
     same(contents, URL.create("sqlite", database=str(restored)))
 
 
-def _whole(contents: Contents, parts: Path, folder: Path) -> tuple[str, ...]:
+def _whole(contents: Contents, parts: Path, folder: Path) -> None:
     """Everything as it was, with the paths of the new folder."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     shutil.copytree(parts / archive.FILES, folder, dirs_exist_ok=True)
     for path in folder.glob("*.env"):
         path.write_text(_moved(contents, path.read_text(encoding="utf-8-sig"), folder), "utf-8")
     _place_database(contents, parts, folder)
-    return ()
 
 
 def _moved(contents: Contents, text: str, folder: Path) -> str:
@@ -123,7 +129,7 @@ def _moved(contents: Contents, text: str, folder: Path) -> str:
 def _place_database(contents: Contents, parts: Path, folder: Path) -> None:
     """Put the database where ``metagame.env`` says, if that is in the new folder."""
     if contents.kind != "sqlite":
-        shutil.move(parts / archive.DATABASE, folder / "restored.dump")
+        shutil.move(parts / archive.DATABASE, folder / DUMP)
         return
     env = folder / "metagame.env"
     named = parse_env_file(env.read_text(encoding="utf-8-sig")).get("DATABASE_URL")

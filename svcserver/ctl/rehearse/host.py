@@ -142,7 +142,7 @@ class ThrowAway:
 
     def __enter__(self) -> ThrowAway:
         self.ports = free_ports()
-        create_host(self.folder, "127.0.0.1", "owner", ports=self.ports, demo=True)
+        self.make()
         self.player = Player(self.ports.gateway, self.shown_fingerprint())
         return self
 
@@ -153,6 +153,10 @@ class ThrowAway:
         trace: TracebackType | None,
     ) -> None:
         self.stop()
+
+    def make(self) -> None:
+        """Write its files."""
+        create_host(self.folder, "127.0.0.1", "owner", ports=self.ports, demo=True)
 
     @property
     def host(self) -> Host:

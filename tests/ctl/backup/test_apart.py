@@ -1,0 +1,113 @@
+"""A drill lives on the whole restored host, and meets nothing of the one that runs."""
+
+from __future__ import annotations
+
+import re
+from unittest import mock
+
+import pyrage
+
+from svcserver.ctl.backup import proving
+from svcserver.ctl.blueprint import Ports
+from svcserver.ctl.rehearse.host import ThrowAway
+from tests.ctl.backup.test_command import BackupCase
+from tests.ctl.hosts import change, value
+from tests.support.proves import proves
+
+OURS = re.compile(r"(?m)^\w*PORT\w*=(\d+)$")
+
+
+class ApartTests(BackupCase):
+    def setUp(self) -> None:
+        super().setUp()
+        change(self.folder, "metagame", "SERVER_NAME", "Hall of Olga")
+        change(self.folder, "metagame", "GUILD_MAX_MEMBERS", "7")
+        change(self.folder, "metagame", "FLIGHT_RECORDER_DIR", "/var/lib/records")
+        change(self.folder, "metagame", "PROGRESSION_CONFIG_DIR", f"{self.folder}/seasons")
+        change(self.folder, "metagame", "LIVE_URL", "valkey://10.0.0.9:6379")
+        change(self.folder, "gateway", "GATEWAY_RATE_NAME", "11,2")
+        change(self.folder, "allowlist", "ALLOWLIST_DRY_RUN", "0")
+        change(self.folder, "deploy", "GAMESERVER_BINARY_PATH", "/srv/game/real")
+        (self.folder / "seasons").mkdir()
+        (self.folder / "seasons" / "one.json").write_text("{}")
+        url = "https://hooks.example.org/x"
+        self.assertEqual(
+            self.ctl("alerts", "add", "phone", "--form", "json", "--url", url).status, 0
+        )
+
+    def drilled(self, *settings: str) -> dict[str, str]:
+        """A backup whose drill gets as far as the processes; the texts of its host's files."""
+        self.stack_env(*settings)
+        found: dict[str, str] = {}
+
+        def start(host: ThrowAway, **_: object) -> None:
+            for path in host.folder.iterdir():
+                if path.suffix in (".env", ".pem"):
+                    found[path.name] = path.read_text()
+            found["folder"] = str(host.folder)
+
+        with (
+            mock.patch.object(ThrowAway, "start", start),
+            mock.patch.object(proving, "_evening", lambda host: None),
+            mock.patch.object(proving, "_enough_memory", lambda: None),
+        ):
+            ran = self.ctl("backup", "now", "--prove", "--json")
+        self.assertEqual(ran.status, 0, ran.err)
+        self.assertIsNotNone(ran.data["proven"])
+        return found
+
+    def apart(self, found: dict[str, str]) -> None:
+        scratch = found["folder"]
+        self.assertNotIn(str(self.folder), "".join(found.values()))
+        self.assertNotIn("alert-phone.env", found)
+        self.assertEqual(found["stack.env"], "BACKUP_AT=off\n")
+        usual = {str(one) for one in vars_of(Ports())}
+        for name in ("metagame.env", "gateway.env", "deploy.env", "content.env", "allowlist.env"):
+            self.assertFalse(usual & {*OURS.findall(found[name])}, name)
+        metagame = found["metagame.env"]
+        for line in ("SERVER_NAME=Hall of Olga", "GUILD_MAX_MEMBERS=7", "REGISTRATION_MODE=OPEN"):
+            self.assertIn(f"{line}\n", metagame)
+        self.assertIn(f"PROGRESSION_CONFIG_DIR={scratch}/seasons\n", metagame)
+        self.assertIn(f"DATABASE_URL=sqlite:///{scratch}/", metagame)
+        for word in ("LIVE_URL", "FLIGHT_RECORDER"):
+            self.assertNotIn(word, metagame)
+        self.assertIn("GATEWAY_RATE_NAME=11,2\n", found["gateway.env"])
+        self.assertIn("ALLOWLIST_DRY_RUN=1\n", found["allowlist.env"])
+        self.assertNotIn("/srv/game/real", found["deploy.env"])
+        for name in ("GATEWAY_SECRET", "ALLOWLIST_SECRET"):
+            said = {
+                word for text in found.values() for word in re.findall(f"(?m)^{name}=(.*)$", text)
+            }
+            self.assertEqual(len(said), 1, name)
+
+    @proves("svcctl backup now|list|prove|restore")
+    def test_of_a_backup_without_secrets(self) -> None:
+        found = self.drilled()
+        self.apart(found)
+        key = value(self.folder, "metagame", "AUTH_SIGNING_PRIVKEY_B64")
+        self.assertNotIn(key, found["metagame.env"])
+
+    @proves("svcctl backup now|list|prove|restore")
+    def test_of_one_with_secrets_and_its_certificate(self) -> None:
+        own = pyrage.x25519.Identity.generate()
+        found = self.drilled(f"BACKUP_RECIPIENTS={own.to_public()}", "BACKUP_SECRETS=1")
+        self.apart(found)
+        self.assertIn(
+            value(self.folder, "metagame", "AUTH_SIGNING_PRIVKEY_B64"), found["metagame.env"]
+        )
+        certificate = (self.folder / "gateway-cert.pem").read_text()
+        self.assertEqual(found["gateway-cert.pem"], certificate)
+
+    def test_a_host_without_a_gateway_is_lent_one(self) -> None:
+        for name in ("gateway", "allowlist", "relay"):
+            (self.folder / f"{name}.env").unlink()
+        change(self.folder, "metagame", "BIND_HOST", "100.64.0.9")
+        found = self.drilled()
+        self.assertIn("BIND_HOST=127.0.0.1\n", found["metagame.env"])
+        self.assertIn("GATEWAY_PORT=", found["gateway.env"])
+        self.assertIn("gateway-cert.pem", found)
+
+
+def vars_of(ports: Ports) -> list[int]:
+    """Every port of a host as ``svcctl init`` makes it."""
+    return [getattr(ports, one) for one in Ports.__slots__ if one != "__weakref__"]
