@@ -19,7 +19,7 @@ from tests.support import postgres
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background ignores it
 
 GARBAGE = (20_000, 10, 10)  # allocations between looks for cycles; the tests themselves make few
-WHOLE_EVERY = 200  # tests, between looks at everything
+WHOLE_EVERY = 800  # tests, between looks at everything: each takes more than a second
 gc.disable()  # what is imported and collected stays
 _tests = itertools.count(1)
 
@@ -33,6 +33,7 @@ LONGEST = (  # of which no other worker is to wait for one in the end; the longe
     "test_launcher_troubles.py",
     "test_postgres_parity.py",
     "test_rehearse.py",
+    "test_first_evening.py",
     "test_launcher_packing.py",
     "test_owner_pages.py",
     "test_ctl_demo.py",
@@ -41,6 +42,7 @@ LONGEST = (  # of which no other worker is to wait for one in the end; the longe
     "test_seeds.py",
     "test_workers.py",
     "test_dashboard_away.py",
+    "test_alerts_flood.py",
     "test_alerts.py",
     "test_workers_rules.py",
     "test_dashboard_people.py",

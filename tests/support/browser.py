@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+import re
+from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlencode
 
 import orjson
-import treq
 from attrs import define, field, frozen
-from treq.testing import StubTreq
+from httptools import HttpResponseParser
+from hyperlink import URL
+from twisted.internet.address import IPv4Address
 from twisted.internet.defer import Deferred
+from twisted.internet.protocol import Protocol, connectionDone
+from twisted.internet.testing import MemoryReactorClock
+from twisted.python.failure import Failure
+from twisted.test.iosim import FakeTransport, connect
 
+from svcserver.kernel.headers import GATEWAY
 from svcserver.web.front import FrontDoor
-from tests.support.wire import browsing
+from svcserver.web.site import HttpFactory
+
+OURS, THEIRS = IPv4Address("TCP", "127.0.0.1", 31337), IPv4Address("TCP", "127.0.0.1", 80)
+PLAIN = re.compile(r"[A-Za-z0-9/?&=._~-]*\Z")  # targets in which a URL changes nothing
 
 
 @frozen
@@ -38,7 +52,7 @@ class Browser:
 
     test: Any  # the SynchronousTestCase
     front: FrontDoor
-    _stubs: list[StubTreq] = field(factory=list, init=False)
+    _open: list[Any] = field(factory=list, init=False)
 
     def __call__(
         self,
@@ -48,7 +62,7 @@ class Browser:
         token: str | None = None,
         key: str | None = None,
         game_server: str | None = None,
-        headers: dict[str, str] | None = None,
+        headers: Mapping[Any, Any] | None = None,
         **sent: Any,
     ) -> Page:
         """Send and wait; the answer must come without time passing."""
@@ -72,36 +86,110 @@ class Browser:
         token: str | None = None,
         key: str | None = None,
         game_server: str | None = None,
-        headers: dict[str, str] | None = None,
+        headers: Mapping[Any, Any] | None = None,
         **sent: Any,
     ) -> Deferred[Page]:
         """The same, for answers that need the clock to advance."""
-        head = dict(headers or {})
+        head: dict[Any, Any] = {
+            "Host": "127.0.0.1",
+            "Connection": "close",
+            "Accept-Encoding": "gzip",
+        }
+        head.update(headers or {})
         if token is not None:
             head["Authorization"] = f"Bearer {token}"
         if key is not None:
             head["x-svc-user-api-key"] = key
         if game_server is not None:
             head["x-svc-gameserver-apikey"] = game_server
-        stub = browsing(self.front)
-        url = "http://127.0.0.1" + path
-        asked = Deferred.fromCoroutine(_read(stub.request(method, url, headers=head, **sent)))
-        self._stubs.append(stub)
+        asking = _Asking(_request(method, path, head, **sent), method == "HEAD")
+        factory = HttpFactory(self.front, MemoryReactorClock(), proxy_headers=(GATEWAY,))
+        server = factory.buildProtocol(OURS)
+        ends = (
+            FakeTransport(server, isServer=True, hostAddress=THEIRS, peerAddress=OURS),
+            FakeTransport(asking, isServer=False, hostAddress=OURS, peerAddress=THEIRS),
+        )
+        self._open.append(connect(server, ends[0], asking, ends[1]))
         self.flush()
-        return asked
+        return asking.answered
 
     def flush(self) -> None:
         """Deliver written bytes; needed after an answer that came by advancing the clock."""
         for _ in range(3):
-            for stub in self._stubs[-20:]:
-                stub.flush()
+            for pump in self._open:
+                pump.flush()
+        self._open = [one for one in self._open if not one.serverIO.disconnected]
 
 
-async def _read(asked: Deferred[Any]) -> Page:
-    reply = await asked
-    body = await treq.content(reply)
-    headers = {
-        name.decode().lower(): values[0].decode()
-        for name, values in reply.headers.getAllRawHeaders()
-    }
-    return Page(reply.code, body, headers)
+def _request(
+    method: str, path: str, head: Mapping[Any, Any], data: Any = None, **more: Any
+) -> bytes:
+    """Its bytes: ``data`` as it is, a mapping of it as a form, or ``json``."""
+    if not PLAIN.match(path):
+        url = URL.from_text("http://127.0.0.1" + path).to_uri().to_text()
+        path = url.removeprefix("http://127.0.0.1")
+    body = data.encode() if isinstance(data, str) else data
+    lines = [f"{method} {path or '/'} HTTP/1.1"]
+    for name, value in head.items():
+        values = value if isinstance(value, list) else [value]
+        lines += [f"{_text(name)}: {_text(one)}" for one in values]
+    if isinstance(data, Mapping):
+        body = urlencode(data, doseq=True).encode()
+        lines.append("Content-Type: application/x-www-form-urlencoded")
+    if "json" in more:
+        body = json.dumps(more.pop("json"), separators=(",", ":")).encode()
+        lines.append("Content-Type: application/json; charset=UTF-8")
+    if more:
+        raise TypeError(f"a browser cannot send {more}")
+    if body is not None or method in ("POST", "PUT"):
+        lines.append(f"Content-Length: {len(body or b'')}")
+    return "\r\n".join([*lines, "", ""]).encode() + (body or b"")
+
+
+def _text(word: str | bytes) -> str:
+    return word.decode() if isinstance(word, bytes) else word
+
+
+class _Asking(Protocol):
+    """The client's end of a connection, for one answer."""
+
+    def __init__(self, request: bytes, bare: bool) -> None:
+        self._request, self._bare = request, bare  # whether no body is to come
+        self.answered: Deferred[Page] = Deferred(self._leave)
+        self._headers: dict[str, str] = {}
+        self._body: list[bytes] = []
+        self._parser: Any = HttpResponseParser(self)
+
+    def connectionMade(self) -> None:
+        assert self.transport is not None
+        self.transport.write(self._request)
+
+    def dataReceived(self, data: bytes) -> None:
+        self._parser.feed_data(data)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """The first of a name counts."""
+        self._headers.setdefault(name.decode().lower(), value.decode())
+
+    def on_headers_complete(self) -> None:
+        if self._bare:
+            self.on_message_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._body.append(body)
+
+    def on_message_complete(self) -> None:
+        body = b"".join(self._body)
+        if body and self._headers.get("content-encoding") == "gzip":
+            body = gzip.decompress(body)
+        if not self.answered.called:
+            self.answered.callback(Page(self._parser.get_status_code(), body, self._headers))
+
+    def connectionLost(self, reason: Failure = connectionDone) -> None:
+        if not self.answered.called:
+            self.answered.errback(reason)
+
+    def _leave(self, answered: Deferred[Page]) -> None:
+        """Who asked waits no more."""
+        transport: Any = self.transport
+        transport.abortConnection()

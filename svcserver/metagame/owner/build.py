@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 from attrs import frozen
@@ -27,6 +28,7 @@ class Build:
         )
 
 
+@cache  # what is installed stays so, and its metadata is read as a letter
 def _package_version() -> str:
     try:
         return version("svcserver")

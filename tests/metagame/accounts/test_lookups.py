@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlencode
+
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.support.game import GAME_SERVER_KEY, Game
 from tests.support.proves import proves
 
 PUBLIC = "/account/api/public/account"
+
+
+def asked(ids: list[str]) -> str:
+    """The query that names these accounts."""
+    return urlencode({"accountId": ids}, doseq=True)
 
 
 class RecordTests(SynchronousTestCase):
@@ -36,7 +43,7 @@ class RecordTests(SynchronousTestCase):
     @proves("GET /account/api/public/account")
     def test_a_list_is_answered_in_asked_order_each_once_unknown_left_out(self) -> None:
         ids = [self.bob.id, "UID-none", self.ann.id, self.bob.id, "b a d"]
-        page = self.game.browse("GET", PUBLIC, token=self.ann.token, params={"accountId": ids})
+        page = self.game.browse("GET", f"{PUBLIC}?{asked(ids)}", token=self.ann.token)
         self.assertEqual([one["id"] for one in page.json], [self.bob.id, self.ann.id])
         self.assertEqual(
             page.json[0], {"id": self.bob.id, "displayName": "Bob_1", "externalAuths": {}}
@@ -45,7 +52,7 @@ class RecordTests(SynchronousTestCase):
     @proves("GET /account/api/public/account", "limit: account ids per query and per mapping")
     def test_only_the_first_hundred_ids_are_read(self) -> None:
         ids = [f"UID-{n}" for n in range(100)] + [self.bob.id]
-        page = self.game.browse("GET", PUBLIC, token=self.ann.token, params={"accountId": ids})
+        page = self.game.browse("GET", f"{PUBLIC}?{asked(ids)}", token=self.ann.token)
         self.assertEqual(page.json, [])
 
     @proves("GET /account/api/public/account/:accountId")
