@@ -255,6 +255,7 @@ class Exchange:
             raise Fault("an upgrade nobody asked for")
         self.record.status, self.record.tunnel = 101, True
         self.tunnelling = self.answered = True
+        self.head.raw = b""  # never sent again, and a tunnel may last for a day
         head = answer_head(answer, self.client.policy, framed=False, close=False)
         rest, self._raw = self._raw, b""
         self.record.bytes_out += len(rest)
