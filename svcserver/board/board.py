@@ -79,5 +79,12 @@ class Board(Protocol):
     def listen(self, news: type[N], listener: Callable[[N], None]) -> None:
         """From now on ``listener`` is called with every piece of such news, in one order."""
 
+    def reads_as(self, name: str) -> None:
+        """From now on this process reads news whose ``readers`` have ``name`` among them.
+
+        It skips unread what is for others. A piece of news that has no such field, or nobody in it,
+        is for all. A board in memory gives everything to every listener.
+        """
+
     def when_missed(self, look: Callable[[], None]) -> None:
         """``look`` is called when news of other processes may have been missed."""

@@ -132,6 +132,9 @@ class MemoryBoard:
     def listen(self, news: type[N], listener: Callable[[N], None]) -> None:
         self._listeners.setdefault(news, []).append(listener)
 
+    def reads_as(self, name: str) -> None:
+        """See ``Board.reads_as``: here all is heard."""
+
     def when_missed(self, look: Callable[[], None]) -> None:
         """See ``Board.when_missed``: here nothing ever is."""
 

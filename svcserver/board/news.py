@@ -46,6 +46,7 @@ class NewsFeed:
     _connections: int = field(default=0, init=False)
     _joined: bool = field(default=False, init=False)
     _held: list[bytes] | None = field(default=None, init=False)  # while the latest are read
+    _named: str = field(default="", init=False)
     _read: set[bytes] = field(factory=set, init=False)  # and may be pushed to us, too
     _waiting: list[tuple[int, int, Deferred[None]]] = field(factory=list, init=False)
     _order: Any = field(factory=count, init=False)
@@ -59,6 +60,9 @@ class NewsFeed:
     def listen(self, news: type[N], listener: Callable[[N], None]) -> None:
         self._listeners.setdefault(_name(news), (news, []))[1].append(listener)
 
+    def reads_as(self, name: str) -> None:
+        self._named = name
+
     def when_missed(self, look: Callable[[], None]) -> None:
         self._missed.append(look)
 
@@ -66,7 +70,8 @@ class NewsFeed:
         """The news of an act in the form in which the script COMMIT takes it."""
         arguments: list[bytes] = []
         for one in news:
-            arguments += self.channel, _name(type(one)).encode() + b" " + encode(one, type(one))
+            name = "@".join([_name(type(one)), *getattr(one, "readers", ())])
+            arguments += self.channel, name.encode() + b" " + encode(one, type(one))
         return arguments
 
     async def heard(self, number: int) -> None:
@@ -167,20 +172,24 @@ class NewsFeed:
         else:
             self._read.clear()
         last, self._heard = self._heard, message
+        if message.endswith(b" "):  # of one so long the engine has kept the number alone
+            self._tell_of_missed()
+            return
         if last is not None and _number(message) != _number(last) + 1:
             self._tell_of_missed()  # also where the engine began anew
         self._deliver(message)
 
     def _deliver(self, message: bytes) -> None:
-        _, name, text = message.split(b" ", 2)
-        known = self._listeners.get(name.decode())
-        if known is None:
+        _, head, text = message.split(b" ", 2)
+        name, *readers = head.decode().split("@")
+        known = self._listeners.get(name)
+        if known is None or (readers and self._named not in readers):
             return
         kind, listeners = known
         try:
             news: Any = decode(text, kind)
         except (ValueError, BaseValidationError):
-            log.failure("news that cannot be read: {name}", name=name.decode())
+            log.failure("news that cannot be read: {name}", name=name)
             return
         for listener in listeners:
             deliver(listener, news)

@@ -12,6 +12,7 @@ import hashlib
 from attrs import field, frozen
 
 MOST_LATELY = 16_384  # news that are kept: 5 MB of usual ones, eight seconds of 100,000 players
+LONGEST_LATELY = 8_192  # bytes of one that is kept: of a longer one its number is
 STAMP = 12  # bytes in front of every entry, new at every write, by which it is compared
 
 # how COMMIT is told of a key: stamp, value, milliseconds to live, list
@@ -90,10 +91,11 @@ for i = 4 * n + 1, #ARGV, 2 do
   local number = redis.call('INCR', ARGV[i] .. ':told')
   local said = number .. ' ' .. ARGV[i + 1]
   redis.call('PUBLISH', ARGV[i], said)
+  if #said > LONGEST_LATELY then said = number .. ' ' end
   redis.call('RPUSH', ARGV[i] .. ':lately', said)
   redis.call('LTRIM', ARGV[i] .. ':lately', -MOST_LATELY, -1)
   reply[#reply + 1] = number
 end
 return reply
-""".replace("MOST_LATELY", str(MOST_LATELY))
+""".replace("LONGEST_LATELY", str(LONGEST_LATELY)).replace("MOST_LATELY", str(MOST_LATELY))
 )

@@ -79,6 +79,9 @@ class ValkeyBoard:
     def listen(self, news: type[N], listener: Callable[[N], None]) -> None:
         self._news.listen(news, listener)
 
+    def reads_as(self, name: str) -> None:
+        self._news.reads_as(name)
+
     def when_missed(self, look: Callable[[], None]) -> None:
         self._news.when_missed(look)
 

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from attrs import define, field
 from twisted.internet.defer import Deferred
 
-ANSWERED_S = 0.5  # after its Hello was heard, the others have answered a process
+ANSWERED_S = 0.5  # after its Hello was heard, the others have begun to answer a process
+MOST_S = 10.0  # after that it waits no longer for the rest of an answer
 
 Entry = Callable[[], Deferred[bool]]
 
@@ -26,6 +27,7 @@ class Arriving:
 
     seconds: Callable[[], float]
     _greeted_at: float | None = field(default=None, init=False)
+    _owing: set[str] = field(factory=set, init=False)  # processes of whose answer more is to come
     _waiting: list[tuple[Entry, Deferred[bool]]] = field(factory=list, init=False)
 
     def enter(self, entry: Entry) -> Deferred[bool]:
@@ -46,6 +48,13 @@ class Arriving:
         """No Hello of ours was heard: it was told before this process could hear any news."""
         return self._greeted_at is None
 
+    def answered(self, worker: str, *, whole: bool) -> None:
+        """A process has told who is with it: all of it, or a piece."""
+        if whole:
+            self._owing.discard(worker)
+        elif self._greeted_at is not None:
+            self._owing.add(worker)
+
     def look(self) -> None:
         """Let them enter once the others are known; called about once a second."""
         if self._knows_the_others():
@@ -58,4 +67,7 @@ class Arriving:
             entry().chainDeferred(happened)
 
     def _knows_the_others(self) -> bool:
-        return self._greeted_at is not None and self.seconds() - self._greeted_at >= ANSWERED_S
+        if self._greeted_at is None:
+            return False
+        since = self.seconds() - self._greeted_at
+        return since >= MOST_S or (since >= ANSWERED_S and not self._owing)

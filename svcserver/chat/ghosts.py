@@ -81,7 +81,7 @@ class Ghosts:
         """
         known = self._those.setdefault(news.worker, {})
         there = {seat.session: seat for seat in news.seats}
-        for number in [one for one in known if one not in there]:
+        for number in [one for one in known if news.covers(one) and one not in there]:
             self.drop(news.worker, number)
         for number, seat in there.items():
             if number not in known:
@@ -91,7 +91,8 @@ class Ghosts:
             room = self.enter(news.worker, place)
             if room is not None:
                 placed.add((place.session, room.key))
-        for number, ghost in known.items():
+        told_of = [(number, ghost) for number, ghost in known.items() if news.covers(number)]
+        for number, ghost in told_of:
             for key, occupant in list(ghost.in_rooms.items()):
                 if (number, key) not in placed:
                     self.rooms.leave(occupant, tell_leaver=False)
@@ -99,7 +100,7 @@ class Ghosts:
         self.restate(
             [
                 (ghost, shown.get(number))
-                for number, ghost in known.items()
+                for number, ghost in told_of
                 if ghost.status != shown.get(number)
             ]
         )

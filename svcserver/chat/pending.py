@@ -5,9 +5,11 @@ Until then a ``Here`` must not say that it has not happened: the others hear it 
 
 from __future__ import annotations
 
+from heapq import nsmallest
+
 from attrs import define, field
 
-from svcserver.chat.events import Here, Place, Shown
+from svcserver.chat.events import PIECE, Here, Place, Shown
 from svcserver.chat.ghost import seat_of
 from svcserver.chat.rooms import Occupant
 from svcserver.chat.session import Session
@@ -35,9 +37,13 @@ class Pending:
         for at in [one for one in self.entering if one[0] == number]:
             del self.entering[at]
 
-    def here(self, worker: str, sessions: list[Session]) -> Here:
+    def here(
+        self, worker: str, mine: dict[int, Session], since: int, readers: tuple[str, ...]
+    ) -> Here:
         """What a process tells of its sessions. Those that have ended are told of as gone."""
-        there = [one for one in sessions if not one.ended]
+        numbers = nsmallest(PIECE, [one for one in mine if one > since])
+        until = numbers[-1] if len(numbers) == PIECE else None
+        there = [mine[one] for one in numbers if not mine[one].ended]
         places = tuple(
             Place(one.number, occupant.room.address, occupant.nick)
             for one in there
@@ -45,7 +51,11 @@ class Pending:
             if (one.number, key) not in self.leaving and (one.number, key) not in self.entering
         )
         shown = tuple(shown_of(worker, one) for one in there if one.status is not None)
-        return Here(worker, tuple(map(seat_of, there)), places, tuple(self.entering), shown)
+        unheard = tuple(
+            one for one in self.entering if one[0] > since and (until is None or one[0] <= until)
+        )
+        seats = tuple(map(seat_of, there))
+        return Here(worker, seats, places, unheard, shown, since, until, readers)
 
 
 def shown_of(worker: str, session: Session, to: tuple[AccountId, ...] = ()) -> Shown:

@@ -20,6 +20,7 @@ from svcserver.board.board import Board
 from svcserver.board.waiting import unwaited
 from svcserver.chat import stanza
 from svcserver.chat.admission import MAX_BOUND
+from svcserver.chat.answers import ALL, Answers
 from svcserver.chat.arriving import Arriving
 from svcserver.chat.events import (
     Alive,
@@ -70,9 +71,11 @@ class Workers:
     _told_at: float | None = field(default=None, init=False)
     _behind: bool = field(default=True, init=False)  # nobody has told us who is there
     _arriving: Arriving = field(init=False)
+    _answers: Answers = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self._arriving = Arriving(self.seconds)
+        self._answers = Answers(self.seconds, self._tell, self._here)
         self._ghosts = Ghosts(self.rooms, self._sit, self._seats.free, self.presences.restate)
         self.leases = Leases(self.seconds, self._tell_unwaited, self._forget_all, self._begin_anew)
         listeners: tuple[tuple[type[Any], Callable[[Any], None]], ...] = (
@@ -191,6 +194,7 @@ class Workers:
             self._told_at = now
             self._tell(Alive(self.name)).addCallback(self._catch_up).addErrback(_defect)
         self.leases.look()
+        self._answers.look()
         self._arriving.look()
 
     def _catch_up(self, told: bool) -> None:
@@ -198,8 +202,9 @@ class Workers:
             self._arriving.let_enter()  # nobody can be told now: those who wait are to hear that
         if told and (self._behind or self._arriving.ungreeted):
             self._behind = False
+            self.board.reads_as(self.name)
             self._tell_unwaited(Hello(self.name))
-            self._say_here()
+            self._answers.give(ALL)
 
     def _miss(self) -> None:
         """News may have been missed, our own among them: what they would have done is done now."""
@@ -215,10 +220,11 @@ class Workers:
             else:
                 self._sit_alone(session)
 
-    def _say_here(self) -> None:
-        self._tell_unwaited(self._pending.here(self.name, list(self._mine.values())))
+    def _here(self, since: int, readers: tuple[str, ...]) -> Here:
+        return self._pending.here(self.name, self._mine, since, readers)
 
     def _forget_all(self, worker: str) -> None:
+        self._arriving.answered(worker, whole=True)
         count = self._ghosts.forget(worker)
         log.warn("a process of the chat is gone, with {count} sessions", count=count)
 
@@ -243,12 +249,14 @@ class Workers:
 
     def _on_hello(self, news: Hello) -> None:
         if news.worker != self.name:
-            self._say_here()
+            self._answers.give(news.worker)
         else:
             self._arriving.greeted()
 
     def _on_here(self, news: Here) -> None:
-        if news.worker != self.name and self.leases.hear(news.worker):
+        ours = not news.readers or self.name in news.readers
+        if ours and news.worker != self.name and self.leases.hear(news.worker):
+            self._arriving.answered(news.worker, whole=news.until is None)
             self._ghosts.correct(news)
 
     def _on_bound(self, news: Bound) -> None:

@@ -15,7 +15,7 @@ from attrs import define, field
 from twisted.internet.protocol import Factory, Protocol
 from twisted.python.failure import Failure
 
-from svcserver.board.scripts import COMMIT, LOAD
+from svcserver.board.scripts import COMMIT, LOAD, LONGEST_LATELY
 from svcserver.sim.clock import World
 from svcserver.sim.network import Network, Route
 from svcserver.sim.process import Process
@@ -206,7 +206,8 @@ class SimValkey:
             number = self._told.get(told, 0) + 1
             said = b"%d %b" % (number, text)
             self._put(self._told, told, number)
-            self._put(self._lately, (channel, number), said)
+            kept = said if len(said) <= LONGEST_LATELY else b"%d " % number
+            self._put(self._lately, (channel, number), kept)
             for wire in list(self._heard.get(channel, ())):
                 if wire in self.wires:
                     wire.send(reply((b"message", channel, said)))

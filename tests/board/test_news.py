@@ -130,6 +130,29 @@ class GapTests(Base):
         self.expect("8 1 2 3", missed=1)
 
 
+@frozen
+class Letter:
+    """Some news for those whom it names."""
+
+    text: str
+    readers: tuple[str, ...] = ()
+
+
+class ReaderTests(Base):
+    def test_what_is_for_others_is_not_read(self) -> None:
+        self.feed.listen(Letter, lambda letter: self.heard.append(letter.text))
+        self.feed.reads_as("ann")
+        self.join(7)
+        found = [("all", ()), ("her", ("bob", "ann")), ("him", ("bob",)), ("hers", ("ann",))]
+        for number, (text, readers) in enumerate(found, 8):
+            _, told = self.feed.told([Letter(text, readers)])
+            self.engine.pushed(self.feed.channel, b"%d %b" % (number, told))
+        self.expect("all her hers")
+        name = f"{Letter.__module__}.{Letter.__qualname__}@bob"
+        self.engine.pushed(self.feed.channel, b"12 %b what nobody could read" % name.encode())
+        self.expect("all her hers")
+
+
 class AwayTests(Base):
     """The connection that listens was away, after 8 and 9 had been heard."""
 
@@ -147,6 +170,13 @@ class AwayTests(Base):
         self.read(8, 9, 10, 11, 12)
         self.arrive(12, 13)  # pushed after it
         self.expect("10 11 12 13")
+
+    def test_of_one_that_was_too_long_to_keep_it_is_told_that_it_was_missed(self) -> None:
+        self.engine.joined()
+        self.engine.asked.pop().callback([said(9), b"10 ", said(11)])
+        self.expect("11", missed=1)
+        self.arrive(12)
+        self.expect("11 12", missed=1)
 
     def test_nothing_came_meanwhile(self) -> None:
         self.join(8, 9)

@@ -64,8 +64,9 @@ class Base(SynchronousTestCase):
             told()
 
     def greeted(self, town: Town) -> None:
-        """The process hears the Hello of another one, and answers it."""
-        town.server.workers._on_hello(Hello("another"))
+        """The process hears a Hello of the other one, and answers it."""
+        other = self.here if town is self.there else self.there
+        town.server.workers._on_hello(Hello(other.server.workers.name))
 
     def in_room(self, town: Town, number: int) -> Client:
         client = town.bound(number)

@@ -21,8 +21,14 @@ class EngineTests(DoctorCase):
         super().setUp()
         self.plant("metagame", "LIVE_URL", URL)
 
-    def told(self, slip: float = 0.0, save: str | None = None, **info: str) -> Quiet:
-        return Quiet(told=Told(HEALTHY | info, time.time() + slip, save))
+    def told(
+        self,
+        slip: float = 0.0,
+        save: str | None = None,
+        buffers: str | None = None,
+        **info: str,
+    ) -> Quiet:
+        return Quiet(told=Told(HEALTHY | info, time.time() + slip, save, buffers))
 
     def test_a_healthy_one(self) -> None:
         for fine in (self.told(), self.told(maxmemory_policy="volatile-ttl"), self.told(save="")):
@@ -32,6 +38,15 @@ class EngineTests(DoctorCase):
     def test_one_that_drops_what_is_in_use(self) -> None:
         for policy in ("allkeys-lru", "volatile-random", "allkeys-random"):
             self.finds(policy, "maxmemory-policy noeviction", self.told(maxmemory_policy=policy))
+
+    def test_one_that_is_a_cluster(self) -> None:
+        self.finds("is a cluster", "cluster-enabled no", self.told(cluster_enabled="1"))
+
+    def test_one_that_cuts_off_who_listens(self) -> None:
+        low = "normal 0 0 0 slave 1 1 60 pubsub 33554432 1048576 60"
+        self.finds("has 1 MB of news unread", "pubsub 32mb 8mb 60", self.told(buffers=low))
+        for fine in ("33554432 8388608 60", "0 0 0"):
+            self.assertEqual(self.wrong(self.told(buffers=f"normal 0 0 0 pubsub {fine}")), [])
 
     def test_one_that_is_too_old(self) -> None:
         old = self.told(valkey_version="", redis_version="6.0.16")
@@ -63,6 +78,7 @@ def test_a_real_one_tells_all_that_is_looked_at() -> None:
     )
     assert abs(told.seconds - time.time()) < 60
     assert told.save == ""
+    assert "pubsub" in (told.buffers or "")
 
 
 @pytest.mark.parametrize("said", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"-NOAUTH no\r\n", b""])

@@ -23,11 +23,16 @@ class Refused(Exception):
 
 @frozen
 class Told:
-    """What an engine says of itself: the lines of INFO, its clock, and ``save`` if it tells."""
+    """What an engine says of itself: the lines of INFO, its clock, and two settings if it tells.
+
+    ``buffers`` is its ``client-output-buffer-limit``: for each kind of client the kind, bytes at
+    which it is cut, bytes at which it is cut after so many seconds.
+    """
 
     info: Mapping[str, str]
     seconds: float  # epoch
     save: str | None = None
+    buffers: str | None = None
 
 
 def ask(address: Address, patience_s: float) -> Told:
@@ -39,14 +44,18 @@ def ask(address: Address, patience_s: float) -> Told:
         asked.of("SELECT", address.db)
         text: bytes = asked.of("INFO")
         seconds, micros = asked.of("TIME")
-        try:
-            save = asked.of("CONFIG", "GET", "save")
-        except Refused:  # where somebody else runs it
-            save = None
+        save, buffers = (_setting(asked, name) for name in ("save", "client-output-buffer-limit"))
     pairs = (one.partition(":") for one in text.decode("utf-8", "replace").splitlines())
     info = {name: value.strip() for name, colon, value in pairs if colon}
-    shown = save[1].decode() if save and len(save) == 2 else None
-    return Told(info, int(seconds) + int(micros) / 1e6, shown)
+    return Told(info, int(seconds) + int(micros) / 1e6, save, buffers)
+
+
+def _setting(asked: _Asked, name: str) -> str | None:
+    try:
+        found = asked.of("CONFIG", "GET", name)
+    except Refused:  # where somebody else runs it
+        return None
+    return found[1].decode() if found and len(found) == 2 else None
 
 
 def _connected(address: Address, patience_s: float) -> socket.socket:

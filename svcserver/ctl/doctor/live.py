@@ -10,6 +10,7 @@ from svcserver.ctl.doctor.engine import Refused, Told
 ENGINE = "live state"
 OLDEST = (6, 2)  # GETEX
 SAFE_EVICTION = ("noeviction", "volatile-ttl")
+NEWS_BUFFER = 8 << 20  # bytes that a worker may be behind with news
 SLIP_S = 2.0  # between the engine's clock and ours
 
 
@@ -45,6 +46,14 @@ def _version(info: Mapping[str, str]) -> Iterator[Finding]:
 
 def _keeping(told: Told) -> Iterator[Finding]:
     info = told.info
+    if info.get("cluster_enabled") == "1":
+        what = "the engine is a cluster: one act of ours touches keys of several slots"
+        yield Finding(ENGINE, what, "use an engine that is none (cluster-enabled no)")
+    least = _least_buffer(told.buffers or "")
+    if least is not None and least < NEWS_BUFFER:
+        what = f"the engine cuts off who has {least >> 20} MB of news unread: workers miss news"
+        cure = "set client-output-buffer-limit pubsub 32mb 8mb 60 in its configuration"
+        yield Finding(ENGINE, what, cure)
     policy = info.get("maxmemory_policy", SAFE_EVICTION[0])
     if policy not in SAFE_EVICTION:
         what = f"the engine's maxmemory-policy is {policy}: it would drop parties that are in use"
@@ -57,3 +66,12 @@ def _keeping(told: Told) -> Iterator[Finding]:
         what = "the engine writes nothing to disk: its restart ends parties, queues and sign-ins"
         cure = "set save or appendonly yes in its configuration, if that matters to you"
         yield Finding.note(ENGINE, what, cure)
+
+
+def _least_buffer(buffers: str) -> int | None:
+    """The lesser of the two limits for who listens to news, in bytes; None where there is none."""
+    words = buffers.split()
+    if "pubsub" not in words:
+        return None
+    limits = words[words.index("pubsub") + 1 :][:2]
+    return min((int(one) for one in limits if one.isdigit() and one != "0"), default=None)

@@ -1,0 +1,149 @@
+"""Who is here is told in pieces, to those who ask, and to all of them together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from unittest.mock import patch
+
+from svcserver.board.kinds import encode
+from svcserver.chat import answers, pending
+from svcserver.chat.answers import Answers
+from svcserver.chat.events import PIECE, Here
+from svcserver.chat.leases import ALIVE_S
+from svcserver.chat.session import Session
+from tests.chat.test_workers import ROOM, Base
+from tests.chat.town import Town, account
+
+MOST_BYTES = 300_000  # of one piece
+
+
+class Names:
+    """Stands for a process's many sessions."""
+
+    def __init__(self, town: Town) -> None:
+        self.workers = town.server.workers
+        assert self.workers is not None
+        self.session = town.bound(1).session
+
+    def sit_down(self, count: int) -> None:
+        mine: dict[int, Session] = self.workers._mine
+        for number in range(1_000, 1_000 + count):
+            mine[number] = self.session
+
+
+class AnswerTests(Base):
+    def setUp(self) -> None:
+        super().setUp()
+        self.told: list[Here] = []
+        self.board.listen(Here, self.told.append)
+
+    def crowd(self) -> int:
+        """Some sessions at the one process, in a room; pieces are small."""
+        for module in (pending, answers):
+            patching = patch.object(module, "PIECE", 4)
+            patching.start()
+            self.addCleanup(patching.stop)
+        for number in range(1, 31):
+            self.in_room(self.here, number)
+        return 30
+
+    def late(self) -> Town:
+        town = self.town()
+        self.pass_time(1, self.here, self.there, town)
+        return town
+
+    def test_who_comes_learns_of_all_in_pieces(self) -> None:
+        count = self.crowd()
+        late = self.late()
+        self.assertEqual(len(self.occupants(late)), count)
+        mine = [one for one in self.told if one.seats]
+        self.assertEqual([len(one.seats) for one in mine], [4] * 7 + [2])
+        self.assertEqual({one.readers for one in mine}, {(late.server.workers.name,)})
+
+    def test_what_changes_between_two_pieces_is_right_everywhere(self) -> None:
+        """One leaves and two come while an answer is on its way, before and behind it."""
+        self.crowd()
+        late, bob = self.town(), self.here.bound(31)
+        first, *_, last, _ = self.here.server._sessions.values()
+        queue: list[Callable[[], None]] = []
+        self.board.slow = queue
+        self.pass_time(1, late)
+        steps = 0
+        while queue:
+            queue.pop(0)()
+            steps += 1
+            if steps == 6:
+                first.end("socket")
+                last.end("socket")
+                bob.join(ROOM)
+        self.board.slow = None
+        self.pass_time(ALIVE_S * 3, self.here, self.there, late)
+        found = sorted(self.occupants(self.here))
+        self.assertEqual(len(found), 29)
+        for town in (late, self.there):
+            self.assertEqual(sorted(self.occupants(town)), found)
+
+    def test_all_who_ask_at_once_are_answered_together(self) -> None:
+        self.crowd()
+        workers = self.here.server.workers
+        workers._answers.give("first")
+        before = len(self.told)
+        for number in range(5):
+            workers._answers.give(f"asker {number}")
+        to_come = self.told[before:]
+        self.assertTrue(all(one.until == 0 and not one.seats for one in to_come))
+        self.pass_time(ALIVE_S - 1)
+        self.assertEqual(len(self.told), before + 5)
+        self.pass_time(2)
+        later = self.told[before + 5 :]
+        self.assertEqual(sum(len(one.seats) for one in later), 30)
+        self.assertEqual({one.readers for one in later}, {tuple(f"asker {n}" for n in range(5))})
+
+    def test_who_is_to_be_answered_later_enters_rooms_after_that(self) -> None:
+        self.crowd()
+        self.here.server.workers._answers.give("another")
+        late = self.late()
+        bob = late.bound(31)
+        self.assertEqual(bob.join(ROOM), [])
+        self.assertEqual(self.occupants(late), [])
+        self.pass_time(ALIVE_S + 1, self.here, self.there, late)
+        self.assertIn('code="110"', "".join(bob.heard()))
+        self.assertEqual(len(self.occupants(late)), 31)
+
+    def test_one_of_seven_thousand_tells_small_pieces_one_at_a_time(self) -> None:
+        names = Names(self.here)
+        names.sit_down(7_000)
+        queue: list[Callable[[], None]] = []
+        self.board.slow = queue
+        self.greeted(self.here)
+        pieces = 0
+        while queue:
+            self.assertEqual(len(queue), 1)
+            queue.pop(0)()
+            pieces += 1
+        self.board.slow = None
+        self.assertEqual(pieces, 7_001 // PIECE + 1)
+        self.assertEqual(sum(len(one.seats) for one in self.told), 7_001)
+        self.assertLess(max(len(encode(one, Here)) for one in self.told), MOST_BYTES)
+
+    def test_where_nobody_can_be_told_the_next_answer_is_possible(self) -> None:
+        failing: list[Any] = []
+
+        def fails(here: Here) -> Any:
+            failing.append(here)
+            raise RuntimeError("a defect")
+
+        workers = self.here.server.workers
+        told = Answers(self.clock.seconds, fails, workers._here)
+        told.give("one")
+        self.assertEqual(len(self.flushLoggedErrors(RuntimeError)), 1)
+        self.pass_time(ALIVE_S)
+        told.give("other")
+        self.assertEqual(len(self.flushLoggedErrors(RuntimeError)), 1)
+        self.assertEqual(len(failing), 2)
+
+    def test_the_answer_to_another_is_not_read(self) -> None:
+        self.in_room(self.here, 1)
+        self.here.server.workers._answers.give("another")
+        self.assertEqual(len(self.there.server.workers.seats(account(1))), 1)
