@@ -34,6 +34,8 @@ NAME_S = 2.0  # for the host's name, which the system's resolver looks up as lon
 AGAIN_S = 0.25  # between two tries to connect, half as much again by chance
 BEAT_S = 1.0  # between two signs of life that are asked of the listening connection
 RETRY_S = 1  # for who is refused
+# an engine that another has taken over from, or that is none yet: who connects anew may find that
+STALE = ("READONLY", "MASTERDOWN", "LOADING")
 MOST_EARLY = 1_000  # who ask before the first connection is made, and wait for it
 
 Pushed = Callable[[bytes, bytes], None]
@@ -154,8 +156,11 @@ class RemoteEngine(Service):
             text = why.getErrorMessage()
             if self._said.due(text.partition(" ")[0], self.seconds()):
                 log.error("the engine of LIVE_URL refuses: {why}", why=text)
-            if text.startswith("NOSCRIPT") and self._asking.wire is not None:
-                self._asking.wire.cut()  # somebody flushed the scripts: connecting loads them
+            if text.startswith("NOSCRIPT"):
+                _cut(self._asking)  # somebody flushed the scripts: connecting loads them
+            elif any(word in text for word in STALE):
+                _cut(self._asking)
+                _cut(self._listening)
             raise BoardAway from why.value
         if why.check(ConnectionEnded):
             raise BoardAway from why.value
@@ -174,6 +179,11 @@ class RemoteEngine(Service):
     def _message(self, channel: bytes, message: bytes) -> None:
         if self._pushed is not None:
             self._pushed(channel, message)
+
+
+def _cut(connection: Connection) -> None:
+    if connection.wire is not None:
+        connection.wire.cut()
 
 
 @define(eq=False, slots=False)

@@ -29,7 +29,8 @@ class Kind(Generic[T]):
     ``compared=False`` is for signs of life, which are put all the time: that another process put
     one after this act has read it does not make the act run again.
 
-    ``listed=True``: ``Sheet.each`` and ``Sheet.count`` know all of them.
+    ``listed=True``: ``Sheet.each`` and ``Sheet.count`` know all of them. It does not go with
+    ``kept_by_reading``: the list knows only when an entry was put.
     """
 
     name: str
@@ -39,6 +40,10 @@ class Kind(Generic[T]):
     kept_by_reading: bool = field(default=False, kw_only=True)
     compared: bool = field(default=True, kw_only=True)
     listed: bool = field(default=False, kw_only=True)
+
+    def __attrs_post_init__(self) -> None:
+        if self.listed and self.kept_by_reading:  # its list would not know that it lives on
+            raise TypeError(f"entries called {self.name} cannot be both listed and kept by reading")
 
     def check_listed(self) -> None:
         """Raise TypeError for a kind whose entries are not known all together."""

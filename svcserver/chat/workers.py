@@ -190,7 +190,8 @@ class Workers:
     def tick(self) -> None:
         """Say that we live; forget those of whom nothing was heard."""
         now = self.seconds()
-        if self._told_at is None or now - self._told_at >= ALIVE_S:
+        pause_s = 0.0 if self._behind else ALIVE_S  # who is behind says so at its next tick
+        if self._told_at is None or now - self._told_at >= pause_s:
             self._told_at = now
             self._tell(Alive(self.name)).addCallback(self._catch_up).addErrback(_defect)
         self.leases.look()

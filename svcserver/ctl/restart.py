@@ -45,6 +45,8 @@ def restart(host: Host, out: Out, is_rolling: bool) -> None:
         "under systemd run systemctl restart svc-metagame:"
         " the gateway lets requests wait meanwhile",
     )
+    if before.rolling:
+        fail("another rolling restart is under way; ask again when it is over")
     os.kill(before.pid, signal.SIGHUP)
     deadline = time.monotonic() + PATIENCE_S
     while True:

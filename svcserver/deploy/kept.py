@@ -79,6 +79,8 @@ class KeptServers:
     def all(self) -> list[Kept]:
         """Those of the earlier run; what cannot be read is dropped with a line."""
         found = []
+        for torn in list(self.folder.glob("*.new"))[:MOST]:  # we died before it had its name
+            torn.unlink(missing_ok=True)
         for path in sorted(self.folder.glob("*.json"))[:MOST]:
             try:
                 found.append(_read(json.parse(path.read_bytes())))

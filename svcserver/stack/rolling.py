@@ -30,6 +30,7 @@ class Running:
     rolled: int
     well: bool  # how the last rolling restart ended
     begun: float = 0.0  # epoch seconds; the stack may begin again in the same process
+    rolling: bool = False  # a rolling restart is under way
 
 
 def read(folder: Path) -> Running | None:
@@ -38,7 +39,7 @@ def read(folder: Path) -> Running | None:
         said = json.parse((folder / STATE_FILE).read_bytes())
         pid, started, rolled = (int(said[name]) for name in ("pid", "started", "rolled"))
         begun = float(said.get("begun", 0.0))
-        found = Running(pid, started, rolled, bool(said["well"]), begun)
+        found = Running(pid, started, rolled, bool(said["well"]), begun, bool(said.get("rolling")))
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return found if started_at(found.pid) == found.started else None
@@ -52,6 +53,7 @@ class Rolling(Service):
     children: Children
     folder: Path
     _well: bool = field(default=True, init=False)
+    _rolling: bool = field(default=False, init=False)
     _begun: float = field(factory=epoch, init=False)
 
     def startService(self) -> None:
@@ -72,11 +74,18 @@ class Rolling(Service):
         return Deferred.fromCoroutine(self._roll())
 
     async def _roll(self) -> None:
+        if self._rolling:
+            log.warn("a rolling restart is under way: another was asked for, and is not begun")
+            return
+        self._rolling = True
+        self._tell()
         try:
             self._well = await self.children.roll()
         except Exception:
             self._well = False
             log.failure("the rolling restart failed")
+        finally:
+            self._rolling = False
         self._tell()
 
     def _tell(self) -> None:
@@ -89,6 +98,7 @@ class Rolling(Service):
             "rolled": self.children.rolled,
             "well": self._well,
             "begun": self._begun,
+            "rolling": self._rolling,
         }
         path = self.folder / STATE_FILE
         fresh = path.with_suffix(".new")

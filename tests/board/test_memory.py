@@ -166,6 +166,10 @@ class ListTests(Base):
 
         self.assertEqual(self.do(work), ([("b", 2.0)], 1))
 
+    def test_not_one_that_is_kept_by_reading(self) -> None:
+        with self.assertRaises(TypeError):
+            Kind("both", str, lives_s=90.0, kept_by_reading=True, listed=True)
+
     def test_only_a_listed_kind(self) -> None:
         self.failureResultOf(self.live.board.act(lambda sheet: sheet.each(NAMES)), TypeError)
 

@@ -52,6 +52,12 @@ class KeptTests(SynchronousTestCase):
             self.assertEqual([one["log_level"].name for one in events], ["warn"])
             self.assertFalse(file.exists())
 
+    def test_what_a_crash_left_half_written_is_removed(self) -> None:
+        self.kept.keep(GameServer("id-1", 8775, HUNT, 77, 1000.5))
+        (self.folder / "state" / "id-2.new").write_text('{"form":1')
+        self.assertEqual(len(self.kept.all()), 1)
+        self.assertEqual([one.suffix for one in (self.folder / "state").iterdir()], [".json"])
+
     def test_only_the_very_process_counts(self) -> None:
         self.patch(keeping, "started_at", started_at)
         self.process(77, 500)

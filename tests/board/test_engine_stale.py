@@ -1,0 +1,53 @@
+"""After another engine took over: the old one answers and refuses, so whoever stays is stuck."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attrs import define
+from twisted.internet.defer import Deferred, fail
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.board.address import Address
+from svcserver.board.connection import EngineError
+from svcserver.board.engine import BoardAway, RemoteEngine
+
+
+@define
+class RefusingWire:
+    """A connection to an engine that answers each command with an error."""
+
+    why: str
+    cuts: int = 0
+
+    def ask(self, *command: Any) -> Deferred[Any]:
+        return fail(EngineError(self.why))
+
+    def cut(self) -> None:
+        self.cuts += 1
+
+
+class StaleTests(SynchronousTestCase):
+    def cuts(self, why: str) -> tuple[int, int]:
+        """How often a command that is refused so cuts the two connections."""
+        engine: Any = RemoteEngine(Clock(), Address.read("valkey://127.0.0.1:1"))
+        asking, listening = (RefusingWire(why) for _ in range(2))
+        engine._asking.wire, engine._listening.wire = asking, listening
+        self.failureResultOf(engine.ask("SET", "a", "b"), BoardAway)
+        return asking.cuts, listening.cuts
+
+    def test_an_engine_that_no_longer_counts_is_left(self) -> None:
+        for why in (
+            "READONLY You can't write against a read only replica.",
+            "ERR Error running script: @user_script:3: -READONLY You can't write",
+            "MASTERDOWN Link with MASTER is down",
+            "LOADING the dataset is in memory",
+        ):
+            self.assertEqual(self.cuts(why), (1, 1), why)
+
+    def test_one_that_only_refuses_a_command_is_not(self) -> None:
+        self.assertEqual(self.cuts("OOM command not allowed"), (0, 0))
+
+    def test_who_has_lost_the_scripts_loads_them_anew(self) -> None:
+        self.assertEqual(self.cuts("NOSCRIPT No matching script."), (1, 0))
