@@ -6,12 +6,14 @@ Why processes: what is ended here is processes.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from twisted.internet.task import Clock
 
-from svcserver.launcher.playing import LOOK_S, PATIENCE_S, Game
+from svcserver.launcher.playing import LOOK_S, PATIENCE_S, Game, Process, spawn
 from tests.support.processes import eventually
 
 pytestmark = pytest.mark.live
@@ -20,6 +22,25 @@ WRAPPER = """
 sh -c '{deafness} echo $$ > inner; while :; do sleep 0.1; done' &
 {own} while :; do sleep 0.1; done
 """
+
+
+@pytest.fixture
+def processes() -> Iterator[list[Process]]:
+    """What was started; none of it outlives a test that fails."""
+    made: list[Process] = []
+    yield made
+    for one in made:
+        one.kill()
+
+
+def game_of(clock: Clock, processes: list[Process], ended: Callable[[int], None]) -> Game:
+    """A game whose processes are ended with the test."""
+
+    def remembered(*given: Any) -> Process:
+        processes.append(spawn(*given))
+        return processes[-1]
+
+    return Game(clock, ended, remembered)
 
 
 def started(folder: Path, game: Game, deafness: str = "", own: str = "") -> int:
@@ -39,9 +60,11 @@ def is_there(pid: int) -> bool:
         return False
 
 
-def test_what_the_wrapper_has_started_is_asked_to_end(tmp_path: Path) -> None:
+def test_what_the_wrapper_has_started_is_asked_to_end(
+    tmp_path: Path, processes: list[Process]
+) -> None:
     clock, ended = Clock(), list[int]()
-    game = Game(clock, ended.append)
+    game = game_of(clock, processes, ended.append)
     inner = started(tmp_path, game)
     assert os.getpgid(inner) != os.getpgid(0)
     game.stop()
@@ -50,9 +73,11 @@ def test_what_the_wrapper_has_started_is_asked_to_end(tmp_path: Path) -> None:
     assert (ended, clock.getDelayedCalls()) == ([], [])
 
 
-def test_a_deaf_one_is_ended_after_its_time_though_its_wrapper_is_gone(tmp_path: Path) -> None:
+def test_a_deaf_one_is_ended_after_its_time_though_its_wrapper_is_gone(
+    tmp_path: Path, processes: list[Process]
+) -> None:
     clock = Clock()
-    game = Game(clock, lambda _: None)
+    game = game_of(clock, processes, lambda _: None)
     inner = started(tmp_path, game, 'trap "" TERM;', 'trap "echo bye > asked; exit" TERM;')
     game.stop()
     eventually((tmp_path / "asked").exists)
