@@ -18,6 +18,7 @@ BUILT = DOCS / "_build"
 sys.path.insert(0, str(DOCS.parent))
 SIZE: ViewportSize = {"width": 390, "height": 844}
 SCROLLS = "(one) => /auto|scroll/.test(getComputedStyle(one).overflowX)"
+PATIENCE_MS = 120_000  # for a page on a busy machine
 CUT = f"""() => {{
     const scrolls = {SCROLLS};
     const held = (one) => one.tagName !== "ARTICLE" && (scrolls(one) || held(one.parentElement));
@@ -42,8 +43,10 @@ def main() -> int:
     with chromium() as browser:
         light = browser.new_page(viewport=SIZE, color_scheme="light", is_mobile=True)
         dark = browser.new_page(viewport=SIZE, color_scheme="dark", is_mobile=True)
+        for one in (light, dark):
+            one.set_default_timeout(PATIENCE_MS)
         for path, page in zip(sorted(BUILT.rglob("*.html")), cycle((light, dark)), strict=False):
-            faults += [f"{path.relative_to(BUILT)}: {one}" for one in looked_at(page, path)]
+            faults += [f"{path.relative_to(BUILT)}: {said}" for said in looked_at(page, path)]
     print("\n".join(faults), end="\n" if faults else "")
     return 1 if faults else 0
 
