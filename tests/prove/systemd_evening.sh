@@ -33,7 +33,8 @@ for _ in $(seq 30); do
     grep -q '"hook"' /srv/game/alert-channels.json && break
 done
 echo "channels: $(grep -o '"name":"[a-z]*"' /srv/game/alert-channels.json)"
-# the night's work lets everybody else go first, which would never end where other tests run
+# the night's work lets everybody else go first, which would never end where other tests run; what
+# the unit itself runs is the same but for that (svcctl backup nightly, tests/ctl/test_units.py)
 mkdir -p /run/systemd/system/svc-backup.service.d
 printf '[Service]\nExecStart=\nExecStart=%s/svcctl backup now --prove --config /srv/game\n' "$bin" \
     > /run/systemd/system/svc-backup.service.d/now.conf

@@ -5,7 +5,7 @@ import { badge, button, card, el, head, nothing, person, redraw, table } from ".
 import { show } from "./dialog.js";
 import { exactly } from "./words.js";
 
-const OF_NOBODY = /guild|invite|registration|announce|drain|test alerts|roll back|game.server|passport trust/; // the target is no account
+const OF_NOBODY = /guild|invite|registration|announce|drain|test alerts|roll back|game[ -]server|passport trust/; // the target is no account
 
 const KEPT = 2000; // rows shown at once, of a page that is open for days
 
