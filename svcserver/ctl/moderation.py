@@ -27,8 +27,8 @@ from svcserver.metagame.accounts.audit import MAX_ROWS, Act, AuditQuery, Entry, 
 from svcserver.metagame.accounts.sanctions import Kind
 from svcserver.metagame.accounts.wire import AuditRow, shown
 from svcserver.metagame.owner.announcements.acts import announce as make_announcement
-from svcserver.metagame.owner.announcements.rules import described as announced_as
 from svcserver.metagame.owner.announcements.rules import wish as announcement
+from svcserver.metagame.owner.announcements.wire import show as show_announcement
 from svcserver.metagame.owner.moderation.acts import StaffWork
 from svcserver.metagame.owner.moderation.rules import Done, order
 from svcserver.metagame.owner.wire import described
@@ -173,8 +173,7 @@ def announce(
     by = actor()
     entry = Entry(by, "announce end" if asked is None else "announce")
     made = recorded(host, entry, make_announcement(asked, by, time.time))
-    shown = announced_as(made)
-    out.data({"announcement": None if shown is None else dict(shown)})
+    out.data({**show_announcement(made)})
     out.say("nothing is announced" if made is None else f"announced: {made.text}")
 
 

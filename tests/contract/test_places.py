@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -165,3 +166,36 @@ class StoreTests(SynchronousTestCase):
             for place in [file.relative_to(ROOT).as_posix()]
         }
         self.assertEqual(found.keys(), STORES_THAT_REFUSE.keys(), found)
+
+
+CAMEL_CASE = re.compile(r"[a-z][a-z0-9]*([A-Z][a-z0-9]*)+\Z")
+ANYTHING = re.compile(r"(dict|Mapping)\[\w+, (Any|object)\]\Z")
+RULES_THAT_KNOW_JSON = {
+    "metagame/owner/passports/rules.py": "a signed file is bytes: it is read where it is verified",
+}
+
+
+def wired(tree: ast.AST) -> Iterator[str]:
+    """The keys of bodies in rules, and mappings of anything, which only a body can be."""
+    for one in ast.walk(tree):
+        if isinstance(one, ast.Constant) and CAMEL_CASE.match(str(one.value)):
+            yield f"the key {one.value}"
+        elif isinstance(one, ast.Subscript) and ANYTHING.match(ast.unparse(one)):
+            yield f"the type {ast.unparse(one)}"
+
+
+class RuleTests(SynchronousTestCase):
+    def test_the_shapes_of_bodies_are_found(self) -> None:
+        for line in ('{"restartAt": 1}', "x: dict[str, Any]", "x: list[Mapping[str, object]]"):
+            self.assertEqual(len(list(wired(ast.parse(line)))), 1, line)
+        for line in ('"restart"', '"A text"', "x: dict[str, int]", "x: dict[str, Track]"):
+            self.assertEqual(list(wired(ast.parse(line))), [], line)
+
+    def test_rules_know_no_key_and_no_body(self) -> None:
+        found = {
+            place: said
+            for file in sorted((ROOT / "metagame").rglob("rules.py"))
+            if (said := [*wired(ast.parse(file.read_text("utf-8")))])
+            for place in [file.relative_to(ROOT).as_posix()]
+        }
+        self.assertEqual(found.keys(), RULES_THAT_KNOW_JSON.keys(), found)

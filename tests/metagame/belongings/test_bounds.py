@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, select
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.metagame.belongings.inventory.rules import By, Note
+from svcserver.metagame.belongings.inventory.rules import By, Changes, Note
 from svcserver.metagame.belongings.inventory.store import ITEM_LOG, LOG_ROW, SqlInventory
 from svcserver.metagame.belongings.items import Size
 from tests.support.belongings import Owner
@@ -292,5 +292,6 @@ class ItemLogTests(Bounded):
         """Ten times as much as 100,000 bytes: 200,000 of it are uncut once in nine million runs."""
         inventory = SqlInventory(tx, 100_000)
         for number in range(400):
-            note = Note(self.ann.character, f"t{number}", number, By.CLIENT, "", {"x": "x" * 1_992})
+            changes = Changes(made=["x" * 1_987])  # 2,000 bytes with what stands around it
+            note = Note(self.ann.character, f"t{number}", number, By.CLIENT, "", changes)
             inventory.note(note)

@@ -33,40 +33,41 @@ class Tracks:
 
     paths: Mapping[str, Path]
     active: str
-    wire: Fragment = field(init=False, repr=False, eq=False)
+    wire: Fragment = field(repr=False, eq=False)
 
-    @wire.default
-    def _written(self) -> Fragment:
-        return Fragment(json.dump({"paths": [one.wire for one in self.paths.values()]}))
+
+Sent = tuple[Path, Mapping[str, Any]]
+"""A path, and its wire form as the file has it."""
 
 
 def load(folder: str | None, active: str) -> Tracks:
     """Built-in tracks, then the folder's; raises BadData naming the file and the fault."""
-    paths = datafiles.load(PACKAGE, FILE, _built_in)
+    sent = datafiles.load(PACKAGE, FILE, _built_in)
     if folder:
-        paths = {**paths, **_from_folder(FilePath(folder))}
-    if active not in paths:
+        sent = {**sent, **_from_folder(FilePath(folder))}
+    if active not in sent:
         raise BadData(f"ACTIVE_HUNT_PASS is not a configured track: {active!r}; choose one of them")
-    return Tracks(paths, active)
+    written = Fragment(json.dump({"paths": [wire for _, wire in sent.values()]}))
+    return Tracks({name: path for name, (path, _) in sent.items()}, active, written)
 
 
-def _built_in(said: dict[str, Any]) -> dict[str, Path]:
-    found = [path_of(_expanded(one)) for one in said["tracks"]]
-    return {one.id: one for one in found}
+def _built_in(said: dict[str, Any]) -> dict[str, Sent]:
+    rows = [_expanded(one) for one in said["tracks"]]
+    return {path.id: (path, row) for row in rows for path in [path_of(row)]}
 
 
-def _from_folder(folder: FilePath) -> dict[str, Path]:
+def _from_folder(folder: FilePath) -> dict[str, Sent]:
     files = sorted(folder.glob("*.json")) if folder.is_dir() else []
     if not files:
         raise BadData(f"PROGRESSION_CONFIG_DIR {folder} holds no season file; add one or unset it")
-    found: dict[str, Path] = {}
+    found: dict[str, Sent] = {}
     for file in files:
         try:
             for sent in _listed(orjson.loads(file.read_bytes())):
                 path = path_of(sent)
                 if path.id in found:
                     raise ValueError(f"{path.id} is there twice")
-                found[path.id] = path
+                found[path.id] = path, sent
         except (OSError, ValueError) as why:
             text = f"PROGRESSION_CONFIG_DIR {file}: {why}; correct the file or remove it"
             raise BadData(text) from None
@@ -105,7 +106,7 @@ def path_of(sent: Any) -> Path:
     for one in LISTS:
         if any(reward["rank_id"] not in ranks for reward in sent.get(one, [])):
             raise ValueError(f"{name}: {one} names a rank without a requirement")
-    return Path(name, gate, requirements, _prestige(sent, name), permanent, sent)
+    return Path(name, gate, requirements, _prestige(sent, name), permanent)
 
 
 def _requirements(sent: dict[str, Any], name: str) -> list[tuple[int, int]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 from attrs import evolve, frozen
 
@@ -20,14 +20,13 @@ PUBLIC, PREMIUM = "public", "premium"
 
 @frozen
 class Path:
-    """A configured track; ``wire`` is its wire form."""
+    """A configured track."""
 
     id: str
     gate: str  # the entitlement needed for premium rewards; empty: there are none
     requirements: Sequence[tuple[int, int]]  # (rank_id, xp_required), rising
     xp_per_level: float | None  # prestige beyond the last rank
     permanent: Mapping[str, Sequence[tuple[int, str]]]  # kind -> (rank, entitlement)
-    wire: Mapping[str, Any]
 
     @property
     def max_rank(self) -> int:

@@ -9,7 +9,8 @@ from sqlalchemy import Connection
 
 from svcserver.db.ledger import Ledger
 from svcserver.kernel.ids import AccountId
-from svcserver.metagame.belongings.currency.rules import Currencies, load
+from svcserver.metagame.belongings.currency.catalogue import load
+from svcserver.metagame.belongings.currency.rules import Currencies
 from svcserver.metagame.belongings.currency.store import Balance, balance_reader, notes_alone
 
 

@@ -5,9 +5,9 @@ Spec: 1 §2 Inventory transaction, §4 Characters, inventory, currency.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Protocol
 
 from attrs import define, field, frozen
 
@@ -68,6 +68,25 @@ class Holder:
     size: Size = NOTHING
 
 
+@define  # not frozen, as the next one: both are made for every transaction
+class StackChanges:
+    """What of stacks was asked for, and what it came to, by catalogue id."""
+
+    added: Mapping[str, int]
+    taken: Mapping[str, int]
+    totals: Mapping[str, int]
+
+
+@define
+class Changes:
+    """What a transaction did; of instanced items their ids."""
+
+    stacks: StackChanges | None = None
+    removed: Sequence[str] = ()
+    saved: Sequence[str] = ()
+    made: Sequence[str] = ()
+
+
 @frozen
 class Note:
     """A row of the item log; with the answer it serves to answer a repeat."""
@@ -77,7 +96,7 @@ class Note:
     at_ms: int
     by: By
     source: str
-    changes: Mapping[str, object] = field(repr=False)
+    changes: Changes = field(repr=False)
     answer: bytes | None = field(default=None, repr=False)
 
 
@@ -138,7 +157,8 @@ def transact(
     _grow(inventory, owned, holder.size, stacks.growth() + instances.growth(), policy)
     stacks.carry_out(inventory, owned)
     instances.carry_out(inventory, owned)
-    changes = {**stacks.changes(), **instances.changes}
+    items = instances.changes
+    changes = Changes(stacks.changes(), items.removed, items.saved, items.made)
     at_ms = int(now * 1000)
     kept = None if deal.transaction_id is None else answer  # without an id there are no repeats
     inventory.note(Note(owned, deal.transaction_id, at_ms, by, deal.source, changes, kept))
@@ -167,7 +187,7 @@ def update_instance(
         return held
     _grow(inventory, owned, holder.size, item.size - held.size, policy)
     inventory.put_instances(owned, [item])
-    inventory.note(Note(owned, None, int(now * 1000), by, "", {"saved": [item.instance_id]}))
+    inventory.note(Note(owned, None, int(now * 1000), by, "", Changes(saved=[item.instance_id])))
     return item
 
 
@@ -275,10 +295,9 @@ class _Stacks:
         if gone:
             inventory.drop_stacks(character_id, gone)
 
-    def changes(self) -> dict[str, object]:
+    def changes(self) -> StackChanges | None:
         """The stacks in the item log: requested changes and resulting totals."""
-        changed = {"added": self.added, "taken": self.removed, "totals": self.totals}
-        return {"stacks": changed} if self.totals else {}
+        return StackChanges(self.added, self.removed, self.totals) if self.totals else None
 
 
 @define
@@ -288,7 +307,7 @@ class _Instances:
     before: dict[str, Instance] = field(factory=dict)
     put: dict[str, Instance] = field(factory=dict)
     dropped: dict[str, None] = field(factory=dict)
-    changes: dict[str, object] = field(factory=dict)
+    changes: Changes = field(factory=Changes)
     oddities: list[str] = field(factory=list)
 
     @classmethod
@@ -296,8 +315,9 @@ class _Instances:
         if not (deal.remove or deal.save or deal.add):
             return _NO_INSTANCES
         plan = cls()
-        parts: Iterable[list[Any]] = (deal.remove, deal.save, deal.add)
-        touched = list({one.instance_id: None for part in parts for one in part})
+        removed = [one.instance_id for one in deal.remove]
+        saved, made = ([one.instance_id for one in part] for part in (deal.save, deal.add))
+        touched = list(dict.fromkeys((*removed, *saved, *made)))
         held = inventory.instances(character_id, touched)
         plan.before = dict(held)
         for gone in deal.remove:
@@ -306,9 +326,7 @@ class _Instances:
             before = held.get(item.instance_id)
             if before is None or is_newer(before, item):
                 held[item.instance_id] = plan.put[item.instance_id] = item
-        for name, part in (("removed", deal.remove), ("saved", deal.save), ("made", deal.add)):
-            if part:
-                plan.changes[name] = [one.instance_id for one in part]
+        plan.changes = Changes(None, removed, saved, made)
         return plan
 
     def _remove(self, held: dict[str, Instance], gone: Removal) -> None:

@@ -4,6 +4,8 @@ stored answer to a repeat, so that a transaction of stacks needs only four state
 
 from __future__ import annotations
 
+from typing import Any
+
 import orjson
 from attrs import frozen
 from sqlalchemy import (
@@ -31,7 +33,7 @@ from svcserver.db.upsert import Upsert
 from svcserver.kernel.ids import AccountId, CharacterId
 from svcserver.kernel.system import system
 from svcserver.metagame.belongings.characters.store import CHARACTERS
-from svcserver.metagame.belongings.inventory.rules import LOG_BYTES, Holder, Note
+from svcserver.metagame.belongings.inventory.rules import LOG_BYTES, Changes, Holder, Note
 from svcserver.metagame.belongings.items import NOTHING, Instance, Size, Stacked
 
 ITEM_STACKS = Table(
@@ -242,7 +244,7 @@ class SqlInventory:
         self.tx.execute(_DROP_INSTANCE, [{"character": character_id, "gone": one} for one in ids])
 
     def note(self, note: Note) -> None:
-        changes = orjson.dumps(note.changes)
+        changes = orjson.dumps(_logged(note.changes))
         self.tx.execute(
             _NOTE,
             {
@@ -259,6 +261,17 @@ class SqlInventory:
         # Drawn by lot, or every transaction would pay for a sum.
         if system().fraction() * self.log_bytes < LOG_PARTS * added:
             cut_log(self.tx, note.character_id, self.log_bytes)
+
+
+def _logged(changes: Changes) -> dict[str, Any]:
+    """As the item log keeps it: without what is empty."""
+    found: dict[str, Any] = {}
+    if (stacks := changes.stacks) is not None:
+        found["stacks"] = {"added": stacks.added, "taken": stacks.taken, "totals": stacks.totals}
+    for name in ("removed", "saved", "made"):
+        if ids := getattr(changes, name):
+            found[name] = ids
+    return found
 
 
 def inventory_of(tx: Connection, character_id: CharacterId) -> bytes:

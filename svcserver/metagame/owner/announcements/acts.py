@@ -19,6 +19,7 @@ from svcserver.metagame.accounts.audit import Act, Audit, Entry, Trace
 from svcserver.metagame.owner.announcements import rules
 from svcserver.metagame.owner.announcements.rules import Announcement, Wish
 from svcserver.metagame.owner.announcements.store import SqlAnnouncement
+from svcserver.metagame.owner.announcements.wire import described
 
 EVERY_S = 1.0
 
@@ -30,10 +31,10 @@ def announce(
 
     def act(tx: Connection, trace: Trace) -> Announcement | None:
         at, kept = wall_clock(), SqlAnnouncement(tx)
-        trace.before = rules.described(kept.get(at))
+        trace.before = described(kept.get(at))
         made = None if asked is None else rules.announced(asked, by, at)
         kept.put(made)
-        trace.after = rules.described(made)
+        trace.after = described(made)
         return made
 
     return act

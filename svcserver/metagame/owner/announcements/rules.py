@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 from attrs import frozen
 
 from svcserver.kernel.refusals import Malformed
-from svcserver.kernel.times import iso, seconds_of
+from svcserver.kernel.times import seconds_of
 
 MAX_TEXT = 256
 SHOWN_S = 3_600  # where nothing else is said
@@ -99,19 +98,6 @@ def due(one: Announcement, said: int | None, now: float) -> tuple[str | None, in
     if reached is None:
         return None, said
     return RESTART["en"].format(time=_time(left)), reached
-
-
-def described(one: Announcement | None) -> Mapping[str, object] | None:
-    """As the audit log and replies show it."""
-    if one is None:
-        return None
-    return {
-        "text": one.text,
-        "by": one.made_by,
-        "since": iso(one.made_at / 1000),
-        "until": iso(one.ends_at / 1000),
-        "restartAt": None if one.restart_at is None else iso(one.restart_at / 1000),
-    }
 
 
 def _span(text: str) -> int:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, TypedDict
 
 from attrs import frozen
 
 from svcserver.kernel.shapes import pascal_case, spelled, text
-from svcserver.metagame.owner.announcements.rules import MAX_TEXT, Announcement, described
+from svcserver.kernel.times import iso
+from svcserver.metagame.owner.announcements.rules import MAX_TEXT, Announcement
 
 Span = Annotated[str, text(0, 16)]
 
@@ -38,7 +39,19 @@ class AnnouncementReply(TypedDict):
     announcement: AnnouncementEntry | None
 
 
+def described(one: Announcement | None) -> AnnouncementEntry | None:
+    """As the audit log and replies show it."""
+    if one is None:
+        return None
+    return {
+        "text": one.text,
+        "by": one.made_by,
+        "since": iso(one.made_at / 1000),
+        "until": iso(one.ends_at / 1000),
+        "restartAt": None if one.restart_at is None else iso(one.restart_at / 1000),
+    }
+
+
 def show(one: Announcement | None) -> AnnouncementReply:
     """The reply on what is announced now."""
-    shown: Any = described(one)
-    return {"announcement": shown}
+    return {"announcement": described(one)}

@@ -13,7 +13,7 @@ from svcserver.kernel.refusals import Malformed
 from svcserver.metagame.achievements.progression import rules, wire
 from svcserver.metagame.achievements.progression.rules import Grant, Objective, Path, Track
 
-PATH = Path("T", "", ((1, 10), (2, 10), (3, 10)), None, {"public": [(1, "a"), (2, "b")]}, {})
+PATH = Path("T", "", ((1, 10), (2, 10), (3, 10)), None, {"public": [(1, "a"), (2, "b")]})
 
 
 def read_grant(body: Any) -> Grant:

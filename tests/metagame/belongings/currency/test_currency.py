@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.kernel import datafiles
 from svcserver.kernel.datafiles import BadData
 from svcserver.metagame.accounts.store import ACCOUNTS
-from svcserver.metagame.belongings.currency import rules
+from svcserver.metagame.belongings.currency import catalogue
 from tests.support.belongings import Owner
 from tests.support.game import GAME_SERVER_KEY, Game
 from tests.support.proves import proves
@@ -148,7 +148,7 @@ class CurrencyTests(SynchronousTestCase):
 class DataTests(SynchronousTestCase):
     @proves("thing: Currency table")
     def test_a_bad_file_is_refused_with_its_name(self) -> None:
-        good = datafiles.read(rules.PACKAGE, rules.FILE)
+        good = datafiles.read(catalogue.PACKAGE, catalogue.FILE)
         for change in (
             {"keys": None},
             {"keys": good["keys"][1:]},
@@ -162,21 +162,21 @@ class DataTests(SynchronousTestCase):
         ):
             with patch.object(datafiles, "read", return_value={**good, **change}):
                 with self.assertRaises(BadData) as caught:
-                    rules.load()
+                    catalogue.load()
                 self.assertIn("currencies.json", str(caught.exception))
 
     def test_every_currency_may_have_a_value_of_its_own_from_0(self) -> None:
-        good = datafiles.read(rules.PACKAGE, rules.FILE)
+        good = datafiles.read(catalogue.PACKAGE, catalogue.FILE)
         names = [one.removeprefix("CURRENCY_") for one in good["keys"] if one.isupper()]
         change = {"without_stack": dict.fromkeys(names, 0)}
         with patch.object(datafiles, "read", return_value={**good, **change}):
-            self.assertEqual(set(rules.load().plain.values()), {0})
+            self.assertEqual(set(catalogue.load().plain.values()), {0})
         change = {"keys": []}
         with patch.object(datafiles, "read", return_value={**good, **change}):
-            caught = self.assertRaises(BadData, rules.load)
+            caught = self.assertRaises(BadData, catalogue.load)
         self.assertIn("keys must be 26 currencies", str(caught))
 
     def test_a_file_that_cannot_be_read_is_named(self) -> None:
         with self.assertRaises(BadData) as caught:
-            datafiles.read(rules.PACKAGE, "nothing.json")
+            datafiles.read(catalogue.PACKAGE, "nothing.json")
         self.assertIn("nothing.json", str(caught.exception))

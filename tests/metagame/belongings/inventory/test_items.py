@@ -12,6 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.kernel.refusals import Forbidden, Malformed
 from svcserver.metagame.belongings.inventory.rules import (
     By,
+    Changes,
     Holder,
     Note,
     Policy,
@@ -97,7 +98,8 @@ class ItemTests(SynchronousTestCase):
 
     def test_what_players_hold_is_in_no_repr(self) -> None:
         item = items.instance(sword(1, "who reads this?"))
-        note = Note("c", None, 0, By.CLIENT, "", b"who reads this?", b"who reads this?")
+        changes = Changes(made=["who reads this?"])
+        note = Note("c", None, 0, By.CLIENT, "", changes, b"who reads this?")
         deal = items.transaction({"addInstancedItems": [sword(1, "who reads this?")]})
         for one in (item, note, Holder("UID-a", b"who reads this?")):
             self.assertNotIn("who reads", repr(one))
