@@ -89,6 +89,7 @@ from svcserver.metagame.owner.features import Desk
 from svcserver.metagame.owner.health.rules import Health
 from svcserver.metagame.owner.health.watching import Counting
 from svcserver.metagame.owner.management.acts import OnlinePlayers
+from svcserver.metagame.owner.passports.acts import PassportActs
 from svcserver.metagame.owner.passports.hunts import HuntLog
 from svcserver.metagame.owner.passports.routes import PassportRoutes
 from svcserver.metagame.owner.status.routes import BannerRoutes, FixedReplyRoutes
@@ -172,22 +173,22 @@ class Metagame:
 
     def _desk(self) -> Desk:
         return Desk(
-            self.settings,
-            self.ledger,
-            self.board,
-            self.clock,
-            self.wall_clock,
-            self.counters,
-            OnlinePlayers(self.settings, self.online, self.matches),
-            self.directory,
-            self.dashboard,
-            self.health,
-            self.audit,
-            self.sessions,
-            self.announcements,
-            self.deploy,
-            self.about,
-            self.registration,
+            settings=self.settings,
+            ledger=self.ledger,
+            board=self.board,
+            clock=self.clock,
+            wall_clock=self.wall_clock,
+            counters=self.counters,
+            players=OnlinePlayers(self.settings, self.online, self.matches),
+            directory=self.directory,
+            dashboard=self.dashboard,
+            health=self.health,
+            audit=self.audit,
+            sessions=self.sessions,
+            announcements=self.announcements,
+            deploy=self.deploy,
+            about=self.about,
+            registration=self.registration,
         )
 
     def _join(self) -> None:
@@ -202,7 +203,7 @@ class Metagame:
         everywhere(self.board, news.renamed, Renamed, self.directory.known.hear)
         news.sessions_ended.connect(lambda one: self.directory.known.forget(one.account_id))
         minute = self.desk.figures.gathering
-        self.dashboard.health.heard.append(
+        self.dashboard.health.taken.connect(
             lambda one: minute.note(one.at, one.counts, one.loop, one.rss_mb, one.players)
         )
         self.board.when_missed(self.directory.known.forget_all)
@@ -332,7 +333,8 @@ class Metagame:
         yield FixedReplyRoutes()
         yield from self.desk.features()
         signing = self.tokens.keys.private
-        yield PassportRoutes.of(self.board, settings, self.data, signing, self.sessions, wall_clock)
+        acts = PassportActs.of(settings, self.data, signing, self.sessions, wall_clock)
+        yield PassportRoutes.of(self.board, acts)
 
     def front_door(self, *observers: Observer) -> FrontDoor:
         """The front door with all rows; a broken data file ends the start."""

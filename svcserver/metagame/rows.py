@@ -21,6 +21,7 @@ from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Forbidden
 from svcserver.kernel.roles import Role
 from svcserver.web import routes as web
+from svcserver.web.request import HttpRequest
 
 B = TypeVar("B", default=Any)
 
@@ -77,6 +78,13 @@ class Row(web.Row):
     public: bool = False  # management routes the gateway lets through
     signs_in: bool = False  # a key without its second factor is enough: the route asks for that
     role: Role = Role.OWNER  # of an admin key: the least that is enough
+    owners: tuple[tuple[str, str], ...] = ()  # arguments with values that need an owner's key
+
+    def least(self, request: HttpRequest) -> Role:
+        """The least role of an admin key that is enough for this request."""
+        if any(request.argument(name) == value for name, value in self.owners):
+            return Role.OWNER
+        return self.role
 
     @property
     def hides(self) -> bool:

@@ -44,8 +44,23 @@ class Staff:
 
 
 def staff_of(call: Call) -> Staff:
-    """Who of the staff calls, by the key that the gate has proved."""
-    return Staff(call.caller.name, call.caller.role)
+    """Who of the staff calls, as the gate has proved it: its one name in the audit log."""
+    return Staff(call.caller.name or "admin", call.caller.role)
+
+
+def is_registered(call: Call) -> bool:
+    """Whether the caller has an account, or is the machine itself."""
+    return call.caller.account is not None or call.caller.admin
+
+
+def own_or_none(call: Call, named: AccountId | None) -> AccountId | None:
+    """The caller's own account where it is the one that is named; None for anybody else's."""
+    return named if call.caller.account == named else None
+
+
+def shown(call: Call, named: AccountId) -> AccountId:
+    """The account in a reply that is the same for all: the caller's own, else the one named."""
+    return call.caller.account or named
 
 
 class NotDirect(Forbidden):

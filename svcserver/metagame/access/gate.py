@@ -39,10 +39,10 @@ class Gate:
         factory=lambda: BoundedCache(MAX_KNOWN), init=False, repr=False
     )
     """Players by their Authorization as sent; expiry and epoch are looked at every time."""
-    _develops: bool = field(init=False)
+    _development: bool = field(init=False)
 
-    @_develops.default
-    def _is_for_development(self) -> bool:
+    @_development.default
+    def _development_default(self) -> bool:
         return self.settings.login == "NONE"
 
     @classmethod
@@ -72,7 +72,7 @@ class Gate:
     def unmatched(self, request: HttpRequest) -> Answer:
         """The answer where no row matches: 404, or 403 to a proxied request with AUTH_MODE=NONE."""
         try:
-            self._undisguised(request)
+            self._check_development(request)
         except Forbidden as why:
             return Answer(why.status)
         return Answer(404)
@@ -82,29 +82,29 @@ class Gate:
         if length is not None and length <= UNPROVEN_BODY:
             return None
         try:
-            self._plausible(row.access, request)
+            self._check_without_database(row.access, request)
         except Refusal as why:
             return row.refuse(why.status, why)
         return None
 
-    def _plausible(self, access: str, request: HttpRequest) -> None:
+    def _check_without_database(self, access: str, request: HttpRequest) -> None:
         """Raise the refusals that need no database."""
-        self._undisguised(request)
+        self._check_development(request)
         if access in (Access.TOKEN, Access.PLAYER):
             if request.has_header(GAME_SERVER_KEY):
                 self._local_only(request)
             else:
                 self._bearer(request)
         elif access in (Access.ACCOUNT_KEY, Access.ADMIN_KEY):
-            self._key_offered(access, request)
+            self._check_key_sent(access, request)
         elif access is Access.GAME_SERVER:
-            self._game_server_offered(request)
+            self._check_game_server_key_sent(request)
 
     async def admit(self, row: Row, request: HttpRequest, parameters: Mapping[str, str]) -> Caller:
         """The proven caller; raises the documented refusal."""
         access = row.access
-        if self._develops:
-            self._undisguised(request)
+        if self._development:
+            self._check_development(request)
         if access is Access.NONE:
             caller = NOBODY
         elif access in _BY_TOKEN and not request.headers.hasHeader(GAME_SERVER_KEY):
@@ -117,14 +117,17 @@ class Gate:
                 check_owner(row, caller, named)
         return caller
 
-    def _undisguised(self, request: HttpRequest) -> None:
-        if self._develops and request.proxied:
+    def _check_development(self, request: HttpRequest) -> None:
+        """Raise Forbidden where a server without log-in is asked through a proxy."""
+        if self._development and request.proxied:
             raise Forbidden("a development server takes no proxied request")
 
     async def _prove(self, row: Row, request: HttpRequest) -> Caller:
         access = row.access
         if access is Access.ADMIN_KEY:
-            return await self._admin_key(request, row.role, row.name, signs_in=row.signs_in)
+            return await self._admin_key(
+                request, row.least(request), row.name, signs_in=row.signs_in
+            )
         if access is Access.ADMIN_OR_GAME_SERVER:
             return await self._admin_or_game_server(request, row.name)
         prove: dict[str, Callable[[HttpRequest], Awaitable[Caller]]] = {
@@ -205,34 +208,38 @@ class Gate:
 
     async def _game_server_alone(self, request: HttpRequest) -> Caller:
         """By the key alone; an invalid token beside it is ignored."""
-        self._game_server_offered(request)
+        self._check_game_server_key_sent(request)
         await self._game_server_key(request)
         forwarded = self._optional(request)
         return Caller(forwarded.account, game_server=True, bearer=forwarded.bearer)
 
-    def _game_server_offered(self, request: HttpRequest) -> None:
+    def _check_game_server_key_sent(self, request: HttpRequest) -> None:
+        """Raise where no key of a game server of this machine was sent."""
         if not request.has_header(GAME_SERVER_KEY):
             if request.has_header(b"authorization"):
                 raise Forbidden("only a game server may do this")
             raise Unauthenticated("no game-server key")
         self._local_only(request)
 
-    def _key_offered(self, access: str, request: HttpRequest) -> None:
+    def _check_key_sent(self, access: str, request: HttpRequest) -> None:
+        """Raise where a route takes an account key, and nothing that could be one was sent."""
         if access is Access.ADMIN_KEY and not request.direct:
             raise Forbidden("an admin calls directly")
-        admin = access is Access.ADMIN_KEY
-        other = admin and (request.has_header(PAGE_HEADER) or self._machine(request) is not None)
-        if self.settings.login and request.header(ACCOUNT_KEY) is None and not other:
-            raise Unauthenticated("no account key")
+        if not self.settings.login or request.header(ACCOUNT_KEY) is not None:
+            return
+        by_session = request.has_header(PAGE_HEADER)
+        if access is Access.ADMIN_KEY and (by_session or self._machine(request) is not None):
+            return
+        raise Unauthenticated("no account key")
 
     async def _account_key(self, request: HttpRequest) -> Caller:
         """The key's holder; who opens the dashboard in another way acts for nobody else by it."""
         account = await self._holder(request)
-        if account.role > Role.PLAYER and not await self._opens(request):
+        if account.role > Role.PLAYER and not await self._key_alone_suffices(request):
             return Caller(account.id, name=account.username, role=account.role)
         return _caller_of(account)
 
-    async def _opens(self, request: HttpRequest) -> bool:
+    async def _key_alone_suffices(self, request: HttpRequest) -> bool:
         """Whether the key alone opens routes of staff."""
         found = await self.keys.staff_of_key(request.header(ACCOUNT_KEY) or "")
         return found is not None and not found.plays_only and not found.second_factor
@@ -264,7 +271,7 @@ class Gate:
 
     async def _staff(self, request: HttpRequest, signs_in: bool) -> Holder:
         try:
-            return await self._opened(request, signs_in)
+            return await self._holder_of_staff_key(request, signs_in)
         except Unauthenticated as why:
             if not request.has_header(ACCOUNT_KEY) and not request.has_header(MACHINE):
                 raise
@@ -273,7 +280,8 @@ class Gate:
     def _machine(self, request: HttpRequest) -> Caller | None:
         return machine_of(request, self.settings, self.origin, self.tokens.wall_clock())
 
-    async def _opened(self, request: HttpRequest, signs_in: bool) -> Holder:
+    async def _holder_of_staff_key(self, request: HttpRequest, signs_in: bool) -> Holder:
+        """The holder of a key that is enough for routes of staff; raises Unauthenticated."""
         key = request.header(ACCOUNT_KEY)
         if not self.settings.login or key is None:
             return await self._holder(request)

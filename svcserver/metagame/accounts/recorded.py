@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.json import Json
-from svcserver.metagame.access.acting import Acting
+from svcserver.metagame.access.acting import Acting, staff_of
 from svcserver.metagame.accounts import audit
 from svcserver.metagame.accounts.eventlog import Entry
 from svcserver.metagame.rows import Call
@@ -31,7 +31,7 @@ def entry(acting: Acting, call: Call, named: AccountId, show: Callable[[T], Any]
 
 def by_staff(call: Call, action: str, target: str = "") -> audit.Entry:
     """The audit log's entry of an act that a member of staff asks for."""
-    return audit.Entry(call.caller.name or "admin", action, target)
+    return audit.Entry(staff_of(call).name, action, target)
 
 
 def nothing(done: None) -> Mapping[str, Json]:

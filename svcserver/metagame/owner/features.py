@@ -65,7 +65,7 @@ from svcserver.web.metrics import metrics
 from svcserver.web.routes import Feature
 
 
-@frozen
+@frozen(kw_only=True)
 class Desk:
     """What the dashboard's pages are made of; ``now`` gives epoch seconds."""
 

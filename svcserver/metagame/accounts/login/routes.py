@@ -12,6 +12,7 @@ from twisted.logger import Logger
 from svcserver.kernel.envelope import Empty, Envelope
 from svcserver.kernel.refusals import Forbidden, Malformed
 from svcserver.kernel.shapes import OrEmpty
+from svcserver.metagame.access.acting import own_or_none
 from svcserver.metagame.accounts.directory import Directory
 from svcserver.metagame.accounts.login import wire
 from svcserver.metagame.accounts.login.acts import LoginActs
@@ -83,8 +84,8 @@ class LoginRoutes:
     )
     async def queue(self, call: Call[wire.QueueWish]) -> Answer:
         """The login queue; ``email`` must be the token's own, existing account."""
-        own = call.caller.account
-        if own is None or call.body.email != own or await self.directory.account_of_id(own) is None:
+        own = own_or_none(call, call.body.email)
+        if own is None or await self.directory.account_of_id(own) is None:
             raise Malformed("email is not the caller's account id")
         return Answer(200, wire.show_ticket())
 

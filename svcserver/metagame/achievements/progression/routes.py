@@ -10,7 +10,7 @@ from attrs import frozen
 from svcserver.kernel.envelope import Envelope, envelope
 from svcserver.kernel.refusals import Malformed, Missing
 from svcserver.kernel.shapes import Late
-from svcserver.metagame.access.acting import Acting
+from svcserver.metagame.access.acting import Acting, shown
 from svcserver.metagame.accounts import recorded
 from svcserver.metagame.accounts.eventlog import Entry
 from svcserver.metagame.achievements.progression import rules, wire
@@ -59,8 +59,8 @@ class ProgressionRoutes:
     async def objectives(self, call: Call, user_id: str) -> Answer:
         """Stored objectives by id: an array."""
         if not self.settings.real_progression(user_id):
-            account_id = call.caller.account or user_id
-            return Answer(200, wire.show_stub_objectives(account_id, self.tracks.paths))
+            found = wire.show_stub_objectives(shown(call, user_id), self.tracks.paths)
+            return Answer(200, found)
         return Answer(200, wire.show_objectives(user_id, await self.acts.objectives(user_id)))
 
     @routes.row(
@@ -88,7 +88,7 @@ class ProgressionRoutes:
         """Every track, stored or zeros."""
         paths = self.tracks.paths
         if not self.settings.real_progression(user_id):
-            return enveloped(wire.stub_tracks(call.caller.account or user_id, paths))
+            return enveloped(wire.stub_tracks(shown(call, user_id), paths))
         stored = rules.in_order(await self.acts.stored(user_id), paths)
         return Answer(200, wire.show_tracks(user_id, stored))
 

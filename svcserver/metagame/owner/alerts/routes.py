@@ -7,6 +7,7 @@ from typing import ClassVar
 from attrs import frozen
 
 from svcserver.kernel.roles import Role
+from svcserver.metagame.access.acting import staff_of
 from svcserver.metagame.owner.alerts import wire
 from svcserver.metagame.owner.alerts.acts import AlertActs
 from svcserver.metagame.replies import BAD_JSON, worded
@@ -37,5 +38,5 @@ class AlertRoutes:
     )
     async def test(self, call: Call[wire.TrialWish]) -> Answer:
         """Send a test through one channel, whatever its quiet hours."""
-        await self.acts.test(call.caller.name, call.body.name)
+        await self.acts.test(staff_of(call).name, call.body.name)
         return Answer(200, wire.ASKED, NO_STORE)

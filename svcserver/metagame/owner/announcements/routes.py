@@ -7,6 +7,7 @@ from typing import ClassVar
 from attrs import frozen
 
 from svcserver.kernel.roles import Role
+from svcserver.metagame.access.acting import staff_of
 from svcserver.metagame.owner.announcements import rules, wire
 from svcserver.metagame.owner.announcements.acts import Announcements
 from svcserver.metagame.replies import BAD_JSON, worded
@@ -44,5 +45,5 @@ class AnnouncementRoutes:
         """Announce a text, with a restart or without; an empty text ends what is announced."""
         sent = call.body
         wish = rules.wish(sent.text, sent.for_, sent.restart_in) if sent.text else None
-        made = await self.announcements.make(call.caller.name, wish, "")
+        made = await self.announcements.make(staff_of(call).name, wish, "")
         return Answer(200, wire.show(made), NO_STORE)

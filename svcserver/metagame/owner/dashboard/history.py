@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 
 from attrs import define, evolve, field, frozen
 
+from svcserver.kernel.signals import Signal
 from svcserver.metagame.owner.health.rules import Counts, Health, LoopFigures
 
 EVERY_S = 5.0
@@ -29,7 +29,7 @@ class HealthSample:
 class History:
     """The last ``KEPT`` samples of health, oldest first."""
 
-    heard: list[Callable[[HealthSample], None]] = field(factory=list, init=False)
+    taken: Signal[HealthSample] = field(factory=Signal, init=False)
     samples: deque[HealthSample] = field(factory=lambda: deque(maxlen=KEPT), init=False)
     _before: Counts = field(factory=Counts, init=False)
     _at: float | None = field(default=None, init=False)
@@ -42,8 +42,7 @@ class History:
         sample = HealthSample(now, seconds, counts, loop, rss_mb, players)
         self.samples.append(sample)
         self._before, self._at = evolve(seen, latencies=list(seen.latencies)), now
-        for hear in self.heard:
-            hear(sample)
+        self.taken.send(sample)
 
     def after(self, at: float) -> list[HealthSample]:
         """The samples taken later than ``at`` (epoch seconds), oldest first."""

@@ -15,7 +15,7 @@ from svcserver.web.eventstream import EventStreams
 from svcserver.web.routes import Answer
 
 EVENTS = "text/event-stream"
-OWNERS = ("log", "invites")  # pages for owners alone
+OWNERS = (("page", "log"), ("page", "invites"))  # pages for owners alone
 
 
 @frozen
@@ -31,6 +31,7 @@ class LiveRoutes:
         "/svc/api/DashboardEvents",
         access=Access.ADMIN_KEY,
         role=Role.HELPER,
+        owners=OWNERS,
         query=("page",),
         quiet=True,
     )
@@ -38,9 +39,8 @@ class LiveRoutes:
         """What a page shows, or a mark of it, as server-sent events: at once and at each change."""
         if EVENTS not in (call.request.header(b"accept") or "") or call.request.method != "GET":
             raise Malformed(f"ask with Accept: {EVENTS}", code="bad_request")
-        page = call.request.argument("page") or ""
-        look = self.pages.look(page)
-        if look is None or (page in OWNERS and call.caller.role < Role.OWNER):
+        look = self.pages.look(call.request.argument("page") or "")
+        if look is None:
             raise Malformed("no such live page", code="bad_request")
         call.request.hopeless = True  # a service that stops does not wait for its end
         return self.streams.answer(look)

@@ -7,6 +7,7 @@ from typing import ClassVar
 from attrs import frozen
 
 from svcserver.kernel.roles import Role
+from svcserver.metagame.access.acting import staff_of
 from svcserver.metagame.owner.maintenance import wire
 from svcserver.metagame.owner.maintenance.acts import Maintenance
 from svcserver.metagame.replies import BAD_JSON, worded
@@ -39,7 +40,7 @@ class MaintenanceRoutes:
         """Let no new hunt begin, and act once the server is empty; or end that."""
         order = call.body.order()
         return Answer(
-            200, wire.show(await self.maintenance.switch(call.caller.name, order)), NO_STORE
+            200, wire.show(await self.maintenance.switch(staff_of(call).name, order)), NO_STORE
         )
 
     @routes.row(
@@ -62,7 +63,7 @@ class MaintenanceRoutes:
     )
     async def handle(self, call: Call[wire.GameServerWish]) -> Answer:
         """Start, stop or restart one game server."""
-        sent, by = call.body, call.caller.name
+        sent, by = call.body, staff_of(call).name
         made = await self.maintenance.handle(by, sent.act, sent.id, sent.kind)
         reply: wire.HandledReply = {"id": made}
         return Answer(200, reply, NO_STORE)

@@ -8,6 +8,7 @@ from attrs import field, frozen
 
 from svcserver.kernel import json
 from svcserver.kernel.roles import Role
+from svcserver.metagame.access.acting import is_registered
 from svcserver.metagame.owner.management import wire
 from svcserver.metagame.owner.management.acts import OnlinePlayers, StatusReports
 from svcserver.metagame.owner.management.rules import Status
@@ -39,7 +40,7 @@ class ServerStatusRoutes:
     )
     async def status(self, call: Call) -> Answer:
         """The server status; without players for callers that are not registered."""
-        known = call.caller.account is not None or call.caller.admin  # the machine itself
+        known = is_registered(call)
         status = await (self.reports.full() if known else self.reports.limited())
         if self._encoded.get(known, NOTHING)[0] is not status:
             self._encoded[known] = status, json.dump(wire.show_status(status))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from attrs import frozen
 
@@ -33,10 +33,10 @@ class PassportRoutes:
     keys: ReadLimit
 
     @classmethod
-    def of(cls, board: Board, *given: Any) -> PassportRoutes:
-        """With acts of what ``PassportActs.of`` takes, throttled by account."""
+    def of(cls, board: Board, acts: PassportActs) -> PassportRoutes:
+        """Throttled by account."""
         limits = (ReadLimit(board, one) for one in (HUNTER_READS, PASSPORT_READS, NEW_KEYS))
-        return cls(PassportActs.of(*given), *limits)
+        return cls(acts, *limits)
 
     @routes.row("GET", "/launcher/hunter", reply=wire.HunterReply, quiet=True)
     async def hunter(self, call: Call) -> Answer:

@@ -10,6 +10,7 @@ from svcserver.kernel.envelope import Empty
 from svcserver.kernel.headers import ACCOUNT_KEY
 from svcserver.kernel.refusals import Unauthenticated
 from svcserver.kernel.roles import Role
+from svcserver.metagame.access.acting import staff_of
 from svcserver.metagame.access.staff_sessions import (
     PAGE_HEADER,
     StaffSessions,
@@ -47,7 +48,7 @@ class SignInRoutes:
         """
         _with_key(call, "signing in takes the key")
         await self.ways.check(call.player, call.request.header(CODE_HEADER))
-        await self.ways.note(call.caller.name, call.player, "sign in")
+        await self.ways.note(staff_of(call).name, call.player, "sign in")
         ticket = await self.staff.begin(call.player, (await self.ways.of(call.player)).mark)
         headers = {**NO_STORE, "Set-Cookie": set_cookie(ticket)}
         return Answer(200, {**_who(call), "Word": ticket.word}, headers)
@@ -60,7 +61,7 @@ class SignInRoutes:
     @routes.row("DELETE", PATH, reply=Empty)
     async def sign_out(self, call: Call) -> Answer:
         """End the dashboard's session and take its cookie away."""
-        await self.ways.note(call.caller.name, call.player, "sign out")
+        await self.ways.note(staff_of(call).name, call.player, "sign out")
         ticket = _ticket(call)
         if ticket is None:
             return Answer(200, EMPTY_OBJECT, NO_STORE)
@@ -74,7 +75,7 @@ class SignInRoutes:
         import segno  # most metagames never draw one
 
         has, fresh = await self.ways.of(call.player), new_factor()
-        address = address_of(fresh, call.caller.name, self.server)
+        address = address_of(fresh, staff_of(call).name, self.server)
         drawn = segno.make(address, error="m").matrix
         reply: wire.Ways = {
             "ownKey": has.key_hash is not None,
@@ -100,7 +101,7 @@ class SignInRoutes:
         """
         _with_key(call, "this takes the key that you sign in with")
         await self.ways.check(call.player, call.request.header(CODE_HEADER))
-        key = await self.ways.set_key(call.caller.name, call.player, on=call.body.on)
+        key = await self.ways.set_key(staff_of(call).name, call.player, on=call.body.on)
         await self._keep(call)
         return Answer(200, {"key": key}, NO_STORE)
 
@@ -118,7 +119,7 @@ class SignInRoutes:
         """
         _with_key(call, "this takes the key that you sign in with")
         sent = call.body
-        await self.ways.set_factor(call.caller.name, call.player, sent.secret or None, sent.code)
+        await self.ways.set_factor(staff_of(call).name, call.player, sent.secret or None, sent.code)
         await self._keep(call)
         return Answer(200, EMPTY_OBJECT, NO_STORE)
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 from attrs import frozen
 
 from svcserver.kernel.envelope import Empty
-from svcserver.metagame.access.acting import own
+from svcserver.metagame.access.acting import own, own_or_none
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.settings import MISC_ROUTES
 from svcserver.metagame.social.friends import rules, wire
@@ -35,8 +35,8 @@ class FriendRoutes:
     )
     async def friends(self, call: Call, user_id: str) -> Answer:
         """The caller's own list; anybody else's is empty."""
-        me = call.caller.account
-        if me is None or me != user_id:
+        me = own_or_none(call, user_id)
+        if me is None:
             return Answer(200, [])
         pending = call.request.argument("includePending") == "true"
         return Answer(200, wire.show_friends(await self.acts.friends(me, pending=pending), me))
@@ -46,8 +46,8 @@ class FriendRoutes:
     )
     async def blocklist(self, call: Call, user_id: str) -> Answer:
         """The accounts that the caller has blocked."""
-        me = call.caller.account
-        if me is None or me != user_id:
+        me = own_or_none(call, user_id)
+        if me is None:
             return Answer(200, {"blockedUsers": []})
         return Answer(200, {"blockedUsers": await self.acts.blocks(me)})
 

@@ -156,7 +156,7 @@ class LivePageTests(SynchronousTestCase):
         self.game.browse("POST", role, key=self.olga.key, json=body)
         path = "/svc/api/DashboardEvents?page=log"
         page = self.game.browse("GET", path, key=hella.key, headers={"Accept": EVENTS})
-        self.assertEqual(page.status, 400)
+        self.assertEqual(page.status, 403)
 
 
 class NoInstances:

@@ -9,6 +9,7 @@ from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.roles import Role
+from svcserver.metagame.accounts import audit
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.owner.marks import EVERY_S, Marks
 from svcserver.metagame.owner.people.acts import PeopleActs
@@ -105,7 +106,10 @@ class MarkTests(SynchronousTestCase):
     def test_what_only_owners_see_helpers_are_not_told_of(self) -> None:
         self.game.ledger.run(lambda tx: SqlAccounts(tx).set_role(self.ann.id, Role.HELPER))
         headers = {"Accept": "text/event-stream"}
-        for page, status in (("invites", 400), ("log", 400)):
+        for page, status in (("invites", 403), ("log", 403)):
             path = f"/svc/api/DashboardEvents?page={page}"
             said = self.game.browse("GET", path, key=self.ann.key, headers=headers)
             self.assertEqual(said.status, status, page)
+        rows = self.game.ledger.run(lambda tx: audit.rows(tx, audit.AuditQuery(actor="Ann_1")))
+        found = [(row["action"], bool(row["refused"])) for row in rows]
+        self.assertEqual(found, [("GET /svc/api/DashboardEvents", True)] * 2)
