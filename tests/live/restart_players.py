@@ -35,13 +35,16 @@ from svcserver.kernel import json
 from svcserver.kernel.descriptors import raise_file_limit
 from svcserver.kernel.secrets import hex_token
 from svcserver.relay.relaying import RelayService
+from tests.live.restart_acts import ONCE
 
 IN_A_ROOM = 20
 AT_ONCE = 16
 SETTLE_S = 5.0  # after the last line
 BACK_S = 0.3  # before a player whose chat has ended comes again
 MATERIAL = "MAT_SCALE_FLAME"
-ACTS = ("beat", "beat", "read", "read", "earn", "earn", "save", "log_in")
+ACTS = ("beat", "beat", "read", "read", "earn", "earn", "save", "log_in")  # may be sent twice
+OFTEN_ONCE = 0.5  # of all acts: those that may not
+TORN = "the gateway gets no answer from it"  # what its 502 is called
 
 
 @define
@@ -50,6 +53,8 @@ class Report:
 
     requests: int = 0
     failed: Counter[str] = field(factory=Counter)  # requests and upgrades, by what was seen
+    once: int = 0  # acts that may not be sent twice, among the requests
+    torn: Counter[str] = field(factory=Counter)  # of those: ended with their metagame
     slowest_s: float = 0.0
     lines: int = 0
     told: int = 0  # lines that came back to their speaker
@@ -99,13 +104,30 @@ class Person:
         town, clock = self.town, self.town.reactor
         while not town.over:
             await deferLater(clock, random.uniform(0, 2 * town.pause_s))
-            began, act = clock.seconds(), random.choice(ACTS)
-            try:
-                await getattr(self, act, getattr(self.player, act, None))()
-            except PlayFailed as why:
-                town.report.failed[f"{act}: {why}"[:200]] += 1
+            began = clock.seconds()
+            if random.random() < OFTEN_ONCE:
+                await self._does_once(random.choice(list(ONCE)))
+            else:
+                await self._does(random.choice(ACTS))
             town.report.requests += 1
             town.report.slowest_s = max(town.report.slowest_s, clock.seconds() - began)
+
+    async def _does(self, act: str) -> None:
+        try:
+            await getattr(self, act, getattr(self.player, act, None))()
+        except PlayFailed as why:
+            self.town.report.failed[f"{act}: {why}"[:200]] += 1
+
+    async def _does_once(self, act: str) -> None:
+        """With another player's help; what of it may be sent twice fails as all such acts do."""
+        town = self.town
+        other = town.people[(town.people.index(self) ^ 1) % len(town.people)]
+        town.report.once += 1
+        try:
+            await ONCE[act](self.player, other.player)
+        except PlayFailed as why:
+            seen = town.report.torn if TORN in str(why) else town.report.failed
+            seen[f"{act}: {why}"[:200]] += 1
 
     async def beat(self) -> None:
         await self.player.beat("/Game/Maps/city")

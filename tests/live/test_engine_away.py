@@ -17,8 +17,9 @@ import pytest
 from attrs import define, field
 
 from svcserver.kernel.refusals import Unavailable
+from tests.chat.sockets import Talker
 from tests.live.test_workers import sabotaged
-from tests.support.processes import Service, bearer, eventually, metagame, register
+from tests.support.processes import Service, bearer, eventually, free_port, metagame, register
 from tests.support.valkey import Instance
 from tests.support.watch import Watch
 
@@ -168,8 +169,13 @@ def test_only_what_lives_on_it_is_refused_and_all_is_back_in_three_seconds(
     tmp_path: Path, happens: Callable[[], Iterator[Away]]
 ) -> None:
     settings = {"MATCHMAKING_MODE": "DEPLOY", "DEPLOYSERVER_URL": "http://127.0.0.1:9"}
+    settings |= {"CHAT": "1", "CHAT_PORT": str(free_port()), "CHAT_MESSAGE_RATE": "1000,1000"}
     with happens() as away, metagame(tmp_path, LIVE_URL=away.url, **settings) as service:  # type: ignore[attr-defined]
         ann = Player(service, register(service, "Ann_1")).begin()
+        eventually(lambda: "chat: listening on" in service.log)
+        talker = Talker(int(settings["CHAT_PORT"]), ann.known["id"], "Ann_1")
+        talker.log_in(ann.known["token"])
+        assert 'code="110"' in talker.join("City-1")
         well = {"log-in": 200, "heartbeat": 200, "save": 200, "inventory": 200}
         assert ann.untouched() == well
         eventually(lambda: ann.live()["party"][0] == 200)
@@ -179,12 +185,22 @@ def test_only_what_lives_on_it_is_refused_and_all_is_back_in_three_seconds(
                 assert ann.untouched() == well
                 assert set(ann.live().values()) == {(Unavailable.status, "1")}
         assert watch.seconds < 15  # one deadline, and then nobody waits
+        assert not heard(talker)
         away.come_back()
         with Watch() as watch:
             eventually(lambda: ann.live()["party"][0] == 200)
+            assert Unavailable.status not in {status for status, _ in ann.live().values()}
+            eventually(lambda: heard(talker))
         assert watch.seconds < BACK_S
+        talker.wire.close()
         assert ann.untouched() == well
         assert "Traceback" not in service.log
+
+
+def heard(talker: Talker) -> bool:
+    """Whether a line in the room comes back; else it is refused."""
+    talker.say("City-1", "hello")
+    return "not-acceptable" not in talker.hear('id="1"')
 
 
 NOTHING_DISPENSABLE = """

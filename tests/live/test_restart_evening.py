@@ -33,6 +33,9 @@ def test_players_notice_nothing(harm: Callable[[Path], None], tmp_path: Path) ->
     folder = host(tmp_path / "host", GATEWAY_PARK_MS=PARK_MS)
     report = evening(folder, PLAYERS, 25.0, harm, 9.0, "--strict")
     assert report["failed"] == {}, report
+    if harm is rolled:
+        assert report["torn"] == {}, report
+    assert report["once"] > PLAYERS, report
     assert (report["doubled"], report["lost"], report["not_kept"]) == (0, 0, 0), report
     assert report["harms"] >= 1
     assert report["came_back"] >= PLAYERS, report

@@ -1,0 +1,50 @@
+"""What the players of a restart count: a line that is doubled or lost does not escape them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from tests.live.restart_players import Line, Town
+
+
+class Someone:
+    """A player in the room, by one connection."""
+
+    room = "City-0"
+    connection: object = "first"
+
+
+class CountingTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.ann, self.bob, self.cat = Someone(), Someone(), Someone()
+
+    def counted(self, *heard: Someone, strict: bool = True) -> tuple[int, int, int]:
+        """Lines that were told to their speaker, ann; doubled ones; lost ones."""
+        nothing: Any = None
+        town = Town(nothing, nothing, 1.0, 1.0, strict)
+        people: list[Any] = [self.ann, self.bob, self.cat]
+        town._lines["line 0"] = Line(people[0], dict.fromkeys(people, "first"))
+        for one in heard:
+            listener: Any = one
+            town.heard(listener, "line 0")
+        town._count()
+        return town.report.told, town.report.doubled, town.report.lost
+
+    def test_a_line_that_all_hear_once(self) -> None:
+        self.assertEqual(self.counted(self.ann, self.bob, self.cat), (1, 0, 0))
+
+    def test_one_that_a_listener_hears_twice(self) -> None:
+        self.assertEqual(self.counted(self.ann, self.bob, self.bob, self.cat), (1, 1, 0))
+
+    def test_one_that_its_speaker_was_told_of_and_a_listener_never_hears(self) -> None:
+        self.assertEqual(self.counted(self.ann, self.bob), (1, 0, 1))
+
+    def test_one_that_its_speaker_was_not_told_of_may_be_lost(self) -> None:
+        self.assertEqual(self.counted(self.bob), (0, 0, 0))
+
+    def test_a_listener_whose_chat_ended_counts_where_the_count_is_strict(self) -> None:
+        self.cat.connection = "second"
+        self.assertEqual(self.counted(self.ann, self.bob), (1, 0, 1))
+        self.assertEqual(self.counted(self.ann, self.bob, strict=False), (1, 0, 0))
