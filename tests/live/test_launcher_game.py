@@ -18,9 +18,11 @@ from tests.support.processes import eventually
 
 pytestmark = pytest.mark.live
 
+# what it does when asked to end it knows before the other one runs
 WRAPPER = """
+{own}
 sh -c '{deafness} echo $$ > inner; while :; do sleep 0.1; done' &
-{own} while :; do sleep 0.1; done
+while :; do sleep 0.1; done
 """
 
 
