@@ -199,3 +199,40 @@ class RuleTests(SynchronousTestCase):
             for place in [file.relative_to(ROOT).as_posix()]
         }
         self.assertEqual(found.keys(), RULES_THAT_KNOW_JSON.keys(), found)
+
+
+TABLES_BESIDE_STORES = {  # what a wing shares is whole, and stands in one file
+    "metagame/accounts/audit.py",
+    "metagame/accounts/dashboard_access.py",
+    "metagame/accounts/deleted.py",
+    "metagame/accounts/eventlog.py",
+    "metagame/accounts/networks.py",
+    "metagame/accounts/sanctions.py",
+    "metagame/accounts/signing.py",
+    "metagame/owner/passports/hunts.py",  # which matchmaking's news writes and no route of its own
+}
+
+
+def tables(tree: ast.AST) -> int:
+    """How many tables a module makes on ``METADATA``."""
+    return sum(
+        _called(one) == "Table" and any(ast.unparse(sent) == "METADATA" for sent in one.args)
+        for one in ast.walk(tree)
+        if isinstance(one, ast.Call)
+    )
+
+
+class TableTests(SynchronousTestCase):
+    def test_a_table_is_found(self) -> None:
+        self.assertEqual(tables(ast.parse("A = Table('a', METADATA, Column('b'))")), 1)
+        self.assertEqual(tables(ast.parse("A = Table('NAME', 'STATE')")), 0)
+
+    def test_tables_stand_in_stores_and_in_what_a_wing_shares(self) -> None:
+        made = {
+            file.relative_to(ROOT).as_posix(): count
+            for file in sorted((ROOT / "metagame").rglob("*.py"))
+            if (count := tables(ast.parse(file.read_text("utf-8"))))
+        }
+        beside = {place for place in made if not place.endswith("/store.py")}
+        self.assertEqual(beside, TABLES_BESIDE_STORES)
+        self.assertGreater(sum(made.values()), 40)
