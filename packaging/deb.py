@@ -8,6 +8,7 @@ builds of a commit, or with the same SOURCE_DATE_EPOCH, are equal byte for byte.
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import tempfile
@@ -35,6 +36,7 @@ def main() -> None:
         install(work, work / "usr" / "lib" / "svcserver")
         write_units(work / "lib" / "systemd" / "system")
         write_changelog(work / "debian" / "changelog")
+        settle_times(work)
         run("dpkg-buildpackage", "-b", "-us", "-uc", "-d", cwd=work, **versions())
         [made] = Path(folder).glob("svcserver_*.deb")
         shutil.copy(made, dist)
@@ -74,6 +76,13 @@ def settle(home: Path) -> None:
     config = home / "pyvenv.cfg"
     lines = [line for line in config.read_text().splitlines() if not line.startswith("command")]
     config.write_text("\n".join(lines) + "\n")
+
+
+def settle_times(work: Path) -> None:
+    """Nothing is older than the build: dpkg would keep the time of a file's checkout."""
+    moment = epoch()
+    for one in work.rglob("*"):
+        os.utime(one, (moment, moment), follow_symlinks=False)
 
 
 def write_units(folder: Path) -> None:

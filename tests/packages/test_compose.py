@@ -87,5 +87,9 @@ def ready(host: str, times: int) -> None:
 
 
 def inside(host: str, *words: str) -> str:
-    """The output of a command in the host's container."""
-    return run("podman", "exec", host, *words)
+    """The output of a command in the host's container; the database's own words where it fails."""
+    try:
+        return run("podman", "exec", host, *words)
+    except AssertionError as why:
+        said = run("sh", "-c", f"podman logs --tail 20 {PROJECT}_database_1 2>&1")
+        raise AssertionError(f"{why}\nthe database says:\n{said}") from why

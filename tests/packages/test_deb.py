@@ -34,6 +34,12 @@ def test_it_holds_nothing_that_the_build_compiled(package: Path) -> None:
     assert "__pycache__" not in run("dpkg-deb", "--contents", package)
 
 
+def test_everything_in_it_bears_the_time_of_the_build(package: Path) -> None:
+    """And none that of a checkout, by which two clones' packages differed."""
+    lines = run("dpkg-deb", "--contents", package).splitlines()
+    assert len({tuple(line.split()[3:5]) for line in lines}) == 1
+
+
 def test_it_plays_an_evening_as_its_own_user(system: System) -> None:
     places = ("--data", DATA, "--public-host", "127.0.0.1", "--owner", "Olga")
     system.run("svcctl", "init", SETTINGS, *places, user="svc")
