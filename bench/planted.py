@@ -27,6 +27,7 @@ from attrs import frozen
 PAGE = Path(__file__).parents[1] / "docs" / "contributors" / "simulation.md"
 BEGIN, END = "<!-- planted: begin -->", "<!-- planted: end -->"
 SEEDS, PLAYERS, SECONDS = 200, 8, 900.0
+PLAIN = "no failure of ours"  # by a traceback or a 500: told only where no other rule finds it
 
 
 @frozen
@@ -365,13 +366,17 @@ def child(plant: Plant | None, seeds: Sequence[int]) -> None:
     globalLogBeginner.beginLoggingTo([], redirectStandardIO=False, discardBuffer=True)
     gc.freeze()  # what was imported stays
     began = time.process_time()
+    first: dict[str, Any] = {"seed": None}
     for seed in seeds:
         found = simulate(Wish(seed, PLAYERS, SECONDS, faults=seed % 3 != 0)).violations
-        if found:
-            took = time.process_time() - began
-            print(json.dumps({"seed": seed, "s": round(took, 1), "rule": found[0].rule}))
+        rule = next((one.rule for one in found if one.rule != PLAIN), PLAIN)
+        took = {"seed": seed, "s": round(time.process_time() - began, 1), "rule": rule}
+        if found and rule != PLAIN:
+            print(json.dumps(took))
             return
-    print(json.dumps({"seed": None}))
+        if found and first["seed"] is None:
+            first = took
+    print(json.dumps(first))
 
 
 @cache

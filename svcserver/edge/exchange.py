@@ -74,8 +74,8 @@ class Exchange:
             got.addErrback(self._broken)
 
     def _connected(self, connection: Any) -> None:
-        if self.ended:
-            self.forward.upstream.give_back(connection)
+        if self.ended:  # kept unused it might be answered 408 at the moment when it is needed
+            connection.abort()
             return
         self.connection, connection.user = connection, self
         repeated = self._tries > 1 and self.forward.repeatable

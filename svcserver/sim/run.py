@@ -226,8 +226,9 @@ class Run:
 
     def _settle(self) -> None:
         """Let everything end, ask everybody what they are shown, then send all home."""
-        for _ in range(int(QUIET_S / 20) + 10):
-            if not any(one.busy for one in self.players) and _ > QUIET_S / 20:
+        least = int(QUIET_S / 20)
+        for number in range(least + 10):
+            if number > least and not any(one.busy for one in self.players):
                 break
             self._advance(self.world.now + 20.0)
         self.history.chat.settle(self.world.now)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.http import heads
@@ -346,6 +347,18 @@ class UpstreamTests(SynchronousTestCase):
         wire.protocol.dataReceived(GET)
         wire.abortConnection()
         self.assertEqual(edge.upstream.wires[0].ended, "cut")
+
+    def test_a_connection_that_is_there_when_nobody_asks_any_more_is_not_kept(self) -> None:
+        """The gateway answers 408 on one that stays unused, also when the next request comes."""
+        edge, late = gateway(), Deferred[None]()
+        pool = edge.upstream.pool
+        connect = pool.connect
+        pool.connect = lambda pool: late.addCallback(lambda _: connect(pool))
+        wire = edge.connect()
+        wire.protocol.dataReceived(GET)
+        wire.abortConnection()
+        late.callback(None)
+        self.assertEqual([one.ended for one in edge.upstream.wires], ["cut"])
 
     def test_an_early_answer_ends_an_upload(self) -> None:
         edge = gateway()

@@ -16,14 +16,13 @@ from attrs import define, field
 from twisted.logger import Logger
 
 from svcserver.kernel import json
-from svcserver.kernel.redaction import redact
 from svcserver.kernel.system import token_hex
 from svcserver.web.front import FinishedRequest
-from svcserver.web.routes import logged_path
 
 log = Logger()
 
 OLDER = ".1"  # at the end of the name of the older half
+UNKNOWN = "unknown"  # the row of a path that there is none for
 WHO = 12  # letters of the word for an account
 _OPEN = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
 
@@ -52,11 +51,8 @@ class FlightRecorder:
         """Keep one line of an answered request."""
         if not self.on:
             return
-        row, method = done.row, done.request.method
-        # a row's name has nothing of the caller's; an unknown path is redacted and cut
-        route = (
-            row.name if row is not None else redact(f"{method} {logged_path(done.request.path)}")
-        )
+        # a row's name has nothing of the caller's, where an unknown path may name an account
+        route = done.row.name if done.row is not None else UNKNOWN
         account = getattr(done.caller, "account", None)
         record = {
             "t": round(self.wall_clock(), 3),

@@ -52,6 +52,14 @@ class FlightRecorderTests(SynchronousTestCase):
             self.assertNotIn(word, text)
         self.assertEqual(self.file.stat().st_mode & 0o777, 0o600)
 
+    def test_of_an_unknown_path_nothing_is_kept(self) -> None:
+        game = self.game()
+        ann = game.player("Ann_1")
+        game.browse("GET", f"/nothing/{ann.id}/{ann.name}", token=ann.token)
+        self.assertEqual(self.records()[-1]["route"], "unknown")
+        for word in (ann.id, ann.name, "nothing"):
+            self.assertNotIn(word, self.file.read_text())
+
     def test_it_stays_within_its_bound(self) -> None:
         self.file.write_text("x" * (1 << 19))
         game = self.game(FLIGHT_RECORDER_MB="1")
