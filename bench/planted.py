@@ -296,8 +296,8 @@ PLANTS = (
         "a repair is paid for and not done",
         "half a transaction",
         M + "belongings.inventory.rules",
-        "    instances.carry_out(inventory, owned)\n    changes",
-        "    stacks.removed or instances.carry_out(inventory, owned)\n    changes",
+        "    instances.carry_out(inventory, owned)\n    items",
+        "    stacks.removed or instances.carry_out(inventory, owned)\n    items",
     ),
     Plant(
         "an older bounty replaces a newer one",
