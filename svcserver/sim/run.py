@@ -290,6 +290,7 @@ class Run:
 
 def simulate(wish: Wish, turn: Callable[[float], None] = lambda part: None) -> Result:
     """Run what is wished; ``turn`` is told the part that is done, 0 to 1."""
-    result = Run(wish, turn).run()
-    gc.collect()  # what dead processes were doing ends now, and in no other world
+    with owned(World(wish.seed).system()):
+        result = Run(wish, turn).run()
+        gc.collect()  # what dead processes were doing ends now, and in no other world than such
     return result
