@@ -23,6 +23,19 @@ class Handling:
 
     supervisor: Supervisor
 
+    async def act(self, act: str, server_id: str, kind: str) -> str | None:
+        """Start a kind, or restart or stop one; the id of what was started, if any."""
+        match act:
+            case "start":
+                return (await self.start(kind)).id
+            case "restart":
+                return (await self.restart(server_id)).id
+            case "stop":
+                await self.stop(server_id)
+                return None
+            case _:
+                raise Malformed("Act is start, stop or restart")
+
     async def start(self, kind: str) -> GameServer:
         """The city or the dojo; one that runs already is left as it is."""
         wanted = next((one for one in PERSISTENT if one.value == kind), None)

@@ -106,16 +106,8 @@ class Deploy:
     )
     async def handle(self, call: Call[wire.HandlingWish]) -> Answer:
         """Start, stop or restart one, for the owner."""
-        match call.body.act:
-            case "start":
-                made: str | None = (await self.handling.start(call.body.kind)).id
-            case "restart":
-                made = (await self.handling.restart(call.body.id)).id
-            case "stop":
-                await self.handling.stop(call.body.id)
-                made = None
-            case _:
-                raise Malformed("Act is start, stop or restart")
+        sent = call.body
+        made = await self.handling.act(sent.act, sent.id, sent.kind)
         reply: wire.Handled = {"id": made}
         return Answer(200, reply)
 

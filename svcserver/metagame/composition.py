@@ -37,6 +37,7 @@ from svcserver.metagame.accounts.invites.acts import InviteActs
 from svcserver.metagame.accounts.invites.routes import InviteRoutes
 from svcserver.metagame.accounts.login.acts import LoginActs
 from svcserver.metagame.accounts.login.routes import LoginRoutes
+from svcserver.metagame.accounts.lookups.acts import LookupActs
 from svcserver.metagame.accounts.lookups.routes import LookupRoutes
 from svcserver.metagame.accounts.management.acts import AccountActs
 from svcserver.metagame.accounts.management.routes import AccountManagementRoutes
@@ -100,6 +101,7 @@ from svcserver.metagame.play.matchmaking.acts import MatchmakingActs
 from svcserver.metagame.play.matchmaking.launching import Launching
 from svcserver.metagame.play.matchmaking.routes import MatchmakingRoutes
 from svcserver.metagame.play.matchmaking.store import LiveMatches
+from svcserver.metagame.play.presence.acts import PresenceActs
 from svcserver.metagame.play.presence.routes import PresenceRoutes
 from svcserver.metagame.play.presence.store import Online
 from svcserver.metagame.settings import Settings
@@ -237,7 +239,7 @@ class Metagame:
             self.game_ports.heard if self.game_ports is not None else None,
         )
         yield LoginRoutes(settings, directory, login, self.network_of)
-        yield LookupRoutes(settings, directory, wall_clock)
+        yield LookupRoutes(settings, LookupActs(directory, settings, wall_clock))
         acts = AccountActs(
             ledger,
             self.tokens,
@@ -322,7 +324,7 @@ class Metagame:
     def _play(self) -> Iterator[Feature]:
         launching = Launching(self.matches, self.deploy, self.clock)
         came = self.game_ports.came if self.game_ports is not None else None
-        yield PresenceRoutes(self.online, self.news.heard, came)
+        yield PresenceRoutes(PresenceActs(self.online, self.news.heard), came)
         news = self.news
         acts = MatchmakingActs(self.matches, launching, self.parties, news.heard, news.sent_to_hunt)
         yield MatchmakingRoutes(self.settings, acts)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from svcserver.kernel.envelope import envelope
 from svcserver.kernel.json import Json
 from svcserver.kernel.refusals import Refusal
@@ -23,6 +26,20 @@ def worded(status: int, refusal: Refusal) -> Answer:
     if not refusal.code:
         return Answer(status)
     return Answer(status, {"error": refusal.code, "message": refusal.message})
+
+
+@contextmanager
+def refused_as(code: str, *, coded: bool = False) -> Iterator[None]:
+    """What refuses inside is worded as ``code`` and keeps its status; ``coded``: its own code
+    stands before its message.
+    """
+    try:
+        yield
+    except Refusal as why:
+        message = f"{why.code}: {why.message}" if coded and why.code else why.message
+        said = Refusal(message, code=code)
+        said.status = why.status
+        raise said from why
 
 
 def enveloped(payload: Json, *, code: Json = None, message: str = "OK") -> Answer:

@@ -178,8 +178,8 @@ RULES_THAT_KNOW_JSON = {
 def wired(tree: ast.AST) -> Iterator[str]:
     """The keys of bodies in rules, and mappings of anything, which only a body can be."""
     for one in ast.walk(tree):
-        if isinstance(one, ast.Constant) and CAMEL_CASE.match(str(one.value)):
-            yield f"the key {one.value}"
+        if isinstance(one, ast.Constant) and CAMEL_CASE.match(text := str(one.value)):
+            yield f"the key {text}"
         elif isinstance(one, ast.Subscript) and ANYTHING.match(ast.unparse(one)):
             yield f"the type {ast.unparse(one)}"
 
@@ -236,3 +236,41 @@ class TableTests(SynchronousTestCase):
         beside = {place for place in made if not place.endswith("/store.py")}
         self.assertEqual(beside, TABLES_BESIDE_STORES)
         self.assertGreater(sum(made.values()), 40)
+
+
+MOST_STATEMENTS = 6  # a body or a guard, one act, an answer; what decides more is an act
+LONGER_ROWS = {
+    "deploy/routes.py: hand_out": "two failures of a launch are answered in bodies of their own",
+}
+
+
+def long_rows(tree: ast.AST) -> Iterator[str]:
+    """Each method of a row with more statements than ``MOST_STATEMENTS``, nested ones too."""
+    for one in ast.walk(tree):
+        if not isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        if any(_called(mark) == "row" for mark in one.decorator_list):
+            body = one.body[ast.get_docstring(one) is not None :]
+            held = sum(isinstance(part, ast.stmt) for line in body for part in ast.walk(line))
+            if held > MOST_STATEMENTS:
+                yield one.name
+
+
+class LengthTests(SynchronousTestCase):
+    def test_a_row_that_decides_is_found(self) -> None:
+        row = "@routes.row('GET', '/a')\nasync def a(self):\n    'Says.'\n"
+        for lines, found in (
+            ("    a = 1\n" * MOST_STATEMENTS, []),
+            ("    a = 1\n" * (MOST_STATEMENTS + 1), ["a"]),
+            ("    if a:\n" + "        a = 1\n" * MOST_STATEMENTS, ["a"]),
+        ):
+            self.assertEqual(list(long_rows(ast.parse(row + lines))), found)
+        self.assertEqual(list(long_rows(ast.parse("def a():\n" + "    a = 1\n" * 9))), [])
+
+    def test_a_row_parses_acts_and_answers(self) -> None:
+        found = {
+            f"{file.relative_to(ROOT).as_posix()}: {one}"
+            for file in sorted(ROOT.rglob("*routes.py"))
+            for one in long_rows(ast.parse(file.read_text("utf-8")))
+        }
+        self.assertEqual(found, LONGER_ROWS.keys())

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import ClassVar
 
 from attrs import frozen
 
 from svcserver.kernel.envelope import Empty, Envelope
-from svcserver.kernel.refusals import Missing
 from svcserver.kernel.shapes import OrEmpty
-from svcserver.metagame.accounts.directory import Directory
 from svcserver.metagame.accounts.lookups import wire
-from svcserver.metagame.accounts.rules import Account
+from svcserver.metagame.accounts.lookups.acts import LookupActs
 from svcserver.metagame.replies import enveloped
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.settings import Settings
@@ -25,8 +22,7 @@ class LookupRoutes:
 
     routes: ClassVar[Routes] = Routes(bare)
     settings: Settings
-    directory: Directory
-    wall_clock: Callable[[], float]
+    acts: LookupActs
 
     @routes.row(
         "GET",
@@ -39,14 +35,10 @@ class LookupRoutes:
         """The caller's own record, or those of ``?accountId=`` (at most 100)."""
         asked = call.request.arguments("accountId")
         if asked:
-            wanted = list(dict.fromkeys(asked[: wire.MAX_IDS]))
-            found = await self.directory.accounts(wanted)
-            return Answer(200, [wire.public(found[one]) for one in wanted if one in found])
+            return Answer(200, [wire.public(one) for one in await self.acts.listed(asked)])
         own = call.caller.account
-        account = await self.directory.account_of_id(own) if own is not None else None
-        name = account.username if account else ""
-        named = self.settings.account_display_name
-        return Answer(200, wire.own_record(own, name if named else {}, self.wall_clock()))
+        name = await self.acts.displayed(own)
+        return Answer(200, wire.own_record(own, name, self.acts.wall_clock()))
 
     @routes.row(
         "GET",
@@ -56,13 +48,8 @@ class LookupRoutes:
     )
     async def account(self, call: Call, account_id: str) -> Answer:
         """One account; ``{}`` when unknown or without a token."""
-        found = await self._seen(call, account_id)
+        found = await self.acts.seen(call.caller.account, account_id)
         return Answer(200, EMPTY_OBJECT if found is None else wire.public(found))
-
-    async def _seen(self, call: Call, account_id: str) -> Account | None:
-        if call.caller.account is None:
-            return None
-        return await self.directory.account_of_id(account_id)
 
     @routes.row(
         "GET",
@@ -72,12 +59,7 @@ class LookupRoutes:
     )
     async def by_name(self, call: Call, name: str) -> Answer:
         """An account by username, in any case."""
-        found = None
-        if call.caller.account is not None:
-            found = await self.directory.account_named(name)
-        if found is None:
-            raise Missing("no such account")
-        return Answer(200, wire.public(found))
+        return Answer(200, wire.public(await self.acts.named(call.caller.account, name)))
 
     @routes.row(
         "GET",
@@ -99,11 +81,7 @@ class LookupRoutes:
     )
     async def mapping(self, call: Call[wire.MappingWish | tuple[str, ...]]) -> Answer:
         """Map ids to themselves; the reply is keyed by each requested id."""
-        asked: list[str] = []
-        if call.caller.account is not None and self.settings.account_mapping:
-            asked = wire.asked_ids(call.body)
-        found = await self.directory.accounts(asked) if asked else {}
-        return Answer(200, wire.show_mappings(asked, found, wire.source_type(call.body)))
+        return Answer(200, await self.acts.mapped(call.caller.account, call.body))
 
     @routes.row("GET", "/features/platform/win", access=Access.NONE, reply=Envelope[wire.Crossplay])
     async def features(self, call: Call) -> Answer:
@@ -121,8 +99,7 @@ class LookupRoutes:
     async def info(self, call: Call) -> Answer:
         """The caller's id and username."""
         own = call.caller.account
-        account = await self.directory.account_of_id(own) if own is not None else None
-        return Answer(200, wire.info(own, account.username if account else ""))
+        return Answer(200, wire.info(own, await self.acts.own(own)))
 
     @routes.row("GET", "/tags", access=Access.TOKEN, reply=wire.Tags)
     async def tags(self, call: Call) -> Answer:
@@ -140,15 +117,9 @@ class LookupRoutes:
     )
     async def public_info(self, call: Call[wire.PublicInfoWish]) -> Answer:
         """Any logged-in player may look up any account, by id or by name."""
-        found = await self._asked(call.body)
+        found = await self.acts.wished(call.body)
         if self.settings.accountinfo_public_legacy:
-            name = found.username if found is not None else ""
-            return Answer(200, wire.public_info(call.caller.account, name))
+            return Answer(200, wire.public_info(call.caller.account, found))
         if found is None:
             return Answer(404, EMPTY_OBJECT)
-        return Answer(200, wire.public_info(found.id, found.username))
-
-    async def _asked(self, sent: wire.PublicInfoWish) -> Account | None:
-        if sent.account_id:
-            return await self.directory.account_of_id(sent.account_id)
-        return None if sent.name is None else await self.directory.account_named(sent.name)
+        return Answer(200, wire.public_info(found.id, found))

@@ -199,11 +199,11 @@ def info(account_id: str | None, username: str) -> AccountInfo:
     }
 
 
-def public_info(account_id: str | None, username: str) -> PublicInfo:
+def public_info(account_id: str | None, named: Account | None) -> PublicInfo:
     """The body of ``/accountinfo/public``; all but id and name is fixed."""
     return {
         "accountId": account_id,
-        "username": username,
+        "username": "" if named is None else named.username,
         "linkedAccounts": [{"accountId": account_id, "accountType": FOREIGN}],
         "isSubscribed": True,
         "language": None,

@@ -12,7 +12,7 @@ from svcserver.board.quota import Quota
 from svcserver.db.ledger import ACROSS, Ledger, OneAccount
 from svcserver.db.shield import shielded
 from svcserver.kernel.ids import AccountId
-from svcserver.kernel.refusals import TooMany, Unauthenticated
+from svcserver.kernel.refusals import Conflict, Malformed, Refusal, TooMany, Unauthenticated
 from svcserver.kernel.signals import Renamed, Signal
 from svcserver.metagame.access.tokens import Tokens
 from svcserver.metagame.accounts import rules
@@ -74,7 +74,24 @@ class AccountActs:
         log.info("registered {username}", username=name, account=created.account.id)
         return created
 
-    async def check_wish(self, name: str, code: str | None, network: str = "") -> None:
+    async def why_not(self, asked: str, code: str | None, network: str) -> Refusal | None:
+        """The refusal that registering by that name would meet; None where it would not."""
+        try:
+            await self._check_wish(rules.username(asked), code, network)
+        except (Malformed, Conflict, Unauthenticated) as why:
+            return why
+        return None
+
+    async def why_not_free(self, asked: str) -> Refusal | None:
+        """Why no account may take that name; None where one may."""
+        try:
+            name = rules.username(asked)
+            await self.ledger.read(lambda tx: rules.check_free(SqlAccounts(tx), name))
+        except (Malformed, Conflict) as why:
+            return why
+        return None
+
+    async def _check_wish(self, name: str, code: str | None, network: str) -> None:
         """Raise the refusal that registering would meet, if any; nothing is spent or stored.
 
         Strangers learn of codes and names no more by it than by registering, which the gateway
@@ -100,10 +117,6 @@ class AccountActs:
         if await self.networks.keeps_out(network):
             raise rules.closed()
         return mode
-
-    async def check_free(self, name: str) -> None:
-        """Raise the refusal that keeps an account from having the name, if any."""
-        await self.ledger.read(lambda tx: rules.check_free(SqlAccounts(tx), name))
 
     async def everyone(self) -> list[Account]:
         return await self.ledger.read(lambda tx: SqlAccounts(tx).everyone())

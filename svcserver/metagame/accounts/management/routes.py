@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from attrs import frozen
 
-from svcserver.kernel.refusals import Conflict, Malformed, Refusal, Unauthenticated
+from svcserver.kernel.refusals import Refusal
 from svcserver.kernel.roles import Role
 from svcserver.metagame.access.readlimit import ReadLimit
 from svcserver.metagame.accounts import rules
@@ -82,11 +82,8 @@ class AccountManagementRoutes:
     )
     async def username_available(self, call: Call) -> Answer:
         """Always 200; rules and existing accounts only."""
-        try:
-            await self.acts.check_free(rules.username(call.request.argument("Username") or ""))
-        except (Malformed, Conflict) as why:
-            return Answer(200, wire.show_free(why))
-        return Answer(200, wire.show_free(None))
+        asked = call.request.argument("Username") or ""
+        return Answer(200, wire.show_free(await self.acts.why_not_free(asked)))
 
     @routes.row(
         "POST",
@@ -99,13 +96,9 @@ class AccountManagementRoutes:
     )
     async def name_free(self, call: Call[wire.RegisterWish]) -> Answer:
         """Whether the holder of an invite could register by this name, and if not, why."""
-        network = self.network_of(call.request)
-        try:
-            name = rules.username(call.body.username)
-            await self.acts.check_wish(name, call.body.invite_code, network)
-        except (Malformed, Conflict, Unauthenticated) as why:
-            return Answer(200, wire.show_free(why), NO_STORE)
-        return Answer(200, wire.show_free(None), NO_STORE)
+        sent, network = call.body, self.network_of(call.request)
+        why = await self.acts.why_not(sent.username, sent.invite_code, network)
+        return Answer(200, wire.show_free(why), NO_STORE)
 
     @routes.row(
         "GET", "/svc/api/GetUserInfo", access=Access.ACCOUNT_KEY, reply=wire.UserInfo, public=True
@@ -156,9 +149,7 @@ class AccountManagementRoutes:
     )
     async def rename(self, call: Call[wire.RenameWish]) -> Answer:
         """Rename an account and its characters together."""
-        sent = call.body
-        if sent.user_id is None and sent.username is None:
-            raise Malformed("UserId or Username, and NewUsername", code="bad_request")
+        sent = call.body.checked()
         name = rules.username(sent.new_username)
         entry = by_staff(call, "rename", sent.username or sent.user_id or "")
         done = await self.acts.rename(entry, sent.user_id, sent.username, name)

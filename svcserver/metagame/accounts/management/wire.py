@@ -7,7 +7,7 @@ from typing import Annotated, Literal, NotRequired, TypedDict
 
 from attrs import field, frozen
 
-from svcserver.kernel.refusals import Refusal
+from svcserver.kernel.refusals import Malformed, Refusal
 from svcserver.kernel.shapes import (
     Lenient,
     TextWithNul,
@@ -48,6 +48,12 @@ class RenameWish:
     new_username: TextWithNul
     user_id: Lenient[TextWithNul | None] = None
     username: Lenient[TextWithNul | None] = None
+
+    def checked(self) -> RenameWish:
+        """Itself; raises Malformed where it names no account."""
+        if self.user_id is None and self.username is None:
+            raise Malformed("UserId or Username, and NewUsername", code="bad_request")
+        return self
 
 
 @frozen

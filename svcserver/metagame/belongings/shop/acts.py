@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 
 from attrs import frozen
 from sqlalchemy import Connection
+from twisted.logger import Logger
 
 from svcserver.kernel.ids import AccountId
+from svcserver.kernel.refusals import Malformed, Missing
 from svcserver.kernel.system import token_hex
 from svcserver.metagame.accounts.data import AccountData
 from svcserver.metagame.belongings.inventory.rules import Policy
@@ -16,6 +18,8 @@ from svcserver.metagame.belongings.shop import rules
 from svcserver.metagame.belongings.shop.catalogue import Catalogue, Offer
 from svcserver.metagame.belongings.shop.rules import Entitlements
 from svcserver.metagame.belongings.shop.store import SqlPurchases, StoreItems
+
+log = Logger()
 
 
 @frozen
@@ -43,6 +47,23 @@ class ShopActs:
 
         held, entitled = await self.data.read(me, work)
         return [(offer, rules.remaining(offer, held, entitled)) for offer in offers]
+
+    async def tagged(self, me: AccountId, tags: Sequence[str]) -> Sequence[tuple[Offer, int]]:
+        """The offers of the one tag that must be asked for; raises Malformed."""
+        if len(tags) != 1 or not tags[0]:
+            raise Malformed("missing requiredTags query parameter")
+        offers = self.catalogue.by_tag.get(tags[0])
+        if offers is None:
+            log.warn("unknown store tag {tag!r}", tag=tags[0][:64])
+        return await self.remaining(me, offers) if offers else []
+
+    async def offer(self, me: AccountId, sku: str) -> tuple[Offer, int]:
+        """One offer of any tag; raises Missing."""
+        offer = self.catalogue.offers.get(sku)
+        if offer is None:
+            raise Missing("no such offer")
+        [found] = await self.remaining(me, [offer])
+        return found
 
     async def issue(self, me: AccountId, sku: str) -> str:
         """A token for one purchase, of which only the hash is stored."""

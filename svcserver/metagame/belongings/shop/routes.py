@@ -8,9 +8,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from attrs import frozen
-from twisted.logger import Logger
 
-from svcserver.kernel.refusals import Forbidden, Malformed, Missing, Refusal, Unauthenticated
+from svcserver.kernel.refusals import Forbidden, Malformed, Refusal, Unauthenticated
 from svcserver.metagame.belongings.shop import rules
 from svcserver.metagame.belongings.shop.acts import ShopActs
 from svcserver.metagame.belongings.shop.rules import NotYours
@@ -18,8 +17,6 @@ from svcserver.metagame.belongings.shop.wire import OfferReply, TokenReply, show
 from svcserver.metagame.replies import coded
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.routes import NO_CONTENT, Answer
-
-log = Logger()
 
 
 def refuse(status: int, refusal: Refusal) -> Answer:
@@ -53,24 +50,13 @@ class ShopRoutes:
     @routes.row("GET", "/product/skus/public", reply=list[OfferReply])
     async def listing(self, call: Call) -> Answer:
         """The offers of one tag, each with how often it may still be taken."""
-        me, asked = call.player, call.request.arguments("requiredTags")
-        if len(asked) != 1 or not asked[0]:
-            raise Malformed("missing requiredTags query parameter")
-        offers = self.acts.catalogue.by_tag.get(asked[0])
-        if offers is None:
-            log.warn("unknown store tag {tag!r}", tag=asked[0][:64])
-        if not offers:
-            return Answer(200, [])
-        return Answer(200, [show(*one) for one in await self.acts.remaining(me, offers)])
+        found = await self.acts.tagged(call.player, call.request.arguments("requiredTags"))
+        return Answer(200, [show(*one) for one in found])
 
     @routes.row("GET", "/product/sku/<sku_id>", reply=OfferReply)
     async def offer(self, call: Call, sku_id: str) -> Answer:
         """One offer of any tag."""
-        me, offer = call.player, self.acts.catalogue.offers.get(sku_id)
-        if offer is None:
-            raise Missing("no such offer")
-        [shown] = await self.acts.remaining(me, [offer])
-        return Answer(200, show(*shown))
+        return Answer(200, show(*await self.acts.offer(call.player, sku_id)))
 
     @routes.row("GET", "/token/<currency>/<sku_id>", reply=TokenReply)
     async def token(self, call: Call, currency: str, sku_id: str) -> Answer:

@@ -37,10 +37,14 @@ class LiveRoutes:
     )
     async def events(self, call: Call) -> Answer:
         """What a page shows, or a mark of it, as server-sent events: at once and at each change."""
-        if EVENTS not in (call.request.header(b"accept") or "") or call.request.method != "GET":
-            raise Malformed(f"ask with Accept: {EVENTS}", code="bad_request")
+        _check_stream(call)
         look = self.pages.look(call.request.argument("page") or "")
         if look is None:
             raise Malformed("no such live page", code="bad_request")
         call.request.hopeless = True  # a service that stops does not wait for its end
         return self.streams.answer(look)
+
+
+def _check_stream(call: Call) -> None:
+    if EVENTS not in (call.request.header(b"accept") or "") or call.request.method != "GET":
+        raise Malformed(f"ask with Accept: {EVENTS}", code="bad_request")

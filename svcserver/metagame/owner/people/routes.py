@@ -6,7 +6,6 @@ from typing import ClassVar
 
 from attrs import frozen
 
-from svcserver.kernel.refusals import Malformed
 from svcserver.kernel.roles import Role
 from svcserver.metagame.access.acting import staff_of
 from svcserver.metagame.access.readlimit import ReadLimit
@@ -33,9 +32,7 @@ class PeopleRoutes:
     async def people(self, call: Call) -> Answer:
         """Accounts whose name or id holds ``?Text=``, sorted by ``?Sort=`` name, seen or role."""
         await self.reads.take(call.request.peer)
-        text = (call.request.argument("Text") or "").strip()
-        if len(text) > wire.MAX_TEXT:
-            raise Malformed(f"Text has at most {wire.MAX_TEXT} characters", code="bad_request")
+        text = wire.read_text(call.request.argument("Text"))
         order = wire.read_order(call.request.argument("Sort"))
         offset = read_offset(call.request.argument("Offset"))
         found = await self.acts.listed(order, text, offset, wire.PAGE + 1)

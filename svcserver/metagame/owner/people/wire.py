@@ -96,6 +96,14 @@ class Deleted(TypedDict):
     Export: AccountExport
 
 
+def read_text(asked: str | None) -> str:
+    """What names and ids shall hold; raises Malformed."""
+    text = (asked or "").strip()
+    if len(text) > MAX_TEXT:
+        raise Malformed(f"Text has at most {MAX_TEXT} characters", code="bad_request")
+    return text
+
+
 def read_order(text: str | None) -> Order:
     """The order of a list; by name where none is named. Raises Malformed."""
     try:

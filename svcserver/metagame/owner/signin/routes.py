@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from attrs import frozen
@@ -62,12 +63,7 @@ class SignInRoutes:
     async def sign_out(self, call: Call) -> Answer:
         """End the dashboard's session and take its cookie away."""
         await self.ways.note(staff_of(call).name, call.player, "sign out")
-        ticket = _ticket(call)
-        if ticket is None:
-            return Answer(200, EMPTY_OBJECT, NO_STORE)
-        await self.staff.end(ticket)
-        ended = {**NO_STORE, "Set-Cookie": set_cookie(ticket, ended=True)}
-        return Answer(200, EMPTY_OBJECT, ended)
+        return Answer(200, EMPTY_OBJECT, await self._end(_ticket(call)))
 
     @routes.row("GET", "/svc/api/DashboardAccess", reply=wire.Ways, quiet=True)
     async def shown(self, call: Call) -> Answer:
@@ -122,6 +118,13 @@ class SignInRoutes:
         await self.ways.set_factor(staff_of(call).name, call.player, sent.secret or None, sent.code)
         await self._keep(call)
         return Answer(200, EMPTY_OBJECT, NO_STORE)
+
+    async def _end(self, ticket: Ticket | None) -> Mapping[str, str]:
+        """End the session, if there is one; the headers that take its cookie away."""
+        if ticket is None:
+            return NO_STORE
+        await self.staff.end(ticket)
+        return {**NO_STORE, "Set-Cookie": set_cookie(ticket, ended=True)}
 
     async def _keep(self, call: Call[Any]) -> None:
         """Let the session that has changed its own ways go on."""

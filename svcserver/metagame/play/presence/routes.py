@@ -9,14 +9,12 @@ from attrs import frozen
 
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.shapes import OrEmpty
-from svcserver.kernel.signals import Heard, Signal
 from svcserver.metagame.play.presence import wire
-from svcserver.metagame.play.presence.store import Online
+from svcserver.metagame.play.presence.acts import PresenceActs
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import Answer, bare
 
-MAX_MAP = 512
 _NEXT_BEAT = Answer(200, wire.NEXT_BEAT, content_type="text/plain; charset=utf-8")
 
 
@@ -25,8 +23,7 @@ class PresenceRoutes:
     """Receives heartbeats, and shows the number of online players."""
 
     routes: ClassVar[Routes] = Routes(bare)
-    online: Online
-    heard: Signal[Heard]
+    acts: PresenceActs
     came: Callable[[AccountId, HttpRequest], object] | None = None  # told who calls from where
 
     @routes.row("POST", "/heartbeat", access=Access.TOKEN, body=OrEmpty[wire.Heartbeat], reply=str)
@@ -36,10 +33,7 @@ class PresenceRoutes:
         if account_id is not None:
             if self.came is not None:
                 self.came(account_id, call.request)
-            map_path, state = call.body.map[:MAX_MAP], call.body.state[:MAX_MAP]
-            await self.online.hear(account_id, map_path, state)
-            if self.heard.listeners:
-                self.heard.send(Heard(account_id, map_path, state))
+            await self.acts.beat(account_id, call.body.map, call.body.state)
         return _NEXT_BEAT
 
     @routes.row(
@@ -47,4 +41,4 @@ class PresenceRoutes:
     )
     async def count(self, call: Call) -> Answer:
         """The number of online players."""
-        return Answer(200, {"NumActivePlayers": await self.online.count()})
+        return Answer(200, {"NumActivePlayers": await self.acts.online.count()})

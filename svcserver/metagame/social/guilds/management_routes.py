@@ -7,7 +7,7 @@ from typing import ClassVar
 from attrs import frozen
 from twisted.logger import Logger
 
-from svcserver.kernel.refusals import Missing, Refusal
+from svcserver.kernel.refusals import Missing
 from svcserver.kernel.roles import Role
 from svcserver.kernel.shapes import Late
 from svcserver.metagame.accounts import behalf
@@ -15,7 +15,7 @@ from svcserver.metagame.accounts.audit import Audit
 from svcserver.metagame.accounts.directory import Directory
 from svcserver.metagame.accounts.recorded import by_staff
 from svcserver.metagame.accounts.wire import BehalfWish
-from svcserver.metagame.replies import BAD_JSON, worded
+from svcserver.metagame.replies import BAD_JSON, refused_as, worded
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.social.guilds import wire
 from svcserver.metagame.social.guilds.acts import GuildActs
@@ -45,11 +45,8 @@ class GuildManagementRoutes:
         """Invite to a guild, checked as in the game. Body ``{Username, From?}``."""
         self._on()
         pair = await behalf.pair(call, call.body.read(), self.directory)
-        try:
+        with refused_as("guild_refused", coded=True):
             guild = await self.acts.invite(pair.sender.id, pair.target.id)
-        except Refusal as why:
-            message = f"{why.code}: {why.message}" if why.code else why.message
-            return Answer(why.status, {"error": "guild_refused", "message": message})
         reply: wire.GuildInviteReply = {
             "From": pair.sender.username,
             "To": pair.target.username,

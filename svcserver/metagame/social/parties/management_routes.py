@@ -6,10 +6,9 @@ from typing import ClassVar
 
 from attrs import frozen
 
-from svcserver.kernel.refusals import Refusal
 from svcserver.metagame.accounts import behalf
 from svcserver.metagame.accounts.wire import BehalfWish
-from svcserver.metagame.replies import BAD_JSON, worded
+from svcserver.metagame.replies import BAD_JSON, refused_as, worded
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.social.parties import wire
 from svcserver.metagame.social.parties.acts import PartyActs
@@ -34,10 +33,7 @@ class PartyManagementRoutes:
     async def invite(self, call: Call[BehalfWish]) -> Answer:
         """Body ``{Username, From?}``; the party's own refusal keeps its status."""
         pair = await behalf.pair(call, call.body, self.acts.directory)
-        try:
+        with refused_as("party_invite_refused"):
             await self.acts.invite(pair.sender.id, pair.target.id)
-        except Refusal as why:
-            body = {"error": "party_invite_refused", "message": why.message}
-            return Answer(why.status, body)
         reply: wire.PartyInviteReply = {"From": pair.sender.username, "To": pair.target.username}
         return Answer(200, reply)
