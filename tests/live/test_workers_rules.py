@@ -19,7 +19,7 @@ from tests.chat.sockets import Talker
 from tests.ctl.command import svcctl
 from tests.live.attacks.test_sessions import HUNT
 from tests.live.deploying import deploy
-from tests.live.test_workers import Workers, asked, chatting, talkers, workers
+from tests.live.test_workers import Workers, asked, chatting, sabotaged, talkers, workers
 from tests.support.processes import Service, bearer, eventually, register
 from tests.support.valkey import fresh_url
 from tests.support.watch import Watch
@@ -27,7 +27,6 @@ from tests.support.watch import Watch
 pytestmark = pytest.mark.live
 
 AT_MOST_S = 2.0
-SPACING_S = 8.0  # between two game servers: so long a launch is under way
 
 
 def env_file(folder: Path, both: Workers) -> Path:
@@ -174,23 +173,45 @@ def hunts(server: Service) -> int:
     return sum(one["kind"] == "hunt" for one in listed)
 
 
-# slow: another takes over fifteen seconds after the death
-def test_the_death_of_the_worker_that_asks_leaves_one_game_server_a_match(tmp_path: Path) -> None:
-    folder = tmp_path / "deploy"
-    folder.mkdir()
-    spaced = {"SECONDS_TO_WAIT_BETWEEN_GAMESERVER_STARTUP": str(SPACING_S)}
+NO_MATCH_ID = """
+from svcserver.metagame.play.deploy_client import DeployClient
+plain = DeployClient.launch
+DeployClient.launch = lambda self, wish, match_id: plain(self, wish)
+"""
+
+
+def servers_after_death(folder: Path, **sabotage: str) -> int:
+    """The game servers of one match whose asking worker died while the first of them began."""
+    (folder / "deploy").mkdir()
     with ExitStack() as stack:
-        server = stack.enter_context(deploy(folder, **spaced))
+        # handed out once its grace is over: until then its launch is under way
+        server = stack.enter_context(deploy(folder / "deploy", GAMESERVER_STARTUP_GRACE_MS="8000"))
         there = {"MATCHMAKING_MODE": "DEPLOYSERVER", "DEPLOYSERVER_URL": f"127.0.0.1:{server.port}"}
-        both = stack.enter_context(workers(tmp_path, fresh_url(), **there))
+        both = stack.enter_context(workers(folder, fresh_url(), **there, **sabotage))
         ann = register(both.one, "Ann_1")
         assert asked(both.one, "POST", "/candidate/join", ann, HUNT)[0] == 200
-        asked(both.one, "GET", "/candidate/status", ann)
+
+        def begun() -> bool:
+            asked(both.one, "GET", "/candidate/status", ann)
+            return hunts(server) == 1
+
+        eventually(begun)
         both.one.stop(signal.SIGKILL)
-        assert hunts(server) == 0, "the launch was over before its asker died"
 
         def placed() -> object:
             return (asked(both.other, "GET", "/candidate/status", ann)[1] or {}).get("serverInfo")
 
+        assert not placed(), "the launch was over before its asker died"
         eventually(placed, 60)
-        assert hunts(server) == 1
+        return hunts(server)
+
+
+# slow: another takes over fifteen seconds after the death
+def test_the_death_of_the_worker_that_asks_leaves_one_game_server_a_match(tmp_path: Path) -> None:
+    assert servers_after_death(tmp_path) == 1
+
+
+# slow: as above, and what is sabotaged starts as an owner's does
+def test_where_nobody_says_for_which_match_it_leaves_two(tmp_path: Path) -> None:
+    """The sabotage: launches without the match id."""
+    assert servers_after_death(tmp_path, **sabotaged(tmp_path, NO_MATCH_ID)) == 2
