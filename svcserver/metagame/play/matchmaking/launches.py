@@ -58,7 +58,7 @@ class Launches:
 
     def elsewhere(self, player: AccountId) -> None:
         """The player asked for the city or the dojo: their hunt is behind them."""
-        for match in self.stored.held(player):
+        for match in self._live(player):  # one that failed or waits is counted anew when it begins
             match.elsewhere.setdefault(player, self.stored.now)
             if len(match.counts_for) > 1:
                 match.counts_for.discard(player)

@@ -107,7 +107,7 @@ class Launches:
 
     def elsewhere(self, player: AccountId, now: float) -> None:
         """The player asked for the city or the dojo: their hunt is behind them."""
-        for match in self._of.get(player, ()):
+        for match in self._live(player):
             match.elsewhere.setdefault(player, now)
             if len(match.counts_for) > 1:
                 match.counts_for.discard(player)
