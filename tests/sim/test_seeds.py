@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import random
 import time
@@ -10,6 +11,7 @@ from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
+import svcserver
 from svcserver.sim.run import Wish, simulate
 from svcserver.sim.shrink import shrunk, told
 
@@ -26,6 +28,18 @@ def kept() -> Iterator[Wish]:
             yield Wish(int(seed), int(players), float(seconds), faults == "faults")
 
 
+def drawing() -> random.Random:
+    """Draws other seeds for every state of the code, and for one state always the same.
+
+    So a seed that breaks a rule does so wherever that state is tested.
+    """
+    code = hashlib.sha256()
+    folder = Path(svcserver.__file__).parent
+    for path in sorted(folder.rglob("*.py")):
+        code.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
+    return random.Random(code.digest())
+
+
 class SeedTests(SynchronousTestCase):
     def hold(self, wish: Wish) -> None:
         result = simulate(wish)
@@ -39,7 +53,7 @@ class SeedTests(SynchronousTestCase):
 
     # slow: three seconds of fresh seeds
     def test_fresh_seeds(self) -> None:
-        draw, deadline = random.SystemRandom(), time.process_time() + FRESH_S
+        draw, deadline = drawing(), time.process_time() + FRESH_S
         while time.process_time() < deadline:
             seed = draw.randrange(1_000, 10**9)
             print(f"seed {seed}")
