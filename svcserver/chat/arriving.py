@@ -12,6 +12,8 @@ from collections.abc import Callable
 from attrs import define, field
 from twisted.internet.defer import Deferred
 
+from svcserver.chat.events import Here
+
 ANSWERED_S = 0.5  # after its Hello was heard, the others have begun to answer a process
 MOST_S = 10.0  # after that it waits no longer for the rest of an answer
 
@@ -28,6 +30,7 @@ class Arriving:
     seconds: Callable[[], float]
     _greeted_at: float | None = field(default=None, init=False)
     _owing: set[str] = field(factory=set, init=False)  # processes of whose answer more is to come
+    _begun: set[str] = field(factory=set, init=False)  # those that have begun with it
     _waiting: list[tuple[Entry, Deferred[bool]]] = field(factory=list, init=False)
 
     def enter(self, entry: Entry) -> Deferred[bool]:
@@ -48,12 +51,23 @@ class Arriving:
         """No Hello of ours was heard: it was told before this process could hear any news."""
         return self._greeted_at is None
 
-    def answered(self, worker: str, *, whole: bool) -> None:
-        """A process has told who is with it: all of it, or a piece."""
-        if whole:
-            self._owing.discard(worker)
-        elif self._greeted_at is not None:
-            self._owing.add(worker)
+    def answered(self, told: Here) -> None:
+        """A process has told who is with it: all of it, or a piece.
+
+        The end of an answer that it had begun for others before ours is not the end of ours.
+        """
+        if self._greeted_at is None:
+            return
+        if told.since == 0 and told.until != 0:  # up to 0 is: more is to come
+            self._begun.add(told.worker)
+        if told.until is None and told.worker in self._begun:
+            self._owing.discard(told.worker)
+        else:
+            self._owing.add(told.worker)
+
+    def gone(self, worker: str) -> None:
+        """A process is there no more."""
+        self._owing.discard(worker)
 
     def look(self) -> None:
         """Let them enter once the others are known; called about once a second."""

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from attrs import define, field
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, succeed
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
@@ -135,15 +135,16 @@ class Workers:
         return self._arriving.enter(lambda: self._tell_of(session, place, room.key))
 
     def _tell_of(self, session: Session, place: Place, key: str) -> Deferred[bool]:
+        if session.ended:  # while it waited
+            return succeed(False)
         self._pending.entering[session.number, key] = session, place
-        told = self._tell(Entering(self.name, place))
 
         def untold(heard: bool) -> bool:
             if not heard:  # the session is told so, and if it is heard after all it counts no more
                 self._pending.entering.pop((session.number, key), None)
             return heard
 
-        return told.addCallback(untold)
+        return self._tell(Entering(self.name, place)).addCallback(untold)
 
     def leave(self, session: Session, occupant: Occupant, why: str, tell_leaver: bool) -> None:
         key = occupant.room.key
@@ -225,7 +226,7 @@ class Workers:
         return self._pending.here(self.name, self._mine, since, readers)
 
     def _forget_all(self, worker: str) -> None:
-        self._arriving.answered(worker, whole=True)
+        self._arriving.gone(worker)
         count = self._ghosts.forget(worker)
         log.warn("a process of the chat is gone, with {count} sessions", count=count)
 
@@ -257,7 +258,7 @@ class Workers:
     def _on_here(self, news: Here) -> None:
         ours = not news.readers or self.name in news.readers
         if ours and news.worker != self.name and self.leases.hear(news.worker):
-            self._arriving.answered(news.worker, whole=news.until is None)
+            self._arriving.answered(news)
             self._ghosts.correct(news)
 
     def _on_bound(self, news: Bound) -> None:

@@ -32,6 +32,7 @@ def test_two_hundred_players_notice_nothing(
     assert report["failed"] == {}, report
     if harm is rolled:  # a kill may tear what is under way and may not be sent twice
         assert report["torn"] == {}, report
+    assert sum(report["torn"].values()) <= PLAYERS * report["harms"], report
     assert report["once"] > report["requests"] // 3, report
     assert (report["doubled"], report["lost"], report["not_kept"]) == (0, 0, 0), report
     assert report["harms"] >= times, report

@@ -1,0 +1,64 @@
+"""When a process that has just begun knows who is in the rooms of the others."""
+
+from __future__ import annotations
+
+from twisted.internet.defer import succeed
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.chat.arriving import ANSWERED_S, MOST_S, Arriving
+from svcserver.chat.events import Here
+
+TO_COME, WHOLE = Here("A", (), (), until=0), Here("A", (), ())
+FIRST, LAST = Here("A", (), (), until=9), Here("A", (), (), since=9)
+
+
+class ArrivingTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.clock = Clock()
+        self.arriving = Arriving(self.clock.seconds)
+        self.entered: list[str] = []
+
+    def enters(self, *told: Here) -> bool:
+        """Whether somebody enters who waits since our Hello was heard, and this was told since."""
+        self.arriving.greeted()
+        self.arriving.enter(lambda: succeed(bool(self.entered.append("Ann") or True)))
+        for one in told:
+            self.arriving.answered(one)
+        self.clock.advance(ANSWERED_S)
+        self.arriving.look()
+        return bool(self.entered)
+
+    def test_an_answer_in_one_or_in_pieces_is_waited_for(self) -> None:
+        for told, enters in (
+            ((), True),
+            ((WHOLE,), True),
+            ((TO_COME,), False),
+            ((FIRST,), False),
+            ((FIRST, LAST), True),
+            ((TO_COME, FIRST, LAST), True),
+        ):
+            self.setUp()
+            self.assertEqual(self.enters(*told), enters, told)
+
+    def test_the_end_of_an_answer_to_others_is_not_the_end_of_ours(self) -> None:
+        self.assertFalse(self.enters(TO_COME, LAST))
+        for one in (FIRST, LAST):
+            self.arriving.answered(one)
+        self.arriving.look()
+        self.assertEqual(self.entered, ["Ann"])
+
+    def test_what_was_told_before_our_hello_was_heard_counts_for_nothing(self) -> None:
+        self.arriving.answered(FIRST)
+        self.assertFalse(self.enters(TO_COME, LAST))
+
+    def test_who_is_gone_is_waited_for_no_more_and_nobody_for_ever(self) -> None:
+        self.assertFalse(self.enters(TO_COME))
+        self.arriving.gone("A")
+        self.arriving.look()
+        self.assertEqual(self.entered, ["Ann"])
+        self.setUp()
+        self.assertFalse(self.enters(TO_COME))
+        self.clock.advance(MOST_S)
+        self.arriving.look()
+        self.assertEqual(self.entered, ["Ann"])
