@@ -1,6 +1,6 @@
 """The engine as the board sees it: two connections that are always being renewed.
 
-One is for commands, one listens to channels. While either is away whoever asks is refused at
+One is for commands, one listens to channels. While the first is away whoever asks is refused at
 once; nobody waits for an engine that does not answer.
 """
 

@@ -5,11 +5,14 @@ Until then a ``Here`` must not say that it has not happened: the others hear it 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from heapq import nsmallest
+from math import inf
 
 from attrs import define, field
+from twisted.internet.defer import Deferred
 
-from svcserver.chat.events import PIECE, Here, Place, Shown
+from svcserver.chat.events import PIECE, Here, Place, Said, Shown
 from svcserver.chat.ghost import seat_of
 from svcserver.chat.rooms import Occupant
 from svcserver.chat.session import Session
@@ -17,13 +20,46 @@ from svcserver.kernel.ids import AccountId
 
 At = tuple[int, str]  # a session's number and a room's key
 
+HEARD_S = 5.0  # a line that its own process has not heard after these is refused
+
 
 @define(eq=False)
 class Pending:
-    """Entering and leaving. ``leaving`` has the text that says why, ``entering`` the place."""
+    """Entering, leaving and lines; a session says one line at a time.
+
+    ``leaving`` has the text that says why, ``entering`` the place.
+    """
 
     leaving: dict[At, tuple[Session, Occupant, str]] = field(factory=dict, init=False)
     entering: dict[At, tuple[Session, Place]] = field(factory=dict, init=False)
+    # by session: when its line was told, and what waits for it to be heard
+    _saying: dict[int, tuple[float, Deferred[bool]]] = field(factory=dict, init=False)
+
+    def say(
+        self, said: Said, tell: Callable[[object], Deferred[bool]], now: float
+    ) -> Deferred[bool]:
+        """A session tells a line; fires with whether this process has heard it, too."""
+        self.said(said.session, heard=False)
+        happened: Deferred[bool] = Deferred()
+        self._saying[said.session] = now, happened
+
+        def told(well: bool) -> bool | Deferred[bool]:
+            if not well:
+                self.said(said.session, heard=False)
+            return happened  # nearly always it has been heard by now
+
+        return tell(said).addCallback(told)
+
+    def said(self, number: int, *, heard: bool) -> None:
+        """The line of that session was heard, or will not be."""
+        _, happened = self._saying.pop(number, (0.0, None))
+        if happened is not None:
+            happened.callback(heard)
+
+    def refuse_lines(self, until: float = inf) -> None:
+        """Those that were told until then are not heard any more."""
+        for number in [one for one, (at, _) in self._saying.items() if at <= until]:
+            self.said(number, heard=False)
 
     def entered(self, place: Place, key: str) -> bool:
         """It is heard now that a session enters; False where it was told otherwise meanwhile."""
@@ -36,6 +72,7 @@ class Pending:
         """A session has ended: it enters nothing any more."""
         for at in [one for one in self.entering if one[0] == number]:
             del self.entering[at]
+        self.said(number, heard=False)
 
     def here(
         self, worker: str, mine: dict[int, Session], since: int, readers: tuple[str, ...]

@@ -42,7 +42,7 @@ from svcserver.chat.ghosts import Ghosts, room_at, status_in
 from svcserver.chat.leases import ALIVE_S, Leases
 from svcserver.chat.messages import blocked_words
 from svcserver.chat.names import Room
-from svcserver.chat.pending import Pending, shown_of
+from svcserver.chat.pending import HEARD_S, Pending, shown_of
 from svcserver.chat.presence import Presences
 from svcserver.chat.room_access import RoomAccess, refuse_entry
 from svcserver.chat.rooms import Occupant, Rooms
@@ -167,7 +167,8 @@ class Workers:
     ) -> Deferred[bool]:
         session: Any = occupant.session
         key, silent = occupant.room.key, tuple(sorted(deaf))
-        return self._tell(Said(self.name, session.number, key, stanza_id, body, silent))
+        said = Said(self.name, session.number, key, stanza_id, body, silent)
+        return self._pending.say(said, self._tell, self.seconds())
 
     def seats(self, account: str) -> list[tuple[str, Seat]]:
         return self._seats.of(account)
@@ -195,6 +196,7 @@ class Workers:
         if self._told_at is None or now - self._told_at >= pause_s:
             self._told_at = now
             self._tell(Alive(self.name)).addCallback(self._catch_up).addErrback(_defect)
+        self._pending.refuse_lines(now - HEARD_S)
         self.leases.look()
         self._answers.look()
         self._arriving.look()
@@ -216,6 +218,7 @@ class Workers:
         entering, self._pending.entering = self._pending.entering, {}
         for session, place in entering.values():
             refuse_entry(session, place.address, place.nick, "limit")
+        self._pending.refuse_lines()
         for session in list(self._mine.values()):
             if session.ended:
                 self._on_gone(Gone(self.name, session.number))
@@ -239,6 +242,7 @@ class Workers:
         for number, key in list(self._pending.leaving):
             self._leave_alone(number, key)
         self._pending.entering.clear()
+        self._pending.refuse_lines()
         for session in mine:
             self._seats.free(self.name, session.number, session.account)
             for occupant in list(session.in_rooms.values()):
@@ -343,6 +347,8 @@ class Workers:
         else:
             where = self._ghosts.find(news.worker, news.session)
         occupant = None if where is None else where.in_rooms.get(news.room)
+        if news.worker == self.name:
+            self._pending.said(news.session, heard=occupant is not None)
         if occupant is None:
             return
         deaf = frozenset(news.deaf)

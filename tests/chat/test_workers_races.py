@@ -7,6 +7,7 @@ from attrs import evolve
 from svcserver.chat import room_access
 from svcserver.chat.ghosts import Ghosts
 from svcserver.chat.leases import ALIVE_S
+from svcserver.chat.pending import HEARD_S
 from tests.chat.test_workers import ROOM, Base
 
 
@@ -77,6 +78,34 @@ class RaceTests(Base):
         bob.join(ROOM)
         for town in (self.here, self.there):
             self.assertEqual(self.occupants(town), [bob.account])
+
+    def test_one_whose_line_was_missed_is_told_that_nobody_here_heard_it(self) -> None:
+        bob = self.in_room(self.there, 2)
+        hear = self.deafen(self.there)
+        self.assertEqual(bob.say(ROOM, "lost", "m1"), [])
+        self.assertEqual(bob.say(ROOM, "next", "m2"), [])  # it waits for the first
+        hear()
+        self.there.server.workers._miss()
+        refused, heard = bob.heard()
+        self.assertIn("not-acceptable", refused)
+        self.assertIn('id="m1"', refused)
+        self.assertIn("next", heard)
+
+    def test_so_is_one_whose_process_hears_nothing_for_seconds(self) -> None:
+        bob = self.in_room(self.there, 2)
+        self.deafen(self.there)
+        bob.say(ROOM, "lost")
+        self.pass_time(HEARD_S - 1, self.there)
+        self.assertEqual(bob.heard(), [])
+        self.pass_time(2, self.there)
+        self.assertIn("not-acceptable", "".join(bob.heard()))
+
+    def test_a_line_that_is_only_slow_is_heard(self) -> None:
+        bob = self.in_room(self.there, 2)
+        self.meanwhile(lambda: bob.say(ROOM, "slow"), lambda: self.pass_time(HEARD_S - 1))
+        self.assertIn("slow", "".join(bob.heard()))
+        self.pass_time(HEARD_S + 1)
+        self.assertEqual(bob.heard(), [])
 
     def test_without_what_was_not_heard_they_are_thrown_out(self) -> None:
         """The sabotage: what the tests above rest on."""
