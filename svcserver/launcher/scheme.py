@@ -19,6 +19,7 @@ from svcserver.launcher.places import Places
 
 SCHEME = "svc"
 DESKTOP_FILE = "svc-launcher.desktop"
+_HANDLED = f"x-scheme-handler/{SCHEME}"  # the kind of file that Linux takes links for
 _KEY = rf"Software\Classes\{SCHEME}"
 _OPENING = rf"{_KEY}\shell\open\command"
 _WRITTEN = r"Software\svc-launcher"  # its value is the command that we have written
@@ -64,18 +65,25 @@ class LinuxScheme:
 
     programs: Path
     command: Sequence[str]
-    run: Callable[[Sequence[str]], None]
+    run: Callable[[Sequence[str]], str]  # gives what the helper prints, "" where it is missing
     choices: Path  # mimeapps.list, where xdg-mime writes the user's choice
 
     def add(self, *, over_another: bool = False) -> str:
-        self.programs.mkdir(parents=True, exist_ok=True)
         file = self.programs / DESKTOP_FILE
         command = " ".join(map(_quoted, self.command))
         text = _DESKTOP.format(command=command, scheme=SCHEME)
-        if file.is_file() and file.read_text(encoding="utf-8") == text:
+        there = self.run(["xdg-mime", "query", "default", _HANDLED]).strip()
+        if there and there != DESKTOP_FILE and not over_another:
+            return _of_another(there)
+        if (
+            not over_another
+            and file.is_file()
+            and file.read_text(encoding="utf-8", errors="replace") == text
+        ):
             return f"Links that begin with {SCHEME}: open the launcher ({file})."
+        self.programs.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
-        self.run(["xdg-mime", "default", DESKTOP_FILE, f"x-scheme-handler/{SCHEME}"])
+        self.run(["xdg-mime", "default", DESKTOP_FILE, _HANDLED])
         self._refresh()
         return f"Links that begin with {SCHEME}: now open the launcher ({file})."
 
@@ -91,7 +99,7 @@ class LinuxScheme:
             lines = self.choices.read_text(encoding="utf-8").splitlines(keepends=True)
         except FileNotFoundError:
             return
-        ours = re.compile(rf"x-scheme-handler/{SCHEME}={re.escape(DESKTOP_FILE)};?\s*\Z")
+        ours = re.compile(rf"{_HANDLED}={re.escape(DESKTOP_FILE)};?\s*\Z")
         kept = [line for line in lines if not ours.match(line)]
         if kept != lines:
             fresh = self.choices.with_name(f"{self.choices.name}.{DESKTOP_FILE}")
@@ -100,6 +108,13 @@ class LinuxScheme:
 
     def _refresh(self) -> None:
         self.run(["update-desktop-database", str(self.programs)])
+
+
+def _of_another(program: str) -> str:
+    return (
+        f"Links that begin with {SCHEME}: open another program ({program}), as before. "
+        "Start the launcher with --links to have them."
+    )
 
 
 def _quoted(part: str) -> str:
@@ -131,10 +146,7 @@ class WindowsScheme:
         if there == line and self.registry.get(_WRITTEN) == line:
             return f"Links that begin with {SCHEME}: open the launcher."
         if there and not self._is_ours(there) and not over_another:
-            return (
-                f"Links that begin with {SCHEME}: open another program ({there}), as before. "
-                "Start the launcher with --links to have them."
-            )
+            return _of_another(there)
         self.registry.set(_WRITTEN, "", line)
         self.registry.set(_KEY, "", "URL:svc invite")
         self.registry.set(_KEY, "URL Protocol", "")
@@ -200,13 +212,15 @@ def own_command() -> list[str]:
     )
 
 
-def run_quietly(arguments: Sequence[str]) -> None:
-    """Run a helper of the desktop where it is installed; without it the file alone must do."""
+def run_quietly(arguments: Sequence[str]) -> str:
+    """Run a helper of the desktop where it is installed, for what it prints."""
     program = shutil.which(arguments[0])
-    if program is not None:
-        subprocess.run(
-            [program, *arguments[1:]], check=False, capture_output=True, timeout=TIMEOUT_S
-        )
+    if program is None:
+        return ""
+    ran = subprocess.run(
+        [program, *arguments[1:]], check=False, capture_output=True, timeout=TIMEOUT_S
+    )
+    return ran.stdout.decode(errors="replace")
 
 
 def scheme_of(platform: str, places: Places) -> Scheme:

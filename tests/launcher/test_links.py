@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import ModuleType
 
@@ -69,6 +69,27 @@ class Winreg(ModuleType):
         if any(other.startswith(key + "\\") for other in self.kept.keys):
             raise PermissionError(key)
         del self.kept.keys[key]
+
+
+class Desktop:
+    """The helpers of a Linux desktop, as far as they are used."""
+
+    def __init__(self, chosen: str = "") -> None:
+        self.chosen = chosen
+        self.changes: list[str] = []
+
+    def run(self, arguments: Sequence[str]) -> str:
+        if arguments[:3] == ["xdg-mime", "query", "default"]:
+            assert arguments[3:] == ["x-scheme-handler/svc"]
+            return f"{self.chosen}\n" if self.chosen else ""
+        if arguments[:2] == ["xdg-mime", "default"]:
+            assert arguments[3:] == ["x-scheme-handler/svc"]
+            self.chosen = arguments[2]
+            self.changes.append("default")
+        else:
+            assert arguments[0] == "update-desktop-database"
+            self.changes.append("update")
+        return ""
 
 
 class SchemeTests(SynchronousTestCase):
@@ -168,15 +189,18 @@ class SchemeTests(SynchronousTestCase):
             arguments(["--links", "--no-links"])
 
     def test_linux_writes_a_desktop_file_and_takes_it_away(self) -> None:
-        folder, ran = new_folder(self), []
+        folder, desktop = new_folder(self), Desktop()
         choices = folder / "mimeapps.list"
-        scheme = LinuxScheme(folder / "applications", ["/opt/my py", "/l.pyz"], ran.append, choices)
-        scheme.add()
+        command = ["/opt/my py", "/l.pyz"]
+        scheme = LinuxScheme(folder / "applications", command, desktop.run, choices)
+        self.assertIn("now open the launcher", scheme.add())
         [file] = (folder / "applications").iterdir()
         text = file.read_text()
         self.assertIn('Exec="/opt/my py" "/l.pyz" %u\n', text)
         self.assertIn("MimeType=x-scheme-handler/svc;\n", text)
-        self.assertEqual(ran[0][:2], ["xdg-mime", "default"])
+        self.assertEqual(desktop.changes, ["default", "update"])
+        self.assertIn(": open the launcher", scheme.add())
+        self.assertEqual(desktop.changes, ["default", "update"])
         before = "[Default Applications]\ntext/html=fox.desktop\nx-scheme-handler/svc={}\n"
         for other in ("other.desktop", "svc-launcher.desktop.mine"):
             choices.write_text(before.format(other))
@@ -188,3 +212,27 @@ class SchemeTests(SynchronousTestCase):
             self.assertEqual(choices.read_text().splitlines(), before.splitlines()[:2])
         self.assertEqual(list((folder / "applications").iterdir()), [])
         self.assertEqual(list(folder.glob("mime*")), [choices])
+
+    def test_on_linux_what_another_program_opens_stays_its_own(self) -> None:
+        folder, desktop = new_folder(self), Desktop(chosen="other.desktop")
+        programs = folder / "applications"
+        scheme = LinuxScheme(programs, ["/l.pyz"], desktop.run, folder / "mimeapps.list")
+        self.assertIn("another program (other.desktop), as before", scheme.add())
+        self.assertFalse(programs.exists())
+        self.assertEqual(desktop.changes, [])
+        self.assertIn("now open the launcher", scheme.add(over_another=True))
+        self.assertEqual(desktop.chosen, "svc-launcher.desktop")
+        desktop.chosen = "other.desktop"  # the player's choice, later
+        self.assertIn("as before", scheme.add())
+        self.assertEqual(desktop.chosen, "other.desktop")
+        self.assertIn("now open the launcher", scheme.add(over_another=True))
+        self.assertEqual(desktop.chosen, "svc-launcher.desktop")
+
+    def test_without_the_desktops_helpers_the_file_alone_must_do(self) -> None:
+        folder = new_folder(self)
+        scheme = LinuxScheme(folder, ["/l.pyz"], lambda _: "", folder / "mimeapps.list")
+        self.assertIn("now open the launcher", scheme.add())
+        self.assertIn(": open the launcher", scheme.add())
+        self.assertTrue((folder / "svc-launcher.desktop").is_file())
+        scheme.remove()
+        self.assertEqual(list(folder.iterdir()), [])

@@ -80,3 +80,55 @@ def test_the_browser_gets_the_link_which_serves_no_other_user(tmp_path: Path) ->
         command = [LAUNCHER, "--key-file", "--no-links", invite_text()]
         subprocess.run(command, env=environ, timeout=60, check=True)
         assert links(opened, 2)[1][0] == port
+
+
+XDG_MIME = """#!/bin/sh
+if [ "$1" = query ]; then cat "$HOME/chosen" 2>/dev/null; else echo "$2" > "$HOME/chosen"; fi
+"""
+
+
+def test_links_are_registered_at_the_first_start_and_undone_by_remove(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    (home / "bin").mkdir(parents=True)
+    helper, chosen = home / "bin" / "xdg-mime", home / "chosen"
+    helper.write_text(XDG_MIME)
+    helper.chmod(0o755)
+    desktop_file = home / "launcher" / "applications" / "svc-launcher.desktop"
+    ours = "svc-launcher.desktop\n"
+    with launching(home, "--no-browser"):
+        eventually(lambda: chosen.exists() and chosen.read_text() == ours)
+    assert Path(LAUNCHER).name in desktop_file.read_text()
+    assert "no longer open the launcher" in said_by(home, "remove")
+    assert not desktop_file.exists()
+    chosen.unlink()
+    with launching(home, "--no-browser"):  # what was undone stays so
+        eventually(lambda: "Say help" in (home / "said").read_text())
+    assert not chosen.exists()
+    assert not desktop_file.exists()
+    with launching(home, "--no-browser", "--links"):
+        eventually(lambda: chosen.exists() and chosen.read_text() == ours)
+
+
+@contextmanager
+def launching(home: Path, *words: str) -> Iterator[None]:
+    """A launcher in a terminal that says nothing, ended at the end; ``said`` has its words."""
+    with (home / "said").open("w") as said:
+        command = [LAUNCHER, "--key-file", *words]
+        environ = environ_of(home)
+        running = subprocess.Popen(
+            command, env=environ, cwd=home, stdin=subprocess.PIPE, stdout=said
+        )
+        with running:
+            try:
+                yield
+            finally:
+                running.terminate()
+
+
+def said_by(home: Path, word: str) -> str:
+    """What the launcher prints for one word."""
+    command, environ = [LAUNCHER, word], environ_of(home)
+    ran = subprocess.run(
+        command, env=environ, capture_output=True, text=True, timeout=60, check=True
+    )
+    return ran.stdout
