@@ -5,23 +5,29 @@ Why processes: what an owner sees of a tree of processes.
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
+import re
 import signal
 import socket
+import ssl
 import subprocess
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import Any
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
-from tests.ctl.hosts import SVCCTL, change, demo_host, row_of, run, said, stack
+from tests.ctl.hosts import SVCCTL, change, demo_host, row_of, run, said, stack, value
 from tests.support.processes import ask, eventually
 from tests.support.proves import proves
 
 pytestmark = pytest.mark.live
 
+BOARD = Path(__file__).parents[2] / "docs" / "host" / "grafana.json"
 OWN = {
     "metagame": "svc_metagame_players_online",
     "deploy": "svc_deploy_game_servers_running",
@@ -71,6 +77,62 @@ def test_every_service_shows_its_figures(host: tuple[Path, dict[str, int]]) -> N
         assert own in page, name
         assert "process_resident_memory_bytes" in page, name
         assert "process_open_fds" in page, name
+
+
+@proves("docs/host/grafana.json asks for figures that are there")
+def test_every_figure_and_label_of_the_board_is_on_a_page(
+    host: tuple[Path, dict[str, int]],
+) -> None:
+    folder, ports = host
+    statuses = wrong_log_ins(int(value(folder, "gateway", "GATEWAY_PORT")))
+    assert {400, 429} <= set(statuses)  # one label of each kind has something to count
+    shown: dict[str, set[str]] = {}
+    for port in ports.values():
+        for name, labels in on_page(scrape(port)):
+            shown.setdefault(name, set()).update(labels)
+    asked = list(asked_for(json.loads(BOARD.read_text("utf-8"))))
+    assert len(asked) > 12
+    for name, labels in asked:
+        assert name in shown, f"no service shows {name}"
+        assert labels <= shown[name], f"{name} has {shown[name]}, not {labels}"
+
+
+def wrong_log_ins(port: int) -> list[int]:
+    """The statuses of as many log-ins with a wrong key as the gateway allows, and some more."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    line = http.client.HTTPSConnection("127.0.0.1", port, timeout=30, context=context)
+    found = []
+    with closing(line):
+        for _ in range(15):
+            form = "grant_type=exchange_code&exchange_code=wrong&token_type=eg1"
+            kind = {"Content-Type": "application/x-www-form-urlencoded"}
+            line.request("POST", "/account/api/oauth/token", form, kind)
+            heard = line.getresponse()
+            heard.read()
+            found.append(heard.status)
+    return found
+
+
+def on_page(page: str) -> Iterator[tuple[str, set[str]]]:
+    """Every series of a page of figures: its name and its labels.
+
+    What has a reason and never happened has no series yet; the page tells of it all the same.
+    """
+    for family in text_string_to_metric_families(page):
+        if family.type == "counter":
+            yield f"{family.name}_total", set()
+        for sample in family.samples:
+            yield sample.name, set(sample.labels)
+
+
+def asked_for(board: Any) -> Iterator[tuple[str, set[str]]]:
+    """Every series that a board of Grafana asks for, with the labels by which it is summed."""
+    for panel in board["panels"]:
+        for target in panel["targets"]:
+            by = re.findall(r"\bby \(([^)]*)\)", target["expr"])
+            labels = {one.strip() for group in by for one in group.split(",")}
+            yield from ((name, labels) for name in re.findall(r"svc_\w+", target["expr"]))
 
 
 @proves("METRICS_PORT of every service, on loopback only")

@@ -1,9 +1,7 @@
-"""Histograms of METRICS_PORT, and the names that docs/host/grafana.json asks for."""
+"""Histograms of METRICS_PORT."""
 
 from __future__ import annotations
 
-import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -165,28 +163,3 @@ class TimesTests(SynchronousTestCase):
         for number in range(2 * MOST):
             times.note(f"r{number}", 200, 0.1)
         self.assertEqual(len(times.series), MOST + 1)
-
-
-class BoardTests(SynchronousTestCase):
-    def known(self) -> set[str]:
-        """Every name that some service shows."""
-        code = "".join(one.read_text("utf-8") for one in (ROOT / "svcserver").rglob("*.py"))
-        found = set(re.findall(r'"(svc_[a-z]+_[a-z0-9_]+)"', code))
-        found |= {f"{one}_total" for one in found}  # how a counter is shown
-        for name in SERVICES:
-            found |= {f"svc_{name}_{kind}_total" for kind in Counted}
-        for name in ("metagame", "deploy", "gateway", "content", "allowlist"):
-            found |= {f"svc_{name}_request_seconds_{end}" for end in ("bucket", "count", "sum")}
-        return found
-
-    @proves("docs/host/grafana.json asks for figures that are there")
-    def test_every_name_of_the_board_is_shown_by_a_service(self) -> None:
-        board: Any = json.loads(BOARD.read_text("utf-8"))
-        asked = {
-            name
-            for panel in board["panels"]
-            for target in panel["targets"]
-            for name in re.findall(r"svc_\w+", target["expr"])
-        }
-        self.assertGreater(len(asked), 12)
-        self.assertEqual(asked - self.known(), set())
