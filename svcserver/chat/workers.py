@@ -112,11 +112,10 @@ class Workers:
         told = self._tell(Bound(self.name, seat_of(session)))
         return told.addCallback(self._seated, session)
 
-    def _seated(self, heard: bool, session: Session) -> bool:
-        """Where nobody could be told of a session it has a seat with us all the same."""
-        if not heard:
-            self._sit_alone(session)
-        return heard
+    def _seated(self, told: bool, session: Session) -> bool:
+        """Where nobody could be told of a session, or we do not hear now, it has its seat here."""
+        self._sit_alone(session)
+        return told
 
     def _sit_alone(self, session: Session) -> None:
         seat = seat_of(session)

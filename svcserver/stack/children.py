@@ -113,7 +113,6 @@ class Children(ProcessMonitor):
         self._gone: dict[str, Deferred[None]] = {}
         self._readiness: dict[str, Deferred[None]] = {}
         self._successor: Child | None = None  # it waits for the end of the one before
-        self.rolled = 0  # how many rolling restarts are over
         self._rolling = False
 
     def startService(self) -> None:
@@ -151,7 +150,6 @@ class Children(ProcessMonitor):
                     well = await self._again(one)
         finally:
             self._rolling = False
-        self.rolled += 1
         if well:
             self.log.info("rolling restart over: every component is back")
         return well

@@ -52,6 +52,7 @@ class Rolling(Service):
     reactor: Any
     children: Children
     folder: Path
+    _over: int = field(default=0, init=False)  # how many have ended, whichever way
     _well: bool = field(default=True, init=False)
     _rolling: bool = field(default=False, init=False)
     _begun: float = field(factory=epoch, init=False)
@@ -86,6 +87,7 @@ class Rolling(Service):
             log.failure("the rolling restart failed")
         finally:
             self._rolling = False
+            self._over += 1
         self._tell()
 
     def _tell(self) -> None:
@@ -95,7 +97,7 @@ class Rolling(Service):
         said = {
             "pid": mine,
             "started": started_at(mine) or 0,
-            "rolled": self.children.rolled,
+            "rolled": self._over,
             "well": self._well,
             "begun": self._begun,
             "rolling": self._rolling,

@@ -194,6 +194,15 @@ class SeatTests(Base):
         for town in (self.here, self.there):
             self.assertEqual(len(town.server.workers.seats(first.account)), 2)
 
+    def test_one_that_is_bound_before_we_hear_anything_has_its_seat_here(self) -> None:
+        hear = self.deafen(self.here)
+        first = self.here.bound(1, resource(1))
+        for town in (self.here, self.there):
+            self.assertEqual(len(town.server.workers.seats(first.account)), 1)
+        second = self.here.bound(1, resource(1))
+        self.assertEqual([first.end, second.end], ["replaced", ""])
+        hear()
+
     def test_one_whose_bind_was_missed_has_its_seat_once(self) -> None:
         hear = self.deafen(self.here)
         first = self.here.bound(1, resource(1))

@@ -20,14 +20,11 @@ from tests.ctl.command import svcctl
 class SlowChildren:
     """They are restarted when the test says so."""
 
-    rolled: int = 0
     waiting: list[Deferred[bool]] = field(factory=list)
 
     async def roll(self) -> bool:
         self.waiting.append(Deferred())
-        well = await self.waiting[-1]
-        self.rolled += 1
-        return well
+        return await self.waiting[-1]
 
 
 class RollingTests(SynchronousTestCase):
@@ -59,6 +56,13 @@ class RollingTests(SynchronousTestCase):
         self.children.waiting[1].callback(False)
         self.successResultOf(again)
         self.assertEqual(self.said(), (False, 2, False))
+
+    def test_one_that_fails_is_over_too(self) -> None:
+        over = self.rolling.roll()
+        self.children.waiting[0].errback(RuntimeError("a fault of ours"))
+        self.successResultOf(over)
+        self.assertEqual(len(self.flushLoggedErrors(RuntimeError)), 1)
+        self.assertEqual(self.said(), (False, 1, False))
 
     def test_svcctl_refuses_to_ask_for_another(self) -> None:
         self.rolling.roll()
