@@ -126,7 +126,9 @@ class ValkeyBoard:
         raise RuntimeError(f"{work!r} never has all that it asks for")
 
     async def _load(self, loaded: Loaded, keys: Iterable[Key]) -> None:
-        asked = list(keys)
+        # a sign of life is not compared: one that is older than what is read beside it would count
+        signs = [one for one in loaded.entries if not one[0].compared]
+        asked = list(dict.fromkeys([*keys, *signs]))
         names = [self._name(*one) for one in asked]
         lives = [_life(kind) if kind.kept_by_reading else b"" for kind, _ in asked]
         found = await self.engine.run(LOAD, names, lives)

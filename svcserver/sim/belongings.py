@@ -105,10 +105,11 @@ async def transact(
     times: int = 1,
     lose: bool = False,
     ask: Ask | None = None,
+    overtaken: Callable[[], bool] = bool,
 ) -> str:
     """Send the transaction, perhaps twice at once; asked again until it is answered.
 
-    ``ask``: by whom, if not by the player. Returns how it ended.
+    ``ask``: by whom, if not by the player; ``overtaken``: as of the player's. Returns how it ended.
     """
     wish, character, states = deal.wish(me, lists), me.character, me.history.stacks
     states.sent(character, deal.id, deal.amount, deal.marker)
@@ -119,7 +120,9 @@ async def transact(
             if ask is not None:
                 heard = await ask("POST", "/inventory", {**wish, "accountId": me.account})
             else:
-                heard = await me.ask("POST", "/inventory", wish, patient=True, lose=lose)
+                heard = await me.ask(
+                    "POST", "/inventory", wish, patient=True, lose=lose, overtaken=overtaken
+                )
             states.answered(character, deal.id, outcome(heard.status))
         finally:
             me.under_way -= 1

@@ -51,7 +51,12 @@ async def repair(me: SimPlayer, dice: random.Random) -> None:
     deal = Deal.of(me, -price)
     made = me.history.things.sent(me.character, item, Change(version, data, deal.marker))
     lists = {"saveInstancedItems": [shown(item, version, data)]}
-    made.state = await transact(me, deal, lists, lose=dice.random() < 0.15)
+
+    def overtaken() -> bool:
+        return me.items.get(item) != version  # the item was honed meanwhile, or repaired again
+
+    lose = dice.random() < 0.15
+    made.state = await transact(me, deal, lists, lose=lose, overtaken=overtaken)
 
 
 async def hone(me: SimPlayer, dice: random.Random) -> None:

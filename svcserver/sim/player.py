@@ -82,9 +82,19 @@ class SimPlayer:
     # -- asking ------------------------------------------------------------------
 
     async def ask(
-        self, method: str, path: str, sent: Any = None, *, patient: bool = False, **more: Any
+        self,
+        method: str,
+        path: str,
+        sent: Any = None,
+        *,
+        patient: bool = False,
+        overtaken: Callable[[], bool] = bool,
+        **more: Any,
     ) -> Heard:
-        """One request; ``patient``: asked again until it is answered, as the game does."""
+        """One request; ``patient``: asked again until it is answered, as the game does.
+
+        ``overtaken``: whether something newer of the player's may be there, so that 409 is right.
+        """
         tries = 4 if patient else 1
         while True:
             tries -= 1
@@ -106,7 +116,8 @@ class SimPlayer:
                 self.history.waiting.ended(number)
             if heard.status == 500:
                 self.history.wrong.add("no failure of ours", f"{method} {path} answered 500")
-            if heard.status != 401 or not self.is_over(issued):
+            over = heard.status == 401 and self.is_over(issued)
+            if not over and not (heard.status == 409 and overtaken()):
                 self.history.answers.heard(self.name, method, path, heard.status, began)
             if heard.status in (502, 503, 504, 429) and tries:
                 await self.pause(3.0)

@@ -157,6 +157,24 @@ class OvertakenTests(OnEngine):
         self.do(work)
         self.assertEqual(self.live.board.conflicts, before)
 
+    def test_a_sign_of_life_is_as_new_as_what_is_read_after_it(self) -> None:
+        """Who has just come back and taken a seat is not seen in it with an old sign of life."""
+        self.do(lambda sheet: (sheet.put(SIGNS, "a", 1.0), sheet.put(NAMES, "door", "seat")))
+
+        def take(sheet: Sheet) -> None:
+            sheet.put(SIGNS, "a", 2.0)
+            sheet.put(NAMES, "seat", "a")
+
+        def work(sheet: Sheet) -> tuple[str | None, float | None]:
+            door = sheet.get(NAMES, "door")
+            heard = sheet.get(SIGNS, "a")
+            if door is None:
+                return None, None
+            self.between(take)
+            return sheet.get(NAMES, door), heard
+
+        self.assertEqual(self.do(work), ("a", 2.0))
+
     def test_who_is_always_overtaken_is_refused_in_the_end(self) -> None:
         def work(sheet: Sheet) -> None:
             sheet.get(NAMES, "a")
