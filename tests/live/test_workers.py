@@ -131,8 +131,12 @@ def say(self, occupant, stanza_id, body, deaf):
     session, key = occupant.session, occupant.room.key
     plain(self, workers.Said(self.name, session.number, key, stanza_id, body, tuple(deaf)))
     return tell(self, occupant, stanza_id, body, deaf)
-workers.Workers.say = say
-workers.Workers._on_said = lambda self, news: news.worker == self.name or plain(self, news)
+def on_said(self, news):
+    if news.worker == self.name:
+        self._pending.said(news.session, heard=True)
+    else:
+        plain(self, news)
+workers.Workers.say, workers.Workers._on_said = say, on_said
 """
 NO_LEASE = "from svcserver.chat import leases\nleases.LEASE_S = 1e9\n"
 
