@@ -221,13 +221,18 @@ def visit(
         yield seen
 
 
+def comes_online(here: Host, number: int, where: str = "city_01_persistent") -> None:
+    """As the game says each minute: who has been silent for ninety seconds is online no more."""
+    beat = {"map": where, "state": "island"}
+    here.call("POST", "/heartbeat", beat, **bearer(here.players[number]))
+
+
 def log_in_again(here: Host, number: int) -> None:
     """As a player does who was logged off."""
     player = here.players[number]
     said = here.call("POST", "/account/api/oauth/token", {"exchange_code": player["key"]})
     player["token"] = said["access_token"]
-    beat = {"map": "city_01_persistent", "state": "island"}
-    here.call("POST", "/heartbeat", beat, **bearer(player))
+    comes_online(here, number)
     here.talkers[number].wire.close()
     chat = int(here.service.environ["CHAT_PORT"])
     talker = Talker(chat, player["id"], NAMES[number]).log_in(player["token"])

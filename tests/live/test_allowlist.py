@@ -298,8 +298,9 @@ def crosses(outside: list[str], inside: list[str], source: str, port: int) -> bo
     listen = (
         "import socket,sys\n"
         "a=socket.socket(socket.AF_INET,socket.SOCK_DGRAM)\n"
-        f"a.bind(('203.0.113.1',{port}));a.settimeout(1.5)\n"
+        f"a.bind(('203.0.113.1',{port}));a.settimeout(1.0)\n"
         "print('up',flush=True)\n"
+        "sys.stdin.readline()\n"  # they have been sent
         "try:\n a.recv(9)\nexcept TimeoutError:\n sys.exit(3)\n"
     )
     send = (
@@ -308,17 +309,18 @@ def crosses(outside: list[str], inside: list[str], source: str, port: int) -> bo
         f"b.bind(('{source}',0))\n"
         f"for _ in range(3): b.sendto(b'x',('203.0.113.1',{port}))\n"
     )
-    receiver = subprocess.Popen(
-        [*inside, sys.executable, "-c", listen], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    assert receiver.stdout is not None and receiver.stderr is not None
-    assert receiver.stdout.readline() == b"up\n", receiver.stderr.read()
-    subprocess.run([*outside, sys.executable, "-c", send], check=True, timeout=20)
-    code = receiver.wait(20)
-    receiver.stdout.close()
-    receiver.stderr.close()
-    assert code in (0, 3)
-    return code == 0
+    with subprocess.Popen(
+        [*inside, sys.executable, "-c", listen],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as receiver:
+        assert receiver.stdout is not None and receiver.stderr is not None
+        assert receiver.stdout.readline() == b"up\n", receiver.stderr.read()
+        subprocess.run([*outside, sys.executable, "-c", send], check=True, timeout=20)
+        receiver.communicate(b"sent\n", timeout=20)
+    assert receiver.returncode in (0, 3)
+    return receiver.returncode == 0
 
 
 @proves("allowlist: hard kill")

@@ -18,6 +18,7 @@ from tests.live.dashboard_page import (
     PAGES,
     SIZES,
     Host,
+    comes_online,
     here,
     log_in_again,
     open_account,
@@ -64,6 +65,7 @@ def test_only_an_admins_key_opens_the_page_and_nothing_keeps_it(
 
 
 def test_who_is_where_and_the_registration(browser: Browser, here: Host) -> None:
+    comes_online(here, 0)
     with visit(browser, here) as seen:
         seen.sign_in(here.key)
         row = seen.page.get_by_role("row").filter(has_text="Ann_1")
@@ -101,6 +103,7 @@ def test_an_invite_is_made_shown_and_revoked(browser: Browser, here: Host) -> No
 
 
 def test_saves_are_compared_and_rolled_back(browser: Browser, here: Host) -> None:
+    comes_online(here, 0)
     with visit(browser, here) as seen:
         seen.sign_in(here.key)
         open_account(seen, "Ann_1")
@@ -125,6 +128,7 @@ def test_saves_are_compared_and_rolled_back(browser: Browser, here: Host) -> Non
 
 @proves("GET DashboardLoadoutDiff")
 def test_loadouts_are_compared_and_rolled_back(browser: Browser, here: Host) -> None:
+    comes_online(here, 0)
     with visit(browser, here) as seen:
         seen.sign_in(here.key)
         open_account(seen, "Ann_1")

@@ -13,9 +13,8 @@ from contextlib import contextmanager
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.live.dashboard_page import NAMES, Host, Visit, here, visit
+from tests.live.dashboard_page import NAMES, Host, Visit, comes_online, here, visit
 from tests.live.real_browser import browser
-from tests.support.processes import bearer
 from tests.support.proves import proves
 
 __all__ = ["browser", "here"]  # fixtures
@@ -69,14 +68,14 @@ def test_a_frozen_server_is_said_and_no_page_is_blank(browser: Browser, here: Ho
 
 @proves("the dashboard while its server is away")
 def test_what_changes_is_shown_and_the_keyboards_place_kept(browser: Browser, here: Host) -> None:
+    comes_online(here, 2, "LoginMenu")
     with visit(browser, here) as seen:
         seen.sign_in(here.key)
         table = seen.page.get_by_role("table", name="Players online")
         row = table.get_by_role("row").filter(has_text="Cleo")
         link = row.get_by_role("link")
         link.focus()
-        beat = {"map": "city_01_persistent", "state": "island"}
-        here.call("POST", "/heartbeat", beat, **bearer(here.players[2]))
+        comes_online(here, 2)
         expect(row).to_contain_text("In the city", timeout=PATIENCE_MS)
         expect(link).to_be_focused()
 

@@ -21,7 +21,16 @@ from sqlalchemy import update
 from svcserver.metagame.accounts.store import ACCOUNTS
 from tests.chat.sockets import Talker
 from tests.ctl.command import database_of
-from tests.live.dashboard_page import PAGES, WIDER, Host, Visit, here, open_account, visit
+from tests.live.dashboard_page import (
+    PAGES,
+    WIDER,
+    Host,
+    Visit,
+    comes_online,
+    here,
+    open_account,
+    visit,
+)
 from tests.live.real_browser import browser
 from tests.support.processes import bearer, register
 from tests.support.proves import proves
@@ -242,6 +251,7 @@ def test_a_key_of_its_own_and_a_second_factor(browser: Browser, here: Host) -> N
 
 
 def test_back_leads_to_the_same_search_and_names_are_links(browser: Browser, here: Host) -> None:
+    comes_online(here, 0)
     with visit(browser, here) as seen:
         page = seen.page
         seen.sign_in(here.key)

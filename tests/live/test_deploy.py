@@ -35,6 +35,7 @@ from tests.support.proves import proves
 
 pytestmark = pytest.mark.live
 
+DEADLINE_S = 10.0  # for a game server that is there
 CITY = {"GameMode": "CITY", "GameArgs": "", "HuntId": ""}
 HUNT = {
     "GameMode": "ISLAND",
@@ -63,10 +64,12 @@ def open_files(service: Service) -> int:
 
 
 def answered(port: int) -> bytes:
+    """What the game server there says to a player; nothing, at once, where nobody listens."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as player:
-        player.settimeout(0.2)
+        player.settimeout(DEADLINE_S)
+        player.connect(("127.0.0.1", port))
         try:
-            player.sendto(b"hello", ("127.0.0.1", port))
+            player.send(b"hello")
             return player.recv(2048)
         except OSError:
             return b""

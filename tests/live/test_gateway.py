@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import orjson
@@ -83,7 +84,7 @@ def test_the_gateways_refusals_reach_the_game(host: Host) -> None:
 def test_one_address_that_floods_is_limited(host: Host) -> None:
     found = [host.ask("POST", "/svc/api/Register", "{}") for _ in range(4)]
     assert [status for status, _, _ in found] == [200, 200, 200, 429]
-    assert int(found[-1][1]["Retry-After"]) in (299, 300)
+    assert 200 < int(found[-1][1]["Retry-After"]) <= 300  # less by what the four have taken
 
 
 @proves("event: allowlist report after a 2xx, once per period, never waited for")
@@ -102,7 +103,10 @@ def test_a_websocket_goes_through_both(host: Host) -> None:
             b"GET // HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\n"
             b"Connection: Upgrade\r\nSec-Fetch-Mode: websocket\r\n\r\n"
         )
-        assert b" 101 " in game.recv(4096)
+        head = b""
+        while not head.endswith(b"\r\n\r\n"):
+            head += game.recv(4096)
+        assert b" 101 " in head
         game.sendall(b"hello")
         assert game.recv(4096) == b"HELLO"
 
@@ -188,12 +192,13 @@ def test_renegotiation_is_refused(host: Host) -> None:
 
 @proves("gateway: 408, 431 request_timeout, headers_too_large")
 def test_slow_heads_are_dropped_while_others_are_served(host: Host) -> None:
-    slow = [host.secure() for _ in range(20)]
-    for one in slow:
-        one.sendall(b"GET /slow HT")
-    assert host.ask("GET", "/meanwhile")[0] == 200
-    for one in slow:
-        with one:
+    with ExitStack() as held:
+        slow = []
+        for _ in range(20):
+            slow.append(held.enter_context(host.secure()))
+            slow[-1].sendall(b"GET /slow HT")
+        assert host.ask("GET", "/meanwhile")[0] == 200
+        for one in slow:
             assert read_all(one).startswith(b"HTTP/1.1 408 ")
 
 
@@ -218,8 +223,8 @@ def test_the_log_has_a_line_for_every_request_and_no_secret(host: Host) -> None:
     host.ask("GET", "/logged?token=hush", **{"User-Agent": "tester"})
 
     def lines() -> list[dict[str, object]]:
-        text = host.logs[0].read_bytes()
-        return [orjson.loads(line) for line in text.splitlines() if line.startswith(b"{")]
+        whole, _, _ = host.logs[0].read_bytes().rpartition(b"\n")  # the last one may come yet
+        return [orjson.loads(line) for line in whole.splitlines() if line.startswith(b"{")]
 
     def logged() -> list[dict[str, object]]:
         return [one for one in lines() if str(one.get("target", "")).startswith("/logged")]

@@ -220,7 +220,6 @@ def test_a_friend_the_own_hunter_and_a_passport_for_another_host(
     """With the key of another PC; the passport is taken in by a host that trusts this one."""
     bo, ann = Friend(host, "Bo_0"), Friend(host, "Ann_0")
     bo.meets(ann)
-    ann.beat("city")
     bo.has_been_about("NightOwls", "CR19_PlayerHunt_Patrol_Flame")
     record = evolve(joined(decode(invite(host)), None), username="Bo_0")
     file = write_key_file(tmp_path / "usb", record, Secret(bo.key))
@@ -228,7 +227,8 @@ def test_a_friend_the_own_hunter_and_a_passport_for_another_host(
         seen.bring(file)
         seen.reads("You are Bo_0")
         people = seen.page.locator(".people")
-        expect(people).to_contain_text("Ann_0friendin the city")
+        ann.beat("city")
+        expect(people).to_contain_text("Ann_0friendin the city", timeout=40_000)
         expect(people).to_contain_text(words.MEET["city"])
         hunter = seen.page.get_by_role("region", name="My hunter")
         expect(hunter).to_contain_text(

@@ -19,6 +19,7 @@ from svcserver.ctl.blueprint import Scale
 from tests.live.restarting import evening, host, killed, rolled
 from tests.live.test_workers_stack import Host
 from tests.support.postgres import fresh_database
+from tests.support.processes import eventually
 from tests.support.valkey import fresh_url
 
 pytestmark = pytest.mark.live
@@ -47,13 +48,14 @@ def test_nobody_notices_the_kill_of_a_worker(tmp_path: Path) -> None:
     """Nor is anything lost that was acknowledged; who talks there comes back by another."""
     scale = Scale(2, fresh_database(), fresh_url())
     folder = host(tmp_path / "host", scale=scale, GATEWAY_PARK_MS="0")  # the other serves at once
-    killing = count()
+    running, killing = Host(folder), count()
 
     def harm(_: Path) -> None:
-        workers = Host(folder).workers()
-        os.kill(workers[next(killing) % len(workers)], signal.SIGKILL)
+        number = next(killing)
+        eventually(lambda: running.starts() >= scale.workers + number)  # the other serves again
+        os.kill(running.workers()[number % scale.workers], signal.SIGKILL)
 
-    report = evening(folder, PLAYERS, 30.0, harm, 12.0)
+    report = evening(folder, PLAYERS, 30.0, harm, 10.0)
     assert report["failed"] == {}, report
     assert (report["doubled"], report["lost"], report["not_kept"]) == (0, 0, 0), report
     assert report["harms"] == 2
