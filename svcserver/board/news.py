@@ -197,7 +197,11 @@ class NewsFeed:
     def _tell_of_missed(self) -> None:
         log.info("news of other processes may have been missed")
         for look in self._missed:
-            deliver(lambda _, look=look: look(), None)  # type: ignore[misc]
+            deliver(_call, look)
+
+
+def _call(look: Callable[[], None]) -> None:
+    look()
 
 
 def _name(news: type) -> str:

@@ -101,17 +101,7 @@ class Messages:
             named = [one for one in other.bound if one.resource == resource] or other.bound
             inner = stanza.element("body", stanza.text(body))
             for one in named:
-                one.write(
-                    stanza.element(
-                        "message",
-                        inner,
-                        xmlns=stanza.CLIENT,
-                        type="chat",
-                        from_=session.jid,
-                        to=one.jid,
-                        id=_id(said),
-                    )
-                )
+                write_whisper(one, session.jid, _id(said), inner)
             _log_whisper(session, said, f"delivered={len(named)}")
 
     def _whisper_together(
@@ -129,6 +119,21 @@ class Messages:
             outcome = {True: f"delivered={len(named)}", False: "reason=offline"}
             told = together.whisper(named, session.jid, _id(said), body)
             pause(session, told, lambda heard: _log_whisper(session, said, outcome[heard]))
+
+
+def write_whisper(session: Session, jid: str, stanza_id: str | None, inner: str) -> None:
+    """Send a session a whisper of ``jid``; ``inner`` is the body's element."""
+    session.write(
+        stanza.element(
+            "message",
+            inner,
+            xmlns=stanza.CLIENT,
+            type="chat",
+            from_=jid,
+            to=session.jid,
+            id=stanza_id,
+        )
+    )
 
 
 def not_acceptable(session: Session, said: Stanza) -> None:

@@ -40,7 +40,7 @@ from svcserver.chat.events import (
 from svcserver.chat.ghost import Ghost, seat_of
 from svcserver.chat.ghosts import Ghosts, room_at, status_in
 from svcserver.chat.leases import ALIVE_S, Leases
-from svcserver.chat.messages import blocked_words
+from svcserver.chat.messages import blocked_words, write_whisper
 from svcserver.chat.names import Room
 from svcserver.chat.pending import HEARD_S, Pending, shown_of
 from svcserver.chat.presence import Presences
@@ -369,17 +369,7 @@ class Workers:
             if session is None:
                 continue
             inner = inner or stanza.element("body", stanza.text(news.body))
-            session.write(
-                stanza.element(
-                    "message",
-                    inner,
-                    xmlns=stanza.CLIENT,
-                    type="chat",
-                    from_=news.jid,
-                    to=session.jid,
-                    id=news.id,
-                )
-            )
+            write_whisper(session, news.jid, news.id, inner)
 
     def _on_shown(self, news: Shown) -> None:
         ghost = self._ghosts.find(news.worker, news.session)

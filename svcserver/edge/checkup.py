@@ -15,35 +15,16 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from svcserver.edge.question import ask
 from svcserver.edge.spread import Member, Spread
-from svcserver.edge.upstream import Connection
 from svcserver.kernel.every import Every
 
 log = Logger()
 
 SILENT_S = 3.0
-PATIENCE_S = 2.0  # the deadline of the answer
+PATIENCE_S = 2.0  # the deadline of the answer; any will do
 LOOK_S = 1.0
 QUESTION = b"HEAD /svc/api/ServerStatus HTTP/1.1\r\nHost: gateway\r\nConnection: close\r\n\r\n"
-
-
-class Question:
-    """Uses a connection for one question; any answer will do."""
-
-    def __init__(self, connection: Connection, answered: Deferred[None]) -> None:
-        self.connection, self._answered = connection, answered
-        connection.user = self
-        transport: Any = connection.transport
-        transport.write(QUESTION)
-
-    def upstream_received(self, data: bytes) -> None:
-        """Any byte is an answer: the upstream lives."""
-        self.connection.abort()
-        self._answered.callback(None)
-
-    def upstream_lost(self) -> None:
-        """The upstream has ended the connection without an answer."""
-        self._answered.errback(ConnectionError("closed without an answer"))
 
 
 @define(eq=False, slots=False)
@@ -74,18 +55,10 @@ class Checkup(Service):
         for member in self.spread.members:
             silent = member.pool.silent_s(now)
             if member.number not in self._asking and (member.sick or silent >= SILENT_S):
-                asking = self._asking[member.number] = self._ask(member)
+                asking = self._asking[member.number] = ask(
+                    member.pool, QUESTION, self.clock, PATIENCE_S
+                )
                 asking.addBoth(self._asked, member)
-
-    def _ask(self, member: Member) -> Deferred[Any]:
-        answered: Deferred[None] = Deferred()
-        opened: Deferred[Any] = member.pool.reach()
-
-        def connected(connection: Connection) -> Deferred[None]:
-            question = Question(connection, answered)
-            return answered.addErrback(_aborted, question)
-
-        return opened.addCallback(connected).addTimeout(PATIENCE_S, self.clock)
 
     def _asked(self, result: Any, member: Member) -> None:
         self._asking.pop(member.number, None)
@@ -97,8 +70,3 @@ class Checkup(Service):
             tell("worker {number} {word}", number=member.number, word=word)
             if sick:
                 member.pool.drop_idle()
-
-
-def _aborted(failure: Failure, question: Question) -> Failure:
-    question.connection.abort()
-    return failure

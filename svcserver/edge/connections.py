@@ -76,7 +76,7 @@ class ChannelFactory(Connections[Channel]):
             self.at_rest()
             return succeed(None)
         self._empty = Deferred()
-        timer = self.clock.callLater(grace_s, self.cut)  # type: ignore[attr-defined,unused-ignore]
+        timer = self.clock.callLater(grace_s, self.cut)
         self._empty.addBoth(lambda result: timer.cancel() if timer.active() else result)
         return self._empty
 

@@ -14,15 +14,14 @@ from twisted.internet.defer import CancelledError, Deferred, DeferredList
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
+from svcserver.edge import allowlist_client
 from svcserver.gateway.limits import MAX_KEYS
-from svcserver.kernel import json
 from svcserver.kernel.networks import network_of
 from svcserver.kernel.secrets import Secret
 from svcserver.kernel.throttle import Throttle
 
 log = Logger()
 
-TIMEOUT_S = 2.0
 MAX_UNDER_WAY = 256  # reports at once; more are left to the next trigger
 NETWORK_UNDER_WAY = 8  # of them, those of one IPv6 /64
 NETWORK_TOLD = 16  # addresses of one /64 that are remembered as told; the oldest gives way
@@ -83,18 +82,9 @@ class Feed:
     async def _tell(self, key: tuple[str, str]) -> None:
         url, address = key
         try:
-            asked = self.http.post(
-                f"{url}/allow",
-                data=json.dump({"ip": address}),
-                headers={
-                    "x-allowlist-secret": self.secret.reveal(),
-                    "content-type": "application/json",
-                },
+            await allowlist_client.post(
+                self.http, self.clock, f"{url}/allow", self.secret, {"ip": address}
             )
-            reply = await asked.addTimeout(TIMEOUT_S, self.clock)
-            await reply.content().addTimeout(TIMEOUT_S, self.clock)
-            if reply.code != 200:
-                raise ConnectionError(f"status {reply.code}")
             self._remember(url, address)
         except CancelledError:
             log.debug("a report to an allowlist helper was cut short")

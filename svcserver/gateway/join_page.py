@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import re
 from collections.abc import Callable
 from importlib.resources import files
 from typing import Any
@@ -23,7 +22,8 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from svcserver.edge.joining import LAUNCHER_PATH
-from svcserver.edge.upstream import Connection, Pool
+from svcserver.edge.question import ask
+from svcserver.edge.upstream import Pool
 from svcserver.edge.verdicts import Page, Unreachable
 from svcserver.kernel.every import Every
 
@@ -35,8 +35,6 @@ PATIENCE_S = 2.0  # the deadline of an answer
 _QUESTION = (
     f"HEAD {LAUNCHER_PATH} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()
 )
-_STATUS = re.compile(rb"HTTP/1\.[01] (\d{3})[ \r]")
-_LONGEST_STATUS = 32  # bytes until the status has come
 
 
 def join_page(*, launcher: bool) -> Page:
@@ -71,34 +69,6 @@ def _with(raw: bytes, *, launcher: bool) -> bytes:
     return b"".join(content)
 
 
-class _Question:
-    """Uses a connection for one question; fires with whether the answer is 200."""
-
-    def __init__(self, connection: Connection, answered: Deferred[bool]) -> None:
-        self._connection, self._answered, self._come = connection, answered, b""
-        connection.user = self
-        transport: Any = connection.transport
-        transport.write(_QUESTION)
-
-    def upstream_received(self, data: bytes) -> None:
-        """The first bytes of the answer have its status."""
-        self._come += data
-        found = _STATUS.match(self._come)
-        if found is None and len(self._come) < _LONGEST_STATUS:
-            return
-        self._connection.abort()
-        self._answered.callback(found is not None and found[1] == b"200")
-
-    def upstream_lost(self) -> None:
-        """The content server has ended the connection without an answer."""
-        self._answered.errback(Unreachable(502, "bad_gateway"))
-
-    def give_up(self, why: Failure) -> Failure:
-        """Nobody waits for the answer any more."""
-        self._connection.abort()
-        return why
-
-
 @define(eq=False, slots=False)
 class LauncherLook(Service):
     """Shows the page with the launcher's link while the content server has the launcher.
@@ -130,14 +100,8 @@ class LauncherLook(Service):
 
     def look(self) -> Deferred[Any]:
         """Ask; fires when that is over."""
-        answered: Deferred[bool] = Deferred()
-
-        def connected(connection: Connection) -> Deferred[bool]:
-            return answered.addErrback(_Question(connection, answered).give_up)
-
-        asking: Deferred[Any] = self.pool.reach().addCallback(connected)
-        self._asking = asking.addTimeout(PATIENCE_S, self.clock)
-        return asking.addCallbacks(self._told, self._untold)
+        self._asking = ask(self.pool, _QUESTION, self.clock, PATIENCE_S)
+        return self._asking.addCallbacks(lambda status: self._told(status == 200), self._untold)
 
     def _told(self, has: bool) -> None:
         if has != self._has:

@@ -218,7 +218,7 @@ def _member(key: str, one: Attribute[Any]) -> Read:
 
 
 def _default(one: Attribute[Any]) -> Any:
-    if isinstance(one.default, Factory):  # type: ignore[arg-type]
+    if isinstance(one.default, Factory):  # type: ignore[arg-type]  # attrs types it as a function
         raise TypeError(f"{one.name}: a default must be a value that cannot change")
     return one.default
 

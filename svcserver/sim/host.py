@@ -350,7 +350,8 @@ class Admitting(ChannelFactory):
 
     def buildProtocol(self, addr: Any) -> Any:
         """The protocol of an admitted connection; None closes it."""
-        return super().buildProtocol(addr) if self.policy.admit(peer_of(addr)) else None  # type: ignore[attr-defined]
+        policy: Any = self.policy
+        return super().buildProtocol(addr) if policy.admit(peer_of(addr)) else None
 
 
 def player_machine(world: World, network: Network, number: int) -> Process:

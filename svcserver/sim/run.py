@@ -198,7 +198,7 @@ class Run:
         start = self.world.now
         for step in steps:
             if step.who < len(self.players):
-                self.world.later(step.at, lambda step=step: self._step(step, breaker))  # type: ignore[misc]
+                self.world.later(step.at, partial(self._step, step, breaker))
         turns = int(self.wish.seconds / TURN_S) + 1
         for number in range(turns):
             self._advance(start + min(self.wish.seconds, (number + 1) * TURN_S))

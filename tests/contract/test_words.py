@@ -17,7 +17,8 @@ import svcserver
 ROOT = Path(svcserver.__file__).parent
 WORDS = re.compile(
     r"game|player|metagame|gateway|hunt|guild|progression|inventory|loadout|entitlement|account"
-    r"|invite|dashboard|admin|relay|allowlist|deploy(?!ed)|x-svc",
+    r"|invite|dashboard|admin|relay|allowlist|deploy(?!ed)|x-svc|chat|party|friend|launcher"
+    r"|matchmaking|whisper",
     re.IGNORECASE,
 )
 OF_HTTP = re.compile(r"Bad Gateway|Gateway Timeout")

@@ -12,7 +12,8 @@ from twisted.trial.unittest import SynchronousTestCase
 from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET
 
-from svcserver.gateway.feed import NETWORK_TOLD, NETWORK_UNDER_WAY, TIMEOUT_S, Feed
+from svcserver.edge.allowlist_client import TIMEOUT_S
+from svcserver.gateway.feed import NETWORK_TOLD, NETWORK_UNDER_WAY, Feed
 from svcserver.kernel.secrets import Secret
 from tests.edge.wires import gateway
 from tests.support.proves import proves

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from attrs import define, field
@@ -66,7 +67,7 @@ class Chat:
         """Wait for all lines sent so far, then compare; returns the number of deliveries."""
         for account, client in self.clients.items():
             wanted = self._wanted[account]
-            await client.until(lambda c=client, w=wanted: w <= c.heard, "a line")  # type: ignore[misc]
+            await client.until(partial(_has_heard, client, wanted), "a line")
         await deferLater(self.reactor, LATE_S)
         for account, client in self.clients.items():
             self._compare(client, self._wanted[account])
@@ -96,3 +97,7 @@ class Chat:
         began = self._spoken.get(text)
         if began is not None:
             self.timings.note(LINE, self.reactor.seconds() - began)
+
+
+def _has_heard(client: ChatClient, wanted: Counter[tuple[str, str]]) -> bool:
+    return wanted <= client.heard

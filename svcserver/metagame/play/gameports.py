@@ -18,7 +18,7 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import deferLater
 from twisted.logger import Logger
 
-from svcserver.kernel import json
+from svcserver.edge import allowlist_client
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.secrets import Secret
 from svcserver.metagame.settings import Settings
@@ -32,7 +32,6 @@ MAX_NETWORKS = 4  # of one player; the oldest gives way
 MAX_UNDER_WAY = 256  # withdrawals at once
 HERE_S = 120.0  # who was heard so long ago still plays
 LATE_S = 1.0  # a request that was let in before the end may be heard of so much later
-TIMEOUT_S = 2.0
 AGAIN_S = (0.2, 1.0, 3.0, 10.0)  # after tries that failed
 TWICE_S = 3.0  # then once more: a report of the gateway may have crossed the first
 
@@ -131,22 +130,16 @@ class GamePorts:
 
     async def _ask(self, url: str, network: str) -> str | None:
         """Why it was not done, or None."""
+        order = {"network": network}
         try:
-            asked = self.http.post(
-                f"{url}/withdraw",
-                data=json.dump({"network": network}),
-                headers={
-                    "x-allowlist-secret": self.secret.reveal(),
-                    "content-type": "application/json",
-                },
+            await allowlist_client.post(
+                self.http, self.clock, f"{url}/withdraw", self.secret, order
             )
-            reply = await asked.addTimeout(TIMEOUT_S, self.clock)
-            await reply.content().addTimeout(TIMEOUT_S, self.clock)
         except CancelledError:
             raise
         except Exception as why:  # refused, cut, silent: asked again
             return repr(why)
-        return None if reply.code == 200 else f"status {reply.code}"
+        return None
 
     def stop(self) -> Deferred[Any]:
         """Cancel what is under way."""

@@ -1,0 +1,59 @@
+"""One question of our own to an upstream, on a connection of its pool that is closed after it."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IReactorTime
+from twisted.python.failure import Failure
+
+from svcserver.edge.upstream import Connection, Pool
+from svcserver.edge.verdicts import Unreachable
+
+NO_STATUS = 0
+_STATUS = re.compile(rb"HTTP/1\.[01] (\d{3})[ \r]")
+_LONGEST_STATUS = 32  # bytes until the status has come
+
+
+def ask(pool: Pool, request: bytes, clock: IReactorTime, patience_s: float) -> Deferred[int]:
+    """Send the bytes of a request; fires with the status of the answer, or ``NO_STATUS``.
+
+    Fails with ``Unreachable`` or ``ConnectError``, and with ``TimeoutError`` after ``patience_s``.
+    """
+    answered: Deferred[int] = Deferred()
+
+    def connected(connection: Connection) -> Deferred[int]:
+        return answered.addErrback(_Question(connection, request, answered).give_up)
+
+    asking: Deferred[Any] = pool.reach().addCallback(connected)
+    return asking.addTimeout(patience_s, clock)
+
+
+class _Question:
+    """Uses a connection for one question."""
+
+    def __init__(self, connection: Connection, request: bytes, answered: Deferred[int]) -> None:
+        self._connection, self._answered, self._come = connection, answered, b""
+        connection.user = self
+        transport: Any = connection.transport
+        transport.write(request)
+
+    def upstream_received(self, data: bytes) -> None:
+        """The first bytes of the answer have its status."""
+        self._come += data
+        found = _STATUS.match(self._come)
+        if found is None and len(self._come) < _LONGEST_STATUS:
+            return
+        self._connection.abort()
+        self._answered.callback(NO_STATUS if found is None else int(found[1]))
+
+    def upstream_lost(self) -> None:
+        """The upstream has ended the connection without an answer."""
+        self._answered.errback(Unreachable(502, "bad_gateway"))
+
+    def give_up(self, why: Failure) -> Failure:
+        """Nobody waits for the answer any more."""
+        self._connection.abort()
+        return why
