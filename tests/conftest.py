@@ -64,6 +64,13 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return len(os.sched_getaffinity(0)) + more
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """One failure is one failure."""
+    from tests.support import leftovers  # it imports the reactor, which is installed only now
+
+    session.config.pluginmanager.register(leftovers)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what starts processes, and say in what order files are tested."""
     for item in items:
