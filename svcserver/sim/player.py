@@ -105,8 +105,7 @@ class SimPlayer:
             try:
                 heard = await self.web.ask(method, path, sent, **more)
             except NoAnswer:
-                hung_up = more.get("lose") or self.process.dead or sitting != self.sitting
-                if not hung_up:
+                if not (more.get("lose") or self.process.dead or sitting != self.sitting):
                     self.history.answers.given_up(self.name, f"{method} {path}", began)
                 if not tries:
                     raise
@@ -114,16 +113,21 @@ class SimPlayer:
                 continue
             finally:
                 self.history.waiting.ended(number)
-            if heard.status == 500:
-                self.history.wrong.add("no failure of ours", f"{method} {path} answered 500")
-            over = heard.status == 401 and self.is_over(issued)
-            if not over and not (heard.status == 409 and overtaken()):
-                self.history.answers.heard(self.name, method, path, heard.status, began)
+            right = heard.status == 401 and self.is_over(issued)
+            right = right or (heard.status == 409 and overtaken())
+            self._judge(heard.status, method, path, began, right=right)
             if heard.status in (502, 503, 504, 429) and tries:
                 await self.pause(3.0)
                 continue
             self.refusals[heard.status] = self.refusals.get(heard.status, 0) + 1
             return heard
+
+    def _judge(self, status: int, method: str, path: str, began: float, *, right: bool) -> None:
+        """Note an answer, and whether it is one of ours that must not be; ``right``: it may be."""
+        if status == 500:
+            self.history.wrong.add("no failure of ours", f"{method} {path} answered 500")
+        if not right:
+            self.history.answers.heard(self.name, method, path, status, began)
 
     def is_over(self, issued: float) -> bool:
         """Whether the owner may have ended a session whose token was issued then."""
