@@ -162,15 +162,16 @@ def test_the_demo_stays_until_it_is_told_to_end(tmp_path: Path) -> None:
 def test_ctrl_c_in_mid_evening_is_no_fault_of_the_host(tmp_path: Path) -> None:
     host = demo_host(tmp_path / "host")
     words = [SVCCTL, "demo", "--config", str(host), "--players", "2", "--hunt-seconds", "60"]
-    demo = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    try:
-        assert demo.stdout is not None
-        for line in demo.stdout:
-            if "all have logged in" in line:
-                break
-        demo.send_signal(signal.SIGINT)
-        out, told = demo.communicate(timeout=PATIENCE_S)
-    finally:
-        demo.kill()
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(words, **pipes, text=True) as demo:
+        try:
+            assert demo.stdout is not None
+            for line in demo.stdout:
+                if "all have logged in" in line:
+                    break
+            demo.send_signal(signal.SIGINT)
+            out, told = demo.communicate(timeout=PATIENCE_S)
+        finally:
+            demo.kill()
     assert (demo.returncode, told) == (1, "svcctl: stopped before the evening was over\n"), out
     assert run("status", "--config", host).returncode == 1
