@@ -15,6 +15,7 @@ class Refusal(Exception):
     """
 
     status = 400
+    recorded = False  # whether the audit log has this very refusal already
 
     def __init__(
         self, message: str = "", *, code: str = "", retry_after_s: int | None = None

@@ -344,11 +344,9 @@ class Metagame:
         if settings.backend_health:
             observers = (*observers, Counting(self.health.requests, self.wall_clock))
         observers = (*observers, *captures(settings, self.wall_clock))
-        tries, record = WrongAdminKeys(self.board, self.counters), self.audit.refuse
-        staff = self.desk.staff
-        door = guarded(
-            Gate.of(settings, self.tokens, self.directory, tries, staff, record), observers
-        )
+        attempts, desk = WrongAdminKeys(self.board, self.counters), self.desk
+        gate = Gate.of(settings, self.tokens, self.directory, attempts, desk.staff, desk.tries)
+        door = guarded(gate, observers)
         with needed_by(NAME):
             features = list(self.features())
         return door.mount(*features, ApiDocumentRoutes(lambda: door.rows, self.about.version))

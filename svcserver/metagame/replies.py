@@ -38,7 +38,7 @@ def refused_as(code: str, *, coded: bool = False) -> Iterator[None]:
     except Refusal as why:
         message = f"{why.code}: {why.message}" if coded and why.code else why.message
         said = Refusal(message, code=code)
-        said.status = why.status
+        said.status, said.recorded = why.status, why.recorded
         raise said from why
 
 

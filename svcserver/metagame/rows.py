@@ -87,6 +87,11 @@ class Row(web.Row):
         return self.role
 
     @property
+    def tells(self) -> bool:
+        """Whether the audit log has each try that it refuses: it is a route of staff."""
+        return self.access in (Access.ADMIN_KEY, Access.ADMIN_OR_GAME_SERVER)
+
+    @property
     def hides(self) -> bool:
         """Whether the row is a 404 without real progression."""
         return self.real_only

@@ -8,7 +8,7 @@ syntax, shape, rule.
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from types import MethodType
 from typing import Any, Protocol, TypeVar
@@ -68,6 +68,7 @@ class FinishedRequest:
 
 
 Observer = Callable[[FinishedRequest], None]
+Told = Callable[[Any, HttpRequest, Any, Exception], Awaitable[None]]
 
 
 class PageError(Exception):
@@ -126,8 +127,10 @@ class FrontDoor:
     """All rows of a service on one Klein app, behind the gate.
 
     ``traces`` puts the Python traceback on error pages (development only);
-    ``max_json`` bounds a body in bytes. ``call`` makes what a handler gets, and ``nobody`` is
-    who calls as long as nothing is proven; both are classes of the service where it has its own.
+    ``max_json`` bounds a body in bytes. ``told(row, request, caller, why)`` hears of each refusal
+    of a row that ``tells``, before it is answered. ``call`` makes what a handler gets, and
+    ``nobody`` is who calls as long as nothing is proven; both are classes of the service where it
+    has its own.
     """
 
     gate: Gate[Any]
@@ -136,6 +139,7 @@ class FrontDoor:
     max_json: int = 50 * 1024 * 1024
     observers: Sequence[Observer] = ()
     unmatched: Callable[[HttpRequest], Answer] = field(default=lambda request: Answer(404))
+    told: Told | None = None
     call: Callable[[Any, Any, HttpRequest], Any] = Call
     nobody: Caller = NOBODY
     app: Klein = field(factory=_app, init=False)
@@ -168,6 +172,7 @@ class FrontDoor:
                 body = bodies.parse(request) if request.body or shape is not None else None
             except json.BadJson as why:
                 if row.bad_json is not None:
+                    await self._tell(row, request, seen, why)
                     return row.bad_json
                 raise PageError(400, why) from why
             except TooLarge as why:
@@ -177,10 +182,24 @@ class FrontDoor:
             answer: Answer = await handler(call(caller, body, request), **parameters)
             return answer
 
+        async def told(request: HttpRequest, seen: dict[str, Any], **parameters: str) -> Answer:
+            try:
+                return await answer(request, seen, **parameters)
+            except (Refusal, PageError, BareError) as why:
+                await self._tell(row, request, seen, why)
+                raise
+
+        chosen = told if row.tells and self.told is not None else answer
         # Klein would make a Deferred of every coroutine; most never wait
         return lambda request, seen, **parameters: start_coroutine(
-            answer(request, seen, **parameters)
+            chosen(request, seen, **parameters)
         )
+
+    async def _tell(
+        self, row: Row, request: HttpRequest, seen: dict[str, Any], why: Exception
+    ) -> None:
+        if row.tells and self.told is not None:
+            await self.told(row, request, seen["caller"], why)
 
     def early(self, request: HttpRequest, length: int | None) -> Answer | None:
         """The refusal that can be given before the body is read, or None.

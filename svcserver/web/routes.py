@@ -99,6 +99,11 @@ class Row:
         return False
 
     @property
+    def tells(self) -> bool:
+        """Whether somebody is told of each request that it refuses (``FrontDoor.told``)."""
+        return False
+
+    @property
     def parameters(self) -> list[str]:
         """Names of the path parameters, in order."""
         return re.findall(r"<(\w+)>", self.path)

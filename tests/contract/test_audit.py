@@ -7,12 +7,22 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
+from sqlalchemy import func, select
+from twisted.internet.defer import Deferred, fail, maybeDeferred
 from twisted.trial.unittest import SynchronousTestCase
 
 import svcserver.metagame
+from svcserver.kernel.refusals import Unavailable
 from svcserver.metagame.accounts.actions import ACTIONS
-from svcserver.metagame.accounts.audit import LONGEST
+from svcserver.metagame.accounts.audit import AUDIT_LOG, LONGEST
+from svcserver.metagame.accounts.dashboard_access import (
+    DashboardAccess,
+    SqlDashboardAccess,
+    new_factor,
+)
+from svcserver.metagame.accounts.tries import tries_watch
 from svcserver.metagame.rows import Access
 from tests.support.belongings import Owner
 from tests.support.game import GAME_SERVER_KEY, Game
@@ -75,8 +85,9 @@ class AuditContract(SynchronousTestCase):
         }
 
     def rows(self) -> int:
-        found = self.game.browse("GET", "/svc/api/DashboardAudit", key=self.olga.key)
-        return len(found.json["rows"])
+        """How many there are; the page shows a hundred at once."""
+        count = select(func.count()).select_from(AUDIT_LOG)
+        return int(self.game.ledger.run(lambda tx: tx.execute(count).scalar_one()))
 
     def newest(self) -> dict[str, Any]:
         page = self.game.browse("GET", "/svc/api/DashboardAudit", key=self.olga.key)
@@ -115,15 +126,109 @@ class AuditContract(SynchronousTestCase):
             asked = f"{row.method} {self.path(row)}"[: LONGEST["action"]]
             self.assertIn(action, {*ACTIONS, asked}, row.name)
 
+    def refused(self, row: Any, status: int, actor: str, **sent: Any) -> None:
+        """Ask, and find one more row that says refused, by whom and what."""
+        before = self.rows()
+        page = self.game.browse(row.method, self.path(row), **sent)
+        self.assertEqual(page.status, status, (row.name, page.body))
+        self.assertEqual(self.rows(), before + 1, row.name)
+        newest = self.newest()
+        self.assertTrue(newest["refused"], row.name)
+        self.assertEqual(newest["actor"], actor, row.name)
+        self.game.clock.advance(61)  # another minute, in which tries are recorded again
+
     @proves("every act of staff and every refused try is in the audit log")
     def test_every_try_of_somebody_else_leaves_one_that_says_refused(self) -> None:
         for row in self.acts():
-            before = self.rows()
-            self.assertEqual(self.ask(row, self.bob.key).status, 403, row.name)
-            self.assertEqual(self.rows(), before + 1, row.name)
-            newest = self.newest()
-            self.assertTrue(newest["refused"], row.name)
-            self.assertEqual((newest["actor"], newest["action"]), ("Bob_1", row.name))
+            body = {"json": sent} if (sent := self.sent().get(row.name)) else {}
+            self.refused(row, 403, "Bob_1", key=self.bob.key, **body)
+            self.assertEqual(self.newest()["action"], row.name)
+
+    @proves("every act of staff and every refused try is in the audit log")
+    def test_so_does_every_credential_that_is_not_enough(self) -> None:
+        """Of each route that takes an admin key, reads too: nothing here names one."""
+        mia, kim, bea = (self.game.player(name, admin=True) for name in ("Mia", "Kim", "Bea"))
+        self.own_ways(DashboardAccess(mia.id, factor=new_factor()))
+        self.own_ways(DashboardAccess(kim.id, key_hash="0" * 64))
+        self.post("DashboardRole", Account="Bea", Role="moderator")
+        self.post("DashboardBan", Account="Bea")
+        for row in self.managed():
+            if not row.signs_in:  # what signs in asks for the code itself
+                self.refused(row, 401, "Mia", key=mia.key)
+            self.refused(row, 401, "Kim", key=kim.key)
+            self.refused(row, 403, "Bea", key=bea.key)
+            far = {"X-Forwarded-For": "203.0.113.9"}
+            self.refused(row, 403, "Olga", key=self.olga.key, headers=far)
+            self.refused(row, 401, "stranger at 127.0.0.1", key="UUK_x")
+            self.game.clock.advance(3_600)
+
+    @proves("every act of staff and every refused try is in the audit log")
+    def test_so_does_every_order_that_cannot_be_read(self) -> None:
+        for row in self.acts():
+            if self.sent()[row.name] is not None:
+                for wrong in (b"{", b"[]", b'"x"'):
+                    self.refused(row, 400, "Olga", key=self.olga.key, data=wrong)
+
+    @proves("every act of staff and every refused try is in the audit log")
+    def test_so_does_an_act_that_nobody_signs(self) -> None:
+        for row in self.acts():
+            if row.access is Access.ADMIN_KEY:
+                self.refused(row, 401, "stranger at 127.0.0.1")
+
+    def test_a_page_that_asks_who_is_signed_in_tries_nothing(self) -> None:
+        for row in self.managed():
+            if row.method == "GET":
+                self.game.browse("GET", self.path(row), headers={"x-svc-dashboard": "0" * 32})
+        self.assertEqual(self.rows(), 0)
+
+    @proves("every act of staff and every refused try is in the audit log")
+    def test_beyond_sixty_a_minute_they_are_counted_in_one_row(self) -> None:
+        watch = tries_watch(self.game.parts.desk.tries, self.game.clock)
+        watch.startService()
+        for _ in range(70):
+            self.game.browse("GET", "/svc/api/InviteCodes", key=self.bob.key)
+        self.assertEqual(self.rows(), 60)
+        self.game.clock.advance(60)
+        self.assertEqual(self.rows(), 61)
+        newest = self.newest()
+        self.assertEqual(newest["action"], "refused tries")
+        self.assertEqual(newest["refused"], "10 more are not recorded")
+        self.game.browse("GET", "/svc/api/InviteCodes", key=self.bob.key)
+        self.assertEqual(self.newest()["actor"], "Bob_1")
+        self.game.clock.advance(60)
+        self.assertEqual(self.rows(), 62)  # nothing was left out, so nothing is said
+        self.successResultOf(maybeDeferred(watch.stopService))
+
+    def test_strangers_together_leave_sixty_an_hour(self) -> None:
+        for minute in range(70):
+            self.game.browse("GET", "/svc/api/InviteCodes", key=f"UUK_{minute}")
+            self.game.clock.advance(10)
+        self.assertEqual(self.rows(), 60)
+        tries = self.game.parts.desk.tries
+        self.successResultOf(tries.tell())
+        self.assertEqual(self.newest()["refused"], "10 more are not recorded")
+
+    def test_without_the_board_the_refusal_is_answered_all_the_same_and_counted(self) -> None:
+        tries = self.game.parts.desk.tries
+
+        def away(*_: Any, **__: Any) -> Deferred[Any]:
+            return fail(Unavailable("away"))
+
+        self.patch(tries, "board", Mock(act=away))
+        page = self.game.browse("DELETE", "/svc/api/DashboardSession")
+        self.assertEqual(page.status, 401)
+        self.successResultOf(tries.tell())
+        self.assertEqual(self.newest()["refused"], "1 more are not recorded")
+
+    def own_ways(self, ways: DashboardAccess) -> None:
+        self.game.ledger.run(lambda tx: SqlDashboardAccess(tx).put(ways))
+
+    def post(self, route: str, **body: str) -> None:
+        page = self.game.browse("POST", f"/svc/api/{route}", key=self.olga.key, json=body)
+        self.assertEqual(page.status, 200, page.body)
+
+    def managed(self) -> list[Any]:
+        return [row for row in self.game.door.rows if row.access in STAFF]
 
 
 # where the name of an act stands among the arguments of what hands it over

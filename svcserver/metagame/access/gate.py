@@ -15,6 +15,7 @@ from svcserver.metagame.access.attempts import WrongAdminKeys
 from svcserver.metagame.access.keyring import Holder, KeyRing
 from svcserver.metagame.access.machines import machine_of
 from svcserver.metagame.access.origin import Origin, is_own_address
+from svcserver.metagame.access.refused import RefusedRequests, TryLog
 from svcserver.metagame.access.staff_sessions import PAGE_HEADER, StaffSessions, ticket_of
 from svcserver.metagame.access.tokens import MAX_KNOWN, Claims, InvalidToken, Tokens
 from svcserver.metagame.rows import NOBODY, Access, Call, Caller, Row
@@ -34,7 +35,7 @@ class Gate:
     origin: Origin
     attempts: WrongAdminKeys
     staff: StaffSessions
-    refused_try: Callable[[str, str], Awaitable[None]]  # records who tried which row
+    refused: RefusedRequests
     _bearers: BoundedCache[bytes, tuple[Claims, Caller]] = field(
         factory=lambda: BoundedCache(MAX_KNOWN), init=False, repr=False
     )
@@ -53,11 +54,12 @@ class Gate:
         keys: KeyRing,
         attempts: WrongAdminKeys,
         staff: StaffSessions,
-        refused_try: Callable[[str, str], Awaitable[None]],
+        tries: TryLog,
     ) -> Gate:
         """The gate of a running service, which asks the kernel for this machine's addresses."""
         origin = Origin(settings, is_own_address)
-        return cls(settings, tokens, keys, origin, attempts, staff, refused_try)
+        refused = RefusedRequests(keys, staff, tries)
+        return cls(settings, tokens, keys, origin, attempts, staff, refused)
 
     def exists(self, row: Row, parameters: Mapping[str, str]) -> bool:
         """False where ``real only`` hides the row from an account with fixed progression."""
@@ -125,11 +127,7 @@ class Gate:
     async def _prove(self, row: Row, request: HttpRequest) -> Caller:
         access = row.access
         if access is Access.ADMIN_KEY:
-            return await self._admin_key(
-                request, row.least(request), row.name, signs_in=row.signs_in
-            )
-        if access is Access.ADMIN_OR_GAME_SERVER:
-            return await self._admin_or_game_server(request, row.name)
+            return await self._admin_key(request, row.least(request), signs_in=row.signs_in)
         prove: dict[str, Callable[[HttpRequest], Awaitable[Caller]]] = {
             Access.TOKEN: self._token,
             Access.PLAYER: self._player,
@@ -138,6 +136,7 @@ class Gate:
             Access.DIRECT: self._direct,
             Access.REGISTERED: self._registered,
             Access.GAME_SERVER: self._game_server_alone,
+            Access.ADMIN_OR_GAME_SERVER: self._admin_or_game_server,
         }
         return await prove[access](request)
 
@@ -150,9 +149,9 @@ class Gate:
     async def _optional_token(self, request: HttpRequest) -> Caller:
         return self._optional(request)
 
-    async def _admin_or_game_server(self, request: HttpRequest, row: str) -> Caller:
+    async def _admin_or_game_server(self, request: HttpRequest) -> Caller:
         if request.has_header(ACCOUNT_KEY):
-            return await self._admin_key(request, row=row)
+            return await self._admin_key(request)
         return await self._game_server_alone(request)
 
     async def _token(self, request: HttpRequest) -> Caller:
@@ -250,23 +249,15 @@ class Gate:
         return NOBODY
 
     async def _admin_key(
-        self,
-        request: HttpRequest,
-        role: Role = Role.OWNER,
-        row: str = "",
-        *,
-        signs_in: bool = False,
+        self, request: HttpRequest, role: Role = Role.OWNER, *, signs_in: bool = False
     ) -> Caller:
         await self._direct(request)
         if (machine := self._machine(request)) is not None:
             return machine
         account = await self._signed_in(request) or await self._staff(request, signs_in)
         if account.role < role:
-            no = Forbidden("this account is not an admin")
-            refusal = await self.attempts.refused(no, request.peer, account.id)
-            if refusal is no:  # beyond the rate nothing is recorded
-                await self.refused_try(account.username, row)
-            raise refusal
+            no = Forbidden("the account's role is not enough")
+            raise await self.attempts.refused(no, request.peer, account.id)
         return _caller_of(account)
 
     async def _staff(self, request: HttpRequest, signs_in: bool) -> Holder:
@@ -353,6 +344,7 @@ def guarded(gate: Gate, observers: Sequence[Observer]) -> FrontDoor:
         traces=not gate.settings.production,
         observers=observers,
         unmatched=gate.unmatched,
+        told=gate.refused.told,
         call=Call,
         nobody=NOBODY,
     )

@@ -66,6 +66,10 @@ ACTIONS: Mapping[str, Action] = {
     "start game server": Action("the city or the dojo started", target="the kind"),
     "stop game server": Action("a game server ended", target="its id"),
     "restart game server": Action("the city or the dojo ended and started", target="its id"),
+    "refused tries": Action(
+        "so many more were refused, which are only counted; `refused` says how many",
+        target=_NOTHING,
+    ),
     "sign in": Action("a session of the dashboard begun"),
     "sign out": Action("a session of the dashboard ended"),
     "dashboard key": Action(

@@ -97,6 +97,7 @@ def audited(
             done = act(tx, trace)
         except Refusal as why:
             said = why.message or why.code or type(why).__name__
+            why.recorded = True
             raise Refused(why, _ADD, _row(entry, wall_clock(), trace, said)) from why
         tx.execute(_ADD, _row(entry, wall_clock(), trace, None))
         return done
@@ -133,11 +134,11 @@ class Audit:
         """What ``act(tx, trace)`` gives; a refusal is recorded, and raised again."""
         return await write_or_record(self.ledger, audited(entry, self.wall_clock, act), scope)
 
-    async def refuse(self, actor: str, row: str) -> None:
-        """Record that the gate refused somebody a route of staff."""
+    async def refuse(self, entry: Entry, why: str) -> None:
+        """Record that somebody was refused a route of staff before its act began."""
 
         def work(tx: Connection) -> None:
-            add_row(tx, Entry(actor, row), self.wall_clock(), "the account's role is not enough")
+            add_row(tx, entry, self.wall_clock(), why)
 
         await self.ledger.write(work, ACROSS)
 

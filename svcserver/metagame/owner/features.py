@@ -18,6 +18,7 @@ from svcserver.metagame.accounts.audit import Audit
 from svcserver.metagame.accounts.directory import Directory
 from svcserver.metagame.accounts.registration import Registration
 from svcserver.metagame.accounts.sessions import Sessions
+from svcserver.metagame.accounts.tries import RefusedTries, tries_watch
 from svcserver.metagame.belongings.shop.catalogue import load as load_catalogue
 from svcserver.metagame.owner.alerts.acts import AlertActs
 from svcserver.metagame.owner.alerts.routes import AlertRoutes
@@ -86,6 +87,7 @@ class Desk:
     about: Build
     registration: Registration
     staff: StaffSessions = field(init=False)
+    tries: RefusedTries = field(init=False)
     maintenance: Maintenance = field(init=False)
     alerts: AlertActs = field(init=False)
     people: PeopleActs = field(init=False)
@@ -94,6 +96,10 @@ class Desk:
     @staff.default
     def _staff(self) -> StaffSessions:
         return StaffSessions(self.board, self.sessions.epochs)
+
+    @tries.default
+    def _tries(self) -> RefusedTries:
+        return RefusedTries(self.audit, self.board)
 
     @maintenance.default
     def _maintenance(self) -> Maintenance:
@@ -207,5 +213,6 @@ class Desk:
     def writers(self, reactor: Any) -> Iterator[IService]:
         """What reads or still writes at its stop, so it stops before the database."""
         yield announcement_watch(self.announcements, reactor)
+        yield tries_watch(self.tries, reactor)
         if self.settings.backend_health:
             yield figures_watch(self.figures, reactor)

@@ -39,9 +39,9 @@ class AlertActs:
                 raise Conflict(NOBODY, code="no_watcher")
             if name not in {one.name for one in found.all}:
                 raise Missing("there is no such channel", code="not_found")
+            try:  # in the transaction, so that its row says what came of it; twice does no harm
+                alert_channels.ask(self.folder, name, self.wall_clock())
+            except OSError as why:
+                raise Unavailable(f"nobody can be asked: {why.strerror}", code="disk") from why
 
         await self.record(Entry(by, "test alerts", name), act)
-        try:
-            alert_channels.ask(self.folder, name, self.wall_clock())
-        except OSError as why:
-            raise Unavailable(f"nobody can be asked: {why.strerror}", code="disk") from why

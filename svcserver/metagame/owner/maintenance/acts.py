@@ -14,9 +14,10 @@ from twisted.logger import Logger
 
 from svcserver.board.board import Board, Sheet
 from svcserver.db.ledger import ACROSS
+from svcserver.db.shield import shielded
 from svcserver.kernel import stack_wish
 from svcserver.kernel.every import Every
-from svcserver.kernel.refusals import Conflict
+from svcserver.kernel.refusals import Conflict, Refusal
 from svcserver.metagame.accounts.audit import Act, Audit, Entry, Trace
 from svcserver.metagame.owner.maintenance.rules import ACTS, WORLDS, Order, Standing
 from svcserver.metagame.owner.maintenance.store import SqlMaintenance
@@ -94,20 +95,27 @@ class Maintenance:
             raise Conflict("the deploy server does not answer", code="no_deploy")
         return listed
 
+    @shielded
     async def handle(self, by: str, act: str, server_id: str, kind: str) -> str | None:
-        """Start, stop or restart one; the id of what runs now."""
-
-        def nothing(_: Connection, trace: Trace) -> None:
-            trace.after = {"id": server_id, "kind": kind}
-
-        # recorded first: what was begun stands there also where the answer never comes
+        """Start, stop or restart one; the id of what runs now. Its row says what came of it."""
         entry = Entry(
             by,
             ("start game server", "stop game server", "restart game server")[ACTS.index(act)],
             kind or server_id,
         )
-        await self.record(entry, nothing)
-        return await self.deploy.handle(act, server_id, kind)
+        made, refused = None, None
+        try:
+            made = await self.deploy.handle(act, server_id, kind)
+        except Refusal as why:
+            refused = why
+
+        def outcome(_: Connection, trace: Trace) -> None:
+            if refused is not None:
+                raise refused
+            trace.after = {"id": made or server_id, "kind": kind}
+
+        await self.record(entry, outcome)
+        return made
 
     async def record(self, entry: Entry, act: Act[T]) -> T:
         """Leave a row in the audit log, a refusal's too."""

@@ -49,8 +49,8 @@ class SignInRoutes:
         """
         _with_key(call, "signing in takes the key")
         await self.ways.check(call.player, call.request.header(CODE_HEADER))
-        await self.ways.note(staff_of(call).name, call.player, "sign in")
         ticket = await self.staff.begin(call.player, (await self.ways.of(call.player)).mark)
+        await self.ways.note(staff_of(call).name, call.player, "sign in")
         headers = {**NO_STORE, "Set-Cookie": set_cookie(ticket)}
         return Answer(200, {**_who(call), "Word": ticket.word}, headers)
 
@@ -62,8 +62,9 @@ class SignInRoutes:
     @routes.row("DELETE", PATH, reply=Empty)
     async def sign_out(self, call: Call) -> Answer:
         """End the dashboard's session and take its cookie away."""
+        headers = await self._end(_ticket(call))
         await self.ways.note(staff_of(call).name, call.player, "sign out")
-        return Answer(200, EMPTY_OBJECT, await self._end(_ticket(call)))
+        return Answer(200, EMPTY_OBJECT, headers)
 
     @routes.row("GET", "/svc/api/DashboardAccess", reply=wire.Ways, quiet=True)
     async def shown(self, call: Call) -> Answer:

@@ -86,7 +86,8 @@ class AlertTests(SynchronousTestCase):
         self.assertEqual((self.asked(), self.asked()), (["phone"], []))
         rows = self.game.browse("GET", "/svc/api/DashboardAudit", key=self.olga.key).json["rows"]
         self.assertEqual((rows[0]["action"], rows[0]["target"]), ("test alerts", "phone"))
-        self.assertEqual([one["refused"] is None for one in rows], [True, False, False])
+        self.assertEqual([one["refused"] is None for one in rows], [True, *[False] * 6])
+        self.assertEqual({one["actor"] for one in rows}, {"Olga"})
         self.acts.folder = self.folder / "nowhere"
         self.assertEqual(self.attempt("phone").status, 409)
 

@@ -275,6 +275,12 @@ class MaintenanceTests(SynchronousTestCase):
         self.deploy.answer = Reply(409, {"error": "refused", "message": "a hunt is stopped"})
         page = act(Act="restart", Id="city")
         self.assertEqual((page.status, page.json["message"]), (409, "a hunt is stopped"))
+        [newest, before, *_] = read("DashboardAudit").json["rows"]
+        self.assertEqual(
+            (newest["action"], newest["target"], newest["refused"], newest["after"]),
+            ("restart game server", "city", "a hunt is stopped", None),
+        )
+        self.assertEqual((before["refused"], before["after"]["id"]), (None, "new"))
         self.assertEqual(act(Act="explode", Id="city").status, 400)
         self.deploy.answer = Reply(200, {"lines": ["one", "two"]})
         self.assertEqual(read("DashboardConsole?Id=a%26b").json, {"lines": ["one", "two"]})

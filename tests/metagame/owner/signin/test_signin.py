@@ -12,6 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.counters import Counted
 from svcserver.metagame.access.staff_sessions import LIVES_S, StaffSessions
+from svcserver.metagame.accounts.audit import AuditQuery, rows
 from svcserver.metagame.accounts.dashboard_access import DashboardAccess, SqlDashboardAccess
 from svcserver.metagame.owner.signin.wire import FactorWish
 from tests.metagame.owner.moderation.test_moderation import StaffCase
@@ -227,6 +228,33 @@ class WaysTests(StaffCase):
             headers = {} if code is None else {"x-svc-second-factor": code}
             said = self.game.browse("POST", path, key=self.olga.key, headers=headers, json=on)
             self.assertEqual(said.status, status, code)
+
+    @proves("every act of staff and every refused try is in the audit log")
+    def test_a_wrong_code_and_a_missing_key_leave_a_row_that_names_the_account(self) -> None:
+        ways = self.game.browse("GET", "/svc/api/DashboardAccess", key=self.olga.key).json
+        secret = ways["secret"]
+        self.ways("SecondFactor", self.olga.key, Code=self.code(secret), Secret=secret)
+        self.game.clock.advance(60)
+        self.assertEqual(self.sign_in(self.olga.key, "000000").status, 401)
+        self.refused("POST /svc/api/DashboardSession", "write the code of your second factor")
+        sent = {"x-svc-second-factor": "000000"}
+        for route, body in (
+            ("OwnKey", {"On": True}),
+            ("SecondFactor", {"Code": "000000"}),
+        ):
+            path = f"/svc/api/Dashboard{route}"
+            page = self.game.browse("POST", path, key=self.olga.key, headers=sent, json=body)
+            self.assertEqual(page.status, 401)
+            self.refused(
+                {"OwnKey": f"POST {path}", "SecondFactor": "second factor"}[route],
+                "write the code of your second factor",
+            )
+
+    def refused(self, action: str, why: str) -> None:
+        """The newest row is Olga's, and says this."""
+        [newest] = self.game.ledger.run(lambda tx: rows(tx, AuditQuery(count=1)))
+        found = (newest["actor"], newest["action"], newest["refused"])
+        self.assertEqual(found, ("Olga", action, why))
 
     def test_codes_cannot_be_tried_one_after_the_other(self) -> None:
         secret = self.game.browse("GET", "/svc/api/DashboardAccess", key=self.olga.key).json[

@@ -1,0 +1,74 @@
+"""Tries that routes of staff refuse, in the audit log: so many of each caller, the rest counted.
+
+The log is append-only, so whoever is refused must not be able to fill it.
+"""
+
+from __future__ import annotations
+
+from attrs import define, field
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IReactorTime
+from twisted.logger import Logger
+
+from svcserver.board.board import Board
+from svcserver.board.quota import Quota
+from svcserver.db.shield import shielded
+from svcserver.kernel.every import Every
+from svcserver.kernel.refusals import Unavailable
+from svcserver.metagame.accounts.audit import Audit, Entry
+
+log = Logger()
+
+NAMED = Quota.of("refused_tries", 60, 60.0)  # rows of an account
+NAMELESS = Quota.of("strangers_tries", 60, 3_600.0)  # rows of all whom no key names, together
+EVERY_S = 60.0
+OURS = "the metagame"  # who counts
+
+
+@define(eq=False)
+class RefusedTries:
+    """Records refused tries, and once a minute how many it could not record."""
+
+    audit: Audit
+    board: Board
+    _missed: int = field(default=0, init=False)
+
+    @shielded
+    async def record(self, actor: str, address: str, row: str, why: str) -> None:
+        """Leave a row for a try of ``actor``; empty for a stranger, whom the address names."""
+        quota, key = (NAMED, actor) if actor else (NAMELESS, "")
+        name = actor or f"stranger at {address}"
+        try:
+            taken = await self.board.act(
+                lambda sheet: quota.take(sheet, key), near=[(quota.kind, key)]
+            )
+            if taken is not None:
+                await self.audit.refuse(Entry(name, row), why)
+                return
+        except Unavailable as away:  # the refusal is what the caller is to hear of
+            log.warn("a refused try of {name} is not recorded: {why}", name=name, why=str(away))
+        self._missed += 1
+
+    def miss(self) -> None:
+        """Count a try that cannot be recorded."""
+        self._missed += 1
+
+    def tell(self) -> Deferred[None]:
+        """Leave one row that says how many were not recorded since the last."""
+        return Deferred.fromCoroutine(self._tell())
+
+    async def _tell(self) -> None:
+        count, self._missed = self._missed, 0
+        if not count:
+            return
+        try:
+            await self.audit.refuse(Entry(OURS, "refused tries"), f"{count} more are not recorded")
+        except Exception:
+            self._missed += count
+            raise
+
+
+def tries_watch(tries: RefusedTries, clock: IReactorTime) -> Every:
+    """The service that counts what was not recorded; it writes at its stop, too."""
+    what = "the count of refused tries"
+    return Every(clock, EVERY_S, tries.tell, what, at_end=True)
