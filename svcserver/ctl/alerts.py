@@ -70,10 +70,20 @@ def show(host: Host, out: Out) -> None:
 @about_a_host
 def add(host: Host, out: Out, name: str, form: str, url: str, more: tuple[str, ...]) -> None:
     """Make the file alert-NAME.env; docs/owners/alerts.md names its lines."""
+    from svcserver.ctl.noting import noted  # as below
+
     folder = _folder(host)
+    with noted(host, "add alerts", name[:40]) as trace:
+        _write(folder, name, "\n".join([f"FORM={form}", f"URL={url}", *more, ""]))
+        trace.after = {"form": form}
+    out.data({"name": name, "file": str(path_of(folder, name))})
+    out.say(f"made {path_of(folder, name)}; try it with svcctl alerts test {name}")
+
+
+def _write(folder: Path, name: str, text: str) -> None:
+    """Make the file of a channel; fails with one line."""
     if not is_name(name):
         fail(f"{name[:40]!r} is no name: small letters, digits and -, at most 32")
-    text = "\n".join([f"FORM={form}", f"URL={url}", *more, ""])
     try:
         load(Channel, parse_env_file(text))
         write_private(path_of(folder, name), text)
@@ -83,8 +93,6 @@ def add(host: Host, out: Out, name: str, form: str, url: str, more: tuple[str, .
         fail(f"{path_of(folder, name)} is there already; change or remove it")
     except OSError as why:
         fail(f"{path_of(folder, name)} cannot be written: {why.strerror}")
-    out.data({"name": name, "file": str(path_of(folder, name))})
-    out.say(f"made {path_of(folder, name)}; try it with svcctl alerts test {name}")
 
 
 @alerts.command("test")
@@ -92,14 +100,17 @@ def add(host: Host, out: Out, name: str, form: str, url: str, more: tuple[str, .
 @about_a_host
 def test(host: Host, out: Out, name: str) -> None:
     """Send a test to a channel now, whatever its quiet hours."""
+    from svcserver.ctl.noting import noted  # the database: no alert on its way waits for it
+
     alert = Alert(What.TEST, "svcctl's", "It arrives: this channel works.", time.time())
     began = time.monotonic()
-    channel, sender = _channel(host, name), _name_of(host)
-    try:
-        with _limit():
-            deliver(channel, alert, sender, token_hex(16))
-    except NotDelivered as why:
-        fail(f"{name}: {why}")
+    with noted(host, "test alerts", name[:40]):
+        channel, sender = _channel(host, name), _name_of(host)
+        try:
+            with _limit():
+                deliver(channel, alert, sender, token_hex(16))
+        except NotDelivered as why:
+            fail(f"{name}: {why}")
     seconds = round(time.monotonic() - began, 3)
     out.data({"name": name, "delivered": True, "seconds": seconds})
     out.say(f"{name}: delivered in {seconds} s")

@@ -10,6 +10,7 @@ import click
 
 from svcserver.ctl.envfile import change
 from svcserver.ctl.host import Host, about_a_host
+from svcserver.ctl.noting import noted
 from svcserver.ctl.output import Out, fail
 from svcserver.edge.certificate import (
     CERT_FILE,
@@ -47,9 +48,11 @@ def make(host: Host, out: Out, hosts: tuple[str, ...], folder: Path | None, forc
         paths = next_to(paths[0]), next_to(paths[1])
         if paths[0].exists():
             fail(f"the next certificate is prepared already ({paths[0]}); see svcctl cert switch")
-    with told(paths[0].parent):
+    ours = host if folder is None else Host()  # what is made elsewhere is no host's yet
+    with noted(ours, "make certificate") as trace, told(paths[0].parent):
         pair = make_pair(hosts)
         certificate, key = write_pair_to(pair, paths, force=force or renewal)
+        trace.after = {"fingerprint": pair.fingerprint, "next": renewal}
     out.data(
         {
             "certificate": str(certificate),
@@ -76,13 +79,14 @@ def switch(host: Host, out: Out) -> None:
     certificate that was in use stays beside it, with -previous in its name.
     """
     paths = pair_of(host, None)
-    with told(paths[0].parent):
+    with noted(host, "switch certificate") as trace, told(paths[0].parent):
         before = fingerprint(paths[0].read_bytes()) if paths[0].exists() else ""
         pair = switch_pair(paths)
         relay = host.folder / "relay.env" if host.folder is not None else None
         pinned = host.variables("relay") if relay is not None and relay.is_file() else {}
         if relay is not None and pinned.get("SVC_RELAY_FINGERPRINT") == before:
             change(relay, {"SVC_RELAY_FINGERPRINT": pair.fingerprint})
+        trace.before, trace.after = {"fingerprint": before}, {"fingerprint": pair.fingerprint}
     out.data({"certificate": str(paths[0]), "fingerprint": pair.fingerprint})
     out.say(f"fingerprint  {pair.fingerprint}", "Restart the gateway: it reads it when it starts.")
 

@@ -15,6 +15,7 @@ from sqlalchemy.engine import URL
 
 from svcserver.ctl import database
 from svcserver.ctl.host import Host, about_a_host
+from svcserver.ctl.noting import noted
 from svcserver.ctl.output import Out, fail
 from svcserver.db import migrations
 from svcserver.db.engine import BadDatabase, make_engine
@@ -31,7 +32,8 @@ def db() -> None:
 @about_a_host
 def upgrade(host: Host, out: Out) -> None:
     """Bring the database to this version; the metagame does the same at its start."""
-    migrate(database.url_of(host))
+    with noted(host, "upgrade database"):
+        migrate(database.url_of(host))
     out.data({"upgraded": True})
     out.say("the database is up to date")
 
@@ -89,25 +91,26 @@ def sqlite_faults(file: Path | None) -> list[str]:
 @about_a_host
 def backup(host: Host, out: Out, target: Path) -> None:
     """Copy the whole database into FILE, as of one moment, and check the copy."""
-    if target.exists():
-        fail(f"{target} exists already; a backup never overwrites: choose another name")
-    url = database.url_of(host)
-    fresh = target.with_name(target.name + ".new")
-    try:
-        os.close(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-        file = database.file_of(url)
-        if file is None:
-            postgres("pg_dump", url, "--format=custom", f"--file={fresh}")
-        else:
-            copy_sqlite(existing_file(file), fresh)
-            make_one_file(fresh)
-            if faults := sqlite_faults(fresh):
-                fail(f"the copy is damaged: {faults[0]}; look with svcctl db check")
-        fresh.rename(target)
-    except OSError as why:
-        fail(f"{target} cannot be written: {why.strerror}")
-    finally:
-        fresh.unlink(missing_ok=True)
+    with noted(host, "backup", target.name):
+        if target.exists():
+            fail(f"{target} exists already; a backup never overwrites: choose another name")
+        url = database.url_of(host)
+        fresh = target.with_name(target.name + ".new")
+        try:
+            os.close(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+            file = database.file_of(url)
+            if file is None:
+                postgres("pg_dump", url, "--format=custom", f"--file={fresh}")
+            else:
+                copy_sqlite(existing_file(file), fresh)
+                make_one_file(fresh)
+                if faults := sqlite_faults(fresh):
+                    fail(f"the copy is damaged: {faults[0]}; look with svcctl db check")
+            fresh.rename(target)
+        except OSError as why:
+            fail(f"{target} cannot be written: {why.strerror}")
+        finally:
+            fresh.unlink(missing_ok=True)
     out.data({"file": str(target), "bytes": target.stat().st_size})
     out.say(f"{target}: {target.stat().st_size} bytes, checked")
 
@@ -117,20 +120,23 @@ def backup(host: Host, out: Out, target: Path) -> None:
 @about_a_host
 def restore(host: Host, out: Out, source: Path) -> None:
     """Put FILE in the place of the database; what was there is kept beside it."""
-    url = database.url_of(host)
-    file = database.file_of(url)
-    if not source.is_file():
-        fail(f"there is no backup {source}")
-    if file is None:
-        postgres("pg_restore", url, "--clean", "--if-exists", "--single-transaction", str(source))
-        kept = None
-    else:
-        if faults := sqlite_faults(source):
-            fail(f"{source} is no sound backup ({faults[0]}); the database was not touched")
-        if not _has_accounts(source):
-            fail(f"{source} is no backup of a host; the database was not touched")
-        kept = put_back(source, file)
-    migrate(url)
+    with noted(host, "restore", source.name):
+        url = database.url_of(host)
+        file = database.file_of(url)
+        if not source.is_file():
+            fail(f"there is no backup {source}")
+        if file is None:
+            postgres(
+                "pg_restore", url, "--clean", "--if-exists", "--single-transaction", str(source)
+            )
+            kept = None
+        else:
+            if faults := sqlite_faults(source):
+                fail(f"{source} is no sound backup ({faults[0]}); the database was not touched")
+            if not _has_accounts(source):
+                fail(f"{source} is no backup of a host; the database was not touched")
+            kept = put_back(source, file)
+        migrate(url)
     out.data({"restored": str(source), "kept": str(kept) if kept else None})
     out.say(f"restored from {source}" + (f"; what was there is in {kept}" if kept else ""))
 

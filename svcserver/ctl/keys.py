@@ -19,6 +19,7 @@ from sqlalchemy import Connection
 from svcserver.ctl.database import transact
 from svcserver.ctl.envfile import change
 from svcserver.ctl.host import Host, about_a_host
+from svcserver.ctl.noting import noted
 from svcserver.ctl.output import Out, fail
 from svcserver.kernel.settings import comma_list
 from svcserver.metagame.access.keys import MAX_FURTHER, BadKey, key_id, load_public
@@ -71,16 +72,19 @@ def rotate(host: Host, out: Out) -> None:
     Nobody is logged out. Counts from the metagame's next start on; a day after that,
     svcctl keys retire takes the old key away.
     """
-    kept = _Kept.of(host)
-    if len(kept.further) >= MAX_FURTHER:
-        fail(f"{FURTHER} holds {MAX_FURTHER} keys already; svcctl keys retire takes them away")
-    try:
-        key_id(load_public(kept.public))
-    except BadKey as why:
-        fail(f"{PUBLIC} is {why}: no token is accepted now, so there is nothing to keep")
-    made = new_signing_keys()
-    kept = _Kept(kept.file, made.public, (kept.public, *kept.further))
-    kept.write({PRIVATE: made.private, PUBLIC: made.public})
+    with noted(host, "rotate keys") as trace:
+        kept = _Kept.of(host)
+        if len(kept.further) >= MAX_FURTHER:
+            fail(f"{FURTHER} holds {MAX_FURTHER} keys already; svcctl keys retire takes them away")
+        try:
+            before = key_id(load_public(kept.public))
+        except BadKey as why:
+            fail(f"{PUBLIC} is {why}: no token is accepted now, so there is nothing to keep")
+        made = new_signing_keys()
+        kept = _Kept(kept.file, made.public, (kept.public, *kept.further))
+        kept.write({PRIVATE: made.private, PUBLIC: made.public})
+        trace.before = {"signing": before}
+        trace.after = {"signing": key_id(load_public(made.public))}
     _show(out, kept)
     out.say(
         "Restart the metagame now: until then it signs with the old key.",
@@ -98,13 +102,15 @@ def retire(host: Host, out: Out, at_once: bool) -> None:
     the new key. A key that others may know goes at once, with --now: then everybody logs in
     again.
     """
-    kept = _Kept.of(host)
-    if not kept.further:
-        fail(f"{FURTHER} is empty: there is no old key")
-    if not at_once:
-        _check_expired(host, kept)
-    kept = _Kept(kept.file, kept.public, ())
-    kept.write({})
+    with noted(host, "retire keys") as trace:
+        kept = _Kept.of(host)
+        if not kept.further:
+            fail(f"{FURTHER} is empty: there is no old key")
+        if not at_once:
+            _check_expired(host, kept)
+        trace.before, trace.after = {"further": len(kept.further)}, {"further": 0}
+        kept = _Kept(kept.file, kept.public, ())
+        kept.write({})
     _show(out, kept)
     out.say("Restart the metagame: it takes no token of an old key from then on.")
 

@@ -11,6 +11,7 @@ import click
 
 from svcserver.ctl import database
 from svcserver.ctl.host import Host, about_a_host
+from svcserver.ctl.noting import noted
 from svcserver.ctl.output import Out, fail
 from svcserver.db import migrations
 from svcserver.db.migrations import revisions, scripts
@@ -38,6 +39,14 @@ def restart(host: Host, out: Out, is_rolling: bool) -> None:
     Players notice nothing: a request that comes meanwhile waits in the gateway, or goes to
     another worker, and game servers run on. The gateway is left as it is.
     """
+    with noted(host, "restart"):
+        _restart(host, is_rolling=is_rolling)
+    out.data({"restarted": True})
+    out.say("every metagame, the deploy server and the content server have been restarted")
+
+
+def _restart(host: Host, *, is_rolling: bool) -> None:
+    """Have it done, and wait for it; fails with one line."""
     if not is_rolling:
         fail("give --rolling; to restart all at once, stop svc-stack and start it again")
     folder, before = running_stack(
@@ -60,8 +69,6 @@ def restart(host: Host, out: Out, is_rolling: bool) -> None:
         time.sleep(LOOK_S)
     if not after.well:
         fail("a component did not come back, the others were left as they are; look at its lines")
-    out.data({"restarted": True})
-    out.say("every metagame, the deploy server and the content server have been restarted")
 
 
 @click.command("upgrade")

@@ -20,6 +20,7 @@ from svcserver.ctl.backup.retention import Retention
 from svcserver.ctl.backup.runs import Busy, known, put, run
 from svcserver.ctl.backup.sealing import Lock, is_closed
 from svcserver.ctl.host import Host, about_a_host
+from svcserver.ctl.noting import noted
 from svcserver.ctl.output import Failed, Out, fail
 from svcserver.kernel import backups
 from svcserver.kernel.backups import Backup, Backups
@@ -61,11 +62,13 @@ def wanted_of(host: Host, identity: Path | None = None) -> Wanted:
 def backup_now(host: Host, out: Out, is_proven: bool) -> None:
     """Make a backup of the whole host, check it, and drop those that are no longer kept."""
     wanted, moment = wanted_of(host), time.time()
-    try:
-        with run(wanted.data, moment):
-            state, file = _now(wanted, out, moment, drill=is_proven)
-    except Busy:
-        fail("a backup of this host is being made already; svcctl backup list shows it then")
+    with noted(host, "backup") as trace:
+        try:
+            with run(wanted.data, moment):
+                state, file = _now(wanted, out, moment, drill=is_proven)
+        except Busy:
+            fail("a backup of this host is being made already; svcctl backup list shows it then")
+        trace.target = Path(file).name
     _tell(out, state, file)
 
 
@@ -205,16 +208,17 @@ def prove_command(host: Host, out: Out, file: Path | None, identity: Path | None
     if file is None and state.newest is None:
         fail("there is no backup yet; make one with svcctl backup now")
     path = (file or Path(state.newest.file if state.newest else "")).absolute()
-    if not path.is_file():
-        proof = Proof("it is not there")
-    else:
-        proof = prove(path, wanted.lock, database.url_of(host))
-    moment = time.time()
-    if any(one.file == str(path) for one in state.kept):
-        put(wanted.data, _noted(known(wanted.data), str(path), proof, moment))
-    out.data({"file": str(path), "proven": proof.fault is None, "fault": proof.fault})
-    if proof.fault is not None:
-        fail(f"{path}: {proof.fault}")
+    with noted(host, "prove backup", path.name):
+        if not path.is_file():
+            proof = Proof("it is not there")
+        else:
+            proof = prove(path, wanted.lock, database.url_of(host))
+        moment = time.time()
+        if any(one.file == str(path) for one in state.kept):
+            put(wanted.data, _noted(known(wanted.data), str(path), proof, moment))
+        out.data({"file": str(path), "proven": proof.fault is None, "fault": proof.fault})
+        if proof.fault is not None:
+            fail(f"{path}: {proof.fault}")
     rows = sum(proof.contents.counted.tables.values()) if proof.contents is not None else 0
     out.say(f"{path}: proven {clock(moment)}; {rows} rows are all there, and an evening was played")
 
@@ -226,13 +230,19 @@ def prove_command(host: Host, out: Out, file: Path | None, identity: Path | None
 @about_a_host
 def restore(host: Host, out: Out, file: Path, into: Path | None, identity: Path | None) -> None:
     """Put FILE's database in the place of this host's; with --into make the whole host anew."""
+    if into is None:
+        with noted(host, "restore", file.name):
+            _there(file)
+            into_place(file, wanted_of(host, identity).lock, host, out)
+        return
+    _there(file)
+    with noted(Host(into.absolute()), "restore", file.name):  # the other host may be gone
+        into_folder(file, _lock(host, identity, file), into.absolute(), out)
+
+
+def _there(file: Path) -> None:
     if not file.is_file():
         fail(f"there is no backup {file}")
-    if into is None:
-        wanted = wanted_of(host, identity)
-        into_place(file, wanted.lock, host, out)
-        return
-    into_folder(file, _lock(host, identity, file), into.absolute(), out)
 
 
 def _lock(host: Host, identity: Path | None, file: Path) -> Lock:

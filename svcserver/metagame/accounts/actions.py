@@ -63,6 +63,32 @@ ACTIONS: Mapping[str, Action] = {
     "test alerts": Action(
         "a message sent to one of those who are told of troubles", target="the channel's name"
     ),
+    "add alerts": Action(
+        "somebody more is told of troubles", target="the channel's name", after="form"
+    ),
+    "backup": Action("a backup made, of the host or its database", target="the file"),
+    "prove backup": Action("a backup restored into scratch and played on", target="the file"),
+    "restore": Action(
+        "a backup put in the place of what was there; the row is in what was restored",
+        target="the file",
+    ),
+    "upgrade database": Action("the database brought to this version", target=_NOTHING),
+    "restart": Action("the running services restarted one after the other", target=_NOTHING),
+    "rotate keys": Action(
+        "tokens signed with another key", target=_NOTHING, before="signing", after="signing"
+    ),
+    "retire keys": Action(
+        "tokens of old keys no longer taken", target=_NOTHING, before="further", after="further"
+    ),
+    "make certificate": Action(
+        "a certificate made, or the next one prepared", target=_NOTHING, after="fingerprint, next"
+    ),
+    "switch certificate": Action(
+        "the prepared certificate put in its place",
+        target=_NOTHING,
+        before="fingerprint",
+        after="fingerprint",
+    ),
     "start game server": Action("the city or the dojo started", target="the kind"),
     "stop game server": Action("a game server ended", target="its id"),
     "restart game server": Action("the city or the dojo ended and started", target="its id"),

@@ -105,9 +105,15 @@ def audited(
     return whole
 
 
-def add_row(tx: Connection, entry: Entry, at: float, refused: str | None = None) -> None:
+def add_row(
+    tx: Connection,
+    entry: Entry,
+    at: float,
+    refused: str | None = None,
+    trace: Trace | None = None,
+) -> None:
     """A row of its own, for what is no transaction's."""
-    tx.execute(_ADD, _row(entry, at, Trace(), refused))
+    tx.execute(_ADD, _row(entry, at, trace or Trace(), refused))
 
 
 def rows(tx: Connection, query: AuditQuery) -> list[dict[str, Any]]:

@@ -1,0 +1,41 @@
+"""Rows of the audit log for what a command does outside the database, and how that went."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import click
+
+from svcserver.ctl.as_owner import actor
+from svcserver.ctl.database import transact
+from svcserver.ctl.host import Host
+from svcserver.ctl.output import Failed
+from svcserver.metagame.accounts.audit import Entry, Trace, add_row
+
+
+@contextmanager
+def noted(host: Host, action: str, target: str = "") -> Iterator[Trace]:
+    """Leave a row once the body is over: that it was done, or why it failed.
+
+    The row comes after the act, which is no transaction of the database; where the database
+    cannot be used the act counts all the same, and a line says so.
+    """
+    entry, trace = Entry(actor(), action, target), Trace()
+    try:
+        yield trace
+    except Failed as why:
+        _leave(host, entry, Trace(), why.message, is_told=False)  # one line is enough
+        raise
+    _leave(host, entry, trace, None, is_told=True)
+
+
+def _leave(host: Host, entry: Entry, trace: Trace, refused: str | None, *, is_told: bool) -> None:
+    if host.folder is None and not host.variables("metagame").get("DATABASE_URL"):
+        return  # there is no host, so no audit log
+    try:
+        transact(host, lambda tx: add_row(tx, entry, time.time(), refused, trace))
+    except Failed as why:
+        if is_told:
+            click.echo(f"svcctl: done, but not in the audit log: {why.message}", err=True)

@@ -1,0 +1,107 @@
+"""Rows of the audit log for what ``svcctl`` does outside the database."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from unittest import mock
+
+from svcserver.ctl import alerts as alert_commands
+from svcserver.stack.alerts.delivering import NotDelivered
+from tests.ctl.command import Ran, svcctl
+from tests.ctl.test_accounts import HostCase
+from tests.support.proves import proves
+
+
+class NotingTests(HostCase):
+    def rows(self) -> list[dict[str, Any]]:
+        ran: Ran = self.ctl("audit", "--json", "--since", "1h")
+        self.assertEqual(ran.status, 0, ran.err)
+        return [json.loads(line) for line in ran.out.splitlines()]
+
+    def did(self, action: str, *words: object, target: str = "") -> dict[str, Any]:
+        """The row of a command that does it."""
+        return self.row(action, 0, *words, target=target)
+
+    def tried(self, action: str, *words: object, target: str = "") -> str:
+        """Why one is refused, as its row says and its line."""
+        ran = self.ctl(*words)
+        newest = self.row(action, 1, *words, target=target)
+        self.assertEqual(ran.line, f"svcctl: {' '.join(newest['refused'].split())}"[:264])
+        return str(newest["refused"])
+
+    def row(self, action: str, status: int, *words: object, target: str = "") -> dict[str, Any]:
+        before = len(self.rows())
+        ran = self.ctl(*words, "--json")
+        self.assertEqual(ran.status, status, ran.err)
+        newest, *rest = self.rows()
+        self.assertEqual(len(rest), before)
+        self.assertEqual((newest["action"], newest["target"]), (action, target))
+        self.assertTrue(newest["actor"].startswith("svcctl"))
+        self.assertEqual(newest["refused"] is None, status == 0)
+        return newest
+
+    @proves("every act of staff and every refused try is in the audit log")
+    def test_keys_that_are_renewed_and_retired(self) -> None:
+        row = self.did("rotate keys", "keys", "rotate")
+        self.assertNotEqual(row["before"], row["after"])
+        signing = self.ctl("keys", "list", "--json").data["signing"]
+        self.assertEqual(row["after"], {"signing": signing})
+        self.assertIn("or use --now", self.tried("retire keys", "keys", "retire"))
+        self.assertEqual(self.did("retire keys", "keys", "retire", "--now")["after"]["further"], 0)
+        self.assertIn("no old key", self.tried("retire keys", "keys", "retire"))
+
+    @proves("every act of staff and every refused try is in the audit log")
+    def test_a_channel_of_alerts_that_is_added_and_tried(self) -> None:
+        add = ("alerts", "add", "phone", "--form", "json", "--url", "https://203.0.113.9/x")
+        row = self.did("add alerts", *add, target="phone")
+        self.assertEqual(row["after"], {"form": "json"})
+        self.tried("add alerts", *add, target="phone")
+        with mock.patch.object(alert_commands, "deliver"):
+            self.did("test alerts", "alerts", "test", "phone", target="phone")
+        away = NotDelivered("it does not answer", again=True)
+        with mock.patch.object(alert_commands, "deliver", side_effect=away):
+            self.tried("test alerts", "alerts", "test", "phone", target="phone")
+        self.tried("test alerts", "alerts", "test", "nobody", target="nobody")
+
+    @proves("every act of staff and every refused try is in the audit log")
+    def test_backups_that_are_made_and_restored(self) -> None:
+        copy = self.folder / "copy.db"
+        self.did("backup", "db", "backup", copy, target="copy.db")
+        self.tried("backup", "db", "backup", copy, target="copy.db")
+        self.ctl("account", "create", "Alpha")
+        self.ctl("db", "restore", copy)
+        self.assertNotIn("Alpha", self.accounts())
+        [row] = self.rows()[:1]  # those before it are in the database that was kept beside
+        self.assertEqual((row["action"], row["target"]), ("restore", "copy.db"))
+        (self.folder / "bad").write_bytes(b"no database")
+        for what in ("db", "backup"):
+            self.tried("restore", what, "restore", self.folder / "bad", target="bad")
+            self.tried("restore", what, "restore", self.folder / "none", target="none")
+        self.did("upgrade database", "db", "upgrade")
+
+    @proves("every act of staff and every refused try is in the audit log")
+    def test_a_backup_of_the_whole_host(self) -> None:
+        made = self.ctl("backup", "now", "--json").data["file"]
+        [row] = self.rows()[:1]
+        self.assertEqual((row["action"], row["target"]), ("backup", made.rpartition("/")[2]))
+        other = self.folder.parent / "other"
+        ran = svcctl("backup", "restore", made, "--into", other, "--config", self.folder)
+        self.assertEqual((ran.status, ran.err), (0, ""))
+        ran = svcctl("audit", "--json", "--count", "1", "--config", other)
+        self.assertEqual(json.loads(ran.out)["action"], "restore")
+        self.tried("prove backup", "backup", "prove", self.folder / "none", target="none")
+
+    @proves("every act of staff and every refused try is in the audit log")
+    def test_the_certificate_and_a_restart(self) -> None:
+        made = self.did("make certificate", "cert", "make", "--host", "203.0.113.10")
+        self.assertTrue(made["after"]["next"])
+        row = self.did("switch certificate", "cert", "switch")
+        self.assertEqual(row["after"], {"fingerprint": made["after"]["fingerprint"]})
+        self.assertIn("no svc-stack", self.tried("restart", "restart", "--rolling"))
+
+    def test_without_a_database_the_act_counts_and_a_line_says_so(self) -> None:
+        (self.folder / "svc.db").unlink()
+        ran = self.ctl("cert", "make", "--host", "203.0.113.10")
+        self.assertEqual(ran.status, 0)
+        self.assertIn("done, but not in the audit log: there is no database", ran.line)
