@@ -56,6 +56,7 @@ class BackupSettings:
     identity: str = env("BACKUP_IDENTITY", str.strip, default="")
     with_secrets: bool = env("BACKUP_SECRETS", off_unless_1, default=False)
     drill: bool = env("BACKUP_DRILL", on_unless_0, default=True)
+    nice: int = env("BACKUP_NICE", whole(0, 19), default=15)
 
 
 def due(now: datetime, at: time, tried: datetime | None) -> bool:

@@ -14,7 +14,7 @@ ORDER = ("metagame", "deploy", "content", "allowlist", "gateway", "relay")
 """Each needs only those before it; stopped in the reverse order."""
 
 RELAY = "relay"  # belongs on players' machines
-KEPT = ("PATH", "HOME", "LANG", "TZ")
+KEPT = ("PATH", "HOME", "LANG", "TZ", "TMPDIR")
 """The variables that a child inherits: an exported PORT must not reach all of them."""
 
 

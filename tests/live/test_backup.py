@@ -1,55 +1,103 @@
-"""A backup is proven by an evening on it; one that was damaged on purpose is not.
+"""A night of a running stack: its backup is proven by an evening on it, and the overview says so.
 
-Why processes: the evening that proves a backup is a whole host on its own ports.
+One that was damaged on purpose is not proven. Why processes: the evening that proves a backup is a
+whole host on its own ports, beside the one that makes it.
 """
 
 from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import orjson
 import pytest
+from playwright.sync_api import expect
 from sqlalchemy import NullPool, create_engine
+from twisted.scripts import twistd
 
 from svcserver.ctl.blueprint import Scale
 from svcserver.kernel import backups
-from tests.ctl.hosts import SVCCTL, demo_host, run
+from svcserver.stack import backups as nights
+from tests.ctl.hosts import PATIENCE_S, SVCCTL, demo_host, run, said
+from tests.live.owners_pictures import TIMEZONE, sign_in
+from tests.live.real_browser import chromium
+from tests.support import prestarted
 from tests.support.postgres import fresh_database
 from tests.support.processes import eventually
 from tests.support.proves import proves
 
 pytestmark = pytest.mark.live
+SVC_TWISTD = str(Path(sys.executable).with_name("twistd"))
 
 
-# slow: a whole host is restored, started and played on
+def by_night() -> None:
+    """``svc-stack`` on a machine where it is always the time of a backup that was missed."""
+    nights.SETTLE_S, nights.LOOK_S = 0.0, 0.5
+    sys.argv[0] = SVC_TWISTD
+    twistd.run()
+
+
+@contextmanager
+def night(folder: Path, scratch: Path) -> Iterator[None]:
+    """The host's stack in a night, ready; its temporary files are in ``scratch``."""
+    words = ["--nodaemon", "--pidfile=", "svc-stack", "--config", str(folder)]
+    name = f"{__name__}:{by_night.__name__}"
+    environ = {**os.environ, "TMPDIR": str(scratch)}
+    with (folder / "out.log").open("wb") as out:
+        process = prestarted.start(words, environ, folder, out.fileno(), program=name)
+    try:
+        eventually(lambda: "stack ready" in said(folder), PATIENCE_S)
+        yield
+    finally:
+        process.terminate()
+        process.wait(PATIENCE_S)
+
+
+# slow: a whole host is restored, started and played on beside a running one
 @proves("svcctl backup: a damaged one is noticed")
-def test_a_backup_is_proven_and_a_damaged_one_is_not(
+def test_the_overview_says_when_the_night_proved_its_backup_and_turns_red_when_it_is_damaged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = demo_host(tmp_path / "host")
     scratch = tmp_path / "scratch"
-    scratch.mkdir()
-    monkeypatch.setenv("TMPDIR", str(scratch))
-    (folder / "stack.env").write_text("BACKUP_PASSPHRASE=correct horse battery\nBACKUP_SECRETS=1\n")
-    made = run("backup", "now", "--prove", "--json", "--config", folder)
-    assert made.returncode == 0, made.stderr
-    backup = orjson.loads(made.stdout)
-    assert backup["proven"]
-    assert backup["encrypted"]
+    (scratch / "svc-drill-killed" / "host").mkdir(parents=True)  # of a drill some other night
+    lines = ("BACKUP_PASSPHRASE=correct horse battery", "BACKUP_SECRETS=1", "BACKUP_NICE=0", "")
+    (folder / "stack.env").write_text("\n".join(lines))
+    with chromium() as browser, night(folder, scratch):
+        monkeypatch.setenv("TMPDIR", str(scratch))
+        page = sign_in(browser, folder)
+        tile = page.locator(".tile", has_text="Backup")
 
-    file = Path(backup["file"])
-    data = bytearray(file.read_bytes())
-    data[len(data) // 2] ^= 1
-    file.write_bytes(data)
-    proof = run("backup", "prove", "--json", "--config", folder)
-    assert proof.returncode == 1
-    assert orjson.loads(proof.stdout)["proven"] is False
-    listed = orjson.loads(run("backup", "list", "--json", "--config", folder).stdout)
-    assert "damaged" in listed["wrong"]
-    assert not list(scratch.glob("svc-drill-*"))
+        def drilled() -> bool:
+            known = backups.read(folder)
+            return known is not None and known.tried is not None and known.begun is None
+
+        eventually(drilled, PATIENCE_S)
+        known = backups.read(folder)
+        assert known is not None and known.newest is not None
+        assert known.wrong(time.time()) is None, said(folder)
+        assert known.newest.proven is not None and known.newest.encrypted
+        at = datetime.fromtimestamp(known.newest.proven, ZoneInfo(TIMEZONE))
+        expect(tile).to_contain_text(f"Proven {at:%H:%M}")
+        assert not list(scratch.glob("*svc-drill-*"))
+
+        file = Path(known.newest.file)
+        data = bytearray(file.read_bytes())
+        data[len(data) // 2] ^= 1
+        file.write_bytes(data)
+        proof = run("backup", "prove", "--json", "--config", folder)
+        assert proof.returncode == 1
+        assert orjson.loads(proof.stdout)["proven"] is False
+        expect(tile.locator(".bad")).to_have_text("Look at it")
+        expect(tile).to_contain_text("damaged")
+    assert not list(scratch.glob("*svc-drill-*"))
 
 
 @proves("svcctl backup: one that dies in the middle is noticed")

@@ -30,8 +30,6 @@ from svcserver.stack.backups import BackupSettings
 from svcserver.stack.service import Settings as Stack
 from svcserver.stack.workers import WORKER_FILE
 
-QUIET = 15  # how much the night's work lets others go first
-
 
 @click.group("backup")
 def backup() -> None:
@@ -76,8 +74,8 @@ def backup_now(host: Host, out: Out, is_proven: bool) -> None:
 @about_a_host
 def nightly(host: Host, out: Out) -> None:
     """What svc-stack runs every night: make one, prove it, look at all others."""
-    os.nice(QUIET)
     wanted = wanted_of(host)
+    os.nice(wanted.settings.nice)
     moment = time.time()
     try:
         with run(wanted.data, moment):

@@ -5,27 +5,25 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from attrs import frozen
-from sqlalchemy import text
 from sqlalchemy.engine import URL
 
-from svcserver.ctl import database
 from svcserver.ctl.backup.apart import Restored
 from svcserver.ctl.backup.archive import Contents, Damaged
 from svcserver.ctl.backup.opening import opened, same
 from svcserver.ctl.backup.restoring import DUMP
+from svcserver.ctl.backup.scratch import database, scratch
 from svcserver.ctl.backup.sealing import CannotSeal, Lock
+from svcserver.ctl.database import file_of, url_of
 from svcserver.ctl.database_commands import migrate, postgres
 from svcserver.ctl.envfile import change
 from svcserver.ctl.host import OWNER_KEY, find
 from svcserver.ctl.output import Failed
 from svcserver.ctl.rehearse.host import ThrowAway
-from svcserver.db.engine import SQLAlchemyError, describe, make_engine
 from svcserver.kernel import json
 from svcserver.kernel.secrets import hex_token
 from svcserver.stack.components import environment
@@ -49,11 +47,10 @@ def prove(source: Path, lock: Lock, live: URL) -> Proof:
     ``live`` is the host's own database: a dump of PostgreSQL goes into a new one on its server.
     """
     try:
-        with tempfile.TemporaryDirectory(prefix="svc-drill-") as text_folder:
-            scratch = Path(text_folder)
-            contents = opened(source, lock, scratch / "parts")
+        with scratch(live) as folder:
+            contents = opened(source, lock, folder / "parts")
             _enough_memory()
-            with _host(contents, scratch, live) as host:
+            with _host(contents, folder, live) as host:
                 fault = _evening(host)
     except Damaged as why:
         return Proof(str(why))
@@ -77,10 +74,10 @@ def _enough_memory() -> None:
 
 
 @contextmanager
-def _host(contents: Contents, scratch: Path, live: URL) -> Iterator[ThrowAway]:
+def _host(contents: Contents, drill: Path, live: URL) -> Iterator[ThrowAway]:
     """The whole restored host, set apart from the one that runs."""
     with (
-        Restored(scratch / "host", contents=contents, parts=scratch / "parts") as host,
+        Restored(drill / "host", contents=contents, parts=drill / "parts") as host,
         _database(contents, host.folder, live) as url,
     ):
         change(host.folder / "metagame.env", {"DATABASE_URL": _said(url)})
@@ -113,36 +110,19 @@ def _printed(host: ThrowAway, *words: str) -> str:
 def _database(contents: Contents, folder: Path, live: URL) -> Iterator[URL]:
     """The restored database; of PostgreSQL a new one on the host's server."""
     if contents.kind == "sqlite":
-        url = database.url_of(find(str(folder), None))
-        file = database.file_of(url)
+        url = url_of(find(str(folder), None))
+        file = file_of(url)
         if file is None or folder not in (folder / file).parents:
             raise Damaged("its database would not lie in the scratch folder")
         yield URL.create("sqlite", database=str(folder / file))
         return
-    name = f"svc_drill_{os.getpid()}"
     if live.get_backend_name() != "postgresql":
         raise Damaged("it is a dump of PostgreSQL, and DATABASE_URL names none to try it on")
-    _on_server(live, f'CREATE DATABASE "{name}"')
-    try:
-        url = live.set(database=name)
+    with database(folder.parent, live) as url:
         postgres("pg_restore", url, "--no-owner", "--exit-on-error", str(folder / DUMP))
         same(contents, url)
         migrate(url)
         yield url
-    finally:
-        _on_server(live, f'DROP DATABASE "{name}"')
-
-
-def _on_server(url: URL, statement: str) -> None:
-    engine = make_engine(url)
-    try:
-        with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as tx:
-            tx.execute(text(statement))
-    except SQLAlchemyError as why:
-        said = f"{describe(why)}; let its role make one (ALTER ROLE ... CREATEDB)"
-        raise Damaged(f"it was not tried in a database of its own: {said}") from None
-    finally:
-        engine.dispose()
 
 
 def _evening(host: ThrowAway) -> str | None:

@@ -1,0 +1,106 @@
+"""Where a drill restores to: a folder, of PostgreSQL a database too, that nothing outlasts.
+
+A drill that is killed cannot tidy up. Each holds a lock in its folder, which ends with it however
+it ends; so the next one knows what an earlier one has left, and removes that.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from sqlalchemy import text
+from sqlalchemy.engine import URL
+
+from svcserver.ctl.backup.archive import Damaged
+from svcserver.db.engine import SQLAlchemyError, describe, make_engine
+from svcserver.kernel import backups
+from svcserver.kernel.secrets import hex_token
+
+PREFIX = "svc-drill-"
+DATABASE = "database"  # holds the name of the database and its server, while there is one
+_NAME = re.compile(r"svc_drill_[0-9a-f]{8}")
+
+
+@contextmanager
+def scratch(live: URL) -> Iterator[Path]:
+    """A folder of one drill; what killed ones have left is removed first.
+
+    ``live`` is the host's database, on whose server theirs may have been.
+    """
+    remove_left_over(live)
+    made = Path(tempfile.mkdtemp(prefix=f".{PREFIX}"))
+    with backups.running(made):
+        folder = made.rename(made.with_name(made.name[1:]))  # nobody finds one that is not locked
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder)
+
+
+def remove_left_over(live: URL) -> None:
+    """Remove the folders of our own drills that were killed, and their databases.
+
+    What another user has made is not touched, nor that of a drill that runs or just begins.
+    """
+    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        with suppress(OSError):  # it has just ended, or cannot be removed: the next one tries
+            if _is_ours(folder):
+                with backups.running(folder) as left:
+                    if left and _dropped(folder, live):
+                        shutil.rmtree(folder)
+
+
+def _is_ours(folder: Path) -> bool:
+    about = folder.lstat()  # a link is of its maker, and no folder
+    return folder.is_dir() and not folder.is_symlink() and about.st_uid == os.geteuid()
+
+
+@contextmanager
+def database(folder: Path, live: URL) -> Iterator[URL]:
+    """An empty database of its own on the server of ``live``, noted in the drill's folder."""
+    name = f"svc_drill_{hex_token(4)}"
+    (folder / DATABASE).write_text(f"{name} {_server(live)}", encoding="utf-8")
+    on_server(live, f'CREATE DATABASE "{name}"')
+    try:
+        yield live.set(database=name)
+    finally:
+        on_server(live, f'DROP DATABASE "{name}"')
+
+
+def _dropped(folder: Path, live: URL) -> bool:
+    """Whether the database of a left drill is gone: else its folder stays, to know of it."""
+    if not (folder / DATABASE).exists():
+        return True
+    name, _, server = (folder / DATABASE).read_text(encoding="utf-8").partition(" ")
+    if not _NAME.fullmatch(name):
+        return not name  # killed before it had written the name: then there is no database
+    if live.get_backend_name() != "postgresql" or server != _server(live):
+        return False
+    try:
+        on_server(live, f'DROP DATABASE IF EXISTS "{name}"')
+    except Damaged:  # its host is ending and still has it open, or the server is away
+        return False
+    return True
+
+
+def _server(url: URL) -> str:
+    return f"{url.host or ''}:{url.port or ''}{url.query.get('host', '')}"
+
+
+def on_server(url: URL, statement: str) -> None:
+    """Carry out what no transaction can; raises Damaged."""
+    engine = make_engine(url)
+    try:
+        with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as tx:
+            tx.execute(text(statement))
+    except SQLAlchemyError as why:
+        said = f"{describe(why)}; let its role make one (ALTER ROLE ... CREATEDB)"
+        raise Damaged(f"it was not tried in a database of its own: {said}") from None
+    finally:
+        engine.dispose()

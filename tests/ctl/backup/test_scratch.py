@@ -1,0 +1,94 @@
+"""What a killed drill has left is removed by the next one, and nothing else is."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from unittest import mock
+
+from sqlalchemy.engine import make_url
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.ctl.backup import scratch
+from svcserver.ctl.backup.archive import Damaged
+from svcserver.kernel import backups
+from tests.support.proves import proves
+
+SQLITE = make_url("sqlite:///svc.db")
+SERVER = make_url("postgresql://svc:hush@db.example:5432/svc")
+
+
+class ScratchTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.enterContext(mock.patch.object(tempfile, "tempdir", str(self.folder)))
+        self.said: list[str] = []
+        self.enterContext(mock.patch.object(scratch, "on_server", self.carried_out))
+
+    def carried_out(self, _: object, statement: str) -> None:
+        self.said.append(statement)
+
+    def left(self, name: str = "svc-drill-dead", database: str = "") -> Path:
+        """What a drill has left that was killed."""
+        made = self.folder / name
+        (made / "host").mkdir(parents=True)
+        (made / backups.RUN_FILE).touch()
+        if database:
+            (made / scratch.DATABASE).write_text(database)
+        return made
+
+    @proves("svcctl backup now|list|prove|restore")
+    def test_a_drill_leaves_nothing_and_removes_what_a_killed_one_left(self) -> None:
+        left, foreign = self.left(), self.folder / "svc-else"
+        foreign.mkdir()
+        with scratch.scratch(SQLITE) as folder:
+            self.assertTrue(folder.name.startswith("svc-drill-"))
+            self.assertEqual(folder.stat().st_mode & 0o777, 0o700)
+            self.assertFalse(left.exists())
+        self.assertEqual(os.listdir(self.folder), ["svc-else"])
+
+    def test_that_of_a_drill_that_runs_stays(self) -> None:
+        with scratch.scratch(SQLITE) as first:
+            with scratch.scratch(SQLITE):
+                self.assertTrue(first.is_dir())
+            scratch.remove_left_over(SQLITE)
+            self.assertTrue(first.is_dir())
+
+    def test_what_another_user_made_and_where_a_link_leads_stays(self) -> None:
+        elsewhere = self.folder / "precious"
+        elsewhere.mkdir()
+        (self.folder / "svc-drill-link").symlink_to(elsewhere)
+        scratch.remove_left_over(SQLITE)
+        self.assertEqual(os.listdir(elsewhere), [])  # not even looked at: no lock was made there
+        left = self.left()
+        with mock.patch("os.geteuid", return_value=os.geteuid() + 1):
+            scratch.remove_left_over(SQLITE)
+        self.assertTrue(left.exists())
+
+    @proves("svcctl backup: one that dies in the middle is noticed")
+    def test_its_database_goes_first_on_the_server_on_which_it_is(self) -> None:
+        name = "svc_drill_0a1b2c3d"
+        left = self.left(database=f"{name} db.example:5432")
+        scratch.remove_left_over(SQLITE)
+        scratch.remove_left_over(SERVER.set(host="other.example"))
+        with mock.patch.object(scratch, "on_server", side_effect=Damaged("in use")):
+            scratch.remove_left_over(SERVER)
+        self.assertTrue(left.exists())
+        self.assertEqual(self.said, [])
+        scratch.remove_left_over(SERVER)
+        self.assertFalse(left.exists())
+        self.assertEqual(self.said, [f'DROP DATABASE IF EXISTS "{name}"'])
+
+    def test_no_name_but_that_of_a_drill_is_dropped(self) -> None:
+        left = self.left(database='svc"; DROP DATABASE svc; -- db.example:5432')
+        scratch.remove_left_over(SERVER)
+        self.assertEqual((self.said, left.exists()), ([], True))
+
+    def test_a_database_is_noted_before_it_is_made(self) -> None:
+        with scratch.scratch(SERVER) as folder, scratch.database(folder, SERVER) as url:
+            noted = (folder / scratch.DATABASE).read_text()
+            self.assertEqual(noted, f"{url.database} db.example:5432")
+        self.assertEqual(
+            self.said, [f'CREATE DATABASE "{url.database}"', f'DROP DATABASE "{url.database}"']
+        )
