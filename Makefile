@@ -70,7 +70,7 @@ docs: $(VENV)/dev.stamp
 
 pictures: $(VENV)/dev.stamp
 	$(BIN)/python -m tests.live.players_pictures
-	$(BIN)/python -m tests.live.owners_pictures
+	$(BIN)/python -m tests.packages.empty_machine
 	$(BIN)/python docs/drawings.py
 
 launcher: $(VENV)/dev.stamp

@@ -1,11 +1,9 @@
-"""Takes the tour of ``docs/owners/first-evening.md`` and its pictures (``make pictures``).
-
-    python -m tests.live.owners_pictures [FOLDER]
+"""The tour of ``docs/owners/first-evening.md``, with its pictures.
 
 An owner with nothing but svcserver answers the three questions of ``svcctl up``, signs in to the
 dashboard and invites a friend; the friend opens the invite, plays, and goes on a hunt. Each step is
-timed. The host takes the usual ports, 443 among them: where those are not free, or not ours to
-take, ``unshare -rn sh -c 'ip link set lo up && make pictures'`` has them all to itself.
+timed. The host takes the usual ports, 443 among them. ``tests/packages/empty_machine.py`` begins
+with a machine that has not even svcserver, and writes the page's times and pictures.
 """
 
 from __future__ import annotations
@@ -14,15 +12,13 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import date
 from pathlib import Path
 
-from attrs import define, field
+from attrs import define, field, frozen
 from playwright.sync_api import Browser, Page, expect
 
 from svcserver.kernel.settings import parse_env_file
@@ -31,14 +27,32 @@ from tests.ctl.hosts import SVCCTL, change
 from tests.live.players_host import COMMAND, GAME, launcher, link_of
 from tests.live.players_page import Visit
 from tests.live.real_browser import chromium, replace_text
-from tests.live.tour_times import PAGE, machine, written
 
-FOLDER = Path(__file__).parents[2] / "docs" / "owners" / "pictures"
 SIZE = {"width": 1080, "height": 720}
 PATIENCE_S = 240
+HOST = "friday"
+TIMEZONE = "Europe/Berlin"
 NAME, OWNER, FRIEND = "Friday Hunts", "Olga", "Robin"
 ANSWERS = f"public\n127.0.0.1\n{OWNER}\n"
 READY = re.compile(r"^Your host runs", re.MULTILINE)
+
+
+@frozen
+class Owner:
+    """Whose home on which machine the host is made in, and how svcctl is run there."""
+
+    home: Path  # as seen from here
+    seen: str  # the same folder, as that machine names it
+    svcctl: tuple[str, ...] = (SVCCTL,)
+
+    @property
+    def host(self) -> Path:
+        """The host's folder, as seen from here."""
+        return self.home / HOST
+
+    def command(self, *words: str) -> list[str]:
+        """The command line of ``svcctl`` with these words and the host's folder."""
+        return [*self.svcctl, *words, f"{self.seen}/{HOST}"]
 
 
 @define
@@ -61,24 +75,19 @@ class Tour:
         replace_text(page, [("127.0.0.1", "play.example.org")])
         page.screenshot(path=self.folder / f"{name}.png", animations="disabled")
 
-    def told(self) -> str:
-        """A line a step, and the sum."""
-        lines = [f"{seconds:6.1f} s  {name}" for name, seconds in self.steps.items()]
-        return "\n".join([*lines, f"{sum(self.steps.values()):6.1f} s  in all"])
-
 
 @contextmanager
-def up(host: Path, answers: str = "") -> Iterator[str]:
+def up(owner: Owner, answers: str = "") -> Iterator[str]:
     """``svcctl up`` until Ctrl-C; gives what it has printed when all runs."""
-    printed = host.with_name("card.txt")
+    printed = owner.home / "card.txt"
     with printed.open("wb") as out:
         process = subprocess.Popen(
-            [SVCCTL, "up", str(host)],
+            owner.command("up"),
             stdin=subprocess.PIPE,
             stdout=out,
             stderr=subprocess.STDOUT,
-            cwd=host.parent,
-            env={"PATH": os.environ["PATH"], "HOME": str(host.parent), "LANG": "C.UTF-8"},
+            cwd=owner.home,
+            env={"PATH": os.environ["PATH"], "HOME": owner.seen, "LANG": "C.UTF-8"},
         )
         assert process.stdin is not None
         process.stdin.write(answers.encode())
@@ -96,12 +105,13 @@ def up(host: Path, answers: str = "") -> Iterator[str]:
             process.wait(PATIENCE_S)
 
 
-def put_game(host: Path) -> None:
+def put_game(owner: Owner) -> None:
     """A name, and the game's files for friends: here a stand-in that goes on a hunt."""
+    host = owner.host
     (host / "game").mkdir(exist_ok=True)
     (host / "game" / "game.py").write_bytes(GAME.read_bytes())
     (host / "game" / "data.pak").write_bytes(os.urandom(4 << 20))
-    made = [SVCCTL, "content", "manifest", "--config", str(host)]
+    made = owner.command("content", "manifest", "--config")
     subprocess.run(made, check=True, stdout=subprocess.DEVNULL)
     change(host, "metagame", "SERVER_NAME", NAME)
 
@@ -109,7 +119,7 @@ def put_game(host: Path) -> None:
 def sign_in(browser: Browser, host: Path) -> Page:
     """The dashboard, as the owner sees it."""
     port = parse_env_file((host / "metagame.env").read_text())["PORT"]
-    page = browser.new_context(locale="en-GB", viewport=SIZE).new_page()
+    page = browser.new_context(locale="en-GB", timezone_id=TIMEZONE, viewport=SIZE).new_page()
     page.goto(f"http://127.0.0.1:{port}/svc/dashboard")
     page.get_by_label("Admin key").fill((host / "owner.key").read_text().strip())
     page.get_by_role("button", name="Sign in").click()
@@ -150,19 +160,19 @@ def friend(browser: Browser, home: Path, join: str, tour: Tour) -> Iterator[Visi
         made.close()
 
 
-def evening(browser: Browser, host: Path, tour: Tour) -> None:
-    """From the empty folder to the first hunt."""
-    with up(host, ANSWERS):
+def evening(browser: Browser, owner: Owner, friends: Path, tour: Tour) -> None:
+    """From a machine that has svcserver to the first hunt."""
+    with up(owner, ANSWERS):
         tour.step("make-the-host")
-    put_game(host)
-    with up(host):
+    put_game(owner)
+    with up(owner):
         tour.step("give-it-the-game")
-        page = sign_in(browser, host)
+        page = sign_in(browser, owner.host)
         tour.take(page, "1-overview")
         tour.step("look-at-it")
         join = invite(page, tour)
         tour.step("invite-a-friend")
-        with friend(browser, host.with_name("friend"), join, tour):
+        with friend(browser, friends, join, tour):
             page.get_by_role("link", name="Overview", exact=True).click()
             feed = page.locator(".feed")
             expect(feed).to_contain_text(f"{FRIEND} began a hunt", timeout=60_000)
@@ -175,27 +185,11 @@ def evening(browser: Browser, host: Path, tour: Tour) -> None:
         page.context.close()
 
 
-def taken(folder: Path) -> Tour:
-    """The tour with its pictures in ``folder``, which is made."""
+def taken(folder: Path, owner: Owner | None = None) -> Tour:
+    """The tour with its pictures in ``folder``, which is made; here, or on the owner's machine."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as work, chromium() as browser:
         tour = Tour(folder)
-        evening(browser, Path(work) / "my-host", tour)
+        here = Owner(Path(work), work)
+        evening(browser, owner or here, Path(work) / "friend", tour)
     return tour
-
-
-def main() -> None:
-    """Take the tour, and write down how long it took."""
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER
-    where = machine(date.today())
-    tour = taken(folder)
-    print(tour.told())
-    print(f"the pictures are in {folder}")
-    if folder == FOLDER:
-        page = written(PAGE.read_text("utf-8"), tour.steps, where)
-        PAGE.write_text(page, "utf-8")
-        print(f"the times are in {PAGE}")
-
-
-if __name__ == "__main__":
-    main()

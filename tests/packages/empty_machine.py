@@ -1,0 +1,107 @@
+"""The tour of ``docs/owners/first-evening.md`` from an empty machine (``make pictures``).
+
+    python -m tests.packages.empty_machine [FOLDER]
+
+The machine is a Debian with nothing but apt, made by mmdebstrap, with a user and, in her home, the
+wheel of this work tree. What the page says under *Install* is run there as it stands, from Debian's
+and Python's archives; then the tour goes on in a network where every port is free. It writes the
+page's times and pictures, or only pictures into FOLDER.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+import tempfile
+import time
+from datetime import date
+from pathlib import Path
+
+from tests.live.owners_pictures import Owner, taken
+from tests.live.tour_times import INSTALL, PAGE, machine, written
+from tests.packages.support import System, clean_system, need_everything, run
+from tests.support.pages import Block, blocks
+
+PICTURES = PAGE.parent / "pictures"
+NAME = "olga"
+HOME = f"/home/{NAME}"
+SVCCTL = f"{HOME}/.local/bin/svcctl"
+TOOK = "took.json"
+INSIDE = "import sys, tests.packages.empty_machine as m; m.inside(sys.argv[1], sys.argv[2])"
+WHEEL = """\
+import pathlib, sys
+sys.path.insert(0, "packaging")
+import building
+building.wheel(pathlib.Path(sys.argv[1]))
+"""
+TEST = "tests/packages/test_first_evening.py"
+
+
+def tour(root: Path, wheel: Path, pictures: Path) -> dict[str, float]:
+    """Take it on a new machine in ``root``: the seconds of each step of ``tour_times.STEPS``."""
+    system = clean_system(root, "adduser")
+    system.run("useradd", "--create-home", NAME)
+    shutil.copy(wheel, root / HOME[1:])
+    took = {INSTALL: installed(system)}
+    pictures.mkdir(parents=True, exist_ok=True)
+    with system.alone() as alone:
+        enter = ["ip", "netns", "exec", alone.network]
+        run(*enter, sys.executable, "-c", INSIDE, root, pictures)
+    took.update(json.loads((root / TOOK).read_text()))
+    return took
+
+
+def installed(system: System) -> float:
+    """What the page says is done there; the seconds that it took."""
+    begun = time.monotonic()
+    for block in install_blocks():
+        if "root" in block.needs.split(", "):
+            system.run("sh", "-ec", block.text)
+        else:
+            system.run(*as_owner("sh", "-ec", f"cd\n{block.text}"))
+    return time.monotonic() - begun
+
+
+def install_blocks() -> list[Block]:
+    """The commands of the page's part *Install*."""
+    part = re.search(r"(?ms)^## Install\n(.*?)^## ", PAGE.read_text("utf-8"))
+    assert part is not None
+    return [one for one in blocks(PAGE) if one.text in part[1]]
+
+
+def as_owner(*words: str) -> tuple[str, ...]:
+    """A command line of that machine's root, which its user runs; it stays one process."""
+    who = ("setpriv", f"--reuid={NAME}", f"--regid={NAME}", "--init-groups")
+    return (*who, "env", f"HOME={HOME}", *words)
+
+
+def inside(root: str, pictures: str) -> None:
+    """The rest of the tour, within the network: leaves its times in that system."""
+    command = System(Path(root)).command(as_owner(SVCCTL), "root")
+    owner = Owner(Path(root) / HOME[1:], HOME, tuple(command))
+    steps = taken(Path(pictures), owner).steps
+    (Path(root) / TOOK).write_text(json.dumps(steps))
+
+
+def main() -> None:
+    """Take the tour, and write down how long it took."""
+    need_everything()
+    pictures = Path(sys.argv[1]) if len(sys.argv) > 1 else PICTURES
+    where = machine(date.today(), TEST)
+    with tempfile.TemporaryDirectory() as work:
+        folder = Path(work)
+        run(sys.executable, "-c", WHEEL, folder)
+        [wheel] = folder.glob("svcserver-*.whl")
+        took = tour(folder / "root", wheel, pictures)
+    for step, seconds in took.items():
+        print(f"{seconds:6.1f} s  {step}")
+    print(f"the pictures are in {pictures}")
+    if pictures == PICTURES:
+        PAGE.write_text(written(PAGE.read_text("utf-8"), took, where), "utf-8")
+        print(f"the times are in {PAGE}")
+
+
+if __name__ == "__main__":
+    main()

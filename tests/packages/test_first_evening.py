@@ -1,0 +1,32 @@
+"""The tour of ``docs/owners/first-evening.md`` taken again, all of it: from an empty machine."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.live.real_browser import CHROMIUM
+from tests.live.tour_times import PAGE, STEPS, slow
+from tests.packages.empty_machine import install_blocks, tour
+from tests.packages.support import ROOT
+from tests.support.requirements import skip
+
+
+# slow: a Debian, an installation from two archives, two starts of a host, a browser and a hunt
+@pytest.mark.packages
+def test_from_an_empty_machine_to_a_friends_first_hunt(tmp_path: Path, wheel: Path) -> None:
+    if not Path(CHROMIUM).exists():
+        raise skip("packages", "chromium is not installed")
+    took = tour(tmp_path / "root", wheel, tmp_path / "pictures")
+    assert tuple(took) == STEPS
+    late = slow(took, PAGE.read_text("utf-8"))
+    assert late == {}, f"longer than the page says: {late}; make pictures writes new times"
+
+
+def test_what_it_runs_is_what_the_page_says() -> None:
+    root, user = install_blocks()
+    assert (root.needs, user.needs) == ("root", "a release")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert f" ./svcserver-{project['version']}-py3-none-any.whl\n" in user.text
