@@ -18,9 +18,10 @@ from svcserver.ctl.host import Host, about_a_host
 from svcserver.ctl.host_creation import write_private
 from svcserver.ctl.output import Out, fail
 from svcserver.kernel.alert_channels import is_name
-from svcserver.kernel.settings import BadSetting, load, parse_env_file
+from svcserver.kernel.secrets import hex_token
+from svcserver.kernel.settings import BadSetting
 from svcserver.kernel.system import token_hex
-from svcserver.stack.alerts.channels import FORMS, Channel, all_of, path_of, read
+from svcserver.stack.alerts.channels import FORMS, MAIL, Channel, all_of, of_lines, path_of, read
 from svcserver.stack.alerts.delivering import NotDelivered, deliver
 from svcserver.stack.alerts.rules import Alert, What
 
@@ -73,11 +74,16 @@ def add(host: Host, out: Out, name: str, form: str, url: str, more: tuple[str, .
     from svcserver.ctl.noting import noted  # as below
 
     folder = _folder(host)
+    said = {one.partition("=")[0].strip() for one in more}
+    is_signed = form != MAIL and said.isdisjoint({"SIGNING_SECRET", "UNSIGNED"})
+    ours = [f"SIGNING_SECRET={hex_token(64)}"] if is_signed else []
     with noted(host, "add alerts", name[:40]) as trace:
-        _write(folder, name, "\n".join([f"FORM={form}", f"URL={url}", *more, ""]))
+        _write(folder, name, "\n".join([f"FORM={form}", f"URL={url}", *more, *ours, ""]))
         trace.after = {"form": form}
     out.data({"name": name, "file": str(path_of(folder, name))})
     out.say(f"made {path_of(folder, name)}; try it with svcctl alerts test {name}")
+    if is_signed:
+        out.say("each webhook is signed by the SIGNING_SECRET there: a receiver can check it")
 
 
 def _write(folder: Path, name: str, text: str) -> None:
@@ -85,7 +91,7 @@ def _write(folder: Path, name: str, text: str) -> None:
     if not is_name(name):
         fail(f"{name[:40]!r} is no name: small letters, digits and -, at most 32")
     try:
-        load(Channel, parse_env_file(text))
+        of_lines(text)
         write_private(path_of(folder, name), text)
     except BadSetting as why:
         fail(str(why))

@@ -83,13 +83,14 @@ class BundleTests(HostCase):
         change(self.folder, "deploy", "GAMESERVER_ARGS", "-server -password=swordfish-12")
         change(self.folder, "deploy", "METAGAME_API_KEY", QUOTED)
         ways = {
+            "SIGNING_SECRET": "0f1e2d-signs",
             "URL": "https://hooks.example/9f8e7d",
             "TOKEN": "t0ken-of-a-room",
             "MAIL_USER": "me",
         }
         lines = [f"{name}={text}" for name, text in {"FORM": "json", **ways}.items()]
         (self.folder / "alert-phone.env").write_text("\n".join(lines))
-        secrets = self.secrets() | {ways["URL"], ways["TOKEN"]}
+        secrets = self.secrets() | {ways["URL"], ways["TOKEN"], ways["SIGNING_SECRET"]}
         (self.folder / "stack.log").write_text("".join(f"seen: {one}!\n" for one in secrets))
         with mock.patch("svcserver.ctl.bundle.look", return_value={"said": sorted(secrets)}):
             parts = self.made()

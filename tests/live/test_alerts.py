@@ -23,13 +23,12 @@ import pytest
 from svcserver.stack.alerts import posting
 from svcserver.stack.alerts.watching import LOOPS
 from tests.ctl.command import svcctl
-from tests.ctl.hosts import demo_host, said, stack
+from tests.ctl.hosts import demo_host, said, stack, value
 from tests.live.test_stack import pid_of
 from tests.support.processes import eventually
 from tests.support.proves import proves
 
 pytestmark = pytest.mark.live
-SECRET = "of-the-receiver"
 
 
 class Heard(BaseHTTPRequestHandler):
@@ -87,10 +86,11 @@ def add(folder: Path, name: str, url: str, *more: str) -> None:
 def test_a_receiver_that_hangs_holds_up_neither_the_stack_nor_the_others(tmp_path: Path) -> None:
     folder = demo_host(tmp_path / "host")
     with receiver() as (url, kept), hanging() as silent:
-        add(folder, "good", url, f"SIGNING_SECRET={SECRET}")
+        add(folder, "good", url)
         add(folder, "silent", silent)
+        secret = value(folder, "alert-good", "SIGNING_SECRET")
         ran = svcctl("alerts", "list", "--config", folder)
-        assert ran.status == 0 and url not in ran.out + ran.err and SECRET not in ran.out
+        assert ran.status == 0 and url not in ran.out + ran.err and secret not in ran.out
         with stack(folder) as process:
             eventually(lambda: "stack ready: " in said(folder))
             for number in range(1, LOOPS + 1):
@@ -101,7 +101,7 @@ def test_a_receiver_that_hangs_holds_up_neither_the_stack_nor_the_others(tmp_pat
             told = json.loads(body)
             assert (told["what"], told["subject"]) == ("loop", "allowlist")
             stamp, _, signed = headers["X-Svc-Signature"].removeprefix("t=").partition(",v1=")
-            wanted = hmac.new(SECRET.encode(), f"{stamp}.".encode() + body, "sha256")
+            wanted = hmac.new(secret.encode(), f"{stamp}.".encode() + body, "sha256")
             assert hmac.compare_digest(wanted.hexdigest(), signed)
             eventually(lambda: "alert not delivered to silent: the receiver does not answer"
                        in said(folder))  # fmt: skip

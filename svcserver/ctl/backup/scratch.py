@@ -64,7 +64,7 @@ def _is_ours(folder: Path) -> bool:
 @contextmanager
 def database(folder: Path, live: URL) -> Iterator[URL]:
     """An empty database of its own on the server of ``live``, noted in the drill's folder."""
-    name = f"svc_drill_{hex_token(4)}"
+    name = f"svc_drill_{hex_token(8)}"
     (folder / DATABASE).write_text(f"{name} {_server(live)}", encoding="utf-8")
     on_server(live, f'CREATE DATABASE "{name}"')
     try:

@@ -22,7 +22,8 @@ from svcserver.kernel.settings import (
 )
 from svcserver.stack.alerts.rules import Quiet, What
 
-FORMS = ("json", "discord", "matrix", "ntfy", "mail")
+MAIL = "mail"
+FORMS = ("json", "discord", "matrix", "ntfy", MAIL)
 PATTERN = "alert-*.env"
 _QUIET = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])-([01]?[0-9]|2[0-3]):([0-5][0-9])\Z")
 
@@ -53,6 +54,7 @@ class Channel:
     url: Secret = env("URL", secret)  # who knows a webhook's address can write there
     token: Secret | None = env("TOKEN", secret, default=None)
     signing_secret: Secret | None = env("SIGNING_SECRET", secret, default=None)
+    unsigned: bool = env("UNSIGNED", off_unless_1, default=False)
     about: tuple[What, ...] = env("ABOUT", kinds, default=())
     quiet: Quiet | None = env("QUIET", quiet_hours, default=None)
     private: bool = env("PRIVATE", off_unless_1, default=False)
@@ -92,9 +94,23 @@ def read(path: Path) -> Channel:
     except (OSError, UnicodeDecodeError) as why:
         raise BadSetting(f"{path} cannot be read: {why}") from None
     try:
-        return load(Channel, parse_env_file(text))[0]
+        return of_lines(text)
     except BadSetting as why:
         raise BadSetting(f"{path.name}: {why}") from None
+
+
+def of_lines(text: str) -> Channel:
+    """The channel of a file's text; raises BadSetting.
+
+    A webhook is signed unless the owner says otherwise: a forgotten line is no wish.
+    """
+    channel = load(Channel, parse_env_file(text))[0]
+    if channel.form != MAIL and channel.signing_secret is None and not channel.unsigned:
+        raise BadSetting(
+            "SIGNING_SECRET is missing, which signs each webhook; svcctl alerts add writes one; "
+            "UNSIGNED=1 sends them without"
+        )
+    return channel
 
 
 def all_of(folder: Path) -> tuple[list[Named], list[str]]:

@@ -89,6 +89,10 @@ class ScratchTests(SynchronousTestCase):
         with scratch.scratch(SERVER) as folder, scratch.database(folder, SERVER) as url:
             noted = (folder / scratch.DATABASE).read_text()
             self.assertEqual(noted, f"{url.database} db.example:5432")
+            killed = self.left(database=noted)
+            scratch.remove_left_over(SERVER)
+            self.assertFalse(killed.exists())
+            self.assertEqual(self.said.pop(), f'DROP DATABASE IF EXISTS "{url.database}"')
         self.assertEqual(
             self.said, [f'CREATE DATABASE "{url.database}"', f'DROP DATABASE "{url.database}"']
         )

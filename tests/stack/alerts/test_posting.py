@@ -47,7 +47,7 @@ class PostingTests(SynchronousTestCase):
 
     def channel(self, name: str, more: str = "") -> None:
         path = self.folder / f"alert-{name}.env"
-        path.write_text(f"FORM=json\nURL=https://x/y\n{more}\n")
+        path.write_text(f"FORM=json\nURL=https://x/y\nSIGNING_SECRET=word\n{more}\n")
 
     @proves("alerts: retried, and given up at last")
     def test_it_is_tried_again_and_given_up_at_last(self) -> None:
@@ -124,7 +124,8 @@ class NotedTests(SynchronousTestCase):
         self.trials.startService()
         for name in ("phone", "mail"):
             path = self.config / f"alert-{name}.env"
-            path.write_text("FORM=json\nURL=https://hook.example/secret\nQUIET=0:00-23:59\n")
+            lines = "FORM=json\nURL=https://hook.example/secret\nUNSIGNED=1\nQUIET=0:00-23:59\n"
+            path.write_text(lines)
         self.patch(posting_module, "epoch", time_now)
 
     def noted(self) -> AlertChannels:

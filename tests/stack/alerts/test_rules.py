@@ -23,6 +23,7 @@ from tests.support.proves import proves
 NOW = 1_790_000_000.0
 DOWN = Alert(What.DOWN, "gateway", "It has not been ready for 60 s.", NOW)
 OVER = Alert(What.DOWN, "gateway", "All is well again.", 1_790_000_100.0, over=True)
+SIGNED = "FORM=json\nURL=https://x\nSIGNING_SECRET=word\n"
 URL = Secret("https://hooks.example/secret-path")
 
 
@@ -154,7 +155,7 @@ class ChannelTests(SynchronousTestCase):
         self.folder = Path(scratch.name)
 
     def test_the_lines_of_its_file(self) -> None:
-        lines = "FORM=ntfy\nURL=https://x/y\nABOUT=down, backup\nQUIET=23:00-7:00\n"
+        lines = "FORM=ntfy\nURL=https://x/y\nUNSIGNED=1\nABOUT=down, backup\nQUIET=23:00-7:00\n"
         path_of(self.folder, "phone").write_text(lines)
         (self.folder / "alert-Bad Name.env").write_text(lines)
         (self.folder / "alert-broken.env").write_text("FORM=pigeon\n")
@@ -168,15 +169,28 @@ class ChannelTests(SynchronousTestCase):
 
     def test_what_it_is_about_has_the_documented_words(self) -> None:
         words = ("down", "loop", "disk", "certificate", "backup", "errors", "attack", "test")
-        path_of(self.folder, "x").write_text(f"FORM=json\nURL=https://x\nABOUT={','.join(words)}\n")
+        path_of(self.folder, "x").write_text(f"{SIGNED}ABOUT={','.join(words)}\n")
         [(channel, _)] = [(one.channel, one.name) for one in all_of(self.folder)[0]]
         self.assertEqual(channel.about, tuple(What))
         self.assertEqual(Alert(What.TEST, "this host:", "x", NOW).title, "this host: test")
 
+    @proves("alerts: json, discord, matrix, ntfy, mail, signed")
+    def test_only_an_owner_who_says_so_has_webhooks_without_a_signature(self) -> None:
+        path = path_of(self.folder, "x")
+        for form in ("json", "discord", "matrix", "ntfy"):
+            lines = f"FORM={form}\nURL=https://x\n"
+            for said in ("", "SIGNING_SECRET=\n", "UNSIGNED=0\n"):
+                path.write_text(lines + said)
+                self.assertIn("UNSIGNED=1", str(self.assertRaises(BadSetting, read, path)))
+            path.write_text(f"{lines}UNSIGNED=1\n")
+            self.assertIsNone(read(path).signing_secret)
+        path.write_text("FORM=mail\nURL=smtps://x\n")
+        self.assertIsNone(read(path).signing_secret)
+
     def test_what_makes_no_sense_is_said_in_one_line(self) -> None:
         path = path_of(self.folder, "x")
         for line in ("QUIET=25:00-1:00", "QUIET=nights", "ABOUT=weather", "FORM=x"):
-            path.write_text(f"FORM=json\nURL=https://x\n{line}\n")
+            path.write_text(f"{SIGNED}{line}\n")
             why = self.assertRaises(BadSetting, read, path)
             self.assertTrue(str(why).startswith("alert-x.env: "), why)
         path.write_bytes(b"\xff\xfe")
