@@ -29,7 +29,10 @@ class ConnectionEnded(Exception):
 
 
 class EngineError(Exception):
-    """The engine has answered with an error."""
+    """The engine's error reply, in its own words, which begin with a code such as NOSCRIPT.
+
+    Also what the reader raises for bytes that are no RESP.
+    """
 
 
 def encoded(*arguments: Argument) -> bytes:

@@ -58,7 +58,7 @@ def legacy_login(said: Stanza) -> str | None:
 
 
 def opening(domain: str) -> str:
-    """The answer to an ``<open>``."""
+    """Our answer to an ``<open>``, which begins a stream (RFC 7395, 3.4); its id is random."""
     return stanza.element(
         "open",
         xmlns=stanza.FRAMING,

@@ -22,7 +22,7 @@ HERE = "\0"  # a placeholder in a text; XML cannot carry it, so no client can ha
 
 
 class OccupantSession(Protocol):
-    """What a room needs of a session."""
+    """An occupant's way out: a session of this process, or the stand-in for one of another."""
 
     elsewhere: ClassVar[bool]  # another process sends it what it hears: we need not even word it
 
@@ -203,7 +203,7 @@ class Rooms:
         return list(self._rooms.get(key, {}).values())
 
     def keys(self) -> list[str]:
-        """The keys of all rooms."""
+        """Every room that has an occupant; a list, since rooms come and go while it is walked."""
         return list(self._rooms)
 
     def __len__(self) -> int:

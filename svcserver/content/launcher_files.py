@@ -28,7 +28,7 @@ _NAME = re.compile(r"svc[-_]launcher[A-Za-z0-9_.+-]{0,80}\.(?:whl|pyz|zip|exe|ms
 
 @frozen
 class LauncherFile:
-    """One file, as it was at the start."""
+    """A file that is handed out as long as it is the one that was hashed at the start."""
 
     path: Path
     size: int

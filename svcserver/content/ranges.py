@@ -23,7 +23,7 @@ class Span:
 
     @property
     def content_range(self) -> str:
-        """The value of Content-Range in a 206."""
+        """``bytes FIRST-LAST/SIZE``, where LAST is included, as HTTP counts (RFC 9110, 14.4)."""
         return f"bytes {self.start}-{self.end - 1}/{self.size}"
 
 

@@ -32,7 +32,7 @@ class DownloadSlots:
         return DownloadSlot(self, account)
 
     def running(self, account: str | None = None) -> int:
-        """Downloads now, of one account or of all."""
+        """How many downloads hold a slot now: the account's, or everybody's."""
         return self._all if account is None else self._running.get(account, 0)
 
     def free(self, account: str) -> None:

@@ -24,7 +24,7 @@ from svcserver.metagame.accounts.store import SqlAccounts, add_game_server_key, 
 
 @click.group()
 def account() -> None:
-    """Accounts and who is an admin."""
+    """Everything about one account: its key, name, role, saves, grants, and its end."""
 
 
 @account.command("create")
@@ -117,7 +117,7 @@ def new_key(host: Host, out: Out, name: str) -> None:
 @account.command("list")
 @about_a_host
 def list_accounts(host: Host, out: Out) -> None:
-    """List all accounts by name."""
+    """Show every account by name with its id, and who is an admin."""
     everyone = transact(host, lambda tx: SqlAccounts(tx).everyone())
     out.data(
         {

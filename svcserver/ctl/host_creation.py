@@ -44,7 +44,7 @@ svcctl content launcher FILE --config ..
 
 @frozen
 class CreatedHost:
-    """A host that was written."""
+    """What ``svcctl init`` made, for the card that it prints."""
 
     folder: Path
     owner: str

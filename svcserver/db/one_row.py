@@ -51,7 +51,7 @@ class OneRow:
         return insert(self.table)
 
     def get(self, tx: Connection) -> Row[Any] | None:
-        """The row; None where there is none."""
+        """The state as it stands; None where nobody has set it yet, or it was cleared."""
         return tx.execute(self._get, {"wanted": _THE_ONE}).first()
 
     def put(self, tx: Connection, row: Mapping[str, Any] | None) -> None:

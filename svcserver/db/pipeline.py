@@ -147,7 +147,7 @@ class Pipeline:
             self.close()
 
     def rows(self, result: Any, make: Callable[[Any], Any] | None) -> list[Any]:
-        """The rows of a result."""
+        """Each row made by ``make``; none for a statement that gives no rows."""
         if make is None or not result.ntuples:
             return []
         self._loader.set_pgresult(result)

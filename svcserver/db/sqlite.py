@@ -231,7 +231,10 @@ class Worker:
 
 
 class SqliteLedger(Service):
-    """The Ledger on a SQLite file."""
+    """The default ledger: work of a moment shares one transaction, one commit and one fsync.
+
+    ``reserve``: bytes that stay free on the disk; writes beyond them are refused as Unavailable.
+    """
 
     def __init__(self, engine: Engine, reactor: Any, reserve: int = 0) -> None:
         self._engine = engine

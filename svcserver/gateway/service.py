@@ -72,7 +72,10 @@ class Options(ServiceOptions):
 
 
 def makeService(options: Options, reactor: Any = None) -> TopService:
-    """The gateway as a service."""
+    """What ``twistd svc-gateway`` runs: the TLS port, and the watch on the services behind it.
+
+    ``reactor`` is given by tests, whose clock they move.
+    """
     real = reactor is None
     if reactor is None:
         reactor = monotonic_reactor()

@@ -18,7 +18,7 @@ class Address:
     port: int
 
     def url(self) -> str:
-        """The address as the start of a URL."""
+        """``http://HOST:PORT`` to put a path behind; an IPv6 address gets its brackets."""
         return f"http://[{self.host}]:{self.port}" if ":" in self.host else f"http://{self}"
 
     def __str__(self) -> str:

@@ -32,7 +32,7 @@ class Bounded:
     _size: int | None = field(default=None, init=False)
 
     def keep(self, text: str) -> None:
-        """Append it."""
+        """Append ``text``, whole lines; begins a new file where this one is full. Never raises."""
         try:
             if self._size is None:
                 self._size = self.file.stat().st_size if self.file.exists() else 0

@@ -118,7 +118,7 @@ def parse_env_file(text: str) -> dict[str, str]:
 
 
 def folder(text: str) -> Path:
-    """A folder that is there."""
+    """Reads a setting that names a folder; ValueError unless one is there at the start."""
     path = Path(text.strip())
     if not path.is_dir():
         raise ValueError("must name a folder that exists")

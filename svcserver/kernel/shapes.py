@@ -156,7 +156,7 @@ def _as_whole(value: Json, digits: int) -> int | None:
 
 
 def text_where(fits: Callable[[str], bool], wanted: str) -> As:
-    """A text of which ``fits`` is true."""
+    """A member's type: a text that passes ``fits``; ``wanted`` says what it should have been."""
 
     def read(value: Json, _: Any) -> str:
         if type(value) is str and fits(value):

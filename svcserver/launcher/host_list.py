@@ -23,7 +23,7 @@ class TooManyHosts(Exception):
 
 @frozen
 class HostRecord:
-    """What is remembered of a host."""
+    """One host in ``hosts.json``: how to reach it, whom we take it for, where its game is."""
 
     id: str
     name: str

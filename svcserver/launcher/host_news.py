@@ -25,7 +25,7 @@ _KINDS = ((b"\xff\xd8\xff", "image/jpeg"), (b"\x89PNG\r\n\x1a\n", "image/png"))
 
 @frozen
 class Picture:
-    """A picture of the host's."""
+    """A picture that the page shows for the host; ``kind`` is its media type, as its bytes say."""
 
     body: bytes = field(repr=False)
     kind: str

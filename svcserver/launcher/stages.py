@@ -59,7 +59,7 @@ class Errands(Protocol):
 
 @define
 class Host:
-    """What is believed of one host."""
+    """Where the player stands with one host, and what the page and the terminal say of it."""
 
     errands: Errands
     stage: Stage = Stage.INVITED

@@ -35,7 +35,7 @@ class Options(ServiceOptions):
 
 
 def makeService(options: Options, reactor: Any = None) -> serving.TopService:
-    """The metagame as a service."""
+    """What ``twistd svc-metagame`` runs; tests give a ``reactor`` whose clock they move."""
     if reactor is None:
         reactor = monotonic_reactor()
     settings = options.settings

@@ -85,7 +85,10 @@ def say(lines: LogLines, text: str) -> None:
 
 
 def makeService(options: Options, reactor: Any = None) -> TopService:
-    """The relay as a service."""
+    """What ``twistd svc-relay`` runs on a player's PC: the game's port, and its figures.
+
+    ``svc-launcher`` runs ``RelayService`` in its own process instead.
+    """
     if reactor is None:
         reactor = monotonic_reactor()
     settings = options.settings

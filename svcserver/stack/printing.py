@@ -42,7 +42,6 @@ class Printer:
     wall_clock: Callable[[], float] = epoch
 
     def __call__(self, name: str, line: str) -> None:
-        """Print a line of the component ``name``."""
         self.write(self._for_machines(name, line) if self.as_json else _for_people(name, line))
 
     def _for_machines(self, name: str, line: str) -> str:

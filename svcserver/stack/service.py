@@ -79,7 +79,10 @@ class Options(usage.Options):
 
 
 def makeService(options: Options, reactor: Any = None) -> TopService:
-    """The stack as a service."""
+    """What ``twistd svc-stack`` runs: all components of a host, their alerts and nightly backups.
+
+    ``reactor`` is given by tests, whose clock they move.
+    """
     if reactor is None:
         reactor = monotonic_reactor()
     as_json = bool(options["json"])

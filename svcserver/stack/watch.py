@@ -57,7 +57,7 @@ class Options(usage.Options):
 
 
 def makeService(options: Options, reactor: Any = None) -> TopService:
-    """The watcher as a service."""
+    """What ``twistd svc-watch`` runs: the alerts of ``svc-stack`` where there is none."""
     if reactor is None:
         reactor = monotonic_reactor()
     top = top_service(reactor, production=True, service="watch")
@@ -80,7 +80,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
 
 
 class Ready(Service):
-    """Says what is watched."""
+    """Logs the line by which a start is known to be over, once the watches run."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = names

@@ -42,7 +42,10 @@ class ParsedHead:
 
 
 class HeadCache:
-    """A cache of parsed heads."""
+    """Keeps the latest small heads by their bytes, so that one sent again is not parsed again.
+
+    Bounded in bytes (``http/remembered.py``).
+    """
 
     def __init__(self) -> None:
         self._known: Remembered[ParsedHead] = Remembered()

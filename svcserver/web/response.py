@@ -70,5 +70,5 @@ def _start(status: int, content_type: str) -> bytes:
 
 
 def date_line(now: float) -> bytes:
-    """``Date: ...`` with its line end."""
+    """The Date header of answers, as bytes with its line end; ``now`` in epoch seconds."""
     return b"Date: %b\r\n" % datetimeToString(now)

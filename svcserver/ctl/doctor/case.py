@@ -69,7 +69,7 @@ class Case:
     variables: dict[str, dict[str, str]] = field(factory=dict, repr=False)
 
     def file(self, component: str) -> Path:
-        """The env file of a component."""
+        """Where a component's settings stand, whether or not there is such a file."""
         return self.folder / f"{component}.env"
 
 

@@ -53,7 +53,7 @@ class Ticket:
 
     @property
     def cookie(self) -> str:
-        """The name of its cookie."""
+        """The cookie's name, made of the page's word, so that two hosts' differ."""
         return COOKIE + fingerprint(self.word)[:12]
 
 

@@ -68,7 +68,7 @@ class SqlDashboardAccess:
         return DashboardAccess(account_id) if row is None else _access(row)
 
     def by_key(self, key: str) -> DashboardAccess | None:
-        """Whose key for the dashboard it is."""
+        """The access of the account whose dashboard key this is; None for any other key."""
         offered = fingerprint(key)
         row = self.tx.execute(_BY_KEY, {"offered": offered}).first()
         if row is None or not constant_time_equal(row.key_hash, offered):

@@ -62,7 +62,7 @@ class Directory:
         return KnownNames(self.wall_clock)
 
     def account_of_key(self, key: str) -> Deferred[Account | None]:
-        """The holder of an account key."""
+        """Whose key this is, or None; with ``by_id`` the key is the id. Never from a cache."""
         if self.by_id:
             return self.account_of_id(key)
         return self.ledger.read(lambda tx: SqlAccounts(tx).by_key(key))

@@ -40,7 +40,7 @@ def nothing(done: None) -> Mapping[str, Json]:
 
 
 def as_stored(reply: bytes) -> bytes:
-    """The reply of a write that stores its reply."""
+    """For a write whose act gives the reply's bytes already, since it stores them for repeats."""
     return reply
 
 

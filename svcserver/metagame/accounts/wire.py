@@ -37,7 +37,7 @@ class AccountEntry(TypedDict):
 
 
 def entry(account_id: AccountId, name: str, admin: bool, key_hash: str | None) -> AccountEntry:
-    """The entry of an account."""
+    """An account for an admin; ``key_hash`` is shown in part, to tell keys apart."""
     return {
         "id": account_id,
         "name": name,

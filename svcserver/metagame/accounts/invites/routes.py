@@ -57,6 +57,6 @@ class InviteRoutes:
 
     @routes.row("DELETE", "/svc/api/InviteCode/<code>", reply=Empty, secret_path=("code",))
     async def revoke(self, call: Call, code: str) -> Answer:
-        """Revoke a code; always 200."""
+        """Revoke a code; 200 also where there is none, since then it opens nothing either."""
         await self.acts.revoke(by_staff(call, "revoke invite"), code.strip())
         return Answer(200, EMPTY_OBJECT)

@@ -72,7 +72,7 @@ class LoginRoutes:
         secret_path=("token",),
     )
     async def kill_session(self, call: Call, token: str) -> Answer:
-        """The same for one session."""
+        """Revokes nothing either; the token in the path is never logged."""
         return Answer(200, EMPTY_OBJECT)
 
     @routes.row(

@@ -130,7 +130,7 @@ class PublicInfoWish:
 
 
 class LinkedAccount(TypedDict):
-    """An external account linked to this one."""
+    """The one link that is always shown: the account itself, as one of another provider."""
 
     accountId: str | None
     accountType: str

@@ -104,7 +104,7 @@ class AccountManagementRoutes:
         "GET", "/svc/api/GetUserInfo", access=Access.ACCOUNT_KEY, reply=wire.UserInfo, public=True
     )
     async def user_info(self, call: Call) -> Answer:
-        """The account of the key."""
+        """Who the account key in the header belongs to, and whether that account is an admin."""
         who = call.caller
         admin = who.role is Role.OWNER  # the account, also where this key only plays
         reply: wire.UserInfo = {"UserId": call.player, "Username": who.name, "IsAdmin": admin}

@@ -120,7 +120,7 @@ class RenameReply(TypedDict):
 
 
 class PlayerToken(TypedDict):
-    """A player token for 24 hours."""
+    """A player token that an admin has asked for; it lives for 24 hours."""
 
     JWT: str
 
@@ -131,7 +131,7 @@ def show_mode(mode: str | None) -> ModeReply:
 
 
 def show_users(accounts: Iterable[Account]) -> AllUsers:
-    """The reply with all accounts."""
+    """Names and ids of all accounts, and nothing of their keys."""
     return {"Users": [{"Username": one.username, "UserId": one.id} for one in accounts]}
 
 
@@ -142,7 +142,7 @@ def show_page(found: Sequence[tuple[Account, str | None]], offset: int) -> Accou
 
 
 def show_rename(before: Account, after: Account) -> RenameReply:
-    """The reply to a rename."""
+    """Both names, so that an admin sees which account it was."""
     return {"UserId": after.id, "OldUsername": before.username, "Username": after.username}
 
 

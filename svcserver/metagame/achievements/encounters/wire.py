@@ -26,7 +26,7 @@ class Encounter:
 
 @frozen
 class ContentTypes:
-    """The types of content that are asked for."""
+    """Which types to list, 1,000 at most; one above 7, which no content has, lists nothing."""
 
     content_types: Annotated[
         tuple[Annotated[int, whole(0, MAX_TYPE_ASKED)], ...], AtMost(MAX_ASKED)

@@ -42,6 +42,6 @@ Listed = EntitlementList | Envelope[list[EntitlementRecord]]
 
 
 def show(listed: Sequence[Entitlement]) -> EntitlementList:
-    """The reply with the list."""
+    """The entitlements in force, as an object without the envelope."""
     found = [record(one.name, one.duration, one.activated_at) for one in listed]
     return {"entitlements": found}

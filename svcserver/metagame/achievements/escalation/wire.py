@@ -46,7 +46,7 @@ class SeasonSave:
     unlock_progress: tuple[UnlockSave, ...]
 
     def values(self) -> Save:
-        """The save for the rules."""
+        """As a value; whether ids and ranks are in the registry is for the rules to say."""
         return Save(
             self.escalation_level,
             self.next_level_xp,

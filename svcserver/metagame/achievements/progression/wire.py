@@ -100,7 +100,7 @@ class GrantBody:
     objectives: Skipping[ObjectiveGrant] | None = ()
 
     def grant(self) -> Grant:
-        """The grant for the rules."""
+        """What is added: one sum for each track, numbers clamped to 32 bits (``grant_of``)."""
         return grant_of(
             [(one.progression_id, one.progress) for one in self.progress_tracks or ()],
             [(one.objective_id, one.value, one.completed_count) for one in self.objectives or ()],
@@ -237,7 +237,7 @@ class ConfigReply(TypedDict):
 
 
 def track_record(account_id: AccountId, track: Track) -> TrackRecord:
-    """The wire form of a track."""
+    """A track as the client reads it; its time is kept in ms and sent as ISO 8601."""
     return {
         "phx_account_id": account_id,
         "progression_id": track.id,
@@ -262,7 +262,7 @@ def track_report(
 
 
 def objective_record(account_id: AccountId, one: Objective) -> ObjectiveRecord:
-    """The wire form of an objective."""
+    """An objective as the client reads it; times are kept in ms and sent as ISO 8601."""
     return {
         "phx_account_id": account_id,
         "objective_id": one.id,
@@ -335,7 +335,7 @@ def show_report(account_id: AccountId, found: Overview) -> Report:
 
 
 def show_seeded(account_id: AccountId, done: Seeding) -> Seeded:
-    """The reply to a seed."""
+    """What a seed wrote; without ``RealMode`` the game is shown the stub all the same."""
     return {
         "UserId": account_id,
         "Mode": done.mode,
@@ -363,7 +363,7 @@ def _entitlements(held: Sequence[Entitlement]) -> list[EntitlementRecord]:
 
 
 def show_track(account_id: AccountId, track: Track) -> dict[str, Any]:
-    """The reply with a track."""
+    """One track in the envelope, whose code is here the text OK."""
     return envelope(track_record(account_id, track), code="OK")
 
 
@@ -379,7 +379,7 @@ def granted(
 
 
 def show_tracks(account_id: AccountId, tracks: Sequence[Track]) -> dict[str, Any]:
-    """The reply with all tracks."""
+    """Several tracks in the envelope, whose code is here the number 200."""
     return envelope([track_record(account_id, one) for one in tracks], code=200)
 
 

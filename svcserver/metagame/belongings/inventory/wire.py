@@ -49,7 +49,7 @@ class StackWish:
     sent: Itself = field(factory=dict)
 
     def stacked(self) -> Stacked:
-        """The stack for the rules."""
+        """As a value; members that we do not know are kept as JSON and come back as sent."""
         if len(self.sent) <= 2:
             return Stacked(self.catalog_id, self.quantity)
         known = ("catalogId", "quantity")

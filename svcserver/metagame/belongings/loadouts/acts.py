@@ -40,7 +40,10 @@ class LoadoutActs:
     after_save: AfterSave | None = None
 
     async def read(self, owner: AccountId, character_id: CharacterId) -> Whole:
-        """The loadout with its elements."""
+        """The slots and the JSON of each element, the defaults where nothing was saved yet.
+
+        Raises Missing for a character that is not ``owner``'s.
+        """
         return await self.data.read(
             owner, lambda tx: rules.read(SqlLoadouts(tx), owner, character_id, self.defaults)
         )

@@ -60,7 +60,7 @@ class ShopRoutes:
 
     @routes.row("GET", "/token/<currency>/<sku_id>", reply=TokenReply)
     async def token(self, call: Call, currency: str, sku_id: str) -> Answer:
-        """A token for one purchase."""
+        """A token that redeems this offer once; 404 if unknown, 409 if it cannot be bought."""
         rules.priced_in(currency)
         return Answer(200, {"purchaseToken": await self.acts.issue(call.player, sku_id)})
 

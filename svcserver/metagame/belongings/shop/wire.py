@@ -9,7 +9,7 @@ from svcserver.metagame.belongings.shop.catalogue import Offer
 
 
 class OfferedItem(TypedDict):
-    """An item of an offer."""
+    """How many of what the purchase puts into the active character's inventory."""
 
     catalogId: str
     quantity: int

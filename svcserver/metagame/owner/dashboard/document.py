@@ -15,5 +15,5 @@ EXAMPLES = "examples.json"  # what the rows were sent and answered when the test
 
 
 def describe(rows: Iterable[Row], version: str) -> dict[str, Any]:
-    """The document of these rows."""
+    """The OpenAPI document of these rows, with who may ask and an example where one is kept."""
     return document(rows, TITLE, version, CREDENTIALS, read(str(__package__), EXAMPLES))

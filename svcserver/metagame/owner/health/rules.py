@@ -46,7 +46,7 @@ class Counts:
         self.latencies[bisect_left(BOUNDS_MS, seconds * 1000)] += 1
 
     def add(self, other: Counts) -> None:
-        """Add the counts of ``other``."""
+        """Take ``other`` in, as the seconds of a minute are summed."""
         self.completed += other.completed
         self.client_errors += other.client_errors
         self.server_errors += other.server_errors
@@ -54,7 +54,7 @@ class Counts:
         self.latencies = [a + b for a, b in zip(self.latencies, other.latencies, strict=True)]
 
     def since(self, before: Counts) -> Counts:
-        """What was counted after ``before``."""
+        """The difference to ``before``, an earlier reading of these counts, which only grow."""
         return Counts(
             self.completed - before.completed,
             self.client_errors - before.client_errors,
@@ -82,7 +82,7 @@ class Requests:
         self.since_start.aborted += 1
 
     def last_minute(self, now: float) -> Counts:
-        """The counts of the last minute."""
+        """The sum over the last 60 s, the current second included; drops what is older."""
         self._drop(now)
         seen = Counts()
         for bucket in self._buckets.values():

@@ -37,7 +37,10 @@ class BansReply(TypedDict):
 
 
 class BackendHealthReply(TypedDict):
-    """The reply of ``BackendHealth``."""
+    """How busy this process is.
+
+    Memory in MiB, null where the system does not say; ``eventLoop`` is null before a sample.
+    """
 
     uptimeSeconds: int
     memoryMB: dict[str, float | None]

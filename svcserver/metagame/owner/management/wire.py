@@ -11,7 +11,10 @@ from svcserver.metagame.play.presence.store import Beat
 
 
 class PlayerReply(TypedDict):
-    """One of the players online."""
+    """A player online, by name; ``where`` is a ``Place``.
+
+    ``instance`` is the id of an entry of ``instances``, null outside the game servers listed.
+    """
 
     name: str
     where: str
@@ -32,7 +35,10 @@ class InstanceReply(TypedDict):
 
 
 class ServerStatusReply(TypedDict):
-    """The reply of ``ServerStatus``."""
+    """What launchers and status pages show of a host.
+
+    Strangers get it ``limited``: without players and instances.
+    """
 
     name: str
     online: bool

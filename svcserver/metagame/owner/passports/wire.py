@@ -31,7 +31,7 @@ class SavedAt(TypedDict):
 
 
 class SavedCharacter(TypedDict):
-    """A character with its newest saves."""
+    """A character and its newest saves, ten at most."""
 
     name: str
     saves: list[SavedAt]

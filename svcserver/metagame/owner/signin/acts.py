@@ -25,7 +25,7 @@ CODES = Quota.of("second_factors", 10, 300.0)  # tries of an account
 
 
 def wrong_code() -> Unauthenticated:
-    """The refusal of a code, and of none."""
+    """The one 401 for a missing, wrong or used code, by which the page asks for one."""
     return Unauthenticated("write the code of your second factor", code="second_factor")
 
 

@@ -91,7 +91,7 @@ class FixedReplyRoutes:
 
     @routes.row("POST", "/motd/", access=Access.TOKEN)
     async def message_of_the_day(self, call: Call) -> Answer:
-        """The message of the day; there is none."""
+        """Always 204, for there is none; what an owner announces stands in the banner."""
         return NO_CONTENT
 
     @routes.row("GET", "/motd/trigger", access=Access.NONE, when=MISC_ROUTES)

@@ -131,7 +131,7 @@ def show_standing(
 
 
 def show_regions(target: str) -> RegionsReply:
-    """The reply with the one region."""
+    """How and whom the client pings before it joins; no address without QOS_TARGET_URL."""
     payload: Regions = {
         "maxPingingStepTime": 3,
         "pingCount": PINGS,

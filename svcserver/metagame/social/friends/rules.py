@@ -156,5 +156,5 @@ def direction(friendship: Friendship, me: AccountId) -> str:
 
 
 def other_of(friendship: Friendship, me: AccountId) -> AccountId:
-    """The other account of a friendship of ``me``."""
+    """Who stands on the other side, whichever of the two has sent the request."""
     return friendship.other if friendship.asked_by == me else friendship.asked_by

@@ -12,7 +12,10 @@ from svcserver.metagame.social.friends.rules import Friendship
 
 
 class FriendEntry(TypedDict):
-    """An entry of the friends list."""
+    """A friend (``ACCEPTED``) or an open request (``PENDING``); ``created`` is ISO 8601.
+
+    ``direction`` is OUTBOUND where the caller has asked, also later.
+    """
 
     accountId: str
     status: str

@@ -83,7 +83,11 @@ class GuildActs:
     async def found(
         self, leader: AccountId, name: str, nameplate: str | None
     ) -> tuple[Guild, Sequence[Member]]:
-        """Found a guild for ``leader``."""
+        """Found a guild whose name ``leader`` has had checked; gives it with its members.
+
+        Raises Forbidden for a name not checked, Conflict for one taken or a leader who is in a
+        guild, TooMany for a second one within ten minutes.
+        """
         validated = await self._was_validated(leader, name, nameplate)
         async with FOUNDED.place(self.board, leader) as place:
             wish = Wish(leader, name, nameplate, validated, place.free)

@@ -27,7 +27,7 @@ def refuse(status: int, refusal: Refusal) -> Answer:
 
 @frozen
 class GuildRoutes:
-    """The routes with GUILDS on."""
+    """What players ask of guilds, with GUILDS=1; ``GuildStubRoutes`` is there without."""
 
     routes: ClassVar[Routes] = Routes(refuse, when=lambda settings: settings.guilds, body_log=True)
     acts: GuildActs
@@ -81,7 +81,7 @@ class GuildRoutes:
 
     @routes.row("DELETE", "/guild/player", access=Access.PLAYER, reply=NOTHING)
     async def leave(self, call: Call) -> Answer:
-        """Leave the guild; 409 for its leader."""
+        """Leave the caller's own guild: 404 without one, 409 for its leader."""
         await self.acts.remove(call.player, call.player)
         return ACK
 

@@ -252,7 +252,7 @@ class SqlGuilds:
         return None if row is None else _invite(row)
 
     def invites_of_guild(self, guild_id: str) -> Sequence[Invite]:
-        """All invites of a guild."""
+        """What the guild has sent, open, expired or declined; the open ones have a limit."""
         return [_invite(row) for row in self.tx.execute(_OF_GUILD, {"wanted": guild_id})]
 
     def invites_of_player(self, account_id: AccountId) -> Sequence[Invite]:

@@ -117,7 +117,7 @@ def show_invites(found: Iterable[tuple[Invite, Guild]]) -> dict[str, Any]:
 
 
 def show_invite(invite: Invite, guild: Guild) -> GuildInvite:
-    """The wire form of an invite."""
+    """An invite as the client reads it, with the guild's name, which an invite does not keep."""
     return {
         "id": invite.id,
         "guild_id": invite.guild_id,

@@ -119,7 +119,10 @@ class StoredParties(Protocol):
 
 @define
 class Parties:
-    """The rules, on the parties of one act."""
+    """What may happen to parties and invites, decided on the entries of one open act of the board.
+
+    Refusals are raised; what changes is written through ``stored`` and undone by raising.
+    """
 
     stored: StoredParties
 

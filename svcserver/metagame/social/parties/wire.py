@@ -59,7 +59,7 @@ class PartyStatusWish:
 
 
 class PartyInvite(TypedDict):
-    """An invite in a list."""
+    """An invite that waits for the caller; the name is ``{}`` where nobody has the sender's id."""
 
     recipientPlayerId: str
     sendingPlayerId: str

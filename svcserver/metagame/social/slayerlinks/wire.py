@@ -192,7 +192,7 @@ def show_invites(invites: Iterable[Invite], me: AccountId) -> list[SlayerInvite]
 
 
 def show_links(links: Iterable[Link]) -> list[SlayerLink]:
-    """The wire form of links."""
+    """Links, each seen by the owner of its slot; the caller's own, so it is the same for all."""
     return [show_link(one) for one in links]
 
 
