@@ -50,16 +50,16 @@ class Admission:
             self.refuse(session, account)
             return
         session.claim = account
-        asked = Deferred.fromCoroutine(self._ask(account))
+        asked = Deferred.fromCoroutine(self._ask(account, session.network))
         reading: Deferred[About | Refuse | None] = asked.addErrback(_unavailable, session, account)
         pause(session, reading, lambda found: self._finish(session, account, found))
 
-    async def _ask(self, account: AccountId) -> About | Refuse | None:
+    async def _ask(self, account: AccountId, network: str) -> About | Refuse | None:
         near = [(WAITING, account.lower())]
         waits = self.board.act(lambda sheet: Lockout(sheet).waits(account), near)
         if await dispensable(waits, instead=False):
             return Refuse(LATER, "throttled", account)
-        return await self.readings.ask(account)
+        return await self.readings.ask(account, frozenset([network] if network else []))
 
     def _proven(self, session: Session, wish: LogIn) -> AccountId | Refuse:
         try:

@@ -58,7 +58,7 @@ class Messages:
         room, body = room_of(local, host, session.domain), _body(said)
         person = self.people.get(session.account)
         occupant = session.in_rooms.get(room.key) if room is not None else None
-        if occupant is None or person is None or body is None or person.about.muted:
+        if occupant is None or person is None or body is None or not person.may_write(session):
             not_acceptable(session, said)
             return
         if not self.people.member(person, occupant.room):
@@ -87,7 +87,7 @@ class Messages:
         person = self.people.get(session.account)
         if person is None or body is None:
             _log_whisper(session, said, "reason=body")
-        elif person.about.muted:
+        elif not person.may_write(session):
             _log_whisper(session, said, "reason=muted")
         elif self.together is not None and self.together.seats(local):
             self._whisper_together(self.together, session, person, said)

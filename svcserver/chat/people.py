@@ -33,6 +33,15 @@ class Person:
         """The person's sessions that have bound a resource, oldest first."""
         return [one for one in self.sessions if one.bound]
 
+    @property
+    def networks(self) -> frozenset[str]:
+        """Those of the sessions; a direct caller has none."""
+        return frozenset(one.network for one in self.sessions if one.network)
+
+    def may_write(self, session: Session) -> bool:
+        """Whether neither the account nor the session's network is muted."""
+        return not self.about.muted and session.network not in self.about.muted_from
+
     def change(self, about: About) -> None:
         """Replace ``about`` after a signal, until it is read again."""
         self.about = about

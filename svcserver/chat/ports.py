@@ -18,7 +18,8 @@ class BadToken(Exception):
 class About:
     """An account's name, guild, friends and blocks, as read at one moment.
 
-    One that is ``muted`` may listen, but not write.
+    One that is ``muted`` may listen, but not write; so may sessions of the networks in
+    ``muted_from``.
     """
 
     name: str
@@ -27,6 +28,7 @@ class About:
     blocks: frozenset[AccountId] = frozenset()
     blocked_by: frozenset[AccountId] = frozenset()
     muted: bool = False
+    muted_from: frozenset[str] = frozenset()
 
     def apart_from(self, other: AccountId) -> bool:
         """Whether either account has blocked the other."""
@@ -43,8 +45,11 @@ class Proofs(Protocol):
 class Accounts(Protocol):
     """Reads accounts, at login and again while they are online."""
 
-    def about(self, account: AccountId) -> Deferred[About | None]:
-        """The account's current data; None when there is no such account."""
+    def about(self, account: AccountId, networks: frozenset[str]) -> Deferred[About | None]:
+        """The account's current data; None when there is no such account.
+
+        ``networks`` are those of its sessions (``kernel.networks``), of which some may be muted.
+        """
 
 
 class Memberships(Protocol):

@@ -35,9 +35,9 @@ class Readings:
     friendships: Friendships
     _throttle: Throttle = field(factory=Throttle, init=False, repr=False)
 
-    def ask(self, account: AccountId) -> Deferred[About | None]:
+    def ask(self, account: AccountId, networks: frozenset[str]) -> Deferred[About | None]:
         """The account's current data; fails with Unavailable when no answer comes in time."""
-        asked: Deferred[About | None] = maybeDeferred(self.accounts.about, account)
+        asked: Deferred[About | None] = maybeDeferred(self.accounts.about, account, networks)
         return asked.addTimeout(GAME_TIMEOUT_S, self.clock, self._late)
 
     def _late(self, _: object, seconds: float) -> Failure:
@@ -68,7 +68,7 @@ class Readings:
                 return
             log.failure("the game cannot be asked about {uid}", why, uid=person.account)
 
-        reading: Deferred[Any] = self.ask(person.account)
+        reading: Deferred[Any] = self.ask(person.account, person.networks)
         return reading.addCallback(keep).addErrback(failed)
 
     def freshly(self, session: Session, act: Callable[[], None], *, anew: bool = False) -> None:

@@ -80,7 +80,7 @@ def _impose(
     name: str,
     texts: tuple[str, str, str],
     *,
-    addresses: bool = False,
+    addresses: bool,
 ) -> None:
     lasts, reason, note = texts
     try:
@@ -120,11 +120,14 @@ def ban(
 
 @click.command()
 @click.argument("name")
+@click.option("--addresses", is_flag=True, help="Whoever chats from where it has logged in, too.")
 @_sanction
 @about_a_host
-def mute(host: Host, out: Out, name: str, lasts: str, reason: str, note: str) -> None:
+def mute(
+    host: Host, out: Out, name: str, addresses: bool, lasts: str, reason: str, note: str
+) -> None:
     """Keep an account from writing in rooms and whispers."""
-    _impose(host, out, Kind.MUTE, name, (lasts, reason, note))
+    _impose(host, out, Kind.MUTE, name, (lasts, reason, note), addresses=addresses)
 
 
 @click.command()

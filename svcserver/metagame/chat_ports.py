@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 import jwt
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 from cachetools import LRUCache
 from sqlalchemy import Connection, bindparam, select
 from twisted.application.service import IService, Service
@@ -27,6 +27,7 @@ from svcserver.db.ledger import Ledger
 from svcserver.kernel.counters import Counters
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Unavailable
+from svcserver.kernel.roles import Role
 from svcserver.kernel.settings import BadSetting, load
 from svcserver.kernel.signals import (
     Announced,
@@ -41,6 +42,7 @@ from svcserver.kernel.signals import (
 )
 from svcserver.metagame.access.tokens import InvalidToken, Tokens
 from svcserver.metagame.accounts import sanctions
+from svcserver.metagame.accounts.networks import MUTED
 from svcserver.metagame.accounts.sanctions import SqlSanctions
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.owner.announcements.rules import MOST_S
@@ -81,9 +83,17 @@ class ChatGame:
             old = isinstance(expired, int | float) and expired <= self.wall_clock()
             raise BadToken("expired" if old else "bad-token") from None
 
-    def about(self, account: AccountId) -> Deferred[About | None]:
-        """The account's name, guild, friends, blocks and mute, in one transaction."""
-        return self.ledger.read(lambda tx: _about(tx, account, self.guilds, self.wall_clock()))
+    def about(self, account: AccountId, networks: frozenset[str]) -> Deferred[About | None]:
+        """The account's name, guild, friends, blocks and mutes, in one transaction."""
+
+        def work(tx: Connection) -> About | None:
+            now = self.wall_clock()
+            found = _about(tx, account, self.guilds, now)
+            if found is None or not networks:
+                return found
+            return evolve(found, muted_from=_muted(tx, account, networks, now))
+
+        return self.ledger.read(work)
 
     def party_of(self, account: AccountId) -> str | None:
         party = at_once(self.parties.of(account))
@@ -97,11 +107,11 @@ class SharedChatGame(ChatGame):
     remembers = True
     _known: LRUCache[AccountId, str] = field(factory=lambda: LRUCache(MAX_KNOWN), init=False)
 
-    def about(self, account: AccountId) -> Deferred[About | None]:
-        return Deferred.fromCoroutine(self._read(account))
+    def about(self, account: AccountId, networks: frozenset[str]) -> Deferred[About | None]:
+        return Deferred.fromCoroutine(self._read(account, networks))
 
-    async def _read(self, account: AccountId) -> About | None:
-        about = await ChatGame.about(self, account)
+    async def _read(self, account: AccountId, networks: frozenset[str]) -> About | None:
+        about = await ChatGame.about(self, account, networks)
         try:
             party = await self.parties.of(account)
         except Unavailable:
@@ -148,6 +158,15 @@ def _about(tx: Connection, account_id: AccountId, guilds: bool, now: float) -> A
         frozenset(tx.execute(_BLOCKED_BY, {"me": account_id}).scalars()),
         mute is not None and mute.holds(now),
     )
+
+
+def _muted(
+    tx: Connection, account_id: AccountId, networks: frozenset[str], now: float
+) -> frozenset[str]:
+    """Those of the networks from where the account may write nothing; staff always may."""
+    muted = MUTED.among(tx, networks, now)
+    account = SqlAccounts(tx).find(account_id) if muted else None
+    return muted if account is not None and account.role is Role.PLAYER else frozenset()
 
 
 def _claims(token: str) -> dict[str, Any]:

@@ -295,6 +295,31 @@ class MuteTests(TownTests):
         self.mute(one.account, muted=False)
         self.assertEqual(one.say("City-1", "z"), [message(one, "z")])
 
+    @proves("a mute by addresses")
+    def test_whoever_writes_from_a_muted_network_is_refused_and_others_are_not(self) -> None:
+        one = self.town.connect(1, address="2001:db8:1:2::7").log_in()
+        same = self.town.connect(4, address="203.0.113.9").log_in()
+        two = self.town.bound(2)
+        for each in (one, two):
+            each.join("City-1")
+        same.join("City-1")
+        one.heard(), two.heard(), same.heard()
+        self.town.game.muted.add("2001:db8:1:2::/64")
+        self.town.clock.advance(1)
+        self.assertEqual(one.say("City-1", "x"), [not_acceptable(one)])
+        one.whisper(two.account + "@x", "hi")
+        self.assertEqual(two.heard(), [])
+        self.assertEqual(same.say("City-1", "y"), [message(same, "y")])
+        self.assertEqual(two.heard(), [message(same, "y")])
+        one.heard()
+        late = self.town.connect(3, address="2001:db8:1:2:ffff::1").log_in()
+        late.join("City-1")
+        self.assertEqual(late.say("City-1", "z"), [not_acceptable(late)])
+        self.town.game.muted.clear()
+        self.town.clock.advance(1)
+        one.heard()
+        self.assertEqual(one.say("City-1", "again"), [message(one, "again")])
+
     def mute(self, who: str, *, muted: bool) -> None:
         """As the game says it a second later."""
         people = self.town.game.people

@@ -39,6 +39,7 @@ class ToldGame:
     silent: bool = False
     waiting: list[tuple[Deferred[About | None], str]] = field(factory=list)
     asked: int = 0
+    muted: set[str] = field(factory=set)  # networks
 
     def account_of(self, token: str) -> str:
         if token == "expired":
@@ -47,10 +48,12 @@ class ToldGame:
             raise BadToken("bad-token")
         return token[6:]
 
-    def about(self, account: str) -> Deferred[About | None]:
+    def about(self, account: str, networks: frozenset[str]) -> Deferred[About | None]:
         self.asked += 1
         if not self.silent:
-            return succeed(self.people.get(account))
+            found = self.people.get(account)
+            muted = networks & self.muted
+            return succeed(found and evolve(found, muted_from=muted))
         answer: Deferred[About | None] = Deferred()
         self.waiting.append((answer, account))
         return answer

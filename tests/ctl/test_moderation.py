@@ -34,7 +34,7 @@ class ModerationTests(HostCase):
         again = self.ctl("unban", "Alpha")
         self.assertEqual((again.status, again.line), (1, "svcctl: Alpha: Alpha is not banned"))
 
-    @proves("a ban by addresses")
+    @proves("a ban by addresses", "a mute by addresses")
     def test_a_ban_with_the_addresses(self) -> None:
         path = str(self.folder / "svc.db")
         with closing(sqlite3.connect(path)) as tx, tx:
@@ -48,6 +48,10 @@ class ModerationTests(HostCase):
         self.ctl("unban", "Alpha")
         with closing(sqlite3.connect(path)) as tx:
             self.assertEqual(list(tx.execute("SELECT * FROM banned_networks")), [])
+        ran = self.ctl("mute", "Alpha", "--addresses", "--json")
+        self.assertEqual(ran.data["sanction"]["networks"], ["203.0.113.7"])
+        with closing(sqlite3.connect(path)) as tx:
+            self.assertEqual(len(list(tx.execute("SELECT * FROM muted_networks"))), 1)
 
     @proves("svcctl mute, unmute, kick")
     def test_a_mute_and_a_kick(self) -> None:

@@ -101,12 +101,9 @@ def test_a_mute_during_a_whisper(tmp_path: Path) -> None:
 
         def until(counts: Callable[[str], bool]) -> None:
             """Speak in the room until a line fares so; it must within a second."""
-
-            def fares() -> bool:
-                say(one, "any line", "try")
-                return counts(one.hear('id="try"'))
-
-            eventually(fares, AT_MOST_S)
+            with Watch() as watch:
+                eventually(lambda: counts(tried(one)))
+            assert watch.seconds < AT_MOST_S
 
         whisper("before")
         assert "before" in other.hear("<body>")
@@ -126,7 +123,50 @@ def test_a_mute_during_a_whisper(tmp_path: Path) -> None:
         one.wire.close(), other.wire.close()
 
 
+def tried(talker: Talker) -> str:
+    """What comes of a line in the room ``General``."""
+    say(talker, "any line", "try")
+    return talker.hear('id="try"')
+
+
 SECRET = "s" * 32
+
+
+@proves("a mute by addresses")
+@beside_a_metagame(CHAT="1", CHAT_PORT=FREE, GATEWAY_SECRET=SECRET, CHAT_MESSAGE_RATE="600,600")
+def test_a_mute_of_addresses_reaches_whoever_chats_from_there(service: Beside) -> None:
+    eventually(lambda: "chat: listening on" in service.log)
+    file = service.folder / "mute.env"
+    file.write_text(f"DATABASE_URL={service.environ['DATABASE_URL']}\n")
+    port, came = service.port("CHAT_PORT"), "2001:db8:5:2::7"
+    player = register(service, "Loud_1")
+    through = {"X-Forwarded-For": came, "x-svc-gateway": SECRET}
+    key = {"exchange_code": player["key"]}
+    assert service.ask("POST", "/account/api/oauth/token", key, through)[0] == 200
+    talkers = []
+    for name, address in (("Loud_2", "2001:db8:5:2::8"), ("Calm_1", "2001:db8:5:3::7")):
+        one = register(service, name)
+        more = f"X-Forwarded-For: {address}\r\nx-svc-gateway: {SECRET}\r\n"
+        talker = Talker(port, one["id"], name, more=more).log_in(one["token"])
+        talker.join("General")
+        talkers.append(talker)
+
+    def muted() -> bool:  # where a player logs in from is noted behind the answer
+        ran = svcctl("mute", "Loud_1", "--addresses", "--json", "--env-file", file)
+        assert ran.status == 0, ran.err
+        return bool(ran.data["sanction"]["networks"] == ["2001:db8:5:2::/64"])
+
+    eventually(muted)
+    with Watch() as watch:
+        eventually(lambda: "not-acceptable" in tried(talkers[0]))
+    assert watch.seconds < AT_MOST_S
+    assert "not-acceptable" not in tried(talkers[1])
+    assert svcctl("unmute", "Loud_1", "--env-file", file).status == 0
+    with Watch() as watch:
+        eventually(lambda: "not-acceptable" not in tried(talkers[0]))
+    assert watch.seconds < AT_MOST_S
+    for one in talkers:
+        one.wire.close()
 
 
 @proves("a ban by addresses")

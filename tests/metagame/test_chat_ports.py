@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from svcserver.chat.ports import About, BadToken
+from svcserver.kernel.roles import Role
+from svcserver.metagame.accounts.sanctions import Kind, Sanction, SqlSanctions
+from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.chat_ports import ChatGame, chat_game
 from tests.metagame.social.guilds.base import DAY, Base
+from tests.support.proves import proves
 
 FRIENDS = "/friends/api/public/friends/"
 BLOCKS = "/friends/api/public/blocklist/"
@@ -20,7 +24,26 @@ class ChatGameTests(Base):
         return chat_game(parts.tokens, parts.ledger, parts.parties, parts.wall_clock, guilds)
 
     def about(self, account: str, asks: ChatGame | None = None) -> About | None:
-        return self.successResultOf((asks or self.asks).about(account))
+        return self.successResultOf((asks or self.asks).about(account, frozenset()))
+
+    @proves("a mute by addresses")
+    def test_networks_that_are_muted_are_named_but_to_staff(self) -> None:
+        home, cafe = "203.0.113.7", "2001:db8:1:2::/64"
+        now = self.game.parts.wall_clock()
+        mute = Sanction("", "", "Olga", int(now), int(now) + 60, (home,))
+        self.game.ledger.run(lambda tx: SqlSanctions(tx).put(self.ann.id, Kind.MUTE, mute))
+
+        def muted(account: str) -> frozenset[str]:
+            found = self.successResultOf(self.asks.about(account, frozenset([home, cafe])))
+            assert found is not None
+            return found.muted_from
+
+        self.assertEqual(muted(self.bob.id), {home})
+        self.game.ledger.run(lambda tx: SqlAccounts(tx).set_role(self.bob.id, Role.HELPER))
+        self.assertEqual(muted(self.bob.id), frozenset())
+        self.assertEqual(muted(self.cat.id), {home})
+        self.game.clock.advance(61)
+        self.assertEqual(muted(self.cat.id), frozenset())
 
     def test_a_new_account_is_a_name_and_nothing_else(self) -> None:
         self.assertEqual(self.about(self.ann.id), About("Ann"))

@@ -1,4 +1,4 @@
-"""From which networks accounts log in, and which of them a ban keeps out.
+"""From which networks accounts log in, which of them a ban keeps out, and which a mute silences.
 
 A network is an IPv4 address, or the /64 of an IPv6 one. The newest of an account are kept, for a
 month.
@@ -19,7 +19,6 @@ from sqlalchemy import (
     Table,
     bindparam,
     delete,
-    exists,
     insert,
     select,
 )
@@ -46,15 +45,7 @@ ACCOUNT_NETWORKS = Table(
     Column("at", BigInteger, nullable=False),  # epoch seconds
     Index("ix_account_networks_network", "network"),
 )
-BANNED_NETWORKS = Table(
-    "banned_networks",
-    METADATA,
-    Column("account_id", String(64), primary_key=True),  # for whose ban
-    Column("network", String(64), primary_key=True),
-    Column("ends_at", BigInteger, nullable=False),  # epoch seconds
-    Index("ix_banned_networks_network", "network"),
-)
-_N, _B = ACCOUNT_NETWORKS.c, BANNED_NETWORKS.c
+_N = ACCOUNT_NETWORKS.c
 _NOTE = Upsert.into(ACCOUNT_NETWORKS)
 _OF = (
     select(_N.network, _N.at)
@@ -71,14 +62,67 @@ _NEAR = (
     .order_by(_N.account_id)
     .limit(MOST_NEAR)
 )
-_HELD = (
-    select(_B.account_id, _B.network)
-    .where(_B.account_id.in_(bindparam("holders", expanding=True)))
-    .order_by(_B.network)
-)
-_KEEPS_OUT = select(exists().where(_B.network == bindparam("wanted"), _B.ends_at > bindparam("at")))
-_BAN = insert(BANNED_NETWORKS)
-_LIFT = delete(BANNED_NETWORKS).where(_B.account_id == bindparam("holder"))
+
+
+class HeldNetworks:
+    """The networks that sanctions of one kind hold, each for the account that is sanctioned.
+
+    Every method takes the open transaction; times are in epoch seconds.
+    """
+
+    def __init__(self, name: str) -> None:
+        table = Table(
+            name,
+            METADATA,
+            Column("account_id", String(64), primary_key=True),  # for whose sanction
+            Column("network", String(64), primary_key=True),
+            Column("ends_at", BigInteger, nullable=False),  # epoch seconds
+            Index(f"ix_{name}_network", "network"),
+        )
+        held = table.c
+        self._add = insert(table)
+        self._drop = delete(table).where(held.account_id == bindparam("holder"))
+        self._of = (
+            select(held.account_id, held.network)
+            .where(held.account_id.in_(bindparam("holders", expanding=True)))
+            .order_by(held.network)
+        )
+        self._among = (
+            select(held.network)
+            .where(held.network.in_(bindparam("wanted", expanding=True)))
+            .where(held.ends_at > bindparam("at"))
+        )
+
+    def put(
+        self, tx: Connection, account_id: AccountId, networks: Iterable[str], ends_at: int
+    ) -> None:
+        """Hold these with the account, instead of what was held with it before."""
+        self.drop(tx, account_id)
+        rows = [{"account_id": account_id, "network": one, "ends_at": ends_at} for one in networks]
+        if rows:
+            tx.execute(self._add, rows)
+
+    def drop(self, tx: Connection, account_id: AccountId) -> None:
+        """Hold nothing any more with the account."""
+        tx.execute(self._drop, {"holder": account_id})
+
+    def of(
+        self, tx: Connection, account_ids: Iterable[AccountId]
+    ) -> dict[AccountId, tuple[str, ...]]:
+        """What is held with each of the accounts."""
+        found: dict[AccountId, tuple[str, ...]] = {}
+        for row in tx.execute(self._of, {"holders": [*account_ids]}):
+            found[row.account_id] = (*found.get(row.account_id, ()), row.network)
+        return found
+
+    def among(self, tx: Connection, networks: Iterable[str], now: float) -> frozenset[str]:
+        """Those of the networks that a sanction holds which has not ended."""
+        asked = {"wanted": [*networks], "at": int(now)}
+        return frozenset(tx.execute(self._among, asked).scalars())
+
+
+BANNED = HeldNetworks("banned_networks")  # kept out
+MUTED = HeldNetworks("muted_networks")  # whoever chats from there writes nothing
 
 
 @frozen
@@ -103,28 +147,6 @@ class SqlNetworks:
         """Who has logged in from these since then."""
         asked = {"among": [*networks], "since": int(since)}
         return list(self.tx.execute(_NEAR, asked).scalars())
-
-    def ban(self, account_id: AccountId, networks: Iterable[str], ends_at: int) -> None:
-        """Keep these out with the account, instead of what was kept out with it before."""
-        self.lift(account_id)
-        rows = [{"account_id": account_id, "network": one, "ends_at": ends_at} for one in networks]
-        if rows:
-            self.tx.execute(_BAN, rows)
-
-    def lift(self, account_id: AccountId) -> None:
-        """Let in again what was kept out with the account."""
-        self.tx.execute(_LIFT, {"holder": account_id})
-
-    def kept_out_with(self, account_ids: Iterable[AccountId]) -> dict[AccountId, tuple[str, ...]]:
-        """What is kept out with each of the accounts."""
-        found: dict[AccountId, tuple[str, ...]] = {}
-        for row in self.tx.execute(_HELD, {"holders": [*account_ids]}):
-            found[row.account_id] = (*found.get(row.account_id, ()), row.network)
-        return found
-
-    def keeps_out(self, network: str, now: float) -> bool:
-        """Whether a ban that holds keeps the network out."""
-        return bool(self.tx.execute(_KEEPS_OUT, {"wanted": network, "at": int(now)}).scalar())
 
 
 @define
@@ -151,7 +173,7 @@ class Networks:
         if not network:
             return False
         return await self.ledger.read(
-            lambda tx: SqlNetworks(tx).keeps_out(network, self.wall_clock())
+            lambda tx: bool(BANNED.among(tx, [network], self.wall_clock()))
         )
 
     def _note(self, account_id: AccountId, network: str) -> None:

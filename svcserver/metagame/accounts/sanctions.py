@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
@@ -21,7 +22,7 @@ from sqlalchemy import (
 
 from svcserver.db.tables import METADATA
 from svcserver.kernel.ids import AccountId
-from svcserver.metagame.accounts.networks import SqlNetworks
+from svcserver.metagame.accounts.networks import BANNED, MUTED, HeldNetworks, SqlNetworks
 
 FOREVER = 253_402_300_800  # epoch seconds: the year 10000
 MAX_REASON, MAX_NOTE = 256, 1_024  # characters
@@ -34,11 +35,14 @@ class Kind(StrEnum):
     MUTE = "mute"  # writing in the chat
 
 
+HELD: Mapping[Kind, HeldNetworks] = {Kind.BAN: BANNED, Kind.MUTE: MUTED}
+
+
 @frozen
 class Sanction:
     """A ban or a mute: why, by whom, from when, until when (epoch seconds); ``note`` is private.
 
-    ``networks`` are kept out as long as a ban holds.
+    ``networks`` are kept out, or silent, as long as it holds.
     """
 
     reason: str
@@ -89,7 +93,7 @@ class SqlSanctions:
         row = self.tx.execute(_ONE, {"holder": account_id, "wanted": kind.value}).first()
         if row is None:
             return None
-        held = SqlNetworks(self.tx).kept_out_with([account_id]) if kind is Kind.BAN else {}
+        held = HELD[kind].of(self.tx, [account_id])
         return _sanction(row, held.get(account_id, ()))
 
     def put(self, account_id: AccountId, kind: Kind, sanction: Sanction) -> None:
@@ -108,13 +112,12 @@ class SqlSanctions:
             },
         )
         if sanction.networks:
-            SqlNetworks(self.tx).ban(account_id, sanction.networks, sanction.ends_at)
+            HELD[kind].put(self.tx, account_id, sanction.networks, sanction.ends_at)
 
     def drop(self, account_id: AccountId, kind: Kind) -> None:
         """Lift the sanction, if there is one."""
         self.tx.execute(_DROP, {"holder": account_id, "wanted": kind.value})
-        if kind is Kind.BAN:
-            SqlNetworks(self.tx).lift(account_id)
+        HELD[kind].drop(self.tx, account_id)
 
     def networks_of(self, account_id: AccountId, now: float) -> tuple[str, ...]:
         """From where the account has logged in of late."""
@@ -123,13 +126,15 @@ class SqlSanctions:
     def running(self, now: float, count: int) -> list[tuple[AccountId, Kind, Sanction]]:
         """Up to ``count`` that have not ended, the newest first."""
         rows = self.tx.execute(_ALL, {"now": int(now), "count": count}).all()
-        banned = [row.account_id for row in rows if row.kind == Kind.BAN.value]
-        held = SqlNetworks(self.tx).kept_out_with(banned)
+        of: dict[Kind, list[AccountId]] = {kind: [] for kind in Kind}
+        for row in rows:
+            of[Kind(row.kind)].append(row.account_id)
+        held = {kind: HELD[kind].of(self.tx, accounts) for kind, accounts in of.items()}
         return [
             (
                 row.account_id,
                 kind := Kind(row.kind),
-                _sanction(row, held.get(row.account_id, ()) if kind is Kind.BAN else ()),
+                _sanction(row, held[kind].get(row.account_id, ())),
             )
             for row in rows
         ]

@@ -35,8 +35,8 @@ class ModerationRoutes:
     acts: ModerationActs
     reads: ReadLimit
 
-    @routes.row("POST", "/svc/api/DashboardBan", body=wire.BanWish, reply=wire.PersonReply)
-    async def ban(self, call: Call[wire.BanWish]) -> Answer:
+    @routes.row("POST", "/svc/api/DashboardBan", body=wire.SanctionWish, reply=wire.PersonReply)
+    async def ban(self, call: Call[wire.SanctionWish]) -> Answer:
         """Keep an account from logging in, and end its sessions; if asked, its addresses too."""
         sent = call.body
         return show(await self.acts.ban(staff_of(call), sent.account, sent.order()))

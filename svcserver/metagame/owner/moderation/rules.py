@@ -43,7 +43,7 @@ class Sanctions(Protocol):
 class Order:
     """A ban or a mute as asked for; ``seconds`` is None for one without an end.
 
-    ``addresses``: a ban keeps out from where the account has logged in of late, too.
+    ``addresses``: it is also of everybody from where the account has logged in of late.
     """
 
     reason: str = ""

@@ -26,23 +26,15 @@ MAX_DIGITS = 18
 @spelled(pascal_case)
 @frozen
 class SanctionWish:
-    """The account by name or id; ``For`` like ``7d``, empty for a sanction without an end."""
+    """The account by name or id; ``For`` like ``7d``, empty for a sanction without an end.
+
+    ``Addresses``: also of everybody from where the account has logged in of late.
+    """
 
     account: Who
     reason: Reason = ""
     note: Annotated[str, text(0, MAX_NOTE)] = ""
     for_: Annotated[str, text(0, 16)] = ""
-
-    def order(self) -> Order:
-        """The value that the rules take; raises Malformed for a length of time that is none."""
-        return order(self.reason, self.note, self.for_)
-
-
-@spelled(pascal_case)
-@frozen
-class BanWish(SanctionWish):
-    """The same, and whether to keep out from where the account has logged in of late."""
-
     addresses: bool = False
 
     def order(self) -> Order:

@@ -1,4 +1,4 @@
-"""A ban that keeps out the addresses of an account, too."""
+"""A ban that keeps out the addresses of an account, too, and a mute of them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from twisted.web.http_headers import Headers
 
 from svcserver.metagame.access.origin import Origin
 from svcserver.metagame.access.tokens import LIFETIME_S
-from svcserver.metagame.accounts.networks import AGAIN_S, KEPT_S, MOST, SqlNetworks
+from svcserver.metagame.accounts.networks import AGAIN_S, KEPT_S, MOST, MUTED, SqlNetworks
 from svcserver.web.request import HttpRequest
 from tests.metagame.owner.moderation.test_moderation import TOKEN, StaffCase
 from tests.support.browser import Page
@@ -110,6 +110,32 @@ class AddressTests(StaffCase):
         self.assertEqual(
             [one["Sanction"]["networks"] for one in listed.json["sanctions"]], [[HOME]]
         )
+
+    @proves("a mute by addresses")
+    def test_a_mute_of_addresses_names_them_until_it_ends(self) -> None:
+        self.comes(self.ann, HOME), self.comes(self.ann, CAFE)
+        page = self.do(self.olga, "Mute", "Ann_1", Addresses=True, For="2h")
+        networks = {HOME, "2001:db8:1:2::/64"}
+        self.assertEqual(set(page.json["Sanction"]["networks"]), networks)
+        self.assertEqual(set(self.rows()[0]["after"]["networks"]), networks)
+        self.assertEqual(self.muted(), networks)
+        self.assertEqual(self.comes(self.bob, HOME), 200)  # it keeps nobody out
+        listed = self.game.browse("GET", "/svc/api/DashboardSanctions", key=self.olga.key)
+        [one] = listed.json["sanctions"]
+        self.assertEqual(set(one["Sanction"]["networks"]), networks)
+        self.ban()
+        self.do(self.olga, "Unban", "Ann_1")
+        self.assertEqual(self.muted(), networks)
+        self.do(self.olga, "Mute", "Ann_1", For="2h")
+        self.assertEqual(self.muted(), set())
+        self.do(self.olga, "Mute", "Ann_1", Addresses=True, For="2h")
+        self.game.clock.advance(7_200)
+        self.assertEqual(self.muted(), set())
+
+    def muted(self) -> set[str]:
+        """Those of the addresses of these tests that are muted."""
+        asked, now = [HOME, "2001:db8:1:2::/64"], self.game.clock.seconds()
+        return set(self.game.ledger.run(lambda tx: MUTED.among(tx, asked, now)))
 
     def test_only_addresses_that_the_gateway_vouches_for_count(self) -> None:
         forged = {"X-Forwarded-For": HOME, "x-svc-gateway": "t" * 32}

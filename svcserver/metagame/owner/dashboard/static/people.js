@@ -9,8 +9,11 @@ import { count } from "./words.js";
 const REASON = { name: "reason", label: "Reason (stands in the audit log)", optional: true, longest: 256 };
 const LASTS = { name: "lasts", label: "For how long (like 2h or 7d; empty: no end)", optional: true, longest: 16 };
 const NOTE = { name: "note", label: "Note for staff", optional: true, longest: 1024 };
-const ADDRESSES = { name: "addresses", label: "Its addresses", value: "",
+const ADDRESSES = { name: "addresses", label: "Its addresses", value: "" };
+const OUT = { ...ADDRESSES,
   options: [["", "Only the account"], ["yes", "Keep out from where it has logged in, too (of IPv6 the /64); others there are out as well"]] };
+const SILENT = { ...ADDRESSES,
+  options: [["", "Only the account"], ["yes", "Whoever chats from where it has logged in, too (of IPv6 the /64)"]] };
 const ROLES = [["player", "Player"], ["helper", "Helper: reads"], ["moderator", "Moderator: looks after people"], ["owner", "Owner: everything"]];
 
 export function handling(one, live) {
@@ -86,16 +89,16 @@ function save(name, what) {
 async function impose(word, past, one, live) {
   const ban = word === "Ban";
   const given = await ask({
-    title: `${word} ${one.name}?`, danger: ban, confirm: word, fields: [LASTS, REASON, NOTE, ...(ban ? [ADDRESSES] : [])],
+    title: `${word} ${one.name}?`, danger: ban, confirm: word, fields: [LASTS, REASON, NOTE, ban ? OUT : SILENT],
     text: ban ? "The player is out of the game within a second and cannot log in." : "The player hears everything and can write nothing.",
   });
   if (!given) return;
-  const more = ban ? { Addresses: given.addresses === "yes" } : {};
-  if (await act(() => send(`Dashboard${word}`, { Account: one.id, For: given.lasts, Reason: given.reason, Note: given.note, ...more }),
+  const sent = { Account: one.id, For: given.lasts, Reason: given.reason, Note: given.note, Addresses: given.addresses === "yes" };
+  if (await act(() => send(`Dashboard${word}`, sent),
     (said) => `${said.Username} is ${past}${withIt(said.Sanction)}`)) live.again();
 }
 
-/** How many addresses a ban keeps out, in words; empty for none. */
+/** How many addresses a ban or a mute goes for, in words; empty for none. */
 export function withIt(sanction) {
   return sanction?.networks.length ? `, with ${count(sanction.networks.length, "address", "addresses")}` : "";
 }
