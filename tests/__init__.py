@@ -1,11 +1,21 @@
-"""The tests. How long an example of hypothesis takes is no verdict: the machine may be busy."""
+"""The tests. How long an example of hypothesis takes is no verdict: the machine may be busy.
+
+What it draws is drawn from the test, so that a failure is one everywhere, not in one run of many;
+with ``SVC_TEST_FRESH=1`` every run draws anew.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
 
 if {"_pytest", "twisted.trial.runner"} & set(sys.modules):  # not in a process that a test starts
-    from hypothesis import settings
+    from hypothesis import HealthCheck, settings
 
-    settings.register_profile("any machine", deadline=None)
+    settings.register_profile(
+        "any machine",
+        deadline=None,
+        derandomize="SVC_TEST_FRESH" not in os.environ,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
     settings.load_profile("any machine")
