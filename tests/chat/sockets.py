@@ -124,6 +124,11 @@ class Talker:
             if 'code="110"' in said or 'type="error"' in said:
                 return said
 
+    def show(self, status: str, alone: str) -> None:
+        """Be seen as that; it is known once the room ``alone`` is entered, where nobody else is."""
+        self.send(f"<presence><show>{status}</show></presence>")
+        assert 'code="110"' in self.join(alone)
+
     def say(self, room: str, text: str) -> None:
         self.send(
             f'<message type="groupchat" to="{room}@muc.{self.domain}" id="1">'

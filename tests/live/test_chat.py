@@ -72,8 +72,8 @@ def test_friends_and_blocks_made_over_http_reach_the_chat(service: Beside) -> No
         talker(talkers, service.port("CHAT_PORT"), one, f"{name}_1")
         for one, name in zip(players, ("Ann", "Bob"), strict=True)
     )
-    for one in (ann, bob):
-        one.send("<presence><show>away</show></presence>")
+    ann.show("away", "City-1")
+    bob.show("away", "City-2")
     for me, other in (players, players[::-1]):
         path = f"/friends/api/public/friends/{me['id']}/{other['id']}"
         status, body = service.ask("POST", path, headers=bearer(me))

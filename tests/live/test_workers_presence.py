@@ -23,8 +23,8 @@ def befriended(stack: ExitStack, folder: Path, **environ: str) -> tuple[Talker, 
     """Two at different metagames who have shown themselves, and are friends then."""
     both, ports = stack.enter_context(chatting(folder, CHAT_PRESENCE="1", **environ))
     (ann, anns), (bob, bobs) = talkers(stack, both, ports, 2)
-    for one in (anns, bobs):
-        one.send("<presence><show>away</show></presence>")
+    anns.show("away", "City-1")
+    bobs.show("away", "City-2")
     for service, me, other in ((both.one, ann, bob), (both.other, bob, ann)):
         path = f"/friends/api/public/friends/{me['id']}/{other['id']}"
         assert service.ask("POST", path, headers=bearer(me))[0] in (200, 204)
