@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import socket
+from contextlib import ExitStack
+
 from attrs import asdict
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -10,6 +13,7 @@ from svcserver.ctl.rehearse.host import GAMES, Seen, free_ports, serious
 from svcserver.ctl.rehearse.telling import Telling
 from tests.ctl.command import svcctl
 
+HERE = "127.0.0.1"
 SERVED = Seen([], [], "1 online", "saves, and is served", saved=True)
 
 
@@ -46,11 +50,21 @@ class RehearsalTests(SynchronousTestCase):
         self.assertFalse(Seen(**{**rest, "saved": False}).healthy)
 
     def test_ports_differ_and_those_of_games_are_in_a_row(self) -> None:
-        ports = free_ports()
-        tcp = asdict(ports)
+        with ExitStack() as held:
+            tcp = asdict(free_ports(held))
         first, last = tcp.pop("hunts"), tcp.pop("city")
         self.assertEqual(len(set(tcp.values())), 12)
         self.assertEqual(last - first, GAMES - 1)
+
+    def test_its_ports_are_for_its_services_alone(self) -> None:
+        """A connection of another program got one, once, before the service had started."""
+        with ExitStack() as held:
+            port = free_ports(held).gateway
+            with socket.socket() as connecting, self.assertRaises(OSError):
+                connecting.bind((HERE, port))
+            for _ in range(2):  # and when it starts again
+                with socket.create_server((HERE, port)), socket.create_connection((HERE, port)):
+                    pass
 
     def test_steps_are_kept_for_machines(self) -> None:
         told = Telling(Out(as_json=True))

@@ -12,6 +12,7 @@ from attrs import define, field
 
 from svcserver.sim.gameclient import BUILD
 from tests.ctl.hosts import run, value
+from tests.live.attacks.test_hunts import TUTORIAL
 from tests.live.players_host import metagame
 from tests.support.processes import eventually
 
@@ -64,8 +65,8 @@ class Friend:
         self.send("POST", "/heartbeat", {"state": state, "session_id": "1"})
 
     def hunt(self, hunt_id: str) -> None:
-        """Be sent to this hunt."""
-        wish = {"gameMode": "ISLAND", "gameArgs": "", "playerHuntId": hunt_id, "buildId": BUILD}
+        """Be sent to this hunt, alone: where the map is named nobody else is waited for."""
+        wish = {**TUTORIAL, "playerHuntId": hunt_id, "buildId": BUILD}
         self.send("POST", "/candidate/join", wish)
         eventually(lambda: self.send("GET", "/candidate/status")["status"] == "IN_PROGRESS")
 

@@ -18,7 +18,7 @@ from svcserver.ctl.rehearse.host import Player, Wrong
 from svcserver.edge.certificate import fingerprint
 from svcserver.kernel.json import BadJson
 from tests.ctl.hosts import demo_host, run, said, stack, value
-from tests.live.attacks.test_sessions import HUNT
+from tests.live.attacks.test_hunts import TUTORIAL
 from tests.support.processes import eventually
 from tests.support.proves import proves
 
@@ -58,8 +58,8 @@ class Hunting:
 
 
 def hunt(player: Player) -> None:
-    """Go on one, until its game server is there."""
-    player.ask("/candidate/join", HUNT)
+    """Go on one alone, for which nobody else is waited for, until its game server is there."""
+    player.ask("/candidate/join", TUTORIAL)
     for _ in range(100):  # the gateway bounds how often one address connects
         if player.ask("/candidate/status")["status"] == "IN_PROGRESS":
             break
@@ -72,6 +72,7 @@ def beat(player: Player) -> None:
         player.ask("/heartbeat", {"map": "cora_jamima", "state": "island"})
 
 
+# slow: a stack of six processes, and the time that a rule of the firewall takes
 @proves("a ban or a kick shuts the game ports")
 def test_a_ban_during_a_hunt_shuts_the_game_ports(tmp_path: Path) -> None:
     folder = demo_host(tmp_path / "host")

@@ -12,14 +12,15 @@ import pytest
 
 from tests.ctl.command import svcctl
 from tests.ctl.hosts import demo_host, said, stack
-from tests.live.test_maintenance import READY, Town
+from tests.live.attacks.test_hunts import TUTORIAL
+from tests.live.test_maintenance import Town
 from tests.support.processes import eventually
 from tests.support.proves import proves
 
 pytestmark = pytest.mark.live
 
 
-# slow: a stack of five processes, and two hunts one after the other, each ready after 20 s
+# slow: a stack of five processes, each capacity measured for two seconds
 @proves("svcctl capacity")
 def test_running_hunts_are_measured_and_the_first_limit_is_named(tmp_path: Path) -> None:
     folder = demo_host(tmp_path / "host")
@@ -31,7 +32,7 @@ def test_running_hunts_are_measured_and_the_first_limit_is_named(tmp_path: Path)
         town = Town(folder)
         for name in ("Ann_1", "Bob_1"):
             player = town.player(name)
-            assert town.join(player, READY) == 200
+            assert town.join(player, TUTORIAL) == 200  # a hunt of its own, at once
             eventually(lambda one=player: town.status(one).get("serverInfo"))
 
         def measured() -> Any:

@@ -17,7 +17,7 @@ import pytest
 from svcserver.chat.lockout import FAILURES
 from tests.chat.sockets import Talker
 from tests.ctl.command import svcctl
-from tests.live.attacks.test_sessions import HUNT
+from tests.live.attacks.test_hunts import TUTORIAL
 from tests.live.deploying import deploy
 from tests.live.test_workers import Workers, asked, chatting, sabotaged, talkers, workers
 from tests.support.processes import Service, bearer, eventually, register
@@ -168,9 +168,9 @@ def test_a_lockout_holds_at_every_worker(tmp_path: Path) -> None:
 
 
 def hunts(server: Service) -> int:
-    """How many hunts run, as the deploy server lists them."""
+    """How many hunts of one player run, as the deploy server lists them."""
     listed = orjson.loads(server.ask("GET", "/gameservers")[1])["servers"]
-    return sum(one["kind"] == "hunt" for one in listed)
+    return sum(one["kind"] == "tutorial" for one in listed)
 
 
 NO_MATCH_ID = """
@@ -189,13 +189,10 @@ def servers_after_death(folder: Path, **sabotage: str) -> int:
         there = {"MATCHMAKING_MODE": "DEPLOYSERVER", "DEPLOYSERVER_URL": f"127.0.0.1:{server.port}"}
         both = stack.enter_context(workers(folder, fresh_url(), **there, **sabotage))
         ann = register(both.one, "Ann_1")
-        assert asked(both.one, "POST", "/candidate/join", ann, HUNT)[0] == 200
-
-        def begun() -> bool:
-            asked(both.one, "GET", "/candidate/status", ann)
-            return hunts(server) == 1
-
-        eventually(begun)
+        joining = stack.enter_context(closing(HTTPConnection("127.0.0.1", both.one.port)))
+        head = {**bearer(ann), "Content-Type": "application/json"}
+        joining.request("POST", "/candidate/join", orjson.dumps(TUTORIAL), head)
+        eventually(lambda: hunts(server) == 1)  # while the answer waits for the launch
         both.one.stop(signal.SIGKILL)
 
         def placed() -> object:

@@ -139,11 +139,14 @@ class ThrowAway:
     _out: IO[bytes] | None = None
     _read: int = 0  # bytes of the log that were shown
     _pause: Event = field(factory=Event)
+    _held: ExitStack = field(factory=ExitStack)  # its ports, against everybody but its services
 
     def __enter__(self) -> ThrowAway:
-        self.ports = free_ports()
-        self.make()
-        self.player = Player(self.ports.gateway, self.shown_fingerprint())
+        with ExitStack() as held:
+            self.ports = free_ports(held)
+            self.make()
+            self.player = Player(self.ports.gateway, self.shown_fingerprint())
+            self._held = held.pop_all()
         return self
 
     def __exit__(
@@ -152,7 +155,8 @@ class ThrowAway:
         why: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.stop()
+        with self._held:
+            self.stop()
 
     def make(self) -> None:
         """Write its files."""
@@ -287,17 +291,21 @@ def serious(line: str) -> str:
     return f"[{child[1]}] {said[1]}: {said[3]}"
 
 
-def free_ports() -> Ports:
-    """Ports that nothing holds at this moment."""
-    with ExitStack() as held:
-        tcp = [_free(held, socket.SOCK_STREAM) for _ in TCP]
+def free_ports(held: ExitStack) -> Ports:
+    """Ports that nothing holds at this moment; those of TCP stay ours as long as ``held``.
+
+    Else an outgoing connection of any program could be given one of them before its service has
+    started, or while that starts again. Who listens may bind them all the same, since we do not.
+    """
+    tcp = [_free(held, socket.SOCK_STREAM) for _ in TCP]
+    with ExitStack() as row:
         for _ in range(100):
-            first = _free(held, socket.SOCK_DGRAM)
+            first = _free(row, socket.SOCK_DGRAM)
             if first + GAMES > 65_535:
                 continue
             with contextlib.suppress(OSError):
                 for port in range(first + 1, first + GAMES):
-                    _free(held, socket.SOCK_DGRAM, port)
+                    _free(row, socket.SOCK_DGRAM, port)
                 named = dict(zip(TCP, tcp, strict=True))
                 return Ports(**named, hunts=first, city=first + GAMES - 1)
     fail(f"no {GAMES} UDP ports in a row are free")
@@ -305,5 +313,7 @@ def free_ports() -> Ports:
 
 def _free(held: ExitStack, kind: int, port: int = 0) -> int:
     one = held.enter_context(socket.socket(socket.AF_INET, kind))
+    if kind == socket.SOCK_STREAM:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     one.bind(("127.0.0.1", port))
     return int(one.getsockname()[1])
