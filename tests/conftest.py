@@ -14,7 +14,7 @@ from zlib import crc32
 
 import pytest
 
-from tests.support import postgres
+from tests.support import postgres, shared
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background ignores it
 
@@ -57,10 +57,15 @@ AFTER = 4  # turns after them, for what is short
 ON_POSTGRESQL = "SVC_TEST_DATABASE" in os.environ  # every test's own database is one there
 
 
+def pytest_configure() -> None:
+    """Begin the run: workers, which come later, find what they share."""
+    shared.folder()
+
+
 @pytest.hookimpl(optionalhook=True)  # a run may be without xdist
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """A worker for every core, and four more where most tests wait for what they have started."""
-    more = 0 if "not live" in config.option.markexpr else 4
+    """A worker for every core, and six more where most tests wait for what they have started."""
+    more = 0 if "not live" in config.option.markexpr else 6
     return len(os.sched_getaffinity(0)) + more
 
 

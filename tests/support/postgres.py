@@ -1,8 +1,7 @@
-"""A throw-away PostgreSQL instance, one for a test run, a fresh database per caller."""
+"""A throw-away PostgreSQL instance, one for all workers of a run, a fresh database per caller."""
 
 from __future__ import annotations
 
-import atexit
 import itertools
 import os
 import pwd
@@ -16,9 +15,11 @@ from typing import Any
 from attrs import define, field
 from sqlalchemy import create_engine, text
 
+from tests.support import shared
 from tests.support.requirements import skip
 
 _numbers = itertools.count(1)
+MOST_CONNECTIONS = "max_connections=500"  # of all workers' services together
 
 
 @define
@@ -32,13 +33,17 @@ class Instance:
     @classmethod
     def make(cls) -> Instance:
         """A new one, not started; skips where PostgreSQL is not installed."""
+        made = cls.there(Path(tempfile.mkdtemp(prefix="svc-pg-")))
+        made._run("initdb", "-D", made.data, "-U", "svc", "-A", "trust", "-N", "-E", "UTF8")
+        return made
+
+    @classmethod
+    def there(cls, folder: Path) -> Instance:
+        """The one whose files are there; skips where PostgreSQL is not installed."""
         binaries = _binaries()
         if binaries is None:
             raise skip("postgres", "its binaries are not installed")
-        folder = Path(tempfile.mkdtemp(prefix="svc-pg-"))
-        made = cls(folder, binaries, _unprivileged(folder))
-        made._run("initdb", "-D", made.data, "-U", "svc", "-A", "trust", "-N", "-E", "UTF8")
-        return made
+        return cls(folder, binaries, _unprivileged(folder))
 
     @property
     def data(self) -> Path:
@@ -94,11 +99,19 @@ def fresh_database(options: str = "") -> str:
 
 @lru_cache(maxsize=1)
 def _shared() -> Instance:
-    """The instance of a test run, or of one of its workers; this machine will not lose power."""
-    made = Instance.make()
-    made.start("fsync=off", "full_page_writes=off", "autovacuum=off")
-    atexit.register(made.end)
-    return made
+    """The instance of a test run; this machine will not lose power."""
+
+    def make() -> str:
+        made = Instance.make()
+        made.start("fsync=off", "full_page_writes=off", "autovacuum=off", MOST_CONNECTIONS)
+        return str(made.folder)
+
+    return Instance.there(Path(shared.once("postgres", make)))
+
+
+def end_shared(folder: str) -> None:
+    """Stop the instance of a run, and delete its files."""
+    Instance.there(Path(folder)).end()
 
 
 def _binaries() -> Path | None:

@@ -1,17 +1,16 @@
 """Services and ``svcctl`` as processes of their own that need not import everything first.
 
-One process a run has imported the services, and forks for each that a test starts: what the
-test gets has its own pid, memory, signals, folder, environment, descriptors, and words in the
-process list, a second of work earlier. Those of them that start our programs themselves
-(``svc-stack``, ``svcctl demo``) get these the same way (``offspring.py``). That a program starts
-by itself is not proved by it: some tests start each as an owner does.
+One process for all workers of a run has imported the services, and forks for each that a test
+starts: what the test gets has its own pid, memory, signals, folder, environment, descriptors, and
+words in the process list, a second of work earlier. Those of them that start our programs
+themselves (``svc-stack``, ``svcctl demo``) get these the same way (``offspring.py``). That a
+program starts by itself is not proved by it: some tests start each as an owner does.
 
 The reactor is not among what is imported: a fork may not share one.
 """
 
 from __future__ import annotations
 
-import atexit
 import gc
 import json
 import os
@@ -22,6 +21,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
@@ -31,12 +31,15 @@ from typing import Any
 from attrs import define, field
 
 from svcserver.ctl.main import COMMANDS
-from tests.support import offspring, proclist
+from tests.support import offspring, proclist, shared
 
 REACTOR = "twisted.internet.reactor"
 NAMES = ("metagame", "deploy", "content", "gateway", "allowlist", "relay", "stack")
 SERVICES = (*(f"{one}.service" for one in NAMES), "stack.watch")
 ROOT = Path(__file__).resolve().parents[2]
+MOST_WORKERS = 64  # that wait at its door while it imports
+END_S = 20.0
+_begun: dict[str, subprocess.Popen[bytes]] = {}  # by its door, where it was this worker
 
 
 @define(eq=False)
@@ -83,25 +86,11 @@ class Prestarted:
 
 
 class Parent:
-    """The process that forks, seen from the test; it ends with the test's."""
+    """The process that forks, seen from one worker; ``door`` is where it is asked."""
 
-    def __init__(self) -> None:
-        self._ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        known = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-        with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", __name__, str(theirs.fileno()), proclist.ROOM],
-                pass_fds=(theirs.fileno(),),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                cwd=ROOT,
-                env={**known, "ROOM": proclist.ROOM},
-            )
-
-    def end(self) -> None:
-        """Let it end, as it does when nobody can ask any more."""
-        self._ours.close()
-        self._process.wait(20)
+    def __init__(self, door: str) -> None:
+        self._ours = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._ours.connect(door)
 
     def ask(self, wish: dict[str, Any], descriptors: Sequence[int] = ()) -> dict[str, Any]:
         """One request, one reply."""
@@ -128,20 +117,50 @@ def start(
 
 @lru_cache(maxsize=1)
 def _parent() -> Parent:
-    made = Parent()
-    atexit.register(made.end)
-    return made
+    return Parent(shared.once("prestarted", _begin))
+
+
+def _begin() -> str:
+    """Start the process that forks; where it is asked, as soon as it has imported everything."""
+    door = str(shared.folder() / "door")
+    known = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as theirs:
+        theirs.bind(door)
+        theirs.listen(MOST_WORKERS)
+        words = str(theirs.fileno()), str(shared.begun_by())
+        _begun[door] = subprocess.Popen(
+            [sys.executable, "-m", __name__, *words, proclist.ROOM],
+            pass_fds=(theirs.fileno(),),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            cwd=ROOT,
+            env={**known, "ROOM": proclist.ROOM},
+            start_new_session=True,  # a Ctrl-C is for the tests, which end it
+        )
+    return door
+
+
+def end_shared(door: str) -> None:
+    """Let the process that forks end, and wait for it."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as ours:
+        ours.settimeout(END_S)
+        with suppress(OSError):  # it has ended
+            ours.connect(door)
+            ours.send(json.dumps({"end": True}).encode())
+            ours.recv(1)
+    if door in _begun:
+        _begun.pop(door).wait(END_S)
 
 
 def main() -> None:
-    """Fork on request until the test's process has ended; whoever is forked runs the program."""
+    """Fork on request until the run is over; whoever is forked runs the program."""
     sys.modules[REACTOR] = ModuleType(REACTOR)  # so that nobody installs one by an import
     commands = {f"ctl.{module}" for module, _ in COMMANDS.values()}
     for name in (*SERVICES, "metagame.chat_ports", "web.options", "stack.child", *sorted(commands)):
         import_module(f"svcserver.{name}")
     gc.collect()
     gc.freeze()  # what is in memory by now is for all: nobody's collector touches it
-    line = _serve(socket.socket(fileno=int(sys.argv[1])))
+    line = _serve(socket.socket(fileno=int(sys.argv[1])), os.pidfd_open(int(sys.argv[2])))
     if line is None:
         return
     line = offspring.with_nurse(line)
@@ -150,25 +169,39 @@ def main() -> None:
     offspring.run(line)
 
 
-def _serve(wishes: socket.socket) -> list[str] | None:
-    """The command line of a fork, in the fork; None in the end."""
+def _serve(door: socket.socket, run: int) -> list[str] | None:
+    """The command line of a fork, in the fork; None in the end, or when the run has been killed."""
+    open_ = [door]
     while True:
-        said, descriptors, _, _ = socket.recv_fds(wishes, offspring.MOST, 2)
-        if not said:
+        ready = select.select([*open_, run], [], [])[0]
+        if run in ready:
             return None
+        wishes = ready[0]
+        if wishes is door:
+            open_.append(door.accept()[0])
+            continue
+        said, descriptors, _, _ = socket.recv_fds(wishes, offspring.MOST, 2)
+        if not said:  # a worker has ended
+            open_.remove(wishes)
+            wishes.close()
+            continue
         wish = json.loads(said)
+        if "end" in wish:
+            return None
         if "reap" in wish:
             wishes.send(json.dumps({"status": os.waitpid(wish["reap"], 0)[1]}).encode())
             continue
         pid = os.fork()
         if pid == 0:
-            wishes.close()
+            for one in open_:
+                one.close()
+            os.close(run)
             os.setsid()
             line = offspring.become(wish, descriptors)
             time.tzset()
             return line
-        for one in descriptors:
-            os.close(one)
+        for number in descriptors:
+            os.close(number)
         wishes.send(json.dumps({"pid": pid}).encode())
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
@@ -12,6 +11,7 @@ from svcserver.kernel.refusals import Forbidden, Malformed
 from svcserver.metagame.social.friends import rules
 from svcserver.metagame.social.friends.rules import ACCEPTED, PENDING, Result
 from svcserver.metagame.social.friends.store import SqlFriends
+from tests.support.effort import machine
 from tests.support.ledger import InstantLedger
 from tests.support.people import add_accounts
 from tests.support.proves import proves
@@ -113,5 +113,5 @@ class FriendMachine(RuleBasedStateMachine):
                 assert stored.blocked_between(me, other) is (other in apart)
 
 
-FriendMachine.TestCase.settings = settings(max_examples=30, stateful_step_count=35, deadline=None)
+FriendMachine.TestCase.settings = machine(30, 35)
 TestFriendMachine = FriendMachine.TestCase

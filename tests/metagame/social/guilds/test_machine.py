@@ -6,7 +6,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
@@ -17,6 +16,7 @@ from svcserver.metagame.social.guilds import rules
 from svcserver.metagame.social.guilds.names import Words
 from svcserver.metagame.social.guilds.rules import MAY_INVITE, Limits, Rank, Wish
 from svcserver.metagame.social.guilds.store import SqlGuilds, drop_invites_between
+from tests.support.effort import machine
 from tests.support.ledger import InstantLedger
 from tests.support.people import add_accounts
 from tests.support.proves import proves
@@ -160,5 +160,5 @@ class GuildMachine(RuleBasedStateMachine):
                 assert not hall.blocked_between(invite.inviter, one)
 
 
-GuildMachine.TestCase.settings = settings(max_examples=30, stateful_step_count=35, deadline=None)
+GuildMachine.TestCase.settings = machine(30, 35)
 TestGuildMachine = GuildMachine.TestCase

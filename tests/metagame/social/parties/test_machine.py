@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from attrs import evolve, frozen
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
@@ -22,6 +21,7 @@ from svcserver.metagame.social.parties.rules import (
 )
 from svcserver.metagame.social.parties.store import LiveParties
 from tests.metagame.social.parties.model import PlainParties
+from tests.support.effort import machine
 from tests.support.live import TestBoard
 from tests.support.proves import proves
 
@@ -248,5 +248,5 @@ class PartyMachine(RuleBasedStateMachine):
         assert by_recipient == by_party
 
 
-PartyMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=50, deadline=None)
+PartyMachine.TestCase.settings = machine(60, 50)
 TestPartyMachine = PartyMachine.TestCase

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
@@ -16,6 +15,7 @@ from svcserver.metagame.social.friends.store import SqlFriends
 from svcserver.metagame.social.slayerlinks import rules
 from svcserver.metagame.social.slayerlinks.rules import HOUR_MS, SLOTS, Action, Reply
 from svcserver.metagame.social.slayerlinks.store import SqlSlayerLinks, cancel_between
+from tests.support.effort import machine
 from tests.support.ledger import InstantLedger
 from tests.support.people import add_accounts
 from tests.support.proves import proves
@@ -135,5 +135,5 @@ class LinkMachine(RuleBasedStateMachine):
                 )
 
 
-LinkMachine.TestCase.settings = settings(max_examples=30, stateful_step_count=30, deadline=None)
+LinkMachine.TestCase.settings = machine(30, 30)
 TestLinkMachine = LinkMachine.TestCase
