@@ -48,10 +48,13 @@ LONGEST = (  # of which no other worker is to wait for one in the end; the longe
     "test_dashboard_people.py",
     "test_play_sabotage.py",
     "test_backup.py",
+    "test_stack_frozen.py",
+    "test_dashboard_machine.py",
     "test_workers_stack.py",
     "test_play.py",
     "test_deploy.py",
     "test_simulation.py",
+    "test_restart.py",
 )
 AFTER = 4  # turns after them, for what is short
 ON_POSTGRESQL = "SVC_TEST_DATABASE" in os.environ  # every test's own database is one there
