@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import shutil
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import click
 from attrs import asdict, frozen
 
+from svcserver.ctl.disk_growth import HORIZON_DAYS, WIDTH, Filled, as_data, disks, show
 from svcserver.ctl.host import Host, about_a_host
 from svcserver.ctl.output import Out, fail
 from svcserver.deploy.fleet import PERSISTENT
@@ -24,9 +24,7 @@ from svcserver.kernel.processes import PROCESSES, started_at
 
 SAMPLE_S = 2.0
 OUTPUTS_MB = 2 * MAX_OUTPUT / (1 << 20)  # a game server's output file and the one before
-DISK_RESERVE_MB = 1024.0
 LEAST_CORES = 0.001  # what is measured as nothing still costs something
-WIDTH = 40  # characters of the chart
 
 
 @frozen
@@ -66,7 +64,8 @@ def forecast(cost: Cost, left: Left) -> list[Limit]:
         Limit("cores", _times(left.cores, max(cost.cores, LEAST_CORES)),
               f"{left.cores:.2f} cores are idle, a hunt takes {cost.cores:.3f}"),
         Limit("disk", _times(left.disk_mb, OUTPUTS_MB),
-              f"{left.disk_mb:.0f} MB may be used, a hunt writes up to {OUTPUTS_MB:.0f} MB"),
+              f"{left.disk_mb:.0f} MB may be used after {HORIZON_DAYS} more days of growth, "
+              f"a hunt writes up to {OUTPUTS_MB:.0f} MB"),
     ]  # fmt: skip
     return sorted(found, key=lambda one: one.more)
 
@@ -145,12 +144,32 @@ def capacity(host: Host, out: Out) -> None:
         cost = Cost(assumed, cost.cores if cost is not None else 0.0, 0)
     reserve = float(_number(settings.min_free_mb)) if settings.memory_guard else 0.0
     ports = max(0, settings.last_port - 2 - settings.first_port + 1) - len(hunts)
-    disk = shutil.disk_usage(folder).free / (1 << 20) - DISK_RESERVE_MB
+    filled, days = disks(host, folder)
+    own = filled[0]
+    disk = (own.usable - own.gains(HORIZON_DAYS)) / (1 << 20)
     left = Left(_free_mb() - reserve, ports, cores, disk)
-    _show(out, cost, left, forecast(cost, left), len(hunts))
+    limits = sorted([*forecast(cost, left), *elsewhere(filled[1:])], key=lambda one: one.more)
+    _show(out, cost, left, limits, len(hunts), as_data(filled, days))
+    show(out, filled, days)
 
 
-def _show(out: Out, cost: Cost, left: Left, limits: Sequence[Limit], running: int) -> None:
+def elsewhere(filled: Sequence[Filled]) -> list[Limit]:
+    """Disks on which no hunt writes, where they are full before the forecast's end."""
+    return [
+        Limit(f"disk of {one.place}", 0, f"it is full in {one.full_in} days")
+        for one in filled
+        if one.full_in is not None and one.full_in < HORIZON_DAYS
+    ]
+
+
+def _show(
+    out: Out,
+    cost: Cost,
+    left: Left,
+    limits: Sequence[Limit],
+    running: int,
+    filled: Mapping[str, object],
+) -> None:
     first = limits[0]
     out.data(
         {
@@ -160,6 +179,7 @@ def _show(out: Out, cost: Cost, left: Left, limits: Sequence[Limit], running: in
             "limits": [asdict(one) for one in limits],
             "first": first.name,
             "more": first.more,
+            **filled,
         }
     )
     assumed = "those that run have just begun" if running else "no hunt runs"

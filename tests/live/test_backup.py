@@ -137,3 +137,6 @@ def test_a_backup_of_postgresql_is_proven_and_leaves_no_database_behind(tmp_path
     with create_engine(url, poolclass=NullPool).connect() as server:
         there = server.exec_driver_sql("SELECT datname FROM pg_database").scalars().all()
     assert not [one for one in there if one.startswith("svc_drill_")]
+    [disk, *_] = orjson.loads(run("capacity", "--json", "--config", folder).stdout)["disks"]
+    sizes = {one["name"]: one["mb"] for one in disk["fills"]}
+    assert sizes["database"] > 1  # as much as an empty one has

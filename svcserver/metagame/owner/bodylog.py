@@ -27,6 +27,7 @@ from svcserver.web.routes import logged_path
 log = Logger()
 
 MAX_BODY = 64 * 1024  # bytes of a body that are logged; more would hold up the reactor
+MOST = 16 * 1024 * 1024  # bytes; then the file becomes ``.1`` and begins anew
 _OPEN = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
 # a name and its string; every quantifier is possessive, so that no body makes the search slow
 _NAMED = re.compile(r'"([\w\\]{1,120}+)"(\s*+:\s*+)("(?:[^"\\]++|\\.)*+(?:"|\\?\Z))', re.DOTALL)
@@ -75,6 +76,9 @@ class BodyLog:
             # opened anew each time, so that the file may be rotated
             with os.fdopen(os.open(self.path, _OPEN, 0o600), "ab") as file:
                 file.write(line)
+                full = os.fstat(file.fileno()).st_size >= MOST
+            if full:
+                self.path.replace(self.path.with_name(self.path.name + ".1"))
         except OSError as why:
             self.on = False
             log.warn(

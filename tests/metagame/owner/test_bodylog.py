@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from twisted.logger import LogLevel, globalLogPublisher
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.metagame.owner import bodylog
 from svcserver.metagame.owner.bodylog import MAX_BODY, shown
 from tests.support.game import Game
 from tests.support.proves import proves
@@ -113,6 +114,18 @@ class BodyLogTests(SynchronousTestCase):
             self.assertEqual(game.browse("POST", "/party", token=token, json={}).status, 200)
         warned = [one for one in heard if "BODY_LOG_FILE" in one.get("log_format", "")]
         self.assertEqual([one["log_level"] for one in warned], [LogLevel.warn])
+
+    @proves("convention 6: LOG_BODIES, BODY_LOG_FILE, BODY_LOG_PER_PATH")
+    def test_a_full_file_gives_way_to_a_new_one(self) -> None:
+        self.patch(bodylog, "MOST", 1_000)
+        game = self.game(BODY_LOG_PER_PATH="0")
+        token = game.player("Ann_1").token
+        for _ in range(30):
+            game.browse("POST", "/party", token=token, json={})
+        for file in (self.file, self.file.with_name("bodies.log.1")):
+            if file.exists():
+                self.assertLess(file.stat().st_size, 2_000)
+        self.assertTrue(self.file.with_name("bodies.log.1").exists())
 
     def test_a_log_that_was_rotated_away_begins_anew(self) -> None:
         game = self.game()

@@ -1,0 +1,216 @@
+"""What fills the disks of a host, and when they are full: by how it has grown so far.
+
+The database gains a day what it has gained on average since the host's first account was made.
+Logs gain as much until they turn, and backups one a night until the oldest give way; each of those
+is as much larger as the database is by then.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from attrs import define, field, frozen
+from sqlalchemy import Connection, func, select, text
+
+from svcserver.allowlist.persistence import MAX_AUDIT
+from svcserver.ctl.backup.command import wanted_of
+from svcserver.ctl.backup.runs import known
+from svcserver.ctl.database import file_of, transact, url_of
+from svcserver.ctl.host import Host
+from svcserver.ctl.output import Out
+from svcserver.ctl.stack_process import LOG, MOST_LOG
+from svcserver.deploy.process import MAX_OUTPUT
+from svcserver.deploy.service import OUTPUT
+from svcserver.kernel.recent import MOST as MOST_RECENT
+from svcserver.kernel.recent import RECENT
+from svcserver.metagame.accounts.store import ACCOUNTS
+from svcserver.metagame.owner.bodylog import MOST as MOST_BODIES
+from svcserver.stack.alerts.disks import Disk, disk_of
+
+RESERVE = 1 << 30  # bytes that stay free: with less an alert tells of it
+DAY_S = 86_400.0
+HORIZON_DAYS = 30
+WIDTH = 40  # characters of a chart
+FARTHEST_DAYS = 3_650  # nobody's disk of today is there longer
+_LOOPBACK = ("", "localhost", "127.0.0.1", "::1")
+
+
+@frozen
+class Filling:
+    """One thing on a disk, in bytes: ``soon`` is all it will gain by ``soon_a_day``."""
+
+    name: str
+    has: float
+    a_day: float = 0.0
+    soon_a_day: float = 0.0
+    soon: float = 0.0
+
+    def gains(self, days: float) -> float:
+        """How much more it has then."""
+        return self.a_day * days + min(self.soon_a_day * days, max(0.0, self.soon))
+
+
+@define
+class Filled:
+    """A disk, and what of the host lies there."""
+
+    place: Path
+    disk: Disk
+    fillings: list[Filling] = field(factory=list)
+
+    @property
+    def usable(self) -> float:
+        """Bytes that may be written."""
+        return self.disk.free - RESERVE
+
+    def gains(self, days: float) -> float:
+        """The bytes that all of it gains until then."""
+        return sum(one.gains(days) for one in self.fillings)
+
+    @property
+    def full_in(self) -> int | None:
+        """The days until nothing may be written any more; None: not in ten years."""
+        if self.gains(FARTHEST_DAYS) <= self.usable:
+            return None
+        low, high = 0, FARTHEST_DAYS
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self.gains(middle) > self.usable else (middle + 1, high)
+        return low
+
+
+def disks(host: Host, data: Path, now: float | None = None) -> tuple[list[Filled], float]:
+    """Each disk that grows, that of ``data`` first, and how many days the host is old."""
+    moment = time.time() if now is None else now
+    began, size = transact(host, _of_database)
+    days = max(1.0, (moment - began) / DAY_S)
+    found = {(first := disk_of(data)).number: Filled(data, first)}
+    for place, one in _all(host, data, size, days):
+        disk = disk_of(place)
+        found.setdefault(disk.number, Filled(place, disk)).fillings.append(one)
+    return list(found.values()), days
+
+
+def _of_database(tx: Connection) -> tuple[float, int]:
+    """When the first account was made, and the bytes of a database on a server."""
+    began = tx.execute(select(func.min(ACCOUNTS.c.created_at))).scalar()
+    size = 0
+    if tx.dialect.name == "postgresql":
+        size = tx.execute(text("SELECT pg_database_size(current_database())")).scalar_one()
+    return float(began if began is not None else time.time()), int(size)
+
+
+def _all(host: Host, data: Path, size: int, days: float) -> Iterator[tuple[Path, Filling]]:
+    url = url_of(host)
+    file = file_of(url)
+    if file is not None:
+        has = bytes_of([file, *(file.with_name(file.name + end) for end in ("-wal", "-shm"))])
+        yield file.parent, Filling("database", has, a_day=has / days)
+    else:
+        has = size
+        if (url.host or "") in _LOOPBACK:  # on this machine: on which disk, only it knows
+            yield data, Filling("database", has, a_day=has / days)
+    yield from _logs(host, data, days)
+    wanted = wanted_of(host)
+    rule, kept = wanted.settings, known(wanted.data).kept
+    if rule.at is None and not kept:
+        return  # BACKUP_AT=off: nobody makes any
+    made = kept[0].bytes if kept else has // 4  # what is not known yet: a text shrinks so
+    most = rule.days + rule.weeks + rule.months
+    grows = made / has * (has / days) * most if has else 0.0
+    there = sum(one.bytes for one in kept)
+    yield wanted.target, Filling("backups", there, grows, made, made * (most - len(kept)))
+
+
+def _logs(host: Host, data: Path, days: float) -> Iterator[tuple[Path, Filling]]:
+    ports = _ports(host)
+    where = (
+        (host.folder or data, LOG, 2 * MOST_LOG),
+        (data, RECENT, 2 * MOST_RECENT),
+        (data, "allowlist-audit.log", 2 * MAX_AUDIT),
+        (data, "bodies.log", 2 * MOST_BODIES),
+        (data / OUTPUT, "", 2 * MAX_OUTPUT * ports),
+    )
+    for folder, name, most in where:
+        has = bytes_of(folder.glob(f"{name}*"))
+        if has:
+            yield folder, Filling("logs", has, soon_a_day=has / days, soon=most - has)
+
+
+def _ports(host: Host) -> int:
+    lines = host.variables("deploy")
+    first, last = (int(lines.get(f"PORT_RANGE_{end}") or 0) for end in ("BEGIN", "END"))
+    return max(1, last - first + 1)
+
+
+def bytes_of(paths: Iterable[Path]) -> int:
+    """The size of these files; what is not there has none."""
+    found = 0
+    for path in paths:
+        try:
+            found += path.stat().st_size
+        except FileNotFoundError:
+            continue
+    return found
+
+
+def merged(fillings: Sequence[Filling]) -> list[Filling]:
+    """One of each name, the largest first."""
+    names = dict.fromkeys(one.name for one in fillings)
+    made = []
+    for name in names:
+        same = [one for one in fillings if one.name == name]
+        made.append(
+            Filling(
+                name,
+                sum(one.has for one in same),
+                sum(one.a_day for one in same),
+                sum(one.soon_a_day for one in same),
+                sum(one.soon for one in same),
+            )
+        )
+    return sorted(made, key=lambda one: -(one.has + one.gains(HORIZON_DAYS)))
+
+
+def as_data(filled: Sequence[Filled], days: float) -> dict[str, object]:
+    """The disks as ``--json`` shows them."""
+    found = [
+        {
+            "place": str(one.place),
+            "usable_mb": _mb(one.usable),
+            "full_in_days": one.full_in,
+            "fills": [
+                {
+                    "name": row.name,
+                    "mb": _mb(row.has),
+                    f"mb_in_{HORIZON_DAYS}_days": _mb(row.has + row.gains(HORIZON_DAYS)),
+                }
+                for row in merged(one.fillings)
+            ],
+        }
+        for one in filled
+    ]
+    return {"disks": found, "days_old": round(days, 1)}
+
+
+def show(out: Out, filled: Sequence[Filled], days: float) -> None:
+    """When each disk is full, and a chart of what fills it."""
+    so_far = f"of {days:.0f} days so far" if days > 1 else "of its first day, which says little"
+    for one in filled:
+        when = "not full in ten years" if one.full_in is None else f"full in {one.full_in} days"
+        out.say("", f"disk of {one.place}: {when}, by the growth {so_far}")
+        rows = [(row, row.has + row.gains(HORIZON_DAYS)) for row in merged(one.fillings)]
+        longest = max((then for _, then in rows), default=0.0) or 1.0
+        shown = [
+            [row.name, f"{_mb(row.has)}", f"{_mb(then)}", "█" * math.ceil(WIDTH * then / longest)]
+            for row, then in rows
+        ]
+        shown.append(["may be used", f"{_mb(one.usable)}", "", ""])
+        out.table(["what", "MB now", f"in {HORIZON_DAYS} days", ""], shown)
+
+
+def _mb(count: float) -> float:
+    return round(count / (1 << 20), 1)
