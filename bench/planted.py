@@ -261,8 +261,8 @@ PLANTS = (
         "a metagame that died keeps its seats in the chat",
         "stale lease",
         "svcserver.chat.leases",
-        "            if now - at > LEASE_S:",
-        "            if now - at > LEASE_S * 1e6:",
+        "            if now - at > LEASE_S or",
+        "            if now - at > LEASE_S * 1e6 or",
     ),
     Plant(
         "a metagame that was taken for gone goes on",
@@ -277,6 +277,13 @@ PLANTS = (
         "svcserver.board.news",
         "        return lately[after:]",
         "        self._heard = lately[-1]\n        return []",
+    ),
+    Plant(
+        "a line that its own process has not heard is lost without a word",
+        "silence in place of a refusal",
+        "svcserver.chat.pending",
+        "            return happened  # nearly always it has been heard by now",
+        "            return well",
     ),
     Plant(
         "a grant sent again counts again",

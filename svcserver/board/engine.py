@@ -22,6 +22,7 @@ from svcserver.board.address import Address
 from svcserver.board.authority import authorities
 from svcserver.board.connection import Argument, ConnectionEnded, EngineError, Wire
 from svcserver.board.scripts import COMMIT, LOAD, Script
+from svcserver.kernel.buggify import buggify
 from svcserver.kernel.every import Every
 from svcserver.kernel.refusals import Unavailable
 from svcserver.kernel.system import generator
@@ -36,6 +37,7 @@ BEAT_S = 1.0  # between two signs of life that are asked of the listening connec
 RETRY_S = 1  # for who is refused
 # an engine that another has taken over from, or that is none yet: who connects anew may find that
 STALE = ("READONLY", "MASTERDOWN", "LOADING")
+LISTENS_LATE_S = 3.0  # in a simulation alone
 MOST_EARLY = 1_000  # who ask before the first connection is made, and wait for it
 
 Pushed = Callable[[bytes, bytes], None]
@@ -133,7 +135,16 @@ class RemoteEngine(Service):
         return self._asked(command)
 
     def run(self, script: Script, keys: list[bytes], arguments: list[bytes]) -> Deferred[Any]:
-        return self._asked(("EVALSHA", script.sha, len(keys), *keys, *arguments))
+        if buggify("engine: it goes between a load and its commit") and script is COMMIT:
+            _cut(self._asking)
+        asked = self._asked(("EVALSHA", script.sha, len(keys), *keys, *arguments))
+        if buggify("engine: it goes before its answer to a commit") and script is COMMIT:
+            asked.addCallback(self._unheard)
+        return asked
+
+    def _unheard(self, _: Any) -> Any:
+        _cut(self._asking)
+        raise BoardAway
 
     def _asked(self, command: tuple[Argument, ...]) -> Deferred[Any]:
         wire = self._asking.wire
@@ -171,6 +182,8 @@ class RemoteEngine(Service):
             await wire.ask("SCRIPT", "LOAD", script.text)
 
     async def _listens(self, wire: Wire) -> None:
+        if buggify("engine: we listen again late"):
+            await self.pause(LISTENS_LATE_S)
         for channel in self._channels:
             await wire.ask("SUBSCRIBE", channel)
         if self._joined is not None:

@@ -18,6 +18,7 @@ from svcserver.chat.server import ChatServer
 from svcserver.chat.session import Session
 from svcserver.chat.stanza import MAX_BYTES
 from svcserver.http.peers import vouched_address
+from svcserver.kernel.buggify import buggify
 from svcserver.kernel.counters import Counted
 from svcserver.kernel.headers import GATEWAY
 
@@ -202,6 +203,9 @@ class ChatProtocol(WebSocketServerProtocol):
     def send_behind(self, frame: bytes) -> None:
         """See ``Wire.send_behind``; nothing is held when too much is waiting already."""
         if self._room_for_more():
+            if buggify("chat: a connection ends when others have its line"):
+                self.transport.abortConnection()
+                return
             if self._behind is None:
                 self._behind = Behind(self.factory.two_turns, self._write)
             self._behind.begin(frame)

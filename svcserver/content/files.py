@@ -22,6 +22,7 @@ from twisted.logger import Logger
 from zope.interface import implementer
 
 from svcserver.content.ranges import Span
+from svcserver.kernel.buggify import buggify
 from svcserver.web.response import Stream
 
 log = Logger()
@@ -184,6 +185,11 @@ class _Producer:
                 return self._give_up(why)
             if not data:
                 return self._give_up(None)
+            if buggify("content: a piece is cut in the middle"):
+                transfer.out.transport.write(data[: len(data) // 2])
+                self._paused = True
+                transfer.cut()
+                return None
             transfer.at += len(data)
             transfer.out.transport.write(data)
         if transfer.at == transfer.span.end and not transfer.file.closed:

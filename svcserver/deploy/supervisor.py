@@ -320,7 +320,10 @@ class Supervisor:
 
     def _is_alive(self, server: GameServer) -> bool:
         process = self._processes.get(server.id)
-        return process is not None and process.alive
+        alive = process is not None and process.alive
+        if process is not None and buggify("deploy: a game server ends just after a look at it"):
+            process.kill("KILL")
+        return alive
 
     def knows_key(self, key_hash: str) -> bool:
         """Whether a running game server was launched with the key of this SHA-256 (hex)."""

@@ -27,6 +27,7 @@ from svcserver.http.heads import (
     read_response,
 )
 from svcserver.http.prompt import send
+from svcserver.kernel.buggify import buggify
 
 log = Logger()
 
@@ -82,6 +83,8 @@ class Exchange:
         head = request_head(self.head, self.forward, self.client.policy, repeated=repeated)
         send(connection.transport, b"".join((head, *self._kept)) if self._kept else head)
         self.ready = self.moved = True
+        if buggify("edge: a connection ends in the middle of a request"):
+            connection.transport.abortConnection()
         if self.body.done:
             self.client.request_complete()
         self.client.advance()

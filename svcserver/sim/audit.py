@@ -203,8 +203,9 @@ class Audit:
                 count = len(chat.server)
                 self._wrong("live state agrees", f"{name} has {count} chat sessions of nobody")
         for end in self.host.network.ends.values():
-            if end.process.name.startswith("pc-") and end.other.process.name == "gateway":
-                self._wrong("live state agrees", f"a connection of {end.process.name} is left")
+            if end.process.name == "gateway" and end.other.process.name.startswith("pc-"):
+                who = end.other.process.name
+                self._wrong("live state agrees", f"a connection of {who} is left")
                 break
         for rule, what in livestate.wrong(livestate.entries(self.host), self.host.world.now):
             self._wrong(rule, what)

@@ -49,6 +49,7 @@ def _chat(me: SimPlayer, resource: str) -> Chat:
 
     chat = Chat(me.process, me.account, me.name, resource, line, over)
     chat.put_out = lambda room: talk.left(room, who, me.now)
+    chat.unsaid = talk.refuses
     return chat
 
 

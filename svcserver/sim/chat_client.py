@@ -17,6 +17,7 @@ from svcserver.sim.gameclient import AUTH, BIND, BODY, FROM, ID, JOIN, LEAVE, OP
 from svcserver.sim.process import Process
 
 ANSWER_S = 30.0
+REMEMBERED = 50  # lines that may still be refused
 DOMAIN = f"127.0.0.1:{RELAY}"
 UPGRADE = (
     "GET // HTTP/1.1\r\nHost: 127.0.0.1:61000\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
@@ -116,6 +117,7 @@ class Chat:
     line: Callable[[str, str, str, str], None]
     over: Callable[[], None] = lambda: None
     put_out: Callable[[str], None] = lambda room: None  # of a room that we may not be in any more
+    unsaid: Callable[[str], None] = lambda text: None  # told of a line that was refused
     socket: _Socket | None = None
     alive: bool = True
     bound: bool = False  # the log-in is over
@@ -125,6 +127,9 @@ class Chat:
     _frames: list[str] = field(factory=list, init=False)
     _waiting: list[tuple[tuple[str, ...], Deferred[str]]] = field(factory=list, init=False)
     _ids: int = field(default=0, init=False)
+    _lately: dict[str, str] = field(
+        factory=dict, init=False
+    )  # id -> the line that was sent with it
 
     @property
     def nick(self) -> str:
@@ -176,7 +181,10 @@ class Chat:
 
     def _tell(self, kind: str, to: str, text: str) -> None:
         self._ids += 1
-        self.send(SAY.format(kind=kind, to=to, id=f"m{self._ids}", text=escape(text)))
+        number = f"m{self._ids}"
+        self._lately[number] = text
+        self._lately.pop(f"m{self._ids - REMEMBERED}", None)
+        self.send(SAY.format(kind=kind, to=to, id=number, text=escape(text)))
 
     def send(self, text: str) -> None:
         """Send a stanza; raises NoAnswer once the chat is closed."""
@@ -203,6 +211,9 @@ class Chat:
     def _line(self, text: str) -> None:
         if 'type="error"' in text:
             self.refused += 1
+            found = ID.search(text)
+            if found and found[1] in self._lately:
+                self.unsaid(self._lately[found[1]])
             return
         sender, body = FROM.search(text), BODY.search(text)
         if sender is None or body is None:

@@ -13,6 +13,7 @@ from zope.interface import implementer
 HIGH, LOW = 65_536, 16_384  # bytes under way at which a writer is told to pause, and to go on
 SOON_S = 0.0001
 PIECE, PIECE_S = 400, 0.1  # what a slow reader takes at a time
+GIVEN_UP_S = 900.0  # so long bytes that nobody takes are sent again
 
 
 @implementer(ITCPTransport)
@@ -31,6 +32,8 @@ class End:
         self.gone = False  # connectionLost was called, or will be
         self.disconnecting = False
         self._fin = False  # we write no more
+        self.vanished = False  # with its machine: the other end was not told
+        self._unheard_since: float | None = None  # nobody takes what we send
         self._paused = False
         self._rests = False  # a slow reader, between two pieces
         self._inbox: deque[bytes] = deque()
@@ -81,6 +84,9 @@ class End:
         if self.network.silent and self.network.loses(self.process, self.other.process):
             self.world.later(1.0, self._deliver)  # sent again, like lost packets
             return
+        if self.other.vanished:
+            self._to_nobody()
+            return
         other, pieces, ending = self.other, [], None
         while self._under_way and self._under_way[0][0] <= self.world.now:
             _, what = self._under_way.popleft()
@@ -96,6 +102,17 @@ class End:
             other.arrived(b"".join(pieces))
         if ending is not None:
             other.peer_ended(ending)
+
+    def _to_nobody(self) -> None:
+        """Sent again until a machine that is on again knows nothing of it, or for too long."""
+        if self._unheard_since is None:
+            self._unheard_since = self.world.now
+        off = self.other.process.machine in self.network.off
+        if off and self.world.now - self._unheard_since < GIVEN_UP_S:
+            self.world.later(1.0, self._deliver)
+        else:
+            self._under_way.clear()
+            self.lost(ConnectionLost())
 
     def registerProducer(self, producer: Any, streaming: bool) -> None:
         """Back-pressure, for push producers; a pull producer is asked until it is done."""
@@ -244,6 +261,17 @@ class End:
         self.other._under_way.clear()
         self.lost(ConnectionLost())
         self.other.lost(ConnectionLost())
+
+    def vanish(self) -> None:
+        """The machine is off: nothing is sent any more, and the other end is not told."""
+        self.gone = self.vanished = self._fin = True
+        self.network.forget(self)
+        self._inbox.clear()
+
+    def stall(self, seconds: float) -> None:
+        """Read nothing for so long."""
+        self._rests = True
+        self.process.callLater(seconds, self._rested)
 
     def lost(self, why: Exception) -> None:
         """It is over; the protocol is told, once."""

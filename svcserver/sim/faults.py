@@ -110,6 +110,14 @@ def cut_line(breaker: Breaker, dice: random.Random) -> None:
     breaker.network.cut(player.process.machine)
 
 
+def pulled_plug(breaker: Breaker, dice: random.Random) -> None:
+    """A player's PC loses its power: it says nothing more, and nobody is told."""
+    player = dice.choice(breaker.players)
+    if not player.process.dead:
+        player.process.vanish()
+        player.switched_off()
+
+
 def silent_line(breaker: Breaker, dice: random.Random) -> None:
     """A player's packets are lost for a while; then the connections break or go on."""
     player = dice.choice(breaker.players)
@@ -149,6 +157,15 @@ def failover(breaker: Breaker, dice: random.Random) -> None:
     lost_s, back = dice.choice((0.0, 0.01, 0.3, 3.0, 50.0)), dice.choice((0.1, 1.0, 6.0))
     if breaker.host.valkey is not None:
         breaker.host.valkey.fail_over(lost_s, back)
+        breaker.missed(back)
+        breaker.until = max(breaker.until, breaker.world.now + back + 1.0)
+
+
+def emptied_engine(breaker: Breaker, dice: random.Random) -> None:
+    """The engine of live state is started again with nothing in it."""
+    if breaker.host.valkey is not None:
+        back = dice.choice((0.1, 1.0, 6.0))
+        breaker.host.valkey.empty(back)
         breaker.missed(back)
         breaker.until = max(breaker.until, breaker.world.now + back + 1.0)
 
@@ -202,6 +219,7 @@ FAULTS: dict[str, Fault] = {
     "cut-engine": cut_engine,
     "cut-line": cut_line,
     "dead-city": dead_city,
+    "emptied-engine": emptied_engine,
     "failover": failover,
     "failing-launches": failing_launches,
     "failing-statement": failing_statement,
@@ -214,10 +232,23 @@ FAULTS: dict[str, Fault] = {
     "kill-deploy": kill("deploy"),
     "kill-gateway": kill("gateway"),
     "kill-metagame": kill("metagame"),
+    "pulled-plug": pulled_plug,
     "silent-line": silent_line,
     "slow-commits": slow_commits,
     "slow-engine": slow_engine,
     "slow-reader": slow_reader,
 }
-OF_ENGINE = ("cut-engine", "failover", "slow-engine")  # where live state is on one
-SHAKING = ("cut-engine", "failover", "frozen-metagame", "kill-after-commit", "kill-metagame")
+OF_ENGINE = (
+    "cut-engine",
+    "emptied-engine",
+    "failover",
+    "slow-engine",
+)  # where live state is on one
+SHAKING = (
+    "cut-engine",
+    "emptied-engine",
+    "failover",
+    "frozen-metagame",
+    "kill-after-commit",
+    "kill-metagame",
+)

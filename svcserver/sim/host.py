@@ -362,6 +362,7 @@ def player_machine(world: World, network: Network, number: int) -> Process:
         network.name(address, machine)
         far = world.weather.random()
         network.routes[machine, "host"] = Route(0.005 + 0.08 * far, 0.002 + 0.02 * far)
+    network.off.discard(machine)
     process = Process(world, network, machine, machine, address)
     target = Target(PUBLIC, EDGE, "0" * 64)
     relay = RelayService(process, target, port=METAGAME, bind=address, say=lambda line: None)

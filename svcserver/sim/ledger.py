@@ -31,6 +31,7 @@ T = TypeVar("T")
 
 COMMIT_S = 0.004  # a sync of an ordinary disk
 READ_S = 0.0003
+LOCKED_S = 2.0  # what another program holds the database for
 ROOM = 2**30  # pages; more than any database of a simulation has
 _WRITES = ("INSERT", "UPDATE", "DELETE", "REPLAC")
 _plans = Plans()  # of statements alone: what one world has compiled spares the next
@@ -218,6 +219,8 @@ class InlineWorker(Worker):
             return
         self._busy = True
         takes = COMMIT_S + self._disk.slow_s if self._writes else READ_S
+        if self._writes and buggify("ledger: a batch waits for a lock"):
+            takes += LOCKED_S
         self._reactor.callLater(takes, self._work)
 
     def _work(self) -> None:

@@ -22,11 +22,13 @@ from twisted.internet.interfaces import (
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
+from svcserver.kernel.buggify import buggify
 from svcserver.sim.clock import World
 from svcserver.sim.ends import End
 
 LOOPBACK_S = 0.0001  # from one process of a machine to another
 LOOPBACK = "127.0.0.1"
+STALLS_S = 8.0
 
 
 @frozen
@@ -54,6 +56,7 @@ class Network:
     sent: Callable[[int, str, bytes], None]
     routes: dict[tuple[str, str], Route] = field(factory=dict)
     silent: set[str] = field(factory=set)  # machines whose packets are lost for the time being
+    off: set[str] = field(factory=set)  # machines without power
     slow: set[str] = field(factory=set)  # machines that take bytes one piece at a time
     ends: dict[int, End] = field(factory=dict)
     _listeners: dict[tuple[str, int], Listener] = field(factory=dict, init=False)
@@ -142,6 +145,8 @@ class Network:
         theirs.attach(far)
         if not ours.gone:
             ours.attach(near)
+        if buggify("network: a reader stalls"):
+            self.world.weather.choice((ours, theirs)).stall(STALLS_S)
 
     def latency(self, one: str, other: str) -> float:
         """Seconds for the way between two machines, now."""

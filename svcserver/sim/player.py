@@ -208,6 +208,15 @@ class SimPlayer:
         known = [one for one in self.everybody if one is not self and one.account]
         return dice.choice(known) if known else None
 
+    def switched_off(self) -> None:
+        """The game ends in the middle of whatever it does."""
+        self.sitting += 1
+        self.token, self.where, self.place, self.party = "", "away", None, ""
+        if self.chat is not None:
+            self.chat.ended()
+            self.chat = None
+        self.web.close()
+
     def unheard(self) -> None:
         """The line has failed: what is not heard from now on is nobody's fault."""
         if self.chat is not None:

@@ -111,12 +111,7 @@ async def logged_off(me: SimPlayer, dice: random.Random) -> None:
 
 async def quit(me: SimPlayer, dice: random.Random) -> None:
     """Pull the plug: nothing is said, everything hangs up, also in the middle of a request."""
-    me.sitting += 1
-    me.token, me.where, me.place, me.party = "", "away", None, ""
-    if me.chat is not None:
-        me.chat.ended()
-        me.chat = None
-    me.web.close()
+    me.switched_off()
     me.process.die()
 
 

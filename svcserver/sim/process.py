@@ -177,6 +177,14 @@ class Process:
         for end in list(self.ends.values()):
             end.read_on()
 
+    def vanish(self) -> None:
+        """End as its machine does that loses its power: nobody elsewhere is told."""
+        self.network.off.add(self.machine)
+        for end in list(self.ends.values()):
+            if end.other.process.machine != self.machine:
+                end.vanish()
+        self.die()
+
     def die(self) -> None:
         """End at once: no timer fires, no protocol is told; the other ends hear a reset."""
         self.dead = True

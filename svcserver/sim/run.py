@@ -29,6 +29,7 @@ from svcserver.sim.network import Network
 from svcserver.sim.outcomes import Violation
 from svcserver.sim.player import SimPlayer
 from svcserver.sim.process import Process
+from svcserver.sim.rare import APART_S, RareThings
 from svcserver.sim.script import HOST, Step, script, shared
 from svcserver.sim.social import party_of
 
@@ -106,10 +107,9 @@ class Run:
     players: list[SimPlayer] = field(factory=list)
     game_servers: Process = field(init=False)  # who asks the metagame for them
     moments: list[Moment] = field(factory=list)
-    rare: dict[str, int] = field(factory=dict)
+    rare: RareThings = field(init=False)
     _events: list[str] = field(factory=list)
     _digest: Any = field(factory=hashlib.sha256)
-    _rates: dict[str, float] = field(factory=dict)
 
     def run(self) -> Result:
         """Simulate from the start to the audit of what is left."""
@@ -118,8 +118,9 @@ class Run:
         self.history.wrong.seconds = lambda: self.world.now - START
         with ExitStack() as stack:
             stack.enter_context(owned(self.world.system()))
+            self.rare = RareThings(self.world, self._happened)
             if self.wish.faults:
-                stack.enter_context(rare_things(self._happens))
+                stack.enter_context(rare_things(self.rare.happens))
             heard: Any = self._logged
             globalLogPublisher.addObserver(heard)
             stack.callback(globalLogPublisher.removeObserver, heard)
@@ -140,17 +141,12 @@ class Run:
             text = f"{formatEvent(event)}: {why.type.__name__}: {why.getErrorMessage()}"
             self.history.wrong.add("no failure of ours", text[:300])
 
-    def _happens(self, name: str) -> bool:
-        """Whether a rare thing happens: some names never in this run, others often."""
-        rate = self._rates.get(name)
-        if rate is None:
-            draw = random.Random(f"rare {self.wish.seed} {name}")  # noqa: S311
-            rate = self._rates[name] = draw.choice((0.0, 0.0, 0.002, 0.02, 0.1))
-        if rate and self.world.weather.random() < rate:
-            self.rare[name] = self.rare.get(name, 0) + 1
-            self.history.answers.trouble(self.world.now)
-            return True
-        return False
+    def _happened(self, to_live_state: bool) -> None:
+        """A rare thing happens."""
+        self.history.answers.trouble(self.world.now)
+        if to_live_state:
+            self.history.parties.shake(self.world.now)
+            self.history.chat.gap(self.world.now, self.world.now + APART_S)
 
     # -- parts -----------------------------------------------------------------------
 
@@ -284,7 +280,7 @@ class Run:
             cpu_s,
             dict(sorted(statuses.items())),
             self.moments,
-            dict(sorted(self.rare.items())),
+            dict(sorted(self.rare.counts.items())),
         )
 
 

@@ -116,6 +116,14 @@ class SimValkey:
                 table[key] = before
         self.world.later(back_in_s, self.start)
 
+    def empty(self, back_in_s: float) -> None:
+        """The engine dies, and is started again with nothing in it."""
+        if not self.process.dead:
+            self.process.die()
+            for table in (self._entries, self._lists, self._told, self._lately, self._journal):
+                table.clear()
+            self.world.later(back_in_s, self.start)
+
     def live(self) -> Iterator[tuple[str, bytes]]:
         """The key of each entry that is not over, and what is kept under it."""
         for key, (value, until) in self._entries.items():

@@ -7,7 +7,6 @@ import hashlib
 import os
 import random
 import tempfile
-from collections.abc import Callable
 from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
@@ -28,10 +27,12 @@ from twisted.web.iweb import UNKNOWN_LENGTH, IBodyProducer
 from zope.interface import implementer
 
 from svcserver.allowlist.entries import Entry
+from svcserver.allowlist.programs import FirewallError
 from svcserver.allowlist.scripts import Rule
 from svcserver.content.game_files import GameFiles
 from svcserver.content.manifest import Entry as FileEntry
 from svcserver.content.manifest import Manifest
+from svcserver.kernel.buggify import buggify
 
 EXPONENT = 65_537
 _SMALL = [n for n in range(3, 2_000, 2) if all(n % m for m in range(3, int(n**0.5) + 1, 2))]
@@ -102,11 +103,12 @@ class FakeFirewall:
 
     name: str = "simulated"
     rule: Rule | None = None
-    broken: Callable[[], bool] = lambda: False
     runs: int = 0
 
     async def apply(self, rule: Rule) -> None:
         self.runs += 1
+        if buggify("firewall: a run of its program fails"):
+            raise FirewallError("simulated")
         self.rule = rule
 
     async def holds(self, rule: Rule) -> bool:

@@ -63,6 +63,7 @@ ALLOWED = {
     "sim/downloads.py": {"random.Random"},
     "sim/social.py": {"random.Random"},
     "sim/chat.py": {"random.Random"},
+    "sim/rare.py": {"random.Random"},
     "sim/run.py": {"random.Random", "time.process_time"},
     "sim/script.py": {"random.Random"},
     "sim/shrink.py": {"time.monotonic"},

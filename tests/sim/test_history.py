@@ -5,8 +5,9 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.sim.answers import SETTLES_S
-from svcserver.sim.history import ECHO_S, PATIENCE_S, REPLAY_S, History
+from svcserver.sim.history import PATIENCE_S, REPLAY_S, History
 from svcserver.sim.outcomes import ACKED, REFUSED, UNKNOWN
+from svcserver.sim.talk import ECHO_S, LATE_S
 
 
 class HistoryTests(SynchronousTestCase):
@@ -162,6 +163,19 @@ class HistoryTests(SynchronousTestCase):
         talk.spoke("room", "ada", "two")
         talk.look(6.0 + ECHO_S, lambda since: since > 5.0)
         self.assertEqual(len(self.rules()), 1)
+
+    def test_what_is_broken_may_keep_a_line_back_but_not_without_a_word(self) -> None:
+        talk = self.history.chat
+        for line in ("lost", "refused", "late"):
+            talk.said[line] = 5.0
+            talk.spoke("room", "ada", line)
+        talk.refuses("refused")
+        talk.look(4.0 + LATE_S, lambda since: False)
+        talk.heard("room", "ada", "late", own=True, now=4.0 + LATE_S)
+        self.assertEqual(self.rules(), [])
+        talk.settle(5.0 + LATE_S)
+        wrong = [one.what for one in self.history.wrong.found]
+        self.assertEqual(wrong, ["ada in room never heard 'lost'"])
 
     def test_a_host_that_nothing_breaks_answers_and_refuses_nothing_without_need(self) -> None:
         answers = self.history.answers

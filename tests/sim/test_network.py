@@ -9,6 +9,7 @@ from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.sim.clock import START, World
+from svcserver.sim.ends import GIVEN_UP_S
 from svcserver.sim.network import Network
 from svcserver.sim.process import Process
 
@@ -152,3 +153,36 @@ class NetworkTests(SynchronousTestCase):
         self.network.isolate(self.pc, "host", spared=1)
         self.world.run_until(self.world.now + 1)
         self.assertEqual((first.ended, self.near.ended), ("ConnectionLost", ""))
+
+    def test_who_loses_power_says_nothing_and_answers_nothing(self) -> None:
+        self.connect()
+        self.pc.vanish()
+        self.world.run_until(self.world.now + 100)
+        self.assertEqual((self.near.ended, self.far.ended), ("", ""))
+        transport: Any = self.far.transport
+        transport.write(b"hello?")
+        self.world.run_until(self.world.now + 100)
+        self.assertEqual(self.far.ended, "")
+        self.network.off.discard("pc")  # on again, it knows no such connection
+        self.world.run_until(self.world.now + 2)
+        self.assertEqual((self.near.heard, self.far.ended), (b"", "ConnectionLost"))
+
+    def test_bytes_that_nobody_takes_are_given_up_in_the_end(self) -> None:
+        self.connect()
+        self.pc.vanish()
+        transport: Any = self.far.transport
+        transport.write(b"hello?")
+        self.world.run_until(self.world.now + GIVEN_UP_S - 10)
+        self.assertEqual(self.far.ended, "")
+        self.world.run_until(self.world.now + 20)
+        self.assertEqual(self.far.ended, "ConnectionLost")
+
+    def test_a_reader_that_stalls_reads_on_later(self) -> None:
+        self.connect()
+        transport: Any = self.far.transport
+        transport.stall(5)
+        self.near.transport.write(b"hello")
+        self.world.run_until(self.world.now + 4)
+        self.assertEqual(self.far.heard, b"")
+        self.world.run_until(self.world.now + 2)
+        self.assertEqual(self.far.heard, b"hello")

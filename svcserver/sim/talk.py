@@ -1,0 +1,154 @@
+"""Chat as its players heard it: one order, each line once, and none lost without a word."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
+
+from attrs import define, field
+
+from svcserver.sim.outcomes import Violations
+
+ECHO_S = 30.0  # in which one's own line comes back
+LATE_S = 300.0  # in which it comes back, or is refused, whatever is broken
+
+
+@define(eq=False)
+class Listening:
+    """One chat session in one room: what it heard, and from when on."""
+
+    since: float
+    lines: list[str] = field(factory=list)
+    until: float | None = None
+
+
+@define(eq=False)
+class ChatHistory:
+    """Chat: one order for all, each line once, and what the speaker heard all others hear."""
+
+    wrong: Violations
+    rooms: dict[str, dict[str, list[Listening]]] = field(factory=dict)  # room -> listener
+    said: dict[str, float] = field(factory=dict)  # line -> when it was sent
+    reached: dict[str, float] = field(factory=dict)  # line -> when anybody first heard it
+    echoed: dict[str, set[str]] = field(factory=dict)  # room -> lines their speaker heard
+    whispers: dict[str, int] = field(factory=dict)
+    owed: dict[str, tuple[str, str]] = field(factory=dict)  # line -> room and who said it
+    refused: set[str] = field(factory=set)  # lines whose speaker was told that nobody hears them
+    count: int = 0
+    gaps: list[tuple[float, float]] = field(factory=list)  # when metagames were apart
+
+    def gap(self, since: float, until: float, margin_s: float = 30.0) -> None:
+        """Between these times a line may reach some only; they notice it within the margin."""
+        self.gaps.append((since - margin_s, until + margin_s))
+
+    def entered(self, room: str, who: str, now: float) -> None:
+        """A session is in the room from now on."""
+        self.left(room, who, now)
+        self.rooms.setdefault(room, {}).setdefault(who, []).append(Listening(now))
+
+    def left(self, room: str, who: str, now: float) -> None:
+        """The player is out of the room: lines from now on need not be heard."""
+        for one in self.rooms.get(room, {}).get(who, [])[-1:]:
+            if one.until is None:
+                one.until = now
+        for line in [line for line, owed in self.owed.items() if owed == (room, who)]:
+            self._settled(line)
+
+    def spoke(self, room: str, who: str, line: str) -> None:
+        """A line was sent into a room that its speaker is in: it must come back."""
+        self.owed[line] = room, who
+
+    def look(self, now: float, untroubled: Callable[[float], bool]) -> None:
+        """Note the lines that have not come back in time, where nothing was broken meanwhile.
+
+        Where something was it may be late, or refused; it must not be lost without a word.
+        """
+        for line, (room, who) in list(self.owed.items()):
+            if now - self.said[line] <= ECHO_S:
+                continue
+            refused = line in self.refused
+            if untroubled(self.said[line]) or (now - self.said[line] > LATE_S and not refused):
+                self.wrong.add("a line comes back", f"{who} in {room} never heard {line!r}")
+            elif not refused:
+                continue
+            self._settled(line)
+
+    def refuses(self, line: str) -> None:
+        """Its speaker is told that nobody hears it."""
+        if line in self.owed:
+            self.refused.add(line)
+
+    def _settled(self, line: str) -> None:
+        self.owed.pop(line, None)
+        self.refused.discard(line)
+
+    def heard(self, room: str, who: str, line: str, own: bool, now: float) -> None:
+        """Somebody in a room has read a line: it must have been said, and be new to them."""
+        self.count += 1
+        if own:
+            self._settled(line)
+        self.reached.setdefault(line, now)
+        if line not in self.said:
+            self.wrong.add("chat tells what was said", f"nobody said {line!r}")
+        spans = self.rooms.get(room, {}).get(who)
+        if not spans:
+            return
+        if any(line in span.lines for span in spans[-1:]):
+            self.wrong.add("each line once", f"{who} heard {line!r} twice")
+        spans[-1].lines.append(line)
+        if own:
+            self.echoed.setdefault(room, set()).add(line)
+
+    def whispered(self, line: str, who: str) -> None:
+        """Somebody has read a whisper: it must have been said, and be new to them."""
+        self.whispers[f"{who} {line}"] = self.whispers.get(f"{who} {line}", 0) + 1
+        if line not in self.said:
+            self.wrong.add("chat tells what was said", f"nobody whispered {line!r}")
+        elif self.whispers[f"{who} {line}"] > 1:
+            self.wrong.add("each line once", f"{who} heard the whisper {line!r} twice")
+
+    def settle(self, now: float, margin_s: float = 20.0) -> None:
+        """Compare all that was heard so far, and forget it.
+
+        A line reaches the room some time between its sending and its first hearing: late, where
+        the speaker's packets were lost. Who was there all that time and ``margin_s`` longer must
+        have heard it.
+        """
+        self.look(now + LATE_S, lambda _: False)
+        for room, listeners in self.rooms.items():
+            spans = [(who, one) for who, every in listeners.items() for one in every]
+            self._order(room, [one.lines for _, one in spans])
+            for line in sorted(self.echoed.get(room, ())):
+                said, reached = self.said[line], self.reached[line]
+                if any(since <= reached and said <= until for since, until in self.gaps):
+                    continue
+                for who, one in spans:
+                    there = one.since <= said - 1 and (one.until or now) >= reached + margin_s
+                    if there and line not in one.lines:
+                        self.wrong.add("all hear a line", f"{who} in {room} never heard {line!r}")
+        self.rooms = {
+            room: kept
+            for room, listeners in self.rooms.items()
+            if (
+                kept := {
+                    who: [Listening(now)]
+                    for who, every in listeners.items()
+                    if every and every[-1].until is None
+                }
+            )
+        }
+        self.reached.clear()
+        self.echoed.clear()
+        self.whispers.clear()
+
+    def _order(self, room: str, heard: list[list[str]]) -> None:
+        """Whether one order of all lines explains what each heard."""
+        before: TopologicalSorter[str] = TopologicalSorter()
+        for lines in heard:
+            for one, other in pairwise(lines):
+                before.add(other, one)
+        try:
+            before.prepare()
+        except CycleError as why:
+            self.wrong.add("chat in one order", f"{room}: {why.args[1][:4]}")

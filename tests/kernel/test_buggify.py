@@ -1,0 +1,38 @@
+"""Rare points: nothing happens outside of a simulation, and each is named once."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from twisted.trial.unittest import SynchronousTestCase
+
+import svcserver
+from svcserver.kernel.buggify import buggify, rare_things
+
+
+def points() -> Iterator[str]:
+    """What each call of ``buggify`` names, as it stands in the code."""
+    for path in sorted(Path(svcserver.__file__).parent.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "buggify":
+                yield ast.unparse(node.args[0])
+
+
+class BuggifyTests(SynchronousTestCase):
+    def test_nothing_happens_outside_of_a_simulation(self) -> None:
+        self.assertFalse(buggify("kernel: a test"))
+        with rare_things(lambda name: name == "kernel: a test"):
+            self.assertTrue(buggify("kernel: a test"))
+            self.assertFalse(buggify("kernel: another"))
+        self.assertFalse(buggify("kernel: a test"))
+
+    def test_a_name_is_made_before_it_is_asked_for(self) -> None:
+        """Putting one together for each question would cost more than the question."""
+        made = [one for one in points() if not one.startswith(("'", "mounted."))]
+        self.assertEqual(made, [])
+
+    def test_each_name_stands_at_one_place(self) -> None:
+        self.assertEqual([one for one, count in Counter(points()).items() if count > 1], [])
