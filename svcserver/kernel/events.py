@@ -17,6 +17,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from twisted.internet.error import ReactorNotRunning
 from twisted.logger import Logger
 
 log = Logger()
@@ -81,6 +82,8 @@ class Bell:
             function, args, more = calls.popleft()
             try:
                 function(*args, **more)
+            except ReactorNotRunning:  # a second signal to stop: it stops already
+                log.debug("asked to stop again")
             except BaseException:  # even that of an exit, as Twisted does: the next ones wait
                 log.failure("a call from another thread failed")
 

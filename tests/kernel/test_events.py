@@ -10,6 +10,7 @@ from time import monotonic
 from typing import Any
 
 from attrs import define, field
+from twisted.internet.error import ReactorNotRunning
 from twisted.internet.main import CONNECTION_DONE
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
@@ -212,6 +213,17 @@ class BellTests(SynchronousTestCase):
         self.bell.call(self.done.append, object)
         self.bell.doRead()
         self.assertEqual((self.done, len(self.flushLoggedErrors(SystemExit))), ([object], 1))
+
+    def test_a_second_signal_to_stop_is_no_fault(self) -> None:
+        def stop() -> None:  # as Ctrl-C pressed twice asks for it
+            self.done.append(stop)
+            if len(self.done) > 1:
+                raise ReactorNotRunning("Can't stop reactor that isn't running.")
+
+        for _ in range(2):
+            self.bell.call(stop)
+        self.bell.doRead()
+        self.assertEqual((self.done, self.flushLoggedErrors()), ([stop, stop], []))
 
     def test_a_call_that_rings_again_is_heard_in_the_next_turn(self) -> None:
         self.bell.call(lambda: self.bell.call(self.done.append, "again"))
