@@ -102,7 +102,7 @@ def test_friends_and_blocks_made_over_http_reach_the_chat(service: Beside) -> No
 
 def test_a_bad_or_taken_port_is_an_error_line_and_the_metagame_runs_on(tmp_path: Path) -> None:
     with metagame(tmp_path, CHAT="1", CHAT_PORT="no") as service:
-        assert "chat: not started: CHAT_PORT must be" in service.log
+        eventually(lambda: "chat: not started: CHAT_PORT must be" in service.log)
         assert register(service, "Still_here")["token"]
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))

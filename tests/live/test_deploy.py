@@ -200,7 +200,7 @@ def test_a_server_that_ends_or_hangs_before_it_is_ready_is_not_handed_out(tmp_pa
         assert hand_out(service, HUNT) == (500, {"error": "no_game_server"})
         eventually(lambda: not servers(service))
         assert list(proofs.iterdir()) == []
-        assert "code 3" in service.log
+        eventually(lambda: "code 3" in service.log)
     with deploy(tmp_path, **environ) as service:
         status, said = hand_out(service, HUNT)
         assert status == 200
@@ -221,7 +221,7 @@ def test_a_program_that_cannot_run_leaves_the_server_up(tmp_path: Path) -> None:
     with deploy(tmp_path, GAMESERVER_BINARY_PATH="/no/such/program") as service:
         for body in (CITY, HUNT, CITY):
             assert hand_out(service, body) == (500, {"error": "no_game_server"})
-        assert "/no/such/program" in service.log
+        eventually(lambda: "/no/such/program" in service.log)
         assert servers(service) == []
 
 

@@ -144,7 +144,7 @@ def test_what_was_forked_before_a_hard_kill_is_ended_at_the_next_start(tmp_path:
         service.start()
         assert hand_out(service, CITY)[0] == 200  # on the very port
         assert b"hello" in eventually(lambda: answered(port))
-        assert "which an earlier run left behind" in service.log
+        eventually(lambda: "which an earlier run left behind" in service.log)
 
 
 @proves("deploy: 500 no_game_server")
@@ -214,7 +214,7 @@ def test_a_city_that_did_not_boot_is_one_fatal_line_and_the_status_when_it_ends(
     ):
         with deploy(tmp_path, **environ) as service:
             assert hand_out(service, CITY) == (500, {"error": "no_game_server"})
+            assert service.stop() == 1
             fatal = [one for one in service.log.splitlines() if "the city did not start" in one]
             assert len(fatal) == 1
-            assert service.stop() == 1
         os.unlink(tmp_path / "svc-deploy.log")

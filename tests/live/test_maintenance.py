@@ -52,6 +52,11 @@ def guard(folder: Path) -> None:
         assert svcctl("account", what, "owner", "--config", folder, "--json").status == 0
 
 
+def cities(folder: Path) -> list[int]:
+    """The process of each city that was started, as the log tells: a little after it was."""
+    return [int(pid) for pid in re.findall(r"started city \S+ pid (\d+)", said(folder))]
+
+
 def leave(port: int) -> None:
     """The one player of a simulated hunt comes and goes, which ends it."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as wire:
@@ -122,7 +127,7 @@ def test_a_frozen_city_is_replaced_and_the_owner_handles_one(tmp_path: Path) -> 
         assert seen["health"] is not None and not seen["status"]["limited"]
         [city] = ctl("list")["servers"]
         eventually(lambda: any("listening on" in one for one in ctl("console", "city")["lines"]))
-        pid = int(re.findall(r"started city \S+ pid (\d+)", said(folder))[-1])
+        pid = eventually(lambda: cities(folder))[-1]
         os.kill(pid, signal.SIGSTOP)
         eventually(lambda: "has read nothing for 10 s" in said(folder))
         fresh = eventually(
@@ -157,8 +162,11 @@ def test_a_frozen_city_is_left_alone_while_its_players_are_heard(tmp_path: Path)
             assert status == 200
             return until in said(folder)
 
-        eventually(lambda: beats("listening on") or "started city" in said(folder))
-        pid = int(re.findall(r"started city \S+ pid (\d+)", said(folder))[-1])
+        printed = folder / "gameserver-logs"
+        eventually(
+            lambda: [one for one in printed.glob("city-*") if "listening on" in one.read_text()]
+        )
+        pid = eventually(lambda: cities(folder))[-1]
         os.kill(pid, signal.SIGSTOP)
         eventually(lambda: beats("but players on it are heard"))
         silent = time.monotonic()
@@ -166,7 +174,7 @@ def test_a_frozen_city_is_left_alone_while_its_players_are_heard(tmp_path: Path)
         os.kill(pid, 0)
         eventually(lambda: "has read nothing for 10 s: it is ended" in said(folder))
         assert time.monotonic() - silent > 5
-        eventually(lambda: len(re.findall(r"started city \S+ pid (\d+)", said(folder))) == 2)
+        eventually(lambda: len(cities(folder)) == 2)
 
 
 # why a process: it is killed

@@ -16,7 +16,7 @@ import orjson
 import pytest
 
 from tests.live.attacks.support import median_s, waits_s
-from tests.support.processes import Service, bearer, metagame, register
+from tests.support.processes import Service, bearer, eventually, metagame, register
 
 pytestmark = [
     pytest.mark.live,
@@ -158,5 +158,5 @@ def test_a_disk_below_the_reserve_takes_no_saves_and_serves_reads(tmp_path: Path
         hoarder.service = service
         assert [hoarder.add(0, 1) for _ in range(3)] == [503] * 3
         assert hoarder.stacks() == 1
+        eventually(lambda: "DISK_RESERVE_MB" in service.log)
         assert service.log.count("error db.faults") == 1, service.log
-        assert "DISK_RESERVE_MB" in service.log

@@ -154,6 +154,7 @@ def test_a_full_disk_refuses_saves_and_takes_them_again_when_there_is_room(
             assert [one.held() for one in savers] == [one.version for one in savers]
             assert {one.save() for one in savers} == {503}
         assert [one.save() for one in savers] == [200] * 3
+        eventually(lambda: "the database cannot serve" in service.log)
         assert service.log.count("the database cannot serve") == 1, service.log
         assert "Traceback" not in service.log
     with metagame(tmp_path) as again:
@@ -178,7 +179,7 @@ def test_a_foreign_lock_holds_up_saves_but_neither_reads_nor_the_reactor(tmp_pat
             stranger.execute("BEGIN IMMEDIATE")
             assert one.save() == 503  # until it was tired of it
         assert one.save() == 200
-        assert "another program holds its lock" in service.log
+        eventually(lambda: "another program holds its lock" in service.log)
 
 
 def refused(folder: Path, **environ: str) -> str:
