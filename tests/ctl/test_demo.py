@@ -3,15 +3,34 @@
 from __future__ import annotations
 
 import shlex
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.ctl.demo import player_lines
+from svcserver.ctl.demo import player_lines, tell
 from svcserver.ctl.host import Host
 from svcserver.ctl.host_creation import create_host
+from svcserver.ctl.output import Out
 from svcserver.edge.certificate import CERT_FILE, fingerprint
 from svcserver.edge.invite import SCHEME, decode
+from svcserver.kernel.settings import parse_env_file
 from tests.ctl.command import nowhere
+
+
+class ReadyTests(SynchronousTestCase):
+    def test_what_is_said_when_it_is_ready_names_the_dashboard_and_where_the_key_is(self) -> None:
+        folder = nowhere(self)
+        create_host(folder, "127.0.0.1", "owner", demo=True)
+        with redirect_stdout(StringIO()) as said:
+            tell(Host(folder), Out())
+        lines = said.getvalue().splitlines()
+        port = parse_env_file((folder / "metagame.env").read_text())["PORT"]
+        [dashboard] = [one for one in lines if one.startswith("dashboard")]
+        self.assertIn(f" http://127.0.0.1:{port}/svc/dashboard ", dashboard)
+        [owner] = [one for one in lines if one.startswith("owner")]
+        self.assertTrue(Path(owner.rpartition(" ")[2]).is_file())
 
 
 class PlayersLinkTests(SynchronousTestCase):

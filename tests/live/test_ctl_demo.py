@@ -91,6 +91,9 @@ def kept_running(folder: Path) -> Iterator[list[str]]:
 def test_what_a_player_would_open_is_shown_and_leads_into_the_host(tmp_path: Path) -> None:
     folder = demo_host(tmp_path / "host")
     with kept_running(folder) as lines:
+        [dashboard] = [one for one in lines if one.startswith("dashboard")]
+        with urllib.request.urlopen(dashboard.split()[1], timeout=60) as answer:  # noqa: S310
+            assert b"dashboard" in answer.read()
         at = lines.index("What a player would open:")
         page, link, command = (line.strip() for line in lines[at + 1 : at + 4])
         trusting = ssl.create_default_context(cafile=folder / "gateway-cert.pem")

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.live.dashboard_page import NAMES, Host, Visit, comes_online, here, visit
+from tests.live.dashboard_page import NAMES, Host, Visit, comes_online, here, open_account, visit
 from tests.live.real_browser import browser
 from tests.support.proves import proves
 
@@ -64,6 +64,11 @@ def test_a_frozen_server_is_said_and_no_page_is_blank(browser: Browser, here: Ho
             expect(seen.page.locator("#content")).to_contain_text(waits, timeout=PATIENCE_MS)
         is_back(seen)
         expect(seen.page.get_by_role("table", name="Accounts")).to_contain_text("Bertram")
+        open_account(seen, "Bertram")
+        with frozen(here):  # the page of one account says how old it is, as all others do
+            says_that_it_is_away(seen)
+            expect(seen.fact("Role")).to_have_text("player")
+        is_back(seen)
 
 
 @proves("the dashboard while its server is away")

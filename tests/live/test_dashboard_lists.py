@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Locator, expect
 
-from tests.live.dashboard_page import Host, Visit, here, visit
+from tests.live.dashboard_page import Host, Visit, here, open_account, visit
 from tests.live.real_browser import browser
 from tests.support.processes import bearer, register
 from tests.support.proves import proves
@@ -102,6 +102,44 @@ def test_what_others_do_is_seen_at_once_and_the_keyboards_place_is_kept(
             lambda: expect(row(seen, "Guilds", "RedAxes")).to_have_count(0),
         )
         expect(seen.page.get_by_text("1 guild", exact=True)).to_be_visible()
+
+
+@proves("GET DashboardEvents")
+def test_the_page_of_an_account_shows_at_once_what_happens_to_it(
+    browser: Browser, here: Host
+) -> None:
+    ann = here.players[0]
+    [one] = here.call("GET", "/character", **bearer(ann))
+
+    def save() -> None:
+        body = {"characterId": one["id"], "data": "{}", "updateVersion": 12}
+        here.call("POST", "/character", body, **bearer(ann))
+
+    with visit(browser, here) as seen:
+        seen.sign_in(here.key)
+        open_account(seen, "Ann_1")
+        versions = seen.page.get_by_role("table", name=f"Saves of {one['name']}")
+        seen.page.get_by_role("button", name="Show all 12").click()
+        expect(versions.locator("tbody tr")).to_have_count(12)
+        ninth = versions.get_by_role("row").filter(
+            has=seen.page.get_by_role("cell", name="9", exact=True)
+        )
+        place = ninth.get_by_role("button", name="Changes")
+        stays(place, save, lambda: expect(versions.locator("tbody tr")).to_have_count(13))
+        expect(versions.locator("tbody tr").first).to_contain_text("12 now")
+        hunt = {"map": "cora_jamima", "state": "island"}
+        here.call("POST", "/heartbeat", hunt, **bearer(ann))
+        expect(seen.fact("Now")).to_contain_text("Hunting")
+        here.admin("POST", "DashboardMute", {"Account": "Ann_1", "Reason": "loud"})
+        expect(seen.fact("Muted")).to_contain_text("loud")
+        expect(seen.fact("Muted").get_by_role("link", name="Olga")).to_be_visible()
+        here.admin("POST", "DashboardUnmute", {"Account": "Ann_1"})
+        expect(seen.fact("Muted")).to_have_count(0)
+        here.admin("POST", "DashboardMute", {"Account": "Ann_1", "Reason": "again"})
+        seen.go("Moderation")
+        said = row(seen, "Bans and mutes", "again")
+        expect(said.get_by_role("link", name="Olga")).to_be_visible()
+        here.admin("POST", "DashboardUnmute", {"Account": "Ann_1"})
 
 
 @proves("GET DashboardEvents")

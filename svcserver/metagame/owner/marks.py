@@ -11,14 +11,17 @@ from hashlib import blake2b
 from typing import Any
 
 from attrs import frozen
-from sqlalchemy import Connection, func, select
+from sqlalchemy import BindParameter, Connection, bindparam, func, select
 
 from svcserver.db.ledger import Ledger
 from svcserver.kernel import json
 from svcserver.kernel.ids import AccountId
 from svcserver.metagame.accounts.audit import AUDIT_LOG
+from svcserver.metagame.accounts.eventlog import PROGRESSION_EVENTS
 from svcserver.metagame.accounts.sanctions import SANCTIONS
-from svcserver.metagame.accounts.store import ACCOUNTS, INVITE_CODES
+from svcserver.metagame.accounts.store import ACCOUNTS, INVITE_CODES, SqlAccounts
+from svcserver.metagame.belongings.characters.store import CHARACTERS
+from svcserver.metagame.belongings.loadouts.store import LOADOUTS
 from svcserver.metagame.owner.announcements.store import SqlAnnouncement
 from svcserver.metagame.owner.people.store import ACCOUNT_SEEN
 from svcserver.metagame.play.presence.rules import Place
@@ -33,6 +36,19 @@ _INVITES = select(
 ).select_from(INVITE_CODES)
 _ACCOUNTS = select(func.count(), func.max(ACCOUNTS.c.created_at)).select_from(ACCOUNTS)
 _SEEN = select(func.max(ACCOUNT_SEEN.c.at))
+_ACCOUNT: BindParameter[str] = bindparam("account")
+_OF_ACCOUNT = (  # what changes without an act of staff, too; bans and mutes end by themselves
+    select(ACCOUNTS).where(ACCOUNTS.c.id == _ACCOUNT),
+    select(SANCTIONS.c.kind, SANCTIONS.c.made_at)
+    .where(SANCTIONS.c.account_id == _ACCOUNT, SANCTIONS.c.ends_at > bindparam("now"))
+    .order_by(SANCTIONS.c.kind),
+    select(ACCOUNT_SEEN.c.at).where(ACCOUNT_SEEN.c.account_id == _ACCOUNT),
+    select(CHARACTERS.c.id, CHARACTERS.c.name, CHARACTERS.c.save_id, LOADOUTS.c.version)
+    .outerjoin(LOADOUTS, LOADOUTS.c.character_id == CHARACTERS.c.id)
+    .where(CHARACTERS.c.account_id == _ACCOUNT)
+    .order_by(CHARACTERS.c.id),
+    select(func.max(PROGRESSION_EVENTS.c.id)).where(PROGRESSION_EVENTS.c.account_id == _ACCOUNT),
+)
 
 Read = Callable[[Connection], Any]
 Look = Callable[[], Awaitable[Any]]
@@ -50,14 +66,18 @@ class Marks:
     machine: Look
     wall_clock: Callable[[], float]
 
-    def of(self, page: str) -> Look | None:
-        """The look at a page's mark; None where the page has none."""
+    def of(self, page: str, who: str = "") -> Look | None:
+        """The look at a page's mark; None where the page has none.
+
+        ``who`` is the name or id of the account that the page ``account`` shows.
+        """
         reads: dict[str, Look] = {
             "audit": lambda: self.ledger.read(_newest_act),
             "invites": lambda: self.ledger.read(_invites),
             "guilds": lambda: self.ledger.read(_guilds),
             "moderation": lambda: self.ledger.read(self._moderation),
             "accounts": self._accounts,
+            "account": lambda: self._account(who),
             "machine": self.machine,
         }
         read = reads.get(page)
@@ -88,6 +108,22 @@ class Marks:
 
         places = await self.where()
         return [await self.ledger.read(work), sorted((one, at.value) for one, at in places.items())]
+
+    async def _account(self, who: str) -> Any:
+        """All that its page shows: the account, where it is, its saves and its progression."""
+
+        def work(tx: Connection) -> Any:
+            accounts = SqlAccounts(tx)
+            one = accounts.named(who) or accounts.find(who)
+            if one is None:
+                return "", None
+            asked = {"account": one.id, "now": int(self.wall_clock())}
+            seen = [[[*row] for row in tx.execute(each, asked)] for each in _OF_ACCOUNT]
+            return one.id, [_newest_act(tx), seen]
+
+        account_id, seen = await self.ledger.read(work)
+        place = (await self.where()).get(account_id)
+        return [seen, None if place is None else place.value]
 
 
 def digest(seen: Any) -> str:

@@ -30,13 +30,16 @@ class LivePages:
     acts: DashboardActs
     status: Callable[[], Awaitable[Mapping[str, Any]]]
     figures: Callable[[], Any] | None
-    mark: Callable[[str], Callable[[], Awaitable[Any]] | None]
+    mark: Callable[[str, str], Callable[[], Awaitable[Any]] | None]
     started_at: float  # epoch seconds, as ``now``
     wall_clock: Callable[[], float]
     folder: Path = field(factory=Path.cwd)  # where the stack starts us, and keeps what it knows
 
-    def look(self, page: str) -> Look | None:
-        """The look at a page from its beginning; None where the page is not live."""
+    def look(self, page: str, who: str = "") -> Look | None:
+        """The look at a page from its beginning; None where the page is not live.
+
+        ``who`` is the account that the page of one account shows.
+        """
         pages: dict[str, Callable[[], Callable[[], Awaitable[Any]]]] = {
             "overview": lambda: self._overview,
             "chat": lambda: self._chat,
@@ -45,7 +48,7 @@ class LivePages:
             "log": self._log_from_start,
         }
         begin = pages.get(page)
-        found = self.mark(page) if begin is None else begin()
+        found = self.mark(page, who) if begin is None else begin()
         if found is None:
             return None
 

@@ -15,6 +15,7 @@ from svcserver.web.eventstream import EventStreams
 from svcserver.web.routes import Answer
 
 EVENTS = "text/event-stream"
+MOST = 64  # characters of a name or an id
 OWNERS = (("page", "log"), ("page", "invites"))  # pages for owners alone
 
 
@@ -32,17 +33,25 @@ class LiveRoutes:
         access=Access.ADMIN_KEY,
         role=Role.HELPER,
         owners=OWNERS,
-        query=("page",),
+        query=("page", "Account"),
         quiet=True,
     )
     async def events(self, call: Call) -> Answer:
-        """What a page shows, or a mark of it, as server-sent events: at once and at each change."""
+        """What a page shows, or a mark of it, as server-sent events: at once and at each change.
+
+        The page ``account`` is that of ``?Account=``, a name or an id.
+        """
         _check_stream(call)
-        look = self.pages.look(call.request.argument("page") or "")
+        look = self.pages.look(*_asked(call))
         if look is None:
             raise Malformed("no such live page", code="bad_request")
         call.request.hopeless = True  # a service that stops does not wait for its end
         return self.streams.answer(look)
+
+
+def _asked(call: Call) -> tuple[str, str]:
+    """The page, and whose account it shows."""
+    return call.request.argument("page") or "", (call.request.argument("Account") or "")[:MOST]
 
 
 def _check_stream(call: Call) -> None:

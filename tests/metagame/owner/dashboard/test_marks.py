@@ -16,7 +16,7 @@ from svcserver.metagame.owner.people.acts import PeopleActs
 from tests.support.game import GAME_SERVER_KEY, Game, Player
 from tests.support.proves import proves
 
-PAGES = ("accounts", "moderation", "audit", "invites", "guilds", "machine")
+PAGES = ("accounts", "moderation", "audit", "invites", "guilds", "machine", "account")
 
 
 class MarkTests(SynchronousTestCase):
@@ -29,7 +29,7 @@ class MarkTests(SynchronousTestCase):
         marks = Marks(self.game.ledger, people.where, self.machine, now)
         self.looks: dict[str, Callable[[], Any]] = {}
         for page in PAGES:
-            look = marks.of(page)
+            look = marks.of(page, "ann_1")
             assert look is not None
             self.looks[page] = look
         self.assertIsNone(marks.of("overview"))
@@ -65,24 +65,24 @@ class MarkTests(SynchronousTestCase):
         self.staff("DashboardBan", {"Account": "Ann_1", "For": "1h"})
         self.assertEqual(self.changed(), {"accounts", "moderation", "audit"} | self.by_audit)
         self.game.clock.advance(3_600)
-        self.assertEqual(self.changed(), {"accounts", "moderation"})
+        self.assertEqual(self.changed(), {"accounts", "moderation", "account"})
         self.staff("DashboardAnnouncement", {"Text": "Cake at nine", "For": "1h"})
         self.assertIn("moderation", self.changed())
         self.game.clock.advance(3_600)
         self.assertEqual(self.changed(), {"moderation"})
 
-    by_audit = frozenset({"invites"})  # an act of staff may have been one on invites
+    by_audit = frozenset({"invites", "account"})  # an act of staff may have been one on these
 
     def test_players_alone_change_lists_too(self) -> None:
         code = self.staff("CreateInvite", {"uses": 2})["code"]
-        self.assertEqual(self.changed(), {"accounts", "moderation", "audit", "invites"})
+        self.assertEqual(self.changed(), {"accounts", "moderation", "audit", "invites", "account"})
         self.game.player("Cleo")
         self.assertEqual(self.changed(), {"accounts"})
         self.game.ledger.run(lambda tx: SqlAccounts(tx).spend(code))
         self.assertEqual(self.changed(), {"invites"})
         beat = {"map": "cora_jamima", "state": "island"}
         self.play(self.ann, "/heartbeat", beat)
-        self.assertEqual(self.changed(), {"accounts"})
+        self.assertEqual(self.changed(), {"accounts", "account"})
         self.play(self.ann, "/heartbeat", beat)
         self.assertEqual(self.changed(), set())
 
@@ -93,6 +93,26 @@ class MarkTests(SynchronousTestCase):
         page = self.game.browse("POST", "/guild", game_server=GAME_SERVER_KEY, json=made)
         self.assertEqual(page.status, 200)
         self.assertEqual(self.changed(), {"guilds"})
+
+    @proves("GET DashboardEvents")
+    def test_the_page_of_an_account_is_told_of_its_saves_and_of_nobody_elses(self) -> None:
+        cleo = self.game.player("Cleo")
+        for one in (self.ann, cleo):
+            self.game.browse("GET", "/character", token=one.token)  # which makes the first
+        self.assertIn("account", self.changed())
+        self.save(cleo)
+        self.assertEqual(self.changed(), set())
+        self.save(self.ann)
+        self.assertEqual(self.changed(), {"account"})
+
+    def save(self, who: Player) -> None:
+        [one] = self.game.browse("GET", "/character", token=who.token).json
+        self.play(who, "/character", {"characterId": one["id"], "data": "{}", "updateVersion": 1})
+
+    def test_the_page_of_an_account_that_is_gone(self) -> None:
+        self.staff("DashboardDelete", {"Account": "Ann_1"})
+        self.assertIn("account", self.changed())
+        self.assertEqual(self.changed(), set())
 
     def test_the_page_of_the_machine_is_told_of_what_it_shows(self) -> None:
         self.servers.append("hunt")

@@ -2,7 +2,7 @@
 
 import { Refused, read, send } from "./api.js";
 import { act, ask, copy } from "./dialog.js";
-import { badge, button, card, el, head, nothing } from "./dom.js";
+import { badge, button, card, el, head, linked, nothing, redraw } from "./dom.js";
 import { place } from "./overview.js";
 import { handling, lift } from "./people.js";
 import { progression } from "./progression.js";
@@ -11,18 +11,37 @@ import { moderators, owners } from "./staff.js";
 import { ago, exactly } from "./words.js";
 
 export async function account(root, live, who, list) {
+  let said = {};
+  const page = {
+    ...live,
+    again: () => look().catch(() => {}), // the banner says that the server does not answer
+    draw: () => live.shown() && draw(root, page, said, who, list),
+  };
+  const look = async () => {
+    said = await found(who);
+    page.draw();
+  };
+  await look();
+  return look;
+}
+
+async function found(who) {
   const one = await read("DashboardPerson", { Account: who.slice(0, 64) }).catch(none);
-  if (!one) {
-    if (live.shown()) root.replaceChildren(head("No such account", who), card(null, [], nothing("It may have been renamed or removed.")));
-    return;
-  }
+  if (!one) return {};
   const [history, report] = await Promise.all([
     read("SaveHistory", { UserId: one.id }).catch(none),
     read("Progression", { UserId: one.id }).catch(none),
   ]);
-  if (!live.shown()) return;
+  return { one, history, report };
+}
+
+function draw(root, live, { one, history, report }, who, list) {
+  if (!one) {
+    redraw(root, head("No such account", who), card(null, [], nothing("It may have been renamed or removed.")));
+    return;
+  }
   const back = el("a", { href: list, class: "small" }, "All accounts");
-  root.replaceChildren(
+  redraw(root,
     el("div", {}, back, head(one.name, null, button("Copy id", () => copy(one.id, "Account id")), owners("Rename", () => rename(one, live)), ...handling(one, live))),
     card(null, [], el("dl", { class: "facts inside" }, facts(one, live))),
     ...saves(history, one, live), ...(report ? progression(report, one, live) : []));
@@ -46,7 +65,7 @@ function sanction(kind, word, undo, one, live) {
   const held = one[kind];
   if (!held) return [];
   const until = held.until ? `until ${exactly(held.until)}` : "without an end";
-  return [el("dt", {}, word), el("dd", {}, `${until}, by ${held.by}${held.reason ? `: ${held.reason}` : ""} `,
+  return [el("dt", {}, word), el("dd", {}, `${until}, by `, linked(held.by), held.reason ? `: ${held.reason} ` : " ",
     held.note ? el("p", { class: "muted small" }, held.note) : null,
     held.networks.length ? el("p", { class: "muted small mono" }, `with ${held.networks.join(", ")}`) : null,
     moderators(undo, () => lift({ Kind: kind, UserId: one.id, Username: one.name }, live)))];

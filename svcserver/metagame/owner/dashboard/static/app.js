@@ -89,7 +89,7 @@ function go() {
       link.scrollIntoView({ block: "nearest", inline: "nearest" });
     } else link.removeAttribute("aria-current");
   }
-  if (found[0] === "accounts" && rest[0]) start(rest[0], (root, live) => account(root, live, rest[0], lastList));
+  if (found[0] === "accounts" && rest[0]) start(rest[0], (root, live) => account(root, live, rest[0], lastList), `account&Account=${encodeURIComponent(rest[0].slice(0, 64))}`);
   else if (may(found[4] ?? "helper")) start(found[1], found[2], found[3], new URLSearchParams(query));
   else start(found[1], (root) => root.replaceChildren(...refused(found[1], "Only an owner sees this page.")));
 }
@@ -102,7 +102,7 @@ function start(title, page, told = "beat", query = new URLSearchParams()) {
   at("content").replaceChildren(root);
   const shown = () => mine === turn;
   const live = {
-    query, shown,
+    query, shown, unfolded: new Set(), // of what is shown in part only
     again: () => shown() && start(title, page, told, query),
     /** Keep this in the address, so that Back leads to it. */
     keep(wanted) {

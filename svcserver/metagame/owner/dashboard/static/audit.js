@@ -1,11 +1,11 @@
 // Who of the staff did what, and what was refused.
 
 import { read } from "./api.js";
-import { badge, button, card, el, head, nothing, person, redraw, table } from "./dom.js";
+import { badge, button, card, el, head, linked, nothing, redraw, table } from "./dom.js";
 import { show } from "./dialog.js";
 import { exactly } from "./words.js";
 
-const OF_NOBODY = /guild|invite|registration|announce|drain|test alerts|roll back|game[ -]server|passport trust/; // the target is no account
+const OF_NOBODY = /guild|invite|registration|announce|drain|alerts|roll back|game[ -]server|passport trust|backup|restore/; // the target is no account
 
 const KEPT = 2000; // rows shown at once, of a page that is open for days
 
@@ -53,11 +53,6 @@ function rows(found) {
     exactly(one.at), linked(one.actor), el("span", {}, one.action, " ", one.refused ? badge("refused", "accent") : ""),
     OF_NOBODY.test(one.action) ? one.target || "–" : linked(one.target), one.reason || "–",
     el("div", { class: "actions" }, button("Details", () => details(one)))]), found.map((one) => one.id));
-}
-
-/** A name leads to its account; the user of the machine, an invite or a mode has none. */
-function linked(name) {
-  return /^[A-Za-z0-9_]{3,16}$/.test(name) ? person(name) : name || "–";
 }
 
 function details(one) {

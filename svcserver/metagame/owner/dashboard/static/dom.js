@@ -113,6 +113,11 @@ export function person(name, id = name) {
   return el("a", { href: `#/accounts/${encodeURIComponent(id)}` }, el("strong", {}, name));
 }
 
+/** A name leads to its account; the user of the machine, a stranger, an invite or a mode has none. */
+export function linked(name) {
+  return /^[A-Za-z0-9_]{3,16}$/.test(name) ? person(name) : name || "–";
+}
+
 /** One of several, as a row of buttons. */
 export function choice(label, options, chosen, choose) {
   return el("div", { class: "segmented", role: "group", "aria-label": label }, options.map(([value, words]) =>

@@ -3,7 +3,7 @@
 
 import { read, send } from "./api.js";
 import { act, ask, show } from "./dialog.js";
-import { badge, card, el, head, nothing, redraw, table } from "./dom.js";
+import { badge, card, el, head, linked, nothing, redraw, table } from "./dom.js";
 import { owners } from "./staff.js";
 import { count, exactly } from "./words.js";
 
@@ -35,7 +35,7 @@ function maintenance(said, again) {
   const then = acting ?? { "": "nothing more", stop: "the stack stops", restart: "the stack restarts" }[one.then];
   return card("Maintenance", acting ? [] : [owners("End it", () => end(again))],
     el("dl", { class: "facts inside" },
-      el("dt", {}, "No new hunt since"), el("dd", {}, `${exactly(one.since)}, by ${one.by}`),
+      el("dt", {}, "No new hunt since"), el("dd", {}, `${exactly(one.since)}, by `, linked(one.by)),
       one.reason ? [el("dt", {}, "Reason"), el("dd", {}, one.reason)] : null,
       el("dt", {}, "Waits until"), el("dd", {}, one.until === "nobody" ? "nobody is online" : "no hunt runs"),
       el("dt", {}, "Then"), el("dd", {}, then),

@@ -2,7 +2,7 @@
 
 import { read, send } from "./api.js";
 import { act, ask } from "./dialog.js";
-import { badge, card, el, head, nothing, person, redraw, table } from "./dom.js";
+import { badge, card, el, head, linked, nothing, person, redraw, table } from "./dom.js";
 import { lift, withIt } from "./people.js";
 import { moderators } from "./staff.js";
 import { count, exactly } from "./words.js";
@@ -23,7 +23,7 @@ function listed(sanctions, again) {
   const rows = sanctions.map((one) => [
     person(one.Username, one.UserId),
     el("span", {}, badge(one.Kind === "ban" ? "banned" : "muted", one.Kind === "ban" ? "accent" : ""), withIt(one.Sanction)),
-    one.Sanction.reason || "–", one.Sanction.note || "–", one.Sanction.by,
+    one.Sanction.reason || "–", one.Sanction.note || "–", linked(one.Sanction.by),
     one.Sanction.until ? exactly(one.Sanction.until) : "no end",
     el("div", { class: "actions" }, moderators(one.Kind === "ban" ? "Unban" : "Unmute", () => lift(one, { again })))]);
   return rows.length
@@ -37,7 +37,7 @@ function announced(one, again) {
   if (one) acts.unshift(moderators("End it", () => end(again)));
   return card("Announcement", acts, one
     ? el("dl", { class: "facts inside" }, el("dt", {}, "Text"), el("dd", {}, one.text),
-      el("dt", {}, one.restartAt ? "Restart" : "Until"), el("dd", {}, exactly(one.restartAt ?? one.until)), el("dt", {}, "By"), el("dd", {}, one.by))
+      el("dt", {}, one.restartAt ? "Restart" : "Until"), el("dd", {}, exactly(one.restartAt ?? one.until)), el("dt", {}, "By"), el("dd", {}, linked(one.by)))
     : nothing("Nothing is announced."));
 }
 

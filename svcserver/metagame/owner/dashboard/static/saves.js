@@ -13,23 +13,22 @@ export function saves(history, account, live) {
   if (!history) return [card("Saves", [], nothing("This account has no character yet."))];
   return history.Characters.flatMap((one) => {
     const cards = [card(`Saves of ${one.Name}`, [el("span", { class: "muted small" }, count(one.CharacterVersions.length, "version"))],
-      ...folded(one.CharacterVersions, (shown) => versions(one, shown, account, live)))];
+      ...folded(live, `saves ${one.CharacterId}`, one.CharacterVersions, (shown) => versions(one, shown, account, live)))];
     if (one.LoadoutVersions.length) {
       cards.push(card(`Loadouts of ${one.Name}`, [el("span", { class: "muted small" }, count(one.LoadoutVersions.length, "version"))],
-        ...folded(one.LoadoutVersions, (shown) => loadouts(one, shown, account, live))));
+        ...folded(live, `loadouts ${one.CharacterId}`, one.LoadoutVersions, (shown) => loadouts(one, shown, account, live))));
     }
     return cards;
   });
 }
 
-function folded(all, draw) {
-  const place = el("div", {}, draw(all.slice(0, FIRST)));
-  if (all.length <= FIRST) return [place];
-  const foot = el("p", { class: "foot" }, button(`Show all ${all.length}`, () => {
-    place.replaceChildren(draw(all));
-    foot.remove();
-  }));
-  return [place, foot];
+/** The first of them and a button for all; what was unfolded stays so when the page is drawn again. */
+function folded(live, name, all, draw) {
+  if (all.length <= FIRST || live.unfolded.has(name)) return [el("div", {}, draw(all))];
+  return [el("div", {}, draw(all.slice(0, FIRST))), el("p", { class: "foot" }, button(`Show all ${all.length}`, () => {
+    live.unfolded.add(name);
+    live.draw();
+  }))];
 }
 
 function versions(one, shown, account, live) {
@@ -46,7 +45,7 @@ function versions(one, shown, account, live) {
       }
       return [el("span", {}, String(version.Version), " ", version === newest ? badge("now", "accent") : null), exactly(version.SavedDate),
         reason(version.Reason), size(version.Size), el("div", { class: "actions" }, acts)];
-    }));
+    }), shown.map((version) => String(version.Version)));
 }
 
 function loadouts(one, shown, account, live) {
@@ -61,7 +60,7 @@ function loadouts(one, shown, account, live) {
     }
     return [el("span", {}, String(version.Version), " ", version === newest ? badge("now", "accent") : null),
       exactly(version.SavedDate), reason(version.Reason), el("div", { class: "actions" }, acts)];
-  }));
+  }), shown.map((version) => String(version.Version)));
 }
 
 function reason(text) {
