@@ -19,13 +19,20 @@ ENDED_BY = ("prestarted", "postgres")  # modules with an ``end_shared`` for what
 
 
 def folder() -> Path:
-    """The run's; whoever asks first has begun the run."""
-    if NAME not in os.environ:
+    """The run's; whoever asks first has begun the run, or one of its own in another network."""
+    told = os.environ.get(NAME)
+    if told is None or (Path(told) / "network").read_text() != _network():
         made = Path(tempfile.mkdtemp(prefix="svc-tests-"))
+        (made / "network").write_text(_network())
         (made / "begun-by").write_text(str(os.getpid()))
         os.environ[NAME] = str(made)
         atexit.register(_end, made, os.getpid())
     return Path(os.environ[NAME])
+
+
+def _network() -> str:
+    """Which of the kernel's networks this process is in: a fork is in that of who forks."""
+    return os.readlink("/proc/self/ns/net")
 
 
 def begun_by() -> int:
