@@ -15,7 +15,7 @@ from twisted.python.failure import Failure
 
 from svcserver.ctl.play.failed import PlayFailed
 from svcserver.kernel.recent import Bounded
-from svcserver.stack.components import environment
+from svcserver.stack.components import SCRATCH, environment
 from svcserver.stack.lines import LinesAndEnd
 
 START_S = 120.0
@@ -63,7 +63,7 @@ class Stack:
             LinesAndEnd(self.heard, self.ended),
             sys.executable,
             [sys.executable, *command],
-            env=environment(os.environ),
+            env=environment(os.environ, SCRATCH),  # for its nightly drill
         )
         self.ready.addTimeout(START_S, self.reactor, onTimeoutCancel=_too_slow)
 

@@ -14,8 +14,10 @@ ORDER = ("metagame", "deploy", "content", "allowlist", "gateway", "relay")
 """Each needs only those before it; stopped in the reverse order."""
 
 RELAY = "relay"  # belongs on players' machines
-KEPT = ("PATH", "HOME", "LANG", "TZ", "TMPDIR")
+KEPT = ("PATH", "HOME", "LANG", "TZ")
 """The variables that a child inherits: an exported PORT must not reach all of them."""
+
+SCRATCH = "TMPDIR"  # where a drill restores to
 
 
 def metagame_url(variables: Mapping[str, str]) -> str:
@@ -78,6 +80,6 @@ def components(folder: Path, *, with_relay: bool = False) -> list[Component]:
     return [one for one in found if one.env_file.is_file()]
 
 
-def environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment of a child: the ``KEPT`` variables only."""
-    return {name: environ[name] for name in KEPT if name in environ}
+def environment(environ: Mapping[str, str], *more: str) -> dict[str, str]:
+    """The environment of a child: the ``KEPT`` variables only, and ``more`` for some."""
+    return {name: environ[name] for name in (*KEPT, *more) if name in environ}

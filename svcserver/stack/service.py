@@ -21,7 +21,14 @@ from svcserver.kernel.settings import port as port_number
 from svcserver.stack.alerts.service import Watched, alerting
 from svcserver.stack.backups import BackupSettings, Nightly
 from svcserver.stack.children import Children
-from svcserver.stack.components import BadHost, Component, components, dashboard, environment
+from svcserver.stack.components import (
+    SCRATCH,
+    BadHost,
+    Component,
+    components,
+    dashboard,
+    environment,
+)
 from svcserver.stack.doors import Doors
 from svcserver.stack.frozen import Frozen
 from svcserver.stack.printing import Printer
@@ -108,7 +115,8 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     _alerting(reactor, options, children, config, data).setServiceParent(top)
     wishes(reactor, data, begin_again).setServiceParent(top)
     if (at := options.backups.at) is not None:
-        Nightly(reactor, config, data, at, passed, write).setServiceParent(top)
+        its = environment(os.environ, SCRATCH)
+        Nightly(reactor, config, data, at, its, write).setServiceParent(top)
     show_figures(top, reactor, "stack", options.settings.metrics_port, figures(children))
     return top
 

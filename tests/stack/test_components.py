@@ -4,11 +4,14 @@ import os
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from twisted.internet.testing import MemoryReactorClock
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.stack.components import BadHost, components, environment
+from svcserver.stack.backups import Nightly
+from svcserver.stack.children import Children
+from svcserver.stack.components import SCRATCH, BadHost, components, environment
 from svcserver.stack.lines import LONGEST, Lines
-from svcserver.stack.service import Options
+from svcserver.stack.service import Options, makeService
 from tests.ctl.command import nowhere
 from tests.support.proves import proves
 
@@ -61,6 +64,20 @@ class ComponentTests(SynchronousTestCase):
         kept = {"PATH": "/bin", "HOME": "/h", "LANG": "C", "TZ": "UTC"}
         self.assertEqual(environment({**kept, "PORT": "1", "DATABASE_URL": "x"}), kept)
         self.assertEqual(environment({"PORT": "1"}), {})
+        self.assertEqual(environment({**kept, "TMPDIR": "/big"}), kept)
+
+    def test_the_nightly_backup_sees_where_its_drill_has_room_too(self) -> None:
+        there = {"PATH": "/bin", "TMPDIR": "/big"}
+        self.assertEqual(environment({**there, "PORT": "1"}, SCRATCH), there)
+        self.host("metagame")
+        self.patch(os, "environ", there)
+        options = Options()
+        options.parseOptions(["--config", str(self.folder)])
+        top = makeService(options, MemoryReactorClock())
+        [night] = [one for one in top if isinstance(one, Nightly)]
+        self.assertEqual(night.environ, there)
+        [children] = [one for one in top if isinstance(one, Children)]
+        self.assertEqual(children.environ, {"PATH": "/bin"})
 
 
 class LinesTests(SynchronousTestCase):
