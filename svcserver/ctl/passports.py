@@ -19,7 +19,7 @@ from svcserver.kernel.settings import BadSetting, load
 from svcserver.metagame.access.keys import BadKey, load_private
 from svcserver.metagame.accounts.audit import Entry
 from svcserver.metagame.achievements.progression.store import configured_paths
-from svcserver.metagame.owner.passports import rules
+from svcserver.metagame.owner.passports import rules, wire
 from svcserver.metagame.owner.passports.acts import distrust as distrust_act
 from svcserver.metagame.owner.passports.acts import take_in
 from svcserver.metagame.owner.passports.acts import trust as trust_act
@@ -118,9 +118,9 @@ def import_(host: Host, out: Out, file: Path, name: str) -> None:
     the passport says. PASSPORT_TAKES in metagame.env says what this host takes at all.
     """
     try:
-        if file.stat().st_size > rules.MAX_FILE:
+        if file.stat().st_size > wire.MAX_FILE:
             fail(f"{file} is too large for a passport")
-        found = rules.unseal(file.read_bytes())
+        found = wire.unseal(file.read_bytes())
     except Refusal as why:
         fail(f"{file}: {why.message}")
     except OSError as why:

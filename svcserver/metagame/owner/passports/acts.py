@@ -24,7 +24,7 @@ from svcserver.metagame.achievements.progression.rules import Path
 from svcserver.metagame.achievements.progression.store import SqlProgress, configured_paths
 from svcserver.metagame.belongings.characters.rules import MAX_CHARACTERS, all_of, create
 from svcserver.metagame.belongings.characters.store import SqlCharacters
-from svcserver.metagame.owner.passports import rules
+from svcserver.metagame.owner.passports import rules, wire
 from svcserver.metagame.owner.passports.belongings import REASON, Import
 from svcserver.metagame.owner.passports.rules import Passport, Taken, Terms
 from svcserver.metagame.owner.passports.store import HunterData, SqlHosts, lock, set_notes
@@ -88,16 +88,16 @@ class PassportActs:
         await self.sessions.tell(await written)
         log.info("{account} has renewed its key", account=account_id)
 
-    async def passport(self, account_id: AccountId) -> dict[str, str]:
+    async def passport(self, account_id: AccountId) -> wire.PassportReply:
         """The player's data, signed; raises Unavailable where the host has no key."""
         key = self.key
         if key is None:
             raise Unavailable("this host has no key to sign with")
 
-        def work(tx: Connection) -> dict[str, str]:
+        def work(tx: Connection) -> wire.PassportReply:
             data = HunterData(tx, self.paths, self.titles)
             body = data.body(_account(tx, account_id), self.host, self.wall_clock())
-            return rules.seal(body, key)  # here, since it may be megabytes: not on the reactor
+            return wire.seal(body, key)  # here, since it may be megabytes: not on the reactor
 
         return await self.data.read(account_id, work)
 
@@ -239,7 +239,7 @@ def _take_characters(tx: Connection, account: Account, passport: Passport, into:
             store.save(before.saved(document, before.update_version + 1, into.at), REASON)
             taken.characters += 1
         if number < len(own):
-            into.take(own[number].id, carried_by.name[:32], carried_by.said)
+            into.take(own[number].id, carried_by.name[:32], carried_by)
         else:
             taken.left_out.append(
                 f"what {carried_by.name[:32]} carries: there is no character for it"

@@ -1,14 +1,12 @@
 """The passport: a player's own data, signed by the host (Ed25519), and what an import takes of it.
 
-The signature covers the body's bytes as they stand in the file, so that one changed byte shows.
+The signature covers the body's bytes as they stand in the file, so that one changed byte shows; the
+file itself is written and read in ``wire.py``.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from attrs import define, evolve, field, frozen
 from cryptography.exceptions import InvalidSignature
@@ -23,19 +21,16 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
 )
 
-from svcserver.kernel import json
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Conflict, Forbidden, Malformed
 from svcserver.metagame.achievements.progression.rules import Path, Track
 from svcserver.metagame.belongings.documents import Document, document
 from svcserver.metagame.belongings.inventory.rules import Policy
-from svcserver.metagame.belongings.items import Size
+from svcserver.metagame.belongings.items import Instance, Size, Stacked
 from svcserver.metagame.settings import Settings
 
 FORMAT = "svc-passport-1"
-MAX_FILE = 64 * 1024 * 1024  # bytes that an import reads
 MAX_BODY = 16 * 1024 * 1024  # bytes that are signed: nothing else runs for a fifth of a second
-MAX_LISTED = 256  # tracks and characters that are looked at
 BAD = "this is not a passport, or it has been changed"
 TOO_MUCH = "this account has more than a passport can hold"
 _PREFIX = FORMAT.encode() + b"\n"
@@ -58,16 +53,19 @@ def is_public_text(text: str) -> bool:
     return len(text) == 64 and all(one in "0123456789abcdef" for one in text)
 
 
-def seal(body: Mapping[str, Any], key: Ed25519PrivateKey) -> dict[str, str]:
-    """The file of a passport; raises Conflict where it would be too large."""
-    raw = json.dump(body)
-    check_fits(len(raw))
-    return {
-        "format": FORMAT,
-        "key": public_text(key.public_key()),
-        "body": base64.b64encode(raw).decode(),
-        "signature": base64.b64encode(key.sign(_PREFIX + raw)).decode(),
-    }
+def sign(raw: bytes, key: Ed25519PrivateKey) -> bytes:
+    """The signature of exactly these bytes, as a passport of this form."""
+    return key.sign(_PREFIX + raw)
+
+
+def check_signed(raw: bytes, signature: bytes, signer: str) -> None:
+    """Raise Malformed unless the host with the public key ``signer`` has signed these bytes."""
+    if not is_public_text(signer):
+        raise Malformed(BAD)
+    try:
+        Ed25519PublicKey.from_public_bytes(bytes.fromhex(signer)).verify(signature, _PREFIX + raw)
+    except (InvalidSignature, ValueError):
+        raise Malformed(BAD) from None
 
 
 def check_fits(size: int) -> None:
@@ -77,12 +75,37 @@ def check_fits(size: int) -> None:
 
 
 @frozen
+class Unreadable:
+    """A part of a passport that cannot be read, and why; the rest of it counts."""
+
+    why: str
+
+
+@frozen
+class Items:
+    """What a character's inventory holds, money included."""
+
+    stacks: Sequence[Stacked]
+    instances: Sequence[Instance]
+
+
+@frozen
+class CarriedLoadout:
+    """A character's loadout: its own slots, the active one, and the JSON of each element."""
+
+    slots: int
+    active: int
+    elements: Mapping[str, bytes | Unreadable]  # by slot, as text, or ``persistent``
+
+
+@frozen
 class Carried:
-    """A character in a passport; ``said`` is all that stands there of it."""
+    """A character in a passport; ``data`` is its document, not read yet. None: nothing is said."""
 
     name: str
     data: str = field(repr=False)
-    said: Mapping[str, Any] = field(factory=dict, repr=False)
+    items: Items | Unreadable | None = field(default=None, repr=False)
+    loadout: CarriedLoadout | None = field(default=None, repr=False)
 
 
 @frozen
@@ -97,64 +120,6 @@ class Passport:
     characters: Sequence[Carried] = field(repr=False)
     entitlements: int = 0
     notes: int = 0  # the account's own column of the main currency
-
-
-def unseal(text: bytes) -> Passport:
-    """The passport in a file; raises Malformed."""
-    try:
-        said = json.read(text)
-        if not isinstance(said, dict) or said.get("format") != FORMAT:
-            raise Malformed(BAD)
-        key = _text(said, "key")
-        raw, signature = (_decoded(_text(said, name)) for name in ("body", "signature"))
-        if not is_public_text(key):
-            raise Malformed(BAD)
-        Ed25519PublicKey.from_public_bytes(bytes.fromhex(key)).verify(signature, _PREFIX + raw)
-        return _read(key, json.read(raw))
-    except (json.BadJson, binascii.Error, InvalidSignature, ValueError):
-        raise Malformed(BAD) from None
-
-
-def _decoded(text: str) -> bytes:
-    """Base64, spelled in the one right way: the last character may have bits that say nothing."""
-    raw = base64.b64decode(text, validate=True)
-    if base64.b64encode(raw) != text.encode():
-        raise Malformed(BAD)
-    return raw
-
-
-def _read(key: str, body: Any) -> Passport:
-    if not isinstance(body, dict):
-        raise Malformed(BAD)
-    tracks, characters = body.get("tracks"), body.get("characters")
-    if not isinstance(tracks, dict) or not isinstance(characters, list):
-        raise Malformed(BAD)
-    held = body.get("entitlements")
-    return Passport(
-        key,
-        _text(body, "subject"),
-        _text(body, "username"),
-        _text(body, "host"),
-        {
-            name: xp
-            for name, xp in list(tracks.items())[:MAX_LISTED]
-            if type(xp) is int and 0 <= xp < 2**53
-        },
-        [
-            Carried(_text(one, "name"), _text(one, "data"), one)
-            for one in characters[:MAX_LISTED]
-            if isinstance(one, dict)
-        ],
-        len(held) if isinstance(held, list) else 0,
-        notes if type(notes := body.get("notes")) is int and 0 <= notes < 2**53 else 0,
-    )
-
-
-def _text(said: Mapping[str, Any], name: str) -> str:
-    value = said.get(name)
-    if not isinstance(value, str) or not value or "\0" in value:
-        raise Malformed(BAD)
-    return value
 
 
 @frozen

@@ -13,7 +13,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.kernel import json
 from svcserver.kernel.refusals import Conflict, Malformed
 from svcserver.metagame.accounts.store import SqlAccounts
-from svcserver.metagame.owner.passports import rules
+from svcserver.metagame.owner.passports import rules, wire
 from svcserver.metagame.owner.passports.acts import take_in, trust
 from svcserver.metagame.owner.passports.rules import Taken, Terms
 from tests.ctl.command import new_host, nowhere, svcctl
@@ -59,10 +59,10 @@ class BelongingsTests(SynchronousTestCase):
     def passport(self, **changes: Any) -> rules.Passport:
         page = self.ann.game.browse("GET", "/launcher/passport", key=self.ann.player.key)
         if not changes:
-            return rules.unseal(page.body)
+            return wire.unseal(page.body)
         body = json.read(base64.b64decode(page.json["body"]))
         assert isinstance(body, dict)
-        return rules._read(page.json["key"], {**body, **changes})
+        return wire.read_body(page.json["key"], {**body, **changes})
 
     def take(self, passport: rules.Passport, **environ: str) -> Taken:
         terms = Terms.of(game_settings(**environ))
@@ -189,4 +189,4 @@ class BoundTests(SynchronousTestCase):
         assert host is not None
         key = rules.signing_key(host)
         with self.assertRaises(Conflict):
-            rules.seal({"x": "y" * rules.MAX_BODY}, key)
+            wire.seal({"x": "y" * rules.MAX_BODY}, key)

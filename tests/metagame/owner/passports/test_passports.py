@@ -14,7 +14,7 @@ from svcserver.kernel.refusals import Malformed
 from svcserver.metagame.achievements.progression.config import load
 from svcserver.metagame.achievements.progression.rules import Track
 from svcserver.metagame.achievements.progression.store import SqlProgress
-from svcserver.metagame.owner.passports import rules, store
+from svcserver.metagame.owner.passports import rules, store, wire
 from svcserver.metagame.owner.passports.acts import PassportActs
 from tests.ctl.command import new_host, nowhere, svcctl
 from tests.support.belongings import Owner
@@ -93,7 +93,7 @@ class PassportTests(SynchronousTestCase):
 
     @proves("GET /launcher/passport | account key")
     def test_a_passport_bears_the_hosts_signature(self) -> None:
-        found = rules.unseal(json.dump(self.passport()))
+        found = wire.unseal(json.dump(self.passport()))
         self.assertEqual((found.username, found.subject), ("Ann_1", self.ann.player.id))
         self.assertEqual(found.tracks[self.track()], 50)
         self.assertEqual([one.data for one in found.characters], ['{"level":7}'])
@@ -106,14 +106,14 @@ class PassportTests(SynchronousTestCase):
             changed = raw[:at] + bytes([raw[at] ^ 1]) + raw[at + 1 :]
             text = json.dump({**passport, "body": base64.b64encode(changed).decode()})
             with self.assertRaises(Malformed):
-                rules.unseal(text)
+                wire.unseal(text)
         file = json.dump(passport)
-        self.assertEqual(rules.unseal(file).username, "Ann_1")
+        self.assertEqual(wire.unseal(file).username, "Ann_1")
         for at in range(len(file)):
             for bit in (1, 4):
                 changed = file[:at] + bytes([file[at] ^ bit]) + file[at + 1 :]
                 with self.assertRaises(Malformed, msg=f"{at}: {changed[at : at + 1]!r}"):
-                    rules.unseal(changed)
+                    wire.unseal(changed)
         for name, value in (
             ("key", "0" * 64),
             ("signature", "AAAA"),
@@ -121,10 +121,10 @@ class PassportTests(SynchronousTestCase):
             ("body", ""),
         ):
             with self.assertRaises(Malformed):
-                rules.unseal(json.dump({**passport, name: value}))
+                wire.unseal(json.dump({**passport, name: value}))
         for text in (b"", b"[]", b"{}", b"\xff"):
             with self.assertRaises(Malformed):
-                rules.unseal(text)
+                wire.unseal(text)
 
     def test_another_host_takes_it_once_when_it_trusts_this_one(self) -> None:
         folder = new_host(nowhere(self))
