@@ -21,7 +21,7 @@ from svcserver.metagame.accounts.store import ACCOUNTS
 from svcserver.metagame.belongings.housekeeping import housekeeping
 from svcserver.metagame.owner.people.acts import Seen
 from svcserver.metagame.owner.people.store import ACCOUNT_SEEN
-from svcserver.metagame.play.presence.store import Beat
+from svcserver.metagame.play.presence.rules import Beat
 from tests.live.test_belongings_durability import BUNDLE, ITEM, SIZE
 from tests.live.two_processes import (
     ROUNDS,

@@ -12,8 +12,7 @@ from twisted.internet.interfaces import IReactorTime
 from svcserver.kernel.every import Every
 from svcserver.metagame.accounts.directory import Directory
 from svcserver.metagame.play.matches import Sent
-from svcserver.metagame.play.presence.rules import Place, place
-from svcserver.metagame.play.presence.store import Beat
+from svcserver.metagame.play.presence.rules import Beat, Place, place
 
 EVERY_S = 5.0
 KEPT = 100  # lines

@@ -7,7 +7,7 @@ from typing import TypedDict
 from svcserver.kernel.times import iso
 from svcserver.metagame.owner.management.rules import Instance, Status
 from svcserver.metagame.play.matches import Sent
-from svcserver.metagame.play.presence.store import Beat
+from svcserver.metagame.play.presence.rules import Beat
 
 
 class PlayerReply(TypedDict):

@@ -6,9 +6,8 @@ from attrs import frozen
 
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.signals import Heard, Signal
+from svcserver.metagame.play.presence.rules import LONGEST
 from svcserver.metagame.play.presence.store import Online
-
-MAX_MAP = 512
 
 
 @frozen
@@ -20,7 +19,11 @@ class PresenceActs:
 
     async def beat(self, account_id: AccountId, map_path: str, state: str) -> None:
         """Mark the player online, at that place."""
-        there, doing = map_path[:MAX_MAP], state[:MAX_MAP]
+        there, doing = map_path[:LONGEST], state[:LONGEST]
         await self.online.hear(account_id, there, doing)
         if self.heard.listeners:
             self.heard.send(Heard(account_id, there, doing))
+
+    async def count(self) -> int:
+        """How many players were heard of within the last 90 s."""
+        return await self.online.count()

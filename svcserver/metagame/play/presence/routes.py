@@ -41,4 +41,4 @@ class PresenceRoutes:
     )
     async def count(self, call: Call) -> Answer:
         """The number of online players."""
-        return Answer(200, {"NumActivePlayers": await self.acts.online.count()})
+        return Answer(200, {"NumActivePlayers": await self.acts.count()})

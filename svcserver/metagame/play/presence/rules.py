@@ -1,13 +1,28 @@
-"""The kind of place a player is in, from the heartbeat's map path and state. Spec: 2 §2."""
+"""What a heartbeat says, and the kind of place that its player is in. Spec: 2 §2."""
 
 from __future__ import annotations
 
 import re
 from enum import StrEnum
 
+from attrs import frozen
+
+from svcserver.kernel.ids import AccountId
+
 _CITY = re.compile(r"[a-z]+_\d{2}_persistent\Z", re.IGNORECASE)
 _DOJO = "training_dojo_persistent"
 _TUTORIAL = "dia_moss_triforce"
+LONGEST = 512  # characters of a map path or state word that are kept
+
+
+@frozen
+class Beat:
+    """The last heartbeat of a player: map path and state word as sent, and when (epoch seconds)."""
+
+    account_id: AccountId
+    map: str
+    state: str
+    at: float
 
 
 class Place(StrEnum):

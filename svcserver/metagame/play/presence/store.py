@@ -14,18 +14,9 @@ from svcserver.board.board import Board, Sheet
 from svcserver.board.kinds import Kind
 from svcserver.board.waiting import dispensable
 from svcserver.kernel.ids import AccountId
+from svcserver.metagame.play.presence.rules import Beat
 
 ONLINE_S = 90.0
-
-
-@frozen
-class Beat:
-    """The last heartbeat of a player: map path and state word as sent, and when."""
-
-    account_id: AccountId
-    map: str
-    state: str
-    at: float
 
 
 BEATS = Kind("online", Beat, lives_s=ONLINE_S, compared=False, listed=True)
