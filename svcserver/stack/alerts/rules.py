@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import time
 from enum import StrEnum
 
@@ -10,6 +11,7 @@ from attrs import define, field, frozen
 REPEAT_S = 24 * 3600.0
 MOST = 200  # faults known at once
 MAX_TEXT = 500  # characters
+WELL_LOOKS = 3  # what comes and goes is over once it was well at so many looks, one after the other
 
 
 class What(StrEnum):
@@ -35,6 +37,9 @@ TITLES = {
     What.ATTACK: "is under attack",
     What.TEST: "test",
 }
+
+
+COMES_AND_GOES = (What.ERRORS, What.ATTACK)
 
 
 @frozen
@@ -73,6 +78,7 @@ class Faults:
     """What is wrong now; ``see`` is told of each thing looked at, whether or not it is well."""
 
     _told: dict[tuple[What, str], float] = field(factory=dict, init=False)
+    _well: Counter[tuple[What, str]] = field(factory=Counter, init=False)  # looks since the fault
 
     def see(self, what: What, subject: str, wrong: str | None, now: float) -> Alert | None:
         """The news, if it is any; ``wrong`` None where all is well."""
@@ -80,8 +86,12 @@ class Faults:
         if wrong is None:
             if told is None:
                 return None
-            del self._told[key]
+            self._well[key] += 1
+            if what in COMES_AND_GOES and self._well[key] < WELL_LOOKS:
+                return None
+            del self._told[key], self._well[key]
             return Alert(what, subject, "All is well again.", now, over=True)
+        self._well.pop(key, None)
         if told is not None and now - told < REPEAT_S:
             return None
         if told is None and len(self._told) >= MOST:

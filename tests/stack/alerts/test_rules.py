@@ -43,6 +43,16 @@ class FaultTests(SynchronousTestCase):
         self.assertEqual((over.over, over.title), (True, "gateway is down: over"))
         self.assertIsNone(faults.see(What.DOWN, "gateway", None, NOW + 86_403))
 
+    def test_one_that_comes_and_goes_is_told_once_until_it_stays_away(self) -> None:
+        faults = Faults()
+        told = [faults.see(What.ERRORS, "metagame", wrong, NOW) for wrong in ["5xx", None] * 20]
+        self.assertEqual([one is not None for one in told], [True] + [False] * 39)
+        after = [faults.see(What.ERRORS, "metagame", None, NOW) for _ in range(6)]
+        self.assertEqual(
+            [one is not None and one.over for one in after], [False, True] + [False] * 4
+        )
+        self.assertIsNotNone(faults.see(What.ERRORS, "metagame", "5xx", NOW))
+
     def test_beside_two_hundred_faults_no_more_are_told_until_one_has_ended(self) -> None:
         def see(number: int, at: float, wrong: str | None = "gone") -> bool:
             return faults.see(What.DOWN, str(number), wrong, at) is not None
