@@ -180,7 +180,7 @@ def _serve(door: socket.socket, run: int) -> list[str] | None:
         if wishes is door:
             open_.append(door.accept()[0])
             continue
-        said, descriptors, _, _ = socket.recv_fds(wishes, offspring.MOST, 2)
+        said, descriptors = _heard(wishes)
         if not said:  # a worker has ended
             open_.remove(wishes)
             wishes.close()
@@ -189,7 +189,7 @@ def _serve(door: socket.socket, run: int) -> list[str] | None:
         if "end" in wish:
             return None
         if "reap" in wish:
-            wishes.send(json.dumps({"status": os.waitpid(wish["reap"], 0)[1]}).encode())
+            _tell(wishes, {"status": os.waitpid(wish["reap"], 0)[1]})
             continue
         pid = os.fork()
         if pid == 0:
@@ -202,7 +202,20 @@ def _serve(door: socket.socket, run: int) -> list[str] | None:
             return line
         for number in descriptors:
             os.close(number)
-        wishes.send(json.dumps({"pid": pid}).encode())
+        _tell(wishes, {"pid": pid})
+
+
+def _heard(wishes: socket.socket) -> tuple[bytes, list[int]]:
+    """A wish and its descriptors; nothing from a worker that has ended, also by a signal."""
+    with suppress(ConnectionError):
+        said, descriptors, _, _ = socket.recv_fds(wishes, offspring.MOST, 2)
+        return said, descriptors
+    return b"", []
+
+
+def _tell(wishes: socket.socket, reply: dict[str, int]) -> None:
+    with suppress(ConnectionError):  # the worker has ended meanwhile
+        wishes.send(json.dumps(reply).encode())
 
 
 if __name__ == "__main__":
