@@ -67,7 +67,7 @@ def under_units(folder: Path) -> Iterator[None]:
                 one.stop()
 
 
-# slow: figures are asked for every five seconds, once before the flood, twice during it, thrice after
+# slow: figures are asked for every five seconds, before the flood, during it and after
 @pytest.mark.parametrize("running", [under_stack, under_units])
 @proves(
     "alerts: errors rising, under attack", "svc-watch: alerts of services that no svc-stack runs"
