@@ -13,7 +13,9 @@ DAY_S = 86_400.0
 
 
 @click.command("simulate")
-@click.option("--days", type=click.FloatRange(1 / DAY_S, 366), default=1 / 24, help="How long.")
+@click.option(
+    "--days", type=click.FloatRange(0, 366, min_open=True), default=1 / 24, help="How long."
+)
 @click.option("--players", type=click.IntRange(1, 400), default=20, help="How many come.")
 @click.option("--seed", type=int, default=1, help="The same number gives the same run.")
 @click.option("--faults", is_flag=True, help="Break disks, lines, services and game servers.")
@@ -66,6 +68,6 @@ def simulate_command(
     else:
         steps = simulating.read_steps(file) if file is not None else None
         given = () if file is None else ("--steps", str(file))
-        seconds = float(round(days * DAY_S))
+        seconds = float(max(1, round(days * DAY_S)))
         wish = Wish(seed, players, seconds, faults, steps, given=given)
     simulating.run(out, wish, shown, shrink=shrink)

@@ -14,6 +14,7 @@ from svcserver.sim.host import SimHost
 from svcserver.sim.network import Network
 from svcserver.sim.valkey import MACHINE as ENGINE
 
+CURIOUS, ASK_S = 0.7, 4.0  # of those in the chat, and within how many seconds
 Fault = Callable[["Breaker", random.Random], None]
 
 
@@ -48,6 +49,13 @@ class Breaker:
         """Undo a fault in so many seconds."""
         self.until = max(self.until, self.world.now + after_s)
         self.world.later(after_s, work)
+
+    def ask_around(self, after_s: float, dice: random.Random) -> None:
+        """Who sees that something hangs asks the others in the chat, when it goes on just now."""
+        for player in self.players:
+            if player.chat is not None and dice.random() < CURIOUS:
+                asks = partial(player.begin, "speak", random.Random(dice.random()))  # noqa: S311
+                self.world.later(after_s + dice.uniform(0.0, ASK_S), asks)
 
 
 def kill(name: str) -> Fault:
@@ -158,6 +166,7 @@ def failover(breaker: Breaker, dice: random.Random) -> None:
     if breaker.host.valkey is not None:
         breaker.host.valkey.fail_over(lost_s, back)
         breaker.missed(back)
+        breaker.ask_around(back, dice)
         breaker.until = max(breaker.until, breaker.world.now + back + 1.0)
 
 
@@ -167,6 +176,7 @@ def emptied_engine(breaker: Breaker, dice: random.Random) -> None:
         back = dice.choice((0.1, 1.0, 6.0))
         breaker.host.valkey.empty(back)
         breaker.missed(back)
+        breaker.ask_around(back, dice)
         breaker.until = max(breaker.until, breaker.world.now + back + 1.0)
 
 

@@ -166,6 +166,11 @@ class SimPlayer:
         if sitting != self.sitting:
             raise Stopped
 
+    def begin(self, what: str, dice: random.Random) -> None:
+        """Do it, unless much else is under way."""
+        if self.busy < 3:
+            Deferred.fromCoroutine(self.act(what, dice))
+
     async def act(self, what: str, dice: random.Random) -> None:
         """Do it; whatever goes wrong on the way is the host's fault only where a rule says so."""
         self.acts += 1

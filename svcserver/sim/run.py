@@ -208,9 +208,7 @@ class Run:
         if step.who == HOST:
             breaker.do(step.what, dice)
             return
-        player = self.players[step.who]
-        if player.busy < 3:
-            Deferred.fromCoroutine(player.act(step.what, dice))
+        self.players[step.who].begin(step.what, dice)
 
     def _advance(self, until: float) -> None:
         self.world.run_until(until)

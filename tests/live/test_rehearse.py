@@ -14,10 +14,11 @@ from tests.ctl.hosts import run
 
 pytestmark = pytest.mark.live
 
+# no text may be empty: it would be found in anything
 SHOWN = {  # the step with the fault, and what the owner sees there
     "full-disk": (1, "DISK_RESERVE_MB", "soon nothing can be saved", "503"),
     "bad-certificate": (1, "does not belong", "does not belong", "cannot be reached"),
-    "lost-database": (1, "", "holds no key of an account", "404"),
+    "lost-database": (1, "made a new, empty database", "holds no key of an account", "404"),
     "expired-certificate": (1, "expired", "expired", "cannot be reached"),
     "lost-signing-key": (1, "AUTH_SIGNING_PRIVKEY_B64", "nobody can log in", "oauth/token"),
     "port-taken": (1, "cannot listen", "is held by a program", "cannot be reached"),

@@ -1,0 +1,73 @@
+"""The command that replays a run gives the very same wish: its seconds, its file, its faults."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from click.testing import CliRunner
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.ctl import simulate as ctl
+from svcserver.ctl import simulating
+from svcserver.sim.run import Wish
+from svcserver.sim.shrink import command
+
+EVENING = (
+    '{"t":1000.0,"who":"a","route":"POST /account/api/oauth/token","status":200,"ms":1.0}',
+    '{"t":1003.5,"who":"b","route":"POST /heartbeat","status":200,"ms":1.0}',
+    '{"t":1400.25,"who":"b","route":"POST /party","status":200,"ms":1.0}',
+)
+
+
+class _NoLogging:
+    """In place of the beginner of logs, which the tests' runner has used already."""
+
+    def beginLoggingTo(self, *_: Any, **__: Any) -> None:
+        """Begin nothing."""
+
+
+class ReplayTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.wishes: list[Wish] = []
+        self.patch(ctl, "globalLogBeginner", _NoLogging())
+        self.patch(simulating, "run", lambda out, wish, shown, *, shrink: self.wishes.append(wish))
+
+    def wished(self, line: str) -> Wish:
+        """What ``svcctl simulate`` would run."""
+        program, word, *words = shlex.split(line)
+        self.assertEqual((program, word), ("svcctl", "simulate"))
+        ran = CliRunner().invoke(ctl.simulate_command, words)
+        self.assertEqual(ran.exit_code, 0, ran.output)
+        return self.wishes.pop()
+
+    def test_short_days_are_whole_seconds(self) -> None:
+        for days, seconds in (("0.04", 3456.0), ("0.041666666667", 3600.0), ("1", 86_400.0)):
+            found = self.wished(f"svcctl simulate --days {days}")
+            self.assertEqual(found.seconds, seconds)
+
+    def test_any_number_of_seconds_is_replayed(self) -> None:
+        for seconds in (1.0, 7.0, 300.0, 3456.0, 3599.0, 3600.0, 100_000.0, 30 * 86_400.0):
+            wish = Wish(117, 20, seconds, faults=seconds < 500.0)
+            self.assertEqual(self.wished(command(wish)), wish)
+
+    def test_an_evening_from_a_file_is_replayed(self) -> None:
+        folder = TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        file = Path(folder.name) / "the evening.jsonl"
+        file.write_text("".join(f"{one}\n" for one in EVENING))
+        for faults in ("", " --faults"):
+            told = f"svcctl simulate --seed 9 --from {shlex.quote(str(file))}{faults}"
+            first = self.wished(told)
+            self.assertEqual((first.seed, first.players), (9, 2))
+            self.assertGreater(first.seconds, 400.0)
+            self.assertEqual(bool(first.faults), bool(faults))
+            self.assertEqual(self.wished(command(first)), first)
+
+    def test_a_file_of_steps_and_an_evening_are_not_taken_together(self) -> None:
+        file = Path(__file__)
+        words = ["--from", str(file), "--steps", str(file)]
+        self.assertEqual(CliRunner().invoke(ctl.simulate_command, words).exit_code, 1)
+        self.assertEqual(self.wishes, [])
