@@ -262,7 +262,7 @@ class Links:
         return sure
 
     def seen(self, rows: Iterable[LinkRow]) -> None:
-        """The links of one account, or of all."""
+        """Judge links that a player was shown, or all of the table: none is from nowhere."""
         taken: set[tuple[str, int]] = set()
         for row in rows:
             if (row.account, row.slot) in taken or not 1 <= row.slot <= SLOTS:

@@ -117,7 +117,7 @@ async def bounty(me: SimPlayer, dice: random.Random) -> None:
 
 
 async def choose_pass(me: SimPlayer, dice: random.Random) -> None:
-    """Choose a hunt pass."""
+    """Let the game server choose a pass for the player; the last one chosen must be shown."""
     if not on_hunt(me):
         return
     path, chosen = f"/huntpass/{me.account}", me.history.chosen

@@ -56,7 +56,7 @@ async def answer(me: SimPlayer, dice: random.Random, one: dict[str, Any]) -> Non
 
 
 async def end(me: SimPlayer, one: dict[str, Any]) -> None:
-    """End a link for both."""
+    """End a link; once that is acknowledged, neither side may be shown it again."""
     ends = me.history.links.ending(me.account, one["linked_account_id"])
     wish = {"account_id": one["linked_account_id"], "slot": one["slot"]}
     heard = await me.ask("DELETE", "/slayerlink/links", wish)
@@ -66,7 +66,7 @@ async def end(me: SimPlayer, one: dict[str, Any]) -> None:
 
 
 async def invite(me: SimPlayer, dice: random.Random) -> None:
-    """Invite a friend."""
+    """Invite a friend into a random slot; most of those who are there accept at once."""
     friends = [
         other
         for other in me.everybody

@@ -66,7 +66,7 @@ class Network:
     _port: int = field(default=40_000, init=False)
 
     def name(self, address: str, machine: str) -> None:
-        """Give ``machine`` this address."""
+        """Let connections to ``address``, as the internet sees it, end at ``machine``."""
         self._machines[address] = machine
 
     def listen(self, process: Any, port: int, factory: Any, interface: str) -> Port:

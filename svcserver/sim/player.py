@@ -33,7 +33,7 @@ class Stopped(Exception):
 
 @define(eq=False)
 class SimPlayer:
-    """One player at one PC."""
+    """A player, the process on their PC, and what they believe; acts ask the host through it."""
 
     number: int
     name: str

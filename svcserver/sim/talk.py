@@ -43,7 +43,7 @@ class ChatHistory:
         self.gaps.append((since - margin_s, until + margin_s))
 
     def entered(self, room: str, who: str, now: float) -> None:
-        """A session is in the room from now on."""
+        """From now on the session is owed each line of the room; an earlier one of it is over."""
         self.left(room, who, now)
         self.rooms.setdefault(room, {}).setdefault(who, []).append(Listening(now))
 

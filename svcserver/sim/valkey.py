@@ -133,7 +133,7 @@ class SimValkey:
     # -- commands -----------------------------------------------------------------
 
     def answer(self, wire: _Wire, command: list[bytes]) -> bytes:
-        """The reply to one command."""
+        """The bytes with which the engine answers a command; an error for one it does not know."""
         name, *words = command
         match name.upper(), words:
             case b"PING", []:

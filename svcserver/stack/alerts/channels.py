@@ -76,14 +76,14 @@ class Channel:
 
 @frozen
 class Named:
-    """A channel and its name."""
+    """A channel under the name of its file, by which owners test and remove it."""
 
     name: str
     channel: Channel = field(repr=False)
 
 
 def path_of(folder: Path, name: str) -> Path:
-    """The file of a channel."""
+    """Where a channel of that name is kept, whether or not there is one."""
     return folder / f"alert-{name}.env"
 
 

@@ -26,7 +26,7 @@ class Disk:
 
     @property
     def lacks(self) -> str | None:
-        """What is wrong with it, or None."""
+        """How little is left, below 1 GiB or 5 %; None while it is enough."""
         if self.free >= LOW_BYTES and self.free >= LOW_SHARE * self.total:
             return None
         return f"{self.free >> 20} MB of {self.total >> 20} MB are free"

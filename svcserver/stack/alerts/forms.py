@@ -74,7 +74,7 @@ def signature(secret: Secret, at: float, body: bytes) -> str:
 
 
 def mail(alert: Alert, host: str, channel: Channel) -> EmailMessage:
-    """The alert as a mail."""
+    """A mail to all of the channel's addresses, the host named first, the time in UTC."""
     made = EmailMessage()
     made["Subject"] = f"{host}: {alert.title}"
     made["From"], made["To"] = channel.mail_from, ", ".join(channel.mail_to)

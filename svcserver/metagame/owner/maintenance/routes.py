@@ -51,7 +51,7 @@ class MaintenanceRoutes:
         quiet=True,
     )
     async def game_servers(self, call: Call) -> Answer:
-        """The game servers that run."""
+        """What the deploy server has running; 409 while it does not answer."""
         return Answer(200, wire.show_servers(await self.maintenance.game_servers()), NO_STORE)
 
     @routes.row(

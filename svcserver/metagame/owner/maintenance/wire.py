@@ -78,7 +78,7 @@ class GameServerWish:
 
 
 class GameServerEntry(TypedDict):
-    """A game server that runs."""
+    """A running game server; ``kind`` is empty where none is said."""
 
     id: str
     kind: str
@@ -88,7 +88,7 @@ class GameServerEntry(TypedDict):
 
 
 class GameServerList(TypedDict):
-    """The game servers that run."""
+    """All that the deploy server has running, for the table that stops and restarts them."""
 
     servers: list[GameServerEntry]
 
