@@ -196,8 +196,8 @@ def audit() -> str:
                 " `svcctl:` and the user of the machine), `action`, `target`, `reason`, `before`"
                 " and `after` (objects, null where there is nothing to say, cut beyond"
                 f" {MAX_SHOWN} characters) and `refused` (why nothing was done, null where it was)."
-                " An act that has no name here, and a try that was refused before its act began,"
-                " stand there as method and path of their route.",
+                " A try that was refused before its act began"
+                " stands there as method and path of its route.",
                 100,
             ),
             "",

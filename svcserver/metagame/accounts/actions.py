@@ -1,7 +1,6 @@
 """What the audit log calls each act of staff, and what its rows hold; docs/generate.py shows it.
 
-A route of staff without a name here stands in the log as method and path, as does a try that was
-refused because the account's role is not enough.
+A try that was refused before its act began stands in the log as method and path.
 """
 
 from __future__ import annotations
@@ -44,6 +43,24 @@ ACTIONS: Mapping[str, Action] = {
     "create account": Action("made from the command line", after="id, role"),
     "roll back": Action("a character's save made the newest again", target="the character's id"),
     "roll back loadout": Action("its loadouts likewise", target="the character's id"),
+    "grant": Action(
+        "given an entitlement",
+        before="the entitlement: name, duration, activatedDate; null where it was not in force",
+        after="the entitlement, likewise",
+    ),
+    "revoke": Action(
+        "an entitlement taken from it",
+        before="the entitlement, as of a grant",
+        after="the same: null",
+    ),
+    "seed progression": Action(
+        "all its tracks written anew",
+        before="tracks by id (progress, confirmed free and premium rank), objectives (how many)",
+        after="tracks, mode",
+    ),
+    "delete progression": Action(
+        "one of its tracks set back to nothing", before="tracks", after="tracks"
+    ),
     "disband guild": Action("disbanded", target="the guild"),
     "create invite": Action("an invite code made", target=_INVITE),
     "put invite": Action("a chosen invite code made or changed", target=_INVITE),

@@ -51,7 +51,17 @@ _ADD = insert(PROGRESSION_EVENTS)
 _KNOWN = select(ACCOUNTS.c.id).where(ACCOUNTS.c.id == bindparam("wanted"))
 
 T = TypeVar("T")
-Work = Callable[[Connection, list[str]], T]
+
+
+class Notes(list[str]):
+    """What a write says of itself; ``trace`` is for the audit log, where staff writes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.trace = audit.Trace()
+
+
+Work = Callable[[Connection, Notes], T]
 
 
 def is_known(tx: Connection, account_id: AccountId) -> bool:
@@ -76,6 +86,8 @@ class Entry(Generic[T]):
     by_admin: bool
     show: Callable[[T], Any] = field(repr=False)  # bytes, or what is dumped as JSON
     staff: str = ""  # the admin's name
+    action: str = ""  # what the audit log calls it, where staff may ask for it
+    reason: str = ""  # what the admin gives as such
 
 
 @frozen
@@ -100,7 +112,7 @@ class EventLog:
             self.allowance.spend(entry.account_id, len(entry.body))
 
         def whole(tx: Connection) -> tuple[T, list[str]]:
-            notes: list[str] = []
+            notes = Notes()
             try:
                 known(tx, entry.account_id)
                 done = work(tx, notes)
@@ -109,7 +121,7 @@ class EventLog:
                 raise Refused(why, _ADD, row) from why
             tx.execute(_ADD, self._row(entry, 200, _bytes(entry.show(done)), notes))
             if entry.by_admin:
-                audit.add_row(tx, _audited(tx, entry, notes), self.wall_clock())
+                audit.add_row(tx, _audited(tx, entry), self.wall_clock(), trace=notes.trace)
             return done, notes
 
         return await write_or_record(self.ledger, whole, OneAccount(entry.account_id))
@@ -129,11 +141,12 @@ class EventLog:
         }
 
 
-def _audited(tx: Connection, entry: Entry[Any], notes: list[str]) -> audit.Entry:
+def _audited(tx: Connection, entry: Entry[Any]) -> audit.Entry:
     """The audit log's entry of a write by staff."""
     found = SqlAccounts(tx).find(entry.account_id)
     target = entry.account_id if found is None else found.username
-    return audit.Entry(entry.staff or entry.caller, entry.route, target, "; ".join(notes))
+    name = entry.staff or entry.caller
+    return audit.Entry(name, entry.action or entry.route, target, entry.reason)
 
 
 def _bytes(body: Any) -> bytes:

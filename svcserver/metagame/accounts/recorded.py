@@ -16,8 +16,13 @@ from svcserver.web.routes import EMPTY_OBJECT, logged_path
 T = TypeVar("T")
 
 
-def entry(acting: Acting, call: Call, named: AccountId, show: Callable[[T], Any]) -> Entry[T]:
-    """The entry of a write for an account; ``show`` makes the reply of what the write gives."""
+def entry(
+    acting: Acting, call: Call, named: AccountId, show: Callable[[T], Any], action: str = ""
+) -> Entry[T]:
+    """The entry of a write for an account; ``show`` makes the reply of what the write gives.
+
+    ``action``: what the audit log calls it, of a route that staff may use.
+    """
     return Entry(
         acting.writes(call, named),
         _caller(call),
@@ -26,6 +31,7 @@ def entry(acting: Acting, call: Call, named: AccountId, show: Callable[[T], Any]
         call.caller.admin,
         show,
         call.caller.name,
+        action,
     )
 
 

@@ -19,9 +19,9 @@ from svcserver.kernel.names import is_name
 from svcserver.kernel.refusals import Forbidden, Missing
 from svcserver.kernel.secrets import fingerprint
 from svcserver.kernel.shapes import Late
-from svcserver.metagame.accounts.eventlog import Entry, EventLog
+from svcserver.metagame.accounts.eventlog import Entry, EventLog, Notes
 from svcserver.metagame.achievements.entitlements.store import SqlEntitlements, grant
-from svcserver.metagame.achievements.progression import rules, wire
+from svcserver.metagame.achievements.progression import rules, traces, wire
 from svcserver.metagame.achievements.progression.config import Tracks
 from svcserver.metagame.achievements.progression.rules import Objective, Track
 from svcserver.metagame.achievements.progression.store import SqlProgress
@@ -124,11 +124,14 @@ class ProgressionActs:
         """Reset one track; a game server only with PROGRESSION_ALLOW_DELETE=1."""
         allowed = entry.by_admin or self.settings.progression_allow_delete
 
-        def work(tx: Connection, notes: list[str]) -> Track:
+        def work(tx: Connection, notes: Notes) -> Track:
             if not allowed:
                 raise Forbidden("PROGRESSION_ALLOW_DELETE is off")
             store = SqlProgress(tx)
+            before = store.tracks(entry.account_id).get(track_id)
             track = rules.reset(store, entry.account_id, self.tracks.paths, track_id)
+            notes.trace.before = traces.of_tracks([before or track])
+            notes.trace.after = traces.of_tracks([track])
             store.forget(entry.account_id)
             return track
 

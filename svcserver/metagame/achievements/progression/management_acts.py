@@ -11,12 +11,12 @@ from svcserver.db.ledger import Ledger
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Missing
 from svcserver.kernel.shapes import Late
-from svcserver.metagame.accounts.eventlog import Entry, EventLog
+from svcserver.metagame.accounts.eventlog import Entry, EventLog, Notes
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.achievements.entitlements import rules as entitlements
 from svcserver.metagame.achievements.entitlements.rules import Entitlement
 from svcserver.metagame.achievements.entitlements.store import SqlEntitlements, grant, listing
-from svcserver.metagame.achievements.progression import rules, wire
+from svcserver.metagame.achievements.progression import rules, traces, wire
 from svcserver.metagame.achievements.progression.config import Tracks
 from svcserver.metagame.achievements.progression.rules import Mode, Overview, Revoking, Seeding
 from svcserver.metagame.achievements.progression.store import SqlProgress
@@ -56,10 +56,14 @@ class ManagementActs:
         """Set all tracks to their end, or to 0."""
         account_id = entry.account_id
 
-        def work(tx: Connection, notes: list[str]) -> Seeding:
+        def work(tx: Connection, notes: Notes) -> Seeding:
             store, mode = SqlProgress(tx), late.read()
+            stored, objectives = store.tracks(account_id), len(store.objectives(account_id))
             written = rules.seed(store, account_id, self.tracks.paths, mode, self._at())
             store.forget(account_id)
+            before = traces.of_tracks(rules.in_order(stored, self.tracks.paths))
+            notes.trace.before = {**before, "objectives": objectives}
+            notes.trace.after = {**traces.of_tracks(written), "mode": mode}
             return Seeding(mode, self.settings.real_progression(account_id), written)
 
         return await self.events.write(entry, work)
@@ -70,12 +74,15 @@ class ManagementActs:
         """Grant an entitlement; answers with the list."""
         account_id, late = entry.account_id, wish.duration
 
-        def work(tx: Connection, notes: list[str]) -> Sequence[Entitlement]:
+        def work(tx: Connection, notes: Notes) -> Sequence[Entitlement]:
             name, hours = wish.entitlement.read(), 0.0 if late is None else late.read()
             now = self.wall_clock()
-            self._listing(tx, account_id, now)
+            before = self._listing(tx, account_id, now)
             grant(tx, account_id, name, hours, "admin", now)
-            return self._listing(tx, account_id, now)
+            after = self._listing(tx, account_id, now)
+            notes.trace.before = traces.of_entitlement(name, before)
+            notes.trace.after = traces.of_entitlement(name, after)
+            return after
 
         return await self.events.write(entry, work)
 
@@ -83,12 +90,15 @@ class ManagementActs:
         """End an entitlement; whether it was in force, and the list."""
         account_id = entry.account_id
 
-        def work(tx: Connection, notes: list[str]) -> Revoking:
+        def work(tx: Connection, notes: Notes) -> Revoking:
             name, now, kept = late.read(), self.wall_clock(), SqlEntitlements(tx)
-            self._listing(tx, account_id, now)
+            before = self._listing(tx, account_id, now)
             held = kept.all(account_id).get(name)
             was = entitlements.revoke(kept, account_id, held, round(now * 1000))
-            return Revoking(was, self._listing(tx, account_id, now))
+            after = self._listing(tx, account_id, now)
+            notes.trace.before = traces.of_entitlement(name, before)
+            notes.trace.after = traces.of_entitlement(name, after)
+            return Revoking(was, after)
 
         return await self.events.write(entry, work)
 

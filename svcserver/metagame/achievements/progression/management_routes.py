@@ -44,7 +44,7 @@ class ProgressionManagementRoutes:
     async def seed(self, call: Call[wire.SeedWish]) -> Answer:
         """Set all tracks: ``grandfather`` to their end, ``fresh`` to 0."""
         wish = call.body
-        entry = self._entry(call, wire.show_seeded)
+        entry = self._entry(call, wire.show_seeded, "seed progression")
         return Answer(200, entry.show(await self.acts.seed(entry, wish.mode)))
 
     @routes.row(
@@ -53,7 +53,7 @@ class ProgressionManagementRoutes:
     async def grant(self, call: Call[wire.GrantWish]) -> Answer:
         """Grant an entitlement for hours; 0 or absent for ever."""
         wish = call.body
-        entry = self._entry(call, wire.show_held)
+        entry = self._entry(call, wire.show_held, "grant")
         return Answer(200, entry.show(await self.acts.grant(entry, wish)))
 
     @routes.row(
@@ -62,10 +62,10 @@ class ProgressionManagementRoutes:
     async def revoke(self, call: Call[wire.RevokeWish]) -> Answer:
         """Revoke an entitlement; ``Revoked`` tells whether it was in force."""
         wish = call.body
-        entry = self._entry(call, wire.show_revoked)
+        entry = self._entry(call, wire.show_revoked, "revoke")
         return Answer(200, entry.show(await self.acts.revoke(entry, wish.entitlement)))
 
-    def _entry(self, call: Call[Any], show: Callable[[AccountId, T], Any]) -> Entry[T]:
+    def _entry(self, call: Call[Any], show: Callable[[AccountId, T], Any], action: str) -> Entry[T]:
         """The event log's entry, whose reply begins with the account that the body names."""
         user_id = call.body.user_id
-        return recorded.entry(self.acting, call, user_id, partial(show, user_id))
+        return recorded.entry(self.acting, call, user_id, partial(show, user_id), action)

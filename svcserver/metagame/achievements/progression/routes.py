@@ -160,11 +160,12 @@ class ProgressionRoutes:
     )
     async def reset(self, call: Call, user_id: str, progression_id: str) -> Answer:
         """Reset one track; a game server only with PROGRESSION_ALLOW_DELETE=1."""
-        entry = self._entry(call, user_id)
+        entry = self._entry(call, user_id, "delete progression")
         return Answer(200, entry.show(await self.acts.reset(entry, progression_id)))
 
-    def _entry(self, call: Call, user_id: str) -> Entry[Track]:
-        return recorded.entry(self.acting, call, user_id, partial(wire.show_track, user_id))
+    def _entry(self, call: Call, user_id: str, action: str = "") -> Entry[Track]:
+        show = partial(wire.show_track, user_id)
+        return recorded.entry(self.acting, call, user_id, show, action)
 
 
 @frozen
