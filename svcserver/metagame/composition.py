@@ -30,6 +30,7 @@ from svcserver.metagame.access.readlimit import ReadLimit
 from svcserver.metagame.access.tokens import Tokens
 from svcserver.metagame.accounts.allowance import Allowance
 from svcserver.metagame.accounts.audit import Audit
+from svcserver.metagame.accounts.behalf import Behalf
 from svcserver.metagame.accounts.data import AccountData
 from svcserver.metagame.accounts.directory import Directory
 from svcserver.metagame.accounts.eventlog import EventLog
@@ -301,9 +302,10 @@ class Metagame:
     def _social(self) -> Iterator[Feature]:
         ledger, wall_clock, news = self.ledger, self.wall_clock, self.news
         blocks = Blocks(ledger)
+        behalf = Behalf(self.directory, self.audit, self.desk.tries)
         parties = PartyActs(self.parties, self.directory, blocks, news.heard)
         yield PartyRoutes(self.settings, parties)
-        yield PartyManagementRoutes(parties)
+        yield PartyManagementRoutes(behalf, parties)
         friends = FriendActs(
             self.data,
             self.board,
@@ -315,10 +317,10 @@ class Metagame:
             also_unfriend=(cancel_between,),
         )
         yield FriendRoutes(friends)
-        yield FriendManagementRoutes(self.directory, friends)
+        yield FriendManagementRoutes(behalf, friends)
         yield GuildRoutes(self.guilds, self.acting)
         yield GuildStubRoutes()
-        yield GuildManagementRoutes(self.directory, self.guilds, self.audit)
+        yield GuildManagementRoutes(behalf, self.guilds, self.audit)
         yield SlayerLinkRoutes(SlayerLinkActs(self.data, self.board, wall_clock))
 
     def _play(self) -> Iterator[Feature]:

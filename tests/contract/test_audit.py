@@ -200,6 +200,39 @@ class AuditContract(SynchronousTestCase):
             if row.access is Access.ADMIN_KEY:
                 self.refused(row, 401, "stranger at 127.0.0.1")
 
+    @proves("every act of staff and every refused try is in the audit log")
+    def test_what_staff_does_in_anothers_name_is_there_and_what_players_do_in_theirs_is_not(
+        self,
+    ) -> None:
+        acts = ("Friends", "PartyInvite", "GuildInvite")
+        names = {"Friends": "friend request for", "PartyInvite": "party invite for"}
+        self.found_guild()
+        for route in acts:
+            path, mine = f"/svc/api/{route}", {"Username": "Bob_1"}
+            self.assertEqual(
+                self.game.browse("POST", path, key=self.ann.player.key, json=mine).status, 200
+            )
+            self.assertEqual(self.rows(), 0)
+        cleo = self.game.player("Cleo")
+        for number, route in enumerate(acts, 1):
+            path, wish = f"/svc/api/{route}", {"Username": "Cleo", "From": "Ann_1"}
+            page = self.game.browse("POST", path, key=self.olga.key, json=wish)
+            self.assertEqual((page.status, self.rows()), (200, number * 3 - 2), page.body)
+            newest = self.newest()
+            found = (newest["actor"], newest["action"], newest["target"], newest["after"])
+            name = names.get(route, "guild invite for")
+            self.assertEqual(found, ("Olga", name, "Ann_1", {"to": "Cleo"}))
+            wish = {"Username": "Ann_1", "From": "Ann_1"}
+            page = self.game.browse("POST", path, key=self.olga.key, json=wish)
+            self.assertGreaterEqual(page.status, 400, route)
+            self.assertTrue(self.newest()["refused"])
+            self.assertEqual(self.rows(), number * 3 - 1)
+            page = self.game.browse("POST", path, key=cleo.key, json=wish)
+            self.assertEqual((page.status, self.rows()), (403, number * 3))
+            newest = self.newest()
+            self.assertEqual((newest["actor"], newest["action"]), ("Cleo", name))
+            self.assertTrue(newest["refused"])
+
     def test_a_page_that_asks_who_is_signed_in_tries_nothing(self) -> None:
         for row in self.managed():
             if row.method == "GET":
@@ -257,10 +290,19 @@ class AuditContract(SynchronousTestCase):
 
 
 # where the name of an act stands among the arguments of what hands it over
-NAMED_AT = {"Entry": 1, "by_staff": 1, "_do": 1, "_run": 1, "_act": 2, "note": 2, "noted": 1}
-NAMED_AT |= {"_entry": 2}
+NAMED_AT = {
+    "Entry": 1,
+    "by_staff": 1,
+    "_do": 1,
+    "_run": 1,
+    "_act": 2,
+    "note": 2,
+    "noted": 1,
+    "act_for": 2,
+    "_entry": 2,
+}
 RECORDS = re.compile(
-    r"\baudit\.|import .*\bEntry\b|recorded import|moderation import|noting import|SignInActs"
+    r"\baudit\.|import .*\bEntry\b|recorded import|(moderation|noting) import|import Behalf|SignInActs"
 )
 WORDS = re.compile(r"[a-z][a-z -]+\Z")
 

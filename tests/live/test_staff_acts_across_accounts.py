@@ -119,7 +119,7 @@ async def test_two_accounts_never_get_one_name(both: Both) -> None:
 @isolates(
     "accounts/management: set_mode",
     "accounts/management: player_token",
-    "accounts/audit: refuse",
+    "accounts/audit: leave",
     "owner/moderation: _do",
 )
 @on_two_metagames

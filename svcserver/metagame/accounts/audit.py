@@ -140,11 +140,11 @@ class Audit:
         """What ``act(tx, trace)`` gives; a refusal is recorded, and raised again."""
         return await write_or_record(self.ledger, audited(entry, self.wall_clock, act), scope)
 
-    async def refuse(self, entry: Entry, why: str) -> None:
-        """Record that somebody was refused a route of staff before its act began."""
+    async def leave(self, entry: Entry, refused: str | None, trace: Trace | None = None) -> None:
+        """A row for what is no transaction's: a try that was refused before its act began."""
 
         def work(tx: Connection) -> None:
-            add_row(tx, entry, self.wall_clock(), why)
+            add_row(tx, entry, self.wall_clock(), refused, trace)
 
         await self.ledger.write(work, ACROSS)
 

@@ -5,14 +5,22 @@ Spec: 2 §4 Management API (PartyInvite, Friends, GuildInvite), §7.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
 from attrs import frozen
 
-from svcserver.kernel.refusals import Missing
+from svcserver.db.shield import shielded
+from svcserver.kernel.refusals import Forbidden, Missing, Refusal
 from svcserver.metagame.access import acting
+from svcserver.metagame.accounts.audit import Audit, Entry, Trace
 from svcserver.metagame.accounts.directory import Directory
 from svcserver.metagame.accounts.rules import Account
+from svcserver.metagame.accounts.tries import RefusedTries
 from svcserver.metagame.accounts.wire import BehalfWish
 from svcserver.metagame.rows import Call
+
+T = TypeVar("T")
 
 
 @frozen
@@ -23,10 +31,47 @@ class Pair:
     target: Account
 
 
-async def pair(call: Call, sent: BehalfWish, directory: Directory) -> Pair:
-    """The two accounts of a body ``{Username, From?}``; raises the documented refusals."""
-    sender = await acting.sender(call, directory, None if sent.sender is None else sent.sender.read)
-    target = await directory.account_named(sent.username)
-    if target is None:
-        raise Missing("no such account", code="not_found")
-    return Pair(sender, target)
+@frozen
+class Behalf:
+    """Finds the two accounts of a body, and records what staff does in another's name."""
+
+    directory: Directory
+    audit: Audit
+    tries: RefusedTries
+
+    async def act_for(
+        self, call: Call, sent: BehalfWish, action: str, act: Callable[[Pair], Awaitable[T]]
+    ) -> tuple[Pair, T]:
+        """The two accounts of a body ``{Username, From?}``, and what ``act`` gives of them.
+
+        Raises the documented refusals. Who names another account acts as staff: what comes of
+        it is a row of the audit log, called ``action``.
+        """
+        try:
+            pair = await self._pair(call, sent)
+        except Forbidden as why:  # only staff names another account
+            name, peer = call.caller.name, call.request.peer
+            await self.tries.record(name, peer, action, why.message or "through a proxy")
+            raise
+        if pair.sender.id == call.caller.account:
+            return pair, await act(pair)
+        return pair, await self._recorded(Entry(call.caller.name, action), pair, act)
+
+    @shielded
+    async def _recorded(self, entry: Entry, pair: Pair, act: Callable[[Pair], Awaitable[T]]) -> T:
+        trace = Trace(None, {"to": pair.target.username}, pair.sender.username)
+        try:
+            done = await act(pair)
+        except Refusal as why:
+            await self.audit.leave(entry, why.message or why.code or str(why.status), trace)
+            raise
+        await self.audit.leave(entry, None, trace)
+        return done
+
+    async def _pair(self, call: Call, sent: BehalfWish) -> Pair:
+        named = None if sent.sender is None else sent.sender.read
+        sender = await acting.sender(call, self.directory, named)
+        target = await self.directory.account_named(sent.username)
+        if target is None:
+            raise Missing("no such account", code="not_found")
+        return Pair(sender, target)

@@ -43,7 +43,7 @@ class RefusedTries:
                 lambda sheet: quota.take(sheet, key), near=[(quota.kind, key)]
             )
             if taken is not None:
-                await self.audit.refuse(Entry(name, row), why)
+                await self.audit.leave(Entry(name, row), why)
                 return
         except Unavailable as away:  # the refusal is what the caller is to hear of
             log.warn("a refused try of {name} is not recorded: {why}", name=name, why=str(away))
@@ -62,7 +62,7 @@ class RefusedTries:
         if not count:
             return
         try:
-            await self.audit.refuse(Entry(OURS, "refused tries"), f"{count} more are not recorded")
+            await self.audit.leave(Entry(OURS, "refused tries"), f"{count} more are not recorded")
         except Exception:
             self._missed += count
             raise

@@ -6,8 +6,7 @@ from typing import ClassVar
 
 from attrs import frozen
 
-from svcserver.metagame.accounts import behalf
-from svcserver.metagame.accounts.directory import Directory
+from svcserver.metagame.accounts.behalf import Behalf
 from svcserver.metagame.accounts.wire import BehalfWish
 from svcserver.metagame.replies import BAD_JSON, worded
 from svcserver.metagame.rows import Access, Call, Routes
@@ -21,7 +20,7 @@ class FriendManagementRoutes:
     """Sends or accepts a friend request, with the same checks as the game's routes."""
 
     routes: ClassVar[Routes] = Routes(worded)
-    directory: Directory
+    behalf: Behalf
     acts: FriendActs
 
     @routes.row(
@@ -34,8 +33,12 @@ class FriendManagementRoutes:
     )
     async def request(self, call: Call[BehalfWish]) -> Answer:
         """Send a friend request by user name; an admin may send it for another (``From``)."""
-        pair = await behalf.pair(call, call.body, self.directory)
-        result = await self.acts.request(pair.sender.id, pair.target.id)
+        pair, result = await self.behalf.act_for(
+            call,
+            call.body,
+            "friend request for",
+            lambda pair: self.acts.request(pair.sender.id, pair.target.id),
+        )
         reply: wire.FriendsReply = {
             "From": pair.sender.username,
             "To": pair.target.username,

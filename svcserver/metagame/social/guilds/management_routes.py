@@ -10,15 +10,15 @@ from twisted.logger import Logger
 from svcserver.kernel.refusals import Missing
 from svcserver.kernel.roles import Role
 from svcserver.kernel.shapes import Late
-from svcserver.metagame.accounts import behalf
 from svcserver.metagame.accounts.audit import Audit
-from svcserver.metagame.accounts.directory import Directory
+from svcserver.metagame.accounts.behalf import Behalf, Pair
 from svcserver.metagame.accounts.recorded import by_staff
 from svcserver.metagame.accounts.wire import BehalfWish
 from svcserver.metagame.replies import BAD_JSON, refused_as, worded
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.social.guilds import wire
 from svcserver.metagame.social.guilds.acts import GuildActs
+from svcserver.metagame.social.guilds.rules import Guild
 from svcserver.web.routes import Answer
 
 log = Logger()
@@ -29,7 +29,7 @@ class GuildManagementRoutes:
     """Guild routes under ``/svc/api``; all three are 404 ``guilds_off`` with GUILDS=0."""
 
     routes: ClassVar[Routes] = Routes(worded)
-    directory: Directory
+    behalf: Behalf
     acts: GuildActs
     audit: Audit
 
@@ -44,9 +44,8 @@ class GuildManagementRoutes:
     async def invite(self, call: Call[Late[BehalfWish]]) -> Answer:
         """Invite to a guild, checked as in the game. Body ``{Username, From?}``."""
         self._on()
-        pair = await behalf.pair(call, call.body.read(), self.directory)
-        with refused_as("guild_refused", coded=True):
-            guild = await self.acts.invite(pair.sender.id, pair.target.id)
+        sent = call.body.read()
+        pair, guild = await self.behalf.act_for(call, sent, "guild invite for", self._invite)
         reply: wire.GuildInviteReply = {
             "From": pair.sender.username,
             "To": pair.target.username,
@@ -84,6 +83,10 @@ class GuildManagementRoutes:
         log.info("an admin disbanded the guild {name}", name=guild.name, id=guild.id)
         reply: wire.DisbandReply = {"Guild": guild.name, "Members": members}
         return Answer(200, reply)
+
+    async def _invite(self, pair: Pair) -> Guild:
+        with refused_as("guild_refused", coded=True):
+            return await self.acts.invite(pair.sender.id, pair.target.id)
 
     def _on(self) -> None:
         if not self.acts.settings.guilds:

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from attrs import frozen
 
-from svcserver.metagame.accounts import behalf
+from svcserver.metagame.accounts.behalf import Behalf, Pair
 from svcserver.metagame.accounts.wire import BehalfWish
 from svcserver.metagame.replies import BAD_JSON, refused_as, worded
 from svcserver.metagame.rows import Access, Call, Routes
@@ -20,6 +20,7 @@ class PartyManagementRoutes:
     """Invites into the key owner's own party, with the same checks as in the game."""
 
     routes: ClassVar[Routes] = Routes(worded)
+    behalf: Behalf
     acts: PartyActs
 
     @routes.row(
@@ -32,8 +33,10 @@ class PartyManagementRoutes:
     )
     async def invite(self, call: Call[BehalfWish]) -> Answer:
         """Body ``{Username, From?}``; the party's own refusal keeps its status."""
-        pair = await behalf.pair(call, call.body, self.acts.directory)
-        with refused_as("party_invite_refused"):
-            await self.acts.invite(pair.sender.id, pair.target.id)
+        pair, _ = await self.behalf.act_for(call, call.body, "party invite for", self._invite)
         reply: wire.PartyInviteReply = {"From": pair.sender.username, "To": pair.target.username}
         return Answer(200, reply)
+
+    async def _invite(self, pair: Pair) -> None:
+        with refused_as("party_invite_refused"):
+            await self.acts.invite(pair.sender.id, pair.target.id)
