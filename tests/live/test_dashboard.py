@@ -228,7 +228,9 @@ def test_guilds_chat_and_log(browser: Browser, here: Host) -> None:
         room = seen.page.get_by_role("listitem").filter(has_text="General")
         expect(room).to_contain_text("4 players")
         expect(room).to_contain_text("Ann_1, Bertram")
-        seen.go("Log")
+        seen.go("Log")  # of a metagame that no stack runs, as with a unit for each service
+        expect(seen.page.get_by_text("The last lines of the metagame alone")).to_be_visible()
+        expect(seen.page.get_by_text("journalctl -u 'svc-*'")).to_be_visible()
         seen.page.get_by_label("Only lines with").fill("DashboardSession")
         expect(seen.page.get_by_role("log")).to_contain_text("POST /svc/api/DashboardSession gs=0")
         expect(seen.page.get_by_role("log")).not_to_contain_text("GET /svc/api/DashboardSession")

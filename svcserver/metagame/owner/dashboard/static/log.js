@@ -1,7 +1,7 @@
 // The end of the log, as it grows: of every service that the stack runs.
 
 import { read } from "./api.js";
-import { card, el, head, nothing } from "./dom.js";
+import { card, el, head, nothing, redraw } from "./dom.js";
 
 const KEPT = 1000;
 const LEVELS = ["debug", "info", "warn", "error", "critical"];
@@ -45,11 +45,15 @@ export function log(root, live) {
     if (who) ids = await read("DashboardPerson", { Account: who.slice(0, 64) }).then((one) => [one.id, one.name.toLowerCase()], () => []);
     if (live.shown()) draw();
   });
-  root.replaceChildren(head("Log", "The last lines of every service; keys, tokens and codes are left out."),
+  const top = el("div", {});
+  const title = (whose) => redraw(top, head("Log", `The last lines of ${whose}; keys, tokens and codes are left out.`));
+  title("every service");
+  root.replaceChildren(top,
     el("div", { class: "tools" }, text, actor, service, level), alone, card(null, [], place));
   return (said) => {
     if (said.fresh) lines = [];
     alone.hidden = !said.alone;
+    title(said.alone ? "the metagame alone" : "every service");
     for (const line of said.lines.filter((one) => !OWN.test(one))) lines.push(understood(line, lines[lines.length - 1]));
     lines.splice(0, Math.max(0, lines.length - KEPT));
     known();
