@@ -115,6 +115,11 @@ class SettingsTests(DoctorCase):
         self.drop("gateway", "ALLOWLIST_SECRET")
         self.finds("ALLOWLIST_SECRET is not set", "give it a value")
 
+    def test_a_host_that_counts_nothing_is_noted(self) -> None:
+        self.drop("metagame", "BACKEND_HEALTH")
+        self.assertEqual(self.wrong(), [])
+        self.assertIn("BACKEND_HEALTH is off", self.notes())
+
     def test_a_misspelt_name(self) -> None:
         self.plant("metagame", "REGISTRATON_MODE", "OPEN")
         self.finds("REGISTRATON_MODE is no setting", "write REGISTRATION_MODE in")

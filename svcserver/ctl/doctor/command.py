@@ -16,6 +16,7 @@ from svcserver.ctl.output import Out, fail
 CHECKS: tuple[Check, ...] = (
     reading.settings,  # fills the Case for the others
     matching.secrets,
+    matching.figures,
     matching.signing_keys,
     matching.shielding,
     matching.upstreams,

@@ -69,6 +69,13 @@ def _secret(
         )
 
 
+def figures(case: Case) -> Iterator[Finding]:
+    """A host of an earlier version counts nothing, and nobody is told that errors rise."""
+    if case.metagame is not None and not case.metagame.backend_health:
+        what = "BACKEND_HEALTH is off: no figures, and no alert where requests fail"
+        yield Finding.note("metagame", what, "set BACKEND_HEALTH=1 in metagame.env")
+
+
 def signing_keys(case: Case) -> Iterator[Finding]:
     """The keys that sign players' tokens must be a pair, and further keys readable."""
     if case.metagame is None:

@@ -1,5 +1,5 @@
-"""The dashboard's files, read from the package. They contain no secret: the admin key is typed
-into the page and stays in its memory.
+"""The dashboard's files, read from the package. They contain no secret: a key is typed into
+the page and sent once, for a session that a cookie holds.
 
 Spec: 2 §4 Management API; 1 §5.9.
 """

@@ -6,6 +6,16 @@ import { clock, short } from "./words.js";
 const HIGH = 190;
 const COLOURS = ["--one", "--two", "--three"];
 
+const plots = new Map(); // by their figures, of those that stand on the page
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => plots.forEach((plot) => plot.redraw()));
+
+/** `plot`, to be drawn anew where the colours change; those whose page has gone are forgotten. */
+function kept(node, plot) {
+  for (const one of [...plots.keys()]) if (!one.isConnected) plots.delete(one);
+  plots.set(node, plot);
+  return plot;
+}
+
 function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
@@ -40,7 +50,7 @@ export function chart(title, unit, names) {
     far = to - from > 86_400;
     const known = values.map((one) => one.some((value) => value !== null));
     legend.forEach((one, at) => { one.hidden = !known[at] && known.includes(true); });
-    plot ??= begin();
+    plot ??= kept(node, begin());
     plot.batch(() => {
       plot.setData(data, false);
       plot.setScale("x", { min: from, max: to });
@@ -49,7 +59,6 @@ export function chart(title, unit, names) {
     place.setAttribute("aria-label", `${title}: ${names.flatMap((name, at) => legend[at].hidden ? [] : `${name} ${worded(last(values[at]), unit)}`).join(", ")}`);
   };
   new ResizeObserver(() => plot?.setSize({ width: Math.max(240, place.clientWidth), height: HIGH })).observe(place);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => plot?.redraw());
   return { node, draw };
 }
 
