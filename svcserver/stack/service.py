@@ -18,6 +18,7 @@ from svcserver.kernel.monotonic import monotonic_reactor
 from svcserver.kernel.recent import RECENT, Bounded, Recent
 from svcserver.kernel.settings import BadSetting, env, folder, load, whole, with_env_file
 from svcserver.kernel.settings import port as port_number
+from svcserver.stack import rolling
 from svcserver.stack.alerts.service import Watched, alerting
 from svcserver.stack.backups import BackupSettings, Nightly
 from svcserver.stack.children import Children
@@ -83,6 +84,12 @@ class Options(usage.Options):
             raise SystemExit(f"{NAME}: --config {why}") from None
         except BadSetting as why:
             raise SystemExit(f"{NAME}: {why}") from None
+        other = rolling.read(config)
+        if other is not None and other.pid != os.getpid():  # which may begin again
+            raise SystemExit(
+                f"{NAME}: a svc-stack runs this host already, process {other.pid}; stop that one "
+                "first, or have it begin anew with svcctl restart --rolling"
+            )
 
 
 def makeService(options: Options, reactor: Any = None) -> TopService:

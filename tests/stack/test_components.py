@@ -7,10 +7,13 @@ from hypothesis import strategies as st
 from twisted.internet.testing import MemoryReactorClock
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.kernel import json
+from svcserver.kernel.processes import started_at
 from svcserver.stack.backups import Nightly
 from svcserver.stack.children import Children
 from svcserver.stack.components import SCRATCH, BadHost, components, environment
 from svcserver.stack.lines import LONGEST, Lines
+from svcserver.stack.rolling import STATE_FILE
 from svcserver.stack.service import Options, makeService
 from tests.ctl.command import nowhere
 from tests.support.proves import proves
@@ -50,6 +53,19 @@ class ComponentTests(SynchronousTestCase):
         why = self.assertRaises(SystemExit, options.parseOptions, ["--config", str(self.folder)])
         self.assertIn("svcctl init", str(why))
         self.assertNotIn("\n", str(why))
+
+    def test_a_host_that_another_stack_runs_is_left_to_it(self) -> None:
+        self.host("metagame")
+        parent = os.getppid()
+        started = started_at(parent)
+        said = {"pid": parent, "started": started, "rolled": 0, "well": True}
+        (self.folder / STATE_FILE).write_bytes(json.dump(said))
+        command = ["--config", str(self.folder)]
+        why = str(self.assertRaises(SystemExit, Options().parseOptions, command))
+        self.assertIn(f"runs this host already, process {parent}; stop that one first", why)
+        for its in ({"pid": os.getpid(), "started": started_at(os.getpid())}, {"started": 1}):
+            (self.folder / STATE_FILE).write_bytes(json.dump({**said, **its}))
+            Options().parseOptions(command)
 
     @proves("METRICS_PORT of every service, on loopback only")
     def test_a_bad_port_for_figures_ends_the_start_with_one_line(self) -> None:
