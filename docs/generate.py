@@ -183,7 +183,7 @@ def metrics(code: Path) -> str:
 def audit() -> str:
     """Every event of the audit log: the columns of a row, and what each act leaves there."""
     rows = [
-        f"| `{name}` | {one.says} | {one.target} | {one.before} | {one.after} |"
+        f"| `{name}` | {one.says} | {one.target or 'nothing'} | {one.before} | {one.after} |"
         for name, one in sorted(ACTIONS.items())
     ]
     return "\n".join(
@@ -193,7 +193,8 @@ def audit() -> str:
             *wrap(
                 "Written from the code: what `svcctl audit --json` prints and the dashboard's page"
                 " shows. Each row is an object with `id`, `at` (UTC), `actor` (an account, or"
-                " `svcctl:` and the user of the machine), `action`, `target`, `reason`, `before`"
+                " `svcctl:` and the user of the machine), `action`, `target`,"
+                " `targetKind` (what the target is, as in the table), `reason`, `before`"
                 " and `after` (objects, null where there is nothing to say, cut beyond"
                 f" {MAX_SHOWN} characters) and `refused` (why nothing was done, null where it was)."
                 " A try that was refused before its act began"

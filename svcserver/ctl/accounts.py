@@ -9,7 +9,7 @@ import click
 import segno
 from sqlalchemy import Connection
 
-from svcserver.ctl.as_owner import actor
+from svcserver.ctl.as_owner import actor, with_reason
 from svcserver.ctl.database import transact
 from svcserver.ctl.host import Host, about_a_host
 from svcserver.ctl.moderation import by_staff, recorded
@@ -51,23 +51,25 @@ def create(host: Host, out: Out, name: str, admin: bool) -> None:
 @account.command("promote")
 @click.argument("name")
 @click.option("--role", type=click.Choice(["owner", "moderator", "helper"]), default="owner")
+@with_reason
 @about_a_host
-def promote(host: Host, out: Out, name: str, role: str) -> None:
+def promote(host: Host, out: Out, name: str, role: str, reason: str) -> None:
     """Give an account a role: a helper reads, a moderator looks after people."""
-    set_role(host, out, name, Role[role.upper()])
+    set_role(host, out, name, Role[role.upper()], reason)
 
 
 @account.command("demote")
 @click.argument("name")
+@with_reason
 @about_a_host
-def demote(host: Host, out: Out, name: str) -> None:
+def demote(host: Host, out: Out, name: str, reason: str) -> None:
     """Make an account an ordinary player; the last owner stays one."""
-    set_role(host, out, name, Role.PLAYER)
+    set_role(host, out, name, Role.PLAYER, reason)
 
 
-def set_role(host: Host, out: Out, name: str, role: Role) -> None:
+def set_role(host: Host, out: Out, name: str, role: Role, reason: str) -> None:
     """Set the role; it takes effect at the account's next request."""
-    done = by_staff(host, "role", name, "", lambda work: work.give_role(role))
+    done = by_staff(host, "role", name, reason, lambda work: work.give_role(role))
     found = done.account
     out.data(
         {
@@ -91,8 +93,9 @@ def called(accounts: SqlAccounts, name: str) -> rules.Account:
 
 @account.command("new-key")
 @click.argument("name")
+@with_reason
 @about_a_host
-def new_key(host: Host, out: Out, name: str) -> None:
+def new_key(host: Host, out: Out, name: str, reason: str) -> None:
     """Give an account another key, for one that is lost or known to others.
 
     The old key no longer works, and whoever is logged in by it is logged out within a
@@ -108,7 +111,7 @@ def new_key(host: Host, out: Out, name: str) -> None:
         rules.end_sessions(accounts, found.id, time.time())
         return found
 
-    found = recorded(host, Entry(actor(), "new key", name), act)
+    found = recorded(host, Entry(actor(), "new key", name, reason), act)
     out.data({"id": found.id, "username": found.username, "key": key})
     out.say(f"account {found.username} ({found.id}); the old key and its sessions no longer work")
     out.say(f"key     {key}", "Keep the key: it is the password, and the only copy.")
@@ -171,10 +174,11 @@ def invite() -> None:
 @click.option(
     "--qr/--no-qr", default=None, help="Draw the string as a QR code, too; a terminal shows it."
 )
+@with_reason
 @about_a_host
-def create_invite(host: Host, out: Out, uses: int, qr: bool | None) -> None:
+def create_invite(host: Host, out: Out, uses: int, qr: bool | None, reason: str) -> None:
     """Make an invite code; send the string to one player, privately."""
-    code, text = new_invite(host, uses)
+    code, text = new_invite(host, uses, reason)
     letter = joining.letter(host.folder, text) if host.folder is not None and text else []
     out.data({"code": code, "uses": uses, "join": text, "letter": letter})
     out.say(f"code  {code} ({uses} {'use' if uses == 1 else 'uses'})")
@@ -191,10 +195,10 @@ def on_terminal() -> bool:
     return sys.stdout.isatty()
 
 
-def new_invite(host: Host, uses: int) -> tuple[str, str | None]:
+def new_invite(host: Host, uses: int, reason: str = "") -> tuple[str, str | None]:
     """Make an invite code; returns it and its join string, None as of ``join_string``."""
     code = rules.new_invite_code()
-    entry = Entry(actor(), "create invite", rules.first_group(code))
+    entry = Entry(actor(), "create invite", rules.first_group(code), reason)
     made = rules.Invite(code, uses, False)
     recorded(host, entry, lambda tx, _: SqlAccounts(tx).put_invite(made))
     return code, join_string(host, code)
@@ -226,8 +230,9 @@ def list_invites(host: Host, out: Out) -> None:
 
 @invite.command("revoke")
 @click.argument("code")
+@with_reason
 @about_a_host
-def revoke(host: Host, out: Out, code: str) -> None:
+def revoke(host: Host, out: Out, code: str, reason: str) -> None:
     """Take a code back; accounts made with it stay."""
 
     def act(tx: Connection, trace: Trace) -> bool:
@@ -235,7 +240,7 @@ def revoke(host: Host, out: Out, code: str) -> None:
         trace.after = {"existed": gone}
         return gone
 
-    entry = Entry(actor(), "revoke invite", rules.first_group(code))
+    entry = Entry(actor(), "revoke invite", rules.first_group(code), reason)
     if not recorded(host, entry, act):
         fail("there is no such code; see svcctl invite list")
     out.data({"revoked": code})

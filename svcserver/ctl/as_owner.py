@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import getpass
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
 
+import click
 from attrs import field, frozen
 
 from svcserver.ctl.host import Host
@@ -25,6 +27,11 @@ def actor() -> str:
         return f"svcctl:{getpass.getuser()}"
     except (KeyError, OSError):
         return "svcctl"
+
+
+def with_reason(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The option by which every act of staff may say why."""
+    return click.option("--reason", default="", help="Why; it stands in the audit log.")(command)
 
 
 @frozen
@@ -47,9 +54,11 @@ class Owner:
         """The same; None where the answer has a status of ``nothing``: there is no such thing."""
         return self._get(route, query, nothing)
 
-    def act(self, route: str, body: dict[str, Any]) -> Any:
-        """What ``POST /svc/api/ROUTE`` says; fails with one line."""
+    def act(self, route: str, body: dict[str, Any], reason: str = "") -> Any:
+        """What ``POST /svc/api/ROUTE`` says, asked for that reason; fails with one line."""
         path = f"/svc/api/{route}"
+        if reason:
+            body = {**body, "Reason": reason}
         return post_json(self.base, path, self._headers("POST", path), body, WHAT)
 
     def _get(self, route: str, query: dict[str, str], nothing: tuple[int, ...] = ()) -> Any:

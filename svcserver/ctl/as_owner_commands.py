@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from svcserver.ctl.as_owner import Owner, owner_of
+from svcserver.ctl.as_owner import Owner, owner_of, with_reason
 from svcserver.ctl.host import Host, about_a_host
 from svcserver.ctl.output import Out, fail
 from svcserver.ctl.people import account
@@ -41,11 +41,13 @@ def show(host: Host, out: Out, name: str) -> None:
 @account.command("rename")
 @click.argument("name")
 @click.argument("new")
+@with_reason
 @about_a_host
-def rename(host: Host, out: Out, name: str, new: str) -> None:
+def rename(host: Host, out: Out, name: str, new: str, reason: str) -> None:
     """Give an account and its characters another name."""
     owner = owner_of(host)
-    said = owner.act("RenameUser", {"UserId": _person(owner, name)["id"], "NewUsername": new})
+    body = {"UserId": _person(owner, name)["id"], "NewUsername": new}
+    said = owner.act("RenameUser", body, reason)
     out.data(said)
     out.say(f"{said['OldUsername']} is now {said['Username']}")
 
@@ -74,9 +76,17 @@ def saves(host: Host, out: Out, name: str) -> None:
 @click.option("--character", default="", help="Its name; needed where there are several.")
 @click.option("--loadouts", is_flag=True, help="Its loadouts instead of its save.")
 @click.option("--kick", is_flag=True, help="Log the player off first, who would save over it.")
+@with_reason
 @about_a_host
 def rollback(
-    host: Host, out: Out, name: str, version: int, character: str, loadouts: bool, kick: bool
+    host: Host,
+    out: Out,
+    name: str,
+    version: int,
+    character: str,
+    loadouts: bool,
+    kick: bool,
+    reason: str,
 ) -> None:
     """Make an older save the newest; svcctl account saves lists them."""
     owner = owner_of(host)
@@ -90,13 +100,13 @@ def rollback(
         names = ", ".join(one["Name"] for one in found)
         fail(f"{who['name']} has no such character" if not found else f"name one of: {names}")
     if kick:
-        owner.act("DashboardKick", {"Account": who["id"], "Reason": "rolled back"})
+        owner.act("DashboardKick", {"Account": who["id"]}, reason or "rolled back")
     elif who["where"] is not None:
         out.say(
             f"{who['name']} is online ({who['where']}): the next save replaces this; see --kick"
         )
     body = {"CharacterId": found[0]["CharacterId"], "Version": version}
-    said = owner.act("RollbackLoadout" if loadouts else "RollbackCharacter", body)
+    said = owner.act("RollbackLoadout" if loadouts else "RollbackCharacter", body, reason)
     out.data({"username": who["name"], "character": found[0]["Name"], "kicked": kick, **said})
     out.say(f"{found[0]['Name']} is back at version {said['RolledBackTo']}")
 
@@ -105,25 +115,28 @@ def rollback(
 @click.argument("name")
 @click.argument("entitlement")
 @click.option("--hours", type=click.FloatRange(0), default=0.0, help="How long; 0: for ever.")
+@with_reason
 @about_a_host
-def grant(host: Host, out: Out, name: str, entitlement: str, hours: float) -> None:
+def grant(host: Host, out: Out, name: str, entitlement: str, hours: float, reason: str) -> None:
     """Give an account an entitlement."""
     owner = owner_of(host)
     who = _person(owner, name)
     body = {"UserId": who["id"], "Entitlement": entitlement, "Duration": hours}
-    out.data(owner.act("GrantEntitlement", body))
+    out.data(owner.act("GrantEntitlement", body, reason))
     out.say(f"{who['name']} now has {entitlement}")
 
 
 @account.command("revoke")
 @click.argument("name")
 @click.argument("entitlement")
+@with_reason
 @about_a_host
-def revoke(host: Host, out: Out, name: str, entitlement: str) -> None:
+def revoke(host: Host, out: Out, name: str, entitlement: str, reason: str) -> None:
     """Take an entitlement from an account."""
     owner = owner_of(host)
     who = _person(owner, name)
-    said = owner.act("RevokeEntitlement", {"UserId": who["id"], "Entitlement": entitlement})
+    body = {"UserId": who["id"], "Entitlement": entitlement}
+    said = owner.act("RevokeEntitlement", body, reason)
     out.data(said)
     gone = f"{entitlement} revoked from {who['name']}"
     out.say(gone if said["Revoked"] else f"{who['name']} did not have {entitlement}")
@@ -132,26 +145,28 @@ def revoke(host: Host, out: Out, name: str, entitlement: str) -> None:
 @account.command("seed")
 @click.argument("name")
 @click.argument("mode", type=click.Choice(["fresh", "grandfather"]))
+@with_reason
 @about_a_host
-def seed(host: Host, out: Out, name: str, mode: str) -> None:
+def seed(host: Host, out: Out, name: str, mode: str, reason: str) -> None:
     """Write every track of an account anew: at its beginning, or at its end."""
     owner = owner_of(host)
     who = _person(owner, name)
-    said = owner.act("SeedProgression", {"UserId": who["id"], "Mode": mode})
+    said = owner.act("SeedProgression", {"UserId": who["id"], "Mode": mode}, reason)
     out.data(said)
     out.say(f"{len(said['Tracks'])} tracks of {who['name']} written ({said['Mode']})")
 
 
 @click.command()
 @click.argument("mode", type=click.Choice(MODES, case_sensitive=False), required=False)
+@with_reason
 @about_a_host
-def registration(host: Host, out: Out, mode: str | None) -> None:
+def registration(host: Host, out: Out, mode: str | None, reason: str) -> None:
     """Who may register; with MODE changed until the metagame starts again."""
     owner = owner_of(host)
     if mode is None:
         said = owner.read("RegistrationStatus")
     else:
-        said = owner.act("RegistrationStatus", {"RegistrationStatus": mode.upper()})
+        said = owner.act("RegistrationStatus", {"RegistrationStatus": mode.upper()}, reason)
     out.data(said)
     out.say(f"registration is {said.get('RegistrationMode', 'not set')}")
 
@@ -175,10 +190,11 @@ def listed(host: Host, out: Out) -> None:
 
 @guild.command("disband")
 @click.argument("name")
+@with_reason
 @about_a_host
-def disband(host: Host, out: Out, name: str) -> None:
+def disband(host: Host, out: Out, name: str, reason: str) -> None:
     """End a guild; its members are told."""
-    said = owner_of(host).act("DisbandGuild", {"Guild": name})
+    said = owner_of(host).act("DisbandGuild", {"Guild": name}, reason)
     out.data(said)
     out.say(f"{said['Guild']} disbanded; {said['Members']} members told")
 

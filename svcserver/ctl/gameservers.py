@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from svcserver.ctl.as_owner import owner_of
+from svcserver.ctl.as_owner import owner_of, with_reason
 from svcserver.ctl.host import Host, about_a_host
 from svcserver.ctl.output import Out, fail
 
@@ -33,30 +33,33 @@ def show(host: Host, out: Out) -> None:
 
 @gameserver.command("start")
 @click.argument("kind", type=click.Choice(["city", "dojo"]))
+@with_reason
 @about_a_host
-def start(host: Host, out: Out, kind: str) -> None:
+def start(host: Host, out: Out, kind: str, reason: str) -> None:
     """Start the city or the dojo; hunts start when players ask for them."""
-    said = owner_of(host).act(ACT, {"Act": "start", "Kind": kind})
+    said = owner_of(host).act(ACT, {"Act": "start", "Kind": kind}, reason)
     out.data(said)
     out.say(f"the {kind} runs: {said['id']}")
 
 
 @gameserver.command("stop")
 @click.argument("server")
+@with_reason
 @about_a_host
-def stop(host: Host, out: Out, server: str) -> None:
+def stop(host: Host, out: Out, server: str, reason: str) -> None:
     """End one, by its id or the beginning of it, or by its kind if it is the only one."""
-    found, said = _act(host, server, "stop")
+    found, said = _act(host, server, "stop", reason)
     out.data(said)
     out.say(f"{found['kind']} {found['id']} has ended")
 
 
 @gameserver.command("restart")
 @click.argument("server")
+@with_reason
 @about_a_host
-def restart(host: Host, out: Out, server: str) -> None:
+def restart(host: Host, out: Out, server: str, reason: str) -> None:
     """End the city or the dojo and start it again."""
-    found, said = _act(host, server, "restart")
+    found, said = _act(host, server, "restart", reason)
     out.data(said)
     out.say(f"the {found['kind']} runs again: {said['id']}")
 
@@ -73,11 +76,11 @@ def console(host: Host, out: Out, server: str) -> None:
     out.say(*said["lines"])
 
 
-def _act(host: Host, server: str, act: str) -> tuple[dict[str, Any], Any]:
+def _act(host: Host, server: str, act: str, reason: str) -> tuple[dict[str, Any], Any]:
     """Have the act done; gives the game server that was meant, and the answer."""
     owner = owner_of(host)
     found = _found(owner.read(LIST), server)
-    return found, owner.act(ACT, {"Act": act, "Id": found["id"]})
+    return found, owner.act(ACT, {"Act": act, "Id": found["id"]}, reason)
 
 
 def _found(said: dict[str, Any], wanted: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from svcserver.ctl.as_owner import Owner, owner_of
+from svcserver.ctl.as_owner import Owner, owner_of, with_reason
 from svcserver.ctl.host import Host, about_a_host
 from svcserver.ctl.output import Failed, Out, fail
 from svcserver.ctl.restart import running_stack
@@ -46,10 +46,11 @@ def drain_on(
 
 
 @drain.command("off")
+@with_reason
 @about_a_host
-def drain_off(host: Host, out: Out) -> None:
+def drain_off(host: Host, out: Out, reason: str) -> None:
     """Let hunts begin again."""
-    said = owner_of(host).act(ROUTE, {"On": False})
+    said = owner_of(host).act(ROUTE, {"On": False}, reason)
     out.data(said)
     out.say(*_lines(said))
 

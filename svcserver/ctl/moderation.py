@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import click
 from attrs import evolve
 
-from svcserver.ctl.as_owner import actor
+from svcserver.ctl.as_owner import actor, with_reason
 from svcserver.ctl.database import transact
 from svcserver.ctl.host import Host, about_a_host
 from svcserver.ctl.output import Out, fail
@@ -98,12 +98,8 @@ def _impose(
 
 def _sanction(command: Callable[..., Any]) -> Callable[..., Any]:
     command = click.option("--note", default="", help="For staff only.")(command)
-    command = click.option("--reason", default="", help="Why; it stands in the audit log.")(command)
+    command = with_reason(command)
     return click.option("--for", "lasts", default="", help="Like 12h or 7d; else no end.")(command)
-
-
-def _reason(command: Callable[..., Any]) -> Callable[..., Any]:
-    return click.option("--reason", default="", help="Why; it stands in the audit log.")(command)
 
 
 @click.command()
@@ -132,7 +128,7 @@ def mute(
 
 @click.command()
 @click.argument("name")
-@_reason
+@with_reason
 @about_a_host
 def unban(host: Host, out: Out, name: str, reason: str) -> None:
     """Let a banned account in again."""
@@ -141,7 +137,7 @@ def unban(host: Host, out: Out, name: str, reason: str) -> None:
 
 @click.command()
 @click.argument("name")
-@_reason
+@with_reason
 @about_a_host
 def unmute(host: Host, out: Out, name: str, reason: str) -> None:
     """Let a muted account write again."""
@@ -150,7 +146,7 @@ def unmute(host: Host, out: Out, name: str, reason: str) -> None:
 
 @click.command()
 @click.argument("name")
-@_reason
+@with_reason
 @about_a_host
 def kick(host: Host, out: Out, name: str, reason: str) -> None:
     """Log an account off now; it may log in again."""
@@ -162,9 +158,16 @@ def kick(host: Host, out: Out, name: str, reason: str) -> None:
 @click.option("--restart-in", default="", help="Like 10m: a countdown to a restart.")
 @click.option("--for", "lasts", default="", help="How long it is shown, like 2h; else 1h.")
 @click.option("--clear", is_flag=True, help="End what is announced.")
+@with_reason
 @about_a_host
 def announce(
-    host: Host, out: Out, text: str | None, restart_in: str, lasts: str, clear: bool
+    host: Host,
+    out: Out,
+    text: str | None,
+    restart_in: str,
+    lasts: str,
+    clear: bool,
+    reason: str,
 ) -> None:
     """Show TEXT in the status banner and as a line in every chat room."""
     if (text is None) is not clear:
@@ -174,7 +177,7 @@ def announce(
     except Refusal as why:
         fail(why.message)
     by = actor()
-    entry = Entry(by, "announce end" if asked is None else "announce")
+    entry = Entry(by, "announce end" if asked is None else "announce", "", reason)
     made = recorded(host, entry, make_announcement(asked, by, time.time))
     out.data({**show_announcement(made)})
     out.say("nothing is announced" if made is None else f"announced: {made.text}")

@@ -15,7 +15,7 @@ from attrs import evolve
 from sqlalchemy import Connection
 
 from svcserver.ctl.accounts import account, called
-from svcserver.ctl.as_owner import actor
+from svcserver.ctl.as_owner import actor, with_reason
 from svcserver.ctl.database import know_every_table
 from svcserver.ctl.host import Host, about_a_host
 from svcserver.ctl.moderation import recorded
@@ -60,11 +60,12 @@ def _write(file: Path, found: object) -> None:
 @account.command("export")
 @click.argument("name")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@with_reason
 @about_a_host
-def export(host: Host, out: Out, name: str, file: Path) -> None:
+def export(host: Host, out: Out, name: str, file: Path, reason: str) -> None:
     """Write all that is kept of an account into FILE, as JSON and without secrets."""
     know_every_table()
-    found = _run(host, "export", name, "", lambda work: work.export())
+    found = _run(host, "export", name, reason, lambda work: work.export())
     _write(file, found)
     left = found["leftOut"]
     out.data({"username": found["account"], "file": str(file), "leftOut": left})
@@ -74,7 +75,7 @@ def export(host: Host, out: Out, name: str, file: Path) -> None:
 @account.command("delete")
 @click.argument("name")
 @click.option("--export", "file", type=click.Path(dir_okay=False, path_type=Path), required=True)
-@click.option("--reason", default="", help="Why; it stands in the audit log.")
+@with_reason
 @click.option("--yes", "-y", is_flag=True, help="Ask nothing.")
 @about_a_host
 def delete(host: Host, out: Out, name: str, file: Path, reason: str, yes: bool) -> None:
@@ -109,7 +110,7 @@ def _without(left: Mapping[str, int]) -> str:
 @account.command("merge-notes")
 @click.argument("name")
 @click.argument("to")
-@click.option("--reason", default="", help="Why; it stands in the audit log.")
+@with_reason
 @about_a_host
 def merge_notes(host: Host, out: Out, name: str, to: str, reason: str) -> None:
     """Give the notes of NAME to the account TO, as of a player who had to begin anew."""
@@ -122,8 +123,9 @@ def merge_notes(host: Host, out: Out, name: str, to: str, reason: str) -> None:
 @account.command("dashboard-key")
 @click.argument("name")
 @click.option("--off", is_flag=True, help="Let the account's own key open the dashboard again.")
+@with_reason
 @about_a_host
-def dashboard_key(host: Host, out: Out, name: str, off: bool) -> None:
+def dashboard_key(host: Host, out: Out, name: str, off: bool, reason: str) -> None:
     """Give a member of staff a key of its own for the dashboard.
 
     The account's own key then only plays; prints the only copy of the new one.
@@ -138,7 +140,7 @@ def dashboard_key(host: Host, out: Out, name: str, off: bool) -> None:
         access.put(evolve(before, key_hash=None if key is None else fingerprint(key)))
         return found
 
-    found = recorded(host, Entry(actor(), "dashboard key", name), act)
+    found = recorded(host, Entry(actor(), "dashboard key", name, reason), act)
     out.data({"id": found.id, "username": found.username, "key": key})
     if key is None:
         out.say(f"the account key of {found.username} opens the dashboard again")
@@ -150,8 +152,9 @@ def dashboard_key(host: Host, out: Out, name: str, off: bool) -> None:
 @account.command("second-factor")
 @click.argument("name")
 @click.option("--off", is_flag=True, help="End it, as for somebody whose telephone is lost.")
+@with_reason
 @about_a_host
-def second_factor(host: Host, out: Out, name: str, off: bool) -> None:
+def second_factor(host: Host, out: Out, name: str, off: bool, reason: str) -> None:
     """Ask a member of staff for a code of an authenticator program at each sign-in."""
     factor = None if off else new_factor()
 
@@ -164,7 +167,7 @@ def second_factor(host: Host, out: Out, name: str, off: bool) -> None:
         access.put(evolve(before, factor=factor))
         return found
 
-    found = recorded(host, Entry(actor(), "second factor", name), act)
+    found = recorded(host, Entry(actor(), "second factor", name, reason), act)
     if factor is None:
         out.data({"id": found.id, "username": found.username, "address": None})
         out.say(f"{found.username} signs in with the key alone again")

@@ -37,6 +37,7 @@ STAFF = (Access.ADMIN_KEY, Access.ADMIN_OR_GAME_SERVER)
 SAYS_ALL = {  # acts whose name says all: nothing is one way before and another after
     *("kick", "new key", "export", "player token", "sign in", "sign out"),
 }
+OF_ONESELF = {"sign in", "sign out", "dashboard key", "second factor"}  # nobody asks why
 NOT_HERE = {  # acts refused here, where there is no deploy server and nobody sends alerts
     *("start game server", "test alerts", "second factor"),
 }
@@ -128,8 +129,10 @@ class AuditContract(SynchronousTestCase):
 
     def ask(self, row: Any, key: str) -> Any:
         body = self.sent().get(row.name)
-        sent = {} if body is None else {"json": body}
-        return self.game.browse(row.method, self.path(row), key=key, **sent)
+        if body is None:
+            return self.game.browse(row.method, f"{self.path(row)}?Reason=because", key=key)
+        sent = {**body, "Reason": "because"}
+        return self.game.browse(row.method, self.path(row), key=key, json=sent)
 
     def test_this_test_knows_every_act(self) -> None:
         self.assertEqual({row.name for row in self.acts()} - self.sent().keys(), set())
@@ -145,11 +148,27 @@ class AuditContract(SynchronousTestCase):
             self.assertEqual(self.rows(), before + 1, (row.name, page.status, page.body))
             newest = self.newest()
             self.assertIn(newest["action"], ACTIONS, row.name)
+            self.assertEqual(newest["reason"], self.reason(newest["action"]), row.name)
+            self.assertEqual(newest["targetKind"], self.kind(newest), row.name)
             if newest["refused"] is not None:
                 refused.add(newest["action"])
             elif newest["action"] not in SAYS_ALL:
                 self.assertTrue(newest["before"] or newest["after"], newest)
         self.assertEqual(refused, NOT_HERE)
+        path = "/svc/api/DashboardAudit?target=Ann_1"
+        hers = self.game.browse("GET", path, key=self.olga.key).json["rows"]
+        rolled = [one for one in hers if one["action"].startswith("roll back")]
+        self.assertEqual([one["after"]["character"] for one in rolled], [self.ann.character] * 2)
+
+    def reason(self, action: str) -> str:
+        return "" if action in OF_ONESELF else "because"
+
+    def kind(self, row: dict[str, Any]) -> str:
+        """What the target is; an account's has a name of those who are here."""
+        people = {"Olga", "Ann_1", "Bob_1", "Cid_1"}
+        others = {"": "", "Lanterns": "guild", "phone": "channel", "city": "game server"}
+        invite = "invite" if "invite" in row["action"] else "unknown"
+        return "account" if row["target"] in people else others.get(row["target"], invite)
 
     def refused(self, row: Any, status: int, actor: str, **sent: Any) -> None:
         """Ask, and find one more row that says refused, by whom and what."""
@@ -360,6 +379,18 @@ def commands(group: Any = svcctl_main, words: tuple[str, ...] = ()) -> Iterator[
 
 
 class CommandTests(SynchronousTestCase):
+    def test_every_command_that_a_route_has_too_takes_a_reason(self) -> None:
+        acts = re.compile(
+            r"owner.*\.act\(|\bby_staff\(|\b_(act|impose|run)\(|set_role\(|new_invite\("
+        )
+        without = {
+            name
+            for name, run in commands()
+            if acts.search(inspect.getsource(run))
+            and "reason" not in inspect.signature(run).parameters
+        }
+        self.assertEqual(without, {"up"})  # which makes a host, and its first invite
+
     @proves("every act of staff and every refused try is in the audit log")
     def test_every_command_that_changes_something_leaves_a_row(self) -> None:
         silent = {name for name, run in commands() if LEAVES.search(inspect.getsource(run)) is None}

@@ -83,7 +83,7 @@ class DocumentTests(SynchronousTestCase):
 
     def test_path_parameters_are_described(self) -> None:
         revoke = self.said["paths"]["/svc/api/InviteCode/{code}"]["delete"]
-        self.assertEqual([one["name"] for one in revoke["parameters"]], ["code"])
+        self.assertEqual([one["name"] for one in revoke["parameters"]], ["code", "Reason"])
 
     def test_what_is_not_known_may_be_anything(self) -> None:
         self.assertEqual(schema(object, {}), {})

@@ -6,8 +6,22 @@ A try that was refused before its act began stands in the log as method and path
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import StrEnum
 
 from attrs import frozen
+
+
+class Target(StrEnum):
+    """What the target of an act is."""
+
+    ACCOUNT = "account"  # by its name; by its id where there is no such account
+    INVITE = "invite"  # the first group of the code
+    GUILD = "guild"
+    CHANNEL = "channel"  # of alerts, by its name
+    GAME_SERVER = "game server"  # by its id; by its kind where it is to be started
+    HOST = "host"  # another one, by its key
+    FILE = "file"
+    NOTHING = ""
 
 
 @frozen
@@ -15,14 +29,15 @@ class Action:
     """What was done, what ``target`` names, and what ``before`` and ``after`` hold."""
 
     says: str
-    target: str = "the account"
+    target: Target = Target.ACCOUNT
     before: str = ""
     after: str = ""
 
 
 _SANCTION = "reason, note, by, since, until, networks"
-_INVITE = "the first group of the code"
-_NOTHING = "nothing"
+_ROLLED_BACK = "character (its id), name, version, as (the version it was)"
+_SERVER = "kind, map, port"
+_RUNS = "id, kind, runs"
 ACTIONS: Mapping[str, Action] = {
     "ban": Action("banned; its sessions have ended", before=_SANCTION, after=_SANCTION),
     "unban": Action("let in again", before=_SANCTION),
@@ -39,13 +54,15 @@ ACTIONS: Mapping[str, Action] = {
     "export": Action("all that is kept of it handed out"),
     "delete": Action("deleted with all that is its own", before="id", after="rows deleted"),
     "rename": Action("renamed", before="username", after="username"),
-    "player token": Action("a player token taken for it", target="the account, or its id"),
+    "player token": Action("a player token taken for it"),
     "friend request for": Action("a friend request sent in its name", after="to"),
     "party invite for": Action("an invite into its party sent in its name", after="to"),
     "guild invite for": Action("an invite into its guild sent in its name", after="to"),
     "create account": Action("made from the command line", after="id, role"),
-    "roll back": Action("a character's save made the newest again", target="the character's id"),
-    "roll back loadout": Action("its loadouts likewise", target="the character's id"),
+    "roll back": Action(
+        "a character's save made the newest again", before="version", after=_ROLLED_BACK
+    ),
+    "roll back loadout": Action("its loadouts likewise", before="version", after=_ROLLED_BACK),
     "grant": Action(
         "given an entitlement",
         before="the entitlement: name, duration, activatedDate; null where it was not in force",
@@ -64,57 +81,69 @@ ACTIONS: Mapping[str, Action] = {
     "delete progression": Action(
         "one of its tracks set back to nothing", before="tracks", after="tracks"
     ),
-    "disband guild": Action("disbanded", target="the guild"),
-    "create invite": Action("an invite code made", target=_INVITE),
-    "put invite": Action("a chosen invite code made or changed", target=_INVITE),
-    "revoke invite": Action("an invite code taken back", target=_INVITE),
+    "disband guild": Action("disbanded", target=Target.GUILD),
+    "create invite": Action("an invite code made", target=Target.INVITE),
+    "put invite": Action("a chosen invite code made or changed", target=Target.INVITE),
+    "revoke invite": Action("an invite code taken back", target=Target.INVITE),
     "registration mode": Action(
-        "who may register changed", target=_NOTHING, before="mode", after="mode"
+        "who may register changed", target=Target.NOTHING, before="mode", after="mode"
     ),
     "announce": Action(
         "announced to everybody",
-        target=_NOTHING,
+        target=Target.NOTHING,
         before="text, by, since, until, restartAt",
         after="text, by, since, until, restartAt",
     ),
-    "announce end": Action("what was announced ended", target=_NOTHING, before="as announce"),
-    "drain on": Action("new hunts refused until the server is empty", target=_NOTHING),
-    "drain off": Action("hunts begin again", target=_NOTHING),
+    "announce end": Action("what was announced ended", target=Target.NOTHING, before="as announce"),
+    "drain on": Action("new hunts refused until the server is empty", target=Target.NOTHING),
+    "drain off": Action("hunts begin again", target=Target.NOTHING),
     "test alerts": Action(
-        "a message sent to one of those who are told of troubles", target="the channel's name"
+        "a message sent to one of those who are told of troubles", target=Target.CHANNEL
     ),
-    "add alerts": Action(
-        "somebody more is told of troubles", target="the channel's name", after="form"
-    ),
-    "backup": Action("a backup made, of the host or its database", target="the file"),
-    "prove backup": Action("a backup restored into scratch and played on", target="the file"),
+    "add alerts": Action("somebody more is told of troubles", target=Target.CHANNEL, after="form"),
+    "backup": Action("a backup made, of the host or its database", target=Target.FILE),
+    "prove backup": Action("a backup restored into scratch and played on", target=Target.FILE),
     "restore": Action(
         "a backup put in the place of what was there; the row is in what was restored",
-        target="the file",
+        target=Target.FILE,
     ),
-    "upgrade database": Action("the database brought to this version", target=_NOTHING),
-    "restart": Action("the running services restarted one after the other", target=_NOTHING),
+    "upgrade database": Action("the database brought to this version", target=Target.NOTHING),
+    "restart": Action("the running services restarted one after the other", target=Target.NOTHING),
     "rotate keys": Action(
-        "tokens signed with another key", target=_NOTHING, before="signing", after="signing"
+        "tokens signed with another key", target=Target.NOTHING, before="signing", after="signing"
     ),
     "retire keys": Action(
-        "tokens of old keys no longer taken", target=_NOTHING, before="further", after="further"
+        "tokens of old keys no longer taken",
+        target=Target.NOTHING,
+        before="further",
+        after="further",
     ),
     "make certificate": Action(
-        "a certificate made, or the next one prepared", target=_NOTHING, after="fingerprint, next"
+        "a certificate made, or the next one prepared",
+        target=Target.NOTHING,
+        after="fingerprint, next",
     ),
     "switch certificate": Action(
         "the prepared certificate put in its place",
-        target=_NOTHING,
+        target=Target.NOTHING,
         before="fingerprint",
         after="fingerprint",
     ),
-    "start game server": Action("the city or the dojo started", target="the kind"),
-    "stop game server": Action("a game server ended", target="its id"),
-    "restart game server": Action("the city or the dojo ended and started", target="its id"),
+    "start game server": Action(
+        "the city or the dojo started", target=Target.GAME_SERVER, after=_RUNS
+    ),
+    "stop game server": Action(
+        "a game server ended", target=Target.GAME_SERVER, before=_SERVER, after=_RUNS
+    ),
+    "restart game server": Action(
+        "the city or the dojo ended and started",
+        target=Target.GAME_SERVER,
+        before=_SERVER,
+        after=_RUNS,
+    ),
     "refused tries": Action(
         "so many more were refused, which are only counted; `refused` says how many",
-        target=_NOTHING,
+        target=Target.NOTHING,
     ),
     "sign in": Action("a session of the dashboard begun"),
     "sign out": Action("a session of the dashboard ended"),
@@ -124,13 +153,17 @@ ACTIONS: Mapping[str, Action] = {
     "second factor": Action(
         "a second factor begun or ended", before="secondFactor", after="secondFactor"
     ),
-    "add game-server key": Action("a key for game servers made", target=_NOTHING),
-    "revoke game-server key": Action("a key for game servers ended", target=_NOTHING),
-    "passport trust": Action(
-        "passports of another host trusted", target="the host's key", after="name"
-    ),
+    "add game-server key": Action("a key for game servers made", target=Target.NOTHING),
+    "revoke game-server key": Action("a key for game servers ended", target=Target.NOTHING),
+    "passport trust": Action("passports of another host trusted", target=Target.HOST, after="name"),
     "passport distrust": Action(
-        "passports of another host trusted no more", target="the host's key", before="name"
+        "passports of another host trusted no more", target=Target.HOST, before="name"
     ),
-    "passport import": Action("a passport imported", target="the account"),
+    "passport import": Action("a passport imported"),
 }
+
+
+def target_of(action: str) -> Target:
+    """What the target of a row is; an act of an older host that has no name here had accounts."""
+    found = ACTIONS.get(action)
+    return Target.ACCOUNT if found is None else found.target

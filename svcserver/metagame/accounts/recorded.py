@@ -7,9 +7,11 @@ from typing import Any, TypeVar
 
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.json import Json
+from svcserver.kernel.shapes import Late
 from svcserver.metagame.access.acting import Acting, staff_of
 from svcserver.metagame.accounts import audit
 from svcserver.metagame.accounts.eventlog import Entry
+from svcserver.metagame.accounts.sanctions import MAX_REASON
 from svcserver.metagame.rows import Call
 from svcserver.web.routes import EMPTY_OBJECT, logged_path
 
@@ -32,12 +34,22 @@ def entry(
         show,
         call.caller.name,
         action,
+        reason_of(call) if call.caller.admin else "",
     )
 
 
 def by_staff(call: Call, action: str, target: str = "") -> audit.Entry:
     """The audit log's entry of an act that a member of staff asks for."""
-    return audit.Entry(staff_of(call).name, action, target)
+    return audit.Entry(staff_of(call).name, action, target, reason_of(call))
+
+
+def reason_of(call: Call) -> str:
+    """Why it is asked for: the body's ``Reason``, or the query's where there is no body."""
+    if call.body is None:
+        return (call.request.argument("Reason") or "")[:MAX_REASON]
+    sent = call.body.read() if isinstance(call.body, Late) else call.body
+    reason: str = getattr(sent, "reason", "")
+    return reason
 
 
 def nothing(done: None) -> Mapping[str, Json]:

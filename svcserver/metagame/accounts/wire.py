@@ -11,12 +11,17 @@ from svcserver.kernel.digits import whole_in
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.json import Json
 from svcserver.kernel.refusals import Malformed
-from svcserver.kernel.shapes import Late, Opaque, TextWithNul, sent_as
+from svcserver.kernel.shapes import Late, Opaque, TextWithNul, sent_as, text
 from svcserver.kernel.times import iso
+from svcserver.metagame.accounts.actions import target_of
+from svcserver.metagame.accounts.sanctions import MAX_REASON
 
 MAX_OFFSET = 10_000_000
 MAX_DIGITS = 8
 FINGERPRINT = 16  # characters of a key's hash
+
+Reason = Annotated[str, text(0, MAX_REASON)]
+"""Why a member of staff acts; it stands in the audit log."""
 
 
 @frozen
@@ -60,13 +65,17 @@ Noted = Annotated[Json, Opaque("What the recorded act says of it.")]
 
 
 class AuditRow(TypedDict):
-    """A row of the audit log; ``refused`` says why nothing was done, null where it was."""
+    """A row of the audit log; ``refused`` says why nothing was done, null where it was.
+
+    ``targetKind``: what the target is, as of ``actions.Target``; empty where it is nothing.
+    """
 
     id: int
     at: str
     actor: str
     action: str
     target: str
+    targetKind: str
     reason: str
     before: dict[str, Noted] | None
     after: dict[str, Noted] | None
@@ -81,6 +90,7 @@ def shown(row: dict[str, Any]) -> AuditRow:
         "actor": row["actor"],
         "action": row["action"],
         "target": row["target"],
+        "targetKind": target_of(row["action"]).value if row["target"] else "",
         "reason": row["reason"],
         "before": _parsed(row["before"]),
         "after": _parsed(row["after"]),

@@ -6,11 +6,10 @@ from typing import Annotated, TypedDict
 
 from svcserver.kernel.shapes import text
 from svcserver.kernel.times import iso
-from svcserver.metagame.accounts.sanctions import FOREVER, MAX_REASON, Sanction
+from svcserver.metagame.accounts.sanctions import FOREVER, Sanction
 
 Who = Annotated[str, text(1, 64)]
 """An account as staff names it: by name or id."""
-Reason = Annotated[str, text(0, MAX_REASON)]
 Cell = str | int | float | bool | None
 Tables = dict[str, list[dict[str, Cell]]]
 

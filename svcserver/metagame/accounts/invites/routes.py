@@ -55,7 +55,13 @@ class InviteRoutes:
         )
         return Answer(200, EMPTY_OBJECT)
 
-    @routes.row("DELETE", "/svc/api/InviteCode/<code>", reply=Empty, secret_path=("code",))
+    @routes.row(
+        "DELETE",
+        "/svc/api/InviteCode/<code>",
+        reply=Empty,
+        secret_path=("code",),
+        query=("Reason",),
+    )
     async def revoke(self, call: Call, code: str) -> Answer:
         """Revoke a code; 200 also where there is none, since then it opens nothing either."""
         await self.acts.revoke(by_staff(call, "revoke invite"), code.strip())

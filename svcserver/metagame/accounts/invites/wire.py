@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Annotated, TypedDict
 
-from attrs import frozen
+from attrs import field, frozen
 
-from svcserver.kernel.shapes import Count, Lenient, pascal_case, spelled, whole
+from svcserver.kernel.shapes import Count, Lenient, pascal_case, sent_as, spelled, whole
 from svcserver.metagame.accounts.rules import Invite
+from svcserver.metagame.accounts.wire import Reason
 
 MAX_USES = 1_000
 
@@ -19,6 +20,7 @@ class InviteWish:
 
     uses: Annotated[int, whole(1, MAX_USES)] = 1
     name: str = ""
+    reason: Reason = field(default="", metadata=sent_as("Reason"))
 
 
 @spelled(pascal_case)
@@ -29,6 +31,7 @@ class CodeWish:
     new_invite_code: str
     uses: Lenient[Count] = 0
     infinite_uses: bool = False
+    reason: Reason = ""
 
 
 class CodeEntry(TypedDict):

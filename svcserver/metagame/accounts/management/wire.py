@@ -17,7 +17,7 @@ from svcserver.kernel.shapes import (
     text_where,
 )
 from svcserver.metagame.accounts.rules import Account
-from svcserver.metagame.accounts.wire import AccountEntry, entry
+from svcserver.metagame.accounts.wire import AccountEntry, Reason, entry
 
 PAGE = 100  # accounts
 AnyId = Annotated[str, text_where(bool, "a text that is not empty")]
@@ -38,6 +38,7 @@ class ModeWish:
     """The registration mode to set."""
 
     registration_status: Literal["OPEN", "INVITECODE", "NONE"]
+    reason: Reason = ""
 
 
 @spelled(pascal_case)
@@ -48,6 +49,7 @@ class RenameWish:
     new_username: TextWithNul
     user_id: Lenient[TextWithNul | None] = None
     username: Lenient[TextWithNul | None] = None
+    reason: Reason = ""
 
     def checked(self) -> RenameWish:
         """Itself; raises Malformed where it names no account."""
@@ -61,6 +63,7 @@ class TokenWish:
     """The account to make a token for."""
 
     account_id: AnyId = field(metadata=sent_as("UserId"))
+    reason: Reason = field(default="", metadata=sent_as("Reason"))
 
 
 class RegisterReply(TypedDict):

@@ -157,6 +157,7 @@ class ProgressionRoutes:
         access=Access.ADMIN_OR_GAME_SERVER,
         real_only=True,
         reply=Envelope[TrackRecord],
+        query=("Reason",),
     )
     async def reset(self, call: Call, user_id: str, progression_id: str) -> Answer:
         """Reset one track; a game server only with PROGRESSION_ALLOW_DELETE=1."""

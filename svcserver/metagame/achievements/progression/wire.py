@@ -26,6 +26,7 @@ from svcserver.kernel.shapes import (
     spelled,
 )
 from svcserver.kernel.times import iso
+from svcserver.metagame.accounts.wire import Reason
 from svcserver.metagame.achievements.bounds import INT_MAX
 from svcserver.metagame.achievements.entitlements.rules import Entitlement
 from svcserver.metagame.achievements.progression.rules import (
@@ -135,6 +136,7 @@ class SeedWish:
 
     user_id: TextWithNul
     mode: Late[Mode]
+    reason: Reason = ""
 
 
 @spelled(pascal_case)
@@ -144,6 +146,7 @@ class RevokeWish:
 
     user_id: TextWithNul
     entitlement: Late[Name]
+    reason: Reason = ""
 
 
 @spelled(pascal_case)
@@ -154,6 +157,7 @@ class GrantWish:
     user_id: TextWithNul
     entitlement: Late[Name]
     duration: Late[Hours] | None = None
+    reason: Reason = ""
 
 
 class TrackRecord(TypedDict):

@@ -12,6 +12,7 @@ from svcserver.db.ledger import Ledger, OneAccount
 from svcserver.kernel.ids import AccountId, CharacterId
 from svcserver.kernel.refusals import Missing
 from svcserver.metagame.accounts.audit import Audit, Entry, Trace
+from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.belongings.characters.rules import Character, Head
 from svcserver.metagame.belongings.loadouts import rules as loadouts
 from svcserver.metagame.belongings.loadouts.rules import Loadout
@@ -51,9 +52,10 @@ class SaveHistoryActs:
         """Make an old version of a character the newest; returns it before and after."""
 
         def act(tx: Connection, trace: Trace) -> tuple[Head, Character]:
+            character = _whose(tx, character_id, trace)
             done = rules.roll_back(SqlHistories(tx), character_id, version, self.wall_clock())
             trace.before = {"version": done[0].update_version}
-            trace.after = {"version": done[1].update_version, "as": version}
+            trace.after = {**character, "version": done[1].update_version, "as": version}
             return done
 
         done = await self.audit.write(entry, act, await self._scope(character_id))
@@ -70,8 +72,11 @@ class SaveHistoryActs:
         """Make an old version of a loadout the newest; returns it afterwards."""
 
         def act(tx: Connection, trace: Trace) -> Loadout:
-            after = loadouts.roll_back(SqlLoadouts(tx), character_id, version, self.wall_clock())
-            trace.after = {"version": after.version, "as": version}
+            character, kept = _whose(tx, character_id, trace), SqlLoadouts(tx)
+            before = kept.find(character_id)
+            after = loadouts.roll_back(kept, character_id, version, self.wall_clock())
+            trace.before = None if before is None else {"version": before.version}
+            trace.after = {**character, "version": after.version, "as": version}
             return after
 
         after = await self.audit.write(entry, act, await self._scope(character_id))
@@ -86,3 +91,13 @@ class SaveHistoryActs:
         """Whose the character is, which never changes."""
         found = await self.ledger.read(lambda tx: SqlHistories(tx).find(character_id))
         return OneAccount("" if found is None else found.account_id)
+
+
+def _whose(tx: Connection, character_id: CharacterId, trace: Trace) -> dict[str, str]:
+    """A character as a row shows it, whose target becomes the name of its account."""
+    head = SqlHistories(tx).find(character_id)
+    if head is None:
+        return {}
+    owner = SqlAccounts(tx).find(head.account_id)
+    trace.target = head.account_id if owner is None else owner.username
+    return {"character": head.id, "name": head.name}

@@ -8,6 +8,7 @@ from attrs import frozen
 
 from svcserver.kernel.shapes import Count, pascal_case, spelled, text
 from svcserver.kernel.times import iso
+from svcserver.metagame.accounts.wire import Reason
 from svcserver.metagame.belongings.savehistory.rules import Kept
 
 
@@ -49,6 +50,7 @@ class RollbackWish:
 
     character_id: Annotated[str, text(1)]
     version: Count
+    reason: Reason = ""
 
 
 class RolledBack(TypedDict):

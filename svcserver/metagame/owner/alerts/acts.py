@@ -30,7 +30,7 @@ class AlertActs:
         """Who is told; None where nobody sends alerts."""
         return alert_channels.read(self.folder, self.wall_clock())
 
-    async def test(self, by: str, name: str) -> None:
+    async def test(self, by: str, name: str, reason: str = "") -> None:
         """Let a test be sent through the channel of that name; raises Conflict, Missing."""
 
         def act(_: Connection, __: Trace) -> None:
@@ -44,4 +44,4 @@ class AlertActs:
             except OSError as why:
                 raise Unavailable(f"nobody can be asked: {why.strerror}", code="disk") from why
 
-        await self.record(Entry(by, "test alerts", name), act)
+        await self.record(Entry(by, "test alerts", name, reason), act)

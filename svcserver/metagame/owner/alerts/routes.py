@@ -38,5 +38,5 @@ class AlertRoutes:
     )
     async def test(self, call: Call[wire.TrialWish]) -> Answer:
         """Send a test through one channel, whatever its quiet hours."""
-        await self.acts.test(staff_of(call).name, call.body.name)
+        await self.acts.test(staff_of(call).name, call.body.name, call.body.reason)
         return Answer(200, wire.ASKED, NO_STORE)

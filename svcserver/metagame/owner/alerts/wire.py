@@ -9,6 +9,7 @@ from attrs import frozen
 from svcserver.kernel.alert_channels import AlertChannel, AlertChannels, is_name
 from svcserver.kernel.shapes import pascal_case, spelled, text_where
 from svcserver.kernel.times import iso
+from svcserver.metagame.accounts.wire import Reason
 
 
 @spelled(pascal_case)
@@ -17,6 +18,7 @@ class TrialWish:
     """The name of the channel that is to be tried."""
 
     name: Annotated[str, text_where(is_name, "a channel's name")]
+    reason: Reason = ""
 
 
 class AskedReply(TypedDict):

@@ -45,5 +45,5 @@ class AnnouncementRoutes:
         """Announce a text, with a restart or without; an empty text ends what is announced."""
         sent = call.body
         wish = rules.wish(sent.text, sent.for_, sent.restart_in) if sent.text else None
-        made = await self.announcements.make(staff_of(call).name, wish, "")
+        made = await self.announcements.make(staff_of(call).name, wish, sent.reason)
         return Answer(200, wire.show(made), NO_STORE)

@@ -8,6 +8,7 @@ from attrs import frozen
 
 from svcserver.kernel.shapes import pascal_case, spelled, text
 from svcserver.kernel.times import iso
+from svcserver.metagame.accounts.wire import Reason
 from svcserver.metagame.owner.announcements.rules import MAX_TEXT, Announcement
 
 Span = Annotated[str, text(0, 16)]
@@ -21,6 +22,7 @@ class AnnouncementWish:
     text: Annotated[str, text(0, MAX_TEXT)] = ""
     for_: Span = ""
     restart_in: Span = ""
+    reason: Reason = ""
 
 
 class AnnouncementEntry(TypedDict):

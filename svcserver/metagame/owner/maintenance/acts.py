@@ -55,9 +55,9 @@ class Maintenance:
     def __attrs_post_init__(self) -> None:
         self._started_at = self.wall_clock() - STARTED_S
 
-    async def switch(self, by: str, order: Order | None) -> Standing:
+    async def switch(self, by: str, order: Order | None, reason: str = "") -> Standing:
         """Begin it, or with None end it; raises Conflict where no stack could act."""
-        entry = Entry(by, "drain on" if order else "drain off", "", order.reason if order else "")
+        entry = Entry(by, "drain on" if order else "drain off", "", reason)
 
         def act(tx: Connection, trace: Trace) -> Drain | None:
             kept = SqlMaintenance(tx)
@@ -96,12 +96,16 @@ class Maintenance:
         return listed
 
     @shielded
-    async def handle(self, by: str, act: str, server_id: str, kind: str) -> str | None:
+    async def handle(
+        self, by: str, act: str, server_id: str, kind: str, reason: str = ""
+    ) -> str | None:
         """Start, stop or restart one; the id of what runs now. Its row says what came of it."""
+        was = await self._record_of(server_id) if server_id else None
         entry = Entry(
             by,
             ("start game server", "stop game server", "restart game server")[ACTS.index(act)],
             kind or server_id,
+            reason,
         )
         made, refused = None, None
         try:
@@ -110,12 +114,22 @@ class Maintenance:
             refused = why
 
         def outcome(_: Connection, trace: Trace) -> None:
+            trace.before = was
             if refused is not None:
                 raise refused
-            trace.after = {"id": made or server_id, "kind": kind}
+            now = kind or (was or {}).get("kind", "")
+            trace.after = {"id": made or server_id, "kind": now, "runs": made is not None}
 
         await self.record(entry, outcome)
         return made
+
+    async def _record_of(self, server_id: str) -> dict[str, Any] | None:
+        """What the audit log shows of a running game server; None where nobody says."""
+        for one in await self.deploy.listed() or ():
+            if one["id"] == server_id:
+                kind = one.get("kind") or "hunt"
+                return {"kind": kind, "map": one["map"], "port": one.get("port")}
+        return None
 
     async def record(self, entry: Entry, act: Act[T]) -> T:
         """Leave a row in the audit log, a refusal's too."""

@@ -38,10 +38,9 @@ class MaintenanceRoutes:
     )
     async def switch(self, call: Call[wire.DrainWish]) -> Answer:
         """Let no new hunt begin, and act once the server is empty; or end that."""
-        order = call.body.order()
-        return Answer(
-            200, wire.show(await self.maintenance.switch(staff_of(call).name, order)), NO_STORE
-        )
+        by, order = staff_of(call).name, call.body.order()
+        done = await self.maintenance.switch(by, order, call.body.reason)
+        return Answer(200, wire.show(done), NO_STORE)
 
     @routes.row(
         "GET",
@@ -64,7 +63,7 @@ class MaintenanceRoutes:
     async def handle(self, call: Call[wire.GameServerWish]) -> Answer:
         """Start, stop or restart one game server."""
         sent, by = call.body, staff_of(call).name
-        made = await self.maintenance.handle(by, sent.act, sent.id, sent.kind)
+        made = await self.maintenance.handle(by, sent.act, sent.id, sent.kind, sent.reason)
         reply: wire.HandledReply = {"id": made}
         return Answer(200, reply, NO_STORE)
 

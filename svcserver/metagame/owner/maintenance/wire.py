@@ -9,8 +9,8 @@ from attrs import frozen
 from svcserver.kernel.refusals import Malformed
 from svcserver.kernel.shapes import pascal_case, spelled, text, text_where
 from svcserver.kernel.times import iso
+from svcserver.metagame.accounts.wire import Reason
 from svcserver.metagame.owner.maintenance.rules import ACTS, Order, Standing
-from svcserver.metagame.owner.wire import Reason
 from svcserver.metagame.play.drain import TOLD, Then, Until
 
 Word = Annotated[str, text(0, 16)]
@@ -75,6 +75,7 @@ class GameServerWish:
     act: Annotated[str, text_where(ACTS.__contains__, "start, stop or restart")]
     id: Annotated[str, text(0, 64)] = ""
     kind: Word = ""
+    reason: Reason = ""
 
 
 class GameServerEntry(TypedDict):

@@ -15,9 +15,9 @@ from svcserver.kernel.times import seconds_of
 from svcserver.metagame.accounts.audit import NEWEST, AuditQuery
 from svcserver.metagame.accounts.rules import Account
 from svcserver.metagame.accounts.sanctions import MAX_NOTE, Kind, Sanction
-from svcserver.metagame.accounts.wire import AuditRow, shown
+from svcserver.metagame.accounts.wire import AuditRow, Reason, shown
 from svcserver.metagame.owner.moderation.rules import Done, Order, order
-from svcserver.metagame.owner.wire import Reason, SanctionEntry, Who, described
+from svcserver.metagame.owner.wire import SanctionEntry, Who, described
 
 PAGE = 100
 MAX_DIGITS = 18

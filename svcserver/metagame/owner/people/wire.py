@@ -12,9 +12,9 @@ from svcserver.kernel.refusals import Malformed
 from svcserver.kernel.shapes import pascal_case, spelled
 from svcserver.kernel.times import iso
 from svcserver.metagame.accounts.sanctions import Kind
-from svcserver.metagame.accounts.wire import FINGERPRINT
+from svcserver.metagame.accounts.wire import FINGERPRINT, Reason
 from svcserver.metagame.owner.people.rules import Listed, Order, Person
-from svcserver.metagame.owner.wire import AccountExport, Reason, SanctionEntry, Who, described
+from svcserver.metagame.owner.wire import AccountExport, SanctionEntry, Who, described
 from svcserver.metagame.play.presence.rules import Place
 
 PAGE = 50

@@ -10,6 +10,7 @@ from attrs import field, frozen
 from svcserver.kernel.envelope import Empty
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.shapes import Or, TextWithNul, sent_as
+from svcserver.metagame.accounts.wire import Reason
 from svcserver.metagame.social.guilds.rules import Guild, Invite, Member
 from svcserver.metagame.social.guilds.store import Summary
 
@@ -32,6 +33,7 @@ class DisbandWish:
     """A guild by its id, or by its name in any case."""
 
     guild: TextWithNul = field(metadata=sent_as("Guild"))
+    reason: Reason = field(default="", metadata=sent_as("Reason"))
 
 
 class GuildMember(TypedDict):

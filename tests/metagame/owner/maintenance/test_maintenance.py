@@ -268,6 +268,8 @@ class MaintenanceTests(SynchronousTestCase):
         self.assertEqual(self.deploy.asked, [("POST", "/gameservers/handle", asked)])
         rows = read("DashboardAudit").json["rows"]
         self.assertEqual((rows[0]["action"], rows[0]["target"]), ("restart game server", "city"))
+        was = {"kind": "city", "map": city["map"], "port": 8000}
+        self.assertEqual((rows[0]["before"], rows[0]["after"]["kind"]), (was, "city"))
         for other in ({"Act": "start", "Kind": "dojo"}, {"Act": "stop", "Id": "city"}):
             self.assertEqual(act(**other).json, {"id": "new"})
             [newest, *_] = read("DashboardAudit").json["rows"]

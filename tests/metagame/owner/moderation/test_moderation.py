@@ -238,7 +238,7 @@ class AuditTests(StaffCase):
                 ("rename", "Ann_1", False),
                 ("rename", "Bob_1", True),
                 ("player token", "Bob_1", False),
-                ("POST /svc/api/GrantEntitlement", "Bob_1", False),
+                ("grant", "Bob_1", False),
                 ("roll back", "nobody", True),
                 ("disband guild", "None", True),
             ],

@@ -5,8 +5,6 @@ import { badge, button, card, el, head, linked, nothing, redraw, table } from ".
 import { show } from "./dialog.js";
 import { exactly } from "./words.js";
 
-const OF_NOBODY = /guild|invite|registration|announce|drain|alerts|roll back|game[ -]server|passport trust|backup|restore/; // the target is no account
-
 const KEPT = 2000; // rows shown at once, of a page that is open for days
 
 export async function audit(root, live) {
@@ -51,7 +49,7 @@ export async function audit(root, live) {
 function rows(found) {
   return table("Audit log", [["When"], ["Who"], ["What"], ["On"], ["Why", "wide-only"], ["", "end"]], found.map((one) => [
     exactly(one.at), linked(one.actor), el("span", {}, one.action, " ", one.refused ? badge("refused", "accent") : ""),
-    OF_NOBODY.test(one.action) ? one.target || "–" : linked(one.target), one.reason || "–",
+    one.targetKind === "account" ? linked(one.target) : one.target || "–", one.reason || "–",
     el("div", { class: "actions" }, button("Details", () => details(one)))]), found.map((one) => one.id));
 }
 
