@@ -5,16 +5,28 @@ Why processes: the server is stopped and killed under a browser that asks it.
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Route, expect
 
-from tests.live.dashboard_page import NAMES, Host, Visit, comes_online, here, open_account, visit
+from tests.live.dashboard_page import (
+    NAMES,
+    Host,
+    Visit,
+    comes_online,
+    here,
+    open_account,
+    visit,
+)
 from tests.live.real_browser import browser
+from tests.support.processes import eventually, register
 from tests.support.proves import proves
 
 __all__ = ["browser", "here"]  # fixtures
@@ -22,6 +34,9 @@ __all__ = ["browser", "here"]  # fixtures
 pytestmark = pytest.mark.live
 
 PATIENCE_MS = 40_000
+UNSURE = "it may have been done, or not"
+ACTS = (("Ban", "Banned", "is banned"), ("Mute", "Muted", "is muted"))
+READ = ("Machine", "Health", "Moderation", "Invites", "Log", "Bertram")  # the last is an account
 
 
 @contextmanager
@@ -101,3 +116,154 @@ def test_a_killed_server_comes_back_and_asks_to_sign_in(browser: Browser, here: 
         seen.sign_in(here.key)
         expect(seen.page.get_by_role("heading", level=1)).to_have_text("Audit")
         assert len(here.players) == len(NAMES)
+
+
+def held(here: Host, name: str, kind: str) -> bool:
+    """Whether the server says so of an account."""
+    return bool(here.admin("GET", f"DashboardPerson?Account={name}")[kind.lower()])
+
+
+def agree(seen: Visit, here: Host, name: str, act: str) -> bool:
+    """Whether the page of an account says what the server says."""
+    shown = seen.fact({"Ban": "Banned", "Mute": "Muted"}[act]).count() == 1
+    return shown == held(here, name, act)
+
+
+# slow: longer than a server may take to answer the page, twice
+@proves("the dashboard while its server is away")
+def test_an_act_whose_answer_is_late_is_not_called_a_failure(browser: Browser, here: Host) -> None:
+    for act, fact, done in ACTS:
+        name = f"Late_{act}"
+        register(here.service, name)
+        with visit(browser, here) as seen:
+            seen.sign_in(here.key)
+            open_account(seen, name)
+            seen.press(act)
+            with frozen(here):
+                seen.answer(act, Reason="first")
+                expect(seen.page.locator("#says .bad")).to_contain_text(UNSURE, timeout=PATIENCE_MS)
+                says_that_it_is_away(seen)
+            is_back(seen)  # and the page says by itself what came of it
+            eventually(partial(agree, seen, here, name, act))
+            seen.press(act)
+            seen.answer(act, Reason="again")
+            seen.told(done)
+            expect(seen.fact(fact)).to_contain_text("again")
+            expect(seen.fact(fact)).to_have_count(1)
+            assert held(here, name, act)
+
+
+# slow: a metagame, killed and started again before a browser
+@proves("the dashboard while its server is away")
+def test_an_act_in_which_the_server_is_killed_is_seen_and_done_again(
+    browser: Browser, here: Host
+) -> None:
+    register(here.service, "Unlucky")
+    with visit(browser, here) as seen:
+        seen.sign_in(here.key)
+        open_account(seen, "Unlucky")
+        seen.press("Mute")
+        with frozen(here):
+            with seen.page.expect_request("**/DashboardMute"):
+                seen.answer("Mute", Reason="first")
+            here.service.stop(signal.SIGKILL)
+        expect(seen.page.locator("#says .bad")).to_contain_text(UNSURE)
+        says_that_it_is_away(seen)
+        here.service.start()
+        expect(seen.page.locator("#sign-in-error")).to_contain_text(
+            "You are signed out", timeout=PATIENCE_MS
+        )
+        seen.sign_in(here.key)
+        expect(seen.page.get_by_role("heading", level=1)).to_have_text("Unlucky")
+        eventually(partial(agree, seen, here, "Unlucky", "Mute"))
+        seen.press("Mute")
+        seen.answer("Mute", Reason="again")
+        seen.told("Unlucky is muted")
+        expect(seen.fact("Muted")).to_contain_text("again")
+
+
+# slow: longer than the page calls a server silent, and than it waits for a deletion
+@proves("POST DashboardExport", "POST DashboardDelete", "the dashboard while its server is away")
+def test_an_account_is_deleted_only_after_what_was_kept_is_downloaded(
+    browser: Browser, here: Host, tmp_path: Path
+) -> None:
+    for name in ("Slow_Bye", "Lost_Bye"):
+        register(here.service, name)
+    with visit(browser, here) as seen:
+        seen.sign_in(here.key)
+        open_account(seen, "Slow_Bye")
+        seen.press("Delete")
+        with seen.page.expect_download(timeout=PATIENCE_MS) as got, frozen(here):
+            seen.answer("Delete", Write="Slow_Bye")
+            says_that_it_is_away(seen)
+        got.value.save_as(tmp_path / "slow.json")
+        assert json.loads((tmp_path / "slow.json").read_text())["account"] == "Slow_Bye"
+        seen.told("Slow_Bye is deleted")
+        expect(seen.page.get_by_role("heading", level=1)).to_have_text("Accounts")
+
+        def dies(route: Route) -> None:
+            here.service.stop(signal.SIGKILL)
+            route.continue_()
+
+        seen.page.route("**/DashboardDelete", dies)
+        open_account(seen, "Lost_Bye")
+        seen.press("Delete")
+        with seen.page.expect_download() as got:
+            seen.answer("Delete", Write="Lost_Bye")
+        expect(seen.page.locator("#says .bad")).to_contain_text(UNSURE)
+        got.value.save_as(tmp_path / "lost.json")
+        assert json.loads((tmp_path / "lost.json").read_text())["account"] == "Lost_Bye"
+        seen.press("Export")  # nothing is handed out, and the page says so
+        expect(seen.page.locator("#says .bad").last).to_contain_text("does not answer")
+        here.service.start()
+        expect(seen.page.locator("#sign-in-error")).to_contain_text(
+            "You are signed out", timeout=PATIENCE_MS
+        )
+        seen.page.unroute("**/DashboardDelete")
+        seen.sign_in(here.key)
+        seen.press("Delete")
+        with seen.page.expect_download():
+            seen.answer("Delete", Write="Lost_Bye")
+        seen.told("Lost_Bye is deleted")
+
+
+# slow: six pages, longer than a server may take to answer them, frozen and then killed
+@proves("the dashboard while its server is away")
+def test_every_page_stays_and_says_how_old_it_is(browser: Browser, here: Host) -> None:
+    with ExitStack() as open_pages:
+        shown = []
+        for name in READ:
+            seen = open_pages.enter_context(visit(browser, here))
+            seen.sign_in(here.key)
+            if name == "Bertram":
+                open_account(seen, name)
+            else:
+                seen.go(name)
+            expect(seen.page.locator("#content .card").first).to_be_visible()
+            shown.append((seen, name))
+        with frozen(here):
+            for seen, name in shown:
+                stays(seen, name)
+            moved, _ = shown[0]
+            for name in READ[1:-1]:  # another page is asked for, which cannot come
+                moved.page.get_by_role("link", name=name, exact=True).click()
+                expect(moved.page.get_by_role("heading", level=1)).to_have_text(name)
+                says_that_it_is_away(moved)
+            moved.page.get_by_role("link", name=READ[0], exact=True).click()
+        for seen, _ in shown:
+            is_back(seen)
+        here.service.stop(signal.SIGKILL)
+        for seen, name in shown:
+            stays(seen, name)
+        here.service.start()
+        for seen, _ in shown:
+            expect(seen.page.locator("#sign-in-error")).to_contain_text(
+                "You are signed out", timeout=PATIENCE_MS
+            )
+
+
+def stays(seen: Visit, name: str) -> None:
+    """What was shown is there, and how old it is."""
+    says_that_it_is_away(seen)
+    expect(seen.page.get_by_role("heading", level=1)).to_have_text(name)
+    expect(seen.page.locator("#content .card").first).to_be_visible()

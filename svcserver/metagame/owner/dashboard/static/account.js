@@ -65,7 +65,7 @@ function sanction(kind, word, undo, one, live) {
   const held = one[kind];
   if (!held) return [];
   const until = held.until ? `until ${exactly(held.until)}` : "without an end";
-  return [el("dt", {}, word), el("dd", {}, `${until}, by `, linked(held.by), held.reason ? `: ${held.reason} ` : " ",
+  return [el("dt", { "data-key": word }, word), el("dd", { "data-key": undo }, `${until}, by `, linked(held.by), held.reason ? `: ${held.reason} ` : " ",
     held.note ? el("p", { class: "muted small" }, held.note) : null,
     held.networks.length ? el("p", { class: "muted small mono" }, `with ${held.networks.join(", ")}`) : null,
     moderators(undo, () => lift({ Kind: kind, UserId: one.id, Username: one.name }, live)))];

@@ -2,6 +2,10 @@
 // script can read.
 
 const PATIENCE_MS = 10_000; // a server that is frozen answers nothing
+const PATIENT_MS = { // until the answer begins, where that takes longer
+  DashboardGameServer: 35_000, // one that is deaf is killed after ten seconds, and another begins
+  DashboardExport: 35_000, DashboardDelete: 35_000, // all that is kept of an account
+};
 const SILENT_MS = 12_000; // a stream says something every five seconds
 const AGAIN_MS = 1_500;
 const NO_WAY = [400, 401, 403, 404]; // asking again would not help
@@ -24,6 +28,7 @@ const WORDS = {
   503: "The server cannot serve just now.",
 };
 const AWAY = "The server does not answer.";
+const UNSURE = "No answer came: it may have been done, or not. Look at the page once the server is heard again.";
 
 const WORD = "svc-dashboard-word";
 
@@ -40,17 +45,36 @@ async function refusal(reply) {
 async function call(method, route, body, more = {}) {
   const headers = { ...ours(), ...more };
   if (body !== undefined) headers["Content-Type"] = "application/json";
-  let reply;
+  const cut = new AbortController();
+  let watch = null;
+  const wait = (most) => {
+    clearTimeout(watch);
+    watch = setTimeout(() => cut.abort(), most);
+  };
+  wait(PATIENT_MS[route] ?? PATIENCE_MS);
   try {
-    reply = await fetch(`/svc/api/${route}`, {
+    const reply = await fetch(`/svc/api/${route}`, {
       method, headers, cache: "no-store", credentials: "same-origin", redirect: "error",
-      body: body === undefined ? undefined : JSON.stringify(body), signal: AbortSignal.timeout(PATIENCE_MS),
+      body: body === undefined ? undefined : JSON.stringify(body), signal: cut.signal,
     });
-    if (reply.ok) return await reply.json();
-  } catch {
-    throw new Refused(0, AWAY);
+    if (!reply.ok) throw await refusal(reply);
+    return JSON.parse(await whole(reply, () => wait(PATIENCE_MS)));
+  } catch (why) {
+    throw why instanceof Refused ? why : new Refused(0, AWAY);
+  } finally {
+    clearTimeout(watch);
   }
-  throw await refusal(reply);
+}
+
+/** All of a body, however long it takes while some of it still comes. */
+async function whole(reply, heard) {
+  const reader = reply.body.pipeThrough(new TextDecoderStream()).getReader();
+  for (const parts = []; ;) {
+    const { done, value } = await reader.read();
+    if (done) return parts.join("");
+    parts.push(value);
+    heard();
+  }
 }
 
 export function read(route, wanted = {}) {
@@ -58,18 +82,30 @@ export function read(route, wanted = {}) {
   return call("GET", query ? `${route}?${query}` : route);
 }
 
-export function send(route, body) {
+/** What changes nothing, but does not fit an address. */
+export function gather(route, body) {
   return call("POST", route, body);
+}
+
+/** An act whose answer is lost may have been done. */
+function changing(method, route, body, more) {
+  return call(method, route, body, more).catch((why) => {
+    throw why.status ? why : new Refused(0, UNSURE);
+  });
+}
+
+export function send(route, body) {
+  return changing("POST", route, body);
 }
 
 /** What a session alone may not do: the key goes with it, and the code of a second factor. */
 export function prove(route, body, key, code) {
   const more = code ? { "x-svc-second-factor": code } : {};
-  return call("POST", route, body, { "x-svc-user-api-key": key, ...more });
+  return changing("POST", route, body, { "x-svc-user-api-key": key, ...more });
 }
 
 export function remove(route) {
-  return call("DELETE", route);
+  return changing("DELETE", route);
 }
 
 export async function signIn(key, code) {
@@ -81,7 +117,7 @@ export async function signIn(key, code) {
 
 export async function signOut() {
   try {
-    await remove("DashboardSession");
+    await call("DELETE", "DashboardSession");
   } finally {
     localStorage.removeItem(WORD);
   }

@@ -96,7 +96,6 @@ function go() {
 
 function start(title, page, told = "beat", query = new URLSearchParams()) {
   hush();
-  connection.forget();
   const mine = ++turn;
   const root = el("div", { class: "stack" });
   at("content").replaceChildren(root);
@@ -113,17 +112,24 @@ function start(title, page, told = "beat", query = new URLSearchParams()) {
       lastList = address;
     },
   };
+  connection.shows(live.again);
   let hear = () => {};
+  setTimeout(() => { // never blank for long
+    if (shown() && !root.childNodes.length) root.replaceChildren(head(title), card(null, [], nothing("Waiting for the server.")));
+  }, 500);
   const begun = guarded(async () => {
     hear = await page(root, live) ?? hear;
   }, shown, () => {
     root.replaceChildren(head(title), card(null, [], nothing("The server does not answer. The page comes as soon as it does.")));
-    connection.away(live.again);
+    connection.away();
   }, (why) => root.replaceChildren(...refused(title, why)));
   let heard = begun; // one after the other, so that an older answer never covers a newer one
   hush = listen(told, {
     hear: (data) => {
-      heard = heard.then(() => shown() && hear(data)).catch((why) => why.status === undefined && console.error(why));
+      heard = heard.then(() => shown() && hear(data)).catch((why) => {
+        if (why.status === undefined) console.error(why);
+        else if (why.status === 0 && shown()) connection.away();
+      });
     },
     alive: connection.heard,
     refused: (why) => shown() && (why.status === 401 ? signOut(LOST) : say(why.message, true)),

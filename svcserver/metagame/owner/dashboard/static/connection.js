@@ -4,21 +4,22 @@ const SILENT_MS = 7_000;
 
 let heardAt = Date.now();
 let watched = false;
-let waiting = []; // what to do as soon as the server is heard again
+let waiting = false; // to look again as soon as the server is heard
+let look = () => {}; // shows the page of now anew
 
 const at = (id) => document.getElementById(id);
 
 export function heard() {
   heardAt = Date.now();
   if (!at("away").hidden) tick();
-  const again = waiting;
-  waiting = [];
-  for (const one of again) one();
+  if (!waiting) return;
+  waiting = false;
+  look();
 }
 
-/** The server did not answer: say it at once, and call `again` when it does. */
-export function away(again) {
-  if (again) waiting.push(again);
+/** The server did not answer: say it at once, and show the page anew when it does. */
+export function away() {
+  waiting = true;
   at("away").hidden = !watched;
   say();
 }
@@ -26,12 +27,14 @@ export function away(again) {
 export function watch(on) {
   watched = on;
   heardAt = Date.now();
-  waiting = [];
+  waiting = false;
   at("away").hidden = true;
 }
 
-export function forget() {
-  waiting = [];
+/** Another page is shown, which `again` shows anew. */
+export function shows(again) {
+  waiting = false;
+  look = again;
 }
 
 function say() {

@@ -1,5 +1,6 @@
 // Every act asks once and says what it did.
 
+import { away } from "./connection.js";
 import { button, el } from "./dom.js";
 
 function open(title, wide, ...inside) {
@@ -75,6 +76,7 @@ export async function act(work, done) {
     return true;
   } catch (why) {
     say(why.message, true);
+    if (why.status === 0) away();
     return false;
   }
 }

@@ -37,6 +37,13 @@ function present(children) {
  * only ever shows the thing of that key.
  */
 export function redraw(place, ...children) {
+  const held = place.contains(document.activeElement) ? document.activeElement : null;
+  const then = held && near(held);
+  changed(place, children);
+  if (held && !held.isConnected) then();
+}
+
+function changed(place, children) {
   const wanted = present(children).map((one) => one instanceof Node ? one : document.createTextNode(one));
   const keys = new Set(wanted.map(key));
   wanted.forEach((fresh, at) => {
@@ -67,27 +74,47 @@ function adopt(old, fresh) {
     if (name === "style") old.style.cssText = fresh.style.cssText; // an attribute would not be let through
     else old.setAttribute(name, value);
   }
-  redraw(old, [...fresh.childNodes]);
+  changed(old, [...fresh.childNodes]);
   return true;
+}
+
+/** What gives the focus to the row after the one that `node` is in (or before it), else to the heading. */
+function near(node) {
+  const rows = [];
+  const row = node.closest("tbody tr, li");
+  for (let one = row?.nextElementSibling; one; one = one.nextElementSibling) rows.push(one);
+  for (let one = row?.previousElementSibling; one; one = one.previousElementSibling) rows.push(one);
+  const card = node.closest(".card");
+  const text = node.textContent;
+  return () => {
+    const next = rows.find((one) => one.isConnected);
+    const inside = next ? [...next.querySelectorAll("button, a")] : [];
+    const found = inside.find((one) => one.textContent === text) ?? inside[0]
+      ?? (card?.isConnected ? card.querySelector("h2") : null) ?? document.querySelector("#content h1");
+    found?.focus();
+  };
 }
 
 export function button(text, act, kind = "") {
   const made = el("button", { type: "button", class: kind || null });
   made.append(text);
   hears(made, "click", async ({ currentTarget: pressed }) => { // not `made`, where `redraw` kept an older one
+    const then = near(pressed);
     pressed.disabled = true;
     try {
       await act();
     } finally {
       pressed.disabled = false;
-      if (document.activeElement === document.body) pressed.focus(); // what is disabled loses the focus
+      if (document.activeElement === document.body) (pressed.isConnected ? () => pressed.focus() : then)(); // what is disabled loses it
     }
   });
   return made;
 }
 
+const HOLDS = { tabindex: "-1" }; // the focus, when what had it is gone
+
 export function card(title, actions, ...inside) {
-  const head = title ? [el("header", {}, el("h2", {}, title), el("div", { class: "actions" }, ...actions))] : [];
+  const head = title ? [el("header", {}, el("h2", HOLDS, title), el("div", { class: "actions" }, ...actions))] : [];
   return el("section", { class: "card" }, ...head, ...inside);
 }
 
@@ -126,7 +153,7 @@ export function choice(label, options, chosen, choose) {
 
 export function head(title, about, ...actions) {
   return el("div", { class: "page-head" },
-    el("div", {}, el("h1", {}, title), about ? el("p", {}, about) : null),
+    el("div", {}, el("h1", HOLDS, title), about ? el("p", {}, about) : null),
     el("div", { class: "actions" }, ...actions));
 }
 

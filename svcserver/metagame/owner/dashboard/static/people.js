@@ -1,6 +1,6 @@
 // What staff does to a player: ban, mute, kick, and the role.
 
-import { send } from "./api.js";
+import { gather, send } from "./api.js";
 import { act, ask, copy, say, show } from "./dialog.js";
 import { button, el } from "./dom.js";
 import { moderators, owners } from "./staff.js";
@@ -45,12 +45,12 @@ async function mergeNotes(one, live) {
     text: `${one.name} has ${one.notes.toLocaleString()} notes; all of them are moved. For a player who had to begin anew.`,
     fields: [{ name: "to", label: "Name of the account that gets them", longest: 64 }, REASON] });
   if (given && await act(() => send("DashboardMergeNotes", { Account: one.id, To: given.to.trim(), Reason: given.reason }),
-    (said) => `${said.Moved.toLocaleString()} notes of ${said.Username} now belong to ${said.To}`)) live.again();
+    (said) => `${said.Moved.toLocaleString()} notes of ${said.Username} now belong to ${said.To}`)) await live.again();
 }
 
 async function exported(one) {
   await act(async () => {
-    const found = await send("DashboardExport", { Account: one.id });
+    const found = await gather("DashboardExport", { Account: one.id });
     save(one.name, found);
     say(`What is kept of ${one.name} was downloaded${without(found)}`);
   });
@@ -58,19 +58,25 @@ async function exported(one) {
 
 async function erase(one) {
   const given = await ask({ title: `Delete ${one.name} for ever?`, danger: true, confirm: "Delete",
-    text: "The account, its characters, saves and friendships are removed, and cannot be brought back but from a backup. All that was kept is downloaded as a file.",
+    text: "The account, its characters, saves and friendships are removed, and cannot be brought back but from a backup. All that is kept is downloaded as a file first.",
     fields: [{ name: "name", label: `Write ${one.name} to confirm` }, REASON] });
   if (!given) return;
   if (given.name.trim() !== one.name) {
     say("The name is not the same; nothing was deleted.", true);
     return;
   }
-  await act(async () => {
-    const gone = await send("DashboardDelete", { Account: one.id, Reason: given.reason });
-    save(gone.Username, gone.Export);
-    location.hash = "#/accounts";
-    say(`${gone.Username} is deleted; what was kept was downloaded${without(gone.Export)}`);
+  const what = { Account: one.id, Reason: given.reason };
+  let found;
+  const kept = await act(async () => { // an answer that is lost must not be the only copy
+    found = await gather("DashboardExport", what);
+    save(one.name, found);
   });
+  if (!kept) {
+    say(`What is kept of ${one.name} was not downloaded, so nothing was deleted.`, true);
+    return;
+  }
+  if (await act(() => send("DashboardDelete", what),
+    (gone) => `${gone.Username} is deleted; what was kept was downloaded${without(found)}`)) location.hash = "#/accounts";
 }
 
 /** What was too much to be handed out. */
@@ -95,7 +101,7 @@ async function impose(word, past, one, live) {
   if (!given) return;
   const sent = { Account: one.id, For: given.lasts, Reason: given.reason, Note: given.note, Addresses: given.addresses === "yes" };
   if (await act(() => send(`Dashboard${word}`, sent),
-    (said) => `${said.Username} is ${past}${withIt(said.Sanction)}`)) live.again();
+    (said) => `${said.Username} is ${past}${withIt(said.Sanction)}`)) await live.again();
 }
 
 /** How many addresses a ban or a mute goes for, in words; empty for none. */
@@ -106,7 +112,7 @@ export function withIt(sanction) {
 async function kick(one, live) {
   const given = await ask({ title: `Kick ${one.name}?`, text: "The player is logged off now, and may log in again.", fields: [REASON], confirm: "Kick" });
   if (given && await act(() => send("DashboardKick", { Account: one.id, Reason: given.reason }),
-    (said) => `${said.Username} is logged off`)) live.again();
+    (said) => `${said.Username} is logged off`)) await live.again();
 }
 
 async function role(one, live) {
@@ -115,12 +121,12 @@ async function role(one, live) {
     fields: [{ name: "role", label: "Role", options: ROLES, value: one.role }, REASON],
   });
   if (given && await act(() => send("DashboardRole", { Account: one.id, Role: given.role, Reason: given.reason }),
-    (said) => `${said.Username} is now ${said.Role}`)) live.again();
+    (said) => `${said.Username} is now ${said.Role}`)) await live.again();
 }
 
 export async function lift(entry, live) {
   const ban = entry.Kind === "ban";
   const given = await ask({ title: `${ban ? "Unban" : "Unmute"} ${entry.Username}?`, fields: [REASON], confirm: ban ? "Unban" : "Unmute" });
   if (given && await act(() => send(ban ? "DashboardUnban" : "DashboardUnmute", { Account: entry.UserId, Reason: given.reason }),
-    (said) => `${said.Username} may ${ban ? "log in" : "write"} again`)) live.again();
+    (said) => `${said.Username} may ${ban ? "log in" : "write"} again`)) await live.again();
 }

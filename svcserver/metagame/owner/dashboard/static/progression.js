@@ -16,7 +16,7 @@ function tracks(report, account, live) {
   const note = `Hunt pass ${report.HuntPass} · ${count(report.Objectives.length, "objective")}`;
   return card("Progression", [report.RealMode ? null : badge("fixed progression", "warn"), el("span", { class: "muted small" }, note),
     owners("Seed", () => seed(account, live))], rows.length
-    ? table("Tracks", [["Track"], ["Progress", "end"], ["Free rank", "end"], ["Premium rank", "end"]], rows)
+    ? table("Tracks", [["Track"], ["Progress", "end"], ["Free rank", "end"], ["Premium rank", "end"]], rows, report.Tracks.map((one) => one.progression_id))
     : nothing("No track has any progress yet."));
 }
 
@@ -31,7 +31,7 @@ async function seed(account, live) {
     fields: [{ name: "mode", label: "How", options: [["fresh", "Fresh: every track at 0"], ["grandfather", "Grandfather: every track at its end"]] }],
   });
   if (given && await act(() => send("SeedProgression", { UserId: account.id, Mode: given.mode }),
-    (said) => `${count(said.Tracks.length, "track")} of ${account.name} written (${said.Mode})`)) live.again();
+    (said) => `${count(said.Tracks.length, "track")} of ${account.name} written (${said.Mode})`)) await live.again();
 }
 
 function entitlements(report, account, live) {
@@ -39,7 +39,7 @@ function entitlements(report, account, live) {
     one.duration ? `${one.duration} hours` : "for ever", exactly(one.activatedDate),
     el("div", { class: "actions" }, owners("Revoke", () => revoke(one, account, live), "danger"))]);
   return card("Entitlements", [owners("Grant", () => grant(account, live), "primary")], rows.length
-    ? table("Entitlements", [["Name"], ["Lasts"], ["Since", "wide-only"], ["", "end"]], rows) : nothing("None."));
+    ? table("Entitlements", [["Name"], ["Lasts"], ["Since", "wide-only"], ["", "end"]], rows, report.Entitlements.map((one) => one.name)) : nothing("None."));
 }
 
 async function grant(account, live) {
@@ -52,11 +52,11 @@ async function grant(account, live) {
   if (!given) return;
   const name = given.name || given.other.trim();
   if (await act(() => send("GrantEntitlement", { UserId: account.id, Entitlement: name, Duration: Number(given.hours) }),
-    () => `${account.name} now has ${name}`)) live.again();
+    () => `${account.name} now has ${name}`)) await live.again();
 }
 
 async function revoke(one, account, live) {
   const given = await ask({ title: `Revoke ${one.name}?`, text: `${account.name} loses it at once.`, danger: true, confirm: "Revoke" });
   if (given && await act(() => send("RevokeEntitlement", { UserId: account.id, Entitlement: one.name }),
-    (said) => said.Revoked ? `${one.name} revoked from ${account.name}` : `${account.name} did not have ${one.name}`)) live.again();
+    (said) => said.Revoked ? `${one.name} revoked from ${account.name}` : `${account.name} did not have ${one.name}`)) await live.again();
 }
