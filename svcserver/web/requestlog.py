@@ -46,6 +46,7 @@ class RequestLog:
     counters: Counters = field(factory=Counters)
     mark: Callable[[FinishedRequest], Mapping[str, int]] = _no_marks
     who: Callable[[FinishedRequest], str] = _nobody  # whose request it was, as far as is proven
+    page: Callable[[FinishedRequest], str] = _nobody  # the mark of the page that asked, if one did
     proxy: str = "proxy"
     expected: tuple[str, ...] = ()
     _refusals: LogSampler = field(factory=LogSampler, init=False)
@@ -80,9 +81,11 @@ class RequestLog:
             marked += f" {name}={value}"
         omitted = self._refusals.omitted and self._refusals.take_omitted()
         message = f"{method} {path}{marked} {status} {ms}ms{via}"
-        who = self.who(done)
+        who, page = self.who(done), self.page(done)
         if who:
             message += f" by={who}"
+        if page:
+            message += f" page={page}"
         if omitted:
             message += f" omitted={omitted}"
         if not self.lines.as_json:
@@ -95,7 +98,10 @@ class RequestLog:
             "status": status,
             "ms": ms,
             "via": via,
+            "by": who,
         }
+        if page:
+            fields["page"] = page
         if omitted:
             fields["omitted"] = omitted
         return json.dump(fields).decode() + "\n"

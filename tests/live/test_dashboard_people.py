@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -93,6 +94,18 @@ def test_a_player_is_kicked_banned_and_let_in_again(browser: Browser, here: Host
         row.get_by_role("button", name="Unban").click()
         seen.answer("Unban")
         seen.told("Noisy may log in again")
+        assert log_in(here, player["key"]) == 200
+        open_account(seen, "Noisy")
+        for act, undo, fact, done in (
+            ("Mute", "Unmute", "Muted", "write"),
+            ("Ban", "Unban", "Banned", "log in"),
+        ):
+            seen.press(act)
+            seen.answer(act)
+            seen.fact(fact).get_by_role("button", name=undo).click()
+            seen.answer(undo)
+            seen.told(f"Noisy may {done} again")
+            expect(seen.fact(fact)).to_have_count(0)
         assert log_in(here, player["key"]) == 200
 
 
@@ -285,7 +298,20 @@ def test_the_log_is_asked_for_one_player(browser: Browser, here: Host) -> None:
         expect(lines).to_contain_text("registered Loud")
         expect(lines).not_to_contain_text("Bertram")
         seen.page.get_by_label("Only of this player").fill("")
-        expect(lines).not_to_contain_text("DashboardEvents")
+        expect(lines).not_to_contain_text("No line like that")
+        seen.go("Moderation")
+        seen.press("Announce")
+        seen.answer("Announce", Text="soup")
+        seen.told("Announced: soup")
+        here.admin("GET", "DashboardSanctions")  # as another who has the key
+        seen.go("Log")
+        said = re.compile(r"POST /svc/api/DashboardAnnouncement .* page=([0-9a-f]{12})")
+        expect(lines).to_contain_text(said)
+        mark = said.findall(lines.inner_text())[-1]
+        own = [one for one in lines.locator(".text").all_inner_texts() if mark in one]
+        assert own and not [one for one in own if "GET /svc/" in one]
+        others = lines.locator(".text").filter(has_text="GET /svc/api/DashboardSanctions")
+        expect(others.last).to_contain_text(re.compile(r" by=UID-\S+$"))
 
 
 @pytest.mark.parametrize("size", ["desktop", "phone"])

@@ -60,8 +60,34 @@ class RequestLogTests(SynchronousTestCase):
                 "gs": 0,
                 "status": 404,
                 "via": "",
+                "by": "",
             },
         )
+
+    def test_machines_are_told_who_asked_and_by_which_session(self) -> None:
+        game = Game(self, observers=[self.log(as_json=True)])
+        olga = game.player("Olga", admin=True)
+        by_key = {"x-svc-user-api-key": olga.key}
+        page = game.browse("POST", "/svc/api/DashboardSession", headers=by_key)
+        cookie = page.headers["set-cookie"].partition(";")[0]
+        session = {"x-svc-dashboard": page.json["Word"], "Cookie": cookie}
+
+        def line(**headers: str) -> dict[str, Any]:
+            self.out.truncate(self.out.seek(0))
+            game.browse("GET", "/svc/api/DashboardSanctions", headers=headers)
+            said: dict[str, Any] = json.parse(self.out.getvalue())
+            return said
+
+        own = line(**session)
+        self.assertEqual((own["by"], own["page"]), (olga.id, own["page"]))
+        self.assertRegex(own["message"], f" by={olga.id} page={own['page']}$")
+        self.assertEqual(line(**session)["page"], own["page"])
+        self.assertNotIn(own["page"], f"{cookie} {page.json['Word']}")
+        self.assertEqual(line(**by_key)["by"], olga.id)
+        self.assertNotIn("page", line(**by_key))  # another who has the key, as with curl
+        self.assertNotIn("page", line(**session | by_key))
+        self.assertNotIn("page", line(**session | {"Cookie": cookie + "0"}))
+        self.assertEqual(line()["by"], "")
 
     def test_log_level_silences_it(self) -> None:
         quiet = request_log(LogLines(self.out, level="warn"), True, lambda: START)

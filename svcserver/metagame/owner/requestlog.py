@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from svcserver.kernel.headers import GAME_SERVER_KEY
+from svcserver.kernel.headers import ACCOUNT_KEY, GAME_SERVER_KEY
 from svcserver.kernel.system import epoch
+from svcserver.metagame.access.staff_sessions import PAGE_HEADER, ticket_of
 from svcserver.web.front import FinishedRequest
 from svcserver.web.logs import LogLines
+from svcserver.web.request import HttpRequest
 from svcserver.web.requestlog import RequestLog
 
 
@@ -23,6 +25,7 @@ def request_log(
         expected=("/progression",),
         mark=_by_game_server,
         who=_account,
+        page=lambda done: page_of(done.request) if done.caller.account is not None else "",
         proxy="gateway",
         **more,
     )
@@ -31,6 +34,15 @@ def request_log(
 def _account(done: FinishedRequest) -> str:
     found: str | None = done.caller.account
     return found or ""
+
+
+def page_of(request: HttpRequest) -> str:
+    """The mark of the dashboard's session by which a proven caller asks; empty by a key."""
+    word = request.header(PAGE_HEADER)
+    if word is None or request.has_header(ACCOUNT_KEY):
+        return ""
+    ticket = ticket_of(request.header(b"cookie"), word)
+    return "" if ticket is None else ticket.mark
 
 
 _BY_GAME_SERVER, _BY_OTHERS = {"gs": 1}, {"gs": 0}

@@ -35,17 +35,18 @@ class LivePages:
     wall_clock: Callable[[], float]
     folder: Path = field(factory=Path.cwd)  # where the stack starts us, and keeps what it knows
 
-    def look(self, page: str, who: str = "") -> Look | None:
+    def look(self, page: str, who: str = "", mine: str = "") -> Look | None:
         """The look at a page from its beginning; None where the page is not live.
 
-        ``who`` is the account that the page of one account shows.
+        ``who`` is the account that the page of one account shows, ``mine`` the mark that the
+        requests of the page's session bear in the log.
         """
         pages: dict[str, Callable[[], Callable[[], Awaitable[Any]]]] = {
             "overview": lambda: self._overview,
             "chat": lambda: self._chat,
             "beat": lambda: _nothing,  # a page that only wants to know whether we are there
             "health": self._health_from_start if self.figures is not None else lambda: _unwatched,
-            "log": self._log_from_start,
+            "log": lambda: self._log_from_start(mine),
         }
         begin = pages.get(page)
         found = self.mark(page, who) if begin is None else begin()
@@ -106,7 +107,7 @@ class LivePages:
 
         return look
 
-    def _log_from_start(self) -> Callable[[], Awaitable[Any]]:
+    def _log_from_start(self, mine: str) -> Callable[[], Awaitable[Any]]:
         every = Follower(self.folder / RECENT, self.started_at)
         last = -1
 
@@ -120,7 +121,8 @@ class LivePages:
                 fresh, last = last < 0, own.count
             else:
                 fresh, last = last < 0, 0
-            return {"fresh": fresh, "lines": lines, "alone": alone} if lines or fresh else None
+            said = {"fresh": fresh, "lines": lines, "alone": alone, "mine": mine}
+            return said if lines or fresh else None
 
         return look
 

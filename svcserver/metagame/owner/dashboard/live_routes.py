@@ -9,6 +9,7 @@ from attrs import frozen
 from svcserver.kernel.refusals import Malformed
 from svcserver.kernel.roles import Role
 from svcserver.metagame.owner.dashboard.live import LivePages
+from svcserver.metagame.owner.requestlog import page_of
 from svcserver.metagame.replies import worded
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.eventstream import EventStreams
@@ -42,7 +43,7 @@ class LiveRoutes:
         The page ``account`` is that of ``?Account=``, a name or an id.
         """
         _check_stream(call)
-        look = self.pages.look(*_asked(call))
+        look = self.pages.look(*_asked(call), page_of(call.request))
         if look is None:
             raise Malformed("no such live page", code="bad_request")
         call.request.hopeless = True  # a service that stops does not wait for its end

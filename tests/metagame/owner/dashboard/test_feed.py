@@ -98,7 +98,8 @@ class LivePageTests(SynchronousTestCase):
         self.assertEqual(self.shown("overview")["status"]["playersOnline"], 0)
         self.assertFalse(self.shown("chat")["on"])
         self.assertEqual(self.shown("health")["samples"], [])
-        self.assertEqual(self.shown("log"), {"fresh": True, "lines": [], "alone": True})
+        log = {"fresh": True, "lines": [], "alone": True, "mine": ""}
+        self.assertEqual(self.shown("log"), log)
         self.assertIsNone(self.shown("beat"))
         for page in ("accounts", "moderation", "audit", "invites", "guilds", "machine"):
             self.assertTrue(self.shown(page)["mark"])

@@ -5,8 +5,7 @@ import { card, el, head, nothing, redraw } from "./dom.js";
 
 const KEPT = 1000;
 const LEVELS = ["debug", "info", "warn", "error", "critical"];
-// this page looking at itself; what it changes is shown
-const OWN = /GET \/svc\/(dashboard\S* |api\/(Dashboard\w+|InviteCodes|Guilds|SaveHistory|Progression)\S* gs=0 (200|304)|api\/DashboardSession gs=0 401)/;
+const BY_PAGE = /^GET .* page=([0-9a-f]+)( omitted=\d+)?$/; // what a dashboard's session reads
 const OF = /^\[([a-z0-9-]+)\] /;
 const READABLE = /^(\S+Z) (debug|info|warn|error|critical) (\S+): (.*)$/;
 
@@ -54,7 +53,10 @@ export function log(root, live) {
     if (said.fresh) lines = [];
     alone.hidden = !said.alone;
     title(said.alone ? "the metagame alone" : "every service");
-    for (const line of said.lines.filter((one) => !OWN.test(one))) lines.push(understood(line, lines[lines.length - 1]));
+    for (const line of said.lines) {
+      const one = understood(line, lines[lines.length - 1]);
+      if (!one.page || one.page !== said.mine) lines.push(one); // not this session looking at itself; what it changes is shown
+    }
     lines.splice(0, Math.max(0, lines.length - KEPT));
     known();
     draw();
@@ -66,12 +68,15 @@ function understood(whole, before) {
   const line = service ? whole.slice(service.length + 3) : whole;
   if (line.startsWith("{")) {
     try {
-      const { time, level, namespace, message } = JSON.parse(line);
-      return { service, time, level, from: namespace, text: message };
+      const { time, level, namespace, message, method, page } = JSON.parse(line);
+      return { service, time, level, from: namespace, text: message, page: method === "GET" ? page : "" };
     } catch { /* cut short: shown as it is */ }
   }
   const found = READABLE.exec(line);
-  if (found) return { service: service || "stack", time: found[1], level: found[2], from: found[3], text: found[4] };
+  if (found) {
+    const [, time, level, from, text] = found;
+    return { service: service || "stack", time, level, from, text, page: from.endsWith("requestlog") ? BY_PAGE.exec(text)?.[1] : "" };
+  }
   return { service, time: "", level: before?.level ?? "info", from: "", text: line };
 }
 
