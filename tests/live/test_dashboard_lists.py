@@ -159,3 +159,49 @@ def test_a_search_and_what_was_unfolded_stay_while_the_list_changes(
             lambda: expect(rows).to_have_count(2),
         )
         expect(search).to_have_value("ann")
+
+
+@proves("GET DashboardEvents")
+def test_an_act_by_keyboard_whose_row_goes_leads_to_the_next_row(
+    browser: Browser, here: Host
+) -> None:
+    names = ("Bertram", "Cleo")
+    for name in names:
+        here.admin("POST", "DashboardMute", {"Account": name})
+    with visit(browser, here) as seen:
+        keys = seen.page.keyboard
+        seen.sign_in(here.key)
+        seen.go("Moderation")
+        rows = [row(seen, "Bans and mutes", name) for name in names]
+        for one in rows:
+            expect(one).to_have_count(1)
+        rows[0].get_by_role("button", name="Unmute").focus()
+        for name, place in (
+            ("Bertram", rows[1].get_by_role("button", name="Unmute")),
+            ("Cleo", seen.page.get_by_role("heading", name="Bans and mutes")),
+        ):
+            keys.press("Enter")
+            expect(seen.page.get_by_role("dialog")).to_contain_text(f"Unmute {name}?")
+            keys.press("Enter")  # in its first field
+            seen.told(f"{name} may write again")
+            expect(row(seen, "Bans and mutes", name)).to_have_count(0)
+            expect(place).to_be_focused()
+
+        for kind in ("ring", "scarf"):
+            wish = {"UserId": here.players[5]["id"], "Entitlement": f"gift_{kind}", "Duration": 1}
+            here.admin("POST", "GrantEntitlement", wish)
+        open_account(seen, "Falk")
+        scarf = row(seen, "Entitlements", "gift_scarf")
+        gone = {"UserId": here.players[5]["id"], "Entitlement": "gift_ring"}
+        stays(
+            scarf.get_by_role("button", name="Revoke"),
+            lambda: here.admin("POST", "RevokeEntitlement", gone),
+            lambda: expect(row(seen, "Entitlements", "gift_ring")).to_have_count(0),
+        )
+        keys.press("Enter")
+        expect(seen.page.get_by_role("dialog")).to_contain_text("Revoke gift_scarf?")
+        seen.confirm("Revoke")
+        seen.told("gift_scarf revoked from Falk")
+        expect(scarf).to_have_count(0)
+        place = seen.page.get_by_role("table", name="Entitlements").locator("tbody :focus")
+        expect(place).to_have_text("Revoke")  # of what every account has from the beginning
