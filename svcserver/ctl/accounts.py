@@ -12,14 +12,21 @@ from sqlalchemy import Connection
 from svcserver.ctl.as_owner import actor, with_reason
 from svcserver.ctl.database import transact
 from svcserver.ctl.host import Host, about_a_host
-from svcserver.ctl.moderation import by_staff, recorded
+from svcserver.ctl.moderation import by_staff, moment, recorded
 from svcserver.ctl.output import Out, fail
 from svcserver.edge import joining
 from svcserver.kernel.roles import Role
 from svcserver.kernel.secrets import hex_token
+from svcserver.kernel.times import iso
 from svcserver.metagame.accounts import rules
 from svcserver.metagame.accounts.audit import Entry, Trace
+from svcserver.metagame.accounts.sanctions import Kind
 from svcserver.metagame.accounts.store import SqlAccounts, add_game_server_key, drop_game_server_key
+from svcserver.metagame.owner.people.rules import Listed, Order
+from svcserver.metagame.owner.people.store import SqlPeople
+
+PIECE = 500  # accounts of one query
+HELD = ((Kind.BAN, "banned"), (Kind.MUTE, "muted"))
 
 
 @click.group()
@@ -29,7 +36,7 @@ def account() -> None:
 
 @account.command("create")
 @click.argument("name")
-@click.option("--admin", is_flag=True, help="The account may use the admin routes.")
+@click.option("--owner", "--admin", "admin", is_flag=True, help="It may do everything.")
 @about_a_host
 def create(host: Host, out: Out, name: str, admin: bool) -> None:
     """Make an account; prints the only copy of its key."""
@@ -44,7 +51,7 @@ def create(host: Host, out: Out, name: str, admin: bool) -> None:
     made = recorded(host, Entry(actor(), "create account", name), act)
     one = made.account
     out.data({"id": one.id, "username": one.username, "admin": admin, "key": made.key})
-    out.say(f"account {one.username} ({one.id}){', an admin' if admin else ''}")
+    out.say(f"account {one.username} ({one.id}){', an owner' if admin else ''}")
     out.say(f"key     {made.key}", "Keep the key: it is the password, and the only copy.")
 
 
@@ -79,7 +86,7 @@ def set_role(host: Host, out: Out, name: str, role: Role, reason: str) -> None:
             "role": found.role.word,
         }
     )
-    words = {Role.OWNER: "an admin", Role.PLAYER: "an ordinary player"}
+    words = {Role.OWNER: "an owner", Role.PLAYER: "an ordinary player"}
     out.say(f"{found.username} is now {words.get(role) or f'a {role.word}'}")
 
 
@@ -120,17 +127,37 @@ def new_key(host: Host, out: Out, name: str, reason: str) -> None:
 @account.command("list")
 @about_a_host
 def list_accounts(host: Host, out: Out) -> None:
-    """Show every account by name with its id, and who is an admin."""
-    everyone = transact(host, lambda tx: SqlAccounts(tx).everyone())
-    out.data(
-        {
-            "accounts": [
-                {"id": one.id, "username": one.username, "admin": one.is_admin} for one in everyone
-            ]
-        }
-    )
-    rows = [[one.username, one.id, "admin" if one.is_admin else ""] for one in everyone]
-    out.table(["name", "id", ""], rows)
+    """Show every account by name: its id, role, when it was last seen, and if banned or muted."""
+    shown, rows = [], []
+    for listed in transact(host, _everyone):
+        one, held = listed.account, listed.sanctions
+        seen = None if listed.seen_at is None else iso(listed.seen_at)
+        shown.append(
+            {
+                "id": one.id,
+                "username": one.username,
+                "admin": one.is_admin,
+                "role": one.role.word,
+                "lastSeen": seen,
+                "banned": Kind.BAN in held,
+                "muted": Kind.MUTE in held,
+            }
+        )
+        words = [word for kind, word in HELD if kind in held]
+        seen_at = "never" if seen is None else moment(seen)
+        rows.append([one.username, one.id, one.role.word, seen_at, ", ".join(words)])
+    out.data({"accounts": shown})
+    out.table(["name", "id", "role", "last seen (UTC)", ""], rows)
+
+
+def _everyone(tx: Connection) -> list[Listed]:
+    """All accounts by name, read in pieces as the dashboard reads them."""
+    now, found = time.time(), list[Listed]()
+    while page := SqlPeople(tx).listed(Order.NAME, "", len(found), PIECE, now):
+        found += page
+        if len(page) < PIECE:
+            break
+    return found
 
 
 @click.group("gameserver-key")

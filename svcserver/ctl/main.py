@@ -32,6 +32,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "mute": ("moderation", "mute"),
     "unmute": ("moderation", "unmute"),
     "kick": ("moderation", "kick"),
+    "sanctions": ("moderation", "sanctions"),
     "announce": ("moderation", "announce"),
     "audit": ("moderation", "audit"),
     "passport": ("passports", "passport"),

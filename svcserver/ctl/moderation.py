@@ -1,4 +1,4 @@
-"""``svcctl ban``, ``unban``, ``mute``, ``unmute``, ``kick``, ``announce`` and ``audit``.
+"""``svcctl ban``, ``mute``, their ends, ``kick``, ``sanctions``, ``announce`` and ``audit``.
 
 They write to the database as the dashboard does: the same rules, refusals and audit rows. A running
 metagame looks at it twice a second, so a player notices within one.
@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import click
 from attrs import evolve
+from sqlalchemy import Connection
 
 from svcserver.ctl.as_owner import actor, with_reason
 from svcserver.ctl.database import transact
@@ -28,8 +29,9 @@ from svcserver.metagame.accounts.sanctions import Kind
 from svcserver.metagame.accounts.wire import AuditRow, shown
 from svcserver.metagame.owner.announcements.acts import announce as make_announcement
 from svcserver.metagame.owner.announcements.rules import wish as announcement
+from svcserver.metagame.owner.announcements.store import SqlAnnouncement
 from svcserver.metagame.owner.announcements.wire import show as show_announcement
-from svcserver.metagame.owner.moderation.acts import StaffWork
+from svcserver.metagame.owner.moderation.acts import MAX_LISTED, Listed, StaffWork, holding
 from svcserver.metagame.owner.moderation.rules import Done, order
 from svcserver.metagame.owner.wire import described
 
@@ -154,6 +156,43 @@ def kick(host: Host, out: Out, name: str, reason: str) -> None:
 
 
 @click.command()
+@about_a_host
+def sanctions(host: Host, out: Out) -> None:
+    """Every ban and mute that holds, the newest first."""
+    found, rows = transact(host, _every_sanction), []
+    shown = []
+    for one, kind, sanction in found:
+        said = dict(described(sanction) or {})
+        shown.append({"id": one.id, "username": one.username, "kind": kind.value, "sanction": said})
+        until = moment(said["until"]) if said["until"] else "no end"
+        kept = [sanction.reason, sanction.note, ", ".join(sanction.networks)]
+        rows.append(
+            [one.username, kind.value, moment(said["since"]), until, sanction.made_by, *kept]
+        )
+    out.data({"sanctions": shown})
+    if not found:
+        out.say("nobody is banned or muted")
+        return
+    heads = ["name", "", "since (UTC)", "until", "by", "reason", "note", "addresses"]
+    out.table(heads, rows)
+
+
+def _every_sanction(tx: Connection) -> list[Listed]:
+    """Those that hold, read in pieces: a query takes so many names, and no more."""
+    now, found = time.time(), list[Listed]()
+    while page := holding(tx, now, len(found)):
+        found += page
+        if len(page) < MAX_LISTED:
+            break
+    return found
+
+
+def moment(at: object) -> str:
+    """A time of ISO 8601 as tables show it, to the second."""
+    return str(at)[:19].replace("T", " ")
+
+
+@click.command()
 @click.argument("text", required=False)
 @click.option("--restart-in", default="", help="Like 10m: a countdown to a restart.")
 @click.option("--for", "lasts", default="", help="How long it is shown, like 2h; else 1h.")
@@ -169,7 +208,13 @@ def announce(
     clear: bool,
     reason: str,
 ) -> None:
-    """Show TEXT in the status banner and as a line in every chat room."""
+    """Show TEXT in the status banner and as a line in every chat room.
+
+    Without a TEXT it says what is announced now.
+    """
+    if text is None and not (clear or restart_in or lasts):
+        _announced(host, out)
+        return
     if (text is None) is not clear:
         fail("give a TEXT to announce, or --clear to end what is announced")
     try:
@@ -181,6 +226,22 @@ def announce(
     made = recorded(host, entry, make_announcement(asked, by, time.time))
     out.data({**show_announcement(made)})
     out.say("nothing is announced" if made is None else f"announced: {made.text}")
+
+
+def _announced(host: Host, out: Out) -> None:
+    """Say what is announced now, by whom, until when, and when the restart is to be."""
+    shown = show_announcement(transact(host, lambda tx: SqlAnnouncement(tx).get(time.time())))
+    out.data({**shown})
+    one = shown["announcement"]
+    if one is None:
+        out.say("nothing is announced")
+        return
+    end = (
+        f"restart {moment(one['restartAt'])}"
+        if one["restartAt"]
+        else f"until {moment(one['until'])}"
+    )
+    out.say(f"announced: {one['text']}", f"by {one['by']}, {end} (UTC)")
 
 
 @click.command()
@@ -202,7 +263,7 @@ def audit(
             found.append(row)
     cells = [
         [
-            row["at"][:19].replace("T", " "),
+            moment(row["at"]),
             row["actor"],
             row["action"],
             row["target"],

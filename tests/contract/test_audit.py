@@ -356,7 +356,7 @@ SHOWS = {  # what is there, and change nothing
     *("backup list", "bundle", "capacity", "cert fingerprint", "content manifest"),
     *("content verify", "db check", "doctor", "drain status", "figures", "gameserver console"),
     *("gameserver list", "guild list", "invite list", "keys list", "openapi", "passport key"),
-    *("passport trusted", "relay check", "status", "upgrade"),
+    *("passport trusted", "relay check", "sanctions", "status", "upgrade"),
 }
 NO_HOST_YET = {"init", "demo", "db copy"}  # they make one, whose log is empty
 OF_THEIR_OWN = {"simulate", "rehearse", "play"}  # hosts in scratch, or a player's client

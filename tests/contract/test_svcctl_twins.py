@@ -53,6 +53,7 @@ TWINS: Mapping[str, tuple[str, ...]] = {
     "GET /svc/api/BackendHealth": ("status",),
     "GET /svc/api/DashboardAccounts": ("account list",),
     "GET /svc/api/DashboardAlerts": ("alerts list",),
+    "GET /svc/api/DashboardAnnouncement": ("announce",),
     "GET /svc/api/DashboardAudit": ("audit --actor --target --since --until",),
     "GET /svc/api/DashboardConsole": ("gameserver console",),
     "GET /svc/api/DashboardDrain": ("drain status",),
@@ -61,6 +62,7 @@ TWINS: Mapping[str, tuple[str, ...]] = {
     "GET /svc/api/DashboardOpenApi": ("openapi",),
     "GET /svc/api/DashboardPeople": ("account list",),
     "GET /svc/api/DashboardPerson": ("account show",),
+    "GET /svc/api/DashboardSanctions": ("sanctions",),
     "GET /svc/api/GetAllUsers": ("account list",),
     "GET /svc/api/Guilds": ("guild list",),
     "GET /svc/api/InviteCodes": ("invite list",),
@@ -69,11 +71,9 @@ TWINS: Mapping[str, tuple[str, ...]] = {
 }
 WITHOUT_JSON = {"openapi"}  # what it writes is JSON
 SHOWN = {  # a view of the page, which changes nothing; acts on it have their commands
-    "GET /svc/api/DashboardAnnouncement",
     "GET /svc/api/DashboardEntitlements",
     "GET /svc/api/DashboardEvents",
     "GET /svc/api/DashboardLoadoutDiff",
-    "GET /svc/api/DashboardSanctions",
     "GET /svc/api/DashboardSaveDiff",
     "GET /svc/api/Progression",
 }

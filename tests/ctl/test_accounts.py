@@ -13,7 +13,9 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.ctl import accounts
 from svcserver.edge.invite import decode
+from svcserver.metagame.accounts.sanctions import Kind, SqlSanctions
 from svcserver.metagame.accounts.store import SqlAccounts, knows_game_server
+from svcserver.metagame.owner.people.store import SqlPeople
 from tests.ctl.command import Ran, database_of, new_host, nowhere, svcctl
 from tests.support.proves import proves
 
@@ -52,7 +54,7 @@ class AccountTests(HostCase):
 
     @proves("svcctl account create")
     def test_create_an_admin_for_a_machine(self) -> None:
-        ran = self.ctl("account", "create", "Boss", "--admin", "--json")
+        ran = self.ctl("account", "create", "Boss", "--owner", "--json")
         self.assertEqual(sorted(ran.data), ["admin", "id", "key", "username"])
         self.assertEqual(self.accounts(), {"Olga": True, "Boss": True})
 
@@ -103,10 +105,54 @@ class AccountTests(HostCase):
         self.ctl("account", "create", "Alpha")
         ran = self.ctl("account", "list")
         self.assertIn("Alpha", ran.out)
-        self.assertRegex(ran.out, r"Olga +UID-\S+ +admin")
+        self.assertRegex(ran.out, r"Olga +UID-\S+ +owner +never")
         listed = self.ctl("account", "list", "--json").data["accounts"]
         self.assertEqual([one["username"] for one in listed], ["Alpha", "Olga"])
+        self.assertEqual(
+            listed[0],
+            {
+                "id": listed[0]["id"],
+                "username": "Alpha",
+                "admin": False,
+                "role": "player",
+                "lastSeen": None,
+                "banned": False,
+                "muted": False,
+            },
+        )
         self.assertNotIn("UUK_", ran.out)
+
+    @proves("svcctl account promote, demote, list")
+    def test_list_shows_staff_whom_it_keeps_out_and_who_was_seen(self) -> None:
+        self.patch(accounts, "PIECE", 2)  # so that five are read in three pieces
+        for name in ("Alpha", "Beta", "Gamma", "Delta"):
+            self.ctl("account", "create", name)
+        said = self.ctl("account", "promote", "Alpha", "--role", "moderator").out
+        self.assertEqual(said, "Alpha is now a moderator\n")
+        self.assertEqual(self.ctl("account", "promote", "Delta").out, "Delta is now an owner\n")
+        self.ctl("ban", "Beta")
+        self.ctl("mute", "Beta")
+        self.ctl("mute", "Gamma", "--for", "1s")
+        with database_of(self.folder) as tx:
+            gamma = SqlAccounts(tx).named("Gamma")
+            assert gamma is not None
+            SqlPeople(tx).keep_seen({gamma.id: 1_700_000_000})
+            SqlSanctions(tx).drop(gamma.id, Kind.MUTE)
+        listed = self.ctl("account", "list", "--json").data["accounts"]
+        self.assertEqual(
+            [(one["username"], one["role"], one["banned"], one["muted"]) for one in listed],
+            [
+                ("Alpha", "moderator", False, False),
+                ("Beta", "player", True, True),
+                ("Delta", "owner", False, False),
+                ("Gamma", "player", False, False),
+                ("Olga", "owner", False, False),
+            ],
+        )
+        self.assertEqual(listed[3]["lastSeen"], "2023-11-14T22:13:20.000Z")
+        out = self.ctl("account", "list").out
+        self.assertRegex(out, r"Beta +UID-\S+ +player +never +banned, muted\n")
+        self.assertRegex(out, r"Gamma +UID-\S+ +player +2023-11-14 22:13:20\n")
 
 
 class GameServerKeyTests(HostCase):

@@ -245,4 +245,4 @@ class DatabaseTests(DoctorCase):
         with closing(sqlite3.connect(self.folder / "svc.db")) as one, one:
             one.execute("UPDATE accounts SET is_admin = 0")  # svcctl keeps the last one
         self.assertEqual(self.wrong(), [])
-        self.assertIn("no account is an admin", self.notes())
+        self.assertIn("no account is an owner", self.notes())

@@ -7,7 +7,9 @@ import sqlite3
 import time
 from contextlib import closing
 
+from svcserver.ctl import moderation
 from svcserver.metagame.accounts.audit import Entry, add_row
+from svcserver.metagame.owner.moderation import acts
 from tests.ctl.command import Ran, database_of
 from tests.ctl.test_accounts import HostCase
 from tests.support.proves import proves
@@ -120,5 +122,50 @@ class ModerationTests(HostCase):
         self.assertIsNotNone(ran.data["announcement"]["restartAt"])
         self.assertEqual(self.ctl("announce", "--clear").out, "nothing is announced\n")
         self.assertEqual([one["action"] for one in self.rows()[:2]], ["announce end", "announce"])
-        for words in ((), ("text", "--clear"), ("x", "--restart-in", "soon")):
+        for words in (("--for", "2h"), ("text", "--clear"), ("x", "--restart-in", "soon")):
             self.assertEqual(self.ctl("announce", *words).status, 1)
+
+    @proves("svcctl announce")
+    def test_what_is_announced_is_shown_and_stays(self) -> None:
+        self.assertEqual(self.ctl("announce").out, "nothing is announced\n")
+        self.assertEqual(self.ctl("announce", "--json").data, {"announcement": None})
+        self.ctl("announce", "Hunt night", "--for", "2h")
+        said = self.ctl("announce")
+        self.assertRegex(said.out, r"announced: Hunt night\nby svcctl\S*, until \S+ \S+ \(UTC\)\n")
+        self.ctl("announce", "New version", "--restart-in", "10m")
+        self.assertRegex(self.ctl("announce").out, r"by svcctl\S*, restart \S+ \S+ \(UTC\)\n")
+        shown = self.ctl("announce", "--json").data["announcement"]
+        self.assertEqual(shown["text"], "New version")
+        self.assertIsNotNone(shown["restartAt"])
+        self.assertEqual(len(self.rows("--actor", "")), 2 + 1)  # the account too; no row for a look
+
+    @proves("GET DashboardSanctions")
+    def test_bans_and_mutes_are_listed(self) -> None:
+        self.assertEqual(self.ctl("sanctions").out, "nobody is banned or muted\n")
+        self.assertEqual(self.ctl("sanctions", "--json").data, {"sanctions": []})
+        for name in ("Beta", "Gamma"):
+            self.ctl("account", "create", name)
+        self.ctl("mute", "Alpha", "--for", "7d", "--reason", "spam", "--note", "twice")
+        self.ctl("ban", "Alpha", "--reason", "cheats")
+        self.ctl("ban", "Beta")
+        self.ctl("ban", "Gamma")
+        self.ctl("unban", "Gamma")
+        listed = self.ctl("sanctions", "--json").data["sanctions"]
+        self.assertEqual(
+            {(one["username"], one["kind"], one["sanction"]["reason"]) for one in listed},
+            {("Alpha", "mute", "spam"), ("Alpha", "ban", "cheats"), ("Beta", "ban", "")},
+        )
+        out = self.ctl("sanctions").out
+        self.assertRegex(out, r"Alpha +mute +\S+ \S+ +\d{4}-\S+ \S+ +svcctl\S* +spam +twice\n")
+        self.assertRegex(out, r"Beta +ban +\S+ \S+ +no end +svcctl\S*\n")
+
+    @proves("GET DashboardSanctions")
+    def test_more_bans_and_mutes_than_a_piece_are_all_listed(self) -> None:
+        for module in (acts, moderation):
+            self.patch(module, "MAX_LISTED", 2)
+        for name in ("Beta", "Gamma", "Delta"):
+            self.ctl("account", "create", name)
+            self.ctl("ban", name)
+            self.ctl("mute", name)
+        found = self.ctl("sanctions", "--json").data["sanctions"]
+        self.assertEqual(len({(one["username"], one["kind"]) for one in found}), 6)

@@ -20,7 +20,8 @@ from svcserver.db.tables import METADATA
 WHOLE: dict[str, str] = {
     "accounts.signing._NEWEST": "a start; a row for each signing key the owner ever had",
     "accounts.sanctions._ALL": "staff looks at bans and mutes, at most 120 a minute",
-    "accounts.store._ALL": "svcctl account list",
+    "accounts.sanctions._HOW_MANY": "staff looks at bans and mutes, at most 120 a minute",
+    "accounts.store._ALL": "GetAllUsers, and svcctl doctor's look for an owner",
     "accounts.store._OWNERS": "an owner gives somebody another role",
     "belongings.characters.store._WHOLE": "never run by itself: others narrow it",
     "belongings.savehistory.store._HEADS": "never run by itself: others narrow it",

@@ -197,7 +197,7 @@ class Visit(Seen):
 
     def sign_in(self, key: str) -> None:
         """With a key that is one."""
-        self.page.get_by_label("Admin key").fill(key)
+        self.page.get_by_label("Account key").fill(key)
         self.press("Sign in")
         expect(self.page.locator("#server-name")).to_have_text("Evening Hunters")
 

@@ -121,7 +121,7 @@ def sign_in(browser: Browser, host: Path) -> Page:
     port = parse_env_file((host / "metagame.env").read_text())["PORT"]
     page = browser.new_context(locale="en-GB", timezone_id=TIMEZONE, viewport=SIZE).new_page()
     page.goto(f"http://127.0.0.1:{port}/svc/dashboard")
-    page.get_by_label("Admin key").fill((host / "owner.key").read_text().strip())
+    page.get_by_label("Account key").fill((host / "owner.key").read_text().strip())
     page.get_by_role("button", name="Sign in").click()
     expect(page.get_by_role("table").or_(page.locator(".nothing")).first).to_be_visible()
     return page

@@ -39,15 +39,18 @@ def test_only_an_admins_key_opens_the_page_and_nothing_keeps_it(
 ) -> None:
     with visit(browser, here) as seen:
         page = seen.page
-        for key, word in (("UUK_" + "0" * 48, "does not know"), (here.players[0]["key"], "admin")):
-            page.get_by_label("Admin key").fill(key)
+        for key, word in (
+            ("UUK_" + "0" * 48, "does not know"),
+            (here.players[0]["key"], "no owner"),
+        ):
+            page.get_by_label("Account key").fill(key)
             seen.press("Sign in")
             expect(page.get_by_role("alert")).to_contain_text(word)
         seen.sign_in(here.key)
         kept = "JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])"
         [words, session, readable] = json.loads(page.evaluate(kept))
         assert (list(words), session, readable) == (["svc-dashboard-word"], {}, "")
-        assert page.get_by_label("Admin key").count() == 0 or not page.evaluate(
+        assert page.get_by_label("Account key").count() == 0 or not page.evaluate(
             "document.getElementById('key').value"
         )
         [kept] = page.context.cookies()
@@ -56,12 +59,12 @@ def test_only_an_admins_key_opens_the_page_and_nothing_keeps_it(
         page.reload()
         expect(page.locator("#server-name")).to_have_text("Evening Hunters")
         seen.press("Sign out")
-        expect(page.get_by_label("Admin key")).to_be_visible()
+        expect(page.get_by_label("Account key")).to_be_visible()
         page.reload()
-        expect(page.get_by_label("Admin key")).to_be_visible()
+        expect(page.get_by_label("Account key")).to_be_visible()
         page.context.add_cookies([kept])  # one that was taken before is of no use now
         page.reload()
-        expect(page.get_by_label("Admin key")).to_be_visible()
+        expect(page.get_by_label("Account key")).to_be_visible()
 
 
 def test_who_is_where_and_the_registration(browser: Browser, here: Host) -> None:

@@ -231,7 +231,7 @@ def test_a_key_of_its_own_and_a_second_factor(browser: Browser, here: Host) -> N
         seen.told("Signing in asks for a code from now on")
         seen.press("Sign out")
         for offered, said in ((player["key"], "another key"), (key, "write its code")):
-            seen.page.get_by_label("Admin key").fill(offered)
+            seen.page.get_by_label("Account key").fill(offered)
             seen.press("Sign in")
             expect(seen.page.get_by_role("alert")).to_contain_text(said)
         seen.page.get_by_label("Code of your second factor").fill(used)
@@ -256,7 +256,7 @@ def test_a_key_of_its_own_and_a_second_factor(browser: Browser, here: Host) -> N
         seen.answer("End it", Key=player["key"], Code=last)
         seen.told("The key alone is enough again")
         seen.press("Sign out")
-        seen.page.get_by_label("Admin key").fill(key)
+        seen.page.get_by_label("Account key").fill(key)
         seen.press("Sign in")
         expect(seen.page.get_by_role("alert")).to_contain_text("does not know")
         seen.sign_in(player["key"])

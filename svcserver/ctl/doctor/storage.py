@@ -179,15 +179,15 @@ def _engine(case: Case, tx: Connection, metagames: int = 1) -> Iterator[Finding]
 
 def _accounts(case: Case, accounts: SqlAccounts) -> Iterator[Finding]:
     if not any(one.is_admin for one in accounts.everyone()):
-        cure = "run svcctl account create NAME --admin, or svcctl account promote NAME"
-        yield Finding.note("metagame", "no account is an admin", cure)
+        cure = "run svcctl account create NAME --owner, or svcctl account promote NAME"
+        yield Finding.note("metagame", "no account is an owner", cure)
     with suppress(OSError, UnicodeDecodeError):
         key = (case.folder / OWNER_KEY).read_text(encoding="utf-8").strip()
         if accounts.by_key(key) is None:
             yield Finding(
                 "host",
                 f"{case.folder / OWNER_KEY} holds no key of an account: it opens nothing",
-                "make an account (svcctl account create NAME --admin) and put its key there",
+                "make an account (svcctl account create NAME --owner) and put its key there",
             )
 
 

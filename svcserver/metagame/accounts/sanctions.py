@@ -16,6 +16,7 @@ from sqlalchemy import (
     Table,
     bindparam,
     delete,
+    func,
     insert,
     select,
 )
@@ -75,7 +76,9 @@ _ALL = (
     .where(_S.ends_at > bindparam("now"))
     .order_by(_S.made_at.desc(), _S.account_id, _S.kind)
     .limit(bindparam("count"))
+    .offset(bindparam("skip"))
 )
+_HOW_MANY = select(func.count()).select_from(SANCTIONS).where(_S.ends_at > bindparam("now"))
 _ADD = insert(SANCTIONS)
 _DROP = delete(SANCTIONS).where(
     _S.account_id == bindparam("holder"), _S.kind == bindparam("wanted")
@@ -123,9 +126,16 @@ class SqlSanctions:
         """From where the account has logged in of late."""
         return tuple(SqlNetworks(self.tx).of(account_id, now))
 
-    def running(self, now: float, count: int) -> list[tuple[AccountId, Kind, Sanction]]:
-        """Up to ``count`` that have not ended, the newest first."""
-        rows = self.tx.execute(_ALL, {"now": int(now), "count": count}).all()
+    def how_many(self, now: float) -> int:
+        """How many have not ended."""
+        return int(self.tx.execute(_HOW_MANY, {"now": int(now)}).scalar_one())
+
+    def running(
+        self, now: float, count: int, skip: int = 0
+    ) -> list[tuple[AccountId, Kind, Sanction]]:
+        """Up to ``count`` after ``skip`` that have not ended, the newest first."""
+        asked = {"now": int(now), "count": count, "skip": skip}
+        rows = self.tx.execute(_ALL, asked).all()
         of: dict[Kind, list[AccountId]] = {kind: [] for kind in Kind}
         for row in rows:
             of[Kind(row.kind)].append(row.account_id)

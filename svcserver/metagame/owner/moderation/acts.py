@@ -30,8 +30,15 @@ from svcserver.metagame.owner.wire import described
 
 log = Logger()
 
-MAX_LISTED = 500
+MAX_LISTED = 500  # at once
 Listed = tuple[Account, Kind, Sanction]
+
+
+def holding(tx: Connection, now: float, skip: int = 0) -> list[Listed]:
+    """The bans and mutes that hold, MAX_LISTED after ``skip``, the newest first."""
+    found = SqlSanctions(tx).running(now, MAX_LISTED, skip)
+    accounts = SqlAccounts(tx).find_all(one for one, _, _ in found)
+    return [(accounts[one], kind, sanction) for one, kind, sanction in found if one in accounts]
 
 
 @frozen
@@ -154,17 +161,14 @@ class ModerationActs:
         # judged by how many owners there are
         return await self._do(staff, "role", who, reason, act, ACROSS)
 
-    async def running(self) -> list[Listed]:
-        """Every ban and mute that holds, the newest first."""
-        wall_clock = self.audit.wall_clock
+    async def running(self) -> tuple[list[Listed], int]:
+        """The newest MAX_LISTED bans and mutes that hold, and how many do."""
 
-        return await self.audit.ledger.read(
-            lambda tx: [
-                (account, kind, sanction)
-                for account_id, kind, sanction in SqlSanctions(tx).running(wall_clock(), MAX_LISTED)
-                if (account := SqlAccounts(tx).find(account_id)) is not None
-            ]
-        )
+        def work(tx: Connection) -> tuple[list[Listed], int]:
+            now = self.audit.wall_clock()
+            return holding(tx, now), SqlSanctions(tx).how_many(now)
+
+        return await self.audit.ledger.read(work)
 
     async def log(self, asked: AuditQuery) -> list[dict[str, object]]:
         """Rows of the audit log, the newest first."""

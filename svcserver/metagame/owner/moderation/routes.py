@@ -74,9 +74,9 @@ class ModerationRoutes:
 
     @routes.row("GET", "/svc/api/DashboardSanctions", reply=wire.SanctionList, quiet=True)
     async def sanctions(self, call: Call) -> Answer:
-        """Every ban and mute that holds, the newest first."""
+        """The newest bans and mutes that hold, and how many there are."""
         await self.reads.take(call.request.peer)
-        return Answer(200, wire.show_running(await self.acts.running()), NO_STORE)
+        return Answer(200, wire.show_running(*await self.acts.running()), NO_STORE)
 
     @routes.row(
         "GET",

@@ -80,9 +80,10 @@ class ListedSanction(TypedDict):
 
 
 class SanctionList(TypedDict):
-    """Every ban and mute that holds, the newest first, at most 500."""
+    """The bans and mutes that hold, the newest 500 of them first; ``count``: how many there are."""
 
     sanctions: list[ListedSanction]
+    count: int
 
 
 class AuditReply(TypedDict):
@@ -127,8 +128,8 @@ def show_done(done: Done) -> PersonReply:
     }
 
 
-def show_running(found: Iterable[tuple[Account, Kind, Sanction]]) -> SanctionList:
-    """The reply with every sanction that holds."""
+def show_running(found: Iterable[tuple[Account, Kind, Sanction]], count: int) -> SanctionList:
+    """The reply with sanctions that hold; ``count``: how many do."""
     return {
         "sanctions": [
             {
@@ -139,7 +140,8 @@ def show_running(found: Iterable[tuple[Account, Kind, Sanction]]) -> SanctionLis
             }
             for account, kind, sanction in found
             if (entry := described(sanction)) is not None
-        ]
+        ],
+        "count": count,
     }
 
 

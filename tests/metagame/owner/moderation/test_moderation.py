@@ -9,6 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.kernel.roles import Role
 from svcserver.metagame.accounts.sanctions import Kind, SqlSanctions
 from svcserver.metagame.accounts.store import SqlAccounts
+from svcserver.metagame.owner.moderation import acts
 from tests.support.browser import Page
 from tests.support.game import Game, Player
 from tests.support.proves import proves
@@ -138,6 +139,17 @@ class MuteAndKickTests(StaffCase):
         self.game.clock.advance(3_600)
         listed = self.game.browse("GET", "/svc/api/DashboardSanctions", key=self.helper.key)
         self.assertEqual([one["Username"] for one in listed.json["sanctions"]], ["Bob_1"])
+
+    @proves("GET DashboardSanctions")
+    def test_of_more_than_are_listed_it_says_how_many_there_are(self) -> None:
+        self.patch(acts, "MAX_LISTED", 2)
+        for act, name in (("Ban", "Ann_1"), ("Mute", "Ann_1"), ("Mute", "Bob_1")):
+            self.do(self.mod, act, name)
+            self.game.clock.advance(60)
+        listed = self.game.browse("GET", "/svc/api/DashboardSanctions", key=self.helper.key)
+        found = [(one["Username"], one["Kind"]) for one in listed.json["sanctions"]]
+        self.assertEqual(found, [("Bob_1", "mute"), ("Ann_1", "mute")])
+        self.assertEqual(listed.json["count"], 3)
 
 
 class RoleTests(StaffCase):

@@ -46,7 +46,7 @@ async function signIn(event) {
       at("code").focus();
       return;
     }
-    at("sign-in-error").textContent = why.status === 403 ? "This account is not an admin, nor other staff; see svcctl account promote." : why.message;
+    at("sign-in-error").textContent = why.status === 403 ? "This account is no owner, moderator or helper; see svcctl account promote." : why.message;
     at("key").focus();
   }
 }

@@ -11,8 +11,10 @@ export async function moderation(root, live) {
   const again = async () => {
     const [held, told] = await Promise.all([read("DashboardSanctions"), read("DashboardAnnouncement")]);
     if (!live.shown()) return;
+    const shown = held.sanctions.length;
+    const more = held.count > shown ? ` The newest ${shown} are shown; svcctl sanctions lists all.` : "";
     redraw(root,
-      head("Moderation", `${count(held.sanctions.length, "ban or mute", "bans and mutes")}. Ban, mute and kick on the account’s page.`),
+      head("Moderation", `${count(held.count, "ban or mute", "bans and mutes")}.${more} Ban, mute and kick on the account’s page.`),
       announced(told.announcement, again), card("Bans and mutes", [], listed(held.sanctions, again)));
   };
   await again();
