@@ -19,7 +19,7 @@ from svcserver.ctl.host_creation import write_private
 from svcserver.ctl.output import Out, fail
 from svcserver.kernel.alert_channels import is_name
 from svcserver.kernel.secrets import hex_token
-from svcserver.kernel.settings import BadSetting
+from svcserver.kernel.settings import BadSetting, parse_env_file
 from svcserver.kernel.system import token_hex
 from svcserver.stack.alerts.channels import FORMS, MAIL, Channel, all_of, of_lines, path_of, read
 from svcserver.stack.alerts.delivering import NotDelivered, deliver
@@ -28,6 +28,9 @@ from svcserver.stack.alerts.rules import Alert, What
 DEADLINE_S = 40  # of one delivery, whatever the receiver does
 TRY_AGAIN = 75
 MOST_ALERT = 64 * 1024  # bytes
+MOST_LINES = 64 * 1024  # bytes of a channel's lines
+SECRET_LINES = {"TOKEN", "SIGNING_SECRET"}
+OPEN_URLS = {MAIL, "matrix"}  # the name of a server: what may be said there takes the TOKEN
 
 
 @click.group()
@@ -66,24 +69,72 @@ def show(host: Host, out: Out) -> None:
 @alerts.command("add")
 @click.argument("name")
 @click.option("--form", type=click.Choice(FORMS), required=True)
-@click.option("--url", required=True, help="https://...; for mail smtp:// or smtps://HOST.")
+@click.option("--from", "file", metavar="FILE", help="KEY=value lines: URL, TOKEN; - is the input.")
+@click.option("--url", help="Of a server that is no secret: smtps://HOST, or Matrix's https://...")
 @click.option("--set", "more", multiple=True, metavar="KEY=VALUE", help="QUIET=23:00-07:00 ...")
 @about_a_host
-def add(host: Host, out: Out, name: str, form: str, url: str, more: tuple[str, ...]) -> None:
-    """Make the file alert-NAME.env; docs/owners/alerts.md names its lines."""
+def add(
+    host: Host,
+    out: Out,
+    name: str,
+    form: str,
+    file: str | None,
+    url: str | None,
+    more: tuple[str, ...],
+) -> None:
+    """Make the file alert-NAME.env; docs/owners/alerts.md names its lines.
+
+    What must stay secret (a webhook's URL, a TOKEN) comes from the FILE or the standard
+    input: what stands on the command line is seen by everybody on the machine.
+    """
     from svcserver.ctl.noting import noted  # as below
 
     folder = _folder(host)
-    said = {one.partition("=")[0].strip() for one in more}
+    lines = [*_lines(file), f"FORM={form}", *([f"URL={url}"] if url else []), *more]
+    said = parse_env_file("\n".join(lines)).keys()
+    if "URL" not in said:
+        fail("there is no URL: give --from FILE with a line URL=..., or --from - and write it")
     is_signed = form != MAIL and said.isdisjoint({"SIGNING_SECRET", "UNSIGNED"})
     ours = [f"SIGNING_SECRET={hex_token(64)}"] if is_signed else []
     with noted(host, "add alerts", name[:40]) as trace:
-        _write(folder, name, "\n".join([f"FORM={form}", f"URL={url}", *more, *ours, ""]))
+        _write(folder, name, "\n".join([*lines, *ours, ""]))
         trace.after = {"form": form}
+    _warn(form, url, more)
     out.data({"name": name, "file": str(path_of(folder, name))})
     out.say(f"made {path_of(folder, name)}; try it with svcctl alerts test {name}")
     if is_signed:
         out.say("each webhook is signed by the SIGNING_SECRET there: a receiver can check it")
+
+
+def _lines(file: str | None) -> list[str]:
+    """The lines of a file, or with ``-`` of the standard input; fails with one line."""
+    if file is None:
+        return []
+    try:
+        with click.open_file(file, "rb") as source:
+            text = source.read(MOST_LINES + 1).decode("utf-8-sig")
+    except OSError as why:
+        fail(f"{file} cannot be read: {why.strerror}")
+    except UnicodeDecodeError:
+        fail(f"{file} is no text")
+    if len(text) > MOST_LINES:
+        fail(f"{file} has more than {MOST_LINES} bytes: it is no list of a channel's lines")
+    return text.splitlines()
+
+
+def _warn(form: str, url: str | None, more: tuple[str, ...]) -> None:
+    """Say which secrets stood on the command line."""
+    given = parse_env_file("\n".join(more))
+    address = given.get("URL", url or "")
+    seen = sorted(SECRET_LINES & given.keys())
+    if address and (form not in OPEN_URLS or "@" in address):
+        seen.insert(0, "the URL")
+    if seen:
+        click.echo(
+            f"svcctl: {' and '.join(seen)} stood on the command line, which everybody on this"
+            " machine can see, and the shell keeps: make a new one, and give it by --from FILE",
+            err=True,
+        )
 
 
 def _write(folder: Path, name: str, text: str) -> None:

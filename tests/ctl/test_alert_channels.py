@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from click.testing import CliRunner
+
+from svcserver.ctl.main import main
 from tests.ctl.hosts import value
 from tests.ctl.test_accounts import HostCase
 from tests.support.proves import proves
@@ -37,3 +42,59 @@ class AlertChannelTests(HostCase):
         }
         self.assertEqual(text["own"].count("SIGNING_SECRET"), 1)
         self.assertNotIn("SIGNING_SECRET", text["plain"] + text["mail"])
+
+    def of_file(self, name: str, form: str, text: str, *more: str) -> Any:
+        """Add a channel by the lines of a file."""
+        lines = self.folder.parent / "lines.env"
+        lines.write_text(text)
+        return self.ctl("alerts", "add", name, "--form", form, "--from", lines, *more)
+
+    @proves("svcctl alerts")
+    def test_what_is_secret_comes_from_a_file(self) -> None:
+        text = "# mine\nURL=https://203.0.113.9/topic\nTOKEN=tk_1\nQUIET=22:00-06:00\n"
+        ran = self.of_file("phone", "ntfy", text, "--set", "QUIET=23:00-07:00")
+        self.assertEqual((ran.status, ran.err), (0, ""))
+        self.assertNotIn("tk_1", ran.out)
+        found = {one: value(self.folder, "alert-phone", one) for one in ("FORM", "URL", "TOKEN")}
+        self.assertEqual(
+            found, {"FORM": "ntfy", "URL": "https://203.0.113.9/topic", "TOKEN": "tk_1"}
+        )
+        self.assertEqual(len(value(self.folder, "alert-phone", "SIGNING_SECRET")), 64)
+        [listed] = self.ctl("alerts", "list", "--json").out.splitlines()
+        self.assertIn("23:00-07:00", listed)  # what is said beside the file goes before it
+        self.assertEqual((self.folder / "alert-phone.env").stat().st_mode & 0o777, 0o600)
+
+    @proves("svcctl alerts")
+    def test_what_is_secret_comes_from_the_standard_input(self) -> None:
+        words = ["alerts", "add", "room", "--form", "matrix", "--url", "https://203.0.113.9"]
+        more = ["--set", "ROOM=!a:example.org", "--from", "-", "--config", str(self.folder)]
+        ran = CliRunner().invoke(main, [*words, *more], input="TOKEN=syt_1\n")
+        self.assertEqual((ran.exit_code, ran.stderr), (0, ""))
+        self.assertEqual(value(self.folder, "alert-room", "TOKEN"), "syt_1")
+
+    @proves("svcctl alerts")
+    def test_a_secret_on_the_command_line_is_said_to_be_seen(self) -> None:
+        url = ("--url", "https://203.0.113.9/x")
+        for name, form, words, seen in (
+            ("a", "json", url, "svcctl: the URL stood"),
+            ("b", "mail", ("--url", "smtps://mail.example"), ""),
+            ("c", "mail", ("--url", "smtps://u:p@mail.example"), "svcctl: the URL stood"),
+            ("d", "matrix", (*url, "--set", "TOKEN=syt_1"), "svcctl: TOKEN stood"),
+            ("e", "json", (*url, "--set", "SIGNING_SECRET=mine"), "the URL and SIGNING_SECRET"),
+            ("f", "json", ("--set", "URL=https://203.0.113.9/x"), "svcctl: the URL stood"),
+        ):
+            ran = self.ctl("alerts", "add", name, "--form", form, *words)
+            self.assertEqual(ran.status, 0, ran.err)
+            self.assertIn(seen, ran.err)
+            self.assertEqual(bool(seen), bool(ran.err), name)
+            for secret in ("203.0.113.9", "syt_1", "mine"):
+                self.assertNotIn(secret, ran.out + ran.err)
+
+    def test_lines_that_are_none_are_one_line(self) -> None:
+        self.assertIn("there is no URL", self.of_file("a", "json", "TOKEN=tk_1\n").line)
+        self.assertIn("no list of a channel's lines", self.of_file("a", "json", "x" * 70_000).line)
+        for name in ("nowhere", "svc.db", "."):
+            ran = self.ctl("alerts", "add", "a", "--form", "json", "--from", self.folder / name)
+            self.assertEqual(ran.status, 1, name)
+            self.assertTrue(ran.line.startswith("svcctl: "), name)
+        self.assertFalse((self.folder / "alert-a.env").exists())
