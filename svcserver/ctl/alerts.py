@@ -112,12 +112,13 @@ def _lines(file: str | None) -> list[str]:
         return []
     try:
         with click.open_file(file, "rb") as source:
-            text = source.read(MOST_LINES + 1).decode("utf-8-sig")
+            raw: bytes = source.read(MOST_LINES + 1)
+        text = raw.decode("utf-8-sig")
     except OSError as why:
         fail(f"{file} cannot be read: {why.strerror}")
     except UnicodeDecodeError:
         fail(f"{file} is no text")
-    if len(text) > MOST_LINES:
+    if len(raw) > MOST_LINES:
         fail(f"{file} has more than {MOST_LINES} bytes: it is no list of a channel's lines")
     return text.splitlines()
 
