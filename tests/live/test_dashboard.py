@@ -161,6 +161,7 @@ def test_an_account_is_renamed_and_granted(browser: Browser, here: Host) -> None
         expect(seen.page.locator("#says .bad")).to_be_visible()
         seen.press("Rename")
         seen.page.get_by_role("textbox", name="New name").fill("Falke")
+        seen.page.get_by_role("textbox", name="Reason").fill("asked for it")
         seen.confirm("Rename")
         seen.told("Falk is now Falke")
         expect(seen.page.get_by_role("heading", level=1)).to_have_text("Falke")
@@ -184,6 +185,10 @@ def test_an_account_is_renamed_and_granted(browser: Browser, here: Host) -> None
         seen.page.get_by_role("combobox", name="How").select_option("grandfather")
         seen.confirm("Seed")
         seen.told("of Falke written (grandfather)")
+    [renamed] = [
+        one for one in here.admin("GET", "DashboardAudit")["rows"] if one["action"] == "rename"
+    ]
+    assert renamed["reason"] == "asked for it"
 
 
 @proves("GET DashboardSanctions", "GET DashboardAudit", "POST DashboardAnnouncement")

@@ -104,8 +104,9 @@ export function prove(route, body, key, code) {
   return changing("POST", route, body, { "x-svc-user-api-key": key, ...more });
 }
 
-export function remove(route) {
-  return changing("DELETE", route);
+export function remove(route, more = {}) {
+  const query = new URLSearchParams(more).toString();
+  return changing("DELETE", query ? `${route}?${query}` : route);
 }
 
 export async function signIn(key, code) {

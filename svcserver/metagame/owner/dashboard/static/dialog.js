@@ -3,6 +3,9 @@
 import { away } from "./connection.js";
 import { button, el } from "./dom.js";
 
+/** The field by which every act of staff may say why. */
+export const REASON = { name: "reason", label: "Reason (stands in the audit log)", optional: true, longest: 256 };
+
 function open(title, wide, ...inside) {
   const heading = el("h2", { id: "dialog-title" }, title);
   const made = el("dialog", { "aria-labelledby": "dialog-title", class: wide ? "wide" : null });

@@ -1,7 +1,7 @@
 // Guilds, and disbanding one.
 
 import { Refused, read, send } from "./api.js";
-import { act, ask } from "./dialog.js";
+import { REASON, act, ask } from "./dialog.js";
 import { badge, card, el, head, nothing, person, redraw, table } from "./dom.js";
 import { owners } from "./staff.js";
 import { count } from "./words.js";
@@ -30,8 +30,8 @@ function drawn(found, again) {
 async function disband(one, again) {
   const given = await ask({
     title: `Disband ${one.name}?`, danger: true, confirm: "Disband",
-    text: `${count(one.members, "member")} will be without a guild. This cannot be undone.`,
+    text: `${count(one.members, "member")} will be without a guild. This cannot be undone.`, fields: [REASON],
   });
-  if (given && await act(() => send("DisbandGuild", { Guild: one.guildId }),
+  if (given && await act(() => send("DisbandGuild", { Guild: one.guildId, Reason: given.reason }),
     (said) => `${said.Guild} disbanded; ${count(said.Members, "member")} told`)) await again();
 }

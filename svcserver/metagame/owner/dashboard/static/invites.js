@@ -1,7 +1,7 @@
 // Invite codes: make, send, take back.
 
 import { read, remove, send } from "./api.js";
-import { act, ask, copy, show } from "./dialog.js";
+import { REASON, act, ask, copy, show } from "./dialog.js";
 import { badge, button, card, el, head, nothing, qr, redraw, table } from "./dom.js";
 import { count } from "./words.js";
 
@@ -33,12 +33,12 @@ async function create(again) {
   const given = await ask({
     title: "New invite", confirm: "Make it", text: "Each use makes one account.",
     fields: [{ name: "uses", label: "Uses", type: "number", min: 1, max: 1000, value: "1" },
-      { name: "name", label: "Note for the log (optional)", optional: true }],
+      { name: "name", label: "Note for the log (optional)", optional: true }, REASON],
   });
   if (!given) return;
   let code = "";
   const done = await act(async () => {
-    ({ code } = await send("CreateInvite", { uses: Number(given.uses), name: given.name }));
+    ({ code } = await send("CreateInvite", { uses: Number(given.uses), name: given.name, Reason: given.reason }));
   }, () => `Invite for ${count(Number(given.uses), "account")} made`);
   if (!done) return;
   await again();
@@ -60,6 +60,6 @@ async function share(code) {
 }
 
 async function revoke(one, again) {
-  const given = await ask({ title: `Revoke ${one.inviteCode}?`, text: "Nobody can use it any more. Accounts made with it stay.", danger: true, confirm: "Revoke" });
-  if (given && await act(() => remove(`InviteCode/${encodeURIComponent(one.inviteCode)}`), () => `Invite ${one.inviteCode} revoked`)) await again();
+  const given = await ask({ title: `Revoke ${one.inviteCode}?`, text: "Nobody can use it any more. Accounts made with it stay.", fields: [REASON], danger: true, confirm: "Revoke" });
+  if (given && await act(() => remove(`InviteCode/${encodeURIComponent(one.inviteCode)}`, { Reason: given.reason }), () => `Invite ${one.inviteCode} revoked`)) await again();
 }

@@ -2,7 +2,7 @@
 // `again` shows what is the case now.
 
 import { read, send } from "./api.js";
-import { act, ask, show } from "./dialog.js";
+import { REASON, act, ask, show } from "./dialog.js";
 import { badge, card, el, head, linked, nothing, redraw, table } from "./dom.js";
 import { owners } from "./staff.js";
 import { count, exactly } from "./words.js";
@@ -73,15 +73,15 @@ async function begin(stack, again) {
     fields: [
       { name: "then", label: "Once it is empty", options: [["", "do nothing more"], ...(stack ? ACTS : [])] },
       { name: "until", label: "Empty means", options: [["no hunt", "no hunt runs"], ["nobody", "nobody is online"]] },
-      { name: "reason", label: "Reason", optional: true, longest: 256 }],
+      REASON],
   });
   if (given && await act(() => send("DashboardDrain", { On: true, Then: given.then, Until: given.until, Reason: given.reason }),
     () => "No new hunt begins")) await again();
 }
 
 async function end(again) {
-  const given = await ask({ title: "Let hunts begin again?", confirm: "Let them" });
-  if (given && await act(() => send("DashboardDrain", { On: false }), () => "New hunts may begin")) await again();
+  const given = await ask({ title: "Let hunts begin again?", fields: [REASON], confirm: "Let them" });
+  if (given && await act(() => send("DashboardDrain", { On: false, Reason: given.reason }), () => "New hunts may begin")) await again();
 }
 
 /** Game servers, each with its acts; `said` is null where the deploy server does not answer. */
@@ -107,9 +107,9 @@ async function start(kind, again) {
 async function handle(one, what, again) {
   const given = await ask({
     title: `${what === "stop" ? "Stop" : "Restart"} the ${one.kind} on port ${one.port}?`, confirm: what === "stop" ? "Stop" : "Restart",
-    text: "Whoever is on it loses the connection.", danger: true,
+    text: "Whoever is on it loses the connection.", danger: true, fields: [REASON],
   });
-  if (given && await act(() => send("DashboardGameServer", { Act: what, Id: one.id }), () => `The ${one.kind} ${what === "stop" ? "is stopped" : "begins anew"}`)) await again();
+  if (given && await act(() => send("DashboardGameServer", { Act: what, Id: one.id, Reason: given.reason }), () => `The ${one.kind} ${what === "stop" ? "is stopped" : "begins anew"}`)) await again();
 }
 
 async function printed(one) {

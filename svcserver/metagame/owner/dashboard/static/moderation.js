@@ -1,7 +1,7 @@
 // Bans and mutes that hold, and what is announced.
 
 import { read, send } from "./api.js";
-import { act, ask } from "./dialog.js";
+import { REASON, act, ask } from "./dialog.js";
 import { badge, card, el, head, linked, nothing, person, redraw, table } from "./dom.js";
 import { lift, withIt } from "./people.js";
 import { moderators } from "./staff.js";
@@ -49,13 +49,13 @@ async function announce(again) {
     text: "It stands in the status banner and is said in every chat room. Nothing restarts by itself.",
     fields: [{ name: "text", label: "Text", longest: 256 },
       { name: "restart", label: "Restart in (like 10m; empty: no restart)", optional: true, longest: 16 },
-      { name: "lasts", label: "Shown for (like 2h; empty: an hour)", optional: true, longest: 16 }],
+      { name: "lasts", label: "Shown for (like 2h; empty: an hour)", optional: true, longest: 16 }, REASON],
   });
-  if (given && await act(() => send("DashboardAnnouncement", { Text: given.text, RestartIn: given.restart, For: given.lasts }),
+  if (given && await act(() => send("DashboardAnnouncement", { Text: given.text, RestartIn: given.restart, For: given.lasts, Reason: given.reason }),
     (said) => `Announced: ${said.announcement.text}`)) await again();
 }
 
 async function end(again) {
-  const given = await ask({ title: "End the announcement?", confirm: "End it" });
-  if (given && await act(() => send("DashboardAnnouncement", { Text: "" }), () => "Nothing is announced")) await again();
+  const given = await ask({ title: "End the announcement?", fields: [REASON], confirm: "End it" });
+  if (given && await act(() => send("DashboardAnnouncement", { Text: "", Reason: given.reason }), () => "Nothing is announced")) await again();
 }

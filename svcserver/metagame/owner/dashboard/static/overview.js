@@ -1,7 +1,7 @@
 // At a glance: who is where, what happened this evening, which instances run, how the server feels.
 
 import { send } from "./api.js";
-import { act, ask } from "./dialog.js";
+import { REASON, act, ask } from "./dialog.js";
 import { badge, button, card, el, head, nothing, person, redraw, table } from "./dom.js";
 import { owners } from "./staff.js";
 import { ago, count, exactly, short, span } from "./words.js";
@@ -28,10 +28,10 @@ function top(status, startedAt) {
 async function registration(status) {
   const given = await ask({
     title: "Who may register?", text: "This lasts until the metagame starts again; REGISTRATION_MODE in metagame.env makes it permanent.",
-    fields: [{ name: "mode", label: "Registration", options: MODES, value: status.registration }], confirm: "Change",
+    fields: [{ name: "mode", label: "Registration", options: MODES, value: status.registration }, REASON], confirm: "Change",
   });
   if (given) {
-    await act(() => send("RegistrationStatus", { RegistrationStatus: given.mode }),
+    await act(() => send("RegistrationStatus", { RegistrationStatus: given.mode, Reason: given.reason }),
       (said) => `Registration is now ${said.RegistrationMode}`);
   }
 }

@@ -1,12 +1,11 @@
 // What staff does to a player: ban, mute, kick, and the role.
 
 import { gather, send } from "./api.js";
-import { act, ask, copy, say, show } from "./dialog.js";
+import { REASON, act, ask, copy, say, show } from "./dialog.js";
 import { button, el } from "./dom.js";
 import { moderators, owners } from "./staff.js";
 import { count } from "./words.js";
 
-const REASON = { name: "reason", label: "Reason (stands in the audit log)", optional: true, longest: 256 };
 const LASTS = { name: "lasts", label: "For how long (like 2h or 7d; empty: no end)", optional: true, longest: 16 };
 const NOTE = { name: "note", label: "Note for staff", optional: true, longest: 1024 };
 const ADDRESSES = { name: "addresses", label: "Its addresses", value: "" };

@@ -1,7 +1,7 @@
 // Tracks, objectives and entitlements of one account.
 
 import { read, send } from "./api.js";
-import { act, ask } from "./dialog.js";
+import { REASON, act, ask } from "./dialog.js";
 import { badge, card, el, nothing, table } from "./dom.js";
 import { owners } from "./staff.js";
 import { count, exactly } from "./words.js";
@@ -28,9 +28,9 @@ async function seed(account, live) {
   const given = await ask({
     title: `Seed the progression of ${account.name}?`, danger: true, confirm: "Seed",
     text: "Every track is written anew. What the player had earned on the tracks is replaced.",
-    fields: [{ name: "mode", label: "How", options: [["fresh", "Fresh: every track at 0"], ["grandfather", "Grandfather: every track at its end"]] }],
+    fields: [{ name: "mode", label: "How", options: [["fresh", "Fresh: every track at 0"], ["grandfather", "Grandfather: every track at its end"]] }, REASON],
   });
-  if (given && await act(() => send("SeedProgression", { UserId: account.id, Mode: given.mode }),
+  if (given && await act(() => send("SeedProgression", { UserId: account.id, Mode: given.mode, Reason: given.reason }),
     (said) => `${count(said.Tracks.length, "track")} of ${account.name} written (${said.Mode})`)) await live.again();
 }
 
@@ -47,16 +47,16 @@ async function grant(account, live) {
   const given = await ask({
     title: `Grant ${account.name} an entitlement`, confirm: "Grant",
     fields: [{ name: "name", label: "Entitlement", options: [...names.map((one) => [one, one]), ["", "Another, written below"]] },
-      { name: "other", label: "Its name, if it is another", optional: true }, { name: "hours", label: "Hours (0: for ever)", type: "number", min: 0, step: "any", value: "0" }],
+      { name: "other", label: "Its name, if it is another", optional: true }, { name: "hours", label: "Hours (0: for ever)", type: "number", min: 0, step: "any", value: "0" }, REASON],
   });
   if (!given) return;
   const name = given.name || given.other.trim();
-  if (await act(() => send("GrantEntitlement", { UserId: account.id, Entitlement: name, Duration: Number(given.hours) }),
+  if (await act(() => send("GrantEntitlement", { UserId: account.id, Entitlement: name, Duration: Number(given.hours), Reason: given.reason }),
     () => `${account.name} now has ${name}`)) await live.again();
 }
 
 async function revoke(one, account, live) {
-  const given = await ask({ title: `Revoke ${one.name}?`, text: `${account.name} loses it at once.`, danger: true, confirm: "Revoke" });
-  if (given && await act(() => send("RevokeEntitlement", { UserId: account.id, Entitlement: one.name }),
+  const given = await ask({ title: `Revoke ${one.name}?`, text: `${account.name} loses it at once.`, fields: [REASON], danger: true, confirm: "Revoke" });
+  if (given && await act(() => send("RevokeEntitlement", { UserId: account.id, Entitlement: one.name, Reason: given.reason }),
     (said) => said.Revoked ? `${one.name} revoked from ${account.name}` : `${account.name} did not have ${one.name}`)) await live.again();
 }

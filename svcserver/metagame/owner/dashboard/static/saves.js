@@ -1,7 +1,7 @@
 // Saves of characters and loadouts: what changed between two, and going back.
 
 import { read, send } from "./api.js";
-import { act, ask, say, show } from "./dialog.js";
+import { REASON, act, ask, say, show } from "./dialog.js";
 import { badge, button, card, el, nothing, table } from "./dom.js";
 import { place } from "./overview.js";
 import { owners } from "./staff.js";
@@ -89,9 +89,9 @@ async function question(title, text, account) {
   const now = await read("DashboardPerson", { Account: account.id }).catch(() => account);
   const online = now.where ? [{ name: "kick", label: `${account.name} is online now (${place(now.where).toLowerCase()}), and the next save would replace this`,
     options: [["yes", "Log the player off first"], ["", "Leave the player online"]], value: "yes" }] : [];
-  const given = await ask({ title, danger: true, confirm: "Roll back", fields: online,
+  const given = await ask({ title, danger: true, confirm: "Roll back", fields: [...online, REASON],
     text: `${text} ${now.where ? "" : `${account.name} is not online.`}` });
-  if (given?.kick) await send("DashboardKick", { Account: account.id, Reason: "rolled back" });
+  if (given?.kick) await send("DashboardKick", { Account: account.id, Reason: given.reason || "rolled back" });
   return given;
 }
 
@@ -100,7 +100,7 @@ async function back(one, version, account, live) {
     const given = await question(`Roll ${one.Name} back to version ${version.Version}?`,
       `The save of ${exactly(version.SavedDate)} becomes the newest. Nothing is lost: you can go forward again the same way.`, account);
     if (!given) return;
-    const said = await send("RollbackCharacter", { CharacterId: one.CharacterId, Version: version.Version });
+    const said = await send("RollbackCharacter", { CharacterId: one.CharacterId, Version: version.Version, Reason: given.reason });
     say(`${one.Name} is back at version ${said.RolledBackTo}, saved as version ${said.UpdateVersion}${given.kick ? "; the player is logged off" : ""}`);
     live.again();
   });
@@ -111,7 +111,7 @@ async function backLoadout(one, version, account, live) {
     const given = await question(`Roll the loadouts of ${one.Name} back to version ${version.Version}?`,
       `The loadouts of ${exactly(version.SavedDate)} become the newest.`, account);
     if (!given) return;
-    const said = await send("RollbackLoadout", { CharacterId: one.CharacterId, Version: version.Version });
+    const said = await send("RollbackLoadout", { CharacterId: one.CharacterId, Version: version.Version, Reason: given.reason });
     say(`The loadouts of ${one.Name} are back at version ${said.RolledBackTo}${given.kick ? "; the player is logged off" : ""}`);
     live.again();
   });
