@@ -78,8 +78,12 @@ class Seen:
         """Keep how it looks, below the fold too if ``whole``; nobody may be kept from using it."""
         path.parent.mkdir(parents=True, exist_ok=True)
         self.page.screenshot(path=path, full_page=whole)
-        found = Axe().run(self.page)
-        assert found.violations_count == 0, f"{path.name}: {found.generate_report()}"
+        self.look_over(path.name)
+
+    def look_over(self, name: str, part: str | None = None) -> None:
+        """Let axe look for what keeps somebody from using the page, or a part of it."""
+        found = Axe().run(self.page, context=part)
+        assert found.violations_count == 0, f"{name}: {found.generate_report()}"
 
     @contextmanager
     def watched(self, *own: str) -> Iterator[None]:

@@ -6,9 +6,12 @@ Why processes: the stack sends the alerts, and game servers are its children's c
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -21,6 +24,8 @@ from tests.ctl.hosts import change, demo_host, run, said, stack, value
 from tests.live.dashboard_page import Host, Visit, visit
 from tests.live.real_browser import browser
 from tests.live.test_alerts import add, receiver
+from tests.live.test_maintenance import cities
+from tests.live.test_stack import pid_of
 from tests.support.processes import Service, bearer, eventually, register
 from tests.support.proves import proves
 
@@ -189,6 +194,60 @@ def test_the_keyboards_place_is_kept_while_the_table_changes_and_after_an_act(
         expect(again).to_be_focused()
 
 
+# slow: a deaf game server is killed after ten seconds
+@proves("POST DashboardGameServer")
+def test_a_deaf_city_is_begun_anew_and_stopped(browser: Browser, town: tuple[Host, Told]) -> None:
+    here, _ = town
+    with visit(browser, here) as seen:
+        seen.sign_in(here.key)
+        seen.go("Machine")
+        for act, done in (("Restart", "The city begins anew"), ("Stop", "The city is stopped")):
+            before = city_of(here)
+            count = len(cities(here.folder))
+            os.kill(eventually(lambda: cities(here.folder))[-1], signal.SIGSTOP)
+            press(seen, "city", act)
+            seen.confirm(act)
+            expect(seen.page.locator("#says")).to_contain_text(done, timeout=40_000)
+            expect(seen.page.locator("#says .bad")).to_have_count(0)
+            assert city_of(here) != before
+            if act == "Restart":
+                eventually(partial(more_than, here, count))
+        seen.press("Start the city")
+        seen.told("The city runs")
+
+
+# slow: longer than the page calls a server silent
+@proves("POST DashboardGameServer", "the dashboard while its server is away")
+def test_a_restart_in_which_the_metagame_is_frozen_is_done_once(
+    browser: Browser, town: tuple[Host, Told]
+) -> None:
+    here, _ = town
+    metagame = pid_of(here.folder, "metagame")
+    assert metagame is not None
+    with visit(browser, here) as seen:
+        seen.sign_in(here.key)
+        seen.go("Machine")
+        before, count = city_of(here), eventually(lambda: len(cities(here.folder)))
+        press(seen, "city", "Restart")
+        os.kill(metagame, signal.SIGSTOP)
+        try:
+            seen.confirm("Restart")
+            expect(seen.page.locator("#away")).to_be_visible()
+        finally:
+            os.kill(metagame, signal.SIGCONT)
+        seen.told("The city begins anew")
+        expect(seen.page.locator("#away")).to_be_hidden()
+        [city] = [one for one in running(here) if one["kind"] == "city"]
+        assert city["id"] != before
+        eventually(partial(more_than, here, count))
+        assert len(cities(here.folder)) == count + 1
+
+
+def more_than(here: Host, count: int) -> bool:
+    """Whether the log tells of another city."""
+    return len(cities(here.folder)) > count
+
+
 def yesterdays(folder: Path) -> Path:
     """The one backup of the host, as if it had been made the night before."""
     known = backups.read(folder)
@@ -227,3 +286,23 @@ def test_the_night_finds_a_damaged_backup_and_the_overview_is_red(
         seen.picture("backup-damaged")
     [alert] = eventually(lambda: heard(told, "backup"))
     assert file.name in alert["text"] and not alert["over"]
+
+
+# slow: a stack of five processes begins anew
+@proves("svcctl drain, update when-empty", "POST DashboardDrain")
+def test_an_update_when_empty_is_begun_on_the_page(
+    browser: Browser, town: tuple[Host, Told]
+) -> None:
+    here, _ = town
+    begun = said(here.folder).count("stack ready: ")
+    with visit(browser, here) as seen:
+        seen.sign_in(here.key)
+        seen.go("Machine")
+        seen.press("Let no new hunt begin")
+        seen.answer("Begin", Once="restart", Reason="update")
+        seen.told("No new hunt begins")
+        eventually(lambda: said(here.folder).count("stack ready: ") == begun + 1)
+        ended = seen.page.get_by_text("New hunts may begin: ")
+        expect(ended).to_be_visible(timeout=60_000)  # and whoever is signed in stays so
+        expect(seen.page.locator("#away")).to_be_hidden(timeout=60_000)
+        expect(row_of(seen, "city")).to_have_count(1)
