@@ -184,8 +184,9 @@ def servers_after_death(folder: Path, **sabotage: str) -> int:
     """The game servers of one match whose asking worker died while the first of them began."""
     (folder / "deploy").mkdir()
     with ExitStack() as stack:
-        # handed out once its grace is over: until then its launch is under way
-        server = stack.enter_context(deploy(folder / "deploy", GAMESERVER_STARTUP_GRACE_MS="8000"))
+        # handed out once its grace is over, as long as another takes to take over: until then its
+        # launch is under way
+        server = stack.enter_context(deploy(folder / "deploy", GAMESERVER_STARTUP_GRACE_MS="15000"))
         there = {"MATCHMAKING_MODE": "DEPLOYSERVER", "DEPLOYSERVER_URL": f"127.0.0.1:{server.port}"}
         both = stack.enter_context(workers(folder, fresh_url(), **there, **sabotage))
         ann = register(both.one, "Ann_1")
