@@ -202,7 +202,7 @@ class AuditContract(SynchronousTestCase):
             self.refused(row, 401, "Kim", key=kim.key)
             self.refused(row, 403, "Bea", key=bea.key)
             far = {"X-Forwarded-For": "203.0.113.9"}
-            self.refused(row, 403, "Olga", key=self.olga.key, headers=far)
+            self.refused(row, 403, "stranger at 127.0.0.1", key=self.olga.key, headers=far)
             self.refused(row, 401, "stranger at 127.0.0.1", key="UUK_x")
             self.game.clock.advance(3_600)
 

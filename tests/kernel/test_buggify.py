@@ -19,8 +19,10 @@ def points() -> Iterator[str]:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "buggify":
                 name = node.args[0]
-                constant = isinstance(name, ast.Constant) and isinstance(name.value, str)
-                yield str(name.value) if constant else ast.unparse(name)  # type: ignore[attr-defined]
+                if isinstance(name, ast.Constant) and isinstance(name.value, str):
+                    yield name.value
+                else:
+                    yield ast.unparse(name)
 
 
 class BuggifyTests(SynchronousTestCase):

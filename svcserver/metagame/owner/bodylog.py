@@ -78,7 +78,8 @@ class BodyLog:
                 file.write(line)
                 full = os.fstat(file.fileno()).st_size >= MOST
             if full:
-                self.path.replace(self.path.with_name(self.path.name + ".1"))
+                with suppress(FileNotFoundError):  # another worker was first
+                    self.path.replace(self.path.with_name(self.path.name + ".1"))
         except OSError as why:
             self.on = False
             log.warn(
