@@ -236,7 +236,7 @@ class AuditContract(SynchronousTestCase):
         for number, route in enumerate(acts, 1):
             path, wish = f"/svc/api/{route}", {"Username": "Cleo", "From": "Ann_1"}
             page = self.game.browse("POST", path, key=self.olga.key, json=wish)
-            self.assertEqual((page.status, self.rows()), (200, number * 3 - 2), page.body)
+            self.assertEqual((page.status, self.rows()), (200, number * 5 - 4), page.body)
             newest = self.newest()
             found = (newest["actor"], newest["action"], newest["target"], newest["after"])
             name = names.get(route, "guild invite for")
@@ -245,12 +245,19 @@ class AuditContract(SynchronousTestCase):
             page = self.game.browse("POST", path, key=self.olga.key, json=wish)
             self.assertGreaterEqual(page.status, 400, route)
             self.assertTrue(self.newest()["refused"])
-            self.assertEqual(self.rows(), number * 3 - 1)
+            self.assertEqual(self.rows(), number * 5 - 3)
             page = self.game.browse("POST", path, key=cleo.key, json=wish)
-            self.assertEqual((page.status, self.rows()), (403, number * 3))
+            self.assertEqual((page.status, self.rows()), (403, number * 5 - 2))
             newest = self.newest()
             self.assertEqual((newest["actor"], newest["action"]), ("Cleo", name))
             self.assertTrue(newest["refused"])
+            for wish in ({"Username": "Nobody"}, {"Username": "Ann_1", "From": "Nobody"}):
+                wish = {"From": "Ann_1", **wish}
+                page = self.game.browse("POST", path, key=self.olga.key, json=wish)
+                newest = self.newest()
+                self.assertEqual((page.status, newest["actor"]), (404, "Olga"))
+                self.assertTrue(newest["refused"])
+            self.assertEqual(self.rows(), number * 5)
 
     def test_a_page_that_asks_who_is_signed_in_tries_nothing(self) -> None:
         for row in self.managed():

@@ -203,8 +203,8 @@ def test_a_deaf_city_is_begun_anew_and_stopped(browser: Browser, town: tuple[Hos
         seen.go("Machine")
         for act, done in (("Restart", "The city begins anew"), ("Stop", "The city is stopped")):
             before = city_of(here)
-            count = len(cities(here.folder))
-            os.kill(eventually(lambda: cities(here.folder))[-1], signal.SIGSTOP)
+            count = len(logged_cities(here))
+            os.kill(logged_cities(here)[-1], signal.SIGSTOP)
             press(seen, "city", act)
             seen.confirm(act)
             expect(seen.page.locator("#says")).to_contain_text(done, timeout=40_000)
@@ -227,7 +227,7 @@ def test_a_restart_in_which_the_metagame_is_frozen_is_done_once(
     with visit(browser, here) as seen:
         seen.sign_in(here.key)
         seen.go("Machine")
-        before, count = city_of(here), eventually(lambda: len(cities(here.folder)))
+        before, count = city_of(here), len(logged_cities(here))
         press(seen, "city", "Restart")
         os.kill(metagame, signal.SIGSTOP)
         try:
@@ -241,6 +241,12 @@ def test_a_restart_in_which_the_metagame_is_frozen_is_done_once(
         assert city["id"] != before
         eventually(partial(more_than, here, count))
         assert len(cities(here.folder)) == count + 1
+
+
+def logged_cities(here: Host) -> list[int]:
+    """The process of each city, once the log tells of the one that runs."""
+    eventually(lambda: city_of(here) and city_of(here) in said(here.folder))
+    return cities(here.folder)
 
 
 def more_than(here: Host, count: int) -> bool:

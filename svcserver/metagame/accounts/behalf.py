@@ -49,9 +49,11 @@ class Behalf:
         """
         try:
             pair = await self._pair(call, sent)
-        except Forbidden as why:  # only staff names another account
-            name, peer = call.caller.name, call.request.peer
-            await self.tries.record(name, peer, action, why.message or "through a proxy")
+        except Refusal as why:
+            if sent.sender is not None or isinstance(why, Forbidden):  # staff alone names another
+                name, peer = call.caller.name, call.request.peer
+                said = why.message or why.code or "through a proxy"
+                await self.tries.record(name, peer, action, said)
             raise
         if pair.sender.id == call.caller.account:
             return pair, await act(pair)

@@ -21,12 +21,13 @@ export function ask({ title, text, picture = null, fields = [], confirm, danger 
   return new Promise((answer) => {
     let given = null;
     const inputs = fields.map(input);
+    const cancel = el("button", { type: "button", class: "quiet", click: () => box.close() }, "Cancel");
     const form = el("form", {},
       text ? el("p", { class: "muted" }, text) : null,
       picture,
       fields.map((one, at) => el("div", { class: "field" }, el("label", { for: inputs[at].id }, one.label), inputs[at])),
       el("div", { class: "actions" },
-        el("button", { type: "button", class: "quiet", click: () => box.close() }, "Cancel"),
+        cancel,
         el("button", { type: "submit", class: danger ? "primary danger" : "primary" }, confirm)));
     form.addEventListener("submit", (event) => {
       event.preventDefault();
@@ -35,7 +36,8 @@ export function ask({ title, text, picture = null, fields = [], confirm, danger 
     });
     const box = open(title, false, form);
     box.addEventListener("close", () => answer(given));
-    inputs[0]?.focus();
+    // Enter in a field confirms: where nothing need be typed, what is dangerous is not one key away
+    (danger && fields[0]?.optional ? cancel : inputs[0])?.focus();
   });
 }
 
