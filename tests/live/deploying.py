@@ -68,3 +68,11 @@ def hand_out(service: Service, body: dict[str, Any], **headers: str) -> tuple[in
 def servers(service: Service) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = orjson.loads(service.ask("GET", "/gameservers")[1])["servers"]
     return found
+
+
+def program(folder: Path, name: str, *lines: str) -> str:
+    """A game-server program of our own."""
+    path = folder / name
+    path.write_text("\n".join(("#!/bin/sh", *lines, "")))
+    path.chmod(0o755)
+    return str(path)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.live.deploying import program
 from tests.live.test_deploy import (
     CITY,
     GAME_SERVER_KEY,
@@ -91,14 +92,6 @@ def test_the_key_is_in_no_log(tmp_path: Path) -> None:
     assert GAME_SERVER_KEY not in service.log
     for output in Path(tmp_path, "gameserver-logs").glob("*"):
         assert GAME_SERVER_KEY not in output.read_text()
-
-
-def program(folder: Path, name: str, *lines: str) -> str:
-    """A game-server program of our own."""
-    path = folder / name
-    path.write_text("\n".join(("#!/bin/sh", *lines, "")))
-    path.chmod(0o755)
-    return str(path)
 
 
 def _until_empty(service: Service) -> None:

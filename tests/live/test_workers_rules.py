@@ -18,7 +18,7 @@ from svcserver.chat.lockout import FAILURES
 from tests.chat.sockets import Talker
 from tests.ctl.command import svcctl
 from tests.live.attacks.test_hunts import TUTORIAL
-from tests.live.deploying import deploy
+from tests.live.deploying import SIMULATOR, deploy, program
 from tests.live.test_workers import Workers, asked, chatting, sabotaged, talkers, workers
 from tests.support.processes import Service, bearer, eventually, register
 from tests.support.valkey import fresh_url
@@ -167,12 +167,6 @@ def test_a_lockout_holds_at_every_worker(tmp_path: Path) -> None:
         valid.log_in(ann["token"])
 
 
-def hunts(server: Service) -> int:
-    """How many hunts of one player run, as the deploy server lists them."""
-    listed = orjson.loads(server.ask("GET", "/gameservers")[1])["servers"]
-    return sum(one["kind"] == "tutorial" for one in listed)
-
-
 NO_MATCH_ID = """
 from svcserver.metagame.play.deploy_client import DeployClient
 plain = DeployClient.launch
@@ -180,13 +174,26 @@ DeployClient.launch = lambda self, wish, match_id: plain(self, wish)
 """
 
 
+def hunts(server: Service) -> int:
+    """How many hunts of one player run, as the deploy server lists them."""
+    listed = orjson.loads(server.ask("GET", "/gameservers")[1])["servers"]
+    return sum(one["kind"] == "tutorial" for one in listed)
+
+
+def held(folder: Path, gate: Path) -> dict[str, str]:
+    """Settings with which no launch is over until there is a file ``gate``."""
+    (folder / "proofs").mkdir()
+    waiting = f"while [ ! -e {gate} ]; do sleep 0.1; done"
+    binary = program(folder, "waits", waiting, f'exec {SIMULATOR} "$@"')
+    return {"GAMESERVER_BINARY_PATH": binary, "GAMESERVER_READY_DIR": str(folder / "proofs")}
+
+
 def servers_after_death(folder: Path, **sabotage: str) -> int:
     """The game servers of one match whose asking worker died while the first of them began."""
     (folder / "deploy").mkdir()
+    gate = folder / "enough"
     with ExitStack() as stack:
-        # handed out once its grace is over, as long as another takes to take over: until then its
-        # launch is under way
-        server = stack.enter_context(deploy(folder / "deploy", GAMESERVER_STARTUP_GRACE_MS="15000"))
+        server = stack.enter_context(deploy(folder / "deploy", **held(folder / "deploy", gate)))
         there = {"MATCHMAKING_MODE": "DEPLOYSERVER", "DEPLOYSERVER_URL": f"127.0.0.1:{server.port}"}
         both = stack.enter_context(workers(folder, fresh_url(), **there, **sabotage))
         ann = register(both.one, "Ann_1")
@@ -199,7 +206,12 @@ def servers_after_death(folder: Path, **sabotage: str) -> int:
         def placed() -> object:
             return (asked(both.other, "GET", "/candidate/status", ann)[1] or {}).get("serverInfo")
 
-        assert not placed(), "the launch was over before its asker died"
+        def asked_again() -> bool:
+            assert not placed(), "a launch was over that cannot be"
+            return server.log.count("Handling matchmaking") == 2
+
+        eventually(asked_again, 60)
+        gate.touch()
         eventually(placed, 60)
         return hunts(server)
 
