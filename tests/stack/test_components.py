@@ -8,7 +8,7 @@ from twisted.internet.testing import MemoryReactorClock
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel import json
-from svcserver.kernel.processes import started_at
+from svcserver.kernel.processes import PROCESSES, started_at
 from svcserver.stack.backups import Nightly
 from svcserver.stack.children import Children
 from svcserver.stack.components import SCRATCH, BadHost, components, environment
@@ -17,6 +17,15 @@ from svcserver.stack.rolling import STATE_FILE
 from svcserver.stack.service import Options, makeService
 from tests.ctl.command import nowhere
 from tests.support.proves import proves
+
+
+def another_process() -> tuple[int, int]:
+    """One that runs and is not this one, and when it started."""
+    for pid in sorted(int(one.name) for one in PROCESSES.iterdir() if one.name.isdecimal()):
+        started = started_at(pid)
+        if started is not None and pid != os.getpid():
+            return pid, started
+    raise AssertionError("this process runs alone")
 
 
 class ComponentTests(SynchronousTestCase):
@@ -56,13 +65,12 @@ class ComponentTests(SynchronousTestCase):
 
     def test_a_host_that_another_stack_runs_is_left_to_it(self) -> None:
         self.host("metagame")
-        parent = os.getppid()
-        started = started_at(parent)
-        said = {"pid": parent, "started": started, "rolled": 0, "well": True}
+        another, started = another_process()
+        said = {"pid": another, "started": started, "rolled": 0, "well": True}
         (self.folder / STATE_FILE).write_bytes(json.dump(said))
         command = ["--config", str(self.folder)]
         why = str(self.assertRaises(SystemExit, Options().parseOptions, command))
-        self.assertIn(f"runs this host already, process {parent}; stop that one first", why)
+        self.assertIn(f"runs this host already, process {another}; stop that one first", why)
         for its in ({"pid": os.getpid(), "started": started_at(os.getpid())}, {"started": 1}):
             (self.folder / STATE_FILE).write_bytes(json.dump({**said, **its}))
             Options().parseOptions(command)

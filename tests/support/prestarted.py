@@ -11,6 +11,7 @@ The reactor is not among what is imported: a fork may not share one.
 
 from __future__ import annotations
 
+import atexit
 import gc
 import json
 import os
@@ -39,6 +40,7 @@ SERVICES = (*(f"{one}.service" for one in NAMES), "stack.watch")
 ROOT = Path(__file__).resolve().parents[2]
 MOST_WORKERS = 64  # that wait at its door while it imports
 END_S = 20.0
+FORKED = {"pid": 0}  # what a fork hears of its own start
 _begun: dict[str, subprocess.Popen[bytes]] = {}  # by its door, where it was this worker
 
 
@@ -91,10 +93,18 @@ class Parent:
     def __init__(self, door: str) -> None:
         self._ours = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._ours.connect(door)
+        atexit.register(self.close)
+
+    def close(self) -> None:
+        """The last wish has been asked."""
+        self._ours.close()
 
     def ask(self, wish: dict[str, Any], descriptors: Sequence[int] = ()) -> dict[str, Any]:
-        """One request, one reply."""
-        return offspring.ask(self._ours, wish, descriptors)
+        """One request, one reply; OSError with what it says where it could not."""
+        said = offspring.ask(self._ours, wish, descriptors)
+        if "failed" in said:
+            raise OSError(said["failed"])
+        return said
 
 
 def start(
@@ -124,6 +134,7 @@ def _begin() -> str:
     """Start the process that forks; where it is asked, as soon as it has imported everything."""
     door = str(shared.folder() / "door")
     known = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    Path(door).unlink(missing_ok=True)  # of a worker that could not start it
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as theirs:
         theirs.bind(door)
         theirs.listen(MOST_WORKERS)
@@ -160,49 +171,67 @@ def main() -> None:
         import_module(f"svcserver.{name}")
     gc.collect()
     gc.freeze()  # what is in memory by now is for all: nobody's collector touches it
-    line = _serve(socket.socket(fileno=int(sys.argv[1])), os.pidfd_open(int(sys.argv[2])))
-    if line is None:
+    try:
+        run = os.pidfd_open(int(sys.argv[2]))
+    except ProcessLookupError:  # it has been killed meanwhile
         return
+    wanted = _serve(socket.socket(fileno=int(sys.argv[1])), run)
+    os.close(run)
+    if wanted is None:
+        return
+    os.setsid()
+    line = offspring.become(*wanted)
+    time.tzset()
     line = offspring.with_nurse(line)
     del sys.modules[REACTOR]
     vars(sys.modules["twisted.internet"]).pop("reactor", None)
     offspring.run(line)
 
 
-def _serve(door: socket.socket, run: int) -> list[str] | None:
-    """The command line of a fork, in the fork; None in the end, or when the run has been killed."""
+def _serve(door: socket.socket, run: int) -> tuple[dict[str, Any], list[int]] | None:
+    """What a fork is wanted for, and with which descriptors, in the fork; None in the end.
+
+    That is when it is asked to end, or when the run has been killed. A wish that cannot be
+    granted fails for the worker that has it, and for no other.
+    """
     open_ = [door]
-    while True:
-        ready = select.select([*open_, run], [], [])[0]
-        if run in ready:
-            return None
-        wishes = ready[0]
-        if wishes is door:
-            open_.append(door.accept()[0])
-            continue
-        said, descriptors = _heard(wishes)
-        if not said:  # a worker has ended
-            open_.remove(wishes)
-            wishes.close()
-            continue
-        wish = json.loads(said)
-        if "end" in wish:
-            return None
-        if "reap" in wish:
-            _tell(wishes, {"status": os.waitpid(wish["reap"], 0)[1]})
-            continue
-        pid = os.fork()
-        if pid == 0:
-            for one in open_:
-                one.close()
-            os.close(run)
-            os.setsid()
-            line = offspring.become(wish, descriptors)
-            time.tzset()
-            return line
-        for number in descriptors:
-            os.close(number)
-        _tell(wishes, {"pid": pid})
+    try:
+        while True:
+            ready = select.select([*open_, run], [], [])[0]
+            if run in ready:
+                return None
+            wishes = ready[0]
+            if wishes is door:
+                with suppress(OSError):  # the worker has ended meanwhile
+                    open_.append(door.accept()[0])
+                continue
+            said, descriptors = _heard(wishes)
+            if not said:  # a worker has ended
+                open_.remove(wishes)
+                wishes.close()
+                continue
+            try:
+                wish = json.loads(said)
+                if "end" in wish:
+                    return None
+                reply = _granted(wish)
+            except (OSError, ValueError) as error:
+                reply = {"failed": f"{type(error).__name__}: {error}"}
+            if reply == FORKED:
+                return wish, descriptors
+            for number in descriptors:
+                os.close(number)
+            _tell(wishes, reply)
+    finally:
+        for one in open_:
+            one.close()
+
+
+def _granted(wish: Mapping[str, Any]) -> dict[str, Any]:
+    """The reply to a wish; ``FORKED`` in the process that it has asked for."""
+    if "reap" in wish:
+        return {"status": os.waitpid(wish["reap"], 0)[1]}
+    return {"pid": os.fork()}
 
 
 def _heard(wishes: socket.socket) -> tuple[bytes, list[int]]:
@@ -213,7 +242,7 @@ def _heard(wishes: socket.socket) -> tuple[bytes, list[int]]:
     return b"", []
 
 
-def _tell(wishes: socket.socket, reply: dict[str, int]) -> None:
+def _tell(wishes: socket.socket, reply: dict[str, Any]) -> None:
     with suppress(ConnectionError):  # the worker has ended meanwhile
         wishes.send(json.dumps(reply).encode())
 

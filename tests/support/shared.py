@@ -1,6 +1,7 @@
 """What the workers of a test run share: the first that needs it makes it, for all.
 
-It ends with the process that has begun the run, which outlives its workers.
+It ends with the process that has begun the run, which outlives its workers: that one ends it, and
+where it is killed a process that watches it does.
 """
 
 from __future__ import annotations
@@ -8,14 +9,19 @@ from __future__ import annotations
 import atexit
 import fcntl
 import os
+import select
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
+WATCHED = "watched"  # the first of what is made
 NAME = "SVC_TEST_SHARED"  # in the environment of all who belong to a run
 ENDED_BY = ("prestarted", "postgres")  # modules with an ``end_shared`` for what ``once`` kept
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def folder() -> Path:
@@ -26,7 +32,7 @@ def folder() -> Path:
         (made / "network").write_text(_network())
         (made / "begun-by").write_text(str(os.getpid()))
         os.environ[NAME] = str(made)
-        atexit.register(_end, made, os.getpid())
+        atexit.register(_end_by, made, os.getpid())
     return Path(os.environ[NAME])
 
 
@@ -42,6 +48,8 @@ def begun_by() -> int:
 
 def once(name: str, make: Callable[[], str]) -> str:
     """What ``make`` said when one of the workers called it; where it raises, the next tries."""
+    if name != WATCHED:
+        once(WATCHED, _watch)
     kept = folder() / name
     with (folder() / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -50,12 +58,39 @@ def once(name: str, make: Callable[[], str]) -> str:
         return kept.read_text()
 
 
-def _end(made: Path, begun_by: int) -> None:
-    if os.getpid() != begun_by:
-        return  # a fork of it that ends
+def _watch() -> str:
+    """Start the process that ends what is shared when the run is killed; its process id.
+
+    Nobody waits for it: it ends with the run, and so after who starts it.
+    """
+    nothing = [(os.POSIX_SPAWN_OPEN, one, os.devnull, os.O_RDWR, 0) for one in range(3)]
+    words = [sys.executable, "-m", __name__, str(begun_by()), str(folder())]
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return str(os.posix_spawn(sys.executable, words, environ, file_actions=nothing, setsid=True))
+
+
+def main() -> None:
+    """Wait for the end of the process that has begun the run; then end what it has left."""
+    with suppress(ProcessLookupError):  # it has ended already
+        select.select([os.pidfd_open(int(sys.argv[1]))], [], [])
+    left = Path(sys.argv[2])
+    if left.exists():
+        _end(left)
+
+
+def _end_by(made: Path, begun_by: int) -> None:
+    if os.getpid() == begun_by:  # else a fork of it ends
+        _end(made)
+
+
+def _end(made: Path) -> None:
     try:
         for name in ENDED_BY:
             if (made / name).exists():
                 import_module(f"tests.support.{name}").end_shared((made / name).read_text())
     finally:
         shutil.rmtree(made, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()
