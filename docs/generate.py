@@ -198,7 +198,12 @@ def audit() -> str:
                 " and `after` (objects, null where there is nothing to say, cut beyond"
                 f" {MAX_SHOWN} characters) and `refused` (why nothing was done, null where it was)."
                 " A try that was refused before its act began"
-                " stands there as method and path of its route.",
+                " stands there as method and path of its route."
+                " An act that is no transaction of the database (on a game server, in a player's"
+                " name) has two rows: before it one whose `after` says `begun`, then one of what"
+                " came of it; where nobody said that, the `after` of the second says `outcome`:"
+                " no answer, it may have been done. A first row without a second: the metagame"
+                " ended meanwhile, and it may have been done.",
                 100,
             ),
             "",

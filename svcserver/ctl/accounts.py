@@ -20,6 +20,7 @@ from svcserver.kernel.secrets import hex_token
 from svcserver.kernel.times import iso
 from svcserver.metagame.accounts import rules
 from svcserver.metagame.accounts.audit import Entry, Trace
+from svcserver.metagame.accounts.invites import acts as invites
 from svcserver.metagame.accounts.sanctions import Kind
 from svcserver.metagame.accounts.store import SqlAccounts, add_game_server_key, drop_game_server_key
 from svcserver.metagame.owner.people.rules import Listed, Order
@@ -226,8 +227,7 @@ def new_invite(host: Host, uses: int, reason: str = "") -> tuple[str, str | None
     """Make an invite code; returns it and its join string, None as of ``join_string``."""
     code = rules.new_invite_code()
     entry = Entry(actor(), "create invite", rules.first_group(code), reason)
-    made = rules.Invite(code, uses, False)
-    recorded(host, entry, lambda tx, _: SqlAccounts(tx).put_invite(made))
+    recorded(host, entry, invites.put(rules.Invite(code, uses, False)))
     return code, join_string(host, code)
 
 
@@ -263,9 +263,7 @@ def revoke(host: Host, out: Out, code: str, reason: str) -> None:
     """Take a code back; accounts made with it stay."""
 
     def act(tx: Connection, trace: Trace) -> bool:
-        gone = SqlAccounts(tx).drop_invite(code) or SqlAccounts(tx).drop_invite(code.upper())
-        trace.after = {"existed": gone}
-        return gone
+        return invites.drop(code)(tx, trace) or invites.drop(code.upper())(tx, trace)
 
     entry = Entry(actor(), "revoke invite", rules.first_group(code), reason)
     if not recorded(host, entry, act):

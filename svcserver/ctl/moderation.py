@@ -268,13 +268,21 @@ def audit(
             row["action"],
             row["target"],
             row["reason"],
-            f"refused: {row['refused']}" if row["refused"] else "",
+            _came_of(row),
         ]
         for row in found
     ]
     out.table(["at (UTC)", "actor", "action", "target", "reason", ""], cells)
     if len(found) == count:
         out.say(f"these are the newest {count}; --count and --until show more")
+
+
+def _came_of(row: AuditRow) -> str:
+    """Why nothing was done, or that it is not known whether it was; empty for what was done."""
+    if row["refused"]:
+        return f"refused: {row['refused']}"
+    after = row["after"] or {}
+    return "begun" if after.get("begun") else str(after.get("outcome", ""))
 
 
 def _ago(name: str, text: str) -> float | None:

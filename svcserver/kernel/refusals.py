@@ -54,6 +54,10 @@ class Conflict(Refusal):
     status = 409
 
 
+class Unanswered(Conflict):
+    """Whoever was to do it has not said whether it did: it may have been done."""
+
+
 class Gone(Refusal):
     """It existed, and its time is over."""
 

@@ -38,6 +38,8 @@ _SANCTION = "reason, note, by, since, until, networks"
 _ROLLED_BACK = "character (its id), name, version, as (the version it was)"
 _SERVER = "kind, map, port"
 _RUNS = "id, kind, runs"
+_USES = "uses (null: without end)"
+_DRAIN = "then (what is done once the server is empty), until (what is waited for)"
 ACTIONS: Mapping[str, Action] = {
     "ban": Action("banned; its sessions have ended", before=_SANCTION, after=_SANCTION),
     "unban": Action("let in again", before=_SANCTION),
@@ -81,10 +83,17 @@ ACTIONS: Mapping[str, Action] = {
     "delete progression": Action(
         "one of its tracks set back to nothing", before="tracks", after="tracks"
     ),
-    "disband guild": Action("disbanded", target=Target.GUILD),
-    "create invite": Action("an invite code made", target=Target.INVITE),
-    "put invite": Action("a chosen invite code made or changed", target=Target.INVITE),
-    "revoke invite": Action("an invite code taken back", target=Target.INVITE),
+    "disband guild": Action("disbanded", target=Target.GUILD, before="id, members"),
+    "create invite": Action("an invite code made", target=Target.INVITE, after=_USES),
+    "put invite": Action(
+        "a chosen invite code made or changed", target=Target.INVITE, before=_USES, after=_USES
+    ),
+    "revoke invite": Action(
+        "an invite code taken back",
+        target=Target.INVITE,
+        before=f"{_USES}; null where there was none",
+        after="existed",
+    ),
     "registration mode": Action(
         "who may register changed", target=Target.NOTHING, before="mode", after="mode"
     ),
@@ -95,8 +104,13 @@ ACTIONS: Mapping[str, Action] = {
         after="text, by, since, until, restartAt",
     ),
     "announce end": Action("what was announced ended", target=Target.NOTHING, before="as announce"),
-    "drain on": Action("new hunts refused until the server is empty", target=Target.NOTHING),
-    "drain off": Action("hunts begin again", target=Target.NOTHING),
+    "drain on": Action(
+        "new hunts refused until the server is empty",
+        target=Target.NOTHING,
+        before=f"{_DRAIN}; null where hunts began",
+        after=_DRAIN,
+    ),
+    "drain off": Action("hunts begin again", target=Target.NOTHING, before=_DRAIN),
     "test alerts": Action(
         "a message sent to one of those who are told of troubles", target=Target.CHANNEL
     ),
@@ -159,7 +173,9 @@ ACTIONS: Mapping[str, Action] = {
     "passport distrust": Action(
         "passports of another host trusted no more", target=Target.HOST, before="name"
     ),
-    "passport import": Action("a passport imported"),
+    "passport import": Action(
+        "a passport imported", after="tracks, characters, items, currencies, loadouts (how many)"
+    ),
 }
 
 

@@ -1,14 +1,15 @@
 """The audit log: a row for every act of staff and every refused try, in the act's transaction.
 
+An act that is no transaction has two: one that it has begun, and one of what came of it.
 The database refuses to change or delete a row (a trigger of migration 0009).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
-from attrs import define, frozen
+from attrs import define, evolve, frozen
 from sqlalchemy import (
     BigInteger,
     Column,
@@ -23,10 +24,11 @@ from sqlalchemy import (
 
 from svcserver.db.ledger import ACROSS, Ledger, Scope
 from svcserver.db.refused import Refused, write_or_record
+from svcserver.db.shield import shielded
 from svcserver.db.tables import METADATA, ROW_ID
 from svcserver.kernel import json
 from svcserver.kernel.json import Json
-from svcserver.kernel.refusals import Refusal
+from svcserver.kernel.refusals import Refusal, Unanswered
 
 T = TypeVar("T")
 
@@ -50,6 +52,8 @@ AUDIT_LOG = Table(
 _L = AUDIT_LOG.c
 _ADD = insert(AUDIT_LOG)
 NEWEST = 2**62  # above every id
+BEGUN: Mapping[str, Json] = {"begun": True}  # after, of the first of two rows
+UNANSWERED: Mapping[str, Json] = {"outcome": "no answer: it may have been done"}
 
 
 @frozen
@@ -147,6 +151,30 @@ class Audit:
             add_row(tx, entry, self.wall_clock(), refused, trace)
 
         await self.ledger.write(work, ACROSS)
+
+    @shielded
+    async def around(
+        self, entry: Entry, act: Callable[[Trace], Awaitable[T]], trace: Trace | None = None
+    ) -> T:
+        """What ``act(trace)`` gives, which is no transaction here: two rows, around it.
+
+        The first says that it has begun, and stays alone where the metagame ends meanwhile. A
+        refusal is recorded, and raised again; so is that nobody said what came of it.
+        """
+        trace = trace or Trace()
+        await self.leave(entry, None, evolve(trace, after={**(trace.after or {}), **BEGUN}))
+        try:
+            done = await act(trace)
+        except Refusal as why:
+            why.recorded = True
+            if isinstance(why, Unanswered):
+                said, trace.after = None, {**(trace.after or {}), **UNANSWERED}
+            else:
+                said = why.message or why.code or type(why).__name__
+            await self.leave(entry, said, trace)
+            raise
+        await self.leave(entry, None, trace)
+        return done
 
     async def read(self, query: AuditQuery) -> list[dict[str, Any]]:
         """The wanted rows, the newest first."""

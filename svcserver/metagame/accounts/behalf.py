@@ -10,7 +10,6 @@ from typing import TypeVar
 
 from attrs import frozen
 
-from svcserver.db.shield import shielded
 from svcserver.kernel.refusals import Forbidden, Missing, Refusal
 from svcserver.metagame.access import acting
 from svcserver.metagame.accounts.audit import Audit, Entry, Trace
@@ -45,7 +44,7 @@ class Behalf:
         """The two accounts of a body ``{Username, From?}``, and what ``act`` gives of them.
 
         Raises the documented refusals. Who names another account acts as staff: what comes of
-        it is a row of the audit log, called ``action``.
+        it stands in the audit log, called ``action``.
         """
         try:
             pair = await self._pair(call, sent)
@@ -57,18 +56,9 @@ class Behalf:
             raise
         if pair.sender.id == call.caller.account:
             return pair, await act(pair)
-        return pair, await self._recorded(Entry(call.caller.name, action), pair, act)
-
-    @shielded
-    async def _recorded(self, entry: Entry, pair: Pair, act: Callable[[Pair], Awaitable[T]]) -> T:
-        trace = Trace(None, {"to": pair.target.username}, pair.sender.username)
-        try:
-            done = await act(pair)
-        except Refusal as why:
-            await self.audit.leave(entry, why.message or why.code or str(why.status), trace)
-            raise
-        await self.audit.leave(entry, None, trace)
-        return done
+        entry = Entry(call.caller.name, action, pair.sender.username, sent.reason)
+        trace = Trace(after={"to": pair.target.username})
+        return pair, await self.audit.around(entry, lambda _: act(pair), trace)
 
     async def _pair(self, call: Call, sent: BehalfWish) -> Pair:
         named = None if sent.sender is None else sent.sender.read

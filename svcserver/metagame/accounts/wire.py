@@ -26,10 +26,14 @@ Reason = Annotated[str, text(0, MAX_REASON)]
 
 @frozen
 class BehalfWish:
-    """The target's name; an admin may name the acting account in ``From``, by id or name."""
+    """The target's name; an admin may name the acting account in ``From``, by id or name.
+
+    ``Reason``: why, for the audit log.
+    """
 
     username: TextWithNul = field(metadata=sent_as("Username"))
     sender: Late[TextWithNul] | None = field(default=None, metadata=sent_as("From"))
+    reason: Reason = field(default="", metadata=sent_as("Reason"))
 
 
 class AccountEntry(TypedDict):

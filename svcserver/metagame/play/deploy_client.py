@@ -7,13 +7,21 @@ from typing import Any
 from urllib.parse import quote
 
 from attrs import frozen
+from twisted.internet.error import ConnectError
 from twisted.internet.error import ConnectionRefusedError as Refused
 from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import deferLater
 from twisted.logger import Logger
 
 from svcserver.kernel.launch_requests import LaunchRequest
-from svcserver.kernel.refusals import Conflict, Malformed, Missing, Refusal, Unavailable
+from svcserver.kernel.refusals import (
+    Conflict,
+    Malformed,
+    Missing,
+    Refusal,
+    Unanswered,
+    Unavailable,
+)
 from svcserver.metagame.play.matches import Server
 
 log = Logger()
@@ -31,7 +39,11 @@ class Busy(Exception):
 
 
 class Failed(Exception):
-    """There is no usable answer."""
+    """There is no usable answer; ``was_asked`` unless nobody can have heard the question."""
+
+    @property
+    def was_asked(self) -> bool:
+        return not (self.__cause__ is None or isinstance(self.__cause__, ConnectError))
 
 
 @frozen
@@ -86,7 +98,10 @@ class DeployClient:
         return None
 
     async def handle(self, act: str, server_id: str, kind: str) -> str | None:
-        """Start, stop or restart one; the id of what runs now. Raises Refusal in its words."""
+        """Start, stop or restart one; the id of what runs now. Raises Refusal in its words.
+
+        Raises Unanswered where it was asked and has not said what came of it.
+        """
         body = {"Act": act, "Id": server_id, "Kind": kind}
         said = await self._owners("POST", "/gameservers/handle", HANDLE_TIMEOUT_S, json=body)
         match said:
@@ -113,10 +128,16 @@ class DeployClient:
         try:
             status, said = await self._ask(method, path, timeout_s, **sent)
         except Failed as why:
-            raise Conflict("the deploy server does not answer", code="no_deploy") from why
+            if method == "GET" or not why.was_asked:
+                raise Conflict("the deploy server does not answer", code="no_deploy") from why
+            text = "the deploy server does not answer: it may have been done"
+            raise Unanswered(text, code="no_answer") from why
         if status == 200:
             return said
         words = str(said["message"]) if isinstance(said, dict) and "message" in said else ""
+        if status == 500 and method != "GET":
+            text = "the deploy server failed at it: part of it may have been done"
+            raise Unanswered(text, code="no_answer")
         refusal = REFUSALS.get(status, Unavailable)
         raise refusal(words or f"the deploy server answered {status}", code="refused")
 

@@ -17,7 +17,7 @@ from svcserver.db.ledger import ACROSS
 from svcserver.db.shield import shielded
 from svcserver.kernel import stack_wish
 from svcserver.kernel.every import Every
-from svcserver.kernel.refusals import Conflict, Refusal
+from svcserver.kernel.refusals import Conflict
 from svcserver.metagame.accounts.audit import Act, Audit, Entry, Trace
 from svcserver.metagame.owner.maintenance.rules import ACTS, WORLDS, Order, Standing
 from svcserver.metagame.owner.maintenance.store import SqlMaintenance
@@ -99,7 +99,10 @@ class Maintenance:
     async def handle(
         self, by: str, act: str, server_id: str, kind: str, reason: str = ""
     ) -> str | None:
-        """Start, stop or restart one; the id of what runs now. Its row says what came of it."""
+        """Start, stop or restart one; the id of what runs now. Raises Refusal.
+
+        Raises Unanswered where it may have been done.
+        """
         was = await self._record_of(server_id) if server_id else None
         entry = Entry(
             by,
@@ -107,21 +110,14 @@ class Maintenance:
             kind or server_id,
             reason,
         )
-        made, refused = None, None
-        try:
-            made = await self.deploy.handle(act, server_id, kind)
-        except Refusal as why:
-            refused = why
 
-        def outcome(_: Connection, trace: Trace) -> None:
-            trace.before = was
-            if refused is not None:
-                raise refused
+        async def handle(trace: Trace) -> str | None:
+            made = await self.deploy.handle(act, server_id, kind)
             now = kind or (was or {}).get("kind", "")
             trace.after = {"id": made or server_id, "kind": now, "runs": made is not None}
+            return made
 
-        await self.record(entry, outcome)
-        return made
+        return await self.audit.around(entry, handle, Trace(before=was))
 
     async def _record_of(self, server_id: str) -> dict[str, Any] | None:
         """What the audit log shows of a running game server; None where nobody says."""

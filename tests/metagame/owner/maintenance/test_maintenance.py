@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from twisted.internet.defer import Deferred, fail, succeed
+from twisted.internet.error import ConnectionRefusedError as NobodyListens
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -35,6 +37,7 @@ from tests.support.proves import proves
 from tests.support.real_ledger import TwoLedgers
 
 PATH = "/svc/api/DashboardDrain"
+GAME_SERVER = "/svc/api/DashboardGameServer"
 
 
 class GameServers:
@@ -43,13 +46,15 @@ class GameServers:
     def __init__(self) -> None:
         self.kinds: list[str] | None = ["city"]
         self.asked: list[Any] = []
-        self.answer = Reply(200, {"id": "new"})
+        self.answer: Reply | Exception = Reply(200, {"id": "new"})
+        self.heard: Callable[[], None] = lambda: None
 
     def request(self, method: str, url: str, **sent: Any) -> Deferred[Any]:
         path = url.removeprefix("http://127.0.0.1:61001")
         if path != "/gameservers":
             self.asked.append((method, path, sent.get("json")))
-            return succeed(self.answer)
+            self.heard()
+            return fail(self.answer) if isinstance(self.answer, Exception) else succeed(self.answer)
         assert (method, url) == ("GET", "http://127.0.0.1:61001/gameservers")
         if self.kinds is None:
             return fail(ConnectionRefusedError())
@@ -267,8 +272,10 @@ class MaintenanceTests(SynchronousTestCase):
         asked = {"Act": "restart", "Id": "city", "Kind": ""}
         self.assertEqual(self.deploy.asked, [("POST", "/gameservers/handle", asked)])
         rows = read("DashboardAudit").json["rows"]
-        self.assertEqual((rows[0]["action"], rows[0]["target"]), ("restart game server", "city"))
+        for row in rows[:2]:
+            self.assertEqual((row["action"], row["target"]), ("restart game server", "city"))
         was = {"kind": "city", "map": city["map"], "port": 8000}
+        self.assertEqual((rows[1]["before"], rows[1]["after"]), (was, {"begun": True}))
         self.assertEqual((rows[0]["before"], rows[0]["after"]["kind"]), (was, "city"))
         for other in ({"Act": "start", "Kind": "dojo"}, {"Act": "stop", "Id": "city"}):
             self.assertEqual(act(**other).json, {"id": "new"})
@@ -277,7 +284,8 @@ class MaintenanceTests(SynchronousTestCase):
         self.deploy.answer = Reply(409, {"error": "refused", "message": "a hunt is stopped"})
         page = act(Act="restart", Id="city")
         self.assertEqual((page.status, page.json["message"]), (409, "a hunt is stopped"))
-        [newest, before, *_] = read("DashboardAudit").json["rows"]
+        [newest, began, before, *_] = read("DashboardAudit").json["rows"]
+        self.assertEqual((began["refused"], began["after"]), (None, {"begun": True}))
         self.assertEqual(
             (newest["action"], newest["target"], newest["refused"], newest["after"]),
             ("restart game server", "city", "a hunt is stopped", None),
@@ -289,6 +297,38 @@ class MaintenanceTests(SynchronousTestCase):
         self.assertEqual(self.deploy.asked[-1][1], "/gameservers/console?id=a%26b")
         self.deploy.kinds = None
         self.assertEqual(read("DashboardGameServers").status, 409)
+
+    def game_server_acts(self) -> list[Any]:
+        """Action, after and refused of every row of an act on a game server, the newest first."""
+        rows = self.game.browse("GET", "/svc/api/DashboardAudit", key=self.olga.key).json["rows"]
+        return [(one["action"], one["after"], one["refused"]) for one in rows]
+
+    def handle(self) -> Page:
+        body = {"Act": "stop", "Id": "city"}
+        return self.game.browse("POST", GAME_SERVER, json=body, key=self.olga.key)
+
+    @proves("every act of staff and every refused try is in the audit log")
+    def test_that_an_act_has_begun_stands_there_before_the_game_server_is_asked(self) -> None:
+        found: list[Any] = []
+        self.deploy.heard = lambda: found.extend(self.game_server_acts())
+        self.assertEqual(self.handle().status, 200)
+        self.assertEqual(found, [("stop game server", {"begun": True}, None)])
+        self.assertEqual(len(self.game_server_acts()), 2)
+
+    @proves("every act of staff and every refused try is in the audit log")
+    def test_where_no_answer_comes_it_may_have_been_done(self) -> None:
+        unsure = ({"outcome": "no answer: it may have been done"}, None)
+        for away, status, said in (
+            (TimeoutError(), 409, unsure),
+            (Reply(500, "a fault"), 409, unsure),
+            (NobodyListens(), 409, (None, "the deploy server does not answer")),
+            (Reply(503, {}), 503, (None, "the deploy server answered 503")),
+        ):
+            self.deploy.answer = away
+            self.assertEqual(self.handle().status, status)
+            [newest, began, *_] = self.game_server_acts()
+            self.assertEqual(newest, ("stop game server", *said))
+            self.assertEqual(began, ("stop game server", {"begun": True}, None))
 
 
 @pytest.mark.live

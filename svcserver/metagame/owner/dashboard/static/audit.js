@@ -48,9 +48,16 @@ export async function audit(root, live) {
 
 function rows(found) {
   return table("Audit log", [["When"], ["Who"], ["What"], ["On"], ["Why", "wide-only"], ["", "end"]], found.map((one) => [
-    exactly(one.at), linked(one.actor), el("span", {}, one.action, " ", one.refused ? badge("refused", "accent") : ""),
+    exactly(one.at), linked(one.actor), el("span", {}, one.action, " ", cameOf(one)),
     one.targetKind === "account" ? linked(one.target) : one.target || "–", one.reason || "–",
     el("div", { class: "actions" }, button("Details", () => details(one)))]), found.map((one) => one.id));
+}
+
+/** Nothing where it was simply done. */
+function cameOf(one) {
+  if (one.refused) return badge("refused", "accent");
+  if (one.after?.begun) return badge("begun");
+  return one.after?.outcome ? badge("no answer", "accent") : "";
 }
 
 function details(one) {
