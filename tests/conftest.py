@@ -39,7 +39,6 @@ LONGEST = (  # of which no other worker is to wait for one in the end; the longe
     "test_ctl_demo.py",
     "test_dashboard.py",
     "test_capacity.py",
-    "test_seeds.py",
     "test_workers.py",
     "test_dashboard_away.py",
     "test_alerts_flood.py",
