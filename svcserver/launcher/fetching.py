@@ -168,12 +168,10 @@ class _Arriving:
         """The answer has ended: have all of it written; raises what went wrong with that."""
         self._over = True
         self._stop_pause()
-        if self._writing is not None:
-            await self._writing
-        while self._waiting and self.failure is None:
-            self._write()
-            writing = self._writing
-            if writing is not None:
+        while (writing := self._writing) is not None or (self._waiting and self.failure is None):
+            if writing is None:
+                self._write()
+            else:  # behind which the next piece may be written already
                 await writing
         if self.failure is not None:
             raise self.failure

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -228,6 +229,29 @@ class FetchTests(SynchronousTestCase):
         self.assertEqual((big.held, len(writes)), (1, 1))
         writes.pop().unpause()
         self.assertEqual(big.held, 0)
+
+    def test_a_file_is_judged_once_the_last_of_its_pieces_is_written(self) -> None:
+        """Under a limit pieces are small, so more than one waits while the disk is busy."""
+        writes: list[Callable[[], None]] = []
+
+        def slow(work: Any, *given: Any) -> Deferred[Any]:
+            if getattr(work, "__name__", "") != "write":
+                return at_once(work, *given)
+            waiting: Deferred[Any] = Deferred()
+            writes.append(lambda: waiting.callback(work(*given)))
+            return waiting
+
+        done = self.begin(self.make(in_thread=slow, rate=Rate(limit=400_000)))
+        self.of("game.exe").answer(200, FILES["game.exe"])
+        big = self.host.downloads[0]
+        big.begin(200)
+        big.send(BIG[:60_000])
+        big.send(BIG[60_000:])  # what its socket held
+        big.finish()
+        while writes:
+            writes.pop(0)()
+        self.successResultOf(done)
+        self.assertEqual(len(self.host.downloads), 2)
 
     def test_a_limit_is_kept(self) -> None:
         rate = Rate(limit=100_000)
