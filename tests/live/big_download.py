@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 from attrs import define
 
 from tests.live.players_terminal import Player
-from tests.support.big_files import Served, host_of, sha256
+from tests.support.big_files import BLOCK, Served, host_of, sha256
 
 IN_FLIGHT = 48 << 20  # bytes in the sockets and pieces of four connections, which a kill costs
 
@@ -41,9 +42,12 @@ def download(folder: Path, count: int, size: int, kills: int, patience_s: float)
         player.say("get")
         chance = random.Random(size)
         for number in range(kills):
-            wait_for(served, served.total * (number + chance.random()) / (kills + 1), patience_s)
+            enough = served.total * (number + chance.random()) / (kills + 1)
+            served.hold(min(enough + IN_FLIGHT, served.total - BLOCK))  # not over before the kill
+            wait_for(served, enough, patience_s)
             most = max(most, player.most_memory())
             player.kill()
+            served.hold(math.inf)
             kept, before = written(folder, served), len(served.asked)
             player = Player(folder)
             player.hears("Say get", patience_s)

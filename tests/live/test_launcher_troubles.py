@@ -35,8 +35,9 @@ __all__ = ["browser", "host"]  # fixtures
 
 pytestmark = pytest.mark.live
 
+SLOWLY = 0.1  # MB a second, with which no download is over before the test lets it go
 
-# slow: six megabytes at a limited speed, cut in the middle
+
 def test_a_cut_line_goes_on_by_itself(browser: Browser, host: Path, tmp_path: Path) -> None:
     text = invite(host)
     with Forwarder(int(value(host, "gateway", "GATEWAY_PORT"))) as line:
@@ -44,12 +45,13 @@ def test_a_cut_line_goes_on_by_itself(browser: Browser, host: Path, tmp_path: Pa
         with visit(browser, tmp_path, "light", through) as seen:
             seen.register("Cut_1")
             expect(seen.page.get_by_role("button", name=re.compile("^Download"))).to_be_visible()
-            seen.set_limit(0.7)
+            line.rest_s = 0.5  # for six megabytes that is most of a minute
             seen.press(re.compile("^Download"))
             expect(seen.page.locator(".bar p")).to_contain_text("a second")
             line.cut()
             seen.reads("The connection was cut. It goes on by itself in")
             seen.picture("8-cut")
+            line.rest_s = 0.0
             line.mend()
             expect(seen.page.get_by_role("button", name="Play")).to_be_visible(timeout=90_000)
             whole = (host / "game" / "data" / "big.pak").read_bytes()
@@ -133,7 +135,7 @@ def test_news_of_the_owner_a_new_key_and_a_ban(
         seen.picture("10-banned")
 
 
-# slow: two downloads at a limited speed, a stack started twice
+# slow: a stack started twice
 def test_a_full_host_a_restart_and_another_version_of_the_game(
     browser: Browser, tmp_path: Path
 ) -> None:
@@ -150,7 +152,7 @@ def test_a_full_host_a_restart_and_another_version_of_the_game(
             seen.join(invite(host))
             seen.register("Patient_1")
             expect(seen.page.get_by_role("button", name=re.compile("^Download"))).to_be_visible()
-            seen.set_limit(1)
+            seen.set_limit(SLOWLY)
             seen.press(re.compile("^Download"))
             seen.reads(words.FULL)
             seen.set_limit(0)

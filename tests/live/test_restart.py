@@ -161,8 +161,9 @@ def test_without_parking_the_same_traffic_is_refused(tmp_path: Path) -> None:
         players = [register(game, f"Player{number}") for number in range(PLAYERS)]
         with Traffic(port, players) as traffic:
             traffic.goes_on()
-            restarted(game)
-    assert traffic.failed()
+            game.stop()
+            eventually(traffic.failed)
+            game.start()
 
 
 # slow: two metagames, killed and started again under traffic

@@ -100,6 +100,19 @@ def talkers(
     return found
 
 
+@contextmanager
+def frozen(both: Workers) -> Iterator[None]:
+    """What is sent meanwhile is read by both afterwards."""
+    processes = [one.process for one in (both.one, both.other) if one.process is not None]
+    for one in processes:
+        one.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for one in processes:
+            one.send_signal(signal.SIGCONT)
+
+
 def heard(folder: Path, lines: int, **environ: str) -> list[list[str]]:
     """What each of four in a room heard of lines that all of them said at once."""
     often = {"CHAT_MESSAGE_RATE": "1000,1000"}
@@ -108,9 +121,10 @@ def heard(folder: Path, lines: int, **environ: str) -> list[list[str]]:
         people = [one for _, one in talkers(stack, both, ports, 4)]
         for one in people:
             assert 'code="110"' in one.join("City-1")
-        for number in range(lines):
-            for one in people:
-                one.say("City-1", f"line {number}")
+        with frozen(both):  # else a quick machine may be done with each before the next
+            for number in range(lines):
+                for one in people:
+                    one.say("City-1", f"line {number}")
         found = []
         for one in people:
             mine = [one.hear("<body>") for _ in range(lines * len(people))]

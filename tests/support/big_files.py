@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 import threading
 from collections import Counter
@@ -37,18 +38,33 @@ def sha256(name: str, size: int) -> str:
 
 @define
 class Served:
-    """What the host has, and what it has sent."""
+    """What the host has, and what it has sent: no block more than ``most`` bytes in all."""
 
     sizes: dict[str, int]
     hashes: dict[str, str] = field(factory=dict)
     sent: Counter[str] = field(factory=Counter)
     asked: list[tuple[str, int]] = field(factory=list)  # file, and from which byte on
     port: int = 0
+    most: float = math.inf
+    _told: threading.Condition = field(factory=threading.Condition, init=False)
 
     @property
     def total(self) -> int:
         """Bytes of all files."""
         return sum(self.sizes.values())
+
+    def hold(self, most: float) -> None:
+        """Send so many bytes in all, and wait then: whatever it is, no download is over by then."""
+        with self._told:
+            self.most = most
+            self._told.notify_all()
+
+    def send(self, name: str, size: int) -> None:
+        """Count what is to be sent next of a file; waits while there is enough."""
+        with self._told:
+            while self.sent.total() >= self.most:
+                self._told.wait()
+            self.sent[name] += size
 
     def manifest(self) -> dict[str, Any]:
         """The list of files, as hosts give it."""
@@ -105,8 +121,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         try:
             for part in content(name, start, size):
+                served.send(name, len(part))
                 self.wfile.write(part)
-                served.sent[name] += len(part)
         except OSError:
             self.close_connection = True  # the launcher was killed
 

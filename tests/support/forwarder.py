@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from pathlib import Path
 from types import TracebackType
 
@@ -12,10 +13,14 @@ from attrs import define, field
 
 @define(eq=False)
 class Forwarder:
-    """Forwards connections on ``port`` to another port of this machine, or to a Unix socket."""
+    """Forwards connections on ``port`` to another port of this machine, or to a Unix socket.
+
+    ``rest_s``: how long it rests after each 64 KB, so that something is under way until it is cut.
+    """
 
     to: int | Path
     port: int = 0
+    rest_s: float = 0.0
     _listening: socket.socket | None = None
     _open: set[socket.socket] = field(factory=set)
     _cut: bool = False
@@ -79,23 +84,23 @@ class Forwarder:
                 if self._cut:
                     return
                 self._open |= {near, far}
-            back = threading.Thread(target=_pump, args=(far, near), daemon=True)
+            back = threading.Thread(target=self._pump, args=(far, near), daemon=True)
             back.start()
-            _pump(near, far)
+            self._pump(near, far)
             back.join()
             with self._lock:
                 self._open -= {near, far}
 
-
-def _pump(source: socket.socket, sink: socket.socket) -> None:
-    """Pass bytes on until either side ends, which ends the other."""
-    try:
-        while data := source.recv(65_536):
-            sink.sendall(data)
-    except OSError:
-        pass
-    for one in (source, sink):
+    def _pump(self, source: socket.socket, sink: socket.socket) -> None:
+        """Pass bytes on until either side ends, which ends the other."""
         try:
-            one.shutdown(socket.SHUT_RDWR)
+            while data := source.recv(65_536):
+                sink.sendall(data)
+                time.sleep(self.rest_s)
         except OSError:
-            continue
+            pass
+        for one in (source, sink):
+            try:
+                one.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                continue
