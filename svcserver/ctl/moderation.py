@@ -31,7 +31,7 @@ from svcserver.metagame.owner.announcements.acts import announce as make_announc
 from svcserver.metagame.owner.announcements.rules import wish as announcement
 from svcserver.metagame.owner.announcements.store import SqlAnnouncement
 from svcserver.metagame.owner.announcements.wire import show as show_announcement
-from svcserver.metagame.owner.moderation.acts import MAX_LISTED, Listed, StaffWork, holding
+from svcserver.metagame.owner.moderation.acts import Listed, StaffWork, holding
 from svcserver.metagame.owner.moderation.rules import Done, order
 from svcserver.metagame.owner.wire import described
 
@@ -179,12 +179,7 @@ def sanctions(host: Host, out: Out) -> None:
 
 def _every_sanction(tx: Connection) -> list[Listed]:
     """Those that hold, read in pieces: a query takes so many names, and no more."""
-    now, found = time.time(), list[Listed]()
-    while page := holding(tx, now, len(found)):
-        found += page
-        if len(page) < MAX_LISTED:
-            break
-    return found
+    return [one for piece in holding(tx, time.time()) for one in piece]
 
 
 def moment(at: object) -> str:

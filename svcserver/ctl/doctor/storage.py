@@ -24,7 +24,7 @@ from svcserver.kernel.settings import BadSetting, load
 from svcserver.metagame.access.keys import BadKey
 from svcserver.metagame.accounts.store import SqlAccounts, knows_game_server
 from svcserver.stack import workers as stack_workers
-from svcserver.stack.alerts.channels import all_of
+from svcserver.stack.alerts.channels import BARE, all_of
 from svcserver.stack.backups import BackupSettings
 from svcserver.stack.service import Settings as Stack
 
@@ -136,11 +136,11 @@ def workers(case: Case) -> Iterator[Finding]:
 
 
 def told(case: Case) -> Iterator[Finding]:
-    """Files of channels for alerts by which nobody is told."""
+    """Files of channels for alerts by which nobody is told, or without a signature."""
     for wrong in all_of(case.folder)[1]:
-        yield Finding.note(
-            "alerts", wrong, "correct it: by this channel nobody is told of anything"
-        )
+        nobody = "correct it: by this channel nobody is told of anything"
+        cure = "add the line; until then alerts are sent as before" if BARE in wrong else nobody
+        yield Finding.note("alerts", wrong, cure)
 
 
 def workers_of(case: Case) -> int:

@@ -18,9 +18,11 @@ from sqlalchemy import (
     String,
     Table,
     bindparam,
+    column,
     delete,
     insert,
     select,
+    table,
 )
 
 from svcserver.board.waiting import unwaited
@@ -67,11 +69,15 @@ _NEAR = (
 class HeldNetworks:
     """The networks that sanctions of one kind hold, each for the account that is sanctioned.
 
+    They hold no longer than their sanction: what an older version has left of one counts nothing.
     Every method takes the open transaction; times are in epoch seconds.
     """
 
-    def __init__(self, name: str) -> None:
-        table = Table(
+    def __init__(self, name: str, kind: str) -> None:
+        held_for = table(
+            "sanctions", column("account_id"), column("kind"), column("ends_at")
+        ).alias("held_for")
+        networks = Table(
             name,
             METADATA,
             Column("account_id", String(64), primary_key=True),  # for whose sanction
@@ -79,16 +85,25 @@ class HeldNetworks:
             Column("ends_at", BigInteger, nullable=False),  # epoch seconds
             Index(f"ix_{name}_network", "network"),
         )
-        held = table.c
-        self._add = insert(table)
-        self._drop = delete(table).where(held.account_id == bindparam("holder"))
+        held = networks.c
+        # a metagame of before this table ends or renews a sanction and leaves these rows alone
+        still = networks.join(
+            held_for,
+            (held_for.c.account_id == held.account_id)
+            & (held_for.c.kind == kind)
+            & (held_for.c.ends_at == held.ends_at),
+        )
+        self._add = insert(networks)
+        self._drop = delete(networks).where(held.account_id == bindparam("holder"))
         self._of = (
             select(held.account_id, held.network)
+            .select_from(still)
             .where(held.account_id.in_(bindparam("holders", expanding=True)))
             .order_by(held.network)
         )
         self._among = (
             select(held.network)
+            .select_from(still)
             .where(held.network.in_(bindparam("wanted", expanding=True)))
             .where(held.ends_at > bindparam("at"))
         )
@@ -121,8 +136,8 @@ class HeldNetworks:
         return frozenset(tx.execute(self._among, asked).scalars())
 
 
-BANNED = HeldNetworks("banned_networks")  # kept out
-MUTED = HeldNetworks("muted_networks")  # whoever chats from there writes nothing
+BANNED = HeldNetworks("banned_networks", "ban")  # kept out
+MUTED = HeldNetworks("muted_networks", "mute")  # whoever chats from there writes nothing
 
 
 @frozen

@@ -18,6 +18,7 @@ from sqlalchemy import (
     delete,
     func,
     insert,
+    or_,
     select,
 )
 
@@ -58,6 +59,9 @@ class Sanction:
         return now < self.ends_at
 
 
+Held = tuple[AccountId, Kind, Sanction]
+"""Whose sanction it is, of which kind, and what it is."""
+
 SANCTIONS = Table(
     "sanctions",
     METADATA,
@@ -74,9 +78,17 @@ _ONE = select(SANCTIONS).where(_S.account_id == bindparam("holder"), _S.kind == 
 _ALL = (
     select(SANCTIONS)
     .where(_S.ends_at > bindparam("now"))
+    .where(
+        or_(
+            _S.made_at < bindparam("made"),
+            (_S.made_at == bindparam("made")) & (_S.account_id > bindparam("holder")),
+            (_S.made_at == bindparam("made"))
+            & (_S.account_id == bindparam("holder"))
+            & (_S.kind > bindparam("wanted")),
+        )
+    )
     .order_by(_S.made_at.desc(), _S.account_id, _S.kind)
     .limit(bindparam("count"))
-    .offset(bindparam("skip"))
 )
 _HOW_MANY = select(func.count()).select_from(SANCTIONS).where(_S.ends_at > bindparam("now"))
 _ADD = insert(SANCTIONS)
@@ -130,11 +142,12 @@ class SqlSanctions:
         """How many have not ended."""
         return int(self.tx.execute(_HOW_MANY, {"now": int(now)}).scalar_one())
 
-    def running(
-        self, now: float, count: int, skip: int = 0
-    ) -> list[tuple[AccountId, Kind, Sanction]]:
-        """Up to ``count`` after ``skip`` that have not ended, the newest first."""
-        asked = {"now": int(now), "count": count, "skip": skip}
+    def running(self, now: float, count: int, after: Held | None = None) -> list[Held]:
+        """Up to ``count`` that have not ended, the newest first; those that come ``after`` one."""
+        asked = {"now": int(now), "count": count, "made": FOREVER, "holder": "", "wanted": ""}
+        if after is not None:
+            holder, kind, sanction = after
+            asked |= {"made": sanction.made_at, "holder": holder, "wanted": kind.value}
         rows = self.tx.execute(_ALL, asked).all()
         of: dict[Kind, list[AccountId]] = {kind: [] for kind in Kind}
         for row in rows:

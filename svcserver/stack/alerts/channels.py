@@ -37,6 +37,12 @@ def quiet_hours(text: str) -> Quiet:
     return Quiet(time(first, second), time(third, fourth))
 
 
+BARE = (
+    "its webhooks go without a signature: add a line SIGNING_SECRET=... with a long random word, "
+    "by which the receiver can check them, or UNSIGNED=1 where none is wanted"
+)
+
+
 def kinds(text: str) -> tuple[What, ...]:
     """Words of ``What``, a comma between."""
     try:
@@ -69,6 +75,11 @@ class Channel:
         quiet = self.quiet
         return f"{quiet.begin:%H:%M}-{quiet.end:%H:%M}" if quiet is not None else ""
 
+    @property
+    def is_bare(self) -> bool:
+        """Whether its webhooks go without a signature, and no owner has said so."""
+        return self.form != MAIL and self.signing_secret is None and not self.unsigned
+
     def wants(self, what: What) -> bool:
         """Whether it is told of this kind; a test always."""
         return not self.about or what is What.TEST or what in self.about
@@ -100,21 +111,15 @@ def read(path: Path) -> Channel:
 
 
 def of_lines(text: str) -> Channel:
-    """The channel of a file's text; raises BadSetting.
-
-    A webhook is signed unless the owner says otherwise: a forgotten line is no wish.
-    """
-    channel = load(Channel, parse_env_file(text))[0]
-    if channel.form != MAIL and channel.signing_secret is None and not channel.unsigned:
-        raise BadSetting(
-            "SIGNING_SECRET is missing, which signs each webhook; svcctl alerts add writes one; "
-            "UNSIGNED=1 sends them without"
-        )
-    return channel
+    """The channel of a file's text; raises BadSetting."""
+    return load(Channel, parse_env_file(text))[0]
 
 
 def all_of(folder: Path) -> tuple[list[Named], list[str]]:
-    """The channels of a host, and what is wrong with the files of others."""
+    """The channels of a host, and what is wrong with its files: that of a channel, or of none.
+
+    One that is to be signed and is not is told all the same: an update must silence nobody.
+    """
     found, wrong = [], []
     for path in sorted(folder.glob(PATTERN))[:MOST]:
         name = path.stem.removeprefix("alert-")
@@ -122,7 +127,9 @@ def all_of(folder: Path) -> tuple[list[Named], list[str]]:
             wrong.append(f"{path.name}: a channel's name has small letters, digits and -")
             continue
         try:
-            found.append(Named(name, read(path)))
+            found.append(Named(name, channel := read(path)))
+            if channel.is_bare:
+                wrong.append(f"{path.name}: {BARE}")
         except BadSetting as why:
             wrong.append(str(why))
     return found, wrong

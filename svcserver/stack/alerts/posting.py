@@ -30,7 +30,7 @@ from svcserver.kernel.alert_channels import (
 )
 from svcserver.kernel.every import Every
 from svcserver.kernel.system import epoch, token_hex
-from svcserver.stack.alerts.channels import Channel, Named, all_of
+from svcserver.stack.alerts.channels import BARE, Channel, Named, all_of
 from svcserver.stack.alerts.rules import Alert, Held, What
 
 log = Logger()
@@ -188,7 +188,7 @@ class Posting(Service):
         """Queue the alert on every channel that wants its kind."""
         for line in self._current():
             line.take(alert)
-        for fault in self._wrong:
+        for fault in (one for one in self._wrong if BARE not in one):
             log.error("an alert is not sent: {wrong}", wrong=fault)
 
     def test(self, names: Container[str]) -> None:
@@ -220,7 +220,11 @@ class Posting(Service):
             log.debug("the alerts' channels cannot be written down: {why}", why=why.strerror)
 
     def _current(self) -> list[Line]:
-        found, self._wrong = all_of(self.folder)
+        found, wrong = all_of(self.folder)
+        for why in wrong:
+            if why not in self._wrong:
+                log.warn("alerts: {why}", why=why)
+        self._wrong = wrong
         names = {one.name for one in found}
         for gone in [name for name in self._lines if name not in names]:
             self._lines.pop(gone).end()

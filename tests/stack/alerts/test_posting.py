@@ -158,6 +158,18 @@ class NotedTests(SynchronousTestCase):
         self.posting.look()
         self.assertEqual(len(self.noted().wrong), 1)
 
+    def test_a_channel_of_before_there_were_signatures_is_tried_and_named(self) -> None:
+        lines = "FORM=json\nURL=https://hook.example/secret\n"
+        (self.config / "alert-phone.env").write_text(lines)
+        self.posting.look()
+        self.assertEqual([one.name for one in self.noted().all], ["mail", "phone"])
+        [wrong] = self.noted().wrong
+        self.assertIn("UNSIGNED=1", wrong)
+        alert_channels.ask(self.data, "phone", time_now())
+        self.reactor.advance(2)
+        [tried] = self.reactor.spawned
+        self.assertIn("phone", tried.arguments)
+
     def test_who_stops_leaves_nothing_behind(self) -> None:
         self.posting.look()
         self.posting.stopService()

@@ -15,7 +15,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.kernel.secrets import Secret
 from svcserver.kernel.settings import BadSetting
 from svcserver.stack.alerts import forms
-from svcserver.stack.alerts.channels import Channel, all_of, path_of, read
+from svcserver.stack.alerts.channels import BARE, Channel, all_of, path_of, read
 from svcserver.stack.alerts.delivering import NotDelivered, checked_address, deliver, is_public
 from svcserver.stack.alerts.rules import Alert, Faults, Held, Quiet, What
 from tests.support.proves import proves
@@ -185,17 +185,20 @@ class ChannelTests(SynchronousTestCase):
         self.assertEqual(Alert(What.TEST, "this host:", "x", NOW).title, "this host: test")
 
     @proves("alerts: json, discord, matrix, ntfy, mail, signed")
-    def test_only_an_owner_who_says_so_has_webhooks_without_a_signature(self) -> None:
+    def test_a_webhook_without_a_signature_is_told_and_named_unless_its_owner_says_so(self) -> None:
         path = path_of(self.folder, "x")
         for form in ("json", "discord", "matrix", "ntfy"):
             lines = f"FORM={form}\nURL=https://x\n"
             for said in ("", "SIGNING_SECRET=\n", "UNSIGNED=0\n"):
                 path.write_text(lines + said)
-                self.assertIn("UNSIGNED=1", str(self.assertRaises(BadSetting, read, path)))
-            path.write_text(f"{lines}UNSIGNED=1\n")
-            self.assertIsNone(read(path).signing_secret)
+                [old], [wrong] = all_of(self.folder)  # a file of before there were signatures
+                self.assertEqual(old.channel.form, form)
+                self.assertEqual(wrong, f"alert-x.env: {BARE}")
+            for said in ("UNSIGNED=1\n", "SIGNING_SECRET=word\n"):
+                path.write_text(lines + said)
+                self.assertEqual(all_of(self.folder)[1], [])
         path.write_text("FORM=mail\nURL=smtps://x\n")
-        self.assertIsNone(read(path).signing_secret)
+        self.assertEqual(all_of(self.folder)[1], [])
 
     def test_what_makes_no_sense_is_said_in_one_line(self) -> None:
         path = path_of(self.folder, "x")

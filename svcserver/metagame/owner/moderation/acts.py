@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from attrs import frozen
 from sqlalchemy import Connection
@@ -34,11 +34,16 @@ MAX_LISTED = 500  # at once
 Listed = tuple[Account, Kind, Sanction]
 
 
-def holding(tx: Connection, now: float, skip: int = 0) -> list[Listed]:
-    """The bans and mutes that hold, MAX_LISTED after ``skip``, the newest first."""
-    found = SqlSanctions(tx).running(now, MAX_LISTED, skip)
-    accounts = SqlAccounts(tx).find_all(one for one, _, _ in found)
-    return [(accounts[one], kind, sanction) for one, kind, sanction in found if one in accounts]
+def holding(tx: Connection, now: float) -> Iterator[list[Listed]]:
+    """The bans and mutes that hold, the newest first, in pieces of MAX_LISTED.
+
+    What ends or begins meanwhile moves none of the others.
+    """
+    last = None
+    while found := SqlSanctions(tx).running(now, MAX_LISTED, last):
+        last = found[-1]
+        accounts = SqlAccounts(tx).find_all(one for one, _, _ in found)
+        yield [(accounts[one], kind, why) for one, kind, why in found if one in accounts]
 
 
 @frozen
@@ -166,7 +171,7 @@ class ModerationActs:
 
         def work(tx: Connection) -> tuple[list[Listed], int]:
             now = self.audit.wall_clock()
-            return holding(tx, now), SqlSanctions(tx).how_many(now)
+            return next(holding(tx, now), []), SqlSanctions(tx).how_many(now)
 
         return await self.audit.ledger.read(work)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from sqlalchemy import text
 from twisted.web.http_headers import Headers
 
 from svcserver.metagame.access.origin import Origin
@@ -131,6 +132,22 @@ class AddressTests(StaffCase):
         self.do(self.olga, "Mute", "Ann_1", Addresses=True, For="2h")
         self.game.clock.advance(7_200)
         self.assertEqual(self.muted(), set())
+
+    @proves("a mute by addresses")
+    def test_a_mute_that_an_older_metagame_lifts_silences_no_address_any_more(self) -> None:
+        """It knows no table of such addresses, and leaves theirs behind."""
+        self.comes(self.ann, HOME)
+        for lifts in ("DELETE FROM sanctions", "UPDATE sanctions SET ends_at = ends_at - 3600"):
+            self.do(self.olga, "Mute", "Ann_1", Addresses=True, For="2h")
+            self.assertEqual(self.muted(), {HOME})
+            self.game.ledger.run(lambda tx, change=lifts: tx.execute(text(change)))
+            self.assertEqual(self.muted(), set())
+        listed = self.game.browse("GET", "/svc/api/DashboardSanctions", key=self.olga.key)
+        [one] = listed.json["sanctions"]
+        self.assertEqual(one["Sanction"]["networks"], [])
+        self.do(self.olga, "Unmute", "Ann_1")
+        self.do(self.olga, "Mute", "Ann_1", Addresses=True)
+        self.assertEqual(self.muted(), {HOME})
 
     def muted(self) -> set[str]:
         """Those of the addresses of these tests that are muted."""
