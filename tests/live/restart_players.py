@@ -3,7 +3,8 @@
 For tests of restarts: in a process of its own they register, sit down in rooms of the chat, ask
 and talk for a while, and come back whenever their chat ends. Then they compare what they were
 told with what the host holds and with what each of them heard. Prints ``ready`` once all are
-there, and one JSON object at the end.
+there, and one JSON object at the end, which comes when the time is over, a file says that the
+host has had its troubles, and everybody is back.
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ BACK_S = 0.3  # before a player whose chat has ended comes again
 MATERIAL = "MAT_SCALE_FLAME"
 ACTS = ("beat", "beat", "read", "read", "earn", "earn", "save", "log_in")  # may be sent twice
 OFTEN_ONCE = 0.5  # of all acts: those that may not
+BACK_AT_MOST_S = 120.0  # what a slow machine may take until all have come back
+LOOK_S = 0.1
 TORN = "the gateway gets no answer from it"  # what its 502 is called
 
 
@@ -198,13 +201,17 @@ class Person:
 
 @define(eq=False)
 class Town:
-    """All players. ``strict``: a line must also reach those whose chat ended just after it."""
+    """All players. ``strict``: a line must also reach those whose chat ended just after it.
+
+    Nobody leaves before there is a file ``enough``.
+    """
 
     reactor: Any
     chain: Chain
     pause_s: float
     silence_s: float
     strict: bool
+    enough: Path
     people: list[Person] = field(factory=list)
     report: Report = field(factory=Report)
     over: bool = False
@@ -224,6 +231,7 @@ class Town:
         click.echo("ready")
         asking = [Deferred.fromCoroutine(one.asks()) for one in self.people]
         await deferLater(self.reactor, seconds)
+        await self._all_back()
         self.over = True
         for done in (*talking, *asking):
             await done
@@ -235,6 +243,14 @@ class Town:
             await one.player.wire.close()
             await one.relay.stopService()
         return self.report
+
+    async def _all_back(self) -> None:
+        """Play on until the last trouble is over, and everybody is in the room again."""
+        while not self.enough.exists():
+            await deferLater(self.reactor, LOOK_S)
+        late = self.reactor.seconds() + BACK_AT_MOST_S
+        while self.reactor.seconds() < late and not all(one.connection for one in self.people):
+            await deferLater(self.reactor, LOOK_S)
 
     def arrived(self) -> None:
         if all(one.joined for one in self.people) and not self._all_there.called:
@@ -277,6 +293,7 @@ class Town:
 @click.option("--pause-seconds", type=float, default=1.0)
 @click.option("--silence-seconds", type=float, default=4.0)
 @click.option("--strict", is_flag=True)
+@click.option("--enough", type=Path)
 def main(
     folder: Path,
     players: int,
@@ -284,6 +301,7 @@ def main(
     pause_seconds: float,
     silence_seconds: float,
     strict: bool,
+    enough: Path,
 ) -> None:
     """In a process of its own."""
     globalLogBeginner.beginLoggingTo([], redirectStandardIO=False, discardBuffer=True)
@@ -291,7 +309,7 @@ def main(
     chain = Chain.of(find(str(folder), None))
 
     async def work(reactor: Any) -> None:
-        town = Town(reactor, chain, pause_seconds, silence_seconds, strict)
+        town = Town(reactor, chain, pause_seconds, silence_seconds, strict, enough)
         report = await town.live(players, seconds)
         click.echo(json.dump(asdict(report)).decode())
 

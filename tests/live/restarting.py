@@ -59,6 +59,8 @@ def evening(
 ) -> dict[str, Any]:
     """What the players saw, with ``harm`` done to the running host again and again.
 
+    It lasts ``seconds``, and longer until the last harm is done and everybody has come back.
+
     ``itself``: processes start as an owner's do, not as forks of one that has imported all.
     """
     with (
@@ -67,7 +69,9 @@ def evening(
         tempfile.TemporaryFile("w+b") as err,
     ):
         eventually(lambda: "stack ready" in said(folder), PATIENCE_S)
+        enough = folder / "enough"
         line = [str(folder), "--players", str(players), "--seconds", str(seconds), *words]
+        line += ["--enough", str(enough)]
         program = "tests.live.restart_players:main"
         process = prestarted.start(
             line, os.environ, folder, out.fileno(), err.fileno(), program=program
@@ -84,6 +88,7 @@ def evening(
                 time.sleep(every_s)
                 harm(folder)
                 harms += 1
+            enough.touch()
             status = process.wait(seconds + PATIENCE_S)
             assert status == 0, (status, printed(out), printed(err))
         finally:

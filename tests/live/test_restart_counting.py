@@ -23,7 +23,7 @@ class CountingTests(SynchronousTestCase):
     def counted(self, *heard: Someone, strict: bool = True) -> tuple[int, int, int]:
         """Lines that were told to their speaker, ann; doubled ones; lost ones."""
         nothing: Any = None
-        town = Town(nothing, nothing, 1.0, 1.0, strict)
+        town = Town(nothing, nothing, 1.0, 1.0, strict, nothing)
         people: list[Any] = [self.ann, self.bob, self.cat]
         town._lines["line 0"] = Line(people[0], dict.fromkeys(people, "first"))
         for one in heard:
