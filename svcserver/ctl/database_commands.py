@@ -197,7 +197,9 @@ def postgres(program: str, url: URL, *arguments: str) -> None:
     found = shutil.which(program)
     if found is None:
         fail(f"{program} is missing; install PostgreSQL's client programs (postgresql-client)")
-    plain = url.set(drivername="postgresql", password=None).render_as_string()
+    place = url.translate_connect_args(username="username")
+    place.pop("password", None)  # with ``set`` it would stay, and hidden be passed as three stars
+    plain = URL.create("postgresql", **place, query=url.query).render_as_string()
     environ = {**os.environ, **({"PGPASSWORD": str(url.password)} if url.password else {})}
     done = subprocess.run(
         [found, f"--dbname={plain}", *arguments],

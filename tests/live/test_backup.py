@@ -29,7 +29,7 @@ from tests.ctl.hosts import PATIENCE_S, SVCCTL, demo_host, run, said
 from tests.live.owners_pictures import TIMEZONE, sign_in
 from tests.live.real_browser import chromium
 from tests.support import prestarted
-from tests.support.postgres import fresh_database
+from tests.support.postgres import Instance
 from tests.support.processes import eventually
 from tests.support.proves import proves
 
@@ -129,8 +129,17 @@ def wrong(folder: Path) -> str | None:
 # slow: a whole host is restored into a new database, started and played on
 @proves("svcctl backup now|list|prove|restore")
 def test_a_backup_of_postgresql_is_proven_and_leaves_no_database_behind(tmp_path: Path) -> None:
-    url = fresh_database()
-    folder = demo_host(tmp_path / "host", Scale(database=url))
+    """Of one that asks for a password, with signs that are written otherwise in a URL."""
+    server = Instance.make("hush:@/ %20")
+    server.start()
+    try:
+        _is_proven(tmp_path / "host", server.database())
+    finally:
+        server.end()
+
+
+def _is_proven(host: Path, url: str) -> None:
+    folder = demo_host(host, Scale(database=url))
     made = run("backup", "now", "--prove", "--json", "--config", folder)
     assert made.returncode == 0, made.stderr
     assert orjson.loads(made.stdout)["proven"]

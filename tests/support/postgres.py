@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from attrs import define, field
-from sqlalchemy import create_engine, text
+from sqlalchemy import URL, create_engine, text
 
 from tests.support import shared
 from tests.support.requirements import skip
@@ -29,12 +29,21 @@ class Instance:
     folder: Path
     binaries: Path
     options: dict[str, Any] = field(repr=False)
+    password: str | None = field(default=None, repr=False)
 
     @classmethod
-    def make(cls) -> Instance:
-        """A new one, not started; skips where PostgreSQL is not installed."""
+    def make(cls, password: str | None = None) -> Instance:
+        """A new one, not started; skips where PostgreSQL is not installed.
+
+        With a ``password`` it lets nobody in without.
+        """
         made = cls.there(Path(tempfile.mkdtemp(prefix="svc-pg-")))
-        made._run("initdb", "-D", made.data, "-U", "svc", "-A", "trust", "-N", "-E", "UTF8")
+        how: list[Any] = ["-A", "trust"]
+        if password is not None:
+            made.password, file = password, made.folder / "password"
+            file.write_text(password)
+            how = ["-A", "scram-sha-256", "--pwfile", file]
+        made._run("initdb", "-D", made.data, "-U", "svc", *how, "-N", "-E", "UTF8")
         return made
 
     @classmethod
@@ -76,7 +85,14 @@ class Instance:
         return self._url(name)
 
     def _url(self, name: str) -> str:
-        return f"postgresql+psycopg://svc@/{name}?host={self.folder}"
+        made = URL.create(
+            "postgresql+psycopg",
+            "svc",
+            self.password,
+            database=name,
+            query={"host": str(self.folder)},
+        )
+        return made.render_as_string(hide_password=False)
 
     def _run(self, program: str, *words: Any) -> None:
         done = subprocess.run(
