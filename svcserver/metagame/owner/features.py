@@ -27,7 +27,7 @@ from svcserver.metagame.owner.announcements.acts import Announcements, announcem
 from svcserver.metagame.owner.announcements.routes import AnnouncementRoutes
 from svcserver.metagame.owner.build import Build
 from svcserver.metagame.owner.dashboard.acts import DashboardActs
-from svcserver.metagame.owner.dashboard.feed import Spots, feed_watch
+from svcserver.metagame.owner.dashboard.feed import Feed, Spots, feed_watch
 from svcserver.metagame.owner.dashboard.live import LivePages
 from svcserver.metagame.owner.dashboard.live_routes import LiveRoutes
 from svcserver.metagame.owner.dashboard.page_routes import DashboardPageRoutes
@@ -150,9 +150,8 @@ class Desk:
 
         watched = figures if self.settings.backend_health else None
         mark = Marks(self.ledger, self.people.where, self._machine, self.wall_clock).of
-        return LivePages(
-            self.dashboard, acts, status, watched, mark, reports.started_at, self.wall_clock
-        )
+        feed, began = Feed(self.board), reports.started_at
+        return LivePages(self.dashboard, feed, acts, status, watched, mark, began, self.wall_clock)
 
     async def _machine(self) -> Sequence[object]:
         """What the page of the machine shows."""
@@ -188,8 +187,8 @@ class Desk:
     def watches(self, reactor: Any) -> Iterator[IService]:
         """What looks at players from time to time."""
         titles, city, players = Titles.load(), self.settings.city_map, self.players
-        spots = Spots(players.all, self.directory, titles.matchmaker_hunts, city)
-        yield feed_watch(reactor, self.dashboard.feed, spots, self.wall_clock)
+        spots = Spots(players.looked, self.directory, titles.matchmaker_hunts, city)
+        yield feed_watch(reactor, Feed(self.board), spots)
         yield seen_watch(reactor, Seen(self.ledger, self.players.online))
         yield maintenance_watch(self.maintenance, reactor)
         if self.deploy.address:

@@ -1,22 +1,30 @@
-"""The feed of the evening: who came, hunted and left, told from where players are."""
+"""The feed of the evening: who came, hunted and left, told from where players are.
+
+It lies on the board, as does where everybody was at the last look: whichever worker looks, what it
+finds is told once, and each shows all of it.
+"""
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from attrs import define, field, frozen
+from attrs import frozen
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 
+from svcserver.board.board import Board, Sheet
+from svcserver.board.kinds import Kind
 from svcserver.kernel.every import Every
 from svcserver.metagame.accounts.directory import Directory
 from svcserver.metagame.play.matches import Sent
 from svcserver.metagame.play.presence.rules import Beat, Place, place
 
 EVERY_S = 5.0
+LATE_S = 60.0  # so long a look is under way at most; one much older is of a clock put back
 KEPT = 100  # lines
+KEPT_S = 24 * 3600.0  # since the last one
 MOST_NAMES = 4  # of one line; the others are counted
+ONLY = ""  # the key of the only entry
 ACTS = {
     Place.CITY: "went to the city",
     Place.DOJO: "went to the dojo",
@@ -35,12 +43,28 @@ class Spot:
 
 @frozen
 class Line:
-    """What happened: ``who`` did ``what``; ``at`` in epoch seconds."""
+    """What happened: ``who``, the first of ``count`` players, did ``what``.
+
+    ``at`` in epoch seconds.
+    """
 
     number: int
     at: float
-    who: Sequence[str]
+    who: tuple[str, ...]
+    count: int
     what: str
+
+
+@frozen
+class Look:
+    """Where everybody was, by user name; ``at``: epoch seconds of the board's clock."""
+
+    at: float
+    spots: tuple[tuple[str, Spot], ...]
+
+
+LOOK = Kind("evening_look", Look, lives_s=KEPT_S)
+LINES = Kind("evening", tuple[Line, ...], lives_s=KEPT_S)
 
 
 def changes(before: Mapping[str, Spot], after: Mapping[str, Spot]) -> list[tuple[list[str], str]]:
@@ -65,47 +89,59 @@ def _act(was: Spot | None, spot: Spot) -> str:
     return "came online" if was is None else ACTS.get(spot.where, "")
 
 
-@define
+@frozen
 class Feed:
-    """The last ``KEPT`` lines since the metagame began."""
+    """The last ``KEPT`` lines, of all workers and whichever began when."""
 
-    lines: deque[Line] = field(factory=lambda: deque(maxlen=KEPT), init=False)
-    _count: int = field(default=0, init=False)
-    _seen: Mapping[str, Spot] | None = field(default=None, init=False)
+    board: Board
 
-    def take(self, spots: Mapping[str, Spot], now: float) -> None:
-        """Compare with the last look; ``now`` in epoch seconds."""
-        if self._seen is not None:
-            for who, what in changes(self._seen, spots):
-                self._count += 1
-                self.lines.append(Line(self._count, now, who, what))
-        self._seen = spots
+    def take(self, at: float, spots: Mapping[str, Spot]) -> Deferred[None]:
+        """Tell what is new since the last look of any worker; an older one has nothing to tell."""
+        look = Look(at, tuple(sorted(spots.items())))
 
-    def newest(self, count: int) -> list[Line]:
-        """The newest lines, the newest first."""
-        return list(reversed(self.lines))[:count]
+        def work(sheet: Sheet) -> None:
+            last = sheet.get(LOOK, ONLY)
+            if last is not None and (at <= last.at < at + LATE_S or last.spots == look.spots):
+                return
+            sheet.put(LOOK, ONLY, look)
+            if last is not None:
+                _tell(sheet, changes(dict(last.spots), spots), at)
+
+        return self.board.act(work, near=[(LOOK, ONLY), (LINES, ONLY)])
+
+    def newest(self) -> Deferred[list[Line]]:
+        """All lines, the newest first."""
+
+        def work(sheet: Sheet) -> list[Line]:
+            told = sheet.get(LINES, ONLY) or ()
+            return [*told[::-1]]
+
+        return self.board.act(work, near=[(LINES, ONLY)])
 
 
-def named(who: Sequence[str]) -> str:
-    """``Ada, Bo and Cleo``; of many only the first."""
-    names = list(who)
-    if len(names) > MOST_NAMES:
-        names = [*names[: MOST_NAMES - 1], f"{len(names) - MOST_NAMES + 1} others"]
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+def _tell(sheet: Sheet, done: Sequence[tuple[Sequence[str], str]], at: float) -> None:
+    told = sheet.get(LINES, ONLY) or ()
+    number = told[-1].number if told else 0
+    fresh = (
+        Line(number + more, at, tuple(who[:MOST_NAMES]), len(who), what)
+        for more, (who, what) in enumerate(done, 1)
+    )
+    if done:
+        sheet.put(LINES, ONLY, (*told, *fresh)[-KEPT:])
 
 
 @frozen
 class Spots:
     """Reads where everybody is, without asking the deploy server."""
 
-    online: Callable[[], Awaitable[list[tuple[Beat, Sent | None]]]]
+    online: Callable[[], Awaitable[tuple[float, list[tuple[Beat, Sent | None]]]]]
     directory: Directory
     titles: Mapping[str, str]  # of hunts, by id
     city_map: str
 
-    async def look(self) -> dict[str, Spot]:
-        """Where everybody online is, by user name."""
-        found = await self.online()
+    async def look(self) -> tuple[float, dict[str, Spot]]:
+        """When it was looked, and where everybody online is, by user name."""
+        at, found = await self.online()
         names = await self.directory.names(beat.account_id for beat, _ in found)
         spots = {}
         for beat, sent in found:
@@ -117,16 +153,13 @@ class Spots:
                 hunt = f"{sent.hunt_id} {sent.server.port}"
                 title = self.titles.get(sent.hunt_id, "")
             spots[name] = Spot(place(beat.map, beat.state, self.city_map), hunt, title)
-        return spots
+        return at, spots
 
 
-def feed_watch(
-    clock: IReactorTime, feed: Feed, spots: Spots, wall_clock: Callable[[], float]
-) -> Every:
+def feed_watch(clock: IReactorTime, feed: Feed, spots: Spots) -> Every:
     """The service that looks every ``EVERY_S``."""
 
-    def look() -> Deferred[None]:
-        looked = Deferred.fromCoroutine(spots.look())
-        return looked.addCallback(lambda found: feed.take(found, wall_clock()))
+    async def look() -> None:
+        await feed.take(*await spots.look())
 
-    return Every(clock, EVERY_S, look, "the look at who is where")
+    return Every(clock, EVERY_S, lambda: Deferred.fromCoroutine(look()), "the look at who is where")

@@ -13,10 +13,9 @@ from svcserver.kernel.recent import RECENT, Follower
 from svcserver.kernel.times import iso
 from svcserver.metagame.owner.dashboard import wire
 from svcserver.metagame.owner.dashboard.acts import DashboardActs
+from svcserver.metagame.owner.dashboard.feed import Feed
 from svcserver.metagame.owner.dashboard.state import DashboardState
 from svcserver.web.eventstream import Look
-
-LINES = 20  # of the feed
 
 
 @frozen
@@ -27,6 +26,7 @@ class LivePages:
     """
 
     state: DashboardState
+    feed: Feed
     acts: DashboardActs
     status: Callable[[], Awaitable[Mapping[str, Any]]]
     figures: Callable[[], Any] | None
@@ -72,8 +72,14 @@ class LivePages:
                 for name, since in services_down.read(self.folder, self.wall_clock()).items()
             ],
             "feed": [
-                {"number": one.number, "at": iso(one.at), "who": [*one.who], "what": one.what}
-                for one in self.state.feed.newest(LINES)
+                {
+                    "number": one.number,
+                    "at": iso(one.at),
+                    "who": [*one.who],
+                    "count": one.count,
+                    "what": one.what,
+                }
+                for one in await self.feed.newest()
             ],
         }
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from attrs import define, field, frozen
 
-from svcserver.metagame.owner.dashboard.feed import Feed
 from svcserver.metagame.owner.dashboard.history import History
 from svcserver.web.logs import LogLines
 from svcserver.web.tail import LogTail
@@ -46,7 +45,6 @@ class DashboardState:
 
     health: History = field(factory=History)
     log: LogTail = field(factory=LogTail)
-    feed: Feed = field(factory=Feed)
     chat: Callable[[], ChatFigures] | None = None
     folder: Path | None = None
 

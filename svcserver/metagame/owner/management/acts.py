@@ -132,9 +132,15 @@ class OnlinePlayers:
 
     async def all(self) -> list[tuple[Beat, Sent | None]]:
         """The last heartbeats by account id, each with the hunt that the player was sent to."""
-        beats = sorted(await self.online.all(), key=lambda beat: beat.account_id)
+        _, found = await self.looked()
+        return found
+
+    async def looked(self) -> tuple[float, list[tuple[Beat, Sent | None]]]:
+        """When it was looked (epoch seconds of the board's clock), and what ``all`` gives."""
+        at, heard = await self.online.looked()
+        beats = sorted(heard, key=lambda beat: beat.account_id)
         sent = await self.matches.sent_to(beat.account_id for beat in beats)
-        return [(beat, self._hunt(beat, sent.get(beat.account_id))) for beat in beats]
+        return at, [(beat, self._hunt(beat, sent.get(beat.account_id))) for beat in beats]
 
     def _hunt(self, beat: Beat, sent: Sent | None) -> Sent | None:
         """The hunt the player was last sent to, if the heartbeat shows them in a hunt."""

@@ -50,6 +50,10 @@ class Online:
         """The last heartbeat of everyone online."""
         return self.board.act(lambda sheet: [beat for _, beat in sheet.each(BEATS)])
 
+    def looked(self) -> Deferred[tuple[float, list[Beat]]]:
+        """When it was looked (epoch seconds of the board's clock), and what ``all`` gives."""
+        return self.board.act(lambda sheet: (sheet.now, [beat for _, beat in sheet.each(BEATS)]))
+
     def count(self) -> Deferred[int]:
         """How many players are online."""
         return self.board.act(lambda sheet: sheet.count(BEATS))

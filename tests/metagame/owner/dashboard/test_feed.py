@@ -12,10 +12,20 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.board.rehearsed import RehearsedBoard
 from svcserver.kernel import backups, services_down
 from svcserver.kernel.backups import Backup, Backups
 from svcserver.metagame.owner.dashboard.acts import DashboardActs
-from svcserver.metagame.owner.dashboard.feed import KEPT, Feed, Spot, changes
+from svcserver.metagame.owner.dashboard.feed import (
+    KEPT,
+    LINES,
+    LOOK,
+    Feed,
+    Line,
+    Look,
+    Spot,
+    changes,
+)
 from svcserver.metagame.owner.dashboard.live_routes import EVENTS
 from svcserver.metagame.owner.management.acts import StatusReports
 from svcserver.metagame.owner.management.rules import Placed
@@ -48,16 +58,62 @@ class ChangesTests(SynchronousTestCase):
 
 
 class FeedTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.clock = Clock()
+        self.feed, self.other = (Feed(board) for board in [RehearsedBoard(self.clock.seconds)] * 2)
+
+    def newest(self, feed: Feed) -> list[Line]:
+        return self.successResultOf(feed.newest())
+
+    def take(self, feed: Feed, at: float, spots: dict[str, Spot]) -> None:
+        self.successResultOf(feed.take(at, spots))
+
     def test_what_was_before_the_start_is_no_news_and_old_lines_give_way(self) -> None:
-        feed = Feed()
-        feed.take({"Ada": CITY}, 1.0)
-        self.assertEqual(feed.newest(9), [])
+        self.take(self.feed, 1.0, {"Ada": CITY})
+        self.assertEqual(self.newest(self.feed), [])
         for number in range(KEPT):
-            feed.take({} if number % 2 == 0 else {"Ada": CITY}, 2.0 + number)
-            feed.take({"Bo": CITY}, 2.0 + number)
-        self.assertEqual(len(feed.lines), KEPT)
-        [newest, older] = feed.newest(2)
-        self.assertGreater(newest.number, older.number)
+            self.take(self.feed, 2.0 + number, {} if number % 2 == 0 else {"Ada": CITY})
+            self.take(self.feed, 2.5 + number, {"Bo": CITY})
+        lines = self.newest(self.feed)
+        self.assertEqual(len(lines), KEPT)
+        numbers = [one.number for one in lines]
+        self.assertEqual(numbers, [*range(numbers[0], numbers[0] - KEPT, -1)])
+
+    def test_each_worker_shows_what_any_has_found_and_it_is_told_once(self) -> None:
+        looks: list[dict[str, Spot]] = [{}, {"Ada": CITY}, {"Ada": HUNT, "Bo": HUNT}, {"Bo": CITY}]
+        for number, spots in enumerate(looks):
+            for more, feed in enumerate((self.feed, self.other)):
+                self.take(feed, number + more / 2, spots)
+        self.take(self.other, 2.25, {"Ada": HUNT, "Bo": HUNT})  # one that was long on its way
+        self.take(self.other, 3.5, {"Bo": CITY})
+        for feed in (self.feed, self.other):
+            self.assertEqual(
+                [(one.who, one.what) for one in self.newest(feed)],
+                [
+                    (("Ada",), "left"),
+                    (("Bo",), "went to the city"),
+                    (("Ada", "Bo"), "began a hunt: Gnasher"),
+                    (("Ada",), "came online"),
+                ],
+            )
+
+    def test_a_clock_that_is_put_back_ends_no_feed(self) -> None:
+        self.take(self.feed, 9_000.0, {})
+        self.take(self.feed, 5_000.0, {"Ada": CITY})
+        self.assertEqual(len(self.newest(self.feed)), 1)
+
+    def test_of_many_who_do_it_together_the_first_are_named(self) -> None:
+        names = [f"P{number}" for number in range(10)]
+        self.take(self.feed, 1.0, {})
+        self.take(self.feed, 2.0, dict.fromkeys(names, CITY))
+        [line] = self.newest(self.feed)
+        self.assertEqual((line.who, line.count), (("P0", "P1", "P2", "P3"), 10))
+
+    def test_an_engine_keeps_it_as_it_is(self) -> None:
+        lines = (Line(1, 2.5, ("Ada",), 1, "left"),)
+        self.assertEqual(LINES.decode(LINES.encode(lines)), lines)
+        look = Look(2.5, (("Ada", CITY), ("Bo", HUNT)))
+        self.assertEqual(LOOK.decode(LOOK.encode(look)), look)
 
     def test_the_game_feeds_it(self) -> None:
         game, clock = Game(self), Clock()
@@ -69,9 +125,10 @@ class FeedTests(SynchronousTestCase):
         ann = game.player("Ann_1")
         beat = {"map": "cora_jamima", "state": "island"}
         game.browse("POST", "/heartbeat", token=ann.token, json=beat)
+        game.clock.advance(5)
         clock.advance(5)
-        [line] = desk.dashboard.feed.newest(9)
-        self.assertEqual((line.who, line.what), (["Ann_1"], "began a hunt"))
+        [line] = self.newest(Feed(game.board))
+        self.assertEqual((line.who, line.what), (("Ann_1",), "began a hunt"))
 
 
 class LivePageTests(SynchronousTestCase):

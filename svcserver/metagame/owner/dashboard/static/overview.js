@@ -91,13 +91,14 @@ function instances(status) {
 }
 
 function evening(feed) {
-  const items = feed.map((one) => el("li", {}, el("p", {}, names(one.who), " ", one.what),
+  const items = feed.map((one) => el("li", {}, el("p", {}, names(one.who, one.count), " ", one.what),
     el("time", { datetime: one.at, title: exactly(one.at), class: "muted small" }, ago(one.at))));
-  return card("This evening", [], items.length ? el("ul", { class: "list feed" }, items) : nothing("Nothing has happened since the metagame began."));
+  return card("This evening", [], items.length ? el("ul", { class: "list feed" }, items) : nothing("Nothing has happened yet."));
 }
 
-function names(who) {
-  const shown = who.slice(0, who.length > 4 ? 3 : 4);
-  const linked = shown.flatMap((name, at) => [at === 0 ? "" : at === who.length - 1 ? " and " : ", ", person(name)]);
-  return who.length > shown.length ? [...linked, ` and ${who.length - shown.length} others`] : linked;
+/** The first of so many who did it. */
+function names(who, many) {
+  const shown = who.slice(0, many > 4 ? 3 : 4);
+  const linked = shown.flatMap((name, at) => [at === 0 ? "" : at === many - 1 ? " and " : ", ", person(name)]);
+  return many > shown.length ? [...linked, ` and ${many - shown.length} others`] : linked;
 }
