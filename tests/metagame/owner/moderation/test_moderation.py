@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.roles import Role
+from svcserver.metagame.access.acting import Staff
+from svcserver.metagame.accounts.audit import Entry, audited
 from svcserver.metagame.accounts.sanctions import Kind, SqlSanctions
+from svcserver.metagame.accounts.sessions import session_watch
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.owner.moderation import acts
+from svcserver.metagame.owner.moderation.acts import StaffWork
+from svcserver.metagame.owner.moderation.rules import order
 from tests.support.browser import Page
 from tests.support.game import Game, Player
 from tests.support.proves import proves
@@ -150,6 +156,25 @@ class MuteAndKickTests(StaffCase):
         found = [(one["Username"], one["Kind"]) for one in listed.json["sanctions"]]
         self.assertEqual(found, [("Bob_1", "mute"), ("Ann_1", "mute")])
         self.assertEqual(listed.json["count"], 3)
+
+
+class WithinASecondTests(StaffCase):
+    """What another process does to the database, on a clock of the test's own."""
+
+    @proves("svcctl ban, unban", "svcctl mute, unmute, kick")
+    def test_what_svcctl_does_reaches_every_route_within_a_second(self) -> None:
+        clock, now = Clock(), self.game.clock.seconds
+        watch = session_watch(self.game.parts.sessions, clock)
+        watch.startService()
+        self.addCleanup(watch.stopService)
+        clock.advance(0.9)  # wherever between two looks it falls
+        for player, action in ((self.ann, "ban"), (self.bob, "kick")):
+            self.assertTrue(self.plays(player))
+            work = StaffWork(Staff("svcctl", Role.OWNER), player.id, now)
+            act = work.ban(order("", "", "")) if action == "ban" else work.kick()
+            self.game.ledger.run(audited(Entry("svcctl", action, player.id), now, act))
+            clock.advance(1.0)
+            self.assertFalse(self.plays(player), action)
 
 
 class RoleTests(StaffCase):
