@@ -19,9 +19,7 @@ async def link(me: SimPlayer, dice: random.Random) -> None:
         return
     said = heard.json["payload"]
     seen(me, said["links"])
-    received = [one for one in said["invites"] if one["direction"] == "Received"]
-    for one in received:
-        me.history.links.invited(one["link_id"], me.account, one["account_id"])
+    received = invited(me, said["invites"])
     if received:
         await answer(me, dice, dice.choice(received))
     elif said["links"] and dice.random() < 0.3:
@@ -36,6 +34,14 @@ def seen(me: SimPlayer, links: list[dict[str, Any]]) -> None:
         LinkRow(me.account, one["linked_account_id"], one["slot"], one["link_id"]) for one in links
     ]
     me.history.links.seen(rows)
+
+
+def invited(me: SimPlayer, invites: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The invites that the player is shown; gives those that are the player's to answer."""
+    received = [one for one in invites if one["direction"] == "Received"]
+    for one in received:
+        me.history.links.invited(one["link_id"], me.account, one["account_id"])
+    return received
 
 
 async def answer(me: SimPlayer, dice: random.Random, one: dict[str, Any]) -> None:

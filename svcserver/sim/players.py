@@ -19,6 +19,7 @@ from svcserver.sim.client import Client, NoAnswer
 from svcserver.sim.downloads import download
 from svcserver.sim.gameclient import BUILD, HUNTS
 from svcserver.sim.gear import arm, armed, craft, hone, repair, salvage, shop
+from svcserver.sim.glances import glance, taken_in
 from svcserver.sim.guilds import guild
 from svcserver.sim.history import MATCH_S
 from svcserver.sim.hunting import bounty, choose_pass, earned, granted, loot, unlock
@@ -86,6 +87,7 @@ async def log_in(me: SimPlayer, dice: random.Random) -> None:
     if known != me.account:
         me.history.wrong.add("one account a name", f"{me.name} is {known} and {me.account}")
     me.web.headers["Authorization"] = f"Bearer {me.token}"
+    await taken_in(me)
     await me.move("DELETE", "/party/member", patient=True)
     await load(me, dice)
     await poll_party(me, dice)
@@ -224,6 +226,7 @@ _ACTS: dict[str, Act] = {
     "shop": shop,
     "link": link,
     "download": download,
+    "glance": glance,
 }
 ACTS.update(_ACTS)
 WEIGHTS: dict[str, int] = {
@@ -265,4 +268,5 @@ WEIGHTS: dict[str, int] = {
     "shop": 2,
     "link": 3,
     "download": 1,
+    "glance": 5,
 }
