@@ -10,7 +10,7 @@ from typing import Any
 from attrs import define, field
 
 from svcserver.sim.clock import World
-from svcserver.sim.host import SimHost
+from svcserver.sim.host import RESTARTED_S, STOPPED_S, SimHost
 from svcserver.sim.network import Network
 from svcserver.sim.valkey import MACHINE as ENGINE
 
@@ -224,7 +224,65 @@ def slow_reader(breaker: Breaker, dice: random.Random) -> None:
     breaker.mend(dice.uniform(5.0, 60.0), lambda: breaker.network.slow.discard(machine))
 
 
+NOTICED_S = 4.0  # in which a metagame knows that the engine is gone, whom nobody tells
+
+
+def powerless_engine(breaker: Breaker, dice: random.Random) -> None:
+    """The engine's machine loses its power: no connection to it is ended, and none answers."""
+    lost_s, back = dice.choice((0.0, 0.01, 0.3, 3.0)), dice.choice((0.5, 3.0, 20.0))
+    if breaker.host.valkey is not None:
+        breaker.host.valkey.lose_power(lost_s, back)
+        breaker.missed(back + NOTICED_S)
+        breaker.ask_around(back, dice)
+        breaker.until = max(breaker.until, breaker.world.now + back + NOTICED_S)
+
+
+def stopped_metagame(breaker: Breaker, dice: random.Random) -> None:
+    """A metagame is told to stop: what runs ends first; later it is started again."""
+    name, back = dice.choice(breaker.host.metagames), dice.choice((0.5, 5.0, 20.0))
+    for_s = STOPPED_S + back
+    breaker.host.stop(name, back)
+    breaker.missed(for_s)
+    breaker.until = max(breaker.until, breaker.world.now + for_s)
+
+
+def rolling_restart(breaker: Breaker, dice: random.Random) -> None:
+    """All metagames are restarted, one after the other, as ``svcctl restart --rolling`` does."""
+    waiting = list(breaker.host.metagames)
+    for_s = len(waiting) * (STOPPED_S + RESTARTED_S)
+
+    def following() -> None:
+        if waiting:
+            breaker.host.stop(waiting.pop(0), RESTARTED_S, following)
+
+    following()
+    breaker.missed(for_s)
+    breaker.until = max(breaker.until, breaker.world.now + for_s)
+
+
+def frozen_game_server(breaker: Breaker, dice: random.Random) -> None:
+    """A game server stands still, and may not heed being told to end."""
+    running = breaker.host.servers.running()
+    if running:
+        one = dice.choice(running)
+        one.still, one.deaf = True, dice.random() < 0.5
+
+
+def hanging_launch(breaker: Breaker, dice: random.Random) -> None:
+    """The next game server never gets to listening."""
+    breaker.host.servers.hangs = True
+    breaker.mend(90.0, lambda: setattr(breaker.host.servers, "hangs", False))
+
+
+def broken_firewall(breaker: Breaker, dice: random.Random) -> None:
+    """Whatever the allowlist helper wants of the firewall fails for a while."""
+    breaker.host.firewall.broken = True
+    mend = partial(setattr, breaker.host.firewall, "broken", False)
+    breaker.mend(dice.uniform(5.0, 60.0), mend)
+
+
 FAULTS: dict[str, Fault] = {
+    "broken-firewall": broken_firewall,
     "crashed-hunt": crashed_hunt,
     "cut-engine": cut_engine,
     "cut-line": cut_line,
@@ -234,24 +292,30 @@ FAULTS: dict[str, Fault] = {
     "failing-launches": failing_launches,
     "failing-statement": failing_statement,
     "failing-syncs": failing_syncs,
+    "frozen-game-server": frozen_game_server,
     "frozen-metagame": frozen_metagame,
     "full-disk": full_disk,
+    "hanging-launch": hanging_launch,
     "kill-after-commit": kill_after_commit,
     "kill-allowlist": kill("allowlist"),
     "kill-content": kill("content"),
     "kill-deploy": kill("deploy"),
     "kill-gateway": kill("gateway"),
     "kill-metagame": kill("metagame"),
+    "powerless-engine": powerless_engine,
     "pulled-plug": pulled_plug,
+    "rolling-restart": rolling_restart,
     "silent-line": silent_line,
     "slow-commits": slow_commits,
     "slow-engine": slow_engine,
     "slow-reader": slow_reader,
+    "stopped-metagame": stopped_metagame,
 }
 OF_ENGINE = (
     "cut-engine",
     "emptied-engine",
     "failover",
+    "powerless-engine",
     "slow-engine",
 )  # where live state is on one
 SHAKING = (
@@ -261,4 +325,7 @@ SHAKING = (
     "frozen-metagame",
     "kill-after-commit",
     "kill-metagame",
+    "powerless-engine",
+    "rolling-restart",
+    "stopped-metagame",
 )

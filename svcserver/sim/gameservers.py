@@ -20,6 +20,7 @@ IDLE_S = 50.0  # a hunt nobody comes to ends
 EMPTY_S = 5.0  # after the last player has left
 BOOT_S = 2.0
 FIRST_PID = 1000
+DATAGRAM = 64  # bytes
 NEVER_HEARD_S = 180.0  # players who fell silent are gone
 
 
@@ -66,7 +67,9 @@ class GameServer:
     began: float
     listens: bool = False
     over: bool = False
-    deaf: bool = False
+    deaf: bool = False  # it ends by KILL alone
+    still: bool = False  # it reads nothing, and does nothing
+    unread: int = 0  # bytes
     adopted: bool = False  # by a deploy server that did not start it
     heard: float = 0.0
     players: dict[str, float] = field(factory=dict)  # who, and when last heard
@@ -80,7 +83,7 @@ class GameServer:
     @property
     def plays(self) -> bool:
         """Whether players are let in: it listens, and has not ended."""
-        return self.listens and not self.over
+        return self.listens and not self.over and not self.still
 
     def hear(self, ip: str, account: str, *, goodbye: bool = False) -> bool:
         """A datagram of a player who was sent here; whether it was answered.
@@ -88,7 +91,10 @@ class GameServer:
         A line to a game server ends with it: who was on one that held the port earlier is
         no player of this one.
         """
-        if not self.plays or not self.fleet.lets_in(ip, self.line.port):
+        if not self.fleet.lets_in(ip, self.line.port):
+            return False
+        if not self.plays:
+            self.sent_to()
             return False
         self.heard = self.world.now
         if goodbye:
@@ -96,6 +102,11 @@ class GameServer:
         else:
             self.players[account] = self.world.now
         return True
+
+    def sent_to(self) -> None:
+        """A datagram comes, and waits where nobody reads."""
+        if self.still and not self.over:
+            self.unread += DATAGRAM
 
     def loseConnection(self) -> None:
         """Pipes need no closing here."""
@@ -108,12 +119,12 @@ class GameServer:
 
     def boot(self) -> None:
         """Begin to listen: from now on players are let in."""
-        if not self.over:
+        if not self.over and not self.still:
             self.listens, self.heard = True, self.world.now
             self.world.later(5.0, self._look)
 
     def _look(self) -> None:
-        if self.over:
+        if self.over or self.still:
             return
         now = self.world.now
         for name, at in list(self.players.items()):
@@ -176,7 +187,7 @@ class Servers:
         self._bound[line.port] = server
         self.started.append(server)
         if self.hangs:
-            self.hangs = False
+            self.hangs, server.still, server.deaf = False, True, True
         else:
             self.world.later(BOOT_S, server.boot)
         return pid
@@ -193,6 +204,17 @@ class Servers:
     def running(self) -> list[GameServer]:
         """The game servers that have not ended."""
         return list(self._bound.values())
+
+    def unread(self) -> list[str]:
+        """What the kernel's table says of the game servers' sockets."""
+        rows = [f"0: 0:{one.line.port:X} 0:0 07 0:{one.unread:X}" for one in self.running()]
+        return ["\n".join(["sl local_address rem_address st tx_queue:rx_queue", *rows])]
+
+    def ping(self, port: int) -> None:
+        """The deploy server's datagram that means nothing."""
+        server = self.at(port)
+        if server is not None:
+            server.sent_to()
 
     def end_left_over(self, spared: Collection[int]) -> None:
         """What the deploy server does at its start with those it has not adopted."""

@@ -13,6 +13,7 @@ from typing import Any
 
 from attrs import define, evolve, field
 from twisted.application.service import MultiService, Service
+from twisted.internet.defer import maybeDeferred
 
 from svcserver.allowlist.entries import Entries
 from svcserver.allowlist.helper import Helper
@@ -30,13 +31,12 @@ from svcserver.content.files import SWEEP_S, Transfers
 from svcserver.content.site import Sender
 from svcserver.deploy import service as deploy
 from svcserver.deploy import settings as deploy_settings
+from svcserver.deploy.frozen import Freezes, freeze_watch
+from svcserver.deploy.handling import Handling
 from svcserver.deploy.supervisor import Supervisor
-from svcserver.edge.connections import ChannelFactory
 from svcserver.edge.upstream import plain
 from svcserver.gateway import service as gateway
 from svcserver.gateway import settings as gateway_settings
-from svcserver.gateway.upstreams import Upstreams
-from svcserver.http.peers import peer_of
 from svcserver.kernel.counters import Counters
 from svcserver.kernel.every import Every
 from svcserver.kernel.headers import GATEWAY
@@ -61,6 +61,7 @@ from svcserver.sim.wiring import (
     FakeFirewall,
     MemoryState,
     NoAudit,
+    PlainListener,
     game_files,
     http_client,
     signing_keys,
@@ -76,6 +77,8 @@ CITY_MAP = "/Game/Maps/city/city_persistent"
 METAGAME, DEPLOY, CONTENT, ALLOWLIST, CHAT, EDGE = 61000, 61001, 61002, 61005, 61099, 443
 WORKERS = {"metagame": (METAGAME, CHAT), "metagame-2": (61010, 61098)}
 FIRST_PORT, LAST_PORT = 8760, 8777
+STOPPED_S = 20.0  # at most, from being told to stop to the end of a process: then it is killed
+RESTARTED_S = 1.0
 
 
 def metagame_environ(name: str = "metagame") -> dict[str, str]:
@@ -128,6 +131,7 @@ class SimHost:
     chats: dict[str, Any] = field(factory=dict)  # by metagame
     board: MemoryBoard | None = None  # of the only metagame
     deaths: int = 0
+    stops: int = 0  # of services that ended by themselves when they were told to
 
     def __attrs_post_init__(self) -> None:
         self.disk = Disk(self.world)
@@ -180,6 +184,29 @@ class SimHost:
             process.die()
         self.deaths += 1
         self.world.later(back_in_s, lambda: self._again(name))
+
+    def stop(self, name: str, back_in_s: float, back: Callable[[], None] = lambda: None) -> None:
+        """Tell a service to stop, as the stack does, and start it again; then ``back`` is called.
+
+        What does not stop by itself is killed.
+        """
+        process = self.processes[name]
+        if process.dead:
+            return
+
+        def end(_: Any = None, stopped: int = 1) -> None:
+            if not process.dead:
+                self.stops += stopped
+                process.die()
+                self.world.later(back_in_s, again)
+
+        def again() -> None:
+            self._again(name)
+            back()
+
+        program: Any = process.program
+        maybeDeferred(program.stopService).addBoth(end)
+        self.world.later(STOPPED_S, lambda: end(stopped=0))
 
     def _again(self, name: str) -> None:
         if self.processes[name].dead:
@@ -249,9 +276,14 @@ class SimHost:
             self.servers.end_left_over(supervisor.adopt("ours", self.servers.take))
 
         watch = deploy.Watch(reactor, supervisor, deploy._at_boot(settings), tidy)
+        freezes, end = Freezes(settings.frozen_s), Handling(supervisor).freeze
+        frozen = freeze_watch(
+            reactor, freezes, supervisor.fleet, end, self.servers.unread, self.servers.ping
+        )
         top = OrderedServices()
         Listening(reactor, "deploy", DEPLOY, "127.0.0.1", factory).setServiceParent(top)
         watch.setServiceParent(top)
+        frozen.setServiceParent(top)
         return top
 
     def _content(self, reactor: Process) -> Service:
@@ -321,37 +353,6 @@ class SimHost:
 
 def _urls(ports: Iterable[int]) -> str:
     return ",".join(f"http://127.0.0.1:{port}" for port in ports)
-
-
-@define(eq=False, slots=False)
-class PlainListener(Service):
-    """Listens as ``gateway.service.TlsListener`` does, without the TLS."""
-
-    reactor: Process
-    policy: Any
-    settings: Any
-    upstreams: Upstreams
-    factory: ChannelFactory = field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        policy = self.policy
-        self.factory = Admitting(self.reactor, policy, secure=False)
-        self.factory.left = policy.left
-        policy.counts.make_room = lambda: policy.evicted(self.factory.evict(policy.counts.beside))
-        self.factory.sweeps += [pool.sweep for pool in self.upstreams.pools]
-
-    def startService(self) -> None:
-        Service.startService(self)
-        self.reactor.listenTCP(self.settings.port, self.factory)
-
-
-class Admitting(ChannelFactory):
-    """Asks the policy before it takes a connection, as ``edge.tls.TlsFactory`` does."""
-
-    def buildProtocol(self, addr: Any) -> Any:
-        """The protocol of an admitted connection; None closes it."""
-        policy: Any = self.policy
-        return super().buildProtocol(addr) if policy.admit(peer_of(addr)) else None
 
 
 def player_machine(world: World, network: Network, number: int) -> Process:

@@ -107,7 +107,7 @@ class Network:
         machine = process.machine if local else self._machines.get(host, host)
         wait = self.latency(process.machine, machine)
         apart = (process.name, machine) in self._apart
-        if apart or process.machine in self.silent or machine in self.silent:
+        if apart or machine in self.off or not self.silent.isdisjoint((process.machine, machine)):
             return  # no answer: the attempt's own time ends it
         self.world.later(2 * wait, lambda: self._arrive(process, machine, host, port, attempt))
 

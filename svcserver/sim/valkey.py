@@ -73,6 +73,7 @@ class SimValkey:
     process: Process = field(init=False)
     route: Route = field(init=False)
     wires: dict[_Wire, None] = field(factory=dict)
+    outages: int = field(default=0, init=False)  # of its machine's power
     _entries: dict[bytes, tuple[bytes, float]] = field(factory=dict, init=False)
     _lists: dict[bytes, dict[bytes, float]] = field(factory=dict, init=False)
     _told: dict[bytes, int] = field(factory=dict, init=False)
@@ -96,6 +97,7 @@ class SimValkey:
 
     def start(self) -> None:
         """Listen; what is stored stays, scripts and who listens do not."""
+        self.network.off.discard(MACHINE)
         self.process = Process(self.world, self.network, "valkey", MACHINE, ADDRESS)
         self.wires.clear()
         self._heard.clear()
@@ -104,9 +106,21 @@ class SimValkey:
 
     def fail_over(self, lost_s: float, back_in_s: float) -> None:
         """The engine dies; a replica that was so far behind takes its place."""
-        if self.process.dead:
-            return
-        self.process.die()
+        if not self.process.dead:
+            self.process.die()
+            self._forget(lost_s)
+            self.world.later(back_in_s, self.start)
+
+    def lose_power(self, lost_s: float, back_in_s: float) -> None:
+        """Its machine goes off: nobody is told, and nothing answers until it is on again."""
+        if not self.process.dead:
+            self.outages += 1
+            self.process.vanish()
+            self._forget(lost_s)
+            self.world.later(back_in_s, self.start)
+
+    def _forget(self, lost_s: float) -> None:
+        """Undo what was written so lately."""
         since = self.world.now - lost_s
         while self._journal and self._journal[-1][0] >= since:
             _, table, key, before = self._journal.pop()
@@ -114,7 +128,6 @@ class SimValkey:
                 table.pop(key, None)
             else:
                 table[key] = before
-        self.world.later(back_in_s, self.start)
 
     def empty(self, back_in_s: float) -> None:
         """The engine dies, and is started again with nothing in it."""

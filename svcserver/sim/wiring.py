@@ -21,6 +21,7 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
 )
 from treq.client import HTTPClient
+from twisted.application.service import Service
 from twisted.internet.defer import Deferred, succeed
 from twisted.web.client import Agent, BrowserLikePolicyForHTTPS, HTTPConnectionPool
 from twisted.web.iweb import UNKNOWN_LENGTH, IBodyProducer
@@ -32,7 +33,11 @@ from svcserver.allowlist.scripts import Rule
 from svcserver.content.game_files import GameFiles
 from svcserver.content.manifest import Entry as FileEntry
 from svcserver.content.manifest import Manifest
+from svcserver.edge.connections import ChannelFactory
+from svcserver.gateway.upstreams import Upstreams
+from svcserver.http.peers import peer_of
 from svcserver.kernel.buggify import buggify
+from svcserver.sim.process import Process
 
 EXPONENT = 65_537
 _SMALL = [n for n in range(3, 2_000, 2) if all(n % m for m in range(3, int(n**0.5) + 1, 2))]
@@ -104,10 +109,13 @@ class FakeFirewall:
     name: str = "simulated"
     rule: Rule | None = None
     runs: int = 0
+    broken: bool = False
+    failed: int = 0
 
     async def apply(self, rule: Rule) -> None:
         self.runs += 1
-        if buggify("firewall: a run of its program fails"):
+        if self.broken or buggify("firewall: a run of its program fails"):
+            self.failed += 1
             raise FirewallError("simulated")
         self.rule = rule
 
@@ -149,6 +157,37 @@ class NoAudit:
 
     def refused(self, reason: str, value: Any) -> None:
         """Nor is a report that was refused."""
+
+
+@define(eq=False, slots=False)
+class PlainListener(Service):
+    """Listens as ``gateway.service.TlsListener`` does, without the TLS."""
+
+    reactor: Process
+    policy: Any
+    settings: Any
+    upstreams: Upstreams
+    factory: ChannelFactory = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        policy = self.policy
+        self.factory = Admitting(self.reactor, policy, secure=False)
+        self.factory.left = policy.left
+        policy.counts.make_room = lambda: policy.evicted(self.factory.evict(policy.counts.beside))
+        self.factory.sweeps += [pool.sweep for pool in self.upstreams.pools]
+
+    def startService(self) -> None:
+        Service.startService(self)
+        self.reactor.listenTCP(self.settings.port, self.factory)
+
+
+class Admitting(ChannelFactory):
+    """Asks the policy before it takes a connection, as ``edge.tls.TlsFactory`` does."""
+
+    def buildProtocol(self, addr: Any) -> Any:
+        """The protocol of an admitted connection; None closes it."""
+        policy: Any = self.policy
+        return super().buildProtocol(addr) if policy.admit(peer_of(addr)) else None
 
 
 FILES = {"game.pak": b"\x00\x01game\xff" * 700, "readme.txt": b"one file more\n"}

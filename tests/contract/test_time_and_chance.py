@@ -57,6 +57,7 @@ ALLOWED = {
     "sim/players.py": {"random.Random"},
     "sim/belongings.py": {"random.Random"},
     "sim/gear.py": {"random.Random"},
+    "sim/glances.py": {"random.Random"},
     "sim/guilds.py": {"random.Random"},
     "sim/hunting.py": {"random.Random"},
     "sim/links.py": {"random.Random"},
