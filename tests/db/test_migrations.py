@@ -14,7 +14,7 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Engine, inspect, select, table, text
+from sqlalchemy import Engine, insert, inspect, select, table, text
 from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -24,9 +24,13 @@ from svcserver.db.engine import BadDatabase, database_url, make_engine
 from svcserver.db.migrations import revisions
 from svcserver.db.tables import METADATA
 from svcserver.db.transaction import transaction
-from tests.support.filling import fill
+from tests.support.filling import fill, rows, shape
 from tests.support.postgres import fresh_database
 from tests.support.proves import proves
+
+
+class Undone(Exception):
+    """Ends a transaction that is to leave nothing."""
 
 
 class Migrations:
@@ -34,6 +38,7 @@ class Migrations:
 
     make: Callable[[Any], Engine]
     patch: Callable[[object, str, object], object]
+    assertRaises: Callable[..., Any]
 
     def alone(self) -> None:
         """As a service starts: whatever threads other tests have left."""
@@ -131,6 +136,18 @@ class Migrations:
         with engine.connect() as tx:
             self.assertEqual(revisions.newer(tx), "9999", line)
 
+    def test_every_earlier_version_runs_on_what_this_one_has_made(self) -> None:
+        """As a worker does that runs on while another brings the database up to date."""
+        engine, known = self.engine(), revisions.known()
+        migrations.upgrade(engine)
+        for number in range(1, len(known)):
+            self.patch(revisions, "known", lambda number=number: known[:number])
+            with capturedLogs() as said:
+                migrations.upgrade(engine)
+            self.assertTrue([one for one in said if "which only added" in one["log_format"]])
+            with engine.connect() as tx:
+                self.assertEqual(revisions.newer(tx), known[-1])
+
     def test_it_says_in_one_line_why_it_cannot_run(self) -> None:
         for change, what in (
             ("ALTER TABLE accounts RENAME COLUMN notes TO coins", "no column notes"),
@@ -155,9 +172,16 @@ class Migrations:
     def test_a_filled_database_loses_nothing_from_any_step_on(self) -> None:
         script = ScriptDirectory(str(Path(migrations.__file__).parent))
         steps = [one.revision for one in script.walk_revisions()][::-1]
+        newest = self.engine()
+        migrations.upgrade(newest)
         for step in steps:
             engine = self.engine()
             migrations.upgrade(engine, step)
+            with self.assertRaises(Undone), transaction(newest) as tx:
+                # a worker of that version runs on, and writes its rows
+                for one, row in rows(shape(engine)):
+                    tx.execute(insert(one), row)
+                raise Undone
             before = fill(engine)
             migrations.upgrade(engine)
             after = {
@@ -224,8 +248,8 @@ class UnusableDatabaseTests(Folders, SynchronousTestCase):
 def contents(engine: Engine, tables: list[str]) -> dict[str, list[tuple[object, ...]]]:
     """Every row of the tables, the oldest columns first."""
     with engine.connect() as tx:
-        rows = {name: tx.execute(select(text("*")).select_from(table(name))) for name in tables}
-        return {name: sorted(tuple(row) for row in found) for name, found in rows.items()}
+        found = {name: tx.execute(select(text("*")).select_from(table(name))) for name in tables}
+        return {name: sorted(tuple(row) for row in rows) for name, rows in found.items()}
 
 
 __all__ = ["inspect"]

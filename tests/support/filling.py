@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
-from sqlalchemy import Engine, MetaData, insert, select
+from sqlalchemy import Engine, MetaData, Table, insert, select
 from sqlalchemy.types import Boolean, Float, Integer, LargeBinary, Numeric
 
 
 def fill(engine: Engine) -> dict[str, list[tuple[Any, ...]]]:
     """Insert a row into each table, parents first; what each table then holds."""
-    tables = MetaData()
-    tables.reflect(engine)
     held = {}
     with engine.begin() as tx:
-        for table in tables.sorted_tables:
-            if table.name == "alembic_version":
-                continue
-            row = {column.name: _value(column) for column in table.columns}
+        for table, row in rows(shape(engine)):
             tx.execute(insert(table), row)
             held[table.name] = sorted(tuple(row) for row in tx.execute(select(table)).all())
     return held
+
+
+def shape(engine: Engine) -> MetaData:
+    """The tables as they are now."""
+    tables = MetaData()
+    tables.reflect(engine)
+    return tables
+
+
+def rows(tables: MetaData) -> Iterator[tuple[Table, dict[str, Any]]]:
+    """A row for each table, parents first, with every column that it has there."""
+    for table in tables.sorted_tables:
+        if table.name != "alembic_version":
+            yield table, {column.name: _value(column) for column in table.columns}
 
 
 def _value(column: Any) -> Any:
