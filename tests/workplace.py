@@ -77,6 +77,8 @@ RELEASING = {
     "podman": "podman",
     "podman-compose": "podman-compose",
     "ip": "iproute2",
+    "gnome-keyring-daemon": "gnome-keyring",
+    "dbus-run-session": "dbus-daemon",
 }
 
 
