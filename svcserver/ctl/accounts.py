@@ -9,12 +9,13 @@ import click
 import segno
 from sqlalchemy import Connection
 
-from svcserver.ctl.as_owner import actor, with_reason
+from svcserver.ctl.as_owner import actor
 from svcserver.ctl.database import transact
-from svcserver.ctl.host import Host, about_a_host
+from svcserver.ctl.host import Host, about_a_host, with_reason
 from svcserver.ctl.moderation import by_staff, moment, recorded
 from svcserver.ctl.output import Out, fail
 from svcserver.edge import joining
+from svcserver.kernel.refusals import Malformed, Missing
 from svcserver.kernel.roles import Role
 from svcserver.kernel.secrets import hex_token
 from svcserver.kernel.times import iso
@@ -23,6 +24,7 @@ from svcserver.metagame.accounts.audit import Entry, Trace
 from svcserver.metagame.accounts.invites import acts as invites
 from svcserver.metagame.accounts.sanctions import Kind
 from svcserver.metagame.accounts.store import SqlAccounts, add_game_server_key, drop_game_server_key
+from svcserver.metagame.owner.moderation.rules import person
 from svcserver.metagame.owner.people.rules import Listed, Order
 from svcserver.metagame.owner.people.store import SqlPeople
 
@@ -38,8 +40,9 @@ def account() -> None:
 @account.command("create")
 @click.argument("name")
 @click.option("--owner", "--admin", "admin", is_flag=True, help="It may do everything.")
+@with_reason
 @about_a_host
-def create(host: Host, out: Out, name: str, admin: bool) -> None:
+def create(host: Host, out: Out, name: str, admin: bool, reason: str) -> None:
     """Make an account; prints the only copy of its key."""
 
     def act(tx: Connection, trace: Trace) -> rules.NewAccount:
@@ -49,7 +52,7 @@ def create(host: Host, out: Out, name: str, admin: bool) -> None:
         trace.after = {"id": made.account.id, "role": made.account.role.word}
         return made
 
-    made = recorded(host, Entry(actor(), "create account", name), act)
+    made = recorded(host, Entry(actor(), "create account", name, reason), act)
     one = made.account
     out.data({"id": one.id, "username": one.username, "admin": admin, "key": made.key})
     out.say(f"account {one.username} ({one.id}){', an owner' if admin else ''}")
@@ -91,14 +94,6 @@ def set_role(host: Host, out: Out, name: str, role: Role, reason: str) -> None:
     out.say(f"{found.username} is now {words.get(role) or f'a {role.word}'}")
 
 
-def called(accounts: SqlAccounts, name: str) -> rules.Account:
-    """The account of that name (ignoring case) or id; fails with one line."""
-    found = accounts.named(name) or accounts.find(name)
-    if found is None:
-        fail(f"no account is called {name}; see svcctl account list")
-    return found
-
-
 @account.command("new-key")
 @click.argument("name")
 @with_reason
@@ -113,7 +108,7 @@ def new_key(host: Host, out: Out, name: str, reason: str) -> None:
 
     def act(tx: Connection, trace: Trace) -> rules.Account:
         accounts = SqlAccounts(tx)
-        found = called(accounts, name)
+        found = person(accounts, name)
         trace.target = found.username
         accounts.replace_key(found.id, key)
         rules.end_sessions(accounts, found.id, time.time())
@@ -168,26 +163,36 @@ def gameserver_key() -> None:
 
 @gameserver_key.command("add")
 @click.argument("key", required=False)
+@with_reason
 @about_a_host
-def add_key(host: Host, out: Out, key: str | None) -> None:
+def add_key(host: Host, out: Out, key: str | None, reason: str) -> None:
     """Register KEY; without one, make and print it (METAGAME_API_KEY in deploy.env)."""
-    if key is not None and not (16 <= len(key) <= 256 and key.isascii() and key.isprintable()):
-        fail("the key must be 16 to 256 printable characters; leave it out to have one made")
     new = key or hex_token(64)
-    entry = Entry(actor(), "add game-server key")
-    recorded(host, entry, lambda tx, _: add_game_server_key(tx, new))
+
+    def act(tx: Connection, _: Trace) -> None:
+        if not (16 <= len(new) <= 256 and new.isascii() and new.isprintable()):
+            raise Malformed(
+                "the key must be 16 to 256 printable characters; leave it out to have one made"
+            )
+        add_game_server_key(tx, new)
+
+    recorded(host, Entry(actor(), "add game-server key", "", reason), act)
     out.data({"registered": True, "key": None if key else new})
     out.say("registered" if key else f"registered; METAGAME_API_KEY={new}")
 
 
 @gameserver_key.command("revoke")
 @click.argument("key")
+@with_reason
 @about_a_host
-def revoke_key(host: Host, out: Out, key: str) -> None:
+def revoke_key(host: Host, out: Out, key: str, reason: str) -> None:
     """Take a key back; game servers that hold it can write nothing more."""
-    entry = Entry(actor(), "revoke game-server key")
-    if not recorded(host, entry, lambda tx, _: drop_game_server_key(tx, key)):
-        fail("the key is not registered")
+
+    def act(tx: Connection, _: Trace) -> None:
+        if not drop_game_server_key(tx, key):
+            raise Missing("the key is not registered")
+
+    recorded(host, Entry(actor(), "revoke game-server key", "", reason), act)
     out.data({"revoked": True})
     out.say("revoked")
 
@@ -262,11 +267,10 @@ def list_invites(host: Host, out: Out) -> None:
 def revoke(host: Host, out: Out, code: str, reason: str) -> None:
     """Take a code back; accounts made with it stay."""
 
-    def act(tx: Connection, trace: Trace) -> bool:
-        return invites.drop(code)(tx, trace) or invites.drop(code.upper())(tx, trace)
+    def act(tx: Connection, trace: Trace) -> None:
+        if not (invites.drop(code)(tx, trace) or invites.drop(code.upper())(tx, trace)):
+            raise Missing("there is no such code; see svcctl invite list")
 
-    entry = Entry(actor(), "revoke invite", rules.first_group(code), reason)
-    if not recorded(host, entry, act):
-        fail("there is no such code; see svcctl invite list")
+    recorded(host, Entry(actor(), "revoke invite", rules.first_group(code), reason), act)
     out.data({"revoked": code})
     out.say("revoked")

@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from svcserver.ctl.host import Host, about_a_host
+from svcserver.ctl.host import Host, about_a_host, with_reason
 from svcserver.ctl.host_creation import write_private
 from svcserver.ctl.output import Out, fail
 from svcserver.kernel.alert_channels import is_name
@@ -72,6 +72,7 @@ def show(host: Host, out: Out) -> None:
 @click.option("--from", "file", metavar="FILE", help="KEY=value lines: URL, TOKEN; - is the input.")
 @click.option("--url", help="Of a server that is no secret: smtps://HOST, or Matrix's https://...")
 @click.option("--set", "more", multiple=True, metavar="KEY=VALUE", help="QUIET=23:00-07:00 ...")
+@with_reason
 @about_a_host
 def add(
     host: Host,
@@ -81,6 +82,7 @@ def add(
     file: str | None,
     url: str | None,
     more: tuple[str, ...],
+    reason: str,
 ) -> None:
     """Make the file alert-NAME.env; docs/owners/alerts.md names its lines.
 
@@ -96,7 +98,7 @@ def add(
         fail("there is no URL: give --from FILE with a line URL=..., or --from - and write it")
     is_signed = form != MAIL and said.isdisjoint({"SIGNING_SECRET", "UNSIGNED"})
     ours = [f"SIGNING_SECRET={hex_token(64)}"] if is_signed else []
-    with noted(host, "add alerts", name[:40]) as trace:
+    with noted(host, "add alerts", name[:40], reason=reason) as trace:
         _write(folder, name, "\n".join([*lines, *ours, ""]))
         trace.after = {"form": form}
     _warn(form, url, more)
@@ -155,14 +157,15 @@ def _write(folder: Path, name: str, text: str) -> None:
 
 @alerts.command("test")
 @click.argument("name")
+@with_reason
 @about_a_host
-def test(host: Host, out: Out, name: str) -> None:
+def test(host: Host, out: Out, name: str, reason: str) -> None:
     """Send a test to a channel now, whatever its quiet hours."""
     from svcserver.ctl.noting import noted  # the database: no alert on its way waits for it
 
     alert = Alert(What.TEST, "svcctl's", "It arrives: this channel works.", time.time())
     began = time.monotonic()
-    with noted(host, "test alerts", name[:40]):
+    with noted(host, "test alerts", name[:40], reason=reason):
         channel, sender = _channel(host, name), _name_of(host)
         try:
             with _limit():

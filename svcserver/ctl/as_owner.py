@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import getpass
-from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
 
-import click
 from attrs import field, frozen
 
 from svcserver.ctl.host import Host
@@ -27,11 +25,6 @@ def actor() -> str:
         return f"svcctl:{getpass.getuser()}"
     except (KeyError, OSError):
         return "svcctl"
-
-
-def with_reason(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The option by which every act of staff may say why."""
-    return click.option("--reason", default="", help="Why; it stands in the audit log.")(command)
 
 
 @frozen

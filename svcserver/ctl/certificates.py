@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from svcserver.ctl.envfile import change
-from svcserver.ctl.host import Host, about_a_host
+from svcserver.ctl.host import Host, about_a_host, with_reason
 from svcserver.ctl.noting import noted
 from svcserver.ctl.output import Out, fail
 from svcserver.edge.certificate import (
@@ -35,8 +35,11 @@ def cert() -> None:
     "--out", "folder", metavar="DIR", type=click.Path(path_type=Path), help="Default: the host's."
 )
 @click.option("--force", is_flag=True, help="Replace the one in use; every invite breaks.")
+@with_reason
 @about_a_host
-def make(host: Host, out: Out, hosts: tuple[str, ...], folder: Path | None, force: bool) -> None:
+def make(
+    host: Host, out: Out, hosts: tuple[str, ...], folder: Path | None, force: bool, reason: str
+) -> None:
     """Make a self-signed certificate and its key.
 
     Where there is one, the next one is prepared: invites made from then on name both, and
@@ -49,7 +52,7 @@ def make(host: Host, out: Out, hosts: tuple[str, ...], folder: Path | None, forc
         if paths[0].exists():
             fail(f"the next certificate is prepared already ({paths[0]}); see svcctl cert switch")
     ours = host if folder is None else Host()  # what is made elsewhere is no host's yet
-    with noted(ours, "make certificate") as trace, told(paths[0].parent):
+    with noted(ours, "make certificate", reason=reason) as trace, told(paths[0].parent):
         pair = make_pair(hosts)
         certificate, key = write_pair_to(pair, paths, force=force or renewal)
         trace.after = {"fingerprint": pair.fingerprint, "next": renewal}
@@ -71,15 +74,16 @@ def make(host: Host, out: Out, hosts: tuple[str, ...], folder: Path | None, forc
 
 
 @cert.command("switch")
+@with_reason
 @about_a_host
-def switch(host: Host, out: Out) -> None:
+def switch(host: Host, out: Out, reason: str) -> None:
     """Use the certificate that svcctl cert make has prepared.
 
     Players whose invites name it, made since then, notice nothing; older invites break. The
     certificate that was in use stays beside it, with -previous in its name.
     """
     paths = pair_of(host, None)
-    with noted(host, "switch certificate") as trace, told(paths[0].parent):
+    with noted(host, "switch certificate", reason=reason) as trace, told(paths[0].parent):
         before = fingerprint(paths[0].read_bytes()) if paths[0].exists() else ""
         pair = switch_pair(paths)
         relay = host.folder / "relay.env" if host.folder is not None else None

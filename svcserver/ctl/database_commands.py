@@ -14,7 +14,7 @@ import click
 from sqlalchemy.engine import URL
 
 from svcserver.ctl import database
-from svcserver.ctl.host import Host, about_a_host
+from svcserver.ctl.host import Host, about_a_host, with_reason
 from svcserver.ctl.noting import noted
 from svcserver.ctl.output import Out, fail
 from svcserver.db import migrations
@@ -29,10 +29,11 @@ def db() -> None:
 
 
 @db.command("upgrade")
+@with_reason
 @about_a_host
-def upgrade(host: Host, out: Out) -> None:
+def upgrade(host: Host, out: Out, reason: str) -> None:
     """Bring the database to this version; the metagame does the same at its start."""
-    with noted(host, "upgrade database"):
+    with noted(host, "upgrade database", reason=reason):
         migrate(database.url_of(host))
     out.data({"upgraded": True})
     out.say("the database is up to date")
@@ -88,10 +89,11 @@ def sqlite_faults(file: Path | None) -> list[str]:
 
 @db.command("backup")
 @click.argument("target", metavar="FILE", type=click.Path(path_type=Path))
+@with_reason
 @about_a_host
-def backup(host: Host, out: Out, target: Path) -> None:
+def backup(host: Host, out: Out, target: Path, reason: str) -> None:
     """Copy the whole database into FILE, as of one moment, and check the copy."""
-    with noted(host, "backup", target.name):
+    with noted(host, "backup", target.name, reason=reason):
         if target.exists():
             fail(f"{target} exists already; a backup never overwrites: choose another name")
         url = database.url_of(host)
@@ -117,10 +119,11 @@ def backup(host: Host, out: Out, target: Path) -> None:
 
 @db.command("restore")
 @click.argument("source", metavar="FILE", type=click.Path(path_type=Path))
+@with_reason
 @about_a_host
-def restore(host: Host, out: Out, source: Path) -> None:
+def restore(host: Host, out: Out, source: Path, reason: str) -> None:
     """Put FILE in the place of the database; what was there is kept beside it."""
-    with noted(host, "restore", source.name):
+    with noted(host, "restore", source.name, reason=reason):
         url = database.url_of(host)
         file = database.file_of(url)
         if not source.is_file():

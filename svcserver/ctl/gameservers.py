@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from svcserver.ctl.as_owner import owner_of, with_reason
-from svcserver.ctl.host import Host, about_a_host
+from svcserver.ctl.as_owner import owner_of
+from svcserver.ctl.host import Host, about_a_host, with_reason
 from svcserver.ctl.output import Out, fail
 
 LIST, ACT, CONSOLE = "DashboardGameServers", "DashboardGameServer", "DashboardConsole"

@@ -107,6 +107,11 @@ def find(config: str | None, env_file: str | None) -> Host:
     return Host(here) if (here / "metagame.env").is_file() else Host(None, None, os.environ)
 
 
+def with_reason(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The option by which every act of staff may say why."""
+    return click.option("--reason", default="", help="Why; it stands in the audit log.")(command)
+
+
 def about_a_host(command: Callable[..., Any]) -> Callable[..., Any]:
     """A decorator that adds ``--config``, ``--env-file`` and ``--json``.
 

@@ -18,7 +18,7 @@ from sqlalchemy import Connection
 
 from svcserver.ctl.database import transact
 from svcserver.ctl.envfile import change
-from svcserver.ctl.host import Host, about_a_host
+from svcserver.ctl.host import Host, about_a_host, with_reason
 from svcserver.ctl.noting import noted
 from svcserver.ctl.output import Out, fail
 from svcserver.kernel.settings import comma_list
@@ -65,14 +65,15 @@ def list_keys(host: Host, out: Out) -> None:
 
 
 @keys.command("rotate")
+@with_reason
 @about_a_host
-def rotate(host: Host, out: Out) -> None:
+def rotate(host: Host, out: Out, reason: str) -> None:
     """Sign with a new key; tokens of the old one are still taken.
 
     Nobody is logged out. Counts from the metagame's next start on; a day after that,
     svcctl keys retire takes the old key away.
     """
-    with noted(host, "rotate keys") as trace:
+    with noted(host, "rotate keys", reason=reason) as trace:
         kept = _Kept.of(host)
         if len(kept.further) >= MAX_FURTHER:
             fail(f"{FURTHER} holds {MAX_FURTHER} keys already; svcctl keys retire takes them away")
@@ -94,15 +95,16 @@ def rotate(host: Host, out: Out) -> None:
 
 @keys.command("retire")
 @click.option("--now", "at_once", is_flag=True, help="Do not wait; logs out who has an old token.")
+@with_reason
 @about_a_host
-def retire(host: Host, out: Out, at_once: bool) -> None:
+def retire(host: Host, out: Out, at_once: bool, reason: str) -> None:
     """Take away the keys that no longer sign.
 
     Only when the tokens they signed have expired, a day after the metagame's first start with
     the new key. A key that others may know goes at once, with --now: then everybody logs in
     again.
     """
-    with noted(host, "retire keys") as trace:
+    with noted(host, "retire keys", reason=reason) as trace:
         kept = _Kept.of(host)
         if not kept.further:
             fail(f"{FURTHER} is empty: there is no old key")

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from svcserver.ctl.as_owner import Owner, owner_of, with_reason
-from svcserver.ctl.host import Host, about_a_host
+from svcserver.ctl.as_owner import Owner, owner_of
+from svcserver.ctl.host import Host, about_a_host, with_reason
 from svcserver.ctl.output import Failed, Out, fail
 from svcserver.ctl.restart import running_stack
 from svcserver.stack import rolling

@@ -8,23 +8,32 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import click
 from attrs import evolve
 from sqlalchemy import Connection
 
-from svcserver.ctl.as_owner import actor, with_reason
+from svcserver.ctl.as_owner import actor
 from svcserver.ctl.database import transact
-from svcserver.ctl.host import Host, about_a_host
-from svcserver.ctl.output import Out, fail
+from svcserver.ctl.host import Host, about_a_host, with_reason
+from svcserver.ctl.output import Failed, Out, fail
 from svcserver.db.refused import Refused
 from svcserver.kernel.refusals import Refusal
 from svcserver.kernel.roles import Role
 from svcserver.kernel.times import seconds_of
 from svcserver.metagame.access.acting import Staff
-from svcserver.metagame.accounts.audit import MAX_ROWS, Act, AuditQuery, Entry, audited, rows
+from svcserver.metagame.accounts.audit import (
+    MAX_ROWS,
+    Act,
+    AuditQuery,
+    Entry,
+    add_row,
+    audited,
+    rows,
+)
 from svcserver.metagame.accounts.sanctions import Kind
 from svcserver.metagame.accounts.wire import AuditRow, shown
 from svcserver.metagame.owner.announcements.acts import announce as make_announcement
@@ -55,6 +64,13 @@ def recorded(host: Host, entry: Entry, act: Act[T]) -> T:
         add, row, why = one.add, one.row, one.why
     transact(host, lambda tx: tx.execute(add, row))
     fail(f"{entry.target}: {why.message}" if entry.target else why.message)
+
+
+def refuse(host: Host, entry: Entry, why: Refusal) -> NoReturn:
+    """Fail with what makes no sense, and record that it was tried, where there is a database."""
+    with suppress(Failed):
+        transact(host, lambda tx: add_row(tx, entry, time.time(), why.message))
+    fail(why.message)
 
 
 def _act(
@@ -88,7 +104,7 @@ def _impose(
     try:
         wish = order(reason, note, lasts, addresses=addresses)
     except Refusal as why:
-        fail(why.message)
+        refuse(host, Entry(actor(), kind.value, name, reason), why)
 
     def impose(work: StaffWork) -> Act[Done]:
         return work.ban(wish) if kind is Kind.BAN else work.mute(wish)
@@ -215,7 +231,7 @@ def announce(
     try:
         asked = None if text is None else announcement(text, lasts, restart_in)
     except Refusal as why:
-        fail(why.message)
+        refuse(host, Entry(actor(), "announce", "", reason), why)
     by = actor()
     entry = Entry(by, "announce end" if asked is None else "announce", "", reason)
     made = recorded(host, entry, make_announcement(asked, by, time.time))

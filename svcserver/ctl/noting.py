@@ -14,19 +14,24 @@ from svcserver.ctl.host import Host
 from svcserver.ctl.output import Failed
 from svcserver.metagame.accounts.audit import Entry, Trace, add_row
 
+CALLED_OFF = "called off: part of it may have been done"
+
 
 @contextmanager
-def noted(host: Host, action: str, target: str = "") -> Iterator[Trace]:
-    """Leave a row once the body is over: that it was done, or why it failed.
+def noted(host: Host, action: str, target: str = "", *, reason: str = "") -> Iterator[Trace]:
+    """Leave a row once the body is over: that it was done and why, or why it failed.
 
     The row comes after the act, which is no transaction of the database; where the database
     cannot be used the act counts all the same, and a line says so.
     """
-    entry, trace = Entry(actor(), action, target), Trace()
+    entry, trace = Entry(actor(), action, target, reason), Trace()
     try:
         yield trace
     except Failed as why:
         _leave(host, entry, Trace(), why.message, is_told=False)  # one line is enough
+        raise
+    except (KeyboardInterrupt, click.Abort):
+        _leave(host, entry, Trace(), CALLED_OFF, is_told=False)
         raise
     _leave(host, entry, trace, None, is_told=True)
 

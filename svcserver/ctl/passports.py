@@ -10,7 +10,7 @@ import click
 
 from svcserver.ctl.as_owner import actor
 from svcserver.ctl.database import transact
-from svcserver.ctl.host import Host, about_a_host
+from svcserver.ctl.host import Host, about_a_host, with_reason
 from svcserver.ctl.moderation import recorded
 from svcserver.ctl.output import Out, fail
 from svcserver.kernel.datafiles import BadData
@@ -48,24 +48,26 @@ def key(host: Host, out: Out) -> None:
 @passport.command("trust")
 @click.argument("key")
 @click.option("--name", default="", help="Whose key it is, for yourself.")
+@with_reason
 @about_a_host
-def trust(host: Host, out: Out, key: str, name: str) -> None:
+def trust(host: Host, out: Out, key: str, name: str, reason: str) -> None:
     """Take passports that the host with KEY has signed (svcctl passport key shows it there)."""
     text = _key(key)
     if len(name) > 64:
         fail("the name must have at most 64 characters")
-    recorded(host, Entry(actor(), "passport trust", text, ""), trust_act(text, name, time.time))
+    recorded(host, Entry(actor(), "passport trust", text, reason), trust_act(text, name, time.time))
     out.data({"trusted": text, "name": name})
     out.say("trusted; svcctl passport import FILE NAME takes a player's passport in")
 
 
 @passport.command("distrust")
 @click.argument("key")
+@with_reason
 @about_a_host
-def distrust(host: Host, out: Out, key: str) -> None:
+def distrust(host: Host, out: Out, key: str, reason: str) -> None:
     """Take no more passports that the host with KEY has signed; what was taken in stays."""
     text = _key(key)
-    name = recorded(host, Entry(actor(), "passport distrust", text, ""), distrust_act(text))
+    name = recorded(host, Entry(actor(), "passport distrust", text, reason), distrust_act(text))
     out.data({"distrusted": text, "name": name})
     out.say("no longer trusted; what players have brought from there stays theirs")
 
@@ -109,8 +111,9 @@ def _key(text: str) -> str:
 @passport.command("import")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.argument("name")
+@with_reason
 @about_a_host
-def import_(host: Host, out: Out, file: Path, name: str) -> None:
+def import_(host: Host, out: Out, file: Path, name: str, reason: str) -> None:
     """Give the account NAME what stands in the passport FILE; once for each player of a host.
 
     Progress is raised to the passport's, never lowered. Characters become the newest saves; those
@@ -132,7 +135,7 @@ def import_(host: Host, out: Out, file: Path, name: str) -> None:
     except (BadSetting, BadData) as why:
         fail(str(why))
     act = take_in(found, name, paths, terms, time.time)
-    done = recorded(host, Entry(actor(), "passport import", name, found.host[:64]), act)
+    done = recorded(host, Entry(actor(), "passport import", name, reason or found.host[:64]), act)
     _tell(out, name, found, done)
 
 

@@ -14,10 +14,10 @@ import segno
 from attrs import evolve
 from sqlalchemy import Connection
 
-from svcserver.ctl.accounts import account, called
-from svcserver.ctl.as_owner import actor, with_reason
+from svcserver.ctl.accounts import account
+from svcserver.ctl.as_owner import actor
 from svcserver.ctl.database import know_every_table
-from svcserver.ctl.host import Host, about_a_host
+from svcserver.ctl.host import Host, about_a_host, with_reason
 from svcserver.ctl.moderation import recorded
 from svcserver.ctl.output import Out, fail
 from svcserver.kernel.roles import Role
@@ -31,6 +31,7 @@ from svcserver.metagame.accounts.dashboard_access import (
 )
 from svcserver.metagame.accounts.rules import Account, new_account_key
 from svcserver.metagame.accounts.store import SqlAccounts
+from svcserver.metagame.owner.moderation.rules import person
 from svcserver.metagame.owner.people.acts import PersonWork, Removed
 
 T = TypeVar("T")
@@ -133,7 +134,7 @@ def dashboard_key(host: Host, out: Out, name: str, off: bool, reason: str) -> No
     key = None if off else new_account_key()
 
     def act(tx: Connection, trace: Trace) -> Account:
-        found, access = called(SqlAccounts(tx), name), SqlDashboardAccess(tx)
+        found, access = person(SqlAccounts(tx), name), SqlDashboardAccess(tx)
         before = access.of(found.id)
         trace.target = found.username
         trace.before, trace.after = {"ownKey": before.key_hash is not None}, {"ownKey": not off}
@@ -159,7 +160,7 @@ def second_factor(host: Host, out: Out, name: str, off: bool, reason: str) -> No
     factor = None if off else new_factor()
 
     def act(tx: Connection, trace: Trace) -> Account:
-        found, access = called(SqlAccounts(tx), name), SqlDashboardAccess(tx)
+        found, access = person(SqlAccounts(tx), name), SqlDashboardAccess(tx)
         before = access.of(found.id)
         trace.target = found.username
         trace.before = {"secondFactor": before.factor is not None}

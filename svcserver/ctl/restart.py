@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from svcserver.ctl import database
-from svcserver.ctl.host import Host, about_a_host
+from svcserver.ctl.host import Host, about_a_host, with_reason
 from svcserver.ctl.noting import noted
 from svcserver.ctl.output import Out, fail
 from svcserver.db import migrations
@@ -32,14 +32,15 @@ def running_stack(host: Host, otherwise: str) -> tuple[Path, rolling.Running]:
 
 @click.command("restart")
 @click.option("--rolling", "is_rolling", is_flag=True, help="One after the other, while it serves.")
+@with_reason
 @about_a_host
-def restart(host: Host, out: Out, is_rolling: bool) -> None:
+def restart(host: Host, out: Out, is_rolling: bool, reason: str) -> None:
     """Restart the metagames, the deploy server and the content server of a running svc-stack.
 
     Players notice nothing: a request that comes meanwhile waits in the gateway, or goes to
     another worker, and game servers run on. The gateway is left as it is.
     """
-    with noted(host, "restart"):
+    with noted(host, "restart", reason=reason):
         _restart(host, is_rolling=is_rolling)
     out.data({"restarted": True})
     out.say("every metagame, the deploy server and the content server have been restarted")

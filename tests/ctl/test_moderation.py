@@ -35,6 +35,26 @@ class ModerationTests(HostCase):
         again = self.ctl("unban", "Alpha")
         self.assertEqual((again.status, again.line), (1, "svcctl: Alpha: Alpha is not banned"))
 
+    @proves("every act of staff and every refused try is in the audit log")
+    def test_what_svcctl_itself_refuses_is_there_too(self) -> None:
+        for words, action, target, why in (
+            (("ban", "Alpha", "--for", "soon"), "ban", "Alpha", "no length of time"),
+            (("mute", "Alpha", "--note", "x" * 1_025), "mute", "Alpha", "a note 1024"),
+            (("announce", "Soup", "--for", "soon"), "announce", "", "no length of time"),
+            (("account", "new-key", "Nobody"), "new key", "Nobody", "no account is called"),
+            (("account", "dashboard-key", "Nobody"), "dashboard key", "Nobody", "no account"),
+            (("account", "second-factor", "Nobody"), "second factor", "Nobody", "no account"),
+            (("gameserver-key", "add", "short"), "add game-server key", "", "16 to 256"),
+            (("gameserver-key", "revoke", "unknown"), "revoke game-server key", "", "registered"),
+            (("invite", "revoke", "AAAA-BBBB"), "revoke invite", "AAAA-...", "no such code"),
+        ):
+            ran = self.ctl(*words, "--reason", "because")
+            self.assertEqual((ran.status, why in ran.line), (1, True), ran.line)
+            newest = self.rows()[0]
+            self.assertEqual((newest["action"], newest["target"]), (action, target))
+            self.assertEqual(newest["reason"], "because")
+            self.assertIn(why, str(newest["refused"]))
+
     @proves("a ban by addresses", "a mute by addresses")
     def test_a_ban_with_the_addresses(self) -> None:
         path = str(self.folder / "svc.db")

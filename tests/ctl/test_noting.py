@@ -6,7 +6,11 @@ import json
 from typing import Any
 from unittest import mock
 
+import click
+
 from svcserver.ctl import alerts as alert_commands
+from svcserver.ctl.host import Host
+from svcserver.ctl.noting import CALLED_OFF, noted
 from svcserver.stack.alerts.delivering import NotDelivered
 from tests.ctl.command import Ran, svcctl
 from tests.ctl.test_accounts import HostCase
@@ -43,13 +47,24 @@ class NotingTests(HostCase):
 
     @proves("every act of staff and every refused try is in the audit log")
     def test_keys_that_are_renewed_and_retired(self) -> None:
-        row = self.did("rotate keys", "keys", "rotate")
+        row = self.did("rotate keys", "keys", "rotate", "--reason", "one was seen")
+        self.assertEqual(row["reason"], "one was seen")
         self.assertNotEqual(row["before"], row["after"])
         signing = self.ctl("keys", "list", "--json").data["signing"]
         self.assertEqual(row["after"], {"signing": signing})
         self.assertIn("or use --now", self.tried("retire keys", "keys", "retire"))
         self.assertEqual(self.did("retire keys", "keys", "retire", "--now")["after"]["further"], 0)
         self.assertIn("no old key", self.tried("retire keys", "keys", "retire"))
+
+    @proves("every act of staff and every refused try is in the audit log")
+    def test_what_is_called_off_in_the_middle_may_be_done_in_part(self) -> None:
+        host = Host(self.folder)
+        for why in (KeyboardInterrupt, click.Abort):
+            with self.assertRaises(why), noted(host, "restart", reason="new version"):
+                raise why
+            newest = self.rows()[0]
+            self.assertEqual((newest["action"], newest["reason"]), ("restart", "new version"))
+            self.assertEqual(newest["refused"], CALLED_OFF)
 
     @proves("every act of staff and every refused try is in the audit log")
     def test_a_channel_of_alerts_that_is_added_and_tried(self) -> None:

@@ -19,7 +19,7 @@ from svcserver.ctl.backup.restoring import into_folder, into_place
 from svcserver.ctl.backup.retention import Retention
 from svcserver.ctl.backup.runs import Busy, known, put, run
 from svcserver.ctl.backup.sealing import Lock, is_closed
-from svcserver.ctl.host import Host, about_a_host
+from svcserver.ctl.host import Host, about_a_host, with_reason
 from svcserver.ctl.noting import noted
 from svcserver.ctl.output import Failed, Out, fail
 from svcserver.kernel import backups
@@ -56,11 +56,12 @@ def wanted_of(host: Host, identity: Path | None = None) -> Wanted:
 
 @backup.command("now")
 @click.option("--prove", "is_proven", is_flag=True, help="Restore it into scratch and play on it.")
+@with_reason
 @about_a_host
-def backup_now(host: Host, out: Out, is_proven: bool) -> None:
+def backup_now(host: Host, out: Out, is_proven: bool, reason: str) -> None:
     """Make a backup of the whole host, check it, and drop those that are no longer kept."""
     wanted, moment = wanted_of(host), time.time()
-    with noted(host, "backup") as trace:
+    with noted(host, "backup", reason=reason) as trace:
         try:
             with run(wanted.data, moment):
                 state, file = _now(wanted, out, moment, drill=is_proven)
@@ -195,8 +196,11 @@ def list_backups(host: Host, out: Out) -> None:
 @backup.command("prove")
 @click.argument("file", required=False, type=click.Path(path_type=Path))
 @click.option("--identity", type=click.Path(path_type=Path), help="The private key of age.")
+@with_reason
 @about_a_host
-def prove_command(host: Host, out: Out, file: Path | None, identity: Path | None) -> None:
+def prove_command(
+    host: Host, out: Out, file: Path | None, identity: Path | None, reason: str
+) -> None:
     """Restore FILE (the newest backup) into scratch, and live an evening on it.
 
     Your host is not touched. It takes a minute, free ports and the memory of a second host.
@@ -206,7 +210,7 @@ def prove_command(host: Host, out: Out, file: Path | None, identity: Path | None
     if file is None and state.newest is None:
         fail("there is no backup yet; make one with svcctl backup now")
     path = (file or Path(state.newest.file if state.newest else "")).absolute()
-    with noted(host, "prove backup", path.name):
+    with noted(host, "prove backup", path.name, reason=reason):
         if not path.is_file():
             proof = Proof("it is not there")
         else:
@@ -225,16 +229,21 @@ def prove_command(host: Host, out: Out, file: Path | None, identity: Path | None
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--into", metavar="DIR", type=click.Path(path_type=Path), help="As a host in DIR.")
 @click.option("--identity", type=click.Path(path_type=Path), help="The private key of age.")
+@with_reason
 @about_a_host
-def restore(host: Host, out: Out, file: Path, into: Path | None, identity: Path | None) -> None:
+def restore(
+    host: Host, out: Out, file: Path, into: Path | None, identity: Path | None, reason: str
+) -> None:
     """Put FILE's database in the place of this host's; with --into make the whole host anew."""
     if into is None:
-        with noted(host, "restore", file.name):
+        with noted(host, "restore", file.name, reason=reason):
             _there(file)
             into_place(file, wanted_of(host, identity).lock, host, out)
         return
     _there(file)
-    with noted(Host(into.absolute()), "restore", file.name):  # the other host may be gone
+    with noted(
+        Host(into.absolute()), "restore", file.name, reason=reason
+    ):  # the other host may be gone
         into_folder(file, _lock(host, identity, file), into.absolute(), out)
 
 
