@@ -81,12 +81,10 @@ async def speak(me: SimPlayer, dice: random.Random) -> None:
         return
     room = dice.choice(chat.rooms)
     for _ in range(dice.randrange(1, 4)):
-        text = f"line {len(me.history.chat.said)} of {me.name} <&>"
-        me.history.chat.said[text] = me.now
+        text = me.history.chat.utters(f"line # of {me.name} <&>", me.now)
         chat.say(room, text)
         me.history.chat.spoke(room, f"{me.name}/{chat.resource[-6:]}", text)
     other = me.other(dice)
     if other is not None and dice.random() < 0.4:
-        text = f"whisper {len(me.history.chat.said)} of {me.name}"
-        me.history.chat.said[text] = me.now
+        text = me.history.chat.utters(f"whisper # of {me.name}", me.now)
         chat.whisper(other.account, text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import heapq
 import random
 import uuid
@@ -13,7 +14,8 @@ from twisted.internet.error import AlreadyCalled, AlreadyCancelled
 from twisted.internet.interfaces import IDelayedCall
 from zope.interface import implementer
 
-from svcserver.kernel.system import System
+from svcserver.kernel.buggify import rare_things
+from svcserver.kernel.system import System, owned
 
 START = 1_790_000_000.0  # epoch seconds of the beginning: some day in September 2026
 
@@ -93,6 +95,7 @@ class World:
     buried: list[Any] = field(factory=list)
     chance: random.Random = field(init=False)  # ids, secrets: what the code under test draws
     weather: random.Random = field(init=False)  # latency and faults
+    burying: bool = field(default=False, init=False)
     _queue: list[tuple[float, int, Timer]] = field(factory=list, init=False)
     _number: int = field(default=0, init=False)
 
@@ -130,9 +133,25 @@ class World:
 
     def queue(self, timer: Timer) -> None:
         """Put a timer in its place; those of one instant come in the order of the asking."""
+        if self.burying:
+            return
         timer.queued_at = timer.at
         self._number += 1
         heapq.heappush(self._queue, (timer.at, self._number, timer))
+
+    def bury(self) -> None:
+        """Let go of what dead processes held: what their coroutines do at their ends counts not.
+
+        They draw from other dice meanwhile, ask for no time, and what they log is not heard.
+        """
+        weather, self.weather = self.weather, random.Random(0)  # noqa: S311
+        self.burying = True
+        try:
+            with owned(World(self.seed).system()), rare_things(lambda _: False):
+                self.buried.clear()
+                gc.collect()
+        finally:
+            self.weather, self.burying = weather, False
 
     def run_until(self, end: float) -> None:
         """Call all that is due until then."""

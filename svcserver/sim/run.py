@@ -36,6 +36,8 @@ from svcserver.sim.social import party_of
 TURN_S = 60.0  # simulated seconds between two looks from outside
 QUIET_S = 120.0  # what is under way ends
 AWAY_S = 900.0  # everything that outlasts a player ends
+FOLD_S = 7200.0  # between two times that what is long over is judged and forgotten
+MOST_MOMENTS = 3000  # of the timeline
 _STAMP = struct.Struct("<dQQ").pack  # when, over which end, how many bytes
 
 
@@ -68,6 +70,18 @@ class Moment:
     at: float
     where: tuple[str, ...]
     events: tuple[str, ...]
+
+
+EVENTS = 8  # of a moment that stands for two
+
+
+def thinned(moments: list[Moment]) -> list[Moment]:
+    """Half as many: each stands for two, with the first of their events."""
+    found = []
+    for at in range(0, len(moments), 2):
+        events = tuple(event for one in moments[at : at + 2] for event in one.events)
+        found.append(Moment(moments[at].at, moments[at].where, events[:EVENTS]))
+    return found
 
 
 @define
@@ -109,6 +123,7 @@ class Run:
     moments: list[Moment] = field(factory=list)
     rare: RareThings = field(init=False)
     _events: list[str] = field(factory=list)
+    _folds_at: float = field(factory=lambda: START + FOLD_S, init=False)
     _digest: Any = field(factory=hashlib.sha256)
 
     def run(self) -> Result:
@@ -136,6 +151,8 @@ class Run:
         self._digest.update(data)
 
     def _logged(self, event: dict[str, Any]) -> None:
+        if self.world.burying:
+            return
         if event.get("log_level") is LogLevel.critical and "log_failure" in event:
             why = event["log_failure"]
             text = f"{formatEvent(event)}: {why.type.__name__}: {why.getErrorMessage()}"
@@ -217,6 +234,12 @@ class Run:
         events, self._events[:] = tuple(self._events), []
         where = tuple(one.where for one in self.players)
         self.moments.append(Moment(self.world.now - START, where, events))
+        if len(self.moments) > MOST_MOMENTS:
+            self.moments[:] = thinned(self.moments)
+        if self.world.now >= self._folds_at:
+            self._folds_at = self.world.now + FOLD_S
+            self.world.bury()
+            self.history.chat.forget(self.world.now - FOLD_S / 2, self.world.now)
 
     def _settle(self) -> None:
         """Let everything end, ask everybody what they are shown, then send all home."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 
@@ -36,6 +36,7 @@ class ChatHistory:
     owed: dict[str, tuple[str, str]] = field(factory=dict)  # line -> room and who said it
     refused: set[str] = field(factory=set)  # lines whose speaker was told that nobody hears them
     count: int = 0
+    spoken: int = 0  # lines and whispers
     gaps: list[tuple[float, float]] = field(factory=list)  # when metagames were apart
 
     def gap(self, since: float, until: float, margin_s: float = 30.0) -> None:
@@ -54,6 +55,13 @@ class ChatHistory:
                 one.until = now
         for line in [line for line, owed in self.owed.items() if owed == (room, who)]:
             self._settled(line)
+
+    def utters(self, text: str, now: float) -> str:
+        """Something is said now: the text with a number of its own in front of ``of``."""
+        line = text.replace("#", str(self.spoken), 1)
+        self.spoken += 1
+        self.said[line] = now
+        return line
 
     def spoke(self, room: str, who: str, line: str) -> None:
         """A line was sent into a room that its speaker is in: it must come back."""
@@ -116,17 +124,7 @@ class ChatHistory:
         have heard it.
         """
         self.look(now + LATE_S, lambda _: False)
-        for room, listeners in self.rooms.items():
-            spans = [(who, one) for who, every in listeners.items() for one in every]
-            self._order(room, [one.lines for _, one in spans])
-            for line in sorted(self.echoed.get(room, ())):
-                said, reached = self.said[line], self.reached[line]
-                if any(since <= reached and said <= until for since, until in self.gaps):
-                    continue
-                for who, one in spans:
-                    there = one.since <= said - 1 and (one.until or now) >= reached + margin_s
-                    if there and line not in one.lines:
-                        self.wrong.add("all hear a line", f"{who} in {room} never heard {line!r}")
+        self._compare(self.said.keys(), now, margin_s)
         self.rooms = {
             room: kept
             for room, listeners in self.rooms.items()
@@ -141,6 +139,42 @@ class ChatHistory:
         self.reached.clear()
         self.echoed.clear()
         self.whispers.clear()
+
+    def forget(self, before: float, now: float) -> None:
+        """Compare what was said before then, and forget it: a month of it would fill the memory."""
+        over = {line for line, at in self.said.items() if at < before and line not in self.owed}
+        self._compare(over, now)
+        for room, listeners in self.rooms.items():
+            for every in listeners.values():
+                for one in every:
+                    one.lines = [line for line in one.lines if line not in over]
+                every[:-1] = [one for one in every[:-1] if (one.until or now) >= before]
+            gone = [who for who, (*_, last) in listeners.items() if (last.until or now) < before]
+            for who in gone:
+                del listeners[who]
+            self.echoed[room] = self.echoed.get(room, set()) - over
+        for line in over:
+            del self.said[line]
+            self.reached.pop(line, None)
+        self.whispers = {
+            key: count for key, count in self.whispers.items() if key.partition(" ")[2] not in over
+        }
+        self.gaps = [one for one in self.gaps if one[1] >= before]
+        self.rooms = {room: one for room, one in self.rooms.items() if one}
+
+    def _compare(self, lines: Collection[str], now: float, margin_s: float = 20.0) -> None:
+        """Whether there is one order, and all have heard those of these lines that they must."""
+        for room, listeners in self.rooms.items():
+            spans = [(who, one) for who, every in listeners.items() for one in every]
+            self._order(room, [one.lines for _, one in spans])
+            for line in sorted(self.echoed.get(room, set()).intersection(lines)):
+                said, reached = self.said[line], self.reached[line]
+                if any(since <= reached and said <= until for since, until in self.gaps):
+                    continue
+                for who, one in spans:
+                    there = one.since <= said - 1 and (one.until or now) >= reached + margin_s
+                    if there and line not in one.lines:
+                        self.wrong.add("all hear a line", f"{who} in {room} never heard {line!r}")
 
     def _order(self, room: str, heard: list[list[str]]) -> None:
         """Whether one order of all lines explains what each heard."""

@@ -15,7 +15,7 @@ from attrs import define, field
 from twisted.internet.protocol import Factory, Protocol
 from twisted.python.failure import Failure
 
-from svcserver.board.scripts import COMMIT, LOAD, LONGEST_LATELY
+from svcserver.board.scripts import COMMIT, LOAD, LONGEST_LATELY, MOST_LATELY
 from svcserver.sim.clock import World
 from svcserver.sim.network import Network, Route
 from svcserver.sim.process import Process
@@ -229,6 +229,7 @@ class SimValkey:
             self._put(self._told, told, number)
             kept = said if len(said) <= LONGEST_LATELY else b"%d " % number
             self._put(self._lately, (channel, number), kept)
+            self._lately.pop((channel, number - 2 * MOST_LATELY), None)
             for wire in list(self._heard.get(channel, ())):
                 if wire in self.wires:
                     wire.send(reply((b"message", channel, said)))
