@@ -46,7 +46,7 @@ class RequestLog:
     counters: Counters = field(factory=Counters)
     mark: Callable[[FinishedRequest], Mapping[str, int]] = _no_marks
     who: Callable[[FinishedRequest], str] = _nobody  # whose request it was, as far as is proven
-    page: Callable[[FinishedRequest], str] = _nobody  # the mark of the page that asked, if one did
+    page: Callable[[FinishedRequest], str] = _nobody  # the mark of the page by which they asked
     proxy: str = "proxy"
     expected: tuple[str, ...] = ()
     _refusals: LogSampler = field(factory=LogSampler, init=False)
@@ -81,7 +81,8 @@ class RequestLog:
             marked += f" {name}={value}"
         omitted = self._refusals.omitted and self._refusals.take_omitted()
         message = f"{method} {path}{marked} {status} {ms}ms{via}"
-        who, page = self.who(done), self.page(done)
+        who = self.who(done)
+        page = self.page(done) if who else ""
         if who:
             message += f" by={who}"
         if page:

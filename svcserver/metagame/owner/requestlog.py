@@ -25,7 +25,7 @@ def request_log(
         expected=("/progression",),
         mark=_by_game_server,
         who=_account,
-        page=lambda done: page_of(done.request) if done.caller.account is not None else "",
+        page=_page,
         proxy="gateway",
         **more,
     )
@@ -34,6 +34,10 @@ def request_log(
 def _account(done: FinishedRequest) -> str:
     found: str | None = done.caller.account
     return found or ""
+
+
+def _page(done: FinishedRequest) -> str:
+    return page_of(done.request)
 
 
 def page_of(request: HttpRequest) -> str:
