@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from math import inf
 
-from attrs import define
+from attrs import define, field
 
 from svcserver.sim.outcomes import Violations
 
@@ -52,21 +52,33 @@ class Answers:
 
     wrong: Violations
     troubled_until: float = -inf  # whatever was broken on purpose is mended, and settled, by then
+    _of: dict[str, float] = field(factory=dict, init=False)  # the same of one player's own line
 
-    def trouble(self, until: float) -> None:
-        """Something is broken until then."""
-        self.troubled_until = max(self.troubled_until, until + SETTLES_S)
+    def trouble(self, until: float, who: str = "", settles_s: float = SETTLES_S) -> None:
+        """Something is broken until then; ``who``: it is this player's own line alone."""
+        over = until + settles_s
+        if who:
+            self._of[person(who)] = max(self._of.get(person(who), -inf), over)
+        else:
+            self.troubled_until = max(self.troubled_until, over)
 
-    def untroubled(self, since: float) -> bool:
-        """Whether nothing has been broken since then."""
-        return since > self.troubled_until
+    def untroubled(self, since: float, who: str = "") -> bool:
+        """Whether nothing has been broken since then that this player could notice."""
+        return since > self.troubled_until and since > self._of.get(person(who), -inf)
 
     def heard(self, who: str, method: str, path: str, status: int, began: float) -> None:
         """The answer to what was asked at ``began`` by somebody whose session runs."""
-        if status >= 400 and self.untroubled(began) and not may_refuse(method, path, status):
+        if status < 400 or may_refuse(method, path, status):
+            return
+        if self.untroubled(began, who):
             self.wrong.add("refused for nothing", f"{who}: {method} {path} answered {status}")
 
     def given_up(self, who: str, what: str, began: float) -> None:
         """Somebody got no answer, and did not hang up themselves."""
-        if self.untroubled(began):
+        if self.untroubled(began, who):
             self.wrong.add("nobody waits for ever", f"{who}: {what} was not answered")
+
+
+def person(who: str) -> str:
+    """Whose a name of a chat session, or an earlier name of the player, is."""
+    return who.partition("/")[0].partition("__")[0]

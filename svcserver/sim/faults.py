@@ -29,16 +29,26 @@ class Breaker:
     mark: Callable[[str], None] = lambda text: None
     missing: Callable[[float, float], None] = lambda since, until: None  # told of such times
     shaken: Callable[[], None] = lambda: None  # told when live state may be lost
-    troubled: Callable[[float], None] = lambda until: None  # told until when something is broken
+    # told until when something is broken, and by whom alone it is noticed; "": by anybody
+    troubled: Callable[[float, str], None] = lambda until, who: None
     until: float = field(default=0.0)  # by then everything is mended
+    struck: str = field(default="", init=False)  # the player whose line alone the fault is of
+
+    def somebody(self, dice: random.Random) -> Any:
+        """The player whose line alone the fault is of."""
+        player = dice.choice(self.players)
+        self.struck = player.name
+        return player
 
     def do(self, name: str, dice: random.Random) -> None:
         """Let the fault of this name happen; ``dice`` decides where and for how long."""
         self.mark(name)
         if name in SHAKING:
             self.shaken()
+        self.struck, before, self.until = "", self.until, self.world.now
         FAULTS[name](self, dice)
-        self.troubled(max(self.until, self.world.now))
+        self.troubled(self.until, self.struck)
+        self.until = max(self.until, before)
 
     def missed(self, for_s: float) -> None:
         """For so long metagames may miss one another's news, and the chat's lines with them."""
@@ -114,13 +124,13 @@ def full_disk(breaker: Breaker, dice: random.Random) -> None:
 
 def cut_line(breaker: Breaker, dice: random.Random) -> None:
     """Every connection between one player's PC and the host breaks."""
-    player = dice.choice(breaker.players)
+    player = breaker.somebody(dice)
     breaker.network.cut(player.process.machine)
 
 
 def pulled_plug(breaker: Breaker, dice: random.Random) -> None:
     """A player's PC loses its power: it says nothing more, and nobody is told."""
-    player = dice.choice(breaker.players)
+    player = breaker.somebody(dice)
     if not player.process.dead:
         player.process.vanish()
         player.switched_off()
@@ -128,7 +138,7 @@ def pulled_plug(breaker: Breaker, dice: random.Random) -> None:
 
 def silent_line(breaker: Breaker, dice: random.Random) -> None:
     """A player's packets are lost for a while; then the connections break or go on."""
-    player = dice.choice(breaker.players)
+    player = breaker.somebody(dice)
     machine = player.process.machine
     breaker.network.silent.add(machine)
     player.unheard()
@@ -219,7 +229,7 @@ def frozen_metagame(breaker: Breaker, dice: random.Random) -> None:
 
 def slow_reader(breaker: Breaker, dice: random.Random) -> None:
     """A player's machine takes what is sent to it only bit by bit."""
-    machine = dice.choice(breaker.players).process.machine
+    machine = breaker.somebody(dice).process.machine
     breaker.network.slow.add(machine)
     breaker.mend(dice.uniform(5.0, 60.0), lambda: breaker.network.slow.discard(machine))
 

@@ -24,27 +24,46 @@ RATES: dict[str, tuple[float, ...]] = {
 USUAL = (0.0, 0.0, 0.002, 0.02, 0.1)
 LIVE_STATE = ("engine: ", "chat: a lease ")  # after these live state may be lost
 APART_S = 10.0  # and some may not hear what others do
+# by what the name begins with: for how long what is asked afterwards may show it; what was under
+# way when it happened always may
+TRACES_S: dict[str, float] = {
+    "engine: ": 60.0,
+    "chat: a lease ": 60.0,
+    "network: ": 9.0,  # a reader that stalls takes nothing for eight
+}
+# nobody sees these: they take their time, or are tried again
+UNSEEN = ("tokens: ", "sqlite: ", "ledger: a batch waits", "firewall: ")
 
 
 @define(eq=False)
 class RareThings:
-    """``happened`` is told each time, with whether live state may be lost by it."""
+    """``happened`` is told each time, by name."""
 
     world: World
-    happened: Callable[[bool], None]
+    happened: Callable[[str], None]
+    over: bool = False  # nothing rare happens any more
     counts: dict[str, int] = field(factory=dict)
     _rates: dict[str, float] = field(factory=dict, init=False)
 
     def happens(self, name: str) -> bool:
         """Whether the rare thing of this name happens now."""
+        if self.over:
+            return False
         rate = self._rates.get(name)
         if rate is None:
             rate = self._rates[name] = rate_of(self.world.seed, name)
         if not rate or self.world.weather.random() >= rate:
             return False
         self.counts[name] = self.counts.get(name, 0) + 1
-        self.happened(name.startswith(LIVE_STATE))
+        self.happened(name)
         return True
+
+
+def traces_s(name: str) -> float | None:
+    """For how long what is asked afterwards may show it; None where nobody sees it at all."""
+    if name.startswith(UNSEEN):
+        return None
+    return next((seconds for at, seconds in TRACES_S.items() if name.startswith(at)), 0.0)
 
 
 def rate_of(seed: int, name: str) -> float:

@@ -29,7 +29,7 @@ from svcserver.sim.network import Network
 from svcserver.sim.outcomes import Violation
 from svcserver.sim.player import SimPlayer
 from svcserver.sim.process import Process
-from svcserver.sim.rare import APART_S, RareThings
+from svcserver.sim.rare import APART_S, LIVE_STATE, RareThings, traces_s
 from svcserver.sim.script import HOST, Step, script, shared
 from svcserver.sim.social import party_of
 
@@ -158,10 +158,12 @@ class Run:
             text = f"{formatEvent(event)}: {why.type.__name__}: {why.getErrorMessage()}"
             self.history.wrong.add("no failure of ours", text[:300])
 
-    def _happened(self, to_live_state: bool) -> None:
+    def _happened(self, name: str) -> None:
         """A rare thing happens."""
-        self.history.answers.trouble(self.world.now)
-        if to_live_state:
+        traces = traces_s(name)
+        if traces is not None:
+            self.history.answers.trouble(self.world.now + traces, settles_s=0.0)
+        if name.startswith(LIVE_STATE):
             self.history.parties.shake(self.world.now)
             self.history.chat.gap(self.world.now, self.world.now + APART_S)
 
@@ -216,6 +218,7 @@ class Run:
         for number in range(turns):
             self._advance(start + min(self.wish.seconds, (number + 1) * TURN_S))
             self.turn((number + 1) / turns)
+        self.rare.over = True
         while self.world.now < breaker.until + 5.0:
             self._advance(self.world.now + 5.0)
         return len(steps)

@@ -67,7 +67,7 @@ class ChatHistory:
         """A line was sent into a room that its speaker is in: it must come back."""
         self.owed[line] = room, who
 
-    def look(self, now: float, untroubled: Callable[[float], bool]) -> None:
+    def look(self, now: float, untroubled: Callable[[float, str], bool]) -> None:
         """Note the lines that have not come back in time, where nothing was broken meanwhile.
 
         Where something was it may be late, or refused; it must not be lost without a word.
@@ -76,7 +76,7 @@ class ChatHistory:
             if now - self.said[line] <= ECHO_S:
                 continue
             refused = line in self.refused
-            if untroubled(self.said[line]) or (now - self.said[line] > LATE_S and not refused):
+            if untroubled(self.said[line], who) or (now - self.said[line] > LATE_S and not refused):
                 self.wrong.add("a line comes back", f"{who} in {room} never heard {line!r}")
             elif not refused:
                 continue
@@ -123,7 +123,7 @@ class ChatHistory:
         the speaker's packets were lost. Who was there all that time and ``margin_s`` longer must
         have heard it.
         """
-        self.look(now + LATE_S, lambda _: False)
+        self.look(now + LATE_S, lambda _, __: False)
         self._compare(self.said.keys(), now, margin_s)
         self.rooms = {
             room: kept

@@ -7,6 +7,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.sim.answers import SETTLES_S
 from svcserver.sim.history import PATIENCE_S, REPLAY_S, History
 from svcserver.sim.outcomes import ACKED, REFUSED, UNKNOWN
+from svcserver.sim.rare import traces_s
 from svcserver.sim.talk import ECHO_S, LATE_S
 
 
@@ -156,12 +157,12 @@ class HistoryTests(SynchronousTestCase):
             talk.spoke("room", who, line)
         talk.heard("room", "ada", "one", own=True, now=5.1)
         talk.left("room", "bo", 6.0)
-        talk.look(5.0 + ECHO_S, lambda since: True)
+        talk.look(5.0 + ECHO_S, lambda since, who: True)
         self.assertEqual(self.rules(), [])
-        talk.look(6.0 + ECHO_S, lambda since: True)
+        talk.look(6.0 + ECHO_S, lambda since, who: True)
         self.assertEqual(self.rules(), ["a line comes back"])
         talk.spoke("room", "ada", "two")
-        talk.look(6.0 + ECHO_S, lambda since: since > 5.0)
+        talk.look(6.0 + ECHO_S, lambda since, who: since > 5.0)
         self.assertEqual(len(self.rules()), 1)
 
     def test_what_is_broken_may_keep_a_line_back_but_not_without_a_word(self) -> None:
@@ -170,7 +171,7 @@ class HistoryTests(SynchronousTestCase):
             talk.said[line] = 5.0
             talk.spoke("room", "ada", line)
         talk.refuses("refused")
-        talk.look(4.0 + LATE_S, lambda since: False)
+        talk.look(4.0 + LATE_S, lambda since, who: False)
         talk.heard("room", "ada", "late", own=True, now=4.0 + LATE_S)
         self.assertEqual(self.rules(), [])
         talk.settle(5.0 + LATE_S)
@@ -198,6 +199,25 @@ class HistoryTests(SynchronousTestCase):
         self.assertEqual(self.rules(), [])
         answers.given_up("ada", "GET /character", 101.0 + SETTLES_S)
         self.assertEqual(self.rules(), ["nobody waits for ever"])
+
+    def test_a_fault_of_one_line_silences_the_rules_for_its_player_alone(self) -> None:
+        answers = self.history.answers
+        answers.trouble(100.0, "ada__2")
+        answers.heard("ada", "GET", "/character", 503, 90.0)
+        self.assertFalse(answers.untroubled(90.0, "ada/3f5a6b"))
+        self.assertEqual(self.rules(), [])
+        answers.heard("bo", "GET", "/character", 503, 90.0)
+        self.assertEqual(self.rules(), ["refused for nothing"])
+
+    def test_what_rarely_happens_silences_the_rules_for_no_longer_than_it_is_seen(self) -> None:
+        self.assertIsNone(traces_s("tokens: not kept in the cache"))
+        self.assertEqual(traces_s("web: an answer of /party is lost"), 0.0)
+        answers = self.history.answers
+        answers.trouble(100.0, settles_s=0.0)
+        answers.heard("ada", "GET", "/character", 503, 100.0)  # it was under way
+        self.assertEqual(self.rules(), [])
+        answers.heard("ada", "GET", "/character", 503, 100.1)
+        self.assertEqual(self.rules(), ["refused for nothing"])
 
     def test_parties(self) -> None:
         parties = self.history.parties
