@@ -13,20 +13,17 @@ from attrs import define, field
 from svcserver.sim.outcomes import Violations
 
 SETTLES_S = 60.0  # after a fault has been mended its traces may be seen for so long
+PROMPT_S = 15.0  # in which an answer comes while nothing is broken
+# whatever else the state of things: what the history can know is asked by the acts themselves
 MAY_REFUSE: dict[str, tuple[int, ...]] = {
-    "POST /candidate/join": (400,),  # who does not lead their party chooses no hunt
     "POST /candidate/join/*": (404,),  # the party's candidate is another by now
     "GET /candidate/status": (404,),  # it was cancelled meanwhile
-    "POST /character": (409,),  # a newer save is there
-    "POST /inventory/instanceditem": (409,),  # a newer version is there
-    "POST /loadout/*/*/*": (400,),  # the slot is not unlocked
-    "PUT /party/invite": (403, 409),  # by the leader alone; already there, full, or declined
+    "PUT /party/invite": (409,),  # already there, full, or declined
     "PUT /party/invite/accept/*": (404, 409),  # the invite has ended; the party is full
-    "PUT /party/member/promote/*": (403, 404),  # somebody has left, or leads meanwhile
+    "PUT /party/member/promote/*": (404,),  # somebody has left
     "PUT /slayerlink/invite": (404, 409),  # no friends any more; already linked or invited
     "POST /slayerlink/invite": (404, 409),  # the invite has ended; the slot is taken
     "DELETE /slayerlink/links": (404,),  # the other has ended it
-    "POST /guild/validate": (409,),  # in a guild since; the name is taken
     "POST /guild": (403, 409, 429),  # as before; one new guild in ten minutes
     "POST /guild/invite/accept/*": (404, 409),  # the invite has ended; in a guild since
     "PUT /guild/invite/*": (403, 404, 409, 429),  # by rank; already there; declined lately
@@ -72,6 +69,11 @@ class Answers:
             return
         if self.untroubled(began, who):
             self.wrong.add("refused for nothing", f"{who}: {method} {path} answered {status}")
+
+    def took(self, who: str, what: str, began: float, now: float) -> None:
+        """What was asked at ``began`` has been answered."""
+        if now - began > PROMPT_S and self.untroubled(began, who):
+            self.wrong.add("nobody waits for ever", f"{who}: {what} took {now - began:.0f} s")
 
     def given_up(self, who: str, what: str, began: float) -> None:
         """Somebody got no answer, and did not hang up themselves."""

@@ -9,10 +9,11 @@ from typing import Any
 from attrs import frozen
 
 from svcserver.sim import livestate
+from svcserver.sim.audit_logs import LogsAudit
 from svcserver.sim.belongings import held
 from svcserver.sim.history import History
 from svcserver.sim.holdings import LinkRow
-from svcserver.sim.host import SimHost
+from svcserver.sim.host import SAVES_KEPT, SimHost
 from svcserver.sim.memberships import Roll
 from svcserver.sim.player import SEASON, SimPlayer
 
@@ -54,6 +55,7 @@ class Audit:
         self._guilds()
         self._game_servers()
         self._live()
+        LogsAudit(self.host, self.history).run()
         found = self.host.disk.rows("PRAGMA integrity_check")[0][0]
         if found != "ok":
             self._wrong("the database is whole", str(found))
@@ -77,11 +79,13 @@ class Audit:
         for character in self.history.saves.acked:
             if character not in stored:
                 self._wrong("acknowledged means present", f"the character {character} is gone")
-        for character, count in self.host.disk.rows(
-            "SELECT character_id, count(*) FROM (SELECT DISTINCT character_id, version FROM "
-            "character_saves) GROUP BY character_id HAVING count(*) > 21 + 48 + 30"
+        kept: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        for character, version, at_ms in self.host.disk.rows(
+            "SELECT character_id, version, saved_at FROM character_saves ORDER BY id DESC"
         ):
-            self._wrong("old saves are thinned", f"{character} keeps {count}")
+            kept[character].append((version, at_ms))
+        for character, saves in kept.items():
+            self.history.saves.kept(character, saves, SAVES_KEPT)
 
     def _inventories(self) -> None:
         stacks: dict[str, dict[str, int]] = defaultdict(dict)
@@ -153,8 +157,17 @@ class Audit:
             self._wrong("whole or not at all", f"{len(stored)} accounts and {keys} with a key")
 
     def _friends(self) -> None:
-        rows = self.host.disk.rows("SELECT account_low, account_high, status FROM friendships")
-        stored = {(low, high): status for low, high, status in rows}
+        asked = self.history.befriending
+        rows = self.host.disk.rows(
+            "SELECT account_low, account_high, status, asked_by FROM friendships"
+        )
+        stored = {(low, high): status for low, high, status, _ in rows}
+        for low, high, status, first in rows:
+            both = (low, high) in asked and (high, low) in asked
+            if (first, high if first == low else low) not in asked:
+                self._wrong("nothing from nowhere", f"{first} never asked: {low} and {high}")
+            elif status == "ACCEPTED" and not both:
+                self._wrong("nothing from nowhere", f"nobody accepted: {low} and {high}")
         for pair, known in self.history.friends.items():
             status = stored.get(pair)
             if known == "friends" and status != "ACCEPTED":

@@ -45,7 +45,11 @@ async def save(me: SimPlayer, dice: random.Random, *, lose: bool = False) -> Non
     wish = {"characterId": me.character, "data": data, "updateVersion": version}
     me.history.saves.sent(me.character, version, data)
     character = me.character
-    heard = await me.ask("POST", "/character", wish, lose=lose)
+
+    def may(status: int) -> bool:
+        return status == 409 and me.history.saves.rivalled(character, version, data)
+
+    heard = await me.ask("POST", "/character", wish, lose=lose, may=may)
     if heard.status == 200:
         me.history.saves.answered(character, version, data)
         if heard.json.get("data") != data or heard.json.get("updateVersion") != version:
@@ -109,10 +113,14 @@ async def transact(
 ) -> str:
     """Send the transaction, perhaps twice at once; asked again until it is answered.
 
-    ``ask``: by whom, if not by the player; ``overtaken``: as of the player's. Returns how it ended.
+    ``ask``: by whom, if not by the player; ``overtaken``: whether something newer of the player's
+    may be there, so that 409 is right. Returns how it ended.
     """
     wish, character, states = deal.wish(me, lists), me.character, me.history.stacks
     states.sent(character, deal.id, deal.amount, deal.marker)
+
+    def may(status: int) -> bool:
+        return status == 409 and overtaken()
 
     async def once() -> None:
         me.under_way += 1
@@ -120,9 +128,7 @@ async def transact(
             if ask is not None:
                 heard = await ask("POST", "/inventory", {**wish, "accountId": me.account})
             else:
-                heard = await me.ask(
-                    "POST", "/inventory", wish, patient=True, lose=lose, overtaken=overtaken
-                )
+                heard = await me.ask("POST", "/inventory", wish, patient=True, lose=lose, may=may)
             states.answered(character, deal.id, outcome(heard.status))
         finally:
             me.under_way -= 1

@@ -88,3 +88,6 @@ async def speak(me: SimPlayer, dice: random.Random) -> None:
     if other is not None and dice.random() < 0.4:
         text = me.history.chat.utters(f"whisper # of {me.name}", me.now)
         chat.whisper(other.account, text)
+        there = other.chat is not None and f"{other.name}/{other.chat.resource[-6:]}"
+        if there and me.history.chat.is_there(there, me.now):
+            me.history.chat.owes(text, there, f"{me.name}/{chat.resource[-6:]}")

@@ -72,10 +72,14 @@ async def _hone(me: SimPlayer, dice: random.Random) -> None:
     item, version, data = change
     made = me.history.things.sent(me.character, item, Change(version, data))
     wish = {"characterId": me.character, **shown(item, version, data)}
+
+    def may(status: int) -> bool:
+        return status == 409 and me.items.get(item) != version  # a newer one was sent
+
     me.transactions += 1
     me.under_way += 1
     try:
-        heard = await me.ask("POST", "/inventory/instanceditem", wish)
+        heard = await me.ask("POST", "/inventory/instanceditem", wish, may=may)
         made.state = outcome(heard.status)
     finally:
         me.under_way -= 1
@@ -115,8 +119,13 @@ async def arm(me: SimPlayer, dice: random.Random) -> None:
         document = {"slot_index": int(slot), **document}
     chosen, path = me.history.chosen, f"/loadout/{me.account}/{me.character}"
     write = chosen.sent(f"{path}/{slot}", _text(document), me.now)
-    lose = dice.random() < 0.1
-    heard = await me.ask("POST", f"{path}/{slot}", {"data": json.dumps(document)}, lose=lose)
+    lose, unlocked = dice.random() < 0.1, me.history.slots.least.get(me.character, 0)
+
+    def may(status: int) -> bool:
+        return status == 400 and slot != PERSISTENT and int(slot) > unlocked
+
+    wish = {"data": json.dumps(document)}
+    heard = await me.ask("POST", f"{path}/{slot}", wish, lose=lose, may=may)
     chosen.answered(write, outcome(heard.status), me.now)
     if heard.status == 200 and _slots(heard.json["payload"]).get(slot) != write.value:
         me.history.wrong.add("an answer says what was done", f"{me.name}: slot {slot}")

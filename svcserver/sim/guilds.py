@@ -88,11 +88,16 @@ async def found_guild(me: SimPlayer, dice: random.Random) -> None:
     """Have a name checked, and have a game server found the guild."""
     name = f"Guild{me.number}x{dice.randrange(1000)}"
     server = next((one for one in me.servers.running() if one.listens), None)
-    heard = await me.ask("POST", "/guild/validate", {"name": name, "nameplate": ""})
+    known, account, began = me.history.guilds, me.account, me.now
+
+    def may(status: int) -> bool:  # the name is taken, or the player in a guild since
+        return status == 409 and (name in known.asked or known.may_have_joined(account, began))
+
+    wish: dict[str, Any] = {"name": name, "nameplate": ""}
+    heard = await me.ask("POST", "/guild/validate", wish, may=may)
     if server is None or heard.status != 200:
         return
-    known, account, state = me.history.guilds, me.account, UNKNOWN
-    wish = {"leader_account_id": account, "name": name, "nameplate": ""}
+    state, wish = UNKNOWN, {"leader_account_id": account, "name": name, "nameplate": ""}
     writes = known.joining(account, name, LEADER, me.now)
     try:
         heard = await me.ask_by_server(server, "POST", "/guild", wish)

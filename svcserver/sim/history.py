@@ -16,6 +16,7 @@ from svcserver.sim.answers import Answers
 from svcserver.sim.holdings import Links, Purchases, Register, Slots, Things
 from svcserver.sim.memberships import Memberships
 from svcserver.sim.outcomes import ACKED, REFUSED, UNKNOWN, Violations
+from svcserver.sim.owed import Invites
 from svcserver.sim.talk import ChatHistory
 
 PATIENCE_S = 60.0  # for one answer
@@ -48,6 +49,26 @@ class Saves:
         known[version] = data
         for old in [one for one in known if one < version - 50]:
             del known[old]
+
+    def rivalled(self, character: str, version: int, data: str) -> bool:
+        """Whether another save of this version, or a newer one, has been sent."""
+        versions = self._sent.get(character, {})
+        return max(versions, default=0) > version or bool(versions.get(version, set()) - {data})
+
+    def kept(self, character: str, saves: list[tuple[int, int]], most: int) -> None:
+        """The history: version and time (ms) of each, the newest first. Past ``most`` the hour's
+        last.
+        """
+        versions = [version for version, _ in saves[:most]]
+        hours = [at_ms // 3_600_000 for _, at_ms in saves[most:]]
+        if len(set(hours)) != len(hours):
+            self.wrong.add("old saves are thinned", f"{character} keeps {len(saves)}")
+        since = versions[-1] if len(versions) == most else 0  # with fewer none is thinned
+        for version in self.sure.get(character, {}):
+            if version > since and version not in versions:
+                self.wrong.add(
+                    "acknowledged means present", f"{character}: {version} is not in its history"
+                )
 
     def read(self, character: str, version: int, data: str, at_least: int) -> None:
         """It was read; ``at_least``: the version acknowledged before the reading began."""
@@ -245,6 +266,8 @@ class History:
     boards: Saves = field(init=False)  # of bounties, by account and bounty
     chosen: Register = field(init=False)  # loadout slots, and the hunt pass
     friends: dict[tuple[str, str], str] = field(factory=dict)  # pair -> what is known of it
+    befriending: dict[tuple[str, str], None] = field(factory=dict)  # who ever asked whom for it
+    invites: Invites = field(init=False)  # into parties
     calm: bool = True  # nothing is broken on purpose: then nothing may be refused for want of it
     registered: dict[str, str] = field(factory=dict)  # name -> account
     unsure_names: set[str] = field(factory=set)  # registrations that got no answer
@@ -256,4 +279,5 @@ class History:
         self.things, self.purchases = Things(self.wrong), Purchases(self.wrong)
         self.slots, self.links = Slots(self.wrong), Links(self.wrong)
         self.guilds, self.answers = Memberships(self.wrong), Answers(self.wrong)
+        self.invites = Invites(self.wrong)
         self.boards, self.chosen = Saves(self.wrong), Register(self.wrong)

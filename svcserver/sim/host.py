@@ -72,6 +72,7 @@ from svcserver.web.site import HttpFactory
 GATEWAY_SECRET = "simulated-gateway-secret-0123456789"  # noqa: S105 - of no real host
 ALLOWLIST_SECRET = "simulated-allowlist-secret-012345678"  # noqa: S105
 GAME_SERVER_KEY = "0123456789abcdef" * 3
+SAVES_KEPT = 4  # the newest of each character; few, so that older ones are thinned
 PUBLIC = "203.0.113.1"  # the host's address
 CITY_MAP = "/Game/Maps/city/city_persistent"
 METAGAME, DEPLOY, CONTENT, ALLOWLIST, CHAT, EDGE = 61000, 61001, 61002, 61005, 61099, 443
@@ -104,7 +105,7 @@ def metagame_environ(name: str = "metagame") -> dict[str, str]:
         "BACKEND_HEALTH": "0",
         "STORE": "free",
         "GUILDS": "1",
-        "SAVE_HISTORY_KEEP": "20",
+        "SAVE_HISTORY_KEEP": f"{SAVES_KEPT}",
         "SERVER_VERSION": "simulated",  # the same bytes from every installation
         "LOG_REQUESTS": "0",
     }

@@ -10,6 +10,7 @@ from svcserver.sim.holdings import Register, Write
 from svcserver.sim.outcomes import ACKED, UNKNOWN, Violations
 
 LEADER, OFFICER, MEMBER = "leader", "officer", "member"
+JOINS_S = 10.0  # what ended so long before may be seen only since
 NONE = ""  # in place of a guild's name
 
 
@@ -52,6 +53,11 @@ class Memberships:
         if name in self._ending:
             self.of.sent(account, NONE, now)
         return writes
+
+    def may_have_joined(self, account: str, since: float) -> bool:
+        """Whether something that makes them a member was or is under way since then."""
+        writes = self.of.of.get(account, ())
+        return any(one.value and one.ended >= since - JOINS_S for one in writes)
 
     def leaving(self, account: str, now: float) -> list[Write]:
         """Leaving, or being put out, is under way."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from attrs import define, field
@@ -88,12 +88,13 @@ class SimPlayer:
         sent: Any = None,
         *,
         patient: bool = False,
-        overtaken: Callable[[], bool] = bool,
+        may: Callable[[int], bool] = lambda status: False,
         **more: Any,
     ) -> Heard:
         """One request; ``patient``: asked again until it is answered, as the game does.
 
-        ``overtaken``: whether something newer of the player's may be there, so that 409 is right.
+        ``may``: whether by all that is known a right host may answer with this status, besides
+        what ``answers.py`` lists.
         """
         tries = 4 if patient else 1
         while True:
@@ -101,7 +102,6 @@ class SimPlayer:
             if self.process.dead:  # the PC is off
                 raise Stopped
             began, sitting, issued = self.now, self.sitting, self.issued
-            number = self.history.waiting.began(f"{self.name}: {method} {path}", began)
             try:
                 heard = await self.web.ask(method, path, sent, **more)
             except NoAnswer:
@@ -111,10 +111,8 @@ class SimPlayer:
                     raise
                 await self.pause(2.0)
                 continue
-            finally:
-                self.history.waiting.ended(number)
-            right = heard.status == 401 and self.is_over(issued)
-            right = right or (heard.status == 409 and overtaken())
+            self.history.answers.took(self.name, f"{method} {path}", began, self.now)
+            right = (heard.status == 401 and self.is_over(issued)) or may(heard.status)
             self._judge(heard.status, method, path, began, right=right)
             if heard.status in (502, 503, 504, 429) and tries:
                 await self.pause(3.0)
@@ -139,14 +137,12 @@ class SimPlayer:
         """One request of a game server for this player, with its key and the player's token."""
         began, issued, who = self.now, self.issued, f"a game server for {self.name}"
         headers = {KEY_HEADER: server.line.key, **self.bearer()}
-        number = self.history.waiting.began(f"{who}: {method} {path}", began)
         try:
             heard = await self.direct.ask(method, path, sent, headers=headers)
         except NoAnswer:
             self.history.answers.given_up(who, f"{method} {path}", began)
             raise
-        finally:
-            self.history.waiting.ended(number)
+        self.history.answers.took(who, f"{method} {path}", began, self.now)
         # a token that was ended is answered 500 here, by the rules
         if heard.status not in (401, 500) or not self.is_over(issued):
             self.history.answers.heard(who, method, path, heard.status, began)
@@ -170,6 +166,15 @@ class SimPlayer:
         """Do it, unless much else is under way."""
         if self.busy < 3:
             Deferred.fromCoroutine(self.act(what, dice))
+
+    def begin_all(self, acts: Sequence[str], dice: random.Random) -> None:
+        """Do all of these, one after the other, whatever else is under way."""
+
+        async def each() -> None:
+            for what in acts:
+                await self.act(what, dice)
+
+        Deferred.fromCoroutine(each())
 
     async def act(self, what: str, dice: random.Random) -> None:
         """Do it; whatever goes wrong on the way is the host's fault only where a rule says so."""

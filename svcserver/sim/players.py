@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+from svcserver.sim.answers import SETTLES_S
 from svcserver.sim.belongings import (
     earn,
     earn_and_hang_up,
@@ -40,6 +41,7 @@ from svcserver.sim.social import (
     party_of,
     poll_party,
     promote,
+    unless_leading,
 )
 
 
@@ -105,7 +107,8 @@ async def logged_off(me: SimPlayer, dice: random.Random) -> None:
     headers = {"Authorization": f"Bearer {old}"}
     heard = await me.ask("GET", "/party/invites", headers=headers)
     known = await me.ask("GET", "/character", headers=headers)
-    if known.status == 200 and heard.status == 200 and me.history.calm:
+    well = me.history.answers.untroubled(me.shut_out_at, me.name)
+    if known.status == 200 and heard.status == 200 and well:
         me.history.wrong.add("what was ended is ended", f"the old token of {me.name} is taken")
     if me.token == old:
         await quit(me, dice)
@@ -133,7 +136,7 @@ async def hunt(me: SimPlayer, dice: random.Random) -> None:
     else:
         path, hunt_id = "/candidate/join", dice.choice(HUNTS)
         wish = {"gameMode": "ISLAND", "gameArgs": "", "playerHuntId": hunt_id, "buildId": BUILD}
-    heard = await me.ask("POST", path, wish)
+    heard = await me.ask("POST", path, wish, may=unless_leading(me, seen))
     if heard.status != 200:
         return
     if dice.random() < 0.1:
@@ -145,7 +148,7 @@ async def hunt(me: SimPlayer, dice: random.Random) -> None:
 
 async def matched(me: SimPlayer, hunt_id: str) -> bool:
     """Poll until there is a game server; the address must be one that lets the player in."""
-    sitting = me.sitting
+    sitting, began = me.sitting, me.now
     number = me.history.waiting.began(f"{me.name} waits for a game server", me.now, MATCH_S)
     try:
         while True:
@@ -157,7 +160,8 @@ async def matched(me: SimPlayer, hunt_id: str) -> bool:
                 info = said["serverInfo"]
                 me.place, me.where = me.servers.at(int(info["port"])), hunt_id
                 return True
-            if said.get("status") == "FAILED" and me.history.calm:
+            well = me.history.answers.untroubled(began - SETTLES_S)
+            if said.get("status") == "FAILED" and well:
                 me.history.wrong.add("a game server for each", f"{me.name} is told FAILED")
             if heard.status == 404 or said.get("status") == "FAILED":
                 return False
@@ -182,7 +186,7 @@ async def play(me: SimPlayer, dice: random.Random) -> None:
         me.say(goodbye=True)
     me.place, me.where = None, "city"
     wish = {"gameMode": "CITY", "gameArgs": "", "playerHuntId": "", "buildId": BUILD}
-    heard = await me.ask("POST", "/candidate/join", wish)
+    heard = await me.ask("POST", "/candidate/join", wish, may=lambda status: status == 400)
     if heard.status == 200 and await matched(me, "city"):
         me.place, me.where = None, "city"
 

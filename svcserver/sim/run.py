@@ -35,6 +35,8 @@ from svcserver.sim.social import party_of
 
 TURN_S = 60.0  # simulated seconds between two looks from outside
 QUIET_S = 120.0  # what is under way ends
+# what all do when everything that was broken is mended and has settled; who is away logs in for it
+ONCE_MORE = ("heartbeat", "save", "earn", "look", "speak")
 AWAY_S = 900.0  # everything that outlasts a player ends
 FOLD_S = 7200.0  # between two times that what is long over is judged and forgotten
 MOST_MOMENTS = 3000  # of the timeline
@@ -234,6 +236,7 @@ class Run:
         self.world.run_until(until)
         self.history.waiting.look(self.world.now)
         self.history.chat.look(self.world.now, self.history.answers.untroubled)
+        self.history.chat.look_at_whispers(self.world.now, self.history.answers.untroubled)
         events, self._events[:] = tuple(self._events), []
         where = tuple(one.where for one in self.players)
         self.moments.append(Moment(self.world.now - START, where, events))
@@ -246,12 +249,28 @@ class Run:
 
     def _settle(self) -> None:
         """Let everything end, ask everybody what they are shown, then send all home."""
-        least = int(QUIET_S / 20)
-        for number in range(least + 10):
-            if number > least and not any(one.busy for one in self.players):
-                break
-            self._advance(self.world.now + 20.0)
+        self._rest(QUIET_S)
+        for player in self.players:
+            if player.key:
+                dice = random.Random(f"once more {self.wish.seed} {player.number}")  # noqa: S311
+                once_more = partial(player.begin_all, ONCE_MORE, dice)
+                self.world.later(dice.uniform(0.0, 10.0), once_more)
+        self._rest(QUIET_S / 2)
+        for player in self.players:
+            if player.key and not player.token:
+                self.history.wrong.add("all goes on", f"{player.name} cannot log in any more")
         self.history.chat.settle(self.world.now)
+        self._compare()
+        for player in self.players:
+            Deferred.fromCoroutine(player.act("quit", random.Random(0)))  # noqa: S311
+        self._advance(self.world.now + 1.0)  # the timeline shows that they have gone
+        self._advance(self.world.now + AWAY_S)
+        self._advance(self.world.now + 1.0)
+        uses = {f"CODE-{number // 4}": 8 for number in range(0, self.wish.players, 4)}
+        Audit(self.host, self.history, self.players, uses).run()
+
+    def _compare(self) -> None:
+        """What the metagames know of the rooms, and what everybody is shown of the parties."""
         if rooms_told_apart(self.host):
             self._advance(self.world.now + 20.0)  # somebody may just have left
             told = rooms_told_apart(self.host)
@@ -266,13 +285,14 @@ class Run:
                     asked.addErrback(lambda _: None)
             self._advance(self.world.now + 60.0)
         self.history.parties.compared(shown)
-        for player in self.players:
-            Deferred.fromCoroutine(player.act("quit", random.Random(0)))  # noqa: S311
-        self._advance(self.world.now + 1.0)  # the timeline shows that they have gone
-        self._advance(self.world.now + AWAY_S)
-        self._advance(self.world.now + 1.0)
-        uses = {f"CODE-{number // 4}": 8 for number in range(0, self.wish.players, 4)}
-        Audit(self.host, self.history, self.players, uses).run()
+
+    def _rest(self, seconds: float) -> None:
+        """Let so much time pass, and more while somebody is still at something."""
+        least = int(seconds / 20)
+        for number in range(least + 10):
+            if number > least and not any(one.busy for one in self.players):
+                break
+            self._advance(self.world.now + 20.0)
 
     @staticmethod
     async def _ask_party(player: SimPlayer, shown: dict[str, Any]) -> None:

@@ -11,6 +11,7 @@ from attrs import define, field
 from svcserver.sim.outcomes import Violations
 
 ECHO_S = 30.0  # in which one's own line comes back
+THERE_S = 5.0  # after which everybody knows of a session
 LATE_S = 300.0  # in which it comes back, or is refused, whatever is broken
 
 
@@ -35,6 +36,7 @@ class ChatHistory:
     whispers: dict[str, int] = field(factory=dict)
     owed: dict[str, tuple[str, str]] = field(factory=dict)  # line -> room and who said it
     refused: set[str] = field(factory=set)  # lines whose speaker was told that nobody hears them
+    whispered_to: dict[str, tuple[str, str]] = field(factory=dict)  # to whom, and who whispers
     count: int = 0
     spoken: int = 0  # lines and whispers
     gaps: list[tuple[float, float]] = field(factory=list)  # when metagames were apart
@@ -55,6 +57,8 @@ class ChatHistory:
                 one.until = now
         for line in [line for line, owed in self.owed.items() if owed == (room, who)]:
             self._settled(line)
+        for line in [line for line, two in self.whispered_to.items() if who in two]:
+            del self.whispered_to[line]
 
     def utters(self, text: str, now: float) -> str:
         """Something is said now: the text with a number of its own in front of ``of``."""
@@ -66,6 +70,27 @@ class ChatHistory:
     def spoke(self, room: str, who: str, line: str) -> None:
         """A line was sent into a room that its speaker is in: it must come back."""
         self.owed[line] = room, who
+
+    def owes(self, line: str, to: str, who: str) -> None:
+        """``who`` has whispered a line to a session that is there and stays: it must be heard."""
+        self.whispered_to[line] = to, who
+
+    def is_there(self, who: str, now: float) -> bool:
+        """Whether the session has surely been told to all processes: it is in a room for long."""
+        return any(
+            one.until is None and one.since < now - THERE_S
+            for listeners in self.rooms.values()
+            for one in listeners.get(who, ())[-1:]
+        )
+
+    def look_at_whispers(self, now: float, untroubled: Callable[[float, str], bool]) -> None:
+        """Note the whispers that were not heard in time, where nothing was broken meanwhile."""
+        for line, (to, who) in list(self.whispered_to.items()):
+            said = self.said[line]
+            if now - said > ECHO_S:
+                del self.whispered_to[line]
+                if untroubled(said, to) and untroubled(said, who):
+                    self.wrong.add("a whisper is heard", f"{to} never heard {line!r} of {who}")
 
     def look(self, now: float, untroubled: Callable[[float, str], bool]) -> None:
         """Note the lines that have not come back in time, where nothing was broken meanwhile.
@@ -84,6 +109,7 @@ class ChatHistory:
 
     def refuses(self, line: str) -> None:
         """Its speaker is told that nobody hears it."""
+        self.whispered_to.pop(line, None)
         if line in self.owed:
             self.refused.add(line)
 
@@ -110,6 +136,7 @@ class ChatHistory:
 
     def whispered(self, line: str, who: str) -> None:
         """Somebody has read a whisper: it must have been said, and be new to them."""
+        self.whispered_to.pop(line, None)
         self.whispers[f"{who} {line}"] = self.whispers.get(f"{who} {line}", 0) + 1
         if line not in self.said:
             self.wrong.add("chat tells what was said", f"nobody whispered {line!r}")

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.sim.answers import SETTLES_S
+from svcserver.sim.answers import PROMPT_S, SETTLES_S
 from svcserver.sim.history import PATIENCE_S, REPLAY_S, History
 from svcserver.sim.outcomes import ACKED, REFUSED, UNKNOWN
+from svcserver.sim.owed import INVITE_S, Invite
 from svcserver.sim.rare import traces_s
-from svcserver.sim.talk import ECHO_S, LATE_S
+from svcserver.sim.talk import ECHO_S, LATE_S, THERE_S
+
+LOST = "ada never heard 'lost' of bo"
 
 
 class HistoryTests(SynchronousTestCase):
@@ -181,7 +184,7 @@ class HistoryTests(SynchronousTestCase):
     def test_a_host_that_nothing_breaks_answers_and_refuses_nothing_without_need(self) -> None:
         answers = self.history.answers
         answers.heard("ada", "POST", "/character", 200, 1.0)
-        answers.heard("ada", "POST", "/character", 409, 1.0)
+        answers.heard("ada", "PUT", "/party/invite", 409, 1.0)
         answers.heard("ada", "PUT", "/party/invite/accept/p?x=1", 404, 1.0)
         self.assertEqual(self.rules(), [])
         answers.heard("ada", "POST", "/account/api/oauth/token", 400, 1.0)
@@ -218,6 +221,82 @@ class HistoryTests(SynchronousTestCase):
         self.assertEqual(self.rules(), [])
         answers.heard("ada", "GET", "/character", 503, 100.1)
         self.assertEqual(self.rules(), ["refused for nothing"])
+
+    def test_an_answer_comes_soon_while_nothing_is_broken(self) -> None:
+        answers = self.history.answers
+        answers.took("ada", "GET /character", 1.0, 1.0 + PROMPT_S)
+        answers.trouble(5.0, settles_s=0.0)
+        answers.took("ada", "GET /character", 5.0, 99.0)
+        self.assertEqual(self.rules(), [])
+        answers.took("ada", "GET /character", 6.0, 6.1 + PROMPT_S)
+        self.assertEqual(self.rules(), ["nobody waits for ever"])
+
+    def test_a_save_is_refused_for_another_alone(self) -> None:
+        saves = self.history.saves
+        saves.sent("c", 1, "a")
+        self.assertFalse(saves.rivalled("c", 1, "a"))
+        saves.sent("c", 1, "b")
+        self.assertTrue(saves.rivalled("c", 1, "a"))
+        saves.sent("c", 2, "a")
+        self.assertTrue(saves.rivalled("c", 1, "b"))
+        self.assertFalse(saves.rivalled("c", 2, "a"))
+
+    def test_old_saves_are_thinned_and_new_ones_kept(self) -> None:
+        saves, hour = self.history.saves, 3_600_000
+        saves.answered("c", 4, "d")
+        saves.kept("c", [(5, hour), (4, hour), (3, hour), (2, 1)], 2)
+        self.assertEqual(self.rules(), [])
+        saves.kept("c", [(5, hour), (3, hour), (2, hour), (1, hour)], 2)
+        saves.kept("c", [(5, hour)], 2)
+        self.assertEqual(
+            self.rules(), ["old saves are thinned", *["acknowledged means present"] * 2]
+        )
+
+    def test_who_is_invited_is_shown_it(self) -> None:
+        invites, stays = self.history.invites, [True]
+
+        def sent(at: float) -> None:
+            invites.sent("a", Invite("p", "bo", "ada", at, lambda: stays[0]))
+
+        def shown(began: float, *parties: str, well: bool = True) -> None:
+            invites.shown("a", parties, began, lambda since, who: well)
+
+        for began, parties in ((2.0, ("p", "q")), (0.5, ()), (2.0 + INVITE_S, ())):
+            sent(1.0)
+            shown(began, *parties)
+        sent(1.0)
+        shown(2.0, well=False)
+        sent(1.0)
+        invites.declining("a")
+        shown(2.0)
+        sent(1.0)
+        stays[0] = False
+        shown(2.0)
+        self.assertEqual(self.rules(), [])
+        stays[0] = True
+        sent(1.0)
+        shown(2.0, "q")
+        self.assertEqual(self.rules(), ["acknowledged means present"])
+
+    def test_who_is_there_hears_a_whisper(self) -> None:
+        talk = self.history.chat
+        talk.entered("room", "ada", 0.0)
+        self.assertFalse(talk.is_there("ada", THERE_S))
+        self.assertTrue(talk.is_there("ada", THERE_S + 1.0))
+        for line in ("heard", "refused", "troubled", "lost"):
+            talk.said[line] = 10.0
+            talk.owes(line, "ada", "cy" if line == "troubled" else "bo")
+        talk.whispered("heard", "ada")
+        talk.refuses("refused")
+        talk.look_at_whispers(10.0 + ECHO_S, lambda since, who: who != "cy")
+        self.assertEqual(self.rules(), [])
+        talk.look_at_whispers(11.0 + ECHO_S, lambda since, who: who != "cy")
+        self.assertEqual([one.what for one in self.history.wrong.found], [LOST])
+        talk.owes("late", "ada", "bo")
+        talk.said["late"] = 20.0
+        talk.left("room", "ada", 21.0)
+        talk.look_at_whispers(99.0, lambda since, who: True)
+        self.assertEqual(self.rules(), ["a whisper is heard"])
 
     def test_parties(self) -> None:
         parties = self.history.parties
