@@ -23,6 +23,7 @@ from tests.live.real_browser import Seen
 PICTURES = Path(
     os.environ.get("SVC_PICTURES") or Path(__file__).parents[2] / "_artefacts" / "launcher"
 )
+LOOKED_MS = 120_000  # the launcher looks at its hosts every fifteen seconds, and downloads
 LOOKS: dict[str, dict[str, Any]] = {
     "light": {"viewport": {"width": 1200, "height": 860}},
     "dark": {"viewport": {"width": 1200, "height": 860}, "color_scheme": "dark"},
@@ -68,7 +69,7 @@ class Visit(Seen):
     def download(self) -> None:
         """All of the game."""
         self.press(re.compile("^Download"))
-        expect(self.page.get_by_role("button", name="Play")).to_be_visible()
+        expect(self.page.get_by_role("button", name="Play")).to_be_visible(timeout=LOOKED_MS)
 
     def open_settings(self) -> None:
         """Unless they are."""

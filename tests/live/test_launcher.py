@@ -35,7 +35,7 @@ from tests.live.players_host import (
     running,
     start_again,
 )
-from tests.live.players_page import LOOKS, Visit, visit
+from tests.live.players_page import LOOKED_MS, LOOKS, Visit, visit
 from tests.live.real_browser import beside, browser
 from tests.support.processes import eventually
 
@@ -67,7 +67,7 @@ def test_from_an_invite_to_playing(browser: Browser, host: Path, tmp_path: Path,
         seen.reads(f"You are playing as Bo_{look}")
         told = (seen.game / PROGRAM).with_name("played.json")
         eventually(told.exists)
-        expect(seen.page.locator(".people")).to_contain_text(f"Bo_{look}", timeout=30_000)
+        expect(seen.page.locator(".people")).to_contain_text(f"Bo_{look}", timeout=LOOKED_MS)
         seen.picture("5-playing")
         key = json.loads((seen.home / "launcher/state/keys.json").read_text()).popitem()[1]
         assert key not in seen.page.content()
@@ -228,7 +228,7 @@ def test_a_friend_the_own_hunter_and_a_passport_for_another_host(
         seen.reads("You are Bo_0")
         people = seen.page.locator(".people")
         ann.beat("city")
-        expect(people).to_contain_text("Ann_0friendin the city", timeout=40_000)
+        expect(people).to_contain_text("Ann_0friendin the city", timeout=LOOKED_MS)
         expect(people).to_contain_text(words.MEET["city"])
         hunter = seen.page.get_by_role("region", name="My hunter")
         expect(hunter).to_contain_text(
@@ -366,10 +366,10 @@ def test_two_hosts_and_one_that_restarts(browser: Browser, host: Path, tmp_path:
             tabs = seen.page.get_by_role("navigation").get_by_role("button")
             expect(tabs).to_have_count(3)
         seen.press("Sunday Hunts")
-        expect(seen.page.locator("main")).to_contain_text(words.UNREACHABLE, timeout=30_000)
+        expect(seen.page.locator("main")).to_contain_text(words.UNREACHABLE, timeout=LOOKED_MS)
         seen.press("Play")
         seen.reads(words.UNREACHABLE)
         seen.picture("7-unreachable")
         with running(second):
-            expect(seen.page.locator("main")).to_contain_text("online", timeout=40_000)
+            expect(seen.page.locator("main")).to_contain_text("online", timeout=LOOKED_MS)
             expect(seen.page.locator("main")).not_to_contain_text(words.UNREACHABLE)

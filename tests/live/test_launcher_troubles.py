@@ -26,7 +26,7 @@ from tests.live.players_host import (
     players_host,
     running,
 )
-from tests.live.players_page import Visit, visit
+from tests.live.players_page import LOOKED_MS, Visit, visit
 from tests.live.real_browser import browser
 from tests.support.forwarder import Forwarder
 from tests.support.processes import Service
@@ -53,7 +53,7 @@ def test_a_cut_line_goes_on_by_itself(browser: Browser, host: Path, tmp_path: Pa
             seen.picture("8-cut")
             line.rest_s = 0.0
             line.mend()
-            expect(seen.page.get_by_role("button", name="Play")).to_be_visible(timeout=90_000)
+            expect(seen.page.get_by_role("button", name="Play")).to_be_visible(timeout=LOOKED_MS)
             whole = (host / "game" / "data" / "big.pak").read_bytes()
             assert (seen.game / "data" / "big.pak").read_bytes() == whole
 
@@ -122,14 +122,14 @@ def test_news_of_the_owner_a_new_key_and_a_ban(
         ran = run("announce", "Potions are on me tonight", "--config", host)
         assert ran.returncode == 0, ran.stderr
         expect(seen.page.locator(".announced")).to_have_text(
-            re.compile("Potions are on me tonight"), timeout=40_000
+            re.compile("Potions are on me tonight"), timeout=LOOKED_MS
         )
         seen.page.get_by_text("Settings", exact=True).click()
         seen.press("Renew my key")
         seen.reads(words.KEY_RENEWED)
         ran = run("ban", "Banned_1", "--reason", "for the test", "--config", host)
         assert ran.returncode == 0, ran.stderr
-        expect(seen.page.locator("main")).to_contain_text(words.BANNED, timeout=40_000)
+        expect(seen.page.locator("main")).to_contain_text(words.BANNED, timeout=LOOKED_MS)
         seen.press("Play")
         seen.reads(words.BANNED)
         seen.picture("10-banned")
@@ -156,7 +156,7 @@ def test_a_full_host_a_restart_and_another_version_of_the_game(
             seen.press(re.compile("^Download"))
             seen.reads(words.FULL)
             seen.set_limit(0)
-            expect(seen.page.get_by_role("button", name="Play")).to_be_visible(timeout=120_000)
+            expect(seen.page.get_by_role("button", name="Play")).to_be_visible(timeout=LOOKED_MS)
             seen.set_command()
         gateway = Service("svc-gateway", host, {}, 0, ["--env-file", str(host / "gateway.env")])
         gateway.start()
@@ -175,7 +175,7 @@ def _has_another_version(host: Path, seen: Visit) -> None:
     part.write_bytes(os.urandom(30_000))
     make_manifest(host, "1.4.5")
     with running(host):
-        expect(seen.page.locator("main")).not_to_contain_text(words.RESTARTING, timeout=60_000)
+        expect(seen.page.locator("main")).not_to_contain_text(words.RESTARTING, timeout=LOOKED_MS)
         seen.press("Play")
         seen.reads(words.VERSION)
         seen.press("Repair")
