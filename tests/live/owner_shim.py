@@ -1,7 +1,8 @@
 """Stands for svcctl, twistd, make, git and crontab while an owner's page is pasted.
 
 ``svcctl`` and ``twistd`` are the real ones; a new host gets free ports, a service goes on behind
-the block that starts it, and a watch is ended by Ctrl-C after a while.
+the block that starts it, a watch is ended by Ctrl-C after a while, and less is simulated than an
+owner may wait for.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 BIN = Path(sys.executable).parent
 PLACEHOLDER, OWN = "play.example.org", "127.0.0.1"  # an owner puts the own address there
 READY_S = 90
+DAYS = "0.01"  # to simulate
 STARTED = re.compile(r"\bstack ready\b|^Your host runs", re.MULTILINE)
 
 
@@ -37,6 +39,8 @@ def main() -> int:
         if not Path(words[1]).exists() and subprocess.run(made, check=False).returncode == 0:
             move(Path(words[1]))
         return start([str(BIN / "svcctl"), *words])
+    if "--days" in words:
+        words[words.index("--days") + 1] = DAYS
     command = [str(BIN / "svcctl"), *words]
     if "--watch" in words:
         return watch(command)
