@@ -18,6 +18,7 @@ from tests.live.dashboard_page import (
     PAGES,
     SIZES,
     Host,
+    come_to_chat,
     comes_online,
     here,
     log_in_again,
@@ -238,6 +239,7 @@ def test_a_player_is_muted_and_let_go_and_all_of_it_is_audited(
 
 
 def test_guilds_chat_and_log(browser: Browser, here: Host) -> None:
+    come_to_chat(here)
     with visit(browser, here) as seen:
         seen.sign_in(here.key)
         seen.go("Chat")

@@ -27,6 +27,7 @@ from tests.live.dashboard_page import (
     WIDER,
     Host,
     Visit,
+    come_to_chat,
     comes_online,
     here,
     open_account,
@@ -279,6 +280,7 @@ def test_back_leads_to_the_same_search_and_names_are_links(browser: Browser, her
         expect(page.locator("tbody").get_by_role("row").first).to_contain_text("owner")
         page.get_by_role("button", name="Last seen", exact=True).click()
         expect(page.locator("tbody").get_by_role("row").last).to_contain_text("never")
+        come_to_chat(here)
         seen.go("Chat")
         page.get_by_role("listitem").get_by_role("link", name="Bertram").click()
         expect(page.get_by_role("heading", level=1)).to_have_text("Bertram")
