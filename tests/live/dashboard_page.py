@@ -25,6 +25,7 @@ from svcserver.metagame.owner.health.rules import Counts
 from tests.chat.sockets import Talker
 from tests.ctl.command import new_host
 from tests.live.real_browser import Seen
+from tests.metagame.owner.dashboard.dialogs import DIALOGS
 from tests.support.processes import Service, bearer, free_port, register
 
 PICTURES = Path(__file__).parents[2] / "_artefacts" / "dashboard"
@@ -47,6 +48,7 @@ UNNAMED = """() => [...document.querySelectorAll('button, a, input, select')]
     || (one.id && document.querySelector(`label[for="${one.id}"]`))))
   .map((one) => one.outerHTML)"""
 WIDER = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
+TITLES = [re.compile(re.escape(one).replace(r"\*", ".*")).fullmatch for one in DIALOGS]
 LOOKED_OVER: set[str] = set()  # the dialogs that axe has seen
 NAMES = ("Ann_1", "Bertram", "Cleo", "Dragonfly_77", "Eve", "Falk")
 
@@ -169,10 +171,15 @@ class Visit(Seen):
         """Answer the question, which nobody may be kept from using."""
         box = self.page.get_by_role("dialog")
         title = box.get_by_role("heading").first.inner_text()
+        assert any(fits(title) for fits in TITLES), f"{title} is not among DIALOGS"
         if title not in LOOKED_OVER:  # axe takes a while
             LOOKED_OVER.add(title)
             self.look_over(title, "dialog")
         box.get_by_role("button", name=name, exact=True).click()
+
+    def fault(self) -> Locator:
+        """What a question that was refused, and is still open, says is wrong."""
+        return self.page.get_by_role("dialog").get_by_role("alert")
 
     def told(self, text: str) -> None:
         """The page says what was done."""

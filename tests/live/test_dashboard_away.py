@@ -36,7 +36,15 @@ pytestmark = pytest.mark.live
 PATIENCE_MS = 40_000
 UNSURE = "it may have been done, or not"
 ACTS = (("Ban", "Banned", "is banned"), ("Mute", "Muted", "is muted"))
-READ = ("Machine", "Health", "Moderation", "Invites", "Log", "Bertram")  # the last is an account
+READ = (
+    "Machine",
+    "Health",
+    "Moderation",
+    "Invites",
+    "Guilds",
+    "Log",
+    "Bertram",
+)  # the last is an account
 
 
 @contextmanager
@@ -227,7 +235,7 @@ def test_an_account_is_deleted_only_after_what_was_kept_is_downloaded(
         seen.told("Lost_Bye is deleted")
 
 
-# slow: six pages, longer than a server may take to answer them, frozen and then killed
+# slow: seven pages, longer than a server may take to answer them, frozen and then killed
 @proves("the dashboard while its server is away")
 def test_every_page_stays_and_says_how_old_it_is(browser: Browser, here: Host) -> None:
     with ExitStack() as open_pages:

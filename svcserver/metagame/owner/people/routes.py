@@ -79,9 +79,10 @@ class HandlingRoutes:
         found = await self.acts.export(staff_of(call), call.body.account, call.body.reason)
         return Answer(200, found, NO_STORE)
 
-    @routes.row("POST", "/svc/api/DashboardDelete", body=wire.AccountWish, reply=wire.Deleted)
-    async def delete(self, call: Call[wire.AccountWish]) -> Answer:
-        """Delete an account for ever; the reply holds the only copy of what was kept of it."""
+    @routes.row("POST", "/svc/api/DashboardDelete", body=wire.DeleteWish, reply=wire.Deleted)
+    async def delete(self, call: Call[wire.DeleteWish]) -> Answer:
+        """Delete an account for ever; the reply holds the last copy of what was kept of it."""
         gone = await self.acts.delete(staff_of(call), call.body.account, call.body.reason)
-        reply: wire.Deleted = {"Username": gone.account.username, "Export": gone.export}
+        export = gone.export if call.body.export else None
+        reply: wire.Deleted = {"Username": gone.account.username, "Export": export}
         return Answer(200, reply, NO_STORE)

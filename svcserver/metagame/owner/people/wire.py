@@ -66,6 +66,16 @@ class AccountWish:
 
 @spelled(pascal_case)
 @frozen
+class DeleteWish:
+    """The account by name or id, and why; without ``Export`` where that was handed out before."""
+
+    account: Who
+    reason: Reason = ""
+    export: bool = True
+
+
+@spelled(pascal_case)
+@frozen
 class MergeWish:
     """The account whose notes are moved, and the one that gets them."""
 
@@ -90,10 +100,10 @@ class Merged(TypedDict):
 
 
 class Deleted(TypedDict):
-    """Whose account was deleted, and all that was kept of it."""
+    """Whose account was deleted, and all that was kept of it; null where nobody asked for that."""
 
     Username: str
-    Export: AccountExport
+    Export: AccountExport | None
 
 
 def read_text(asked: str | None) -> str:

@@ -10,6 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.metagame.owner.dashboard.pages import HEADERS
 from svcserver.web.request import PROXY_HEADERS
+from tests.metagame.owner.dashboard.dialogs import DIALOGS, pressed, titles
 from tests.support.game import Game
 from tests.support.proves import proves
 
@@ -71,6 +72,11 @@ class PagesTests(SynchronousTestCase):
             for path in ("/svc/dashboard", "/svc/dashboard/index.html"):
                 page = self.ask(path, headers={header.decode(): "1"})
                 self.assertEqual((page.status, page.body), (403, b""))
+
+    def test_axe_looks_over_every_dialog_that_there_is(self) -> None:
+        self.assertEqual({*titles()}, DIALOGS.keys())
+        for title, (file, button) in DIALOGS.items():
+            self.assertIn(button, pressed(file), title)
 
     def test_no_other_file_can_be_named(self) -> None:
         for name in ("nothing.js", "..%2fpages.py", "%2e%2e", "pages.py", "a/b", "%00"):

@@ -119,6 +119,12 @@ class HandlingTests(StaffCase):
         self.assertEqual(self.kept_of(cleo.player.id), [])
         self.assertEqual(self.do(self.olga, "Delete", "Cleo").status, 404)
 
+    @proves("POST DashboardDelete")
+    def test_who_has_had_the_copy_is_not_sent_it_again(self) -> None:
+        self.game.player("Dora")
+        page = self.do(self.olga, "Delete", "Dora", Export=False)
+        self.assertEqual(page.json, {"Username": "Dora", "Export": None})
+
     def kept_of(self, account_id: str) -> list[str]:
         """The tables that still have a row of the account."""
         found: list[str] = self.game.ledger.run(

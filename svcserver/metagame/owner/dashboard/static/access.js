@@ -20,14 +20,16 @@ const CODE = { name: "code", label: "Code that the program shows now", longest: 
 async function ownKey(mine, close) {
   const on = !mine.ownKey;
   close();
+  let made;
   const given = await ask({
     title: on ? "Make a key for the dashboard" : "Let the account key open it again", confirm: on ? "Make it" : "Let it",
     fields: mine.secondFactor ? [KEY, CODE] : [KEY],
+    run: async ({ key, code }) => {
+      made = await prove("DashboardOwnKey", { On: on }, key.trim(), code?.trim());
+      return on ? "The dashboard has a key of its own" : "The account key opens the dashboard again";
+    },
   });
-  let made;
-  if (!given || !await act(async () => { made = await prove("DashboardOwnKey", { On: on }, given.key.trim(), given.code?.trim()); },
-    () => on ? "The dashboard has a key of its own" : "The account key opens the dashboard again")) return;
-  if (!on) return;
+  if (!given || !on) return;
   show("Your key for the dashboard", false, el("p", { class: "join" }, made.key),
     el("p", { class: "muted small" }, "Sign in with it from now on. This is the only copy; it is not shown again."),
     button("Copy key", () => copy(made.key, "Key")));
@@ -35,14 +37,13 @@ async function ownKey(mine, close) {
 
 async function factor(mine, close) {
   close();
-  const given = await ask(mine.secondFactor
-    ? { title: "End the second factor", confirm: "End it", fields: [KEY, CODE] }
-    : { title: "Add a second factor", confirm: "Add it", fields: [KEY, CODE],
+  const run = async ({ key, code }) => {
+    await prove("DashboardSecondFactor", { Code: code.trim(), Secret: mine.secondFactor ? "" : mine.secret }, key.trim());
+    return mine.secondFactor ? "The key alone is enough again" : "Signing in asks for a code from now on";
+  };
+  await ask(mine.secondFactor
+    ? { title: "End the second factor", confirm: "End it", fields: [KEY, CODE], run }
+    : { title: "Add a second factor", confirm: "Add it", fields: [KEY, CODE], run,
       text: "Read this with an authenticator program on your telephone, then write the code that it shows.",
       picture: el("div", {}, qr(mine.qr, "QR code of the second factor"), el("p", { class: "join" }, mine.secret)) });
-  if (given) {
-    const wish = { Code: given.code.trim(), Secret: mine.secondFactor ? "" : mine.secret };
-    await act(() => prove("DashboardSecondFactor", wish, given.key.trim()),
-      () => mine.secondFactor ? "The key alone is enough again" : "Signing in asks for a code from now on");
-  }
 }

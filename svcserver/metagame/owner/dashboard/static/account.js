@@ -1,7 +1,7 @@
 // One account: who it is, its saves, its progression.
 
 import { Refused, read, send } from "./api.js";
-import { REASON, act, ask, copy } from "./dialog.js";
+import { REASON, ask, copy } from "./dialog.js";
 import { badge, button, card, el, head, linked, nothing, redraw } from "./dom.js";
 import { place } from "./overview.js";
 import { handling, lift } from "./people.js";
@@ -80,9 +80,12 @@ async function rename(one, live) {
   const given = await ask({
     title: `Rename ${one.name}`, text: "The account and its characters get the new name at once.",
     fields: [{ name: "name", label: "New name (3 to 16 letters, digits or _)", value: one.name }, REASON], confirm: "Rename",
+    run: async ({ name, reason }) => {
+      const said = await send("RenameUser", { UserId: one.id, NewUsername: name, Reason: reason });
+      return `${said.OldUsername} is now ${said.Username}`;
+    },
   });
-  if (!given || !await act(() => send("RenameUser", { UserId: one.id, NewUsername: given.name, Reason: given.reason }),
-    (said) => `${said.OldUsername} is now ${said.Username}`)) return;
+  if (!given) return;
   history.replaceState(null, "", `#/accounts/${encodeURIComponent(one.id)}`); // the old name leads nowhere
   dispatchEvent(new HashChangeEvent("hashchange"));
 }

@@ -16,23 +16,48 @@ function open(title, wide, ...inside) {
   return made;
 }
 
-/** fields: {name, label, type?, value?, min?, max?, options?, optional?}. Null when called off. */
-export function ask({ title, text, picture = null, fields = [], confirm, danger = false }) {
+const CAN_BE_MENDED = [400, 404, 409, 429]; // with other words, or a little later
+
+/**
+ * fields: {name, label, type?, value?, min?, max?, options?, optional?}. Null when called off.
+ * run: does it with what is given, and returns what to say; while it is refused for what was typed
+ * the dialog stays open with the reason. Null too where it failed otherwise, which is said.
+ */
+export function ask({ title, text, picture = null, fields = [], confirm, danger = false, run = null }) {
   return new Promise((answer) => {
     let given = null;
+    let busy = false;
+    const fault = el("p", { class: "error", role: "alert" });
     const inputs = fields.map(input);
     const cancel = el("button", { type: "button", class: "quiet", click: () => box.close() }, "Cancel");
     const form = el("form", {},
       text ? el("p", { class: "muted" }, text) : null,
       picture,
       fields.map((one, at) => el("div", { class: "field" }, el("label", { for: inputs[at].id }, one.label), inputs[at])),
+      run ? fault : null,
       el("div", { class: "actions" },
         cancel,
         el("button", { type: "submit", class: danger ? "primary danger" : "primary" }, confirm)));
-    form.addEventListener("submit", (event) => {
+    form.addEventListener("submit", async (event) => {
       event.preventDefault();
-      given = Object.fromEntries(fields.map((one, at) => [one.name, inputs[at].value]));
-      box.close();
+      if (busy) return;
+      busy = true;
+      const typed = Object.fromEntries(fields.map((one, at) => [one.name, inputs[at].value]));
+      fault.textContent = "";
+      try {
+        if (run) say(await run(typed));
+        given = typed;
+        box.close();
+      } catch (why) {
+        const mends = why.status === 401 ? fields.some((one) => one.type === "password") : CAN_BE_MENDED.includes(why.status);
+        if (box.open && mends) {
+          fault.textContent = why.message;
+        } else {
+          refused(why);
+          box.close();
+        }
+      }
+      busy = false;
     });
     const box = open(title, false, form);
     box.addEventListener("close", () => answer(given));
@@ -80,10 +105,14 @@ export async function act(work, done) {
     if (done) say(done(said));
     return true;
   } catch (why) {
-    say(why.message, true);
-    if (why.status === 0) away();
+    refused(why);
     return false;
   }
+}
+
+function refused(why) {
+  say(why.message, true);
+  if (why.status === 0) away();
 }
 
 export async function copy(text, what) {

@@ -30,17 +30,17 @@ function left(one) {
 }
 
 async function create(again) {
+  let code = "";
   const given = await ask({
     title: "New invite", confirm: "Make it", text: "Each use makes one account.",
     fields: [{ name: "uses", label: "Uses", type: "number", min: 1, max: 1000, value: "1" },
       { name: "name", label: "Note for the log (optional)", optional: true }, REASON],
+    run: async ({ uses, name, reason }) => {
+      ({ code } = await send("CreateInvite", { uses: Number(uses), name, Reason: reason }));
+      return `Invite for ${count(Number(uses), "account")} made`;
+    },
   });
   if (!given) return;
-  let code = "";
-  const done = await act(async () => {
-    ({ code } = await send("CreateInvite", { uses: Number(given.uses), name: given.name, Reason: given.reason }));
-  }, () => `Invite for ${count(Number(given.uses), "account")} made`);
-  if (!done) return;
   await again();
   await share(code);
 }

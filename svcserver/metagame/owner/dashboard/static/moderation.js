@@ -50,9 +50,13 @@ async function announce(again) {
     fields: [{ name: "text", label: "Text", longest: 256 },
       { name: "restart", label: "Restart in (like 10m; empty: no restart)", optional: true, longest: 16 },
       { name: "lasts", label: "Shown for (like 2h; empty: an hour)", optional: true, longest: 16 }, REASON],
+    run: async (asked) => {
+      const sent = { Text: asked.text, RestartIn: asked.restart, For: asked.lasts, Reason: asked.reason };
+      const said = await send("DashboardAnnouncement", sent);
+      return `Announced: ${said.announcement.text}`;
+    },
   });
-  if (given && await act(() => send("DashboardAnnouncement", { Text: given.text, RestartIn: given.restart, For: given.lasts, Reason: given.reason }),
-    (said) => `Announced: ${said.announcement.text}`)) await again();
+  if (given) await again();
 }
 
 async function end(again) {

@@ -93,7 +93,7 @@ function instances(status) {
 function evening(feed) {
   const items = feed.map((one) => el("li", {}, el("p", {}, names(one.who, one.count), " ", one.what),
     el("time", { datetime: one.at, title: exactly(one.at), class: "muted small" }, ago(one.at))));
-  return card("This evening", [], items.length ? el("ul", { class: "list feed" }, items) : nothing("Nothing has happened yet."));
+  return card("This evening", [], items.length ? el("ul", { class: "list feed", tabindex: "0", "aria-label": "This evening" }, items) : nothing("Nothing has happened yet."));
 }
 
 /** The first of so many who did it. */

@@ -1,6 +1,6 @@
 // What staff does to a player: ban, mute, kick, and the role.
 
-import { gather, send } from "./api.js";
+import { Refused, gather, send } from "./api.js";
 import { REASON, act, ask, copy, say, show } from "./dialog.js";
 import { button, el } from "./dom.js";
 import { moderators, owners } from "./staff.js";
@@ -42,9 +42,12 @@ async function newKey(one, live) {
 async function mergeNotes(one, live) {
   const given = await ask({ title: `Give the notes of ${one.name} to another account`, confirm: "Give",
     text: `${one.name} has ${one.notes.toLocaleString()} notes; all of them are moved. For a player who had to begin anew.`,
-    fields: [{ name: "to", label: "Name of the account that gets them", longest: 64 }, REASON] });
-  if (given && await act(() => send("DashboardMergeNotes", { Account: one.id, To: given.to.trim(), Reason: given.reason }),
-    (said) => `${said.Moved.toLocaleString()} notes of ${said.Username} now belong to ${said.To}`)) await live.again();
+    fields: [{ name: "to", label: "Name of the account that gets them", longest: 64 }, REASON],
+    run: async ({ to, reason }) => {
+      const said = await send("DashboardMergeNotes", { Account: one.id, To: to.trim(), Reason: reason });
+      return `${said.Moved.toLocaleString()} notes of ${said.Username} now belong to ${said.To}`;
+    } });
+  if (given) await live.again();
 }
 
 async function exported(one) {
@@ -58,24 +61,24 @@ async function exported(one) {
 async function erase(one) {
   const given = await ask({ title: `Delete ${one.name} for ever?`, danger: true, confirm: "Delete",
     text: "The account, its characters, saves and friendships are removed, and cannot be brought back but from a backup. All that is kept is downloaded as a file first.",
-    fields: [{ name: "name", label: `Write ${one.name} to confirm` }, REASON] });
-  if (!given) return;
-  if (given.name.trim() !== one.name) {
-    say("The name is not the same; nothing was deleted.", true);
-    return;
-  }
-  const what = { Account: one.id, Reason: given.reason };
+    fields: [{ name: "name", label: `Write ${one.name} to confirm` }, REASON],
+    run: (typed) => erased(one, typed) });
+  if (given) location.hash = "#/accounts";
+}
+
+async function erased(one, { name, reason }) {
+  if (name.trim() !== one.name) throw new Refused(400, "The name is not the same; nothing was deleted.");
+  const what = { Account: one.id, Reason: reason };
   let found;
-  const kept = await act(async () => { // an answer that is lost must not be the only copy
+  try { // an answer that is lost must not be the only copy
     found = await gather("DashboardExport", what);
     save(one.name, found);
-  });
-  if (!kept) {
+  } catch (why) {
     say(`What is kept of ${one.name} was not downloaded, so nothing was deleted.`, true);
-    return;
+    throw why;
   }
-  if (await act(() => send("DashboardDelete", what),
-    (gone) => `${gone.Username} is deleted; what was kept was downloaded${without(found)}`)) location.hash = "#/accounts";
+  const gone = await send("DashboardDelete", { ...what, Export: false }); // not a second time
+  return `${gone.Username} is deleted; what was kept was downloaded${without(found)}`;
 }
 
 /** What was too much to be handed out. */
@@ -96,11 +99,13 @@ async function impose(word, past, one, live) {
   const given = await ask({
     title: `${word} ${one.name}?`, danger: ban, confirm: word, fields: [LASTS, REASON, NOTE, ban ? OUT : SILENT],
     text: ban ? "The player is out of the game within a second and cannot log in." : "The player hears everything and can write nothing.",
+    run: async (typed) => {
+      const sent = { Account: one.id, For: typed.lasts, Reason: typed.reason, Note: typed.note, Addresses: typed.addresses === "yes" };
+      const said = await send(`Dashboard${word}`, sent);
+      return `${said.Username} is ${past}${withIt(said.Sanction)}`;
+    },
   });
-  if (!given) return;
-  const sent = { Account: one.id, For: given.lasts, Reason: given.reason, Note: given.note, Addresses: given.addresses === "yes" };
-  if (await act(() => send(`Dashboard${word}`, sent),
-    (said) => `${said.Username} is ${past}${withIt(said.Sanction)}`)) await live.again();
+  if (given) await live.again();
 }
 
 /** How many addresses a ban or a mute goes for, in words; empty for none. */

@@ -48,11 +48,13 @@ async function grant(account, live) {
     title: `Grant ${account.name} an entitlement`, confirm: "Grant",
     fields: [{ name: "name", label: "Entitlement", options: [...names.map((one) => [one, one]), ["", "Another, written below"]] },
       { name: "other", label: "Its name, if it is another", optional: true }, { name: "hours", label: "Hours (0: for ever)", type: "number", min: 0, step: "any", value: "0" }, REASON],
+    run: async (typed) => {
+      const name = typed.name || typed.other.trim();
+      await send("GrantEntitlement", { UserId: account.id, Entitlement: name, Duration: Number(typed.hours), Reason: typed.reason });
+      return `${account.name} now has ${name}`;
+    },
   });
-  if (!given) return;
-  const name = given.name || given.other.trim();
-  if (await act(() => send("GrantEntitlement", { UserId: account.id, Entitlement: name, Duration: Number(given.hours), Reason: given.reason }),
-    () => `${account.name} now has ${name}`)) await live.again();
+  if (given) await live.again();
 }
 
 async function revoke(one, account, live) {

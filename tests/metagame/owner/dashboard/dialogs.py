@@ -1,0 +1,83 @@
+"""The dialogs of the owner's page, and where a live test looks each over with axe."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+LIVE = Path(__file__).parents[3] / "live"
+STATIC = Path(__file__).parents[4] / "svcserver/metagame/owner/dashboard/static"
+OTHERS = {"uplot.js", "dialog.js"}  # a library's, and what draws all dialogs
+
+DIALOGS: Mapping[str, tuple[str, str]] = {  # title: file of tests/live, and the button it presses
+    "My access": ("test_dashboard_people.py", "Make a key for the dashboard"),
+    "Make a key for the dashboard": ("test_dashboard_people.py", "Make it"),
+    "Let the account key open it again": ("test_dashboard_people.py", "Let it"),
+    "Your key for the dashboard": ("test_dashboard_people.py", "Close"),
+    "Add a second factor": ("test_dashboard_people.py", "Add it"),
+    "End the second factor": ("test_dashboard_people.py", "End it"),
+    "New key for *?": ("test_dashboard_people.py", "Make it"),
+    "The key of *": ("test_dashboard_people.py", "Close"),
+    "Give the notes of * to another account": ("test_dashboard_people.py", "Give"),
+    "Delete * for ever?": ("test_dashboard_people.py", "Delete"),
+    "Kick *?": ("test_dashboard_people.py", "Kick"),
+    "Role of *": ("test_dashboard_people.py", "Change"),
+    "* *?": ("test_dashboard_people.py", "Ban"),  # ban, mute, and their ends
+    "Rename *": ("test_dashboard.py", "Rename"),
+    "* *": ("test_dashboard.py", "Close"),  # a row of the audit log
+    "Disband *?": ("test_dashboard.py", "Disband"),
+    "New invite": ("test_dashboard.py", "Make it"),
+    "Invite": ("test_dashboard.py", "Close"),
+    "Revoke *?": ("test_dashboard.py", "Revoke"),
+    "Announce to everybody": ("test_dashboard.py", "Announce"),
+    "End the announcement?": ("test_dashboard.py", "End it"),
+    "Who may register?": ("test_dashboard.py", "Change"),
+    "Seed the progression of *?": ("test_dashboard.py", "Seed"),
+    "Grant * an entitlement": ("test_dashboard.py", "Grant"),
+    "*: version * to *": ("test_dashboard.py", "Close"),
+    "Roll * back to version *?": ("test_dashboard.py", "Roll back"),
+    "Roll the loadouts of * back to version *?": ("test_dashboard.py", "Roll back"),
+    "Let no new hunt begin?": ("test_dashboard_machine.py", "Begin"),
+    "Let hunts begin again?": ("test_dashboard_machine.py", "Let them"),
+    "* the * on port *?": ("test_dashboard_machine.py", "Restart"),
+    "* on port *": ("test_dashboard_machine.py", "Close"),
+}
+
+_OPENS = re.compile(r"(?<![\w.])(?:ask|show|question)\(|\bconst title = (?=`)")
+_TEXT = re.compile(r'"([^"]*)"|`([^`]*)`')
+_FILLED = re.compile(r"\$\{[^}]*\}")
+
+
+def titles() -> Iterator[str]:
+    """The titles of all dialogs as the code has them, with ``*`` for what is filled in."""
+    for file in STATIC.glob("*.js"):
+        if file.name in OTHERS:
+            continue
+        text = _FILLED.sub("*", file.read_text("utf-8"))
+        for opened in _OPENS.finditer(text):
+            yield from _titles(text[opened.end() : opened.end() + 400].lstrip())
+
+
+def _titles(after: str) -> Iterator[str]:
+    """Those of one call: of ``title:`` in what is asked, else what the call begins with."""
+    if after[0] in '"`':
+        found = _TEXT.match(after)
+        assert found is not None
+        yield found[1] or found[2]
+        return
+    for said in re.finditer(r"\btitle: ([^,]*),", after.split(");")[0]):
+        yield from (one[1] or one[2] for one in _TEXT.finditer(said[1]))
+
+
+def pressed(file: str) -> set[str]:
+    """The buttons of dialogs that the tests of a file press, by their names."""
+    tree = ast.parse((LIVE / file).read_text("utf-8"))
+    calls = (one for one in ast.walk(tree) if isinstance(one, ast.Call))
+    named = (
+        one.args[0]
+        for one in calls
+        if one.args and getattr(one.func, "attr", "") in ("confirm", "answer")
+    )
+    return {str(one.value) for one in named if isinstance(one, ast.Constant)}
