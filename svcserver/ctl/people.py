@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -18,8 +16,10 @@ from svcserver.ctl.accounts import account
 from svcserver.ctl.as_owner import actor
 from svcserver.ctl.database import know_every_table
 from svcserver.ctl.host import Host, about_a_host, with_reason
-from svcserver.ctl.moderation import recorded
-from svcserver.ctl.output import Out, fail
+from svcserver.ctl.moderation import recorded, refuse
+from svcserver.ctl.new_file import NewFile
+from svcserver.ctl.output import Out
+from svcserver.kernel.refusals import Refusal
 from svcserver.kernel.roles import Role
 from svcserver.kernel.secrets import fingerprint
 from svcserver.metagame.access.acting import Staff
@@ -33,6 +33,7 @@ from svcserver.metagame.accounts.rules import Account, new_account_key
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.owner.moderation.rules import person
 from svcserver.metagame.owner.people.acts import PersonWork, Removed
+from svcserver.metagame.owner.wire import AccountExport
 
 T = TypeVar("T")
 __all__ = ["account"]  # the group of ``ctl.accounts``, now with the commands of this file
@@ -47,15 +48,14 @@ def _run(
     return recorded(host, entry, choose(PersonWork(staff, name, time.time)))
 
 
-def _write(file: Path, found: object) -> None:
+def _new(host: Host, entry: Entry, path: Path) -> NewFile:
+    """The file to be made; where something has its name, that is a refused try."""
+    file = NewFile(path)
     try:
-        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(handle, "w", encoding="utf-8") as out:
-            json.dump(found, out, indent=1)
-    except FileExistsError:
-        fail(f"{file} is there already; give another name")
-    except OSError as why:
-        fail(f"{file} cannot be written: {why.strerror}")
+        file.check()
+    except Refusal as why:
+        refuse(host, entry, why)
+    return file
 
 
 @account.command("export")
@@ -66,8 +66,23 @@ def _write(file: Path, found: object) -> None:
 def export(host: Host, out: Out, name: str, file: Path, reason: str) -> None:
     """Write all that is kept of an account into FILE, as JSON and without secrets."""
     know_every_table()
-    found = _run(host, "export", name, reason, lambda work: work.export())
-    _write(file, found)
+    entry = Entry(actor(), "export", name, reason)
+    made, work = (
+        _new(host, entry, file),
+        PersonWork(Staff(entry.actor, Role.OWNER), name, time.time),
+    )
+
+    def act(tx: Connection, trace: Trace) -> AccountExport:
+        made.drop()  # of a run that was rolled back
+        found = work.export()(tx, trace)
+        made.put(found)
+        return found
+
+    try:
+        found = recorded(host, entry, act)
+    except BaseException:
+        made.drop()  # nothing is handed out without its row
+        raise
     left = found["leftOut"]
     out.data({"username": found["account"], "file": str(file), "leftOut": left})
     out.say(f"what is kept of {found['account']} stands in {file}{_without(left)}")
@@ -81,21 +96,27 @@ def export(host: Host, out: Out, name: str, file: Path, reason: str) -> None:
 @about_a_host
 def delete(host: Host, out: Out, name: str, file: Path, reason: str, yes: bool) -> None:
     """Delete an account for ever; what was kept of it is written to --export FILE first."""
+    entry = Entry(actor(), "delete", name, reason)
+    copy, work = (
+        _new(host, entry, file),
+        PersonWork(Staff(entry.actor, Role.OWNER), name, time.time),
+    )
     if not yes:
         click.confirm(f"Delete {name} with everything it has?", abort=True, err=True)
     know_every_table()
-    staff = Staff(actor(), Role.OWNER)
-    work = PersonWork(staff, name, time.time).delete()
 
     def act(tx: Connection, trace: Trace) -> Removed:
-        gone = work(tx, trace)
-        _write(file, gone.export)  # before the commit: else it might be lost
+        copy.drop()  # of a run that was rolled back
+        gone = work.delete()(tx, trace)
+        copy.put(gone.export)  # before the commit: else it might be lost
         return gone
 
     try:
-        gone = recorded(host, Entry(staff.name, "delete", name, reason), act)
-    except Exception:
-        file.unlink(missing_ok=True)  # nothing was deleted
+        gone = recorded(host, entry, act)
+    except BaseException:
+        if copy.is_there:  # whether it was committed is not known: this may be the only copy
+            line = f"svcctl: {name} may be deleted all the same; what was kept stands in {file}"
+            click.echo(line, err=True)
         raise
     name, left = gone.account.username, gone.export["leftOut"]
     out.data({"username": name, "file": str(file), "leftOut": left})

@@ -1,0 +1,72 @@
+"""A file that a command makes for its owner: never over another one, and never half of it."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from attrs import define, field
+
+from svcserver.kernel.refusals import Conflict
+from svcserver.kernel.secrets import hex_token
+
+
+@define
+class NewFile:
+    """Written inside a transaction, so that it is on disk before that is committed.
+
+    ``is_there``: this command has made it; only then does ``drop`` take it away again.
+    """
+
+    path: Path
+    is_there: bool = field(default=False, init=False)
+
+    def check(self) -> None:
+        """Raises Conflict where something has that name."""
+        if os.path.lexists(self.path):
+            raise Conflict(f"{self.path} is there already; give another name")
+
+    def put(self, found: object) -> None:
+        """Write it as JSON, which only its owner may read; raises Conflict where that fails."""
+        part = self.path.with_name(f".{self.path.name[:100]}.{hex_token(8)}")
+        try:
+            _write(part, found)
+            os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+            self.is_there = True  # the name is ours from here on
+            os.replace(part, self.path)
+            _sync(self.path.parent)
+        except BaseException as why:
+            self.drop()
+            if isinstance(why, FileExistsError):
+                self.check()
+            if isinstance(why, OSError):
+                raise Conflict(f"{self.path} cannot be written: {why.strerror}") from why
+            raise
+        finally:
+            part.unlink(missing_ok=True)
+
+    def drop(self) -> None:
+        """Take away what ``put`` has made; nothing where it has not."""
+        if self.is_there:
+            self.is_there = False
+            self.path.unlink(missing_ok=True)
+
+
+def _write(part: Path, found: object) -> None:
+    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "w", encoding="utf-8") as out:
+        json.dump(found, out, indent=1)
+        out.flush()
+        os.fsync(out.fileno())
+
+
+def _sync(folder: Path) -> None:
+    """The name is on disk, too; a system that opens no folders has no such thing."""
+    if not hasattr(os, "O_DIRECTORY"):
+        return
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,170 @@
+"""``svcctl account export`` and ``delete``: the file is the owner's, and may be the only copy."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import OperationalError
+
+from svcserver.ctl import new_file
+from svcserver.db.transaction import transact, transaction
+from tests.ctl.command import Ran
+from tests.ctl.test_accounts import HostCase
+from tests.support.proves import proves
+
+Work = Callable[[Connection], Any]
+TRANSACT = "svcserver.ctl.database.one_transact"
+
+
+class RolledBack(Exception):
+    """A transaction that was in conflict with another one."""
+
+
+class FileOfAnAccountCase(HostCase):
+    def setUp(self) -> None:
+        super().setUp()
+        self.assertEqual(self.ctl("account", "create", "Alpha").status, 0)
+        self.above = self.folder.parent / "copies"
+        self.above.mkdir()
+        self.file = self.above / "mine.json"
+
+    def delete(self, name: str = "Alpha") -> Ran:
+        return self.ctl("account", "delete", name, "--export", self.file, "--yes")
+
+    def rows(self) -> list[tuple[str, str, str | None]]:
+        """Action, target and refusal of each row, the newest first."""
+        ran = self.ctl("audit", "--json")
+        rows = [json.loads(line) for line in ran.out.splitlines()]
+        return [(row["action"], row["target"], row["refused"]) for row in rows]
+
+    def assert_whole(self) -> None:
+        """The copy is there with all that was kept, for its owner alone, and nothing beside it."""
+        self.assertEqual(json.loads(self.file.read_text())["account"], "Alpha")
+        self.assertEqual(self.file.stat().st_mode & 0o777, 0o600)
+        self.assertEqual(list(self.above.iterdir()), [self.file])
+
+
+class FileOfAnAccountTests(FileOfAnAccountCase):
+    @proves("svcctl account export, delete")
+    def test_a_deleted_account_stands_in_the_file(self) -> None:
+        self.assertEqual(self.delete().status, 0)
+        self.assertNotIn("Alpha", self.accounts())
+        self.assert_whole()
+
+    @proves("svcctl account export, delete")
+    def test_a_file_that_was_there_stays_as_it_was(self) -> None:
+        self.file.write_text("precious\n")
+        for name in ("Nobody", "Alpha"):
+            for ran in (self.delete(name), self.ctl("account", "export", name, self.file)):
+                self.assertEqual(ran.status, 1)
+                self.assertIn("mine.json is there already; give another name", ran.line)
+        self.assertEqual(self.file.read_text(), "precious\n")
+        self.assertIn("Alpha", self.accounts())
+        why = f"{self.file} is there already; give another name"
+        both = [("export", name, why) for name in ("Alpha", "Nobody")]
+        tried = [row for row in self.rows() if row[0] in {"delete", "export"}]
+        self.assertEqual(tried, [row for one in both for row in (one, ("delete", *one[1:]))])
+
+    @proves("svcctl account export, delete")
+    def test_a_file_that_comes_meanwhile_stays_as_it_is(self) -> None:
+        def late(part: Path, found: object) -> None:
+            part.touch()
+            self.file.write_text("precious\n")
+
+        with mock.patch.object(new_file, "_write", late):
+            self.assertIn("mine.json is there already", self.delete().line)
+        self.assertEqual(list(self.above.iterdir()), [self.file])
+        self.assertEqual(self.file.read_text(), "precious\n")
+        self.assertIn("Alpha", self.accounts())
+
+    def test_a_link_that_leads_nowhere_is_no_free_name(self) -> None:
+        self.file.symlink_to(self.above / "else")
+        self.assertIn("mine.json is there already", self.delete().line)
+        self.assertTrue(self.file.is_symlink())
+
+    def test_nobody_of_that_name_leaves_no_file(self) -> None:
+        for ran in (self.delete("Nobody"), self.ctl("account", "export", "Nobody", self.file)):
+            self.assertIn("no account is called Nobody", ran.line)
+        self.assertEqual(list(self.above.iterdir()), [])
+
+    def test_a_file_that_cannot_be_written_is_a_refused_try(self) -> None:
+        full = OSError(28, "No space left on device")
+        for action, words in (("delete", ("--yes", "--export")), ("export", ())):
+            with mock.patch.object(new_file.os, "fsync", side_effect=full):
+                ran = self.ctl("account", action, "Alpha", *words, self.file)
+            why = f"{self.file} cannot be written: No space left on device"
+            self.assertEqual(ran.line, f"svcctl: Alpha: {why}")
+            self.assertEqual(self.rows()[0], (action, "Alpha", why))
+            self.assertEqual(list(self.above.iterdir()), [])
+        self.assertIn("Alpha", self.accounts())
+
+
+class TransactionTests(FileOfAnAccountCase):
+    """The database as PostgreSQL may be: the act runs twice, or the commit's answer is lost."""
+
+    def twice(self, engine: Engine, work: Work, wait_ms: int) -> Any:
+        with self.assertRaises(RolledBack), transaction(engine, wait_ms) as tx:
+            work(tx)
+            self.assert_whole()  # on disk before the commit
+            raise RolledBack
+        return transact(engine, work, wait_ms)
+
+    @proves("svcctl account export, delete")
+    def test_an_act_that_runs_again_writes_again(self) -> None:
+        with mock.patch(TRANSACT, self.twice):
+            ran = self.delete()
+        self.assertEqual((ran.status, ran.err), (0, ""))
+        self.assertNotIn("Alpha", self.accounts())
+        self.assert_whole()
+        self.file.unlink()
+        self.ctl("account", "create", "Alpha")
+        with mock.patch(TRANSACT, self.twice):
+            self.assertEqual(self.ctl("account", "export", "Alpha", self.file).status, 0)
+        self.assert_whole()
+
+    def test_an_act_that_is_refused_when_it_runs_again_leaves_no_file(self) -> None:
+        other, runs = self.above.parent / "other.json", [0]
+
+        def gone_meanwhile(engine: Engine, work: Work, wait_ms: int) -> Any:
+            runs[0] += 1
+            if runs == [1]:
+                with self.assertRaises(RolledBack), transaction(engine, wait_ms) as tx:
+                    work(tx)
+                    raise RolledBack
+                with mock.patch(TRANSACT, transact):
+                    words = ("account", "delete", "Alpha", "--yes", "--export", other)
+                    self.assertEqual(self.ctl(*words).status, 0)
+            return transact(engine, work, wait_ms)
+
+        with mock.patch(TRANSACT, gone_meanwhile):
+            self.assertIn("no account is called Alpha", self.delete().line)
+        self.assertEqual(list(self.above.iterdir()), [])
+
+    @proves("svcctl account export, delete")
+    def test_a_copy_stays_where_the_commit_is_done_and_its_answer_lost(self) -> None:
+        def lost(engine: Engine, work: Work, wait_ms: int) -> Any:
+            transact(engine, work, wait_ms)
+            raise OperationalError("COMMIT", {}, Exception("server closed the connection"))
+
+        with mock.patch(TRANSACT, lost):
+            ran = self.delete()
+        self.assertEqual(ran.status, 1)
+        where, why = ran.err.splitlines()
+        said = f"svcctl: Alpha may be deleted all the same; what was kept stands in {self.file}"
+        self.assertEqual(where, said)
+        self.assertIn("the database cannot be used", why)
+        self.assertNotIn("Alpha", self.accounts())
+        self.assert_whole()
+
+    def test_no_file_is_left_where_the_database_cannot_be_used(self) -> None:
+        def away(engine: Engine, work: Work, wait_ms: int) -> Any:
+            raise OperationalError("BEGIN", {}, Exception("no connection"))
+
+        with mock.patch(TRANSACT, away):
+            self.assertIn("the database cannot be used", self.delete().line)
+        self.assertEqual(list(self.above.iterdir()), [])
