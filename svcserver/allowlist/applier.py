@@ -34,7 +34,7 @@ class Applied:
 class Applier:
     """Keeps the firewall open for the addresses that ``want`` was called with last.
 
-    ``run(ips)`` applies them; ``now`` gives epoch seconds for ``last``; ``told`` is called
+    ``run(ips)`` applies them; ``wall_clock`` gives epoch seconds for ``last``; ``told`` is called
     with the result of every run.
     """
 

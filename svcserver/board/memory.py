@@ -105,7 +105,7 @@ class MemorySheet(OpenSheet):
 class MemoryBoard:
     """See ``Board``. Every act is done when ``act`` returns.
 
-    ``now`` gives epoch seconds that never go back.
+    ``wall_clock`` gives epoch seconds that never go back.
     """
 
     shared = False

@@ -82,7 +82,7 @@ class Program:
 class Supervisor:
     """Runs the processes of the fleet.
 
-    ``now`` gives epoch seconds; ``is_bound`` tells whether another program holds a UDP port;
+    ``wall_clock`` gives epoch seconds; ``is_bound`` tells whether another program holds a UDP port;
     ``broken_guard`` names a bad setting of the memory guard, which makes launches fail.
     """
 

@@ -54,7 +54,7 @@ class SimPlayer:
     moving: int = 0  # those under way
     astray_at: float = -1e9  # when one of them got no answer
     guild: str = ""
-    issued: float = -1e9  # when the token was
+    issued: float = -1e9  # when the token was asked for
     shut_out_at: float = -1e9  # when the owner last ended this player's sessions
     place: GameServer | None = None  # where the player was sent; it may have ended
     where: str = "away"

@@ -78,12 +78,13 @@ async def log_in(me: SimPlayer, dice: random.Random) -> None:
     if not me.key and not await register(me):
         return
     form = {"grant_type": "exchange_code", "exchange_code": me.key, "token_type": "eg1"}
+    began = me.now
     heard = await me.ask("POST", "/account/api/oauth/token", form=form, patient=True)
     if heard.status != 200:
         return
     me.sitting += 1
     me.place = None  # a game that has just been started is on no game server
-    me.issued = me.now
+    me.issued = began  # or a little later: its answer may have been long on the way
     me.token, me.account = str(heard.json["access_token"]), str(heard.json["account_id"])
     known = me.history.registered.setdefault(me.name, me.account)
     if known != me.account:

@@ -64,15 +64,21 @@ async def _invite(me: SimPlayer, other: SimPlayer, seen: dict[str, Any] | None) 
 
 
 def _stays(*people: SimPlayer) -> Callable[[], bool]:
-    """Tells whether none of them has moved to another party since, or gone away."""
-    then = [(one.moves, one.sitting) for one in people]
-    sure = not any(_astray(one) for one in people)
-    return lambda: sure and [(one.moves, one.sitting) for one in people] == then
+    """Tells whether none of them has moved to another party since, gone away or been sent away."""
+
+    def now() -> list[tuple[int, int, float]]:
+        return [(one.moves, one.sitting, one.shut_out_at) for one in people]
+
+    then, sure = now(), not any(_astray(one) for one in people)
+    return lambda: sure and now() == then
 
 
 def _astray(me: SimPlayer) -> bool:
-    """Whether a move of the player is under way, or may be: its answer was lost."""
-    return me.moving > 0 or me.now - me.astray_at <= PATIENCE_S
+    """Whether a move of the player is under way, or may be: its answer was lost.
+
+    Whose sessions the owner has just ended leaves the party once the metagame has noticed.
+    """
+    return me.moving > 0 or me.now - me.astray_at <= PATIENCE_S or me.is_over(me.now)
 
 
 async def invite(me: SimPlayer, dice: random.Random) -> None:

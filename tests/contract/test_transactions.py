@@ -11,8 +11,9 @@ from twisted.trial.unittest import SynchronousTestCase
 import svcserver.metagame
 
 PACKAGE = Path(svcserver.metagame.__file__).parent
-OF_THE_MOMENT = {"now", "_at", "time", "new_id", "token_hex", "token_urlsafe", "new_invite_code"}
-WAYS_IN = {"read", "write", "noted", "write_or_record"}  # of Ledger and EventLog
+OF_THE_MOMENT = {"wall_clock", "_at", "seconds", "epoch", "new_id", "token_hex", "new_invite_code"}
+WAYS_IN = {"read", "write", "noted", "write_or_record", "act", "around", "leave"}
+"""Of the ledger, and of what writes to the logs of events and of staff."""
 
 
 def taken_before(function: ast.AST) -> Iterator[tuple[int, str]]:
@@ -104,6 +105,15 @@ class TransactionTests(SynchronousTestCase):
         ]
         self.assertEqual(found, [])
 
+    def test_each_name_that_is_looked_for_is_called_somewhere(self) -> None:
+        called = {
+            name_of(one)
+            for path in PACKAGE.rglob("*.py")
+            for one in ast.walk(ast.parse(path.read_text()))
+            if isinstance(one, ast.Call)
+        }
+        self.assertEqual((OF_THE_MOMENT | WAYS_IN) - called, set(), "renamed, so nothing is found")
+
     def test_work_that_fails_raises_so_that_all_of_it_is_undone(self) -> None:
         found = [f"{file}:{line}" for file, function in functions() for line in swallowed(function)]
         self.assertEqual(found, [])
@@ -111,13 +121,13 @@ class TransactionTests(SynchronousTestCase):
     def test_the_search_finds_what_it_is_for(self) -> None:
         text = """
 async def save(self, call):
-    me, at = call.player, self._at()
+    me, at = call.player, self.wall_clock()
     await self.ledger.write(lambda tx: keep(tx, me, at))
 
 async def good(self, call):
     at = self._at()
     def work(tx):
-        at = self._at()
+        at = self.wall_clock()
         return keep(tx, at)
     await self.log.write(call, at, work)
 """

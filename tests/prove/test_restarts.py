@@ -19,6 +19,7 @@ from tests.support.valkey import fresh_url
 
 PLAYERS, SECONDS, EVERY_S = 200, 125.0, 10.0
 IN_TURN = 20
+TORN = 10  # a kill; on a quiet machine 1.5 were seen
 
 
 @pytest.mark.parametrize(("harm", "times"), [(killed, 11), (rolled, 6)])  # a roll takes its time
@@ -30,9 +31,9 @@ def test_two_hundred_players_notice_nothing(
     report = evening(folder, PLAYERS, SECONDS, harm, EVERY_S, "--strict", itself=True)
     print(report)
     assert report["failed"] == {}, report
-    if harm is rolled:  # a kill may tear what is under way and may not be sent twice
-        assert report["torn"] == {}, report
-    assert sum(report["torn"].values()) <= PLAYERS * report["harms"], report
+    # a kill may tear what is under way and may not be sent twice
+    most = TORN * report["harms"] if harm is killed else 0
+    assert sum(report["torn"].values()) <= most, report
     assert report["once"] > report["requests"] // 3, report
     assert (report["doubled"], report["lost"], report["not_kept"]) == (0, 0, 0), report
     assert report["harms"] >= times, report

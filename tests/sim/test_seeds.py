@@ -71,6 +71,7 @@ class SeedTests(SynchronousTestCase):
         self.assertGreater(len(played), 2)
         rare: dict[str, None] = {}
         for wish, seconds in played:
+            print(f"seed {wish.seed}, kept")
             result = simulate(beginning(wish, seconds))
             rare.update(dict.fromkeys(result.rare))
             if result.violations:

@@ -69,7 +69,7 @@ class NotDirect(Forbidden):
 
 @define
 class Acting:
-    """The account that a proven caller acts for. ``now`` gives epoch seconds."""
+    """The account that a proven caller acts for. ``wall_clock`` gives epoch seconds."""
 
     wall_clock: Callable[[], float]
     _throttle: Throttle = field(factory=lambda: Throttle(EVERY_S, MAX_PAIRS), init=False)

@@ -42,9 +42,10 @@ class Claims:
 
 @define
 class Tokens:
-    """Signs and verifies; the only place where tokens are verified. ``now`` gives epoch seconds.
+    """Signs and verifies; the only place where tokens are verified.
 
-    The keys are parsed once: PyJWT would parse the PEM anew on every call.
+    ``wall_clock`` gives epoch seconds. The keys are parsed once: PyJWT would parse the PEM anew
+    on every call.
     """
 
     wall_clock: Callable[[], float]

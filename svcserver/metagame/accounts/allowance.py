@@ -17,7 +17,7 @@ MINUTES_A_DAY = 1440
 
 @define
 class Allowance:
-    """A token bucket of a day's bytes per account; 0: no limit. ``now`` gives epoch seconds.
+    """A token bucket of a day's bytes per account; 0: no limit. ``wall_clock`` gives epoch seconds.
 
     Kept in memory: a restart, which no player can cause, refills it.
     """

@@ -24,7 +24,10 @@ from svcserver.metagame.owner.figures.store import SqlFigures
 
 @define(eq=False)
 class Figures:
-    """What this process has gathered, and what all have written; ``now`` gives epoch seconds."""
+    """What this process has gathered, and what all have written.
+
+    ``wall_clock`` gives epoch seconds.
+    """
 
     ledger: Ledger
     wall_clock: Callable[[], float]

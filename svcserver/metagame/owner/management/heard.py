@@ -23,7 +23,7 @@ MOST = 1_000  # game servers that are named at once
 
 @define(eq=False)
 class HeardPlayers:
-    """Looks at the heartbeats since its last look; ``now`` gives epoch seconds."""
+    """Looks at the heartbeats since its last look; ``wall_clock`` gives epoch seconds."""
 
     online: Online
     placed: DeployedInstances
