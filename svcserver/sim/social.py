@@ -66,11 +66,11 @@ async def _invite(me: SimPlayer, other: SimPlayer, seen: dict[str, Any] | None) 
 def _stays(*people: SimPlayer) -> Callable[[], bool]:
     """Tells whether none of them has moved to another party since, gone away or been sent away."""
 
-    def now() -> list[tuple[int, int, float]]:
+    def standing() -> list[tuple[int, int, float]]:
         return [(one.moves, one.sitting, one.shut_out_at) for one in people]
 
-    then, sure = now(), not any(_astray(one) for one in people)
-    return lambda: sure and now() == then
+    then, sure = standing(), not any(_astray(one) for one in people)
+    return lambda: sure and standing() == then
 
 
 def _astray(me: SimPlayer) -> bool:
