@@ -34,6 +34,10 @@ __all__ = ["browser", "here"]  # fixtures
 pytestmark = pytest.mark.live
 
 PATIENCE_MS = 40_000
+PATIENT = """() => { // what a server may take: it is frozen for as long as the test needs
+    const real = setTimeout;
+    window.setTimeout = (act, ms) => real(act, ms < 10_000 ? ms : 600_000);
+}"""
 UNSURE = "it may have been done, or not"
 ACTS = (("Ban", "Banned", "is banned"), ("Mute", "Muted", "is muted"))
 READ = (
@@ -159,6 +163,38 @@ def test_an_act_whose_answer_is_late_is_not_called_a_failure(browser: Browser, h
             expect(seen.fact(fact)).to_contain_text("again")
             expect(seen.fact(fact)).to_have_count(1)
             assert held(here, name, act)
+
+
+@proves("the dashboard while its server is away")
+def test_a_key_is_shown_though_its_dialog_is_closed_before_it_comes(
+    browser: Browser, here: Host
+) -> None:
+    player = register(here.service, "Hasty")
+    here.admin("POST", "DashboardRole", {"Account": "Hasty", "Role": "moderator"})
+    with visit(browser, here) as seen:
+        seen.sign_in(player["key"])
+        seen.press("My access")
+        seen.confirm("Make a key for the dashboard")
+        seen.page.evaluate(PATIENT)
+        asks = seen.page.get_by_role("dialog", name="Make a key for the dashboard")
+        with frozen(here):
+            with seen.page.expect_request("**/DashboardOwnKey"):
+                seen.answer("Make it", Key=player["key"])
+            for name in ("Cancel", "Make it"):
+                expect(asks.get_by_role("button", name=name)).to_be_disabled()
+            seen.page.keyboard.press("Escape")
+            expect(asks).to_be_visible()
+            seen.page.keyboard.press("Escape")  # this one some browsers let through
+            if asks.is_visible():
+                asks.evaluate("(one) => one.close()")
+            expect(asks).to_be_hidden()
+        seen.told("The dashboard has a key of its own")
+        shown = seen.page.get_by_role("dialog", name="Your key for the dashboard")
+        key = shown.locator(".join").inner_text()
+        seen.confirm("Close")
+        seen.press("Sign out")
+        seen.sign_in(key)
+        expect(seen.page.locator("#who")).to_have_text("Hasty (moderator)")
 
 
 # slow: a metagame, killed and started again before a browser

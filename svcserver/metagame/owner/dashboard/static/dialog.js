@@ -22,6 +22,8 @@ const CAN_BE_MENDED = [400, 404, 409, 429]; // with other words, or a little lat
  * fields: {name, label, type?, value?, min?, max?, options?, optional?}. Null when called off.
  * run: does it with what is given, and returns what to say; while it is refused for what was typed
  * the dialog stays open with the reason. Null too where it failed otherwise, which is said.
+ * What is under way cannot be called off: the dialog stays, and where the browser closes it all
+ * the same, what came of it is answered.
  */
 export function ask({ title, text, picture = null, fields = [], confirm, danger = false, run = null }) {
   return new Promise((answer) => {
@@ -30,18 +32,21 @@ export function ask({ title, text, picture = null, fields = [], confirm, danger 
     const fault = el("p", { class: "error", role: "alert" });
     const inputs = fields.map(input);
     const cancel = el("button", { type: "button", class: "quiet", click: () => box.close() }, "Cancel");
+    const does = el("button", { type: "submit", class: danger ? "primary danger" : "primary" }, confirm);
+    const runs = (on) => {
+      busy = cancel.disabled = does.disabled = on;
+      if (!on && document.activeElement === document.body) does.focus(); // what is disabled loses it
+    };
     const form = el("form", {},
       text ? el("p", { class: "muted" }, text) : null,
       picture,
       fields.map((one, at) => el("div", { class: "field" }, el("label", { for: inputs[at].id }, one.label), inputs[at])),
       run ? fault : null,
-      el("div", { class: "actions" },
-        cancel,
-        el("button", { type: "submit", class: danger ? "primary danger" : "primary" }, confirm)));
+      el("div", { class: "actions" }, cancel, does));
     form.addEventListener("submit", async (event) => {
       event.preventDefault();
       if (busy) return;
-      busy = true;
+      runs(true);
       const typed = Object.fromEntries(fields.map((one, at) => [one.name, inputs[at].value]));
       fault.textContent = "";
       try {
@@ -57,10 +62,12 @@ export function ask({ title, text, picture = null, fields = [], confirm, danger 
           box.close();
         }
       }
-      busy = false;
+      runs(false);
+      if (!box.isConnected) answer(given); // it was closed meanwhile
     });
     const box = open(title, false, form);
-    box.addEventListener("close", () => answer(given));
+    box.addEventListener("cancel", (event) => busy && event.preventDefault()); // which does not stop a second Escape
+    box.addEventListener("close", () => busy || answer(given));
     // Enter in a field confirms: where nothing need be typed, what is dangerous is not one key away
     (danger && fields[0]?.optional ? cancel : inputs[0])?.focus();
   });
