@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from pathlib import Path
+
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.sim import host
 from svcserver.sim.players import WEIGHTS
 from svcserver.sim.recorded import ACTS, BadRecord, act_of, recorded
 from svcserver.sim.run import Wish, simulate
@@ -51,3 +55,25 @@ class RecordedTests(SynchronousTestCase):
             self.assertGreater(result.requests, 8)
             hashes.add(result.hash)
         self.assertEqual(len(hashes), 1)
+
+    def test_a_simulated_evening_is_recorded_and_lived_again(self) -> None:
+        folder = Path(self.mktemp())
+        folder.mkdir()
+        plain = host.metagame_environ
+
+        def environ(name: str = "metagame") -> dict[str, str]:
+            return plain(name) | {"FLIGHT_RECORDER_DIR": str(folder)}
+
+        self.patch(host, "metagame_environ", environ)
+        first = simulate(Wish(3, 4, 300.0))
+        [file] = folder.iterdir()
+        found = recorded(file.read_text().splitlines())
+        self.assertEqual(found.players, 4)
+        acts = Counter(one.what for one in found.steps)
+        for act in ("log_in", "load", "save", "earn", "poll_party", "heartbeat"):
+            self.assertGreater(acts[act], 0, act)
+        self.assertLess(found.left_out, first.requests / 2)
+        self.patch(host, "metagame_environ", plain)
+        again = simulate(Wish(1, found.players, found.seconds, steps=found.steps))
+        self.assertEqual(again.violations, [])
+        self.assertGreater(again.requests, len(found.steps) / 2)
