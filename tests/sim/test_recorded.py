@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections import Counter
 from pathlib import Path
 
@@ -57,8 +58,7 @@ class RecordedTests(SynchronousTestCase):
         self.assertEqual(len(hashes), 1)
 
     def test_a_simulated_evening_is_recorded_and_lived_again(self) -> None:
-        folder = Path(self.mktemp())
-        folder.mkdir()
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
         plain = host.metagame_environ
 
         def environ(name: str = "metagame") -> dict[str, str]:
