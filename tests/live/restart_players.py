@@ -293,7 +293,7 @@ class Town:
 @click.option("--pause-seconds", type=float, default=1.0)
 @click.option("--silence-seconds", type=float, default=4.0)
 @click.option("--strict", is_flag=True)
-@click.option("--enough", type=Path)
+@click.option("--enough", type=Path, required=True)
 def main(
     folder: Path,
     players: int,

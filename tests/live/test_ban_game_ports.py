@@ -66,6 +66,8 @@ def hunt(player: Player) -> None:
         if player.ask("/candidate/status")["status"] == "IN_PROGRESS":
             break
         Event().wait(0.5)
+    else:
+        pytest.fail("no game server is there")
     beat(player)
 
 

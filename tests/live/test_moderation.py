@@ -30,8 +30,8 @@ from tests.support.watch import Watch
 
 pytestmark = pytest.mark.live
 
-# a second is promised, and held by a clock of the test's own (WithinASecondTests); here, where
-# everything is real, a busy machine may take as long again for its part
+# a second is promised, and held for each act by a clock of the test's own (WithinASecondTests);
+# here, where everything is real, a busy machine may take as long again for its part
 AT_MOST_S = 2.0
 
 

@@ -18,28 +18,42 @@ from tests.support.proves import proves
 pytestmark = pytest.mark.live
 
 HEAVY = ("sqlalchemy", "alembic", "cryptography", "autobahn", "twisted.internet", "segno")
-AT_MOST_S = 0.3  # of processor time: the machine may be busy
+AT_MOST_S = 0.25  # of processor time: the machine may be busy
+AT_MOST_TIMES = 12  # what a bare interpreter takes: the machine may be slow
+RUNS = 5  # of which the quickest counts
 
+USED = """
+used = resource.getrusage(resource.RUSAGE_SELF)
+print([one for one in heavy if one in sys.modules], used.ru_utime + used.ru_stime)
+"""
+BARE = f"import resource, sys\nheavy = ()\n{USED}"
 LOOK = f"""
 import resource, sys
 from svcserver.ctl.main import main
+heavy = {HEAVY!r}
 try:
     main(["--version"])
 except SystemExit:
     pass
-used = resource.getrusage(resource.RUSAGE_SELF)
-print([one for one in {HEAVY!r} if one in sys.modules], used.ru_utime + used.ru_stime)
-"""
+{USED}"""
 
 
 @proves("svcctl --version imports no command")
 def test_the_version_is_told_at_once_without_importing_a_command() -> None:
-    ran = subprocess.run(
-        [sys.executable, "-c", LOOK], capture_output=True, text=True, timeout=60, check=True
-    )
-    heavy, used = ran.stdout.splitlines()[-1].rsplit(" ", 1)
-    assert heavy == "[]"
-    assert float(used) < AT_MOST_S
+    assert least_s(LOOK) < max(AT_MOST_S, AT_MOST_TIMES * least_s(BARE))
+
+
+def least_s(program: str) -> float:
+    """The processor time of the quickest of some runs, none of which imports what is heavy."""
+    took = []
+    for _ in range(RUNS):
+        ran = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+        )
+        heavy, used = ran.stdout.splitlines()[-1].rsplit(" ", 1)
+        assert heavy == "[]"
+        took.append(float(used))
+    return min(took)
 
 
 def test_what_reads_and_deletes_across_all_tables_knows_them_all_by_itself(tmp_path: Path) -> None:

@@ -1,8 +1,9 @@
 """The table of times in ``docs/owners/first-evening.md``: what the tour took, step by step.
 
-``make pictures`` writes it (``tests/packages/empty_machine.py``). Two tests take the tour again and
-compare: ``tests/packages/test_first_evening.py`` all of it, from an empty machine, and
-``tests/live/test_first_evening.py`` what comes after the installation.
+``make pictures`` writes it (``tests/packages/empty_machine.py``). Two tests take the tour again:
+``tests/packages/test_first_evening.py`` all of it, from an empty machine, and compares;
+``tests/live/test_first_evening.py`` what comes after the installation, beside other tests and on
+any machine, so that its times say nothing.
 """
 
 from __future__ import annotations

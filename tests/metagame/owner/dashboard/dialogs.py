@@ -24,9 +24,12 @@ DIALOGS: Mapping[str, tuple[str, str]] = {  # title: file of tests/live, and the
     "Delete * for ever?": ("test_dashboard_people.py", "Delete"),
     "Kick *?": ("test_dashboard_people.py", "Kick"),
     "Role of *": ("test_dashboard_people.py", "Change"),
-    "* *?": ("test_dashboard_people.py", "Ban"),  # ban, mute, and their ends
+    "Ban *?": ("test_dashboard_people.py", "Ban"),
+    "Unban *?": ("test_dashboard_people.py", "Unban"),
+    "Mute *?": ("test_dashboard.py", "Mute"),
+    "Unmute *?": ("test_dashboard.py", "Unmute"),
     "Rename *": ("test_dashboard.py", "Rename"),
-    "* *": ("test_dashboard.py", "Close"),  # a row of the audit log
+    "Audit: * *": ("test_dashboard.py", "Close"),  # a row of the audit log
     "Disband *?": ("test_dashboard.py", "Disband"),
     "New invite": ("test_dashboard.py", "Make it"),
     "Invite": ("test_dashboard.py", "Close"),
@@ -41,12 +44,15 @@ DIALOGS: Mapping[str, tuple[str, str]] = {  # title: file of tests/live, and the
     "Roll the loadouts of * back to version *?": ("test_dashboard.py", "Roll back"),
     "Let no new hunt begin?": ("test_dashboard_machine.py", "Begin"),
     "Let hunts begin again?": ("test_dashboard_machine.py", "Let them"),
-    "* the * on port *?": ("test_dashboard_machine.py", "Restart"),
+    "Restart the * on port *?": ("test_dashboard_machine.py", "Restart"),
+    "Stop the * on port *?": ("test_dashboard_machine.py", "Stop"),
     "* on port *": ("test_dashboard_machine.py", "Close"),
 }
 
 _OPENS = re.compile(r"(?<![\w.])(?:ask|show|question)\(|\bconst title = (?=`)")
 _TEXT = re.compile(r'"([^"]*)"|`([^`]*)`')
+_EITHER = re.compile(r'\$\{[^}?]*\? "([^"]*)" : "([^"]*)"\}')
+_BOTH = re.compile(r"<([^|<>]*)\|([^|<>]*)>")  # what the former becomes
 _FILLED = re.compile(r"\$\{[^}]*\}")
 
 
@@ -55,9 +61,10 @@ def titles() -> Iterator[str]:
     for file in STATIC.glob("*.js"):
         if file.name in OTHERS:
             continue
-        text = _FILLED.sub("*", file.read_text("utf-8"))
+        text = _FILLED.sub("*", _EITHER.sub(r"<\1|\2>", file.read_text("utf-8")))
         for opened in _OPENS.finditer(text):
-            yield from _titles(text[opened.end() : opened.end() + 400].lstrip())
+            for title in _titles(text[opened.end() : opened.end() + 400].lstrip()):
+                yield from {_BOTH.sub(rf"\{number}", title) for number in (1, 2)}
 
 
 def _titles(after: str) -> Iterator[str]:

@@ -77,6 +77,7 @@ class PagesTests(SynchronousTestCase):
         self.assertEqual({*titles()}, DIALOGS.keys())
         for title, (file, button) in DIALOGS.items():
             self.assertIn(button, pressed(file), title)
+            self.assertRegex(title, r"\w")  # else it fits any other, too
 
     def test_no_other_file_can_be_named(self) -> None:
         for name in ("nothing.js", "..%2fpages.py", "%2e%2e", "pages.py", "a/b", "%00"):

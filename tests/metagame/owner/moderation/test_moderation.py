@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from attrs import define, evolve
+from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.chat.ports import About
 from svcserver.kernel.roles import Role
 from svcserver.metagame.access.acting import Staff
 from svcserver.metagame.accounts.audit import Entry, audited
 from svcserver.metagame.accounts.sanctions import Kind, SqlSanctions
 from svcserver.metagame.accounts.sessions import session_watch
 from svcserver.metagame.accounts.store import SqlAccounts
+from svcserver.metagame.chat_ports import chat_game
 from svcserver.metagame.owner.moderation import acts
 from svcserver.metagame.owner.moderation.acts import StaffWork
 from svcserver.metagame.owner.moderation.rules import order
+from tests.chat.town import ToldGame, Town
+from tests.chat.town import account as chat_id
 from tests.support.browser import Page
 from tests.support.game import Game, Player
 from tests.support.proves import proves
@@ -158,23 +165,70 @@ class MuteAndKickTests(StaffCase):
         self.assertEqual(listed.json["count"], 3)
 
 
+@define
+class OneMuted(ToldGame):
+    """The chat's game, which the real one tells whether the first of the town is muted."""
+
+    muted_now: Callable[[], bool] = lambda: False
+
+    def about(self, account: str, networks: frozenset[str]) -> Deferred[About | None]:
+        one = self.people[chat_id(1)]
+        self.people[chat_id(1)] = evolve(one, muted=self.muted_now())
+        return super().about(account, networks)
+
+
 class WithinASecondTests(StaffCase):
     """What another process does to the database, on a clock of the test's own."""
 
+    def setUp(self) -> None:
+        super().setUp()
+        self.clock = Clock()
+
+    def svcctl(self, action: str, player: Player) -> None:
+        """Do it as a process beside, which tells nobody, a second before what follows."""
+        now = self.game.clock.seconds
+        work = StaffWork(Staff("svcctl", Role.OWNER), player.id, now)
+        acts = {
+            "ban": work.ban(order("", "", "")),
+            "unban": work.lift(Kind.BAN),
+            "mute": work.mute(order("", "", "")),
+            "unmute": work.lift(Kind.MUTE),
+            "kick": work.kick(),
+        }
+        self.game.ledger.run(audited(Entry("svcctl", action, player.id), now, acts[action]))
+        self.clock.advance(1.0)
+
     @proves("svcctl ban, unban", "svcctl mute, unmute, kick")
     def test_what_svcctl_does_reaches_every_route_within_a_second(self) -> None:
-        clock, now = Clock(), self.game.clock.seconds
-        watch = session_watch(self.game.parts.sessions, clock)
+        watch = session_watch(self.game.parts.sessions, self.clock)
         watch.startService()
         self.addCleanup(watch.stopService)
-        clock.advance(0.9)  # wherever between two looks it falls
+        self.clock.advance(0.9)  # wherever between two looks it falls
         for player, action in ((self.ann, "ban"), (self.bob, "kick")):
             self.assertTrue(self.plays(player))
-            work = StaffWork(Staff("svcctl", Role.OWNER), player.id, now)
-            act = work.ban(order("", "", "")) if action == "ban" else work.kick()
-            self.game.ledger.run(audited(Entry("svcctl", action, player.id), now, act))
-            clock.advance(1.0)
+            self.svcctl(action, player)
             self.assertFalse(self.plays(player), action)
+        self.assertEqual(self.log_in(self.ann), 400)
+        self.svcctl("unban", self.ann)
+        self.assertEqual(self.log_in(self.ann), 200)
+
+    @proves("svcctl mute, unmute, kick", "a muted player's lines")
+    def test_what_svcctl_does_reaches_the_chat_within_a_second(self) -> None:
+        parts = self.game.parts
+        asks = chat_game(parts.tokens, parts.ledger, parts.parties, parts.wall_clock, guilds=False)
+
+        def muted() -> bool:
+            about = self.successResultOf(asks.about(self.ann.id, frozenset()))
+            return about is not None and about.muted
+
+        town = Town(game=OneMuted(muted_now=muted), clock=self.clock)
+        ann = town.bound(1)
+        ann.join("City-1")
+        for action, refused in (("mute", True), ("unmute", False)):
+            ann.heard()
+            self.svcctl(action, self.ann)
+            [line] = ann.say("City-1", "x")  # by which the chat has just read the account
+            self.assertEqual("not-acceptable" in line, refused, action)
 
 
 class RoleTests(StaffCase):

@@ -62,7 +62,7 @@ function cameOf(one) {
 
 function details(one) {
   const text = (value) => el("pre", { class: "mono" }, value === null ? "–" : JSON.stringify(value, null, 1));
-  show(`${one.action} ${one.target}`, true, el("dl", { class: "facts" },
+  show(`Audit: ${one.action} ${one.target}`, true, el("dl", { class: "facts" },
     el("dt", {}, "Before"), el("dd", {}, text(one.before)), el("dt", {}, "After"), el("dd", {}, text(one.after)),
     el("dt", {}, "Refused"), el("dd", {}, one.refused ?? "no")));
 }

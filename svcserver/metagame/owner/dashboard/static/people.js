@@ -97,7 +97,7 @@ function save(name, what) {
 async function impose(word, past, one, live) {
   const ban = word === "Ban";
   const given = await ask({
-    title: `${word} ${one.name}?`, danger: ban, confirm: word, fields: [LASTS, REASON, NOTE, ban ? OUT : SILENT],
+    title: `${ban ? "Ban" : "Mute"} ${one.name}?`, danger: ban, confirm: word, fields: [LASTS, REASON, NOTE, ban ? OUT : SILENT],
     text: ban ? "The player is out of the game within a second and cannot log in." : "The player hears everything and can write nothing.",
     run: async (typed) => {
       const sent = { Account: one.id, For: typed.lasts, Reason: typed.reason, Note: typed.note, Addresses: typed.addresses === "yes" };
