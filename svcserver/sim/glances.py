@@ -30,11 +30,11 @@ async def glance(me: SimPlayer, dice: random.Random) -> None:
 
 async def friends(me: SimPlayer) -> None:
     """The friends list has everybody who surely is a friend."""
-    began = me.now
+    began, issued = me.now, me.issued
     for _ in range(2):  # somebody may end a friendship, and begin it again, while the list comes
         before = _sure(me)
         heard = await me.ask("GET", f"{FRIENDS}/{me.account}?includePending=true")
-        if heard.status != 200:
+        if heard.status != 200 or me.is_over(issued):  # to strangers the list is empty
             return
         listed = {one["accountId"] for one in heard.json if one["status"] == "ACCEPTED"}
         lacking = [one for one in before if one not in listed and one in _sure(me)]

@@ -121,10 +121,10 @@ async def join(me: SimPlayer, party: str, times: int = 1) -> None:
 
 async def accept(me: SimPlayer, dice: random.Random) -> None:
     """Accept the first invite, or decline it."""
-    began = me.now
+    began, issued = me.now, me.issued
     heard = await me.ask("GET", "/party/invites")
     found = heard.json.get("invitations", []) if heard.status == 200 else []
-    if heard.status == 200:
+    if heard.status == 200 and not me.is_over(issued):  # to strangers the list is empty
         shown = [one["partyId"] for one in found]
         me.history.invites.shown(me.account, shown, began, me.history.answers.untroubled)
     if not found:
