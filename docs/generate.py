@@ -203,7 +203,9 @@ def audit() -> str:
                 " name) has two rows: before it one whose `after` says `begun`, then one of what"
                 " came of it; where nobody said that, the `after` of the second says `outcome`:"
                 " no answer, it may have been done. A first row without a second: the metagame"
-                " ended meanwhile, and it may have been done.",
+                " ended meanwhile, and it may have been done. The `outcome` says `failed` where the"
+                " act ended by a fault of ours, and `called off` where `svcctl` was stopped in the"
+                " middle: part of it may have been done.",
                 100,
             ),
             "",

@@ -92,13 +92,13 @@ def add(
     from svcserver.ctl.noting import noted  # as below
 
     folder = _folder(host)
-    lines = [*_lines(file), f"FORM={form}", *([f"URL={url}"] if url else []), *more]
-    said = parse_env_file("\n".join(lines)).keys()
-    if "URL" not in said:
-        fail("there is no URL: give --from FILE with a line URL=..., or --from - and write it")
-    is_signed = form != MAIL and said.isdisjoint({"SIGNING_SECRET", "UNSIGNED"})
-    ours = [f"SIGNING_SECRET={hex_token(64)}"] if is_signed else []
     with noted(host, "add alerts", name[:40], reason=reason) as trace:
+        lines = [*_lines(file), f"FORM={form}", *([f"URL={url}"] if url else []), *more]
+        said = parse_env_file("\n".join(lines)).keys()
+        if "URL" not in said:
+            fail("there is no URL: give --from FILE with a line URL=..., or --from - and write it")
+        is_signed = form != MAIL and said.isdisjoint({"SIGNING_SECRET", "UNSIGNED"})
+        ours = [f"SIGNING_SECRET={hex_token(64)}"] if is_signed else []
         _write(folder, name, "\n".join([*lines, *ours, ""]))
         trace.after = {"form": form}
     _warn(form, url, more)

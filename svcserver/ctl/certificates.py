@@ -49,10 +49,10 @@ def make(
     renewal = not force and paths[0].exists()
     if renewal:
         paths = next_to(paths[0]), next_to(paths[1])
-        if paths[0].exists():
-            fail(f"the next certificate is prepared already ({paths[0]}); see svcctl cert switch")
     ours = host if folder is None else Host()  # what is made elsewhere is no host's yet
     with noted(ours, "make certificate", reason=reason) as trace, told(paths[0].parent):
+        if renewal and paths[0].exists():
+            fail(f"the next certificate is prepared already ({paths[0]}); see svcctl cert switch")
         pair = make_pair(hosts)
         certificate, key = write_pair_to(pair, paths, force=force or renewal)
         trace.after = {"fingerprint": pair.fingerprint, "next": renewal}

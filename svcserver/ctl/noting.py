@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import click
@@ -12,15 +12,17 @@ from svcserver.ctl.as_owner import actor
 from svcserver.ctl.database import transact
 from svcserver.ctl.host import Host
 from svcserver.ctl.output import Failed
-from svcserver.metagame.accounts.audit import Entry, Trace, add_row
+from svcserver.kernel.json import Json
+from svcserver.metagame.accounts.audit import BROKEN_OFF, Entry, Trace, add_row
 
-CALLED_OFF = "called off: part of it may have been done"
+CALLED_OFF: Mapping[str, Json] = {"outcome": "called off: part of it may have been done"}
 
 
 @contextmanager
 def noted(host: Host, action: str, target: str = "", *, reason: str = "") -> Iterator[Trace]:
     """Leave a row once the body is over: that it was done and why, or why it failed.
 
+    A body that is called off, or ends in any other way, may have done part of it: its row says so.
     The row comes after the act, which is no transaction of the database; where the database
     cannot be used the act counts all the same, and a line says so.
     """
@@ -30,8 +32,11 @@ def noted(host: Host, action: str, target: str = "", *, reason: str = "") -> Ite
     except Failed as why:
         _leave(host, entry, Trace(), why.message, is_told=False)  # one line is enough
         raise
-    except (KeyboardInterrupt, click.Abort):
-        _leave(host, entry, Trace(), CALLED_OFF, is_told=False)
+    except BaseException as why:
+        is_called_off = isinstance(why, KeyboardInterrupt | SystemExit | click.Abort)
+        said = CALLED_OFF if is_called_off else BROKEN_OFF
+        trace.after = {**(trace.after or {}), **said}
+        _leave(host, entry, trace, None, is_told=False)
         raise
     _leave(host, entry, trace, None, is_told=True)
 

@@ -7,14 +7,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import click
+from attrs import evolve
 
 from svcserver.ctl.as_owner import actor
 from svcserver.ctl.database import transact
 from svcserver.ctl.host import Host, about_a_host, with_reason
-from svcserver.ctl.moderation import recorded
+from svcserver.ctl.moderation import recorded, refuse
 from svcserver.ctl.output import Out, fail
 from svcserver.kernel.datafiles import BadData
-from svcserver.kernel.refusals import Refusal
+from svcserver.kernel.refusals import Conflict, Malformed, Refusal, TooLarge
 from svcserver.kernel.settings import BadSetting, load
 from svcserver.metagame.access.keys import BadKey, load_private
 from svcserver.metagame.accounts.audit import Entry
@@ -52,10 +53,12 @@ def key(host: Host, out: Out) -> None:
 @about_a_host
 def trust(host: Host, out: Out, key: str, name: str, reason: str) -> None:
     """Take passports that the host with KEY has signed (svcctl passport key shows it there)."""
-    text = _key(key)
+    entry = Entry(actor(), "passport trust", "", reason)
+    text = _key(host, entry, key)
+    entry = evolve(entry, target=text)
     if len(name) > 64:
-        fail("the name must have at most 64 characters")
-    recorded(host, Entry(actor(), "passport trust", text, reason), trust_act(text, name, time.time))
+        refuse(host, entry, Malformed("the name must have at most 64 characters"))
+    recorded(host, entry, trust_act(text, name, time.time))
     out.data({"trusted": text, "name": name})
     out.say("trusted; svcctl passport import FILE NAME takes a player's passport in")
 
@@ -66,8 +69,9 @@ def trust(host: Host, out: Out, key: str, name: str, reason: str) -> None:
 @about_a_host
 def distrust(host: Host, out: Out, key: str, reason: str) -> None:
     """Take no more passports that the host with KEY has signed; what was taken in stays."""
-    text = _key(key)
-    name = recorded(host, Entry(actor(), "passport distrust", text, reason), distrust_act(text))
+    entry = Entry(actor(), "passport distrust", "", reason)
+    text = _key(host, entry, key)
+    name = recorded(host, evolve(entry, target=text), distrust_act(text))
     out.data({"distrusted": text, "name": name})
     out.say("no longer trusted; what players have brought from there stays theirs")
 
@@ -100,11 +104,15 @@ def _day(milliseconds: int) -> str:
     return f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d}"
 
 
-def _key(text: str) -> str:
-    """A host's key as it is kept; fails with one line."""
+def _key(host: Host, entry: Entry, text: str) -> str:
+    """A host's key as it is kept; else a refused try, whose row never has the text.
+
+    It may be the key that must stay secret, by mistake.
+    """
     found = text.strip().lower()
     if not rules.is_public_text(found):
-        fail("the key must be 64 hex characters, as svcctl passport key prints on the other host")
+        why = "the key must be 64 hex characters, as svcctl passport key prints on the other host"
+        refuse(host, entry, Malformed(why))
     return found
 
 
@@ -120,23 +128,30 @@ def import_(host: Host, out: Out, file: Path, name: str, reason: str) -> None:
     before them stay, so you can go back to one. Items, currency and loadouts are added up to what
     the passport says. PASSPORT_TAKES in metagame.env says what this host takes at all.
     """
+    entry = Entry(actor(), "passport import", name, reason)
     try:
-        if file.stat().st_size > wire.MAX_FILE:
-            fail(f"{file} is too large for a passport")
-        found = wire.unseal(file.read_bytes())
-    except Refusal as why:
-        fail(f"{file}: {why.message}")
-    except OSError as why:
-        fail(f"{file} cannot be read: {why.strerror}")
-    try:
+        found = _unsealed(file)
         settings, _ = load(Settings, host.variables("metagame"))
         paths = configured_paths(settings.progression_config_dir, settings.active_hunt_pass)
         terms = rules.Terms.of(settings)
     except (BadSetting, BadData) as why:
-        fail(str(why))
-    act = take_in(found, name, paths, terms, time.time)
-    done = recorded(host, Entry(actor(), "passport import", name, reason or found.host[:64]), act)
+        refuse(host, entry, Conflict(str(why)))
+    except Refusal as why:
+        refuse(host, entry, why)
+    done = recorded(host, entry, take_in(found, name, paths, terms, time.time))
     _tell(out, name, found, done)
+
+
+def _unsealed(file: Path) -> rules.Passport:
+    """What stands in a passport's file; raises Refusal."""
+    try:
+        if file.stat().st_size > wire.MAX_FILE:
+            raise TooLarge(f"{file} is too large for a passport")
+        return wire.unseal(file.read_bytes())
+    except Malformed as why:
+        raise Malformed(f"{file}: {why.message}") from why
+    except OSError as why:
+        raise Malformed(f"{file} cannot be read: {why.strerror}") from why
 
 
 def _tell(out: Out, name: str, found: rules.Passport, done: rules.Taken) -> None:

@@ -9,8 +9,10 @@ from unittest import mock
 import click
 
 from svcserver.ctl import alerts as alert_commands
+from svcserver.ctl.backup.runs import Ended
 from svcserver.ctl.host import Host
-from svcserver.ctl.noting import CALLED_OFF, noted
+from svcserver.ctl.noting import noted
+from svcserver.metagame.owner.passports import wire
 from svcserver.stack.alerts.delivering import NotDelivered
 from tests.ctl.command import Ran, svcctl
 from tests.ctl.test_accounts import HostCase
@@ -59,12 +61,49 @@ class NotingTests(HostCase):
     @proves("every act of staff and every refused try is in the audit log")
     def test_what_is_called_off_in_the_middle_may_be_done_in_part(self) -> None:
         host = Host(self.folder)
-        for why in (KeyboardInterrupt, click.Abort):
-            with self.assertRaises(why), noted(host, "restart", reason="new version"):
+        for why, said in (
+            (KeyboardInterrupt, "called off"),
+            (click.Abort, "called off"),
+            (Ended, "called off"),
+            (OSError, "failed"),
+            (ZeroDivisionError, "failed"),
+        ):
+            with self.assertRaises(why), noted(host, "restart", reason="new version") as trace:
+                trace.before, trace.after = {"was": 1}, {"fingerprint": "f"}
                 raise why
             newest = self.rows()[0]
             self.assertEqual((newest["action"], newest["reason"]), ("restart", "new version"))
-            self.assertEqual(newest["refused"], CALLED_OFF)
+            outcome = f"{said}: part of it may have been done"
+            self.assertEqual(newest["after"], {"fingerprint": "f", "outcome": outcome})
+            self.assertEqual((newest["before"], newest["refused"]), ({"was": 1}, None))
+            self.assertIn(outcome, self.ctl("audit", "--count", "1").out)
+
+    @proves("every act of staff and every refused try is in the audit log")
+    def test_what_is_refused_before_anything_is_done(self) -> None:
+        add = ("alerts", "add", "phone", "--form", "json")
+        self.assertIn("there is no URL", self.tried("add alerts", *add, target="phone"))
+        away = ("--from", self.folder / "none")
+        self.assertIn("cannot be read", self.tried("add alerts", *add, *away, target="phone"))
+        self.did("make certificate", "cert", "make", "--host", "203.0.113.10")
+        again = ("cert", "make", "--host", "203.0.113.10")
+        self.assertIn("is prepared already", self.tried("make certificate", *again))
+        self.assertIn("no backup yet", self.tried("prove backup", "backup", "prove"))
+
+    @proves("every act of staff and every refused try is in the audit log")
+    def test_passports_of_others_that_are_refused(self) -> None:
+        for way in ("trust", "distrust"):
+            why = self.tried(f"passport {way}", "passport", way, "c2VjcmV0")
+            self.assertIn("64 hex characters", why)
+            self.assertNotIn("c2VjcmV0", str(self.rows()))
+        key, long = "0" * 64, ("--name", "x" * 65)
+        why = self.tried("passport trust", "passport", "trust", key, *long, target=key)
+        self.assertIn("at most 64", why)
+        file = self.folder / "ann.json"
+        file.write_text("{}")
+        words = ("passport", "import", file, "Olga")
+        self.assertIn("ann.json: ", self.tried("passport import", *words, target="Olga"))
+        file.write_bytes(b" " * (wire.MAX_FILE + 1))
+        self.assertIn("is too large", self.tried("passport import", *words, target="Olga"))
 
     @proves("every act of staff and every refused try is in the audit log")
     def test_a_channel_of_alerts_that_is_added_and_tried(self) -> None:

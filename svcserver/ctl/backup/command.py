@@ -207,10 +207,11 @@ def prove_command(
     """
     wanted = wanted_of(host, identity)
     state = known(wanted.data)
-    if file is None and state.newest is None:
-        fail("there is no backup yet; make one with svcctl backup now")
     path = (file or Path(state.newest.file if state.newest else "")).absolute()
-    with noted(host, "prove backup", path.name, reason=reason):
+    target = "" if file is None and state.newest is None else path.name
+    with noted(host, "prove backup", target, reason=reason):
+        if not target:
+            fail("there is no backup yet; make one with svcctl backup now")
         if not path.is_file():
             proof = Proof("it is not there")
         else:

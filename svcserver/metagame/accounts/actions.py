@@ -174,7 +174,9 @@ ACTIONS: Mapping[str, Action] = {
         "passports of another host trusted no more", target=Target.HOST, before="name"
     ),
     "passport import": Action(
-        "a passport imported", after="tracks, characters, items, currencies, loadouts (how many)"
+        "a passport imported",
+        after="host (where it comes from), signer (its key); tracks, characters, items,"
+        " currencies, loadouts (how many)",
     ),
 }
 

@@ -54,6 +54,7 @@ _ADD = insert(AUDIT_LOG)
 NEWEST = 2**62  # above every id
 BEGUN: Mapping[str, Json] = {"begun": True}  # after, of the first of two rows
 UNANSWERED: Mapping[str, Json] = {"outcome": "no answer: it may have been done"}
+BROKEN_OFF: Mapping[str, Json] = {"outcome": "failed: part of it may have been done"}
 
 
 @frozen
@@ -159,7 +160,8 @@ class Audit:
         """What ``act(trace)`` gives, which is no transaction here: two rows, around it.
 
         The first says that it has begun, and stays alone where the metagame ends meanwhile. A
-        refusal is recorded, and raised again; so is that nobody said what came of it.
+        refusal is recorded, and raised again; so is that nobody said what came of it, and that
+        ``act`` failed by a fault of ours.
         """
         trace = trace or Trace()
         await self.leave(entry, None, evolve(trace, after={**(trace.after or {}), **BEGUN}))
@@ -172,6 +174,10 @@ class Audit:
             else:
                 said = why.message or why.code or type(why).__name__
             await self.leave(entry, said, trace)
+            raise
+        except Exception:
+            trace.after = {**(trace.after or {}), **BROKEN_OFF}
+            await self.leave(entry, None, trace)
             raise
         await self.leave(entry, None, trace)
         return done

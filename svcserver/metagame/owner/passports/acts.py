@@ -151,6 +151,7 @@ def take_in(
 
     def act(tx: Connection, trace: Trace) -> Taken:
         at, taken = wall_clock(), Taken()
+        trace.after = source = {"host": passport.host[:64], "signer": passport.signer}
         account = _noted(tx, passport, name, at)
         _take_tracks(tx, account, passport, paths, terms, taken)
         _take_characters(tx, account, passport, Import(tx, account.id, terms, taken, at))
@@ -161,6 +162,7 @@ def take_in(
             )
         trace.target = account.username
         trace.after = {
+            **source,
             "tracks": taken.tracks,
             "characters": taken.characters,
             "items": taken.items,

@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from twisted.internet.defer import Deferred, fail, succeed
@@ -329,6 +330,15 @@ class MaintenanceTests(SynchronousTestCase):
             [newest, began, *_] = self.game_server_acts()
             self.assertEqual(newest, ("stop game server", *said))
             self.assertEqual(began, ("stop game server", {"begun": True}, None))
+
+    @proves("every act of staff and every refused try is in the audit log")
+    def test_where_a_fault_of_ours_ends_it_part_of_it_may_have_been_done(self) -> None:
+        client, bug = type(self.game.parts.deploy), ZeroDivisionError()
+        with mock.patch.object(client, "handle", side_effect=bug):
+            self.assertEqual(self.handle().status, 500)
+        self.assertTrue(self.flushLoggedErrors(ZeroDivisionError))
+        after = {"outcome": "failed: part of it may have been done"}
+        self.assertEqual(self.game_server_acts()[0], ("stop game server", after, None))
 
 
 @pytest.mark.live

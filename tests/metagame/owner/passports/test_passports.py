@@ -138,7 +138,8 @@ class PassportTests(SynchronousTestCase):
         self.assertIn("64 hex", svcctl("passport", "trust", "nonsense", *config).line)
         self.assertEqual(svcctl("passport", "trust", passport["key"], *config).status, 0)
         self.assertIn("no account", svcctl("passport", "import", file, "Nobody", *config).line)
-        ran = svcctl("passport", "import", file, "Ann_2", "--json", *config)
+        why = ("--reason", "she asked")
+        ran = svcctl("passport", "import", file, "Ann_2", "--json", *why, *config)
         self.assertEqual((ran.status, ran.data["tracks"], ran.data["characters"]), (0, 1, 1))
         ran = svcctl("passport", "import", file, "Ann_2", *config)
         self.assertIn("has been imported before", ran.line)
@@ -147,8 +148,15 @@ class PassportTests(SynchronousTestCase):
         own = svcctl("passport", "key", "--json", *config).data["key"]
         self.assertTrue(rules.is_public_text(own))
         self.assertNotEqual(own, passport["key"])
-        rows = svcctl("audit", "--json", *config).out
-        self.assertIn("passport import", rows)
+        rows: list[Any] = list(map(json.parse, svcctl("audit", "--json", *config).out.splitlines()))
+        tried = [row for row in rows if row["action"] == "passport import"]
+        changed, before, done, nobody, untrusted = tried
+        self.assertIn("has been changed", changed["refused"])
+        source = {"host": wire.unseal(json.dump(passport)).host, "signer": passport["key"]}
+        for row in (before, nobody, untrusted):
+            self.assertEqual((row["after"], row["refused"] is None), (source, False))
+        self.assertEqual((done["reason"], done["refused"]), ("she asked", None))
+        self.assertEqual({**done["after"], **source, "tracks": 1}, done["after"])
 
     def test_a_host_is_trusted_no_more_and_what_was_taken_in_stays_counted(self) -> None:
         folder = new_host(nowhere(self))
@@ -181,7 +189,8 @@ class PassportTests(SynchronousTestCase):
         lines = svcctl("audit", "--json", *config).out.splitlines()
         rows = [one for one in map(json.parse, lines) if one["action"] == "passport distrust"]
         told = {(one["target"], one["refused"] is not None) for one in rows}
-        self.assertEqual(told, {(key, False), (other, False), ("2" * 64, True)})
+        nothing = ("", True)  # what is no key might be a secret
+        self.assertEqual(told, {(key, False), (other, False), ("2" * 64, True), nothing})
 
     def test_what_the_other_host_forbids_is_left_out_and_said(self) -> None:
         broken = rules.Carried("A", "no json")

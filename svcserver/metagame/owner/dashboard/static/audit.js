@@ -57,7 +57,8 @@ function rows(found) {
 function cameOf(one) {
   if (one.refused) return badge("refused", "accent");
   if (one.after?.begun) return badge("begun");
-  return one.after?.outcome ? badge("no answer", "accent") : "";
+  const outcome = one.after?.outcome; // "no answer: it may have been done", or what else is not known
+  return outcome ? badge(outcome.split(":")[0], "accent") : "";
 }
 
 function details(one) {
