@@ -22,7 +22,7 @@ from building import ROOT, epoch, need, run, target, version
 
 SUITE = "bookworm"
 START = "/usr/lib/svcserver/start"
-CLIENT = "postgresql-client"  # pg_dump and pg_restore, for backups of a host on PostgreSQL
+CLIENT = "postgresql-client"  # pg_dump, pg_restore and psql, for backups of a host on PostgreSQL
 EXPOSED = ("443/tcp", "8770-8777/udp")
 LEFT_OUT = ("usr/share/doc/*", "usr/share/man/*", "usr/share/locale/*", "var/cache/*", "var/log/*")
 HEALTH = "svcctl status --config /data"

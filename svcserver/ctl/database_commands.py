@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sqlite3
-import subprocess
 import time
 from contextlib import closing
 from pathlib import Path
@@ -14,13 +12,12 @@ import click
 from sqlalchemy.engine import URL
 
 from svcserver.ctl import database
+from svcserver.ctl import postgres as server
 from svcserver.ctl.host import Host, about_a_host, with_reason
 from svcserver.ctl.noting import noted
 from svcserver.ctl.output import Out, fail
 from svcserver.db import migrations
 from svcserver.db.engine import BadDatabase, make_engine
-
-DUMP_S = 3600  # how long pg_dump and pg_restore may take
 
 
 @click.group()
@@ -102,7 +99,7 @@ def backup(host: Host, out: Out, target: Path, reason: str) -> None:
             os.close(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
             file = database.file_of(url)
             if file is None:
-                postgres("pg_dump", url, "--format=custom", f"--file={fresh}")
+                server.postgres("pg_dump", url, "--format=custom", f"--file={fresh}")
             else:
                 copy_sqlite(existing_file(file), fresh)
                 make_one_file(fresh)
@@ -122,17 +119,18 @@ def backup(host: Host, out: Out, target: Path, reason: str) -> None:
 @with_reason
 @about_a_host
 def restore(host: Host, out: Out, source: Path, reason: str) -> None:
-    """Put FILE in the place of the database; what was there is kept beside it."""
+    """Put FILE in the place of the database; what was there is kept.
+
+    SQLite: beside its file, as svc.db.before-restore-DATE-TIME. PostgreSQL: in the host's folder,
+    as before-restore-DATE-TIME.dump, which this command puts back like any other backup.
+    """
     with noted(host, "restore", source.name, reason=reason):
         url = database.url_of(host)
         file = database.file_of(url)
         if not source.is_file():
             fail(f"there is no backup {source}")
         if file is None:
-            postgres(
-                "pg_restore", url, "--clean", "--if-exists", "--single-transaction", str(source)
-            )
-            kept = None
+            kept = server.put_back(source, url, host.path(""))
         else:
             if faults := sqlite_faults(source):
                 fail(f"{source} is no sound backup ({faults[0]}); the database was not touched")
@@ -193,25 +191,3 @@ def existing_file(file: Path) -> Path:
     if not file.is_file():
         fail(f"there is no database {file}; make it with svcctl db upgrade")
     return file
-
-
-def postgres(program: str, url: URL, *arguments: str) -> None:
-    """Run one of PostgreSQL's client programs; the password is passed in the environment."""
-    found = shutil.which(program)
-    if found is None:
-        fail(f"{program} is missing; install PostgreSQL's client programs (postgresql-client)")
-    place = url.translate_connect_args(username="username")
-    place.pop("password", None)  # with ``set`` it would stay, and hidden be passed as three stars
-    plain = URL.create("postgresql", **place, query=url.query).render_as_string()
-    environ = {**os.environ, **({"PGPASSWORD": str(url.password)} if url.password else {})}
-    done = subprocess.run(
-        [found, f"--dbname={plain}", *arguments],
-        env=environ,
-        capture_output=True,
-        text=True,
-        timeout=DUMP_S,
-        check=False,
-    )
-    if done.returncode:
-        said = done.stderr.strip().splitlines()
-        fail(f"{program}: {said[-1] if said else f'status {done.returncode}'}")

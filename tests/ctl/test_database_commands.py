@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from contextlib import closing
 from unittest import mock
 
-from svcserver.ctl import database_commands
 from tests.ctl.test_accounts import HostCase
 from tests.support.proves import proves
 
@@ -79,7 +79,7 @@ class DatabaseTests(HostCase):
     def test_a_missing_postgres_program_is_named(self) -> None:
         path = self.folder / "metagame.env"
         path.write_text("DATABASE_URL=postgresql://u:hush@127.0.0.1:1/x\n")
-        with mock.patch.object(database_commands.shutil, "which", return_value=None):
+        with mock.patch.object(shutil, "which", return_value=None):
             ran = self.ctl("db", "backup", self.folder / "copy")
         self.assertEqual(ran.status, 1)
         self.assertIn("pg_dump is missing", ran.line)

@@ -25,11 +25,11 @@ from svcserver.ctl.database_commands import (
     copy_sqlite,
     existing_file,
     make_one_file,
-    postgres,
     sqlite_faults,
 )
 from svcserver.ctl.host import Host
 from svcserver.ctl.output import fail
+from svcserver.ctl.postgres import postgres
 from svcserver.db.engine import SQLAlchemyError, describe, make_engine
 from svcserver.kernel import backups
 from svcserver.kernel.backups import Backup
@@ -42,7 +42,8 @@ LARGEST = 16 << 20  # bytes of a small file
 MOST_FILES = 2000
 # what is no part of a host's settings: made anew, or too large; live state signs staff in
 LEFT_OUT = re.compile(
-    r"svc\.db.*|.*\.db(-wal|-shm|-journal)?|.*\.before-restore-.*|.*\.log(\.\d+)?(\.gz)?|.*\.new|"
+    r"svc\.db.*|.*\.db(-wal|-shm|-journal)?|(.*\.)?before-restore-.*|"
+    r".*\.log(\.\d+)?(\.gz)?|.*\.new|"
     r"stack\.json|stack-wish\.json|alert-channels\.json|alert-test-.*|"
     r"live-state\.json|backup-state\.json|backup-running|services-down\.json|allowlist-state\.json|"
     r"gameserver-(logs|state)|__pycache__|svc[-_]launcher.*|\..*"

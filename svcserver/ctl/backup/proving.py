@@ -19,10 +19,11 @@ from svcserver.ctl.backup.restoring import DUMP
 from svcserver.ctl.backup.scratch import database, scratch
 from svcserver.ctl.backup.sealing import CannotSeal, Lock
 from svcserver.ctl.database import file_of, url_of
-from svcserver.ctl.database_commands import migrate, postgres
+from svcserver.ctl.database_commands import migrate
 from svcserver.ctl.envfile import change
 from svcserver.ctl.host import OWNER_KEY, find
 from svcserver.ctl.output import Failed
+from svcserver.ctl.postgres import postgres
 from svcserver.ctl.rehearse.host import ThrowAway
 from svcserver.kernel import json
 from svcserver.kernel.secrets import hex_token
