@@ -9,7 +9,7 @@ from collections.abc import Callable
 from heapq import nsmallest
 from math import inf
 
-from attrs import define, field
+from attrs import define, field, frozen
 from twisted.internet.defer import Deferred
 
 from svcserver.chat.events import PIECE, Here, Place, Said, Shown
@@ -23,14 +23,24 @@ At = tuple[int, str]  # a session's number and a room's key
 HEARD_S = 5.0  # a line that its own process has not heard after these is refused
 
 
+@frozen
+class Leave:
+    """A session leaves a room: ``why``, and whether it is told so itself."""
+
+    session: Session
+    occupant: Occupant
+    why: str
+    tell_leaver: bool
+
+
 @define(eq=False)
 class Pending:
     """Entering, leaving and lines; a session says one line at a time.
 
-    ``leaving`` has the text that says why, ``entering`` the place.
+    ``entering`` has the place.
     """
 
-    leaving: dict[At, tuple[Session, Occupant, str]] = field(factory=dict, init=False)
+    leaving: dict[At, Leave] = field(factory=dict, init=False)
     entering: dict[At, tuple[Session, Place]] = field(factory=dict, init=False)
     # by session: when its line was told, and what waits for it to be heard
     _saying: dict[int, tuple[float, Deferred[bool]]] = field(factory=dict, init=False)

@@ -42,7 +42,7 @@ from svcserver.chat.ghosts import Ghosts, room_at, status_in
 from svcserver.chat.leases import ALIVE_S, Leases
 from svcserver.chat.messages import blocked_words, write_whisper
 from svcserver.chat.names import Room
-from svcserver.chat.pending import HEARD_S, Pending, shown_of
+from svcserver.chat.pending import HEARD_S, Leave, Pending, shown_of
 from svcserver.chat.presence import Presences
 from svcserver.chat.room_access import RoomAccess, refuse_entry
 from svcserver.chat.rooms import Occupant, Rooms
@@ -149,7 +149,7 @@ class Workers:
         key = occupant.room.key
         if (session.number, key) in self._pending.leaving:
             return
-        self._pending.leaving[session.number, key] = session, occupant, why
+        self._pending.leaving[session.number, key] = Leave(session, occupant, why, tell_leaver)
         told = self._tell(Leaving(self.name, session.number, key, why, tell_leaver))
         told.addCallback(lambda heard: None if heard else self._leave_alone(session.number, key))
         unwaited(told)
@@ -158,8 +158,11 @@ class Workers:
         """Nobody can be told, or we did not hear it: they learn it from our next Here."""
         found = self._pending.leaving.pop((number, key), None)
         if found is not None:
-            session, occupant, why = found
-            self.room_access.leave_now(session, occupant, why, tell_leaver=False)
+            self._leave_now(found)
+
+    def _leave_now(self, one: Leave) -> None:
+        tell = one.tell_leaver and not one.session.ended
+        self.room_access.leave_now(one.session, one.occupant, one.why, tell_leaver=tell)
 
     def say(
         self, occupant: Occupant, stanza_id: str | None, body: str, deaf: frozenset[AccountId]
@@ -329,9 +332,7 @@ class Workers:
         if news.worker == self.name:
             found = self._pending.leaving.pop((news.session, news.room), None)
             if found is not None:
-                session, left, _ = found
-                tell = news.tell_leaver and not session.ended
-                self.room_access.leave_now(session, left, news.why, tell_leaver=tell)
+                self._leave_now(found)
             return
         ghost = self._ghosts.find(news.worker, news.session)
         occupant = None if ghost is None else ghost.in_rooms.get(news.room)

@@ -113,6 +113,13 @@ class RoomTests(Base):
         self.assertIn('type="unavailable"', ann.heard()[0])
         self.assertEqual(self.occupants(self.here), self.occupants(self.there))
 
+    def test_who_leaves_while_nobody_can_be_told_is_told_so_itself(self) -> None:
+        ann = self.in_room(self.here, 1)
+        self.board.away = True
+        [told] = ann.leave(ROOM)
+        self.assertIn('type="unavailable"', told)
+        self.assertEqual(self.occupants(self.here), [])
+
     def test_one_seat_an_account_in_a_room_wherever_its_sessions_are(self) -> None:
         ann = self.in_room(self.there, 2)
         first, second = self.here.bound(1, resource(1)), self.there.bound(1, resource(2))
