@@ -18,19 +18,26 @@ from sqlalchemy.engine import URL
 from svcserver.ctl.output import Failed, fail
 from svcserver.db.engine import SQLAlchemyError, describe, make_engine
 
+_LOST = 2  # psql's status when its connection has ended
 DUMP_S = 3600  # how long each program may take
-_OF_A_HOST = re.compile(r"(?m)^\d+; .* TABLE DATA \S+ accounts ")  # a line of pg_restore --list
+# lines of pg_restore --list
+_OF_A_HOST = re.compile(r"(?m)^\d+; .* TABLE DATA \S+ accounts ")
+_LARGE_OBJECTS = re.compile(r"(?m)^\d+; .* BLOBS? ")
+_AS_IT_WAS = "the database is as it was"
+_UNSURE = "it may have been restored: look at it with svcctl db check"
 
 # All that our role has in the schema. pg_restore --clean drops only what its dump names, so what
 # a migration added later would stay, and the next upgrade fail on it. What is of an extension
-# stays. The list is made before anything is dropped: CASCADE takes some of it along.
+# stays. The list is made before anything is dropped: CASCADE takes some of it along, so does a
+# table its own sequences. While it waits for who reads a table, all others wait for it.
 _DROP = r"""
 SET client_min_messages = warning;
+SET lock_timeout = '30s';
 DO $drop$
 DECLARE every text;
 BEGIN
   SELECT string_agg(one, ';' ORDER BY turn) INTO every FROM (
-    SELECT 1 AS turn, format(
+    SELECT CASE relkind WHEN 'S' THEN 2 ELSE 1 END AS turn, format(
       'DROP %s IF EXISTS %I.%I CASCADE',
       CASE relkind WHEN 'v' THEN 'VIEW' WHEN 'm' THEN 'MATERIALIZED VIEW'
         WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END,
@@ -41,13 +48,19 @@ BEGIN
       AND relnamespace = current_schema()::regnamespace
       AND NOT EXISTS (SELECT FROM pg_depend WHERE objid = pg_class.oid AND deptype = 'e')
     UNION ALL
-    SELECT 2, format(
+    SELECT 3, format(
       'DROP ROUTINE IF EXISTS %I.%I(%s) CASCADE',
       current_schema(), proname, pg_get_function_identity_arguments(oid)
     )
     FROM pg_proc
     WHERE pg_has_role(proowner, 'USAGE') AND pronamespace = current_schema()::regnamespace
       AND NOT EXISTS (SELECT FROM pg_depend WHERE objid = pg_proc.oid AND deptype = 'e')
+    UNION ALL
+    SELECT 4, format('DROP TYPE IF EXISTS %I.%I CASCADE', current_schema(), typname)
+    FROM pg_type
+    WHERE typtype IN ('e', 'd')
+      AND pg_has_role(typowner, 'USAGE') AND typnamespace = current_schema()::regnamespace
+      AND NOT EXISTS (SELECT FROM pg_depend WHERE objid = pg_type.oid AND deptype = 'e')
   ) AS ours;
   IF every IS NOT NULL THEN
     EXECUTE every;
@@ -98,6 +111,8 @@ def _is_of_a_host(source: Path) -> None:
     listed = _run([_found("pg_restore"), "--list", str(source)], dict(os.environ))
     if not _OF_A_HOST.search(listed):
         fail(f"{source} is no backup of a host")
+    if _LARGE_OBJECTS.search(listed):  # pg_restore would commit in the middle
+        fail(f"{source} holds large objects, which no host has")
 
 
 def _kept(url: URL, beside: Path) -> Path | None:
@@ -134,17 +149,19 @@ def _replace(source: Path, url: URL) -> None:
             carry_out, env=environ, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=said
         ) as psql:
             assert psql.stdin is not None  # noqa: S101 - it is a pipe
+            so_far = _AS_IT_WAS
             try:
                 status = _fed(psql.stdin, read, read_said)
+                so_far = _AS_IT_WAS if status else _UNSURE
                 done = psql.wait(DUMP_S)
             except subprocess.TimeoutExpired:
-                fail(f"the restore took more than {DUMP_S} s; the database is as it was")
+                fail(f"the restore took more than {DUMP_S} s; {so_far}")
             finally:
                 psql.kill()
         if done:
-            _failed("psql", said, done)
+            _failed("psql", said, done, so_far if done == _LOST else _AS_IT_WAS)
         if status:
-            _failed("pg_restore", read_said, status)
+            _failed("pg_restore", read_said, status, _AS_IT_WAS)
 
 
 def _fed(stdin: IO[bytes], read: list[str], said: IO[bytes]) -> int:
@@ -162,10 +179,10 @@ def _fed(stdin: IO[bytes], read: list[str], said: IO[bytes]) -> int:
     return 0
 
 
-def _failed(program: str, said: IO[bytes], status: int) -> NoReturn:
+def _failed(program: str, said: IO[bytes], status: int, so_far: str) -> NoReturn:
     said.seek(0)
     line = _fault(said.read().decode(errors="replace"), status)
-    fail(f"{program}: {line}; the database is as it was")
+    fail(f"{program}: {line}; {so_far}")
 
 
 def _connection(url: URL) -> tuple[str, dict[str, str]]:
@@ -186,11 +203,15 @@ def _found(program: str) -> str:
 
 def _run(command: list[str], environ: dict[str, str]) -> str:
     """What a client program prints; fails with one line of its complaints."""
-    done = subprocess.run(
-        command, env=environ, capture_output=True, text=True, timeout=DUMP_S, check=False
-    )
+    program = Path(command[0]).name
+    try:
+        done = subprocess.run(
+            command, env=environ, capture_output=True, text=True, timeout=DUMP_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        fail(f"{program} took more than {DUMP_S} s")
     if done.returncode:
-        fail(f"{Path(command[0]).name}: {_fault(done.stderr, done.returncode)}")
+        fail(f"{program}: {_fault(done.stderr, done.returncode)}")
     return done.stdout
 
 

@@ -11,6 +11,7 @@ from unittest import mock
 import pytest
 from sqlalchemy import NullPool, create_engine, inspect, text
 
+from svcserver.ctl import postgres
 from svcserver.db import migrations
 from svcserver.db.engine import database_url, make_engine
 from svcserver.db.migrations import revisions
@@ -22,7 +23,9 @@ from tests.support.proves import proves
 
 # what a migration of tomorrow adds, bound to a table of today
 LATER = (
-    "CREATE TABLE newer (id serial PRIMARY KEY, account_id varchar(64) REFERENCES accounts)",
+    "CREATE TYPE newer_kind AS ENUM ('one', 'other')",
+    "CREATE TABLE newer (id serial PRIMARY KEY, account_id varchar(64) REFERENCES accounts,"
+    " kind newer_kind, number bigint GENERATED ALWAYS AS IDENTITY)",
     "CREATE VIEW newer_seen AS SELECT account_id FROM newer",
     "CREATE FUNCTION newer_kept() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'",
     "CREATE TRIGGER kept BEFORE UPDATE ON newer EXECUTE FUNCTION newer_kept()",
@@ -147,6 +150,18 @@ class RestoreTests(HostCase):
                 self.assertEqual(self.names(), {"alpha", "later"})
         self.done("db", "restore", self.copy)
         self.assertEqual(self.names(), {"alpha"})
+
+    @proves("svcctl db")
+    def test_who_reads_a_table_for_long_is_waited_for_and_then_nothing_is_changed(self) -> None:
+        self.filled()
+        engine = create_engine(database_url(self.url), poolclass=NullPool)
+        self.patch(postgres, "_DROP", postgres._DROP.replace("'30s'", "'100ms'"))
+        with engine.begin() as other:
+            other.execute(text("SELECT count(*) FROM accounts"))
+            ran = self.ctl("db", "restore", self.copy)
+        self.assertEqual(ran.status, 1)
+        self.assertRegex(ran.line, "lock timeout; the database is as it was")
+        self.assertEqual(self.names(), {"alpha", "later"})
 
     @proves("svcctl db")
     def test_a_dump_of_something_else_is_refused_and_nothing_is_kept(self) -> None:

@@ -62,7 +62,7 @@ class Hunting:
 def hunt(player: Player) -> None:
     """Go on one alone, for which nobody else is waited for, until its game server is there."""
     player.ask("/candidate/join", TUTORIAL)
-    for _ in range(100):  # the gateway bounds how often one address connects
+    for _ in range(400):  # the gateway bounds how often one address connects
         if player.ask("/candidate/status")["status"] == "IN_PROGRESS":
             break
         Event().wait(0.5)

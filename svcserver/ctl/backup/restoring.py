@@ -66,7 +66,7 @@ def into_folder(source: Path, lock: Lock, folder: Path, out: Out) -> None:
     if fresh:
         out.say("made anew, since the backup holds no secrets: " + ", ".join(fresh))
     for one in left:
-        out.say(f"{one} is in {folder / DUMP}: put it back with pg_restore")
+        out.say(f"{one} is in {folder / DUMP}: put it back with svcctl db restore")
     out.say(f"look at it with svcctl doctor --config {folder}")
 
 
