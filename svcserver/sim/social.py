@@ -92,8 +92,9 @@ async def invite(me: SimPlayer, dice: random.Random) -> None:
 
 async def gather(me: SimPlayer, dice: random.Random) -> None:
     """Invite more people than a party has seats; all accept at the same instant."""
-    seen = await party_of(me)
-    party = me.party
+    seen, party = await party_of(me), me.party
+    if not party:  # quit meanwhile, or the host is away
+        return
     there = [one for one in me.everybody if one is not me and one.token and not one.busy]
     asked = []
     for other in dice.sample(there, min(5, len(there))):
