@@ -51,12 +51,17 @@ class ParsingTests(SynchronousTestCase):
 
     def test_a_stanza_leaves_nothing_for_the_collector(self) -> None:
         self.addCleanup(gc.enable)
-        for text in ("<a b='c'><d>x</d></a>", "<a><!-- --></a>", "<a", "<a>\ud800</a>"):
+
+        def left(text: str) -> int:
             gc.collect()
             gc.disable()
             with contextlib.suppress(Unparseable):
                 parse(text)
-            self.assertEqual(gc.collect(), 0, text)
+            return gc.collect()
+
+        for text in ("<a b='c'><d>x</d></a>", "<a><!-- --></a>", "<a", "<a>\ud800</a>"):
+            # now and then something of another test ends just then
+            self.assertEqual(min(left(text) for _ in range(5)), 0, text)
 
     def test_an_xml_declaration_cannot_change_the_encoding(self) -> None:
         found = parse('<?xml version="1.0" encoding="utf-16"?><a>é</a>')
