@@ -12,6 +12,7 @@ from attrs import field, frozen
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_pem_public_key
+from jwt.algorithms import RSAAlgorithm
 from twisted.logger import Logger
 
 from svcserver.kernel import json
@@ -22,10 +23,15 @@ log = Logger()
 K = TypeVar("K")
 
 MAX_FURTHER = 8  # a token without ``kid`` is tried with each
+_RS256 = RSAAlgorithm(RSAAlgorithm.SHA256)
 
 
 class BadKey(ValueError):
     """Not base64 of a PEM RSA key."""
+
+
+class CannotSign(Exception):
+    """There is no usable signing key."""
 
 
 @frozen
@@ -35,6 +41,11 @@ class Keys:
     private: RSAPrivateKey | None = field(default=None, repr=False)
     kid: str = ""
     public: Mapping[str, RSAPublicKey] = field(factory=dict)
+    _head: str = field(init=False, repr=False)  # of every token that is signed here
+
+    @_head.default
+    def _encoded_head(self) -> str:
+        return _base64url(json.dump({"typ": "JWT", "alg": "RS256", "kid": self.kid}))
 
     @classmethod
     def of(cls, settings: Settings) -> Keys:
@@ -67,6 +78,17 @@ class Keys:
             else:
                 known.setdefault(key_id(key), key)
         return cls(signing, "" if signing is None else key_id(signing.public_key()), known)
+
+    def sign(self, claims: bytes) -> str:
+        """A token (JWS in its compact form, RFC 7515) of the claims, JSON; raises CannotSign.
+
+        PyJWT's own encoder would write the head and check the key anew for each token, which is
+        a fifteenth of what a log-in costs beside the signature.
+        """
+        if self.private is None:
+            raise CannotSign("AUTH_SIGNING_PRIVKEY_B64 holds no usable key")
+        signed = f"{self._head}.{_base64url(claims)}"
+        return f"{signed}.{_base64url(_RS256.sign(signed.encode(), self.private))}"
 
     def for_token(self, kid: object) -> list[RSAPublicKey]:
         """The keys that a token with this ``kid`` may be signed with; all without one."""

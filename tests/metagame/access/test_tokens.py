@@ -186,8 +186,9 @@ class KeepingEpochsTests(SynchronousTestCase):
 
 class KeyTests(TokenCase):
     def test_a_token_names_its_key(self) -> None:
-        kid = jwt.get_unverified_header(self.tokens.sign(ANN))["kid"]
-        self.assertEqual([*self.tokens.keys.public], [kid])
+        head = jwt.get_unverified_header(self.tokens.sign(ANN))
+        [kid] = self.tokens.keys.public
+        self.assertEqual(head, {"typ": "JWT", "alg": "RS256", "kid": kid})
 
     def test_renewed_keys_log_nobody_out_until_the_old_one_is_retired(self) -> None:
         fresh = new_signing_keys()
