@@ -11,13 +11,15 @@ from pathlib import Path
 import click
 from sqlalchemy.engine import URL
 
-from svcserver.ctl import database
-from svcserver.ctl import postgres as server
+from svcserver.ctl import database, postgres, postgres_restore
 from svcserver.ctl.host import Host, about_a_host, with_reason
 from svcserver.ctl.noting import noted
-from svcserver.ctl.output import Out, fail
+from svcserver.ctl.output import Failed, HalfDone, Out, fail
+from svcserver.ctl.stopping import STOPPED, stoppable
 from svcserver.db import migrations
 from svcserver.db.engine import BadDatabase, make_engine
+
+_NOT_UPGRADED = "upgrade failed: the backup's data is in place"
 
 
 @click.group()
@@ -50,6 +52,20 @@ def migrate(url: URL) -> None:
         fail(f"the database {file} cannot be made: {why.strerror}")
     finally:
         engine.dispose()
+
+
+def bring_up(url: URL, kept: Path | None) -> None:
+    """Upgrade a database that was just restored, of which ``kept`` is what was there before."""
+    so_far = "the backup's data is in place, but not upgraded to this version"
+    if kept is not None:
+        so_far += f"; what was there is in {kept}, and comes back with svcctl db restore {kept}"
+    try:
+        migrate(url)
+    except Failed as why:
+        said = f"{so_far}; once that is mended: svcctl db upgrade ({why.message})"
+        raise HalfDone(said, _NOT_UPGRADED) from None
+    except STOPPED:
+        raise HalfDone(f"stopped; {so_far}; svcctl db upgrade goes on", _NOT_UPGRADED) from None
 
 
 @db.command("check")
@@ -90,7 +106,7 @@ def sqlite_faults(file: Path | None) -> list[str]:
 @about_a_host
 def backup(host: Host, out: Out, target: Path, reason: str) -> None:
     """Copy the whole database into FILE, as of one moment, and check the copy."""
-    with noted(host, "backup", target.name, reason=reason):
+    with noted(host, "backup", target.name, reason=reason), stoppable():
         if target.exists():
             fail(f"{target} exists already; a backup never overwrites: choose another name")
         url = database.url_of(host)
@@ -99,7 +115,7 @@ def backup(host: Host, out: Out, target: Path, reason: str) -> None:
             os.close(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
             file = database.file_of(url)
             if file is None:
-                server.postgres("pg_dump", url, "--format=custom", f"--file={fresh}")
+                postgres.pg_dump(url, fresh)
             else:
                 copy_sqlite(existing_file(file), fresh)
                 make_one_file(fresh)
@@ -124,20 +140,20 @@ def restore(host: Host, out: Out, source: Path, reason: str) -> None:
     SQLite: beside its file, as svc.db.before-restore-DATE-TIME. PostgreSQL: in the host's folder,
     as before-restore-DATE-TIME.dump, which this command puts back like any other backup.
     """
-    with noted(host, "restore", source.name, reason=reason):
+    with noted(host, "restore", source.name, reason=reason), stoppable():
         url = database.url_of(host)
         file = database.file_of(url)
         if not source.is_file():
             fail(f"there is no backup {source}")
         if file is None:
-            kept = server.put_back(source, url, host.path(""))
+            kept = postgres_restore.put_back(source, url, host.path(""), out.say)
         else:
             if faults := sqlite_faults(source):
                 fail(f"{source} is no sound backup ({faults[0]}); the database was not touched")
             if not _has_accounts(source):
                 fail(f"{source} is no backup of a host; the database was not touched")
             kept = put_back(source, file)
-        migrate(url)
+        bring_up(url, kept)
     out.data({"restored": str(source), "kept": str(kept) if kept else None})
     out.say(f"restored from {source}" + (f"; what was there is in {kept}" if kept else ""))
 

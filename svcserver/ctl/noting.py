@@ -11,7 +11,7 @@ import click
 from svcserver.ctl.as_owner import actor
 from svcserver.ctl.database import transact
 from svcserver.ctl.host import Host
-from svcserver.ctl.output import Failed
+from svcserver.ctl.output import Failed, HalfDone
 from svcserver.kernel.json import Json
 from svcserver.metagame.accounts.audit import BROKEN_OFF, Entry, Trace, add_row
 
@@ -23,29 +23,35 @@ def noted(host: Host, action: str, target: str = "", *, reason: str = "") -> Ite
     """Leave a row once the body is over: that it was done and why, or why it failed.
 
     A body that is called off, or ends in any other way, may have done part of it: its row says so.
+    One that knows what it has done raises HalfDone.
     The row comes after the act, which is no transaction of the database; where the database
     cannot be used the act counts all the same, and a line says so.
     """
     entry, trace = Entry(actor(), action, target, reason), Trace()
     try:
         yield trace
+    except HalfDone as why:
+        trace.after = {**(trace.after or {}), "outcome": why.outcome}
+        _leave(host, entry, trace, None, told="this is not")
+        raise
     except Failed as why:
-        _leave(host, entry, Trace(), why.message, is_told=False)  # one line is enough
+        _leave(host, entry, Trace(), why.message)  # one line is enough
         raise
     except BaseException as why:
         is_called_off = isinstance(why, KeyboardInterrupt | SystemExit | click.Abort)
         said = CALLED_OFF if is_called_off else BROKEN_OFF
         trace.after = {**(trace.after or {}), **said}
-        _leave(host, entry, trace, None, is_told=False)
+        _leave(host, entry, trace, None)
         raise
-    _leave(host, entry, trace, None, is_told=True)
+    _leave(host, entry, trace, None, told="done, but not")
 
 
-def _leave(host: Host, entry: Entry, trace: Trace, refused: str | None, *, is_told: bool) -> None:
+def _leave(host: Host, entry: Entry, trace: Trace, refused: str | None, *, told: str = "") -> None:
+    """Leave the row; where it cannot be left, a line says so that begins with ``told``."""
     if host.folder is None and not host.variables("metagame").get("DATABASE_URL"):
         return  # there is no host, so no audit log
     try:
         transact(host, lambda tx: add_row(tx, entry, time.time(), refused, trace))
     except Failed as why:
-        if is_told:
-            click.echo(f"svcctl: done, but not in the audit log: {why.message}", err=True)
+        if told:
+            click.echo(f"svcctl: {told} in the audit log: {why.message}", err=True)

@@ -21,6 +21,17 @@ class Failed(click.ClickException):
         click.echo(f"svcctl: {' '.join(self.message.split())}", err=True)
 
 
+class HalfDone(Failed):
+    """A command failed when part of its act was done, or may have been.
+
+    ``outcome`` says which in the audit log: "upgrade failed: the backup's data is in place".
+    """
+
+    def __init__(self, message: str, outcome: str) -> None:
+        super().__init__(message)
+        self.outcome = outcome
+
+
 def fail(line: str) -> NoReturn:
     """End the command with one line."""
     raise Failed(line)

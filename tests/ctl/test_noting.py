@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 from unittest import mock
 
 import click
 
 from svcserver.ctl import alerts as alert_commands
-from svcserver.ctl.backup.runs import Ended
 from svcserver.ctl.host import Host
 from svcserver.ctl.noting import noted
+from svcserver.ctl.stopping import Ended
+from svcserver.db import migrations
+from svcserver.db.engine import BadDatabase
 from svcserver.metagame.owner.passports import wire
 from svcserver.stack.alerts.delivering import NotDelivered
 from tests.ctl.command import Ran, svcctl
@@ -133,6 +136,33 @@ class NotingTests(HostCase):
             self.tried("restore", what, "restore", self.folder / "bad", target="bad")
             self.tried("restore", what, "restore", self.folder / "none", target="none")
         self.did("upgrade database", "db", "upgrade")
+
+    @proves("every act of staff and every refused try is in the audit log")
+    def test_a_restore_that_is_not_upgraded_is_in_place(self) -> None:
+        copy = self.folder / "copy.db"
+        self.did("backup", "db", "backup", copy, target="copy.db")
+        file = self.ctl("backup", "now", "--json").data["file"]
+        for what, source in (("db", copy), ("backup", file)):
+            for why, said in (
+                (BadDatabase("the disk is full"), r"svcctl db upgrade \(the disk is full\)$"),
+                (Ended(143), "^svcctl: stopped; .* svcctl db upgrade goes on$"),
+            ):
+                self.ctl("account", "create", "Alpha")
+                with (
+                    mock.patch.object(migrations, "upgrade", side_effect=why),
+                    mock.patch.object(time, "strftime", return_value=f"{what}-{type(why)}"),
+                ):
+                    ran = self.ctl(what, "restore", source)
+                self.assertEqual(ran.status, 1)
+                self.assertRegex(ran.line, said)
+                [kept] = self.folder.glob(f"svc.db.before-restore-{what}-{type(why)}")
+                self.assertIn(f"comes back with svcctl db restore {kept}", ran.line)
+                self.assertNotIn("Alpha", self.accounts())
+                newest = self.rows()[0]
+                self.assertEqual((newest["action"], newest["refused"]), ("restore", None))
+                outcome = "upgrade failed: the backup's data is in place"
+                self.assertEqual(newest["after"], {"outcome": outcome})
+                self.did("upgrade database", "db", "upgrade")
 
     @proves("every act of staff and every refused try is in the audit log")
     def test_a_backup_of_the_whole_host(self) -> None:

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import os
+import shutil
+import signal
+import subprocess
+import sys
 import tarfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from unittest import mock
 
 import pytest
-from sqlalchemy import NullPool, create_engine, inspect, text
+from sqlalchemy import Connection, NullPool, create_engine, inspect, text
 
-from svcserver.ctl import postgres
+from svcserver.ctl import postgres_restore
 from svcserver.db import migrations
 from svcserver.db.engine import database_url, make_engine
 from svcserver.db.migrations import revisions
 from tests.ctl.command import Ran, nowhere
 from tests.ctl.hosts import change
 from tests.ctl.test_accounts import HostCase
-from tests.support.postgres import fresh_database
+from tests.support.postgres import own_database
+from tests.support.processes import eventually
 from tests.support.proves import proves
 
 # what a migration of tomorrow adds, bound to a table of today
@@ -36,11 +43,15 @@ LATER = (
 class RestoreTests(HostCase):
     def setUp(self) -> None:
         super().setUp()
-        self.url = fresh_database()
-        change(self.folder, "metagame", "DATABASE_URL", self.url)
+        self.use_fresh()
         self.copies = nowhere(self)
         self.copies.mkdir()
         self.copy = self.copies / "copy.dump"
+
+    def use_fresh(self) -> None:
+        """Let the host have a new database, of a role that is no superuser."""
+        self.url, self.admin = own_database()
+        change(self.folder, "metagame", "DATABASE_URL", self.url)
 
     def at(self, revision: str) -> None:
         """Bring the database to a revision."""
@@ -63,6 +74,18 @@ class RestoreTests(HostCase):
     def names(self) -> set[str]:
         with create_engine(database_url(self.url), poolclass=NullPool).connect() as tx:
             return set(tx.execute(text("SELECT username FROM accounts")).scalars())
+
+    @contextmanager
+    def administered(self) -> Iterator[Connection]:
+        """The superuser's connection to it, which commits every statement."""
+        engine = create_engine(database_url(self.admin), poolclass=NullPool)
+        with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as tx:
+            yield tx
+
+    def last_row(self) -> dict[str, object]:
+        ran = self.ctl("audit", "--json", "--count", "1")
+        self.assertEqual(ran.status, 0, ran.err)
+        return dict(ran.data)
 
     def tables(self) -> set[str]:
         with create_engine(database_url(self.url), poolclass=NullPool).connect() as tx:
@@ -155,20 +178,19 @@ class RestoreTests(HostCase):
     def test_who_reads_a_table_for_long_is_waited_for_and_then_nothing_is_changed(self) -> None:
         self.filled()
         engine = create_engine(database_url(self.url), poolclass=NullPool)
-        self.patch(postgres, "_DROP", postgres._DROP.replace("'30s'", "'100ms'"))
+        self.patch(postgres_restore, "_DROP", postgres_restore._DROP.replace("'30s'", "'100ms'"))
         with engine.begin() as other:
             other.execute(text("SELECT count(*) FROM accounts"))
             ran = self.ctl("db", "restore", self.copy)
         self.assertEqual(ran.status, 1)
-        self.assertRegex(ran.line, "lock timeout; the database is as it was")
+        self.assertRegex(ran.line, "lock timeout .*stop it .*; the database is as it was$")
         self.assertEqual(self.names(), {"alpha", "later"})
 
     @proves("svcctl db")
     def test_a_dump_of_something_else_is_refused_and_nothing_is_kept(self) -> None:
         ours = self.url
-        self.url = fresh_database()
+        self.use_fresh()
         self.carry_out("CREATE TABLE accounts_of_others (id integer)")
-        change(self.folder, "metagame", "DATABASE_URL", self.url)
         self.done("db", "backup", self.copy)
         self.url = ours
         change(self.folder, "metagame", "DATABASE_URL", self.url)
@@ -199,7 +221,142 @@ class RestoreTests(HostCase):
     @proves("svcctl db")
     def test_into_an_empty_database_nothing_is_kept(self) -> None:
         self.filled()
-        self.url = fresh_database()
-        change(self.folder, "metagame", "DATABASE_URL", self.url)
+        self.use_fresh()
         self.assertIsNone(self.done("db", "restore", self.copy).data["kept"])
         self.assertEqual((self.names(), self.kept()), ({"alpha"}, []))
+
+    @proves("svcctl backup now|list|prove|restore")
+    def test_what_only_a_superuser_may_make_stays_as_it_is(self) -> None:
+        role = f'"{database_url(self.url).username}"'
+        self.at("head")
+        self.add("alpha")
+        with self.administered() as tx:
+            for one in (
+                "CREATE EXTENSION pageinspect",  # in our schema
+                "COMMENT ON EXTENSION pageinspect IS 'for the eyes of an administrator'",
+                "CREATE PUBLICATION all_of_it FOR ALL TABLES",
+                f"ALTER SCHEMA public OWNER TO {role}",  # the cure that is told everywhere
+                f'CREATE ROLE {role[:-1]}_reads"',
+                f'GRANT SELECT ON accounts TO {role[:-1]}_reads"',
+            ):
+                tx.exec_driver_sql(one)
+        file = self.done("backup", "now").data["file"]
+        self.add("later")
+        with self.administered() as tx:
+            tx.exec_driver_sql(f'DROP OWNED BY {role[:-1]}_reads"')
+            tx.exec_driver_sql(f'DROP ROLE {role[:-1]}_reads"')
+        kept = self.done("backup", "restore", file).data["kept"]
+        self.assertEqual(self.names(), {"alpha"})
+        self.done("db", "restore", kept)
+        self.assertEqual(self.names(), {"alpha", "later"})
+        with self.administered() as tx:
+            for what, wanted in {
+                "extname FROM pg_extension": {"plpgsql", "pageinspect"},
+                "pubname FROM pg_publication": {"all_of_it"},
+            }.items():
+                self.assertEqual(set(tx.exec_driver_sql(f"SELECT {what}").scalars()), wanted)
+
+        self.use_fresh()  # which has no extension, and whose role may make none
+        self.done("db", "restore", kept)
+        self.assertEqual(self.names(), {"alpha", "later"})
+        self.done("db", "check")
+
+    @proves("svcctl db")
+    def test_a_deadlock_is_tried_again_and_then_refused(self) -> None:
+        self.filled()
+        with self.administered() as tx:
+            tx.exec_driver_sql("CREATE SCHEMA tries CREATE SEQUENCE n")  # no rollback undoes it
+            tx.exec_driver_sql("GRANT ALL ON SCHEMA tries TO PUBLIC")
+            tx.exec_driver_sql("GRANT ALL ON SEQUENCE tries.n TO PUBLIC")
+        asked = (
+            "DO $$ BEGIN IF nextval('tries.n') {} THEN RAISE deadlock_detected; END IF; END $$;\n"
+        )
+        plain = postgres_restore._DROP
+        self.patch(postgres_restore, "_DROP", asked.format("<= 2") + plain)
+        ran = self.ctl("db", "restore", self.copy)
+        self.assertEqual((ran.status, ran.err), (0, ""))
+        for number in (2, 3):
+            self.assertIn(f"; the database is as it was; trying again ({number} of 3)\n", ran.out)
+        self.assertEqual(self.names(), {"alpha"})
+
+        self.add("later")
+        self.patch(postgres_restore, "_DROP", asked.format("> 3") + plain)
+        with mock.patch.object(time, "strftime", return_value="then"):
+            ran = self.ctl("db", "restore", self.copy)
+        self.assertEqual(ran.status, 1)
+        self.assertRegex(ran.line, "metagame is running, stop it .*; the database is as it was$")
+        self.assertEqual(self.names(), {"alpha", "later"})
+        self.assertEqual(self.last_row()["refused"], ran.line.removeprefix("svcctl: "))
+        with self.administered() as tx:
+            self.assertEqual(tx.exec_driver_sql("SELECT last_value FROM tries.n").scalar_one(), 6)
+
+    @proves("svcctl db")
+    def test_a_restore_that_is_stopped_leaves_what_was_there_and_nothing_that_waits(self) -> None:
+        self.filled()
+        waiting = (
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
+            "AND application_name = 'psql'"
+        )
+        words = ("-m", "svcserver.ctl.main", "db", "restore", self.copy, "--config", self.folder)
+        engine = create_engine(database_url(self.url), poolclass=NullPool)
+        with engine.begin() as other, self.administered() as admin:
+            other.execute(text("SELECT count(*) FROM accounts"))
+
+            def waits() -> bool:
+                found = admin.exec_driver_sql(f"{waiting} AND wait_event_type = 'Lock'")
+                return bool(found.scalar_one())
+
+            with subprocess.Popen(
+                [sys.executable, *map(str, words)], stderr=subprocess.PIPE, text=True
+            ) as command:
+                eventually(waits, 60)
+                command.send_signal(signal.SIGTERM)
+                said = command.communicate(timeout=60)[1]
+            # while the other still reads: so nothing waited for it any more
+            eventually(lambda: admin.exec_driver_sql(waiting).scalar_one() == 0, 20)
+        self.assertEqual(command.returncode, 1)
+        self.assertEqual(said, "svcctl: stopped; the database is as it was\n")
+        self.assertEqual(self.last_row()["refused"], "stopped; the database is as it was")
+        self.assertEqual(self.names(), {"alpha", "later"})
+
+    @proves("svcctl db")
+    def test_a_restore_that_is_not_answered_may_be_done(self) -> None:
+        """PostgreSQL ends the connection when it is asked to commit."""
+        self.filled()
+        plain = postgres_restore._given
+
+        def given(psql: subprocess.Popen[bytes], script: bytes) -> None:
+            if script == b"COMMIT;\n":
+                with self.administered() as tx:
+                    tx.exec_driver_sql(
+                        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = "
+                        "current_database() AND application_name = 'psql'"
+                    )
+            plain(psql, script)
+
+        self.patch(postgres_restore, "_given", given)
+        with mock.patch.object(time, "strftime", return_value="then"):
+            ran = self.ctl("db", "restore", self.copy)
+        kept = self.folder / "before-restore-then.dump"
+        self.assertEqual(ran.status, 1)
+        self.assertRegex(ran.line, f"may have been restored: .*; what was there is in {kept}$")
+        row = self.last_row()
+        self.assertEqual(
+            (row["refused"], row["after"]), (None, {"outcome": "failed: it may have been done"})
+        )
+
+    @proves("svcctl backup now|list|prove|restore")
+    def test_all_programs_are_looked_for_before_anything_is_done(self) -> None:
+        self.filled()
+        file = self.done("backup", "now").data["file"]
+        made = list(Path(file).parent.iterdir())
+        which = shutil.which
+        gone = {"psql", "pg_restore"}
+        with mock.patch.object(shutil, "which", lambda name: None if name in gone else which(name)):
+            for words in (("backup", "restore", file), ("db", "restore", self.copy)):
+                line = self.ctl(*words).line
+                self.assertIn("pg_restore and psql are missing; install PostgreSQL's", line)
+            self.assertIn("pg_restore is missing", self.ctl("backup", "prove", file).line)
+        with mock.patch.object(shutil, "which", return_value=None):
+            self.assertIn("pg_dump is missing", self.ctl("backup", "now").line)
+        self.assertEqual((self.kept(), list(Path(file).parent.iterdir())), ([], made))

@@ -129,11 +129,11 @@ def wrong(folder: Path) -> str | None:
 # slow: a whole host is restored into a new database, started and played on
 @proves("svcctl backup now|list|prove|restore")
 def test_a_backup_of_postgresql_is_proven_and_leaves_no_database_behind(tmp_path: Path) -> None:
-    """Of one that asks for a password, with signs that are written otherwise in a URL."""
+    """Of a plain role, whose password has signs that are written otherwise in a URL."""
     server = Instance.make("hush:@/ %20")
     server.start()
     try:
-        _is_proven(tmp_path / "host", server.database())
+        _is_proven(tmp_path / "host", server.own()[0])
     finally:
         server.end()
 

@@ -84,10 +84,24 @@ class Instance:
         admin.dispose()
         return self._url(name)
 
-    def _url(self, name: str) -> str:
+    def own(self) -> tuple[str, str]:
+        """An empty database for its owner, a role that is no superuser, and for the superuser.
+
+        The role may make databases, as the drill of a backup does.
+        """
+        name = f"own_{os.getpid()}_{next(_numbers)}"
+        admin = create_engine(self._url("postgres"), isolation_level="AUTOCOMMIT")
+        with admin.connect() as connection:
+            password = (self.password or "").replace("'", "''").replace("%", "%%")
+            connection.exec_driver_sql(f"CREATE ROLE {name} LOGIN CREATEDB PASSWORD '{password}'")
+            connection.exec_driver_sql(f"CREATE DATABASE {name} OWNER {name}")
+        admin.dispose()
+        return self._url(name, name), self._url(name)
+
+    def _url(self, name: str, role: str = "svc") -> str:
         made = URL.create(
             "postgresql+psycopg",
-            "svc",
+            role,
             self.password,
             database=name,
             query={"host": str(self.folder)},
@@ -111,6 +125,11 @@ class Instance:
 def fresh_database(options: str = "") -> str:
     """The URL of an empty database, made with these; skips where PostgreSQL is not installed."""
     return _shared().database(options)
+
+
+def own_database() -> tuple[str, str]:
+    """As ``Instance.own``; skips where PostgreSQL is not installed."""
+    return _shared().own()
 
 
 @lru_cache(maxsize=1)

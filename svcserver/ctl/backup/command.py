@@ -22,6 +22,7 @@ from svcserver.ctl.backup.sealing import Lock, is_closed
 from svcserver.ctl.host import Host, about_a_host, with_reason
 from svcserver.ctl.noting import noted
 from svcserver.ctl.output import Failed, Out, fail
+from svcserver.ctl.stopping import stoppable
 from svcserver.kernel import backups
 from svcserver.kernel.backups import Backup, Backups
 from svcserver.kernel.secrets import Secret
@@ -237,14 +238,13 @@ def restore(
 ) -> None:
     """Put FILE's database in the place of this host's; with --into make the whole host anew."""
     if into is None:
-        with noted(host, "restore", file.name, reason=reason):
+        with noted(host, "restore", file.name, reason=reason), stoppable():
             _there(file)
             into_place(file, wanted_of(host, identity).lock, host, out)
         return
     _there(file)
-    with noted(
-        Host(into.absolute()), "restore", file.name, reason=reason
-    ):  # the other host may be gone
+    other = Host(into.absolute())  # this one may be gone
+    with noted(other, "restore", file.name, reason=reason), stoppable():
         into_folder(file, _lock(host, identity, file), into.absolute(), out)
 
 

@@ -29,7 +29,7 @@ from svcserver.ctl.database_commands import (
 )
 from svcserver.ctl.host import Host
 from svcserver.ctl.output import fail
-from svcserver.ctl.postgres import postgres
+from svcserver.ctl.postgres import needs, pg_dump
 from svcserver.db.engine import SQLAlchemyError, describe, make_engine
 from svcserver.kernel import backups
 from svcserver.kernel.backups import Backup
@@ -80,6 +80,8 @@ def make(wanted: Wanted, now: float) -> tuple[Backup, Lock]:
             "secrets are only kept encrypted"
         )
     url = database.url_of(wanted.host)
+    if url.get_backend_name() == "postgresql":
+        needs("pg_dump")
     try:
         wanted.target.mkdir(mode=0o700, parents=True, exist_ok=True)
         _room(wanted.target, database.file_of(url))
@@ -188,7 +190,7 @@ def _snapshot(url: URL, target: Path) -> tuple[Counted, str]:
     try:
         with engine.connect().execution_options(isolation_level="REPEATABLE READ") as tx:
             moment = str(tx.execute(text("SELECT pg_export_snapshot()")).scalar_one())
-            postgres("pg_dump", url, "--format=custom", f"--snapshot={moment}", f"--file={target}")
+            pg_dump(url, target, f"--snapshot={moment}")
             return _count(tx), "postgresql"
     except SQLAlchemyError as why:
         fail(f"the database cannot be read: {describe(why)}")

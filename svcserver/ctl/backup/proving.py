@@ -23,7 +23,8 @@ from svcserver.ctl.database_commands import migrate
 from svcserver.ctl.envfile import change
 from svcserver.ctl.host import OWNER_KEY, find
 from svcserver.ctl.output import Failed
-from svcserver.ctl.postgres import postgres
+from svcserver.ctl.postgres import needs
+from svcserver.ctl.postgres_restore import restore_into
 from svcserver.ctl.rehearse.host import ThrowAway
 from svcserver.kernel import json
 from svcserver.kernel.secrets import hex_token
@@ -48,6 +49,8 @@ def prove(source: Path, lock: Lock, live: URL) -> Proof:
     ``live`` is the host's own database: a dump of PostgreSQL goes into a new one on its server.
     """
     try:
+        if live.get_backend_name() == "postgresql":
+            needs("pg_restore")
         with scratch(live) as folder:
             contents = opened(source, lock, folder / "parts")
             _enough_memory()
@@ -120,7 +123,7 @@ def _database(contents: Contents, folder: Path, live: URL) -> Iterator[URL]:
     if live.get_backend_name() != "postgresql":
         raise Damaged("it is a dump of PostgreSQL, and DATABASE_URL names none to try it on")
     with database(folder.parent, live) as url:
-        postgres("pg_restore", url, "--no-owner", "--exit-on-error", str(folder / DUMP))
+        restore_into(url, folder / DUMP)
         same(contents, url)
         migrate(url)
         yield url

@@ -12,13 +12,12 @@ from pathlib import Path
 
 from sqlalchemy.engine import URL
 
-from svcserver.ctl import database
-from svcserver.ctl import postgres as server
+from svcserver.ctl import database, postgres, postgres_restore
 from svcserver.ctl.backup import archive
 from svcserver.ctl.backup.archive import Contents, Damaged
 from svcserver.ctl.backup.opening import opened, same
 from svcserver.ctl.backup.sealing import CannotSeal, Lock
-from svcserver.ctl.database_commands import migrate, put_back, sqlite_faults
+from svcserver.ctl.database_commands import bring_up, migrate, put_back, sqlite_faults
 from svcserver.ctl.envfile import change
 from svcserver.ctl.host import OWNER_KEY, Host
 from svcserver.ctl.host_creation import DATABASE, create_host, write_private
@@ -34,15 +33,17 @@ DUMP = "restored.dump"  # of a PostgreSQL, in a restored folder
 def into_place(source: Path, lock: Lock, host: Host, out: Out) -> None:
     """Put the backup's database in the place of the host's; what was there is kept."""
     url = database.url_of(host)
+    if url.get_backend_name() == "postgresql":
+        postgres.needs(*postgres_restore.PROGRAMS)  # not only once all is unpacked
     with _parts(source, lock) as (contents, parts):
         _kinds(contents, url)
         restored, file = parts / archive.DATABASE, database.file_of(url)
         if file is None:
-            kept = server.put_back(restored, url, host.path(""))
+            kept = postgres_restore.put_back(restored, url, host.path(""), out.say)
         else:
             _sound(contents, restored)
             kept = put_back(restored, file)
-        migrate(url)
+        bring_up(url, kept)
     out.data({"restored": str(source), "kept": str(kept) if kept else None})
     out.say(f"restored from {source}" + (f"; what was there is in {kept}" if kept else ""))
 

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from threading import Event, current_thread, main_thread
-from typing import Any
+from threading import Event
 
 from attrs import evolve
 
 from svcserver.ctl.output import Failed, fail
+from svcserver.ctl.stopping import Ended, stoppable
 from svcserver.kernel import backups
 from svcserver.kernel.backups import Backups
 
 TRIES, PAUSE_S = 20, 0.05  # who only looks holds the lock for an instant
-
-
-class Ended(SystemExit):
-    """The stack or systemd stops us in order."""
 
 
 class Busy(Exception):
@@ -44,7 +39,7 @@ def run(data: Path, moment: float) -> Iterator[None]:
     """While it lasts, a backup is being made; raises Busy. Only an end in order is an end."""
     with ExitStack() as held:
         _take(data, held)
-        held.enter_context(_stoppable())
+        held.enter_context(stoppable())
         put(data, evolve(known(data), begun=moment))
         try:
             yield
@@ -70,21 +65,3 @@ def _take(data: Path, held: ExitStack) -> None:
                 return
         Event().wait(PAUSE_S)
     raise Busy
-
-
-@contextmanager
-def _stoppable() -> Iterator[None]:
-    """SIGTERM ends it as Ctrl-C does, so that nothing is left behind."""
-    if current_thread() is not main_thread():
-        yield
-        return
-    before: Callable[[int, Any], Any] | int | None = signal.signal(signal.SIGTERM, _stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def _stop(number: int, frame: Any) -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # what we clean up is not to be cut short
-    raise Ended(128 + number)

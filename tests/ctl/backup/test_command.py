@@ -9,7 +9,7 @@ from unittest import mock
 
 from svcserver.ctl.backup import runs
 from svcserver.ctl.backup.proving import Proof
-from svcserver.ctl.backup.runs import Ended
+from svcserver.ctl.stopping import Ended
 from svcserver.kernel import backups
 from svcserver.metagame.accounts.store import SqlAccounts
 from tests.ctl.command import Ran, database_of, nowhere, svcctl

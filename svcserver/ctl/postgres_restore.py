@@ -1,0 +1,284 @@
+"""Puts a dump in the place of a PostgreSQL database, all or nothing."""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, NoReturn
+
+from sqlalchemy import inspect
+from sqlalchemy.engine import URL
+
+from svcserver.ctl.output import Failed, HalfDone, fail
+from svcserver.ctl.postgres import DUMP_S, connection, dump, fault, found, needs, run
+from svcserver.ctl.stopping import STOPPED
+from svcserver.db.engine import SQLAlchemyError, describe, make_engine
+
+PROGRAMS = ("pg_dump", "pg_restore", "psql")
+TRIES = 3  # a deadlock with a metagame that runs ends one of them
+_LOST = 2  # psql's status when its connection has ended
+_END_S = 5.0  # psql may take to have the server call off what it does
+# lines of pg_restore --list
+_OF_A_HOST = re.compile(r"(?m)^\d+; .* TABLE DATA \S+ accounts ")
+_LARGE_OBJECTS = re.compile(r"(?m)^\d+; .* BLOBS? ")
+# what is the database's, not ours, and only a superuser may make: it stays as it is
+_OF_THE_DATABASE = re.compile(r"\d+; \d+ \d+ (COMMENT - )?(EXTENSION|PUBLICATION) ")
+# its tables go to whoever restores them; that role's grants to others may name nobody here
+_OURS = ("--no-owner", "--no-privileges")
+_DEADLOCK = re.compile(r":  40P01: ")
+_BUSY = re.compile(r":  (?:40P01|55P03): ")
+_AS_IT_WAS = "the database is as it was"
+_UNSURE = "it may have been restored: look at it with svcctl db check"
+_MAYBE = "failed: it may have been done"
+_BEGIN = "\\o /dev/null\nBEGIN;\n"  # of its output only our own word is wanted
+_FED = b"fed\n"
+
+# All that our role has in the schema. pg_restore --clean drops only what its dump names, so what
+# a migration added later would stay, and the next upgrade fail on it. What is of an extension
+# stays. The list is made before anything is dropped: CASCADE takes some of it along, so does a
+# table its own sequences. While it waits for who reads a table, all others wait for it.
+_DROP = r"""
+SET client_min_messages = warning;
+SET lock_timeout = '30s';
+DO $drop$
+DECLARE every text;
+BEGIN
+  SELECT string_agg(one, ';' ORDER BY turn) INTO every FROM (
+    SELECT CASE relkind WHEN 'S' THEN 2 ELSE 1 END AS turn, format(
+      'DROP %s IF EXISTS %I.%I CASCADE',
+      CASE relkind WHEN 'v' THEN 'VIEW' WHEN 'm' THEN 'MATERIALIZED VIEW'
+        WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END,
+      current_schema(), relname
+    ) AS one
+    FROM pg_class
+    WHERE relkind IN ('r', 'p', 'v', 'm', 'S') AND pg_has_role(relowner, 'USAGE')
+      AND relnamespace = current_schema()::regnamespace
+      AND NOT EXISTS (
+        SELECT FROM pg_depend
+        WHERE classid = 'pg_class'::regclass AND objid = pg_class.oid AND deptype = 'e'
+      )
+    UNION ALL
+    SELECT 3, format(
+      'DROP ROUTINE IF EXISTS %I.%I(%s) CASCADE',
+      current_schema(), proname, pg_get_function_identity_arguments(oid)
+    )
+    FROM pg_proc
+    WHERE pg_has_role(proowner, 'USAGE') AND pronamespace = current_schema()::regnamespace
+      AND NOT EXISTS (
+        SELECT FROM pg_depend
+        WHERE classid = 'pg_proc'::regclass AND objid = pg_proc.oid AND deptype = 'e'
+      )
+    UNION ALL
+    SELECT 4, format('DROP TYPE IF EXISTS %I.%I CASCADE', current_schema(), typname)
+    FROM pg_type
+    WHERE typtype IN ('e', 'd')
+      AND pg_has_role(typowner, 'USAGE') AND typnamespace = current_schema()::regnamespace
+      AND NOT EXISTS (
+        SELECT FROM pg_depend
+        WHERE classid = 'pg_type'::regclass AND objid = pg_type.oid AND deptype = 'e'
+      )
+  ) AS ours;
+  IF every IS NOT NULL THEN
+    EXECUTE every;
+  END IF;
+END
+$drop$;
+"""
+
+
+class _Deadlock(Failed):
+    """PostgreSQL has chosen us to give way; nothing was changed."""
+
+
+def restore_into(url: URL, source: Path) -> None:
+    """Restore a dump into an empty database; fails with one line."""
+    needs("pg_restore")
+    place, environ = connection(url)
+    with _wanted(_listed(source)) as wanted:
+        run([found("pg_restore"), place, *_OURS, wanted, "--exit-on-error", str(source)], environ)
+
+
+def put_back(source: Path, url: URL, beside: Path, say: Callable[[str], None]) -> Path | None:
+    """Put a dump of a host in the place of the database, all or nothing.
+
+    Returns the file in the folder ``beside`` in which what was there is kept; None where nothing
+    was. Any failure leaves the database as it was. ``say`` is told of a second try.
+    """
+    try:
+        needs(*PROGRAMS)
+        listed = _of_a_host(source)
+        kept = _kept(url, beside)
+    except Failed as why:
+        fail(f"{why.message}; the database was not touched")
+    except STOPPED:
+        fail("stopped; the database was not touched")
+    try:
+        with _wanted(listed) as wanted:
+            _tried(source, url, wanted, say)
+    except HalfDone as why:
+        there = f"; what was there is in {kept}" if kept is not None else ""
+        raise HalfDone(why.message + there, why.outcome) from None
+    return kept
+
+
+def _tried(source: Path, url: URL, wanted: str, say: Callable[[str], None]) -> None:
+    for again in range(2, TRIES + 1):
+        try:
+            return _replace(source, url, wanted)
+        except _Deadlock as why:
+            say(f"{why.message}; trying again ({again} of {TRIES})")
+    return _replace(source, url, wanted)
+
+
+def _listed(source: Path) -> str:
+    return run([found("pg_restore"), "--list", str(source)], dict(os.environ))
+
+
+def _of_a_host(source: Path) -> str:
+    """What the dump holds, entry by entry."""
+    listed = _listed(source)
+    if not _OF_A_HOST.search(listed):
+        fail(f"{source} is no backup of a host")
+    if _LARGE_OBJECTS.search(listed):  # pg_restore would commit in the middle
+        fail(f"{source} holds large objects, which no host has")
+    return listed
+
+
+@contextmanager
+def _wanted(listed: str) -> Iterator[str]:
+    """The argument that has pg_restore leave out what is not ours."""
+    ours = [line for line in listed.splitlines() if not _OF_THE_DATABASE.match(line)]
+    with tempfile.NamedTemporaryFile("w", prefix="svc-restore-", encoding="utf-8") as file:
+        file.write("\n".join([*ours, ""]))
+        file.flush()
+        yield f"--use-list={file.name}"
+
+
+def _kept(url: URL, beside: Path) -> Path | None:
+    """The dump of what is there, made now; None of an empty database."""
+    if not _is_used(url):
+        return None
+    kept = beside / f"before-restore-{time.strftime('%Y%m%d-%H%M%S')}.dump"
+    dump(url, kept)
+    return kept
+
+
+def _is_used(url: URL) -> bool:
+    """Whether the database holds any table."""
+    engine = make_engine(url)
+    try:
+        return bool(inspect(engine).get_table_names())
+    except SQLAlchemyError as why:
+        fail(f"the database cannot be used: {describe(why)}")
+    finally:
+        engine.dispose()
+
+
+def _replace(source: Path, url: URL, wanted: str) -> None:
+    """Drop what is ours and restore the dump, in one transaction.
+
+    pg_restore has no place for statements of ours, so psql carries out what it prints. Only its
+    end with success, and psql's word that all was carried out, bring the COMMIT: of a damaged
+    dump nothing is kept, and until then no end leaves anything in doubt.
+    """
+    place, environ = connection(url)
+    quiet = ("--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--set=VERBOSITY=verbose")
+    read = [found("pg_restore"), "--clean", "--if-exists", *_OURS, wanted, "--file=-", str(source)]
+    with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as read_said:
+        with _psql([found("psql"), place, *quiet], environ, said) as psql:
+            so_far = _AS_IT_WAS
+            try:
+                status = _fed(psql, read, read_said)
+                if not status and _is_carried_out(psql):
+                    so_far = _UNSURE
+                    _given(psql, b"COMMIT;\n")
+                _stdin(psql).close()
+                done = psql.wait(DUMP_S)
+            except subprocess.TimeoutExpired:
+                _end(f"the restore took more than {DUMP_S} s", so_far)
+            except STOPPED:
+                _end("stopped", so_far)
+        if done:
+            _failed("psql", said, done, so_far if done == _LOST else _AS_IT_WAS)
+        if status:
+            _failed("pg_restore", read_said, status, _AS_IT_WAS)
+
+
+@contextmanager
+def _psql(
+    command: list[str], environ: dict[str, str], said: IO[bytes]
+) -> Iterator[subprocess.Popen[bytes]]:
+    """psql, which outlives the body in no case.
+
+    It is interrupted first: then it has the server call off what it does, which would else hold
+    its locks for as long as it waits for others.
+    """
+    with subprocess.Popen(
+        command,
+        env=environ,
+        bufsize=0,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=said,
+    ) as psql:
+        try:
+            yield psql
+        finally:
+            _stdin(psql).close()
+            if psql.poll() is None:
+                psql.send_signal(signal.SIGINT)
+                with suppress(subprocess.TimeoutExpired):
+                    psql.wait(_END_S)
+            psql.kill()
+
+
+def _stdin(psql: subprocess.Popen[bytes]) -> IO[bytes]:
+    assert psql.stdin is not None  # noqa: S101 - it is a pipe
+    return psql.stdin
+
+
+def _given(psql: subprocess.Popen[bytes], script: bytes) -> None:
+    """A psql that has ended reads no more; its own status says why."""
+    with suppress(BrokenPipeError):
+        _stdin(psql).write(script)
+
+
+def _fed(psql: subprocess.Popen[bytes], read: list[str], said: IO[bytes]) -> int:
+    """Give psql the transaction but for its end; pg_restore's status."""
+    _given(psql, f"{_BEGIN}{_DROP}".encode())
+    done = subprocess.run(read, stdout=psql.stdin, stderr=said, timeout=DUMP_S, check=False)
+    return done.returncode
+
+
+def _is_carried_out(psql: subprocess.Popen[bytes]) -> bool:
+    """Wait until psql has done all it was given; False where it has ended."""
+    assert psql.stdout is not None  # noqa: S101 - it is a pipe
+    _given(psql, rb"\echo " + _FED)
+    if not select.select([psql.stdout], [], [], DUMP_S)[0]:
+        raise subprocess.TimeoutExpired(psql.args, DUMP_S)
+    return psql.stdout.readline() == _FED
+
+
+def _failed(program: str, said: IO[bytes], status: int, so_far: str) -> NoReturn:
+    said.seek(0)
+    text = said.read().decode(errors="replace")
+    line = f"{program}: {fault(text, status)}"
+    cure = " (if the metagame is running, stop it and try again)" if _BUSY.search(text) else ""
+    if _DEADLOCK.search(text):
+        raise _Deadlock(f"{line}{cure}; {so_far}")
+    _end(line + cure, so_far)
+
+
+def _end(line: str, so_far: str) -> NoReturn:
+    said = f"{line}; {so_far}"
+    if so_far == _UNSURE:
+        raise HalfDone(said, _MAYBE)
+    fail(said)
