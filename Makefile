@@ -34,7 +34,7 @@ test-fast: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) $(WITHOUT_LIVE)
 
 seeds: $(VENV)/dev.stamp
-	SVC_SIM_KEPT=all $(BIN)/python -m pytest -s tests/sim/test_seeds.py
+	SVC_SIM_KEPT=all $(BIN)/python -m pytest -s tests/sim/test_seeds.py tests/sim/test_folding.py
 
 other-python: $(VENV)/dev.stamp
 	@$(BIN)/python -m tests.other_python

@@ -31,6 +31,7 @@ from svcserver.metagame.rows import Access
 from tests.support.belongings import Owner
 from tests.support.game import GAME_SERVER_KEY, Game
 from tests.support.proves import proves
+from tests.support.sources import parsed
 
 READS = {"POST /svc/api/DashboardJoin"}  # gives the text of a code that is there already
 STAFF = (Access.ADMIN_KEY, Access.ADMIN_OR_GAME_SERVER)
@@ -353,7 +354,7 @@ def acts_in(code: Path) -> set[str]:
         (getattr(one.func, "attr", getattr(one.func, "id", "")), one.args)
         for file in code.rglob("*.py")
         if RECORDS.search(text := file.read_text("utf-8"))
-        for one in ast.walk(ast.parse(text))
+        for one in ast.walk(parsed(text))
         if isinstance(one, ast.Call)
     )
     return {

@@ -10,6 +10,7 @@ from pathlib import Path
 from twisted.trial.unittest import SynchronousTestCase
 
 import svcserver.metagame
+from tests.support.sources import parsed
 
 PACKAGE = Path(svcserver.metagame.__file__).parent
 PAGE = PACKAGE.parents[1] / "docs" / "contributors" / "transactions.md"
@@ -58,7 +59,7 @@ def in_code() -> dict[str, str]:
         place = str(file.relative_to(PACKAGE))
         if place in PASSES_ON:
             continue
-        for method, call in writes(ast.parse(file.read_text("utf-8"))):
+        for method, call in writes(parsed(file.read_text("utf-8"))):
             folder = place.removesuffix(".py").removesuffix("/acts")
             found[f"{folder}: {method}"] = scope_of(call)
     return found
@@ -81,7 +82,7 @@ def marks() -> Iterator[str]:
         text = file.read_text("utf-8")
         if "@isolates(" not in text:
             continue
-        for function in ast.walk(ast.parse(text)):
+        for function in ast.walk(parsed(text)):
             if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
                 for mark in function.decorator_list:
                     if isinstance(mark, ast.Call) and ast.unparse(mark.func) == "isolates":

@@ -13,6 +13,8 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from tests.support.sources import parsed
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -59,6 +61,6 @@ class PackedTests(SynchronousTestCase):
         }
         self.assertGreater(len(modules), 80)
         for name, path in modules.items():
-            for meant in imported(ast.parse(path.read_text(encoding="utf-8"))):
+            for meant in imported(parsed(path.read_text(encoding="utf-8"))):
                 missing = {one for one in meant if one in every} - set(modules)
                 self.assertEqual(missing, set(), f"{name} imports what the launcher has not")

@@ -21,6 +21,7 @@ from re import _parser  # type: ignore[attr-defined]
 from typing import Any
 
 import svcserver
+from tests.support.sources import parsed
 
 ROOT = Path(svcserver.__file__).parent
 LENGTHS = (20, 1_000, 6_000, 48_000)  # characters: short ones find a bad pattern soon
@@ -46,7 +47,7 @@ def used() -> dict[tuple[Text, int, bool], set[Text]]:
                 uses = uses_in(where).get(name, {"search"})
                 found.setdefault(key_of(pattern), set()).update(uses)
     for path in ROOT.rglob("*.py"):
-        for use, pattern in inside(ast.parse(path.read_text())):
+        for use, pattern in inside(parsed(path.read_text())):
             found.setdefault(key_of(pattern), set()).add(use)
     return found
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from twisted.trial.unittest import SynchronousTestCase
 
 import svcserver
+from tests.support.sources import parsed
 
 ROOT = Path(svcserver.__file__).parent
 SHAPING = {"spelled", "sent_as"}  # what gives a body's fields their names
@@ -41,7 +42,7 @@ def out_of_place(name: str, source: str) -> list[str]:
     """What stands in a module of that name, and belongs elsewhere."""
     return [
         f"{what}, {which}"
-        for what, which in kinds(ast.parse(source))
+        for what, which in kinds(parsed(source))
         if name != WHERE[what] and not name.endswith(f"_{WHERE[what]}")
     ]
 
@@ -66,7 +67,7 @@ class PlaceTests(SynchronousTestCase):
         found, seen = [], 0
         for file in sorted(ROOT.rglob("*.py")):
             source, place = file.read_text("utf-8"), file.relative_to(ROOT).as_posix()
-            seen += sum(1 for _ in kinds(ast.parse(source)))
+            seen += sum(1 for _ in kinds(parsed(source)))
             found += [
                 f"{place}: {one}"
                 for one in out_of_place(file.stem, source)
@@ -110,7 +111,7 @@ class MarkTests(SynchronousTestCase):
         found = [
             f"{file.name} {one}"
             for file in sorted(ROOT.rglob("*routes.py"))
-            for one in repeated(ast.parse(file.read_text("utf-8")))
+            for one in repeated(parsed(file.read_text("utf-8")))
         ]
         self.assertEqual(found, [])
 
@@ -162,7 +163,7 @@ class StoreTests(SynchronousTestCase):
         found = {
             place: said
             for file in sorted((ROOT / "metagame").rglob("store.py"))
-            if (said := [*decided(ast.parse(file.read_text("utf-8")))])
+            if (said := [*decided(parsed(file.read_text("utf-8")))])
             for place in [file.relative_to(ROOT).as_posix()]
         }
         self.assertEqual(found.keys(), STORES_THAT_REFUSE.keys(), found)
@@ -192,7 +193,7 @@ class RuleTests(SynchronousTestCase):
         found = {
             place: said
             for file in sorted((ROOT / "metagame").rglob("rules.py"))
-            if (said := [*wired(ast.parse(file.read_text("utf-8")))])
+            if (said := [*wired(parsed(file.read_text("utf-8")))])
             for place in [file.relative_to(ROOT).as_posix()]
         }
         self.assertEqual(found, {})
@@ -228,7 +229,7 @@ class TableTests(SynchronousTestCase):
         made = {
             file.relative_to(ROOT).as_posix(): count
             for file in sorted((ROOT / "metagame").rglob("*.py"))
-            if (count := tables(ast.parse(file.read_text("utf-8"))))
+            if (count := tables(parsed(file.read_text("utf-8"))))
         }
         beside = {place for place in made if not place.endswith("/store.py")}
         self.assertEqual(beside, TABLES_BESIDE_STORES)
@@ -268,6 +269,6 @@ class LengthTests(SynchronousTestCase):
         found = {
             f"{file.relative_to(ROOT).as_posix()}: {one}"
             for file in sorted(ROOT.rglob("*routes.py"))
-            for one in long_rows(ast.parse(file.read_text("utf-8")))
+            for one in long_rows(parsed(file.read_text("utf-8")))
         }
         self.assertEqual(found, LONGER_ROWS.keys())

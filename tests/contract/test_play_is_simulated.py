@@ -12,6 +12,7 @@ from types import ModuleType
 from twisted.trial.unittest import SynchronousTestCase
 
 import svcserver
+from tests.support.sources import parsed
 
 PACKAGE = Path(svcserver.__file__).parent
 METHODS = ("GET", "POST", "PUT", "DELETE", "PATCH")
@@ -98,7 +99,7 @@ def requests(folder: str) -> set[str]:
     for file in sorted((PACKAGE / folder).rglob("*.py")):
         name = ".".join(["svcserver", *file.relative_to(PACKAGE).with_suffix("").parts])
         visitor = _Requests(importlib.import_module(name))
-        visitor.visit(ast.parse(file.read_text()))
+        visitor.visit(parsed(file.read_text()))
         found |= visitor.found
     return found
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from twisted.trial.unittest import SynchronousTestCase
 
 import svcserver
+from tests.support.sources import parsed
 
 PACKAGE = Path(svcserver.__file__).parent
 # what asks the machine, by module; None: everything of it
@@ -127,7 +128,7 @@ class SourcesTests(SynchronousTestCase):
             if not place.startswith(ELSEWHERE):
                 found |= {
                     f"{place}: {one}"
-                    for one in asked(ast.parse(file.read_text("utf-8")))
+                    for one in asked(parsed(file.read_text("utf-8")))
                     if one not in ALLOWED.get(place, set())
                 }
         self.assertEqual(found, set(), "take it from svcserver.kernel.system")

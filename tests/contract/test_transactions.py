@@ -9,6 +9,7 @@ from pathlib import Path
 from twisted.trial.unittest import SynchronousTestCase
 
 import svcserver.metagame
+from tests.support.sources import parsed
 
 PACKAGE = Path(svcserver.metagame.__file__).parent
 OF_THE_MOMENT = {"wall_clock", "_at", "seconds", "epoch", "new_id", "token_hex", "new_invite_code"}
@@ -91,7 +92,7 @@ def asks_the_moment(value: ast.AST) -> bool:
 def functions() -> Iterator[tuple[Path, ast.AST]]:
     """Every function of the metagame."""
     for file in sorted(PACKAGE.rglob("*.py")):
-        for one in ast.walk(ast.parse(file.read_text("utf-8"))):
+        for one in ast.walk(parsed(file.read_text("utf-8"))):
             if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef):
                 yield file.relative_to(PACKAGE), one
 
@@ -109,7 +110,7 @@ class TransactionTests(SynchronousTestCase):
         called = {
             name_of(one)
             for path in PACKAGE.rglob("*.py")
-            for one in ast.walk(ast.parse(path.read_text()))
+            for one in ast.walk(parsed(path.read_text()))
             if isinstance(one, ast.Call)
         }
         self.assertEqual((OF_THE_MOMENT | WAYS_IN) - called, set(), "renamed, so nothing is found")
@@ -131,7 +132,7 @@ async def good(self, call):
         return keep(tx, at)
     await self.log.write(call, at, work)
 """
-        found = [list(taken_before(one)) for one in ast.parse(text).body]
+        found = [list(taken_before(one)) for one in parsed(text).body]
         self.assertEqual(found, [[(4, "at")], []])
         text = """
 async def save(self, call):
@@ -142,4 +143,4 @@ async def save(self, call):
             return why
     await self.ledger.write(work)
 """
-        self.assertEqual(list(swallowed(ast.parse(text).body[0])), [6])
+        self.assertEqual(list(swallowed(parsed(text).body[0])), [6])

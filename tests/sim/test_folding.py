@@ -8,14 +8,17 @@ from svcserver.sim import run
 from svcserver.sim.outcomes import Violations
 from svcserver.sim.run import Moment, Run, Wish, simulate, thinned
 from svcserver.sim.talk import ChatHistory
+from tests.sim.test_seeds import ALL
+
+LENGTH_S = 400.0 if ALL else 200.0  # longer for ``make seeds``
 
 
 class FoldingTests(SynchronousTestCase):
     def test_it_changes_nothing_of_a_run(self) -> None:
         for seed in (6, 7):  # two metagames on an engine, and one that dies with its board
-            wish = Wish(seed, 6, 400.0, faults=True)
+            wish = Wish(seed, 6, LENGTH_S, faults=True)
             plain = simulate(wish)
-            self.patch(run, "FOLD_S", 100.0)
+            self.patch(run, "FOLD_S", LENGTH_S / 4)
             folded = Run(wish)
             result = folded.run()
             self.assertEqual((result.hash, result.violations), (plain.hash, []))

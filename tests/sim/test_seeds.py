@@ -1,7 +1,7 @@
-"""The kept seeds, and fresh ones for as long as SVC_SIM_SECONDS says (3 by default, 60 in CI).
+"""The kept seeds, and fresh ones for as long as SVC_SIM_SECONDS says (60 in CI).
 
-All kept seeds are half a minute of work: ``make seeds``, which CI runs, plays them. Everybody
-else's runs of the tests play the small ones.
+All kept seeds are half a minute of work: ``make seeds``, which CI runs, plays them, and fresh
+ones for three seconds. Everybody else's runs of the tests play the small ones, and one second.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tests.kernel.test_buggify import points
 KEPT = Path(__file__).with_name("seeds.txt")
 ALL = os.environ.get("SVC_SIM_KEPT") == "all"
 SMALL = 4_800  # seconds of all its players together
-FRESH_S = float(os.environ.get("SVC_SIM_SECONDS", "3"))
+FRESH_S = float(os.environ.get("SVC_SIM_SECONDS", "3" if ALL else "1"))
 SHRINK_S = 60.0
 LOST_ANSWER = "mounted.lost"  # of which there is one for each family of paths
 FAMILIES = 6  # of paths whose answers are lost in some kept seed
@@ -84,7 +84,7 @@ class SeedTests(SynchronousTestCase):
         families = [one for one in rare if one.startswith("web: an answer of ")]
         self.assertGreaterEqual(len(families), FAMILIES)
 
-    # slow: three seconds of fresh seeds
+    # slow: seconds of fresh seeds
     def test_fresh_seeds(self) -> None:
         draw, deadline = drawing(), time.process_time() + FRESH_S
         while time.process_time() < deadline:

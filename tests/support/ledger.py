@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import weakref
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, create_engine, event
@@ -115,7 +116,12 @@ def _emptied() -> tuple[Engine, Pipeline]:
     if _made[engine] != len(METADATA.tables):  # those of features imported since
         METADATA.create_all(engine)
         _made[engine] = len(METADATA.tables)
-    empty = "; ".join(str(one.delete()) for one in reversed(METADATA.sorted_tables))
     with engine.begin() as tx:
-        tx.exec_driver_sql(empty)
+        tx.exec_driver_sql(_emptying(_made[engine]))
     return engine, pipeline
+
+
+@lru_cache(maxsize=16)
+def _emptying(tables: int) -> str:
+    """Empties all, so many as there are by now."""
+    return "; ".join(str(one.delete()) for one in reversed(METADATA.sorted_tables))

@@ -8,6 +8,7 @@ import tarfile
 from pathlib import Path
 from tempfile import mkdtemp
 
+import pyrage
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
@@ -17,6 +18,7 @@ from svcserver.ctl.backup.archive import Contents, Counted, Damaged
 from svcserver.ctl.backup.sealing import CannotSeal, Lock, identities, is_closed
 from svcserver.kernel import json
 from svcserver.kernel.secrets import Secret
+from tests.support import cheap_age
 from tests.support.proves import proves
 
 PARTS: dict[str, Path | bytes] = {"database": b"rows" * 500, "files/metagame.env": b"PORT=1\n"}
@@ -119,9 +121,10 @@ class SealingTests(ArchiveCase):
         with self.assertRaisesRegex(CannotSeal, "too slow or too busy"):
             Lock(passphrase=Secret("correct horse")).open(closed, self.folder / "clear")
 
-    # slow: a passphrase is meant to cost time
     @proves("svcctl backup: encrypted with age or a passphrase")
     def test_a_passphrase_opens_what_it_closed(self) -> None:
+        # the library's own closing, seconds of work: tests/live/test_backup.py
+        self.patch(pyrage.passphrase, "encrypt", cheap_age.encrypt)
         closed, clear = self.folder / "closed", self.folder / "clear"
         lock = Lock(passphrase=Secret("correct horse"))
         lock.close(self.file, closed)
@@ -143,8 +146,6 @@ class SealingTests(ArchiveCase):
 
     @proves("svcctl backup: encrypted with age or a passphrase")
     def test_age_keys_and_a_flipped_byte(self) -> None:
-        import pyrage
-
         own = pyrage.x25519.Identity.generate()
         key = self.folder / "backup.key"
         key.write_text(f"# created by age-keygen\n{own}\n")

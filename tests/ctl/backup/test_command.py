@@ -7,6 +7,8 @@ import tarfile
 from pathlib import Path
 from unittest import mock
 
+import pyrage
+
 from svcserver.ctl.backup import runs
 from svcserver.ctl.backup.proving import Proof
 from svcserver.ctl.stopping import Ended
@@ -15,6 +17,7 @@ from svcserver.metagame.accounts.store import SqlAccounts
 from tests.ctl.command import Ran, database_of, nowhere, svcctl
 from tests.ctl.hosts import value
 from tests.ctl.test_accounts import HostCase
+from tests.support import cheap_age
 from tests.support.proves import proves
 
 GOOD = mock.Mock(return_value=Proof(None))
@@ -69,6 +72,7 @@ class BackupTests(BackupCase):
     @proves("svcctl backup now|list|prove|restore")
     def test_the_whole_host_with_its_secrets_comes_back_in_another_folder(self) -> None:
         self.stack_env("BACKUP_PASSPHRASE=correct horse battery", "BACKUP_SECRETS=1")
+        self.patch(pyrage.passphrase, "encrypt", cheap_age.encrypt)
         (self.folder / "launcher" / "svc-launcher.pyz").write_bytes(b"PK")  # built anew by anybody
         made = self.made().data
         self.assertTrue(made["encrypted"])
