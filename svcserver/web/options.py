@@ -48,7 +48,8 @@ class _Door(ServiceMaker):
     """Looks for no garbage while the modules are imported: there is none, and each look costs.
 
     What attrs keeps of the source of each class's methods, for debuggers, is let go of after it,
-    so that the start can use the room: 1.7 MB in the largest service.
+    so that the start can use the room: 1.7 MB in the largest service; so is its first version of
+    each class. What is left stays, and is not looked through again: a tenth of the start's time.
     """
 
     @property
@@ -60,6 +61,8 @@ class _Door(ServiceMaker):
         finally:
             linecache.clearcache()
             if on:
+                gc.collect(0)
+                gc.freeze()
                 gc.enable()
 
 

@@ -54,6 +54,35 @@ def test_pipx_installs_it_and_up_is_the_first_command(system: System, wheel: Pat
     plays(system, "/root/.local/bin/svcctl", "/srv/pipx")
 
 
+def test_pip_installs_the_sdist_with_its_pinned_dependencies(system: System, release: Path) -> None:
+    """What a distribution builds from: its own list of versions, and the project without others."""
+    [made] = release.glob("svcserver-*.tar.gz")
+    project = made.name.removesuffix(".tar.gz")
+    with tarfile.open(made) as archive:
+        lock = archive.extractfile(f"{project}/requirements/run.lock")
+        assert lock is not None
+        (system.root / "tmp" / "run.lock").write_bytes(lock.read())
+    pip = ("/opt/sdist/bin/pip", "install", "-q")
+    system.run("python3", "-m", "venv", "/opt/sdist")
+    system.run(*pip, "--require-hashes", "--only-binary", ":all:", "-r", "/tmp/run.lock")
+    system.run(*pip, "--no-deps", system.copy(made))
+    assert installed(system.root / "opt/sdist") == set(
+        run("git", "ls-files", "svcserver", "twisted").split()
+    )
+    plays(system, "/opt/sdist/bin/svcctl", "/srv/sdist")
+
+
+def installed(environment: Path) -> set[str]:
+    """The files of the program in a virtual environment, without what Python compiled."""
+    [packages] = environment.glob("lib/python3*/site-packages")
+    files = [*packages.glob("svcserver/**/*"), packages / "twisted/plugins/svcserver_plugins.py"]
+    return {
+        str(one.relative_to(packages))
+        for one in files
+        if one.is_file() and "__pycache__" not in one.parts
+    }
+
+
 def plays(system: System, svcctl: str, folder: str) -> None:
     """``svcctl up``, and an evening on the host that it makes."""
     with system.alone() as alone:
