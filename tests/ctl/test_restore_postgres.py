@@ -247,7 +247,8 @@ class RestoreTests(HostCase):
             tx.exec_driver_sql(f'DROP ROLE {role[:-1]}_reads"')
         kept = self.done("backup", "restore", file).data["kept"]
         self.assertEqual(self.names(), {"alpha"})
-        self.done("db", "restore", kept)
+        with mock.patch.object(time, "strftime", return_value="another-second"):
+            self.done("db", "restore", kept)
         self.assertEqual(self.names(), {"alpha", "later"})
         with self.administered() as tx:
             for what, wanted in {

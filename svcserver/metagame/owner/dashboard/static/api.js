@@ -5,6 +5,7 @@ const PATIENCE_MS = 10_000; // a server that is frozen answers nothing
 const PATIENT_MS = { // until the answer begins, where that takes longer
   DashboardGameServer: 35_000, // one that is deaf is killed after ten seconds, and another begins
   DashboardExport: 35_000, DashboardDelete: 35_000, // all that is kept of an account
+  DashboardOwnKey: 35_000, DashboardNewKey: 35_000, CreateInvite: 35_000, // the only copy is in the answer
 };
 const SILENT_MS = 12_000; // a stream says something every five seconds
 const AGAIN_MS = 1_500;
