@@ -36,7 +36,11 @@ pytestmark = pytest.mark.live
 PATIENCE_MS = 40_000
 PATIENT = """() => { // what a server may take: it is frozen for as long as the test needs
     const real = setTimeout;
-    window.setTimeout = (act, ms) => real(act, ms < 10_000 ? ms : 600_000);
+    window.waits = [];
+    window.setTimeout = (act, ms) => {
+        window.waits.push(ms);
+        return real(act, ms < 10_000 ? ms : 600_000);
+    };
 }"""
 UNSURE = "it may have been done, or not"
 ACTS = (("Ban", "Banned", "is banned"), ("Mute", "Muted", "is muted"))
@@ -180,6 +184,8 @@ def test_a_key_is_shown_though_its_dialog_is_closed_before_it_comes(
         with frozen(here):
             with seen.page.expect_request("**/DashboardOwnKey"):
                 seen.answer("Make it", Key=player["key"])
+            # the only copy is in the answer: it is waited for longer than others
+            assert 35_000 in seen.page.evaluate("window.waits")
             for name in ("Cancel", "Make it"):
                 expect(asks.get_by_role("button", name=name)).to_be_disabled()
             seen.page.keyboard.press("Escape")
