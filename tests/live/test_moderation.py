@@ -148,6 +148,38 @@ def tried(talker: Talker) -> str:
     return talker.hear('id="try"')
 
 
+@proves("POST DashboardKick", "POST DashboardBan")
+@beside_a_metagame(CHAT="1", CHAT_PORT=FREE)
+def test_a_kick_or_ban_holds_for_the_very_next_request_and_ends_the_chat(service: Beside) -> None:
+    """Told by the order of things, which is the same on the busiest machine."""
+    eventually(lambda: "chat: listening on" in service.log)
+    file = service.folder / "staff.env"
+    file.write_text(f"DATABASE_URL={service.environ['DATABASE_URL']}\n")
+    made = svcctl("account", "create", "Olga", "--owner", "--json", "--env-file", file)
+    owner = {"x-svc-user-api-key": made.data["key"]}
+    player = register(service, "Ann_1")
+
+    def does(act: str) -> None:
+        status, said = service.ask("POST", f"/svc/api/Dashboard{act}", {"Account": "Ann_1"}, owner)
+        assert status == 200, said
+
+    for act, status in (("Kick", 200), ("Ban", 400)) * 3:
+        talker = Talker(service.port("CHAT_PORT"), player["id"], "Ann_1").log_in(player["token"])
+        talker.join("General")
+        assert _status(service, player) == 200
+        does(act)
+        assert _status(service, player) == 401
+        talker.wire.setblocking(False)  # what the chat said was here before that answer
+        assert "not-authorized" in talker.hear("stream:error")
+        assert talker.hear("<close") == stanza.CLOSE
+        talker.wire.close()
+        assert _log_in(service, player["key"])[0] == status
+        if act == "Ban":
+            does("Unban")
+        said = _log_in(service, player["key"])[1]
+        player["token"] = orjson.loads(said)["access_token"]
+
+
 SECRET = "s" * 32
 
 
