@@ -161,6 +161,25 @@ class TransactionTests(FileOfAnAccountCase):
         self.assertNotIn("Alpha", self.accounts())
         self.assert_whole()
 
+    @proves("svcctl account export, delete")
+    def test_ctrl_c_before_the_commit_keeps_copy_and_account(self) -> None:
+        def called_off(engine: Engine, work: Work, wait_ms: int) -> Any:
+            with transaction(engine, wait_ms) as tx:
+                work(tx)
+                raise KeyboardInterrupt
+
+        with mock.patch(TRANSACT, called_off):
+            ran = self.delete()
+        self.assertEqual(ran.status, 1)
+        where, *_, last = ran.err.splitlines()
+        said = f"svcctl: Alpha may be deleted all the same; what was kept stands in {self.file}"
+        self.assertEqual((where, last), (said, "Aborted!"))
+        self.assertIn("Alpha", self.accounts())
+        self.assert_whole()
+        self.file.unlink()
+        self.assertEqual(self.delete().status, 0)
+        self.assertNotIn("Alpha", self.accounts())
+
     def test_no_file_is_left_where_the_database_cannot_be_used(self) -> None:
         def away(engine: Engine, work: Work, wait_ms: int) -> Any:
             raise OperationalError("BEGIN", {}, Exception("no connection"))
