@@ -49,7 +49,7 @@ check: $(VENV)/dev.stamp
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/mypy docs/drawings.py docs/generate.py docs/phone.py docs/protocol.py
+	$(BIN)/mypy docs/drawings.py docs/generate.py docs/phone.py docs/protocol.py docs/variables.py
 	$(BIN)/mypy --platform win32 -p svcserver.launcher
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python -m tests.contract.coverage

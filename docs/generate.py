@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 import protocol
+import variables
 from twisted.internet.task import Clock
 
 from svcserver.board.memory import MemoryBoard
@@ -46,6 +47,7 @@ def write() -> None:
         "chat.md": protocol.page(),
         "metrics.md": metrics(ROOT / "svcserver"),
         "audit.md": audit(),
+        "settings.md": variables.page(),
     }
     for name, text in pages.items():
         (FOLDER / name).write_text(text, encoding="utf-8")

@@ -34,8 +34,8 @@ SECTIONS: dict[str, tuple[type[Any], ...]] = {
 NAME = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*")
 
 
-def rows() -> dict[str, dict[str, str]]:
-    """Section to variable to what its default column says."""
+def rows(column: int = 1) -> dict[str, dict[str, str]]:
+    """Section to variable to what a column of its row says: that of the default, or another."""
     found: dict[str, dict[str, str]] = {name: {} for name in SECTIONS}
     section = ""
     for line in PAGE.read_text().splitlines():
@@ -44,11 +44,11 @@ def rows() -> dict[str, dict[str, str]]:
             [section] = [one for one in SECTIONS if title.startswith(one)]
         if not line.startswith("| ") or line.startswith("| Name"):
             continue
-        names, default = (cell.strip() for cell in line.split("|")[1:3])
+        names, *cells = (cell.strip() for cell in line.split("|")[1:])
         for name in names.split(", "):
             assert NAME.fullmatch(name), f"{section}: {name} is no variable's whole name"
             assert name not in found[section], f"{section}: {name} stands there twice"
-            found[section][name] = default
+            found[section][name] = cells[column - 1]
     return found
 
 
@@ -72,6 +72,14 @@ class ConfigurationPageTests(SynchronousTestCase):
                     if not fits(one, said):
                         wrong.append(f"{section} {name}: {said}")
         self.assertEqual(wrong, [])
+
+    @proves("every variable is documented with its default, and no other")
+    def test_each_has_a_sentence_of_what_it_is_for(self) -> None:
+        """The page of docs/reference that is written from the code takes it from here."""
+        silent = [
+            name for section in rows(3).values() for name, says in section.items() if not says
+        ]
+        self.assertEqual(silent, [])
 
 
 def fits(one: Any, said: str) -> bool:

@@ -1,0 +1,173 @@
+"""The page of all settings: from the classes that read them, and the owner's page's sentences."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from attrs import NOTHING, fields
+
+from svcserver.allowlist.settings import Settings as Allowlist
+from svcserver.chat.settings import Settings as Chat
+from svcserver.content.settings import Settings as Content
+from svcserver.deploy.settings import Settings as Deploy
+from svcserver.gateway.settings import AllowlistSettings as Doorkeeper
+from svcserver.gateway.settings import Settings as Gateway
+from svcserver.kernel.rates import Rate
+from svcserver.kernel.settings import Bad
+from svcserver.metagame.settings import Settings as Metagame
+from svcserver.relay.settings import Settings as Relay
+from svcserver.stack.backups import BackupSettings
+from svcserver.stack.service import Settings as Stack
+
+OWNERS_PAGE = Path(__file__).parent / "owners" / "configuration.md"
+SERVICES: dict[str, tuple[type[Any], ...]] = {  # by how its sections on the owner's page begin
+    "Metagame": (Metagame, Chat),
+    "Deploy server": (Deploy,),
+    "Gateway": (Gateway, Doorkeeper),
+    "Allowlist helper": (Allowlist,),
+    "Content server": (Content,),
+    "Launcher relay": (Relay,),
+    "Stack": (Stack, BackupSettings),
+}
+UNITS = {
+    "MS": "ms",
+    "S": "s",
+    "SECONDS": "s",
+    "DAYS": "days",
+    "WEEKS": "weeks",
+    "MONTHS": "months",
+    "MB": "MB",
+    "BYTES": "bytes",
+}
+NONSENSE = ("\x00?", "-1.5", "2")  # no reader that refuses anything takes all of them
+
+
+def page() -> str:
+    """A table for each service; ends the build where a variable has no sentence."""
+    lines = [
+        "# Settings",
+        "",
+        "Written from the code: every variable that is read, by whom, and what it takes, in the",
+        "words of the line that refuses another value. What each is for stands in the same words",
+        "in [Configuration](../owners/configuration.md), which explains them to owners.",
+    ]
+    said = sentences(OWNERS_PAGE.read_text(encoding="utf-8"))
+    for service, shapes in SERVICES.items():
+        lines += ["", f"## {service}", ""]
+        lines += ["| name | default | unit | takes | a bad value | what for | read by |"]
+        lines += ["|---|---|---|---|---|---|---|"]
+        lines += rows(shapes, said[service])
+    return "\n".join([*lines, ""])
+
+
+def rows(shapes: tuple[type[Any], ...], said: dict[str, str]) -> Iterator[str]:
+    """A line for each variable that the classes of a service read."""
+    found: dict[str, Any] = {}
+    readers: dict[str, list[str]] = {}
+    for shape in shapes:
+        for one in fields(shape):
+            name = one.metadata["name"]
+            found.setdefault(name, one)
+            readers.setdefault(name, []).append(f"`{shape.__module__}.{shape.__name__}.{one.name}`")
+    for name, one in found.items():
+        if not said.get(name):
+            raise SystemExit(f"{OWNERS_PAGE} does not say what {name} is for")
+        cells = (
+            f"`{name}`",
+            default(one),
+            UNITS.get(name.rpartition("_")[2], ""),
+            takes(one.metadata["read"]),
+            bad(one),
+            linked(said[name]),
+            ", ".join(readers[name]),
+        )
+        yield f"| {' | '.join(cells)} |"
+
+
+def default(one: Any) -> str:
+    """What holds where the variable is not set, as one would write it there."""
+    value, read = one.default, one.metadata["read"]
+    if value is NOTHING:
+        return "none: it is required"
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if value is None or value in ("", ()):
+        return "unset"
+    for text in written(value):
+        try:
+            if read(text) == value:
+                return f"`{text}`"
+        except ValueError:
+            continue
+    if not value:
+        return "unset"
+    raise SystemExit(f"how is {value!r}, the default of {one.metadata['name']}, written?")
+
+
+def written(value: Any) -> Iterator[str]:
+    """How a value may be written in a variable."""
+    if type(value) in (tuple, frozenset):
+        parts = [str(part) for part in (value if isinstance(value, tuple) else sorted(value))]
+        yield from (",".join(parts), " ".join(parts))
+        yield ",".join(f"http://{part}" for part in parts)
+    elif isinstance(value, Rate):
+        yield f"{value.burst:g},{value.per_minute:g}"
+        yield f"{value.burst:g},{value.per_minute / 60:g}"
+    elif isinstance(value, float):
+        yield from (f"{value:g}", f"{value * 1000:.0f}")
+    else:
+        yield from (
+            str(value),
+            f"http://{value}",
+            f"{value:%H:%M}" if hasattr(value, "hour") else "",
+        )
+
+
+def takes(read: Any) -> str:
+    """What the reader says of a value that it refuses; for a switch, which word changes it."""
+    for text in NONSENSE:
+        try:
+            value = read(text)
+        except ValueError as why:
+            return re.sub(r"^must (be|name) ", "", str(why)).replace("<", r"\<")
+        if isinstance(value, bool):
+            return switch(read)
+    return "any text"
+
+
+def switch(read: Any) -> str:
+    """The one word that a switch listens to."""
+    for word in ("0", "1", "off"):
+        if read(word) != read("another word"):
+            return f"`{word}` turns it {'on' if read(word) else 'off'}"
+    raise SystemExit(f"{read} is a switch that no known word changes")
+
+
+def bad(one: Any) -> str:
+    """What a value that is refused does."""
+    if re.match("any text|`.*` turns it", takes(one.metadata["read"])):
+        return ""
+    return "the start fails" if one.metadata["bad"] is Bad.FAIL else "a warning, the default"
+
+
+def sentences(text: str) -> dict[str, dict[str, str]]:
+    """What the owner's page says of each variable, by service."""
+    found: dict[str, dict[str, str]] = {name: {} for name in SERVICES}
+    service = ""
+    for line in text.splitlines():
+        if line.startswith("## "):
+            [service] = [one for one in SERVICES if line.removeprefix("## ").startswith(one)]
+        if service and line.startswith("| ") and not line.startswith("| Name"):
+            cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)]
+            names, effect = cells[1], cells[4]
+            for name in names.split(", "):
+                found[service][name] = effect
+    return found
+
+
+def linked(sentence: str) -> str:
+    """The sentence, its links as seen from here."""
+    return re.sub(r"\]\((?!http)([a-z-]+\.md)", r"](../owners/\1", sentence)
