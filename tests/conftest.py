@@ -14,7 +14,7 @@ from zlib import crc32
 
 import pytest
 
-from tests.support import postgres, shared
+from tests.support import postgres, shared, slow
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background ignores it
 
@@ -76,6 +76,17 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     from tests.support import leftovers  # it imports the reactor, which is installed only now
 
     session.config.pluginmanager.register(leftovers)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Name what took long and does not say why. A slow machine fails nobody's run."""
+    stats = terminalreporter.stats.values()
+    named = slow.unexplained(slow.seconds(one for reports in stats for one in reports))
+    if named:
+        terminalreporter.section("slow tests that do not say why")
+        terminalreporter.write_line("\n".join(named[: slow.MOST]))
+        if len(named) > slow.MOST:
+            terminalreporter.write_line(f"and {len(named) - slow.MOST} more")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -3,7 +3,7 @@
 Runs the live half again and again as ``make test`` does, or what ``WHAT`` names of it
 (``WHAT=tests/live/test_chat.py``). Each whole run is kept in ``_artefacts/flaky``, so that a
 count that was stopped goes on, until something is committed. Ends with status 1 where a test has
-failed in any run.
+failed in any run, or was slow in every one and does not say why (``tests/support/slow.py``).
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from zlib import crc32
 
 import pytest
 
+from tests.support import slow
+
 ROOT = Path(__file__).parents[1]
 FILE = "SVC_TEST_FLAKY"  # where a run tells what failed
 SIDE_BY_SIDE = ("-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder")
@@ -33,8 +35,10 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         return
     seen = reporter.stats
     failed = [one.nodeid for how in ("failed", "error") for one in seen.get(how, [])]
+    took = slow.seconds(one for reports in seen.values() for one in reports)
+    said = {"passed": len(seen.get("passed", [])), "failed": failed, "seconds": took}
     with Path(os.environ[FILE]).open("a") as file:
-        file.write(json.dumps({"passed": len(seen.get("passed", [])), "failed": failed}) + "\n")
+        file.write(json.dumps(said) + "\n")
 
 
 def once(file: Path, what: list[str]) -> None:
@@ -54,21 +58,24 @@ def once(file: Path, what: list[str]) -> None:
     part.rename(file)
 
 
-def told(files: list[Path]) -> str:
-    """The count over all runs; its last line is the verdict."""
+def told(files: list[Path]) -> tuple[str, bool]:
+    """The count over all runs, whose last line is the verdict, and whether all is well."""
     failed: Counter[str] = Counter()
+    least: dict[str, float] = {}  # seconds that a test took when least else was going on
     passed = 0
     for file in files:
         for line in file.read_text().splitlines():
             said = json.loads(line)
             failed.update(set(said["failed"]))
             passed += said["passed"]
+            for name, took in said["seconds"].items():
+                least[name] = min(took, least.get(name, took))
     lines = [
-        f"{name} failed in {count} of {len(files)} runs" for name, count in failed.most_common()
+        *(f"{name} failed in {count} of {len(files)} runs" for name, count in failed.most_common()),
+        *(slowly := slow.unexplained(least)),
     ]
-    return "\n".join(
-        [*lines, f"{len(files)} runs, {passed} times passed, {len(failed)} flaky tests"]
-    )
+    verdict = f"{len(files)} runs, {passed} times passed, {len(failed)} flaky tests"
+    return "\n".join([*lines, verdict]), not failed and not slowly
 
 
 def main() -> int:
@@ -89,9 +96,9 @@ def main() -> int:
             began = time.monotonic()
             once(file, what)
             print(f"run {file.stem} of {runs}: {time.monotonic() - began:.0f} s", flush=True)
-    text = told(files)
+    text, well = told(files)
     print(text)
-    return int(" failed in " in text)
+    return int(not well)
 
 
 if __name__ == "__main__":

@@ -88,6 +88,7 @@ def kept_running(folder: Path) -> Iterator[list[str]]:
         process.wait(PATIENCE_S)
 
 
+# slow: a stack of six processes, and a launcher
 def test_what_a_player_would_open_is_shown_and_leads_into_the_host(tmp_path: Path) -> None:
     folder = demo_host(tmp_path / "host")
     with kept_running(folder) as lines:
@@ -237,6 +238,7 @@ def names(breaks: Breaks) -> list[str]:
     return [one.__name__ for one, _ in breaks]
 
 
+# slow: the services of a host; of one that is silent the evening waits for an answer
 @proves("svcctl demo")
 @pytest.mark.parametrize(("damage", "link"), BREAKS, ids=names(BREAKS))
 def test_a_broken_link_is_named(tmp_path: Path, damage: Callable[[Path], None], link: str) -> None:

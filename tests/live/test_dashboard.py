@@ -333,6 +333,7 @@ def an_hour(route: Route) -> None:
     route.fulfill(content_type="text/event-stream", body=f"data: {said}\n\n")
 
 
+# slow: every page in a browser, looked over by axe and pictured
 @pytest.mark.parametrize("colours", ["light", "dark"])
 @pytest.mark.parametrize("size", list(SIZES))
 def test_every_page_fits_names_its_controls_and_is_pictured(

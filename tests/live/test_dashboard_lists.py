@@ -33,6 +33,7 @@ def stays(place: Locator, act: Callable[[], Any], then: Callable[[], Any]) -> No
     expect(place).to_be_focused()
 
 
+# slow: a browser and a host, and what four lists show by themselves is waited for
 @proves("GET DashboardEvents")
 def test_what_others_do_is_seen_at_once_and_the_keyboards_place_is_kept(
     browser: Browser, here: Host

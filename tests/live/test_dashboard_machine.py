@@ -266,6 +266,7 @@ def yesterdays(folder: Path) -> Path:
     return file
 
 
+# slow: two nightly backups, and a browser until the overview has seen them
 @proves("svcctl backup: a damaged one is noticed")
 def test_the_night_finds_a_damaged_backup_and_the_overview_is_red(
     browser: Browser, town: tuple[Host, Told]

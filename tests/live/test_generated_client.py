@@ -75,6 +75,7 @@ def player(client: Path, service: Service) -> Iterator[Come]:
         yield come
 
 
+# slow: the first of its file, for which the client is generated
 def test_it_logs_in_saves_and_reads_again(player: Come) -> None:
     mine, _ = player("Ada")
     [character] = ask("characters_read", client=mine)

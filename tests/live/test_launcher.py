@@ -77,6 +77,7 @@ def test_from_an_invite_to_playing(browser: Browser, host: Path, tmp_path: Path,
         assert key not in logs
 
 
+# slow: a launcher, and a browser that joins hosts four times
 def test_what_goes_wrong_on_the_way_in_is_told(
     browser: Browser, host: Path, tmp_path: Path
 ) -> None:
@@ -297,6 +298,7 @@ READS = """() => {
 """Has a page note in ``window.read`` how its scripts read files that are no pictures."""
 
 
+# slow: two launchers, each with a browser's pages
 def test_a_key_is_carried_to_another_pc_and_never_in_a_page(
     browser: Browser, host: Path, tmp_path: Path
 ) -> None:

@@ -18,6 +18,7 @@ pytestmark = pytest.mark.live
 MB = 1 << 20
 
 
+# slow: six files of 40 MB, and a launcher that is killed twice and starts again
 def test_a_kill_costs_only_what_was_under_way(tmp_path: Path) -> None:
     done = download(tmp_path, 6, 40 * MB, 2, 120.0)
     assert done.sent - done.total <= 2 * IN_FLIGHT, done

@@ -78,6 +78,7 @@ def clean(tmp_path: Path) -> dict[str, str]:
     return {"PATH": path, "HOME": home, "SVC_LAUNCHER_HOME": home, "SHIV_ROOT": home}
 
 
+# slow: the first of its file, for which both packages are built, for four Pythons
 def test_the_wheel_holds_the_launchers_packages_alone(built: tuple[Path, Path]) -> None:
     with zipfile.ZipFile(built[0]) as packed:
         names = packed.namelist()

@@ -59,6 +59,7 @@ def longest(version: int, error: str, text: str) -> segno.QRCode | None:
     return None
 
 
+# slow: over 150 codes are made and read, also the largest
 def test_every_version_level_and_alphabet_is_read(page: Page) -> None:
     texts = ("31415926535" * 20, "SVC JOIN: 7/A" * 20, "svc://join?name=Größe&fp=π" * 9)
     made: list[tuple[str, list[str]]] = []

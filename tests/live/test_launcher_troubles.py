@@ -38,6 +38,7 @@ pytestmark = pytest.mark.live
 SLOWLY = 0.1  # MB a second, with which no download is over before the test lets it go
 
 
+# slow: six megabytes on a slow line, cut and mended
 def test_a_cut_line_goes_on_by_itself(browser: Browser, host: Path, tmp_path: Path) -> None:
     text = invite(host)
     with Forwarder(int(value(host, "gateway", "GATEWAY_PORT"))) as line:

@@ -42,6 +42,7 @@ def statuses(service: Beside, player: dict[str, str]) -> list[int]:
     ]
 
 
+# slow: a token's time is waited for
 @beside_a_metagame(
     CHAT="1", CHAT_PORT=FREE, MATCHMAKING_MODE="DEPLOYSERVER", DEPLOYSERVER_URL="127.0.0.1:1"
 )

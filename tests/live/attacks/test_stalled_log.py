@@ -135,6 +135,7 @@ def test_a_gateway_whose_log_nobody_reads_answers_on(tmp_path: Path) -> None:
         survives(reader, connect, metrics)
 
 
+# slow: thousands of long lines fill what a pipe and a writer hold
 @pytest.mark.parametrize("alone", [True, False], ids=["alone", "under svc-stack"])
 def test_a_metagame_whose_log_nobody_reads_answers_on(tmp_path: Path, alone: bool) -> None:
     port, metrics = free_port(), free_port()
@@ -152,6 +153,7 @@ def test_a_metagame_whose_log_nobody_reads_answers_on(tmp_path: Path, alone: boo
         survives(reader, connect, metrics)
 
 
+# slow: thousands of long lines fill what a pipe and a writer hold
 def test_a_stalled_reader_that_never_comes_back_does_not_keep_the_service_from_its_end(
     tmp_path: Path,
 ) -> None:

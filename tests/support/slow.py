@@ -1,0 +1,68 @@
+"""Which tests take long, and whether each says why: a line ``# slow: ...`` above it or its class.
+
+A run names those that do not; ``make flaky`` fails on them, for it knows the least of many runs.
+How long a test takes in one run says little: it may have been beside others.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+SLOW_S = 5.0  # seconds that a test may take without a reason
+WORD = "# slow:"
+ROOT = Path(__file__).resolve().parents[2]
+MOST = 5  # that one run names; beside other work there may be many
+Named = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def seconds(reports: Iterable[Any]) -> dict[str, float]:
+    """What each test took by its id, with what was made for it, of pytest's reports."""
+    took: Counter[str] = Counter()
+    for one in reports:
+        if hasattr(one, "duration") and hasattr(one, "nodeid"):
+            took[one.nodeid] += one.duration
+    return dict(took)
+
+
+def unexplained(took: Mapping[str, float]) -> list[str]:
+    """A line for each test that took too long and does not say why, the longest first."""
+    slow = sorted(took.items(), key=lambda one: -one[1])
+    return [
+        f"{name} took {time:.1f} s, and no line `{WORD} ...` above it says why"
+        for name, time in slow
+        if time > SLOW_S and not explained(name)
+    ]
+
+
+def explained(name: str) -> bool:
+    """Whether a test, by its id, says why it takes long."""
+    file, *within = name.partition("[")[0].split("::")
+    return not _reasons(ROOT / file).isdisjoint(within)
+
+
+@lru_cache(maxsize=512)
+def _reasons(file: Path) -> frozenset[str]:
+    """The classes and functions of a file with such a line above them; a test may be inherited."""
+    source = file.read_text("utf-8") if file.is_file() else ""
+    lines = source.splitlines()
+    return frozenset(
+        one.name
+        for one in ast.walk(ast.parse(source))
+        if isinstance(one, Named)
+        and any(_above(lines, at) for at in (one.lineno, *(m.lineno for m in one.decorator_list)))
+    )
+
+
+def _above(lines: list[str], line: int) -> bool:
+    """Whether a comment right above a line has the word."""
+    for text in reversed(lines[: line - 1]):
+        if not text.strip().startswith("#"):
+            return False
+        if text.strip().startswith(WORD):
+            return True
+    return False
