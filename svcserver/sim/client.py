@@ -183,13 +183,20 @@ class Client:
             wire = await made
         finally:
             self._making.remove(made)
-        self._all = [one for one in self._all if one.alive]
+        self.forget()
         self._all.append(wire)
         if not wire.alive:  # it is made, and told so in this turn
             begun: Deferred[None] = Deferred()
             self.process.world.later(0, lambda: begun.callback(None))
             await begun
         return wire
+
+    def forget(self) -> None:
+        """Let go of connections that have ended."""
+        self._all = [one for one in self._all if one.alive]
+        for one in self._idle:  # they keep their places
+            if not one.alive:
+                one.transport = None
 
     def close(self) -> None:
         """Close every connection of this PC to the host."""

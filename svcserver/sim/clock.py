@@ -7,7 +7,7 @@ import heapq
 import random
 import uuid
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from attrs import define, field
 from twisted.internet.error import AlreadyCalled, AlreadyCancelled
@@ -18,6 +18,13 @@ from svcserver.kernel.buggify import rare_things
 from svcserver.kernel.system import System, owned
 
 START = 1_790_000_000.0  # epoch seconds of the beginning: some day in September 2026
+
+
+class Buried(Protocol):
+    """Something of a process that has died."""
+
+    def release(self) -> None:
+        """Let go of what it holds: nobody asks it for anything any more."""
 
 
 @implementer(IDelayedCall)
@@ -59,6 +66,10 @@ class Timer:
         self._check()
         self._move(self.world.now + secondsFromNow)
 
+    def release(self) -> None:
+        """See ``Buried``: nothing is done at its time."""
+        self._run, self.process, self.args, self.kw = _nothing, None, (), {}
+
     def _check(self) -> None:
         if self.state:
             raise AlreadyCalled if self.state == "called" else AlreadyCancelled
@@ -84,6 +95,10 @@ class Timer:
             self.world.buried.append(self)
 
 
+def _nothing() -> None:
+    """What a buried timer calls."""
+
+
 @define(eq=False)
 class World:
     """Time, chance and the order of everything; the same seed gives the same run."""
@@ -92,7 +107,7 @@ class World:
     now: float = START
     events: int = 0  # timers called
     # what dead processes held: were it let go, their coroutines would run on to their ends
-    buried: list[Any] = field(factory=list)
+    buried: list[Buried] = field(factory=list)
     chance: random.Random = field(init=False)  # ids, secrets: what the code under test draws
     weather: random.Random = field(init=False)  # latency and faults
     burying: bool = field(default=False, init=False)
@@ -131,6 +146,17 @@ class World:
         self.queue(timer)
         return timer
 
+    def reserve(self, count: int) -> int:
+        """Places for so many calls that are asked for later, each before all others of its instant
+        that are asked for from now on; gives the number of the first.
+        """
+        self._number += count
+        return self._number - count + 1
+
+    def at_place(self, when: float, number: int, run: Callable[[], Any]) -> None:
+        """Call ``run`` at that time, in a place that was reserved."""
+        heapq.heappush(self._queue, (when, number, Timer(self, when, run)))
+
     def queue(self, timer: Timer) -> None:
         """Put a timer in its place; those of one instant come in the order of the asking."""
         if self.burying:
@@ -148,6 +174,10 @@ class World:
         self.burying = True
         try:
             with owned(World(self.seed).system()), rare_things(lambda _: False):
+                timers = [timer for _, _, timer in self._queue]
+                self.buried += [one for one in timers if one.process and one.process.dead]
+                for one in self.buried:
+                    one.release()
                 self.buried.clear()
                 gc.collect()
         finally:

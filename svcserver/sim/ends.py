@@ -289,6 +289,10 @@ class End:
             self._fin = True
             self._send(ConnectionLost() if isinstance(why, ConnectionLost) else ConnectionDone())
 
+    def release(self) -> None:
+        """Let go of what a dead process held: the other end, which may live on, knows this one."""
+        self.protocol = self._producer = None
+
     # -- what a TCP transport has besides ----------------------------------------
 
     def getPeer(self) -> Any:

@@ -14,7 +14,7 @@ from svcserver.deploy.adopted import Unseen
 from svcserver.deploy.fleet import GameServer as Running
 from svcserver.deploy.process import GameProcess
 from svcserver.deploy.simulator import NO_PLAYERS, PERSISTENT_FROM, CommandLine
-from svcserver.sim.clock import World
+from svcserver.sim.clock import START, World
 
 IDLE_S = 50.0  # a hunt nobody comes to ends
 EMPTY_S = 5.0  # after the last player has left
@@ -33,7 +33,7 @@ class _Kept:
 
     def runs(self, mark: str) -> bool:
         """Whether the process that was noted still runs."""
-        return not self.all.started[self.server.pid - FIRST_PID].over
+        return self.all.runs(self.server.pid)
 
 
 @define(eq=False)
@@ -153,14 +153,16 @@ class GameServer:
 
 @define(eq=False)
 class Servers:
-    """All game servers of the host, dead ones counted; the ``Starter`` of the supervisor.
+    """All game servers of the host; the ``Starter`` of the supervisor.
 
-    ``lets_in`` is the firewall.
+    ``lets_in`` is the firewall. Who has ended is kept in ``started`` until ``forget``.
     """
 
     world: World
     lets_in: Callable[[str, int], bool]
-    started: list[GameServer] = field(factory=list)
+    started: dict[int, GameServer] = field(factory=dict)  # by pid
+    launches: int = 0
+    hunts: int = 0  # launches of those that end when nobody is left
     fails: int = 0  # so many of the next launches cannot be started
     hangs: bool = False  # the next one never listens
     twice: list[str] = field(factory=list)  # ports that two held at once
@@ -178,19 +180,29 @@ class Servers:
             self.fails -= 1
             raise OSError(12, "Cannot allocate memory")
         line = CommandLine.parse(command[1:])
-        pid = FIRST_PID + len(self.started)
+        pid = FIRST_PID + self.launches
         server = GameServer(self.world, self, process, pid, line, self.world.now)
         process.is_zombie = lambda _: server.over
         process.makeConnection(server)
         if line.port in self._bound:
-            self.twice.append(f"port {line.port} at {self.world.now - self.started[0].began:.0f} s")
+            self.twice.append(f"port {line.port} at {self.world.now - START:.0f} s")
         self._bound[line.port] = server
-        self.started.append(server)
+        self.started[pid] = server
+        self.launches += 1
+        self.hunts += not server.stays
         if self.hangs:
             self.hangs, server.still, server.deaf = False, True, True
         else:
             self.world.later(BOOT_S, server.boot)
         return pid
+
+    def runs(self, pid: int) -> bool:
+        """Whether this process has not ended."""
+        return pid in self.started and not self.started[pid].over
+
+    def forget(self) -> None:
+        """Let go of those that have ended: a month of them would fill the memory."""
+        self.started = {pid: one for pid, one in self.started.items() if not one.over}
 
     def ended(self, server: GameServer) -> None:
         """Give the port back."""
@@ -224,9 +236,9 @@ class Servers:
 
     def take(self, process: GameProcess, pid: int, is_ours: Callable[[], bool]) -> None:
         """As ``deploy.adopted.adopt``; raises OSError where it has ended."""
-        server = self.started[pid - FIRST_PID]
-        if server.over or not is_ours():
+        if not self.runs(pid) or not is_ours():
             raise ProcessLookupError(3, "No such process")
+        server = self.started[pid]
         server.process, server.adopted = process, True
         process.is_zombie = lambda _: server.over
         nobody: Any = None  # there is no process group of the system

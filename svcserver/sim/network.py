@@ -47,6 +47,10 @@ class Listener:
     factory: Any
     address: IPv4Address
 
+    def release(self) -> None:
+        """Let go of what a dead process listened with."""
+        self.factory = None
+
 
 @define(eq=False)
 class Network:

@@ -185,6 +185,10 @@ class Process:
                 end.vanish()
         self.die()
 
+    def release(self) -> None:
+        """Let go of the program of a dead process."""
+        self.program = None
+
     def die(self) -> None:
         """End at once: no timer fires, no protocol is told; the other ends hear a reset."""
         self.dead = True

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
+from math import inf
 from typing import Any
 
 from attrs import define, field, frozen
@@ -30,7 +31,7 @@ from svcserver.sim.outcomes import Violation
 from svcserver.sim.player import SimPlayer
 from svcserver.sim.process import Process
 from svcserver.sim.rare import APART_S, LIVE_STATE, RareThings, traces_s
-from svcserver.sim.script import HOST, Step, script, shared
+from svcserver.sim.script import HOST, Script, Step, shared
 from svcserver.sim.social import party_of
 
 TURN_S = 60.0  # simulated seconds between two looks from outside
@@ -58,11 +59,13 @@ class Wish:
     pace_s: float = 35.0
     given: tuple[str, ...] = ()
 
-    def script(self) -> list[Step]:
+    def script(self) -> Script:
         """The steps: those that were given, else those of the seed."""
         if self.steps is not None:
-            return list(self.steps)
-        return script(self.seed, self.players, self.seconds, faults=self.faults, pace_s=self.pace_s)
+            return Script.of_steps(self.steps)
+        return Script.of_seed(
+            self.seed, self.players, self.seconds, faults=self.faults, pace_s=self.pace_s
+        )
 
 
 @frozen
@@ -205,25 +208,43 @@ class Run:
             self.players.append(player)
 
     def _act(self) -> int:
-        steps = self.wish.script()
         breaker = Breaker(
             self.world, self.network, self.host, self.players, mark=self._events.append
         )
         breaker.missing = self.history.chat.gap
         breaker.troubled = self.history.answers.trouble
         breaker.shaken = lambda: self.history.parties.shake(self.world.now)
-        start = self.world.now
-        for step in steps:
-            if step.who < len(self.players):
-                self.world.later(step.at, partial(self._step, step, breaker))
+        script, start = self.wish.script(), self.world.now
+        steps = self._agenda(script, breaker)
         turns = int(self.wish.seconds / TURN_S) + 1
         for number in range(turns):
-            self._advance(start + min(self.wish.seconds, (number + 1) * TURN_S))
+            until = start + min(self.wish.seconds, (number + 1) * TURN_S)
+            steps(until if number + 1 < turns else inf)
+            self._advance(until)
             self.turn((number + 1) / turns)
         self.rare.over = True
         while self.world.now < breaker.until + 5.0:
             self._advance(self.world.now + 5.0)
-        return len(steps)
+        return script.count
+
+    def _agenda(self, script: Script, breaker: Breaker) -> Callable[[float], None]:
+        """What puts the steps until some time into the world's queue, where no later ones are."""
+        start, first = self.world.now, self.world.reserve(script.count)
+        steps = enumerate(script.steps, first)
+        ahead = next(steps, None)
+
+        def until(end: float) -> None:
+            nonlocal ahead
+            while ahead is not None:
+                number, step = ahead
+                at = start + max(0.0, step.at)
+                if at > end:
+                    return
+                if step.who < len(self.players):
+                    self.world.at_place(at, number, partial(self._step, step, breaker))
+                ahead = next(steps, None)
+
+        return until
 
     def _step(self, step: Step, breaker: Breaker) -> None:
         dice = random.Random(step.dice)  # noqa: S311
@@ -244,8 +265,16 @@ class Run:
             self.moments[:] = thinned(self.moments)
         if self.world.now >= self._folds_at:
             self._folds_at = self.world.now + FOLD_S
-            self.world.bury()
-            self.history.chat.forget(self.world.now - FOLD_S / 2, self.world.now)
+            self._fold()
+
+    def _fold(self) -> None:
+        """Let go of what is over and judged; no byte of the run depends on it."""
+        self.host.servers.forget()
+        for player in self.players:
+            player.web.forget()
+            player.direct.forget()
+        self.world.bury()
+        self.history.chat.forget(self.world.now - FOLD_S / 2, self.world.now)
 
     def _settle(self) -> None:
         """Let everything end, ask everybody what they are shown, then send all home."""
@@ -318,7 +347,7 @@ class Run:
             steps,
             sum(one.web.asked for one in self.players),
             self.history.chat.count,
-            sum(not one.stays for one in self.host.servers.started),
+            self.host.servers.hunts,
             self.host.deaths,
             self.world.now - START,
             cpu_s,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator, Mapping, Sequence
+from heapq import merge
 
 from attrs import frozen
 
@@ -43,25 +45,72 @@ def script(
     seed: int, players: int, seconds: float, *, faults: bool = False, pace_s: float = 35.0
 ) -> list[Step]:
     """The steps of a run: each player acts every ``pace_s`` on the average, some together."""
-    draw = random.Random(f"script {seed}")  # noqa: S311
-    weights = {what: weight * draw.choice((0.2, 1.0, 1.0, 4.0)) for what, weight in WEIGHTS.items()}
+    return list(Script.of_seed(seed, players, seconds, faults=faults, pace_s=pace_s).steps)
+
+
+@frozen
+class Script:
+    """The steps of a run in their order, and how many they are.
+
+    Those of a seed are made as they are asked for, once: a month of them would fill the memory.
+    """
+
+    count: int
+    steps: Iterator[Step]
+
+    @classmethod
+    def of_steps(cls, steps: Sequence[Step]) -> Script:
+        """These, in any order."""
+        return cls(len(steps), iter(sorted(steps, key=_when)))
+
+    @classmethod
+    def of_seed(
+        cls, seed: int, players: int, seconds: float, *, faults: bool, pace_s: float = 35.0
+    ) -> Script:
+        """See ``script``."""
+        draw = random.Random(f"script {seed}")  # noqa: S311
+        weights = {
+            what: weight * draw.choice((0.2, 1.0, 1.0, 4.0)) for what, weight in WEIGHTS.items()
+        }
+        parts: list[Iterator[Step]] = []
+        count = 0
+        for who in range(players):  # one after the other, from the same dice: to count them
+            dice = random.Random()  # noqa: S311
+            dice.setstate(draw.getstate())
+            parts.append(_of_player(who, players, seconds, pace_s, weights, dice))
+            count += sum(1 for _ in _of_player(who, players, seconds, pace_s, weights, draw))
+        if faults:
+            troubles = sorted(_troubles(seed, players, seconds, draw), key=_when)
+            parts.append(iter(troubles))
+            count += len(troubles)
+        return cls(count, merge(*parts, key=_when))
+
+
+def _when(step: Step) -> float:
+    return step.at
+
+
+def _of_player(
+    who: int,
+    players: int,
+    seconds: float,
+    pace_s: float,
+    weights: Mapping[str, float],
+    draw: random.Random,
+) -> Iterator[Step]:
+    """What one player does, and those who do something at the very same instant."""
     names, shares = list(weights), list(weights.values())
-    steps: list[Step] = []
-    for who in range(players):
-        at = draw.uniform(0.0, 60.0)
-        while at < seconds:
+    at = draw.uniform(0.0, 60.0)
+    while at < seconds:
+        what = draw.choices(names, shares)[0]
+        yield Step(round(at, 3), who, what, draw.getrandbits(32))
+        if draw.random() < 0.05:
+            twin = draw.randrange(players)
             what = draw.choices(names, shares)[0]
-            steps.append(Step(round(at, 3), who, what, draw.getrandbits(32)))
-            if draw.random() < 0.05:  # somebody else does something at the very same instant
-                twin = draw.randrange(players)
-                what = draw.choices(names, shares)[0]
-                steps.append(Step(round(at, 3), twin, what, draw.getrandbits(32)))
-            at += draw.expovariate(1.0 / pace_s)
-            if draw.random() < 0.01:
-                at += draw.uniform(60.0, HOUR_S / 4)
-    if faults:
-        steps += _troubles(seed, players, seconds, draw)
-    return sorted(steps, key=lambda one: one.at)
+            yield Step(round(at, 3), twin, what, draw.getrandbits(32))
+        at += draw.expovariate(1.0 / pace_s)
+        if draw.random() < 0.01:
+            at += draw.uniform(60.0, HOUR_S / 4)
 
 
 def _troubles(seed: int, players: int, seconds: float, draw: random.Random) -> list[Step]:

@@ -46,7 +46,7 @@ def shrunk(
         found = simulate(evolve(wish, steps=steps)).violations
         return any(one.rule == rule for one in found)
 
-    steps = wish.script()
+    steps = list(wish.script().steps)
     early = [one for one in steps if one.at <= at]
     if len(early) < len(steps) and breaks(early):
         steps = early

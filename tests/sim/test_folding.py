@@ -17,6 +17,7 @@ class FoldingTests(SynchronousTestCase):
     def test_it_changes_nothing_of_a_run(self) -> None:
         for seed in (6, 7):  # two metagames on an engine, and one that dies with its board
             wish = Wish(seed, 6, LENGTH_S, faults=True)
+            self.patch(run, "FOLD_S", 7200.0)
             plain = simulate(wish)
             self.patch(run, "FOLD_S", LENGTH_S / 4)
             folded = Run(wish)

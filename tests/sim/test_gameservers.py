@@ -19,10 +19,11 @@ def started(servers: Servers) -> GameServer:
     """One more game server on the port, which listens."""
     line = CommandLine("key", PORT, "map", "behemoth", "hunt", "somebody", "127.0.0.1:1")
     nobody: Any = None  # no deploy server hears of its end
-    pid = FIRST_PID + len(servers.started)
+    pid = FIRST_PID + servers.launches
     server = GameServer(servers.world, servers, nobody, pid, line, servers.world.now)
     server.boot()
-    servers.started.append(server)
+    servers.started[pid] = server
+    servers.launches += 1
     return server
 
 
@@ -59,5 +60,5 @@ class StartedAnewTests(SynchronousTestCase):
         steps += [Step(390.0 + 15.0 * number, 0, "heartbeat", number) for number in range(35)]
         run = Run(Wish(1, 2, 1000.0, steps=steps))
         self.assertEqual(run.run().violations, [])
-        hunts = [one.line.port for one in run.host.servers.started if not one.stays]
+        hunts = [one.line.port for one in run.host.servers.started.values() if not one.stays]
         self.assertEqual(hunts, hunts[:1] * 3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 from twisted.internet.protocol import ClientFactory, Factory, Protocol
@@ -63,6 +64,29 @@ class NetworkTests(SynchronousTestCase):
         self.assertEqual(self.far.heard, b"".join(b"%d," % one for one in range(20)))
         self.assertEqual((self.near.ended, self.far.ended), ("ConnectionDone", "ConnectionDone"))
         self.assertEqual(self.network.ends, {})
+
+    def test_what_a_dead_process_held_is_let_go_while_the_other_end_lives_on(self) -> None:
+        self.connect()
+        self.host.callLater(3600, self.far.dataReceived, b"much later")
+        held = weakref.ref(self.far)
+        self.host.die()
+        self.host.program = self.far  # the services that ran in it
+        del self.far
+        self.world.run_until(self.world.now + 1)
+        self.assertIsNotNone(held())
+        self.world.bury()
+        self.assertIsNone(held())
+        self.assertEqual(self.near.ended, "ConnectionLost")
+        self.world.run_until(self.world.now + 7200)
+
+    def test_steps_in_reserved_places_come_before_others_of_their_instant(self) -> None:
+        done: list[str] = []
+        first = self.world.reserve(2)
+        self.world.at(START + 9, lambda: done.append("asked for"))
+        self.world.at_place(START + 9, first + 1, lambda: done.append("second"))
+        self.world.at_place(START + 9, first, lambda: done.append("first"))
+        self.world.run_until(START + 10)
+        self.assertEqual(done, ["first", "second", "asked for"])
 
     def test_nobody_listens(self) -> None:
         self.connect(444)

@@ -42,7 +42,7 @@ class OutageTests(SynchronousTestCase):
     def test_a_game_server_that_stands_still_is_ended(self) -> None:
         run, result = ran(1, 1, 400.0, Step(20.0, HOST, "frozen-game-server", 1))
         self.assertEqual(result.violations, [])
-        still = [one for one in run.host.servers.started if one.still]
+        still = [one for one in run.host.servers.started.values() if one.still]
         self.assertEqual([(one.stays, one.over) for one in still], [(True, True)])
         [city] = [one for one in run.host.servers.running() if one.stays]
         self.assertTrue(city.plays)
@@ -52,7 +52,7 @@ class OutageTests(SynchronousTestCase):
         steps += [Step(60.0, 0, "hunt", 5)]
         run = Run(Wish(1, 1, 400.0, steps=steps))
         self.assertEqual(run.run().violations, [])
-        [hung] = [one for one in run.host.servers.started if one.deaf]
+        [hung] = [one for one in run.host.servers.started.values() if one.deaf]
         self.assertEqual((hung.listens, hung.over), (False, True))
 
     def test_a_broken_firewall_is_tried_again(self) -> None:

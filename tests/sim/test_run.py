@@ -57,7 +57,7 @@ class RunTests(SynchronousTestCase):
         steps = [Step(30.0, 0, "hunt", 1), Step(60.0, HOST, "kill-deploy", 1)]
         run = Run(Wish(1, 1, 120.0, steps=steps))
         self.assertEqual(run.run().violations, [])
-        started = run.host.servers.started
+        started = run.host.servers.started.values()
         self.assertEqual([one.adopted for one in started], [True] * len(started))
         self.assertGreater(len(started), 1)
 

@@ -44,7 +44,9 @@ def kept() -> Iterator[tuple[Wish, float]]:
 
 def beginning(wish: Wish, seconds: float) -> Wish:
     """The first seconds of it."""
-    return evolve(wish, seconds=seconds, steps=[one for one in wish.script() if one.at < seconds])
+    return evolve(
+        wish, seconds=seconds, steps=[one for one in wish.script().steps if one.at < seconds]
+    )
 
 
 def drawing() -> random.Random:
