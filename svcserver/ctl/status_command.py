@@ -72,7 +72,7 @@ def show(out: Out, said: dict[str, Any], health: dict[str, Any] | None) -> None:
     rows = [instance(one) for one in said["instances"]]
     if rows:
         out.table(["instance", "map", "players", "since"], rows)
-    for name, value in flat(health):
+    for name, value in figures(health):
         out.say(f"{name}: {value}")
 
 
@@ -95,10 +95,15 @@ def instance(one: dict[str, Any]) -> list[str]:
     ]
 
 
+def figures(health: dict[str, Any] | None) -> list[tuple[str, str]]:
+    """The health for people; what its contract says of bans is of before there were any."""
+    return flat({name: one for name, one in (health or {}).items() if name != "bans"})
+
+
 def flat(value: Any, name: str = "") -> list[tuple[str, str]]:
     """Nested health figures as pairs of a dotted name and a text."""
     if not isinstance(value, dict):
-        return [] if value is None and not name else [(name, str(value))]
+        return [(name, str(value))]
     return [
         pair for key, one in value.items() for pair in flat(one, f"{name}.{key}" if name else key)
     ]
@@ -111,5 +116,5 @@ def drawn(said: dict[str, Any], health: dict[str, Any] | None) -> Group:
         players.add_row(Text(one["name"]), Text(one["where"]))
     for one in said["instances"]:
         instances.add_row(*(Text(cell) for cell in instance(one)))
-    figures = Text("  ".join(f"{name} {value}" for name, value in flat(health)))
-    return Group(Text(headline(said)), players, instances, figures)
+    line = Text("  ".join(f"{name} {value}" for name, value in figures(health)))
+    return Group(Text(headline(said)), players, instances, line)

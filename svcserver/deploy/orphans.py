@@ -22,7 +22,10 @@ ENDING_S = 2.0  # at most, for each; a killed process takes milliseconds
 
 
 def mark(host: str, port: int) -> dict[str, str]:
-    """The variable of our children: the address we listen on, which no other program can have."""
+    """The variable of our children: the address we listen on.
+
+    No other program of the same network can have it.
+    """
     return {MARK: f"{host}:{port}"}
 
 
@@ -67,6 +70,7 @@ def wait_for(pids: Iterable[int]) -> None:
 
 
 def _marked(wanted: bytes, processes: Path) -> Iterator[int]:
+    ours = _network(processes / "self")
     for folder in processes.glob("[0-9]*"):
         if int(folder.name) == os.getpid():
             continue
@@ -74,5 +78,14 @@ def _marked(wanted: bytes, processes: Path) -> Iterator[int]:
             environ = folder.joinpath("environ").read_bytes()
         except OSError:  # gone meanwhile, or of another user
             continue
-        if wanted in environ.split(b"\0"):
+        # in another network (of a container that shares our processes) the address is another's
+        if wanted in environ.split(b"\0") and _network(folder) in (ours, None):
             yield int(folder.name)
+
+
+def _network(folder: Path) -> str | None:
+    """Which of the kernel's networks a process is in; None where it cannot be known."""
+    try:
+        return os.readlink(folder / "ns" / "net")
+    except OSError:
+        return None

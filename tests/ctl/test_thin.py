@@ -191,6 +191,17 @@ class StatusTests(HostCase):
             self.assertEqual(self.ctl("status", "--json").data, {"status": STATUS, "health": None})
 
     @proves("svcctl status")
+    def test_the_health_for_people_says_nothing_of_bans(self) -> None:
+        """Its contract has them as not supported, from before there were any."""
+        health = {"eventLoop": {"p50Ms": 20.2}, "bans": {"supported": False, "count": None}}
+        look = mock.Mock(return_value=(STATUS, health))
+        with mock.patch.object(status_command, "look", look):
+            out = self.ctl("status").out
+            self.assertEqual(self.ctl("status", "--json").data["health"], health)
+        self.assertIn("eventLoop.p50Ms: 20.2", out)
+        self.assertNotIn("bans", out)
+
+    @proves("svcctl status")
     def test_an_unknown_key_is_said(self) -> None:
         with self.metagame({**STATUS, "limited": True}):
             ran = self.ctl("status", "--key", "UUK_x")

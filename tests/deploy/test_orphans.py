@@ -30,10 +30,13 @@ class OrphanTests(SynchronousTestCase):
             raise ProcessLookupError("gone")
         self.killed.append((pid, how))
 
-    def add(self, name: str, environ: str) -> None:
+    def add(self, name: str, environ: str, network: str = "") -> None:
         folder = self.processes / name
         folder.mkdir(parents=True)
         folder.joinpath("environ").write_bytes(environ.encode())
+        if network:
+            (folder / "ns").mkdir()
+            (folder / "ns" / "net").symlink_to(network)
 
     @proves("no orphan, no leak")
     def test_only_what_bears_the_mark_of_this_address_is_ended(self) -> None:
@@ -49,6 +52,16 @@ class OrphanTests(SynchronousTestCase):
         self.assertEqual(end_left_over("127.0.0.1", 61001, self.processes), 1)
         self.assertEqual(self.killed, [(41, signal.SIGKILL)])
         self.assertEqual(self.waited, [41])
+
+    @proves("no orphan, no leak")
+    def test_what_runs_in_another_network_has_its_own_addresses(self) -> None:
+        mine = f"{MARK}=127.0.0.1:61001"
+        self.add("self", mine, "net:[1]")
+        self.add("41", mine, "net:[1]")
+        self.add("42", mine, "net:[2]")
+        self.add("43", mine)  # it is just ending
+        end_left_over("127.0.0.1", 61001, self.processes)
+        self.assertEqual({one for one, _ in self.killed}, {41, 43})
 
     def test_a_system_without_such_a_list_ends_nothing(self) -> None:
         self.assertEqual(end_left_over("127.0.0.1", 61001, self.processes / "none"), 0)
