@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from math import ceil
 from pathlib import Path
@@ -16,6 +17,7 @@ from svcserver.sim.run import Result, Wish, simulate
 from svcserver.sim.script import HOST, Step, script
 from svcserver.sim.shrink import command, shrunk
 
+STOPPED = 130  # the exit status of what Ctrl-C has ended: the whole has not been seen
 BAR = 1000  # steps of the progress bar
 
 
@@ -30,27 +32,39 @@ def run(out: Out, wish: Wish, shown: Path | None, *, shrink: bool) -> None:
     if result.violations:
         replay(out, result, shrink=shrink)
         fail(f"the host was wrong {len(result.violations)} times with seed {wish.seed}")
+    if result.stopped:
+        raise SystemExit(STOPPED)
 
 
 def with_bar(wish: Wish, *, quiet: bool) -> Result:
-    """Run it, with a progress bar for a person who watches."""
-    if quiet or not sys.stderr.isatty():
-        return simulate(wish)
-    done = 0
-    with click.progressbar(length=BAR, file=sys.stderr, label=f"seed {wish.seed}") as bar:
+    """Run it, with a progress bar for a person who watches; Ctrl-C ends it early, once."""
+    asked = False
 
-        def turn(part: float) -> None:
-            nonlocal done
-            bar.update(int(part * BAR) - done)
-            done = int(part * BAR)
+    def ask(*_: Any) -> None:
+        nonlocal asked
+        asked = True
+        signal.signal(signal.SIGINT, before)  # who asks again is taken at their word
 
-        return simulate(wish, turn)
+    before = signal.signal(signal.SIGINT, ask)
+    try:
+        if quiet or not sys.stderr.isatty():
+            return simulate(wish, lambda part: asked)
+        with click.progressbar(length=BAR, file=sys.stderr, label=f"seed {wish.seed}") as bar:
+
+            def turn(part: float) -> bool:
+                bar.update(int(part * BAR) - bar.pos)
+                return asked
+
+            return simulate(wish, turn)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def data_of(result: Result) -> dict[str, Any]:
     """The object of ``svcctl simulate --json``."""
     return {
         "seed": result.wish.seed,
+        "stopped": result.stopped,
         "hash": result.hash,
         "violations": len(result.violations),
         "steps": result.steps,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from typing import Any
 
 from attrs import frozen
@@ -100,7 +101,7 @@ class LogsAudit:
         sums: dict[str, Counter[str]] = defaultdict(Counter)
         things: dict[str, dict[str, None]] = defaultdict(dict)
         done: dict[str, Counter[str]] = defaultdict(Counter)
-        for character, transaction, text in self.host.disk.rows(
+        for character, transaction, text in self.host.disk.each(
             "SELECT character_id, transaction_id, changes FROM item_log ORDER BY id"
         ):
             changes = json.loads(text)
@@ -138,16 +139,14 @@ class LogsAudit:
                 told = f"{character} has {held[catalog]} of {catalog}, logged are {sums[catalog]}"
                 self._wrong("logs explain what is held", told)
 
-    def _events(self, route: str) -> list[tuple[str, Any]]:
+    def _events(self, route: str) -> Iterator[tuple[str, Any]]:
         """Account and body of what was done by this route, the oldest first."""
-        rows = self.host.disk.rows(
+        rows = self.host.disk.each(
             "SELECT account_id, route, body, status, note FROM progression_events ORDER BY id"
         )
-        return [
-            (account, json.loads(body))
-            for account, what, body, status, note in rows
-            if what == f"POST /{route}/{account}" and status == 200 and not note.startswith(RETRY)
-        ]
+        for account, what, body, status, note in rows:
+            if what == f"POST /{route}/{account}" and status == 200 and not note.startswith(RETRY):
+                yield account, json.loads(body)
 
     def _tracks(self) -> None:
         """Progress is the sum of the recorded grants that were no repeats."""

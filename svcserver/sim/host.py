@@ -105,6 +105,8 @@ def metagame_environ(name: str = "metagame") -> dict[str, str]:
         "BACKEND_HEALTH": "0",
         "STORE": "free",
         "GUILDS": "1",
+        "INVENTORY_MAX_ITEMS": "1000000",  # a transaction leaves a marker: a month of them
+        "INVENTORY_MAX_BYTES": "1000000000",
         "SAVE_HISTORY_KEEP": f"{SAVES_KEPT}",
         "SERVER_VERSION": "simulated",  # the same bytes from every installation
         "LOG_REQUESTS": "0",

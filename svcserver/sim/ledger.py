@@ -1,8 +1,8 @@
 """The ledger of the simulation: the real writer and reader, without their threads.
 
 What a batch is, how it is undone and what is answered is ``db/sqlite.py``'s; here is only when a
-batch runs, how long its commit takes, and what the disk does to it. The database is in memory and
-outlives the process that uses it.
+batch runs, how long its commit takes, and what the disk does to it. The database outlives the
+process that uses it; it is in memory, and what is more than that of an evening in a file.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ T = TypeVar("T")
 COMMIT_S = 0.004  # a sync of an ordinary disk
 READ_S = 0.0003
 LOCKED_S = 2.0  # what another program holds the database for
+CACHE_KB = 65_536  # of the database that is in memory: that of an evening, not that of a month
 ROOM = 2**30  # pages; more than any database of a simulation has
 _WRITES = ("INSERT", "UPDATE", "DELETE", "REPLAC")
 _plans = Plans()  # of statements alone: what one world has compiled spares the next
@@ -48,11 +49,15 @@ def _template() -> sqlite3.Connection:
 
 
 def _engine() -> Engine:
-    return create_engine(
-        "sqlite://",
-        poolclass=StaticPool,
-        connect_args={"isolation_level": None, "check_same_thread": False},
-    )
+    """A database of its own. What is more than ``CACHE_KB`` lies in a nameless temporary file."""
+
+    def opened() -> sqlite3.Connection:
+        raw = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        raw.execute("PRAGMA journal_mode=MEMORY")
+        raw.execute(f"PRAGMA cache_size=-{CACHE_KB}")
+        return raw
+
+    return create_engine("sqlite://", poolclass=StaticPool, creator=opened)
 
 
 def _driver(connection: Connection) -> Any:
@@ -61,7 +66,7 @@ def _driver(connection: Connection) -> Any:
 
 @define(eq=False)
 class Disk:
-    """A database in memory, and what is wrong with the disk below it."""
+    """A database, and what is wrong with the disk below it."""
 
     world: World
     slow_s: float = 0.0  # what a commit takes longer now
@@ -137,8 +142,11 @@ class Disk:
 
     def rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
         """What is committed, read past all code under test."""
-        found: list[tuple[Any, ...]] = self.raw.execute(query, values).fetchall()
-        return found
+        return list(self.each(query, *values))
+
+    def each(self, query: str, *values: Any) -> Iterator[tuple[Any, ...]]:
+        """``rows``, one by one: those of a month's logs would fill the memory."""
+        return iter(self.raw.execute(query, values))
 
     def lines(self) -> Iterator[str]:
         """The whole database as text."""

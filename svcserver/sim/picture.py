@@ -134,6 +134,8 @@ def summary(result: Result) -> list[str]:
         f"{result.speed:.0f} times as fast as life ({result.cpu_s:.1f} s of processor)",
         f"hash {result.hash}",
     ]
+    if result.stopped:
+        lines.append(f"stopped before the {result.wish.seconds / 3600:.1f} hours were over")
     found = len(result.violations)
     lines.append("nothing went wrong" if not found else f"{found} times the host was wrong:")
     return lines + [f"  {clock(one.at)} {one}" for one in result.violations]

@@ -41,6 +41,7 @@ ONCE_MORE = ("heartbeat", "save", "earn", "look", "speak")
 AWAY_S = 900.0  # everything that outlasts a player ends
 FOLD_S = 7200.0  # between two times that what is long over is judged and forgotten
 MOST_MOMENTS = 3000  # of the timeline
+Turn = Callable[[float], bool]  # whether the run shall end now
 _STAMP = struct.Struct("<dQQ").pack  # when, over which end, how many bytes
 
 
@@ -106,6 +107,7 @@ class Result:
     statuses: dict[int, int]
     moments: list[Moment]
     rare: dict[str, int]
+    stopped: bool = False  # early, with all that was done until then judged
 
     @property
     def speed(self) -> float:
@@ -115,10 +117,10 @@ class Result:
 
 @define(eq=False)
 class Run:
-    """One run; ``turn`` is told how much of it is done."""
+    """One run; ``turn`` is told how much of it is done, and says whether it shall end early."""
 
     wish: Wish
-    turn: Callable[[float], None] = lambda part: None
+    turn: Turn = lambda part: False
     world: World = field(init=False)
     network: Network = field(init=False)
     history: History = field(factory=History)
@@ -127,6 +129,8 @@ class Run:
     game_servers: Process = field(init=False)  # who asks the metagame for them
     moments: list[Moment] = field(factory=list)
     rare: RareThings = field(init=False)
+    stopped: bool = False  # before its end, because ``turn`` said so
+    _begun: int = field(default=0, init=False)  # steps
     _events: list[str] = field(factory=list)
     _folds_at: float = field(factory=lambda: START + FOLD_S, init=False)
     _digest: Any = field(factory=hashlib.sha256)
@@ -221,11 +225,13 @@ class Run:
             until = start + min(self.wish.seconds, (number + 1) * TURN_S)
             steps(until if number + 1 < turns else inf)
             self._advance(until)
-            self.turn((number + 1) / turns)
+            if self.turn((number + 1) / turns) and number + 1 < turns:
+                self.stopped = True
+                break
         self.rare.over = True
         while self.world.now < breaker.until + 5.0:
             self._advance(self.world.now + 5.0)
-        return script.count
+        return self._begun
 
     def _agenda(self, script: Script, breaker: Breaker) -> Callable[[float], None]:
         """What puts the steps until some time into the world's queue, where no later ones are."""
@@ -240,6 +246,7 @@ class Run:
                 at = start + max(0.0, step.at)
                 if at > end:
                     return
+                self._begun += 1
                 if step.who < len(self.players):
                     self.world.at_place(at, number, partial(self._step, step, breaker))
                 ahead = next(steps, None)
@@ -354,11 +361,12 @@ class Run:
             dict(sorted(statuses.items())),
             self.moments,
             dict(sorted(self.rare.counts.items())),
+            self.stopped,
         )
 
 
-def simulate(wish: Wish, turn: Callable[[float], None] = lambda part: None) -> Result:
-    """Run what is wished; ``turn`` is told the part that is done, 0 to 1."""
+def simulate(wish: Wish, turn: Turn = lambda part: False) -> Result:
+    """Run what is wished; ``turn`` is told the part that is done, 0 to 1, and may end it."""
     with owned(World(wish.seed).system()):
         result = Run(wish, turn).run()
         gc.collect()  # what dead processes were doing ends now, and in no other world than such

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+import signal
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -12,7 +14,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.ctl import simulate as ctl
 from svcserver.ctl import simulating
-from svcserver.sim.run import Wish
+from svcserver.sim import run
+from svcserver.sim.run import Turn, Wish
 from svcserver.sim.shrink import command
 
 EVENING = (
@@ -27,6 +30,40 @@ class _NoLogging:
 
     def beginLoggingTo(self, *_: Any, **__: Any) -> None:
         """Begin nothing."""
+
+
+class StopTests(SynchronousTestCase):
+    """Ctrl-C once: the run is told to end, and tells what it has seen; twice: it is over."""
+
+    def run_beside(self, turns: Callable[[Turn], object]) -> None:
+        self.patch(simulating, "simulate", lambda wish, turn: turns(turn))
+        simulating.with_bar(Wish(1), quiet=True)
+
+    def test_the_first_is_an_end_and_the_second_an_interrupt(self) -> None:
+        told: list[bool] = []
+
+        def turns(turn: Turn) -> None:
+            told.append(turn(0.1))
+            signal.raise_signal(signal.SIGINT)
+            told.append(turn(0.2))
+            signal.raise_signal(signal.SIGINT)
+
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            self.assertRaises(KeyboardInterrupt, self.run_beside, turns)
+            self.assertIs(signal.getsignal(signal.SIGINT), signal.default_int_handler)
+        finally:
+            signal.signal(signal.SIGINT, before)
+        self.assertEqual(told, [False, True])
+
+    def test_the_summary_says_that_it_was_stopped_and_so_does_the_exit(self) -> None:
+        self.patch(ctl, "globalLogBeginner", _NoLogging())
+        self.patch(
+            simulating, "simulate", lambda wish, turn: run.simulate(wish, lambda part: part > 0.2)
+        )
+        ran = CliRunner().invoke(ctl.simulate_command, ["--days", "0.01", "--players", "2"])
+        self.assertEqual(ran.exit_code, 130, ran.output)
+        self.assertIn("stopped before the 0.2 hours were over", ran.output)
 
 
 class ReplayTests(SynchronousTestCase):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import sqlite3
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from attrs import define, field
@@ -61,6 +62,9 @@ class Disk:
     def rows(self, statement: str, *values: Any) -> list[Any]:
         """As that of the simulated disk."""
         return self.raw.execute(statement, values).fetchall()
+
+    def each(self, statement: str, *values: Any) -> Iterator[Any]:
+        return iter(self.rows(statement, *values))
 
 
 @define

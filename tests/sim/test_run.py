@@ -15,6 +15,22 @@ class RunTests(SynchronousTestCase):
         self.assertNotEqual(first.hash, other.hash)
         self.assertEqual([*first.violations, *other.violations], [])
 
+    def test_a_run_that_is_stopped_is_judged_as_far_as_it_went(self) -> None:
+        asked: list[float] = []
+
+        def turn(part: float) -> bool:
+            asked.append(part)
+            return part > 0.5
+
+        found = simulate(Wish(7, 4, 600.0), turn)
+        whole = simulate(Wish(7, 4, 600.0))
+        self.assertTrue(found.stopped)
+        self.assertFalse(whole.stopped)
+        self.assertEqual(len([part for part in asked if part > 0.5]), 1)
+        self.assertLess(found.simulated_s, whole.simulated_s - 200.0)
+        self.assertLess(found.steps, whole.steps)
+        self.assertEqual(found.violations, [])
+
     def test_two_metagames_on_the_model_of_valkey_and_a_failover(self) -> None:
         steps = [
             *script(6, 4, 300.0),
