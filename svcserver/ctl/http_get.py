@@ -66,7 +66,11 @@ def _exchange(
 ) -> tuple[int, bytes]:
     """Status and body of the answer; fails with one line where none comes."""
     url = urlsplit(base)
-    connection = http.client.HTTPConnection(url.hostname or "", url.port or 80, timeout=patience_s)
+    try:
+        port = url.port or 80
+    except ValueError:
+        fail(f"{what} cannot be asked on {base}: its PORT is no port; svcctl doctor says more")
+    connection = http.client.HTTPConnection(url.hostname or "", port, timeout=patience_s)
     try:
         connection.request(method, path, body, headers)
         with connection.getresponse() as reply:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Any
+from urllib.parse import urlsplit
 
 import click
 from attrs import asdict, evolve
@@ -51,6 +52,8 @@ def play(
 ) -> None:
     """Live an evening with simulated players; the exit code says whether all went well."""
     base = url or private_url(host)
+    if base is not None:
+        check_url(base)
     wishes = Wishes(players, hunts, base.rstrip("/") if base else None, relay_port)
     wishes = evolve(wishes, hunt_s=hunt_seconds, keep=keep)
     timings = Timings()
@@ -60,6 +63,17 @@ def play(
     out.data(findings(wishes, why, timings))
     if why is not None:
         fail(f"the evening failed at the {why}")
+
+
+def check_url(base: str) -> None:
+    """Fail with one line where no metagame can be at ``base``."""
+    try:
+        url = urlsplit(base)
+        fits = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
+    except ValueError:  # of the port
+        fits = False
+    if not fits:
+        fail(f"{base} is no address like http://127.0.0.1:61000; correct --url, or metagame.env")
 
 
 def findings(wishes: Wishes, why: PlayFailed | None, timings: Timings) -> dict[str, Any]:
@@ -84,15 +98,21 @@ def run(host: Host, out: Out, wishes: Wishes, timings: Timings) -> PlayFailed | 
     """Run the evening in a reactor of its own; returns what failed, or None."""
     globalLogBeginner.beginLoggingTo([], redirectStandardIO=False, discardBuffer=True)
     ended: list[PlayFailed | None] = []
+    faults: list[Exception] = []
 
     async def work(reactor: Any) -> None:
-        ended.append(await live(reactor, host, out, wishes, timings))
+        try:
+            ended.append(await live(reactor, host, out, wishes, timings))
+        except Exception as why:  # raised below: the reactor would only log it
+            faults.append(why)
 
     try:
         react(lambda reactor: Deferred.fromCoroutine(work(reactor)))
     except SystemExit:
-        if not ended:
+        if not ended and not faults:
             raise
+    if faults:
+        raise faults[0]
     return ended[0]
 
 

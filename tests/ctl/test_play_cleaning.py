@@ -1,11 +1,15 @@
-"""What ``svcctl play`` leaves on a host when it is over: nothing of its players."""
+"""How ``svcctl play`` ends: with nothing of its players on the host, and with a reason."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 from sqlalchemy import insert, select
+from twisted.internet.defer import Deferred
 
+from svcserver.ctl import play_command
 from svcserver.ctl.database import know_every_table
 from svcserver.ctl.host import find
 from svcserver.ctl.play.cleaning import clean
@@ -18,7 +22,8 @@ from svcserver.metagame.owner.people.data import account_columns
 from svcserver.metagame.owner.people.store import SqlPeople
 from svcserver.metagame.social.guilds.rules import Guild, Member, Rank
 from svcserver.metagame.social.guilds.store import SqlGuilds
-from tests.ctl.command import database_of
+from tests.ctl.command import database_of, svcctl
+from tests.ctl.hosts import change
 from tests.ctl.test_accounts import HostCase
 
 NAMES = ("Ada_1f3c", "Bo_1f3c")
@@ -105,3 +110,25 @@ class CleaningTests(HostCase):
         why = clean_up(host, [player(NAMES[0])], Story(lambda line: None, lambda: 0.0))
         assert why is not None
         self.assertTrue(str(why).startswith("database: the players' accounts are still there: "))
+
+
+class EndingTests(HostCase):
+    def test_where_no_metagame_can_be_is_said_at_once(self) -> None:
+        for url in ("nonsense", "http://", "ftp://127.0.0.1", "http://127.0.0.1:99999"):
+            self.assertIn(f"{url} is no address like http://", svcctl("play", "--url", url).line)
+        (self.folder / "gateway.env").unlink()
+        change(self.folder, "metagame", "PORT", "abc")
+        self.assertIn(":abc is no address like", self.ctl("play").line)
+
+    def test_a_fault_of_its_own_is_not_silent(self) -> None:
+        def react(main: Callable[[Any], Deferred[None]]) -> None:
+            self.successResultOf(main(None))
+            raise SystemExit(0)
+
+        async def broken(*_: object) -> None:
+            raise ZeroDivisionError
+
+        self.patch(play_command, "react", react)
+        self.patch(play_command, "live", broken)
+        self.patch(play_command, "globalLogBeginner", mock.Mock())
+        self.assertRaises(ZeroDivisionError, self.ctl, "play")

@@ -23,7 +23,7 @@ from svcserver.ctl.status_command import EVERY_S
 from svcserver.edge.certificate import check_pair, read_pair
 from svcserver.edge.invite import decode
 from tests.ctl.command import Ran, svcctl
-from tests.ctl.hosts import value
+from tests.ctl.hosts import change, value
 from tests.ctl.test_accounts import HostCase
 from tests.support.proves import proves
 
@@ -212,6 +212,12 @@ class StatusTests(HostCase):
         with self.metagame([], 500):
             self.assertIn("answered 500", self.ctl("status").line)
         self.assertIn("is it running?", self.ctl("status").line)
+
+    def test_a_port_that_is_none_is_said(self) -> None:
+        for port in ("abc", "99999"):
+            change(self.folder, "metagame", "PORT", port)
+            for words in (("status",), ("drain", "status")):
+                self.assertIn("its PORT is no port", self.ctl(*words).line)
 
     def test_a_foreign_server_on_the_port_is_named_as_such(self) -> None:
         with self.metagame({}, 404):
