@@ -54,6 +54,7 @@ def test_pipx_installs_it_and_up_is_the_first_command(system: System, wheel: Pat
     plays(system, "/root/.local/bin/svcctl", "/srv/pipx")
 
 
+# slow: a Debian, an installation of everything and an evening on a whole host
 def test_pip_installs_the_sdist_with_its_pinned_dependencies(system: System, release: Path) -> None:
     """What a distribution builds from: its own list of versions, and the project without others."""
     [made] = release.glob("svcserver-*.tar.gz")

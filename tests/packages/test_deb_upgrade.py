@@ -1,0 +1,154 @@
+"""A newer Debian package over a full host whose services run; then removal, and a return."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from svcserver.ctl.units import KEEPERS, SERVICES, unit
+from tests.packages.support import (
+    LONGEST_BUILD_S,
+    ROOT,
+    STACK_IS_READY,
+    Alone,
+    System,
+    clean_system,
+    run,
+)
+
+pytestmark = pytest.mark.packages
+
+SETTINGS, DATA = "/etc/svcserver", "/var/lib/svcserver"
+OWN_DROP_IN = "etc/systemd/system/svc-metagame.service.d/mine.conf"
+STACK = ("/usr/lib/svcserver/bin/twistd", "--nodaemon", "--pidfile=", "svc-stack")
+NEWER = "0.999.1"
+INSTALL = ("apt-get", "install", "-y", "-q", "--no-install-recommends")
+# there is no systemd in a root of a folder: what the package asks of it is written down
+SYSTEMCTL = """\
+#!/bin/sh
+echo "$@" >> /tmp/systemctl.log
+"""
+RESTARTED = [*(unit(name) for name in SERVICES), *(one for one in KEEPERS if "backup.s" not in one)]
+
+
+@pytest.fixture(scope="module")
+def newer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The package of a later version, whose program says so."""
+    source, dist = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("newer")
+    for name in filter(None, run("git", "ls-files", "-z").split("\0")):
+        if (ROOT / name).exists():
+            path = source / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes((ROOT / name).read_bytes())
+            path.chmod((ROOT / name).stat().st_mode)
+    project = source / "pyproject.toml"
+    text = re.sub(r'(?m)^version = ".*"$', f'version = "{NEWER}"', project.read_text())
+    project.write_text(text)
+    build = (sys.executable, source / "packaging" / "deb.py", dist)
+    run(*build, patience_s=LONGEST_BUILD_S, SOURCE_DATE_EPOCH="1893456000")
+    [made] = dist.glob(f"svcserver_{NEWER}_*.deb")
+    return made
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory: pytest.TempPathFactory, package: Path) -> Iterator[tuple[System, Alone]]:
+    """A host as an owner has it: installed, changed by hand, and played on."""
+    system = clean_system(tmp_path_factory.mktemp("system"))
+    system.run(*INSTALL, system.copy(package))
+    places = ("--data", DATA, "--public-host", "127.0.0.1", "--owner", "Olga")
+    system.run("svcctl", "init", SETTINGS, *places, user="svc")
+    env = system.root / "etc/svcserver/allowlist.env"
+    env.write_text(env.read_text() + "ALLOWLIST_ALLOW_PRIVATE=1\n")
+    drop_in = system.root / OWN_DROP_IN
+    drop_in.parent.mkdir(parents=True)
+    drop_in.write_text("[Service]\nMemoryMax=1G\n")
+    (system.root / "etc/svcserver/notes.txt").write_text("Olga's own\n")
+    systemctl = system.root / "usr/bin/systemctl"
+    systemctl.write_text(SYSTEMCTL)
+    systemctl.chmod(0o755)
+    (system.root / "run/systemd/system").mkdir(parents=True)
+    with system.alone() as alone:
+        yield system, alone
+
+
+# slow: a Debian, a second package, two installations and two evenings on a whole host
+def test_a_newer_one_is_installed_while_the_services_run(
+    host: tuple[System, Alone], newer: Path
+) -> None:
+    system, alone = host
+    with alone.running(*STACK, "--config", SETTINGS, user="svc", until=STACK_IS_READY):
+        plays(alone)
+        players, settings, data = accounts(alone), kept(system, "etc"), kept(system, "var/lib")
+        asked = system.root / "tmp/systemctl.log"
+        asked.unlink(missing_ok=True)
+        system.run(*INSTALL, system.copy(newer))
+        assert restarted(asked.read_text()) == {*RESTARTED, "svcserver.target"}
+        assert NEWER in system.run("svcctl", "--version")
+        assert accounts(alone) == players  # of the old services, which a restart ends
+        assert kept(system, "etc") == settings
+        assert set(data) <= set(kept(system, "var/lib"))
+    with alone.running(*STACK, "--config", SETTINGS, user="svc", until=STACK_IS_READY):
+        assert accounts(alone) == players
+        plays(alone)
+        assert players < accounts(alone)
+
+
+# slow: an installation, three starts of a whole host and an evening
+def test_removed_and_purged_it_leaves_the_host_and_finds_it_again(
+    host: tuple[System, Alone], newer: Path
+) -> None:
+    system, alone = host
+    with alone.running(*STACK, "--config", SETTINGS, user="svc", until=STACK_IS_READY):
+        players = accounts(alone)
+    before = kept(system, "etc"), kept(system, "var/lib")
+    system.run("apt-get", "remove", "-y", "-q", "svcserver")
+    assert (kept(system, "etc"), kept(system, "var/lib")) == before
+    said = system.run("apt-get", "purge", "-y", "-q", "svcserver")
+    assert f"players' saves are kept in {DATA}, the settings in {SETTINGS}" in said
+    assert (kept(system, "etc"), kept(system, "var/lib")) == before
+    assert not (system.root / "usr/lib/svcserver").exists()
+    assert list((system.root / "lib/systemd/system").glob("svc*")) == []
+    system.run(*INSTALL, system.copy(newer))
+    assert (kept(system, "etc"), kept(system, "var/lib")) == before
+    with alone.running(*STACK, "--config", SETTINGS, user="svc", until=STACK_IS_READY):
+        assert accounts(alone) == players
+        plays(alone)
+
+
+def plays(alone: Alone) -> None:
+    """An evening, whose players and saves stay."""
+    said = alone.run("svcctl", "play", "--keep", "--config", SETTINGS, user="svc")
+    assert "all went well" in said
+
+
+def accounts(alone: Alone) -> set[str]:
+    """The names of all players."""
+    listed = alone.run("svcctl", "account", "list", "--config", SETTINGS, user="svc")
+    return {line.split()[0] for line in listed.splitlines() if line}
+
+
+def kept(system: System, folder: str) -> dict[str, tuple[bytes, int, int, int]]:
+    """Every file of the host in /etc or /var/lib: its bytes, mode and owner; and the drop-in."""
+    top = system.root / folder / "svcserver"
+    files = [top, *top.rglob("*"), system.root / OWN_DROP_IN]
+    found = {}
+    for one in files:
+        how = one.stat()
+        text = one.read_bytes() if one.is_file() else b""
+        found[str(one)] = (text, how.st_mode, how.st_uid, how.st_gid)
+    return found
+
+
+def restarted(asked: str) -> set[str]:
+    """The units that the package had systemd restart."""
+    return {
+        word
+        for line in asked.splitlines()
+        if "restart" in line.split()
+        for word in line.split()
+        if word.startswith("svc")
+    }
