@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -11,6 +12,7 @@ from sqlalchemy.engine import URL
 
 from svcserver.ctl.output import fail
 
+_STATE = re.compile(r":  [0-9A-Z]{5}: ")  # of psql's own words, whatever the server's language
 DUMP_S = 3600  # how long each program may take
 
 
@@ -76,5 +78,6 @@ def run(command: list[str], environ: dict[str, str]) -> str:
 def fault(said: str, status: int) -> str:
     """The line that says what was wrong: hints and the rows it was about stand below it."""
     lines = said.strip().splitlines() or [f"status {status}"]
-    line = next((line for line in lines if "error:" in line.lower()), lines[-1])
+    named = (one for one in lines if "error:" in one.lower() or _STATE.search(one))
+    line = next(named, lines[-1])
     return " ".join(line.split())

@@ -7,7 +7,7 @@ import sqlite3
 from contextlib import closing
 from unittest import mock
 
-from svcserver.ctl import database
+from svcserver.ctl import database, postgres
 from tests.ctl.test_accounts import HostCase
 from tests.support.proves import proves
 
@@ -88,6 +88,16 @@ class DatabaseTests(HostCase):
         self.assertEqual(ran.status, 1)
         self.assertIn("pg_dump is missing", ran.line)
         self.assertNotIn("hush", ran.line)
+
+    def test_the_line_that_says_what_was_wrong_is_found_in_every_language(self) -> None:
+        german = (
+            "psql:<stdin>:3: FEHLER:  40P01: Verklemmung entdeckt\n"
+            "DETAIL:  Prozess 7 wartet\nORT:  DeadLockReport, deadlock.c:1148\n"
+        )
+        said = "psql:<stdin>:3: FEHLER: 40P01: Verklemmung entdeckt"
+        self.assertEqual(postgres.fault(german, 3), said)
+        self.assertEqual(postgres.fault("pg_dump: error: no\nhint", 1), "pg_dump: error: no")
+        self.assertEqual((postgres.fault("a\nb", 1), postgres.fault("", 3)), ("b", "status 3"))
 
     def test_a_database_that_is_not_there_leaks_no_password(self) -> None:
         path = self.folder / "metagame.env"
