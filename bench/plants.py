@@ -368,4 +368,23 @@ PLANTS = (
         "                notes.append(RETRY)",
         "                pass",
     ),
+    Plant(
+        "an answer waits for twenty seconds",
+        "late answer",
+        "svcserver.web.channel",
+        "        send(self.transport, head + data, PROMPT)\n        self._answer_is_out",
+        "        if len(data) % 29 == 7 and not close:\n"
+        "            self.factory.clock.callLater(20, send, self.transport, head + data, PROMPT)\n"
+        "        else:\n"
+        "            send(self.transport, head + data, PROMPT)\n"
+        "        self._answer_is_out",
+    ),
+    Plant(
+        "who was logged off is told at each log-in to wait",
+        "delay without an end",
+        M + "accounts.login.routes",
+        "        return Answer(200, wire.show_login(*found))",
+        "        waits = self.acts.tokens.epochs.not_before(found[1])\n"
+        "        return Answer(202 if waits else 200, wire.show_login(*found))",
+    ),
 )
