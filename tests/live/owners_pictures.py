@@ -178,6 +178,8 @@ def evening(browser: Browser, owner: Owner, friends: Path, tour: Tour) -> None:
             expect(feed).to_contain_text(f"{FRIEND} began a hunt", timeout=60_000)
             expect(page.locator(".list").first).to_contain_text("Hunt")
             tour.step("the-first-hunt")
+            row = page.get_by_role("row").filter(has_text=FRIEND)
+            expect(row).to_contain_text("Hunting", timeout=60_000)  # by the game's next heartbeat
             tour.take(page, "3-first-hunt")
             page.get_by_role("link", name=FRIEND).first.click()
             expect(page.get_by_role("heading", level=1)).to_have_text(FRIEND)
