@@ -63,7 +63,8 @@ def recorded(host: Host, entry: Entry, act: Act[T]) -> T:
     except Refused as one:
         add, row, why = one.add, one.row, one.why
     transact(host, lambda tx: tx.execute(add, row))
-    fail(f"{entry.target}: {why.message}" if entry.target else why.message)
+    names_it = why.message.casefold().startswith(entry.target.casefold())
+    fail(why.message if names_it else f"{entry.target}: {why.message}")
 
 
 def refuse(host: Host, entry: Entry, why: Refusal) -> NoReturn:
