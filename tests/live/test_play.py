@@ -6,6 +6,7 @@ Why processes: ``svcctl play`` meets a host that is killed and restarted.
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sqlite3
 import subprocess
@@ -16,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.ctl.hosts import PATIENCE_S, SVCCTL, change, demo_host, run, said, stack, value
+from tests.support import prestarted
 from tests.support.processes import eventually
 from tests.support.proves import proves
 
@@ -138,9 +140,9 @@ def test_relay_check_tells_the_pinned_certificate_from_another(folder: Path) -> 
 @proves("svcctl demo")
 def test_the_demo_stays_until_it_is_told_to_end(tmp_path: Path) -> None:
     host = demo_host(tmp_path / "host")
-    words = [SVCCTL, "demo", "--config", str(host), "--players", "1", "--hunts", "0"]
+    words = ["demo", "--config", str(host), "--players", "1", "--hunts", "0"]
     with (tmp_path / "out").open("wb") as out:
-        process = subprocess.Popen(words, stdout=out, stderr=subprocess.STDOUT)
+        process = prestarted.start(words, os.environ, Path.cwd(), out.fileno(), program="svcctl")
     try:
         eventually(lambda: "Ctrl-C stops everything" in (tmp_path / "out").read_text(), PATIENCE_S)
         key = (host / "owner.key").read_text().strip()
@@ -161,17 +163,17 @@ def test_the_demo_stays_until_it_is_told_to_end(tmp_path: Path) -> None:
 # slow: a stack of six processes
 def test_ctrl_c_in_mid_evening_is_no_fault_of_the_host(tmp_path: Path) -> None:
     host = demo_host(tmp_path / "host")
-    words = [SVCCTL, "demo", "--config", str(host), "--players", "2", "--hunt-seconds", "60"]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(words, **pipes, text=True) as demo:
-        try:
-            assert demo.stdout is not None
-            for line in demo.stdout:
-                if "all have logged in" in line:
-                    break
-            demo.send_signal(signal.SIGINT)
-            out, told = demo.communicate(timeout=PATIENCE_S)
-        finally:
-            demo.kill()
-    assert (demo.returncode, told) == (1, "svcctl: stopped before the evening was over\n"), out
+    words = ["demo", "--config", str(host), "--players", "2", "--hunt-seconds", "60"]
+    out, told = tmp_path / "out", tmp_path / "told"
+    with out.open("wb") as first, told.open("wb") as second:
+        said = first.fileno(), second.fileno()
+        demo = prestarted.start(words, os.environ, Path.cwd(), *said, program="svcctl")
+    try:
+        eventually(lambda: "all have logged in" in out.read_text(), PATIENCE_S)
+        demo.send_signal(signal.SIGINT)
+        status = demo.wait(PATIENCE_S)
+    finally:
+        demo.kill()
+    assert status == 1, out.read_text()
+    assert told.read_text() == "svcctl: stopped before the evening was over\n"
     assert run("status", "--config", host).returncode == 1

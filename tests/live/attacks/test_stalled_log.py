@@ -11,9 +11,6 @@ import os
 import re
 import signal
 import ssl
-import subprocess
-import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,6 +21,8 @@ import pytest
 from svcserver.edge.certificate import make_pair, write_pair
 from tests.live.attacks.support import figures
 from tests.live.edge_host import SECRET
+from tests.support import prestarted
+from tests.support.prestarted import Prestarted
 from tests.support.processes import free_port, metagame_environ
 
 pytestmark = pytest.mark.live
@@ -39,14 +38,8 @@ def unread(command: list[str], environ: dict[str, str], folder: Path) -> Iterato
     """A service whose output is read until it is ready, and then not until its end."""
     read, write = os.pipe()
     fcntl.fcntl(write, fcntl.F_SETPIPE_SZ, PIPE)
-    twistd = str(Path(sys.executable).with_name("twistd"))
-    process = subprocess.Popen(
-        [twistd, "--nodaemon", "--pidfile=", *command],
-        cwd=folder,
-        env={"PATH": os.environ["PATH"], "HOME": str(folder), **environ},
-        stdout=write,
-        stderr=write,
-    )
+    whole = {"PATH": os.environ["PATH"], "HOME": str(folder), **environ}
+    process = prestarted.start(["--nodaemon", "--pidfile=", *command], whole, folder, write)
     os.close(write)
     reader = Reader(process, read)
     try:
@@ -62,7 +55,7 @@ def unread(command: list[str], environ: dict[str, str], folder: Path) -> Iterato
 class Reader:
     """The end of a pipe, and the process at its other."""
 
-    def __init__(self, process: subprocess.Popen[bytes], pipe: int) -> None:
+    def __init__(self, process: Prestarted, pipe: int) -> None:
         self.process, self.pipe = process, pipe
 
     def until_ready(self) -> None:
@@ -161,6 +154,4 @@ def test_a_stalled_reader_that_never_comes_back_does_not_keep_the_service_from_i
     with unread(["svc-metagame"], metagame_environ(tmp_path, port), tmp_path) as reader:
         flood(lambda: http.client.HTTPConnection("127.0.0.1", port, timeout=DEADLINE_S))
         reader.process.send_signal(signal.SIGTERM)
-        ended = threading.Event()
-        threading.Thread(target=lambda: (reader.process.wait(), ended.set()), daemon=True).start()
-        assert ended.wait(DEADLINE_S)
+        reader.process.wait(DEADLINE_S)
