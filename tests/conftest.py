@@ -19,9 +19,10 @@ from tests.support import postgres, shared, slow
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background ignores it
 
 GARBAGE = (20_000, 10, 10)  # allocations between looks for cycles; the tests themselves make few
-WHOLE_EVERY = 2_000  # tests, between looks at everything: each takes more than a second
+WHOLE_EVERY = 1_000  # tests, between looks at everything: each takes more than a second
 gc.disable()  # what is imported and collected stays
 _tests = itertools.count(1)
+_file: list[Path] = []  # the one that is tested
 
 LIVE = Path(__file__).parent / "live"
 STARTERS = {LIVE, Path(__file__).parent / "prove", Path(__file__).parent / "packages"}
@@ -129,6 +130,9 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """What is not marked ``live`` is for ``make test-fast``: no process, no PostgreSQL."""
     if next(_tests) % WHOLE_EVERY == 0:
         _put_aside()
+    if _file != [item.path]:
+        _file[:] = [item.path]
+        gc.freeze()  # whoever looks, as each simulation does, looks at what this file made
     if item.get_closest_marker("live") is not None or ON_POSTGRESQL:
         return (yield)
 
