@@ -62,6 +62,7 @@ def drained(talkers: list[Talker]) -> Iterator[None]:
             reader.join()
 
 
+# slow: players talk until the backlog of one who reads nothing is full
 @proves("chat: 256 KiB backlog", "limit: Chat")
 def test_a_stalled_reader_is_cut_within_4_mib_and_the_room_talks_on(tmp_path: Path) -> None:
     port = free_port()
