@@ -11,6 +11,9 @@ WIDTH, ROW, LEFT, TOP = 1100, 16, 90, 24
 COLOURS = {"away": "#e6e6e6", "city": "#7fb2d9", "hunt": "#d98e5f"}
 MOST = 96  # columns of the text
 COLUMNS = 1000  # of the picture
+FEW = 40  # faults that are lines over all players; more are marks above them
+DIGIT, APART = 7, 8  # pixels: the width of a digit, and what is free between two labels
+STEPS_H = (1, 2, 3, 6, 12, 24, 48, 120, 240, 480, 1000)  # hours from one label to the next
 
 
 def _kind(where: str) -> str:
@@ -89,16 +92,8 @@ def svg(result: Result) -> str:
                 f'height="{ROW - 3}" fill="{COLOURS[kind]}"><title>{kind}</title></rect>'
             )
     bottom = TOP + ROW * result.wish.players
-    for number, one in enumerate((one for one in moments if one.events), 1):
-        x = LEFT + one.at * scale
-        parts.append(
-            f'<text x="{x - 3:.1f}" y="{TOP - 12}" fill="#c22">{number}</text>'
-            f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{TOP - 8}" y2="{bottom + 6}" stroke="#c22">'
-            f"<title>{clock(one.at)} {escape(', '.join(one.events))}</title></line>"
-        )
-    for hour in range(int(end // 3600) + 1):
-        x = LEFT + hour * 3600 * scale
-        parts.append(f'<text x="{x:.0f}" y="{bottom + 20}">{hour} h</text>')
+    parts += _faults([one for one in moments if one.events], scale, bottom + 6)
+    parts += _hours(end, scale, bottom + 20)
     for at, kind in enumerate(COLOURS):
         x = LEFT + 90 * at
         parts.append(
@@ -106,6 +101,35 @@ def svg(result: Result) -> str:
             f'<text x="{x + 16}" y="{bottom + 42}">{kind}</text>'
         )
     return "".join(parts) + "</svg>"
+
+
+def _faults(broken: list[Moment], scale: float, bottom: int) -> list[str]:
+    """A mark for each moment with faults, and as many of their numbers as there is room for."""
+    down = bottom if len(broken) <= FEW else TOP - 2
+    parts, free = [], 0.0
+    for number, one in enumerate(broken, 1):
+        x = LEFT + one.at * scale
+        wide = DIGIT * len(f"{number}")
+        left = min(x - 3, WIDTH - wide)
+        if left >= free:
+            parts.append(f'<text x="{left:.1f}" y="{TOP - 12}" fill="#c22">{number}</text>')
+            free = left + wide + APART
+        parts.append(
+            f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{TOP - 8}" y2="{down}" stroke="#c22">'
+            f"<title>{clock(one.at)} {escape(', '.join(one.events))}</title></line>"
+        )
+    return parts
+
+
+def _hours(end: float, scale: float, y: int) -> list[str]:
+    """The hours from the start, as many as there is room for."""
+    wide = DIGIT * len(f"{end // 3600:.0f} h") + APART
+    step = next((one for one in STEPS_H if one * 3600 * scale >= wide), STEPS_H[-1])
+    return [
+        f'<text x="{LEFT + hour * 3600 * scale:.0f}" y="{y}">{hour} h</text>'
+        for hour in range(0, int(end // 3600) + 1, step)
+        if LEFT + hour * 3600 * scale + wide - APART <= WIDTH
+    ]
 
 
 def _pieces(moments: list[Moment], number: int, end: float) -> list[tuple[float, float, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from xml.etree import ElementTree
 
 from twisted.trial.unittest import SynchronousTestCase
@@ -34,6 +35,22 @@ class PictureTests(SynchronousTestCase):
         self.assertEqual(texts[:4], ["Ada_0", "Bo_1", "1", "2"])
         kinds = [one.findtext(f"{SVG}title") for one in root.iter(f"{SVG}rect")]
         self.assertEqual(kinds[:5], ["city", "away", "away", "hunt", "city"])
+
+    def test_the_numbers_and_hours_of_a_month_do_not_overlap(self) -> None:
+        month = made()
+        faults = [Moment(at * 900.0, ("city", "away"), ("cut-line",)) for at in range(2880)]
+        month.moments = faults
+        root = ElementTree.fromstring(picture.svg(month))  # noqa: S314 - we made it
+        rows: dict[str, list[tuple[float, str]]] = {}
+        for one in root.iter(f"{SVG}text"):
+            rows.setdefault(one.attrib["y"], []).append((float(one.attrib["x"]), one.text or ""))
+        for row in rows.values():
+            for (x, text), (after, _) in pairwise(row):
+                self.assertLess(x + 6.5 * len(text), after, text)
+        lowest = max(float(one.attrib["y2"]) for one in root.iter(f"{SVG}line"))
+        self.assertLess(lowest, picture.TOP)  # they hide nobody
+        hours = [text for _, text in next(row for row in rows.values() if row[0][1] == "0 h")]
+        self.assertGreater(len(hours), 5)
 
     def test_the_page_names_the_faults_and_what_was_wrong(self) -> None:
         page = picture.page(made())
