@@ -16,6 +16,7 @@ SETTLES_S = 60.0  # after a fault has been mended its traces may be seen for so 
 PROMPT_S = 15.0  # in which an answer comes while nothing is broken
 # whatever else the state of things: what the history can know is asked by the acts themselves
 MAY_REFUSE: dict[str, tuple[int, ...]] = {
+    "POST /svc/api/Register": (429,),  # the gateway counts the tries while it was broken, too
     "POST /candidate/join/*": (404,),  # the party's candidate is another by now
     "GET /candidate/status": (404,),  # it was cancelled meanwhile
     "PUT /party/invite": (409,),  # already there, full, or declined
