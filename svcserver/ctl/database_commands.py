@@ -19,6 +19,7 @@ from svcserver.ctl.stopping import STOPPED, stoppable
 from svcserver.db import migrations
 from svcserver.db.engine import BadDatabase, make_engine
 
+LOCKED_S = 30  # that a copy waits for whoever holds one of the files
 _NOT_UPGRADED = "upgrade failed: the backup's data is in place"
 
 
@@ -176,19 +177,31 @@ def put_back(source: Path, file: Path) -> Path | None:
         make_one_file(kept)
     else:
         os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-    copy_sqlite(source, file)
+    try:
+        copy_sqlite(source, file)
+    except STOPPED:  # a copy is made in one step, and the signal heard before or after it
+        said = f"stopped; {file} may be that of the backup by now: svcctl db upgrade makes it ready"
+        if kept is not None:
+            said += f"; what was there is in {kept}, and comes back with svcctl db restore {kept}"
+        raise HalfDone(said, "stopped: it may have been done") from None
     return kept
 
 
 def copy_sqlite(source: Path, target: Path) -> None:
     """Copy a snapshot of ``source`` into ``target`` by SQLite's online backup."""
+    began = time.monotonic()
+
+    def tried(status: int, left: int, pages: int) -> None:
+        # signals are heard here: SQLite's own waiting hears none, and has no end in a backup
+        if status != sqlite3.SQLITE_DONE and time.monotonic() - began > LOCKED_S:
+            raise sqlite3.OperationalError("somebody else holds one of them")
+
     try:
         with (
-            closing(sqlite3.connect(f"file:{source}?mode=ro", uri=True, timeout=30)) as one,
-            closing(sqlite3.connect(target, timeout=30)) as other,
+            closing(sqlite3.connect(f"file:{source}?mode=ro", uri=True, timeout=0)) as one,
+            closing(sqlite3.connect(target, timeout=0)) as other,
         ):
-            other.execute("PRAGMA busy_timeout=30000")
-            one.backup(other)
+            one.backup(other, progress=tried)
     except sqlite3.Error as why:
         fail(f"{source} cannot be copied to {target}: {why}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from math import ceil
@@ -19,6 +20,7 @@ from svcserver.sim.shrink import command, shrunk
 
 STOPPED = 130  # the exit status of what Ctrl-C has ended: the whole has not been seen
 BAR = 1000  # steps of the progress bar
+SHOW_CURSOR = b"\x1b[?25h\n"  # which the bar has hidden
 
 
 def run(out: Out, wish: Wish, shown: Path | None, *, shrink: bool) -> None:
@@ -42,10 +44,13 @@ def with_bar(wish: Wish, *, quiet: bool) -> Result:
 
     def ask(*_: Any) -> None:
         nonlocal asked
+        if asked:
+            _leave()
         asked = True
-        signal.signal(signal.SIGINT, before)  # who asks again is taken at their word
 
-    before = signal.signal(signal.SIGINT, ask)
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.SIG_IGN:  # of a program in the background Ctrl-C wants nothing
+        signal.signal(signal.SIGINT, ask)
     try:
         if quiet or not sys.stderr.isatty():
             return simulate(wish, lambda part: asked)
@@ -58,6 +63,16 @@ def with_bar(wish: Wish, *, quiet: bool) -> Result:
             return simulate(wish, turn)
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def _leave() -> None:
+    """End at once: services that are simulated would take an exception for a fault of theirs.
+
+    Nothing is left behind: the database is in memory, or in a file that has no name.
+    """
+    if sys.stderr.isatty():
+        os.write(sys.stderr.fileno(), SHOW_CURSOR)
+    os._exit(STOPPED)
 
 
 def data_of(result: Result) -> dict[str, Any]:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 from unittest import mock
 
-from svcserver.ctl import database, postgres
+from svcserver.ctl import database, database_commands, postgres
+from svcserver.ctl.output import Failed, HalfDone
+from svcserver.ctl.stopping import Ended
 from tests.ctl.test_accounts import HostCase
 from tests.support.proves import proves
 
@@ -60,6 +64,40 @@ class DatabaseTests(HostCase):
             other.execute("COMMIT")
         with closing(sqlite3.connect(copy)) as kept:
             self.assertEqual(kept.execute("SELECT notes FROM accounts").fetchall(), [(0,)])
+
+    def held(self) -> tuple[Path, Path]:
+        """A database to copy, and one into which nothing can be copied: another writes to it."""
+        copy, target = self.folder / "copy.db", self.folder / "svc.db"
+        self.assertEqual(self.ctl("db", "backup", copy).status, 0)
+        other = sqlite3.connect(target, isolation_level=None)
+        self.addCleanup(other.close)
+        other.execute("BEGIN IMMEDIATE")
+        return copy, target
+
+    def test_who_holds_the_file_is_not_waited_for_for_ever(self) -> None:
+        self.patch(database_commands, "LOCKED_S", 0)
+        copy, target = self.held()
+        with self.assertRaisesRegex(Failed, "somebody else holds one of them"):
+            database_commands.copy_sqlite(copy, target)
+
+    def test_a_copy_that_waits_hears_signals_and_what_was_there_is_named(self) -> None:
+        copy, target = self.held()
+
+        def end(*_: object) -> None:
+            raise Ended(143)
+
+        before = signal.signal(signal.SIGALRM, end)
+        try:
+            with self.assertRaises((HalfDone, Ended)) as caught:
+                signal.setitimer(signal.ITIMER_REAL, 0.3)
+                database_commands.put_back(copy, target)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+        if isinstance(
+            caught.exception, HalfDone
+        ):  # else it came before the copy, on a slow machine
+            self.assertIn("what was there is in", caught.exception.message)
 
     @proves("svcctl db")
     def test_restore_refuses_what_is_no_backup(self) -> None:

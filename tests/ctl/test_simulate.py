@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import signal
 from collections.abc import Callable
@@ -33,14 +34,19 @@ class _NoLogging:
 
 
 class StopTests(SynchronousTestCase):
-    """Ctrl-C once: the run is told to end, and tells what it has seen; twice: it is over."""
+    """Ctrl-C once: the run is told to end, and tells what it has seen; twice: it is over at once.
+
+    Nothing is raised: the simulated services would take that for a fault of theirs.
+    """
 
     def run_beside(self, turns: Callable[[Turn], object]) -> None:
         self.patch(simulating, "simulate", lambda wish, turn: turns(turn))
         simulating.with_bar(Wish(1), quiet=True)
 
-    def test_the_first_is_an_end_and_the_second_an_interrupt(self) -> None:
+    def test_the_first_is_an_end_and_the_second_ends_the_process(self) -> None:
         told: list[bool] = []
+        exits: list[int] = []
+        self.patch(os, "_exit", exits.append)
 
         def turns(turn: Turn) -> None:
             told.append(turn(0.1))
@@ -50,11 +56,25 @@ class StopTests(SynchronousTestCase):
 
         before = signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
-            self.assertRaises(KeyboardInterrupt, self.run_beside, turns)
+            self.run_beside(turns)
             self.assertIs(signal.getsignal(signal.SIGINT), signal.default_int_handler)
         finally:
             signal.signal(signal.SIGINT, before)
-        self.assertEqual(told, [False, True])
+        self.assertEqual((told, exits), ([False, True], [130]))
+
+    def test_what_runs_in_the_background_is_left_alone(self) -> None:
+        told: list[bool] = []
+
+        def turns(turn: Turn) -> None:
+            signal.raise_signal(signal.SIGINT)
+            told.append(turn(0.2))
+
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            self.run_beside(turns)
+        finally:
+            signal.signal(signal.SIGINT, before)
+        self.assertEqual(told, [False])
 
     def test_the_summary_says_that_it_was_stopped_and_so_does_the_exit(self) -> None:
         self.patch(ctl, "globalLogBeginner", _NoLogging())
