@@ -115,9 +115,13 @@ class Gone:
 
 @frozen
 class Entering:
-    """A session enters a room, if that may still be when all hear of it."""
+    """A session enters a room, if that may still be when all hear of it.
+
+    It brings its seat: that it was bound may have been what nobody could be told.
+    """
 
     worker: str
+    seat: Seat
     place: Place
 
 

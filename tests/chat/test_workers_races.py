@@ -5,6 +5,7 @@ from __future__ import annotations
 from attrs import evolve
 
 from svcserver.chat import room_access
+from svcserver.chat.events import Expired
 from svcserver.chat.ghosts import Ghosts
 from svcserver.chat.leases import ALIVE_S
 from svcserver.chat.pending import HEARD_S
@@ -64,6 +65,30 @@ class RaceTests(Base):
         for town in (self.here, self.there):
             self.assertEqual(self.occupants(town)[:1], [ann.account])
         self.assertEqual(self.occupants(self.here), self.occupants(self.there))
+
+    def test_one_of_whose_bind_nobody_could_be_told_is_heard_where_it_enters_just_then(
+        self,
+    ) -> None:
+        ann = self.in_room(self.here, 1)
+        self.board.away = True
+        bob = self.there.bound(2)
+        self.board.away = False
+        self.meanwhile(lambda: bob.join(ROOM), lambda: self.greeted(self.there))
+        for town in (self.here, self.there):
+            self.assertEqual(self.occupants(town), [ann.account, bob.account])
+        ann.heard()
+        bob.say(ROOM, "hello?")
+        self.assertIn("hello?", ann.heard()[-1])
+
+    def test_one_whose_process_was_taken_for_gone_enters_nothing(self) -> None:
+        self.in_room(self.here, 1)
+        bob = self.there.bound(2)
+        hear = self.deafen(self.there)
+        self.here.server.workers.leases.on_expired(Expired(self.there.server.workers.name))
+        bob.join(ROOM)
+        hear()
+        self.assertEqual(self.here.server.workers.crowd(), (0, 1))
+        self.assertEqual(len(self.occupants(self.here)), 1)
 
     def test_one_whose_entering_was_missed_is_refused_and_seen_by_nobody(self) -> None:
         bob = self.there.bound(2)
