@@ -250,8 +250,8 @@ PLANTS = (
         "news that came while a connection was away is passed over",
         "stale state after a failover",
         "svcserver.board.news",
-        "        return lately[after:]",
-        "        self._heard = lately[-1]\n        return []",
+        "        return lately.news[after:]",
+        "        self._heard = lately.news[-1]\n        return []",
     ),
     Plant(
         "a line that its own process has not heard is lost without a word",

@@ -3,7 +3,8 @@
 The engine keeps the latest in a list. Whose connection was away reads there what came meanwhile,
 and goes on behind the last piece that it has heard, if that stands there with the very same words:
 a replica that took over may have forgotten the newest, and others told as many anew. Where it does
-not, or a number is left out, those who must know are told to look for themselves.
+not, or a number is left out, those who must know are told to look for themselves. An engine that
+began anew, empty, has another name for its life: all that it keeps of that is news to us.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any, TypeVar
 
-from attrs import define, field
+from attrs import define, field, frozen
 from cattrs import BaseValidationError
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
@@ -27,7 +28,16 @@ N = TypeVar("N")
 log = Logger()
 
 PAGES = 64, MOST_LATELY  # how many of the latest are read: most times few were missed
+BIRTH = b"0 "  # before the name that an engine gives to its life, told before its first news
 TRIES, AGAIN_S = 10, 0.25  # to read them: the connection that asks may come later than this one
+
+
+@frozen
+class Lately:
+    """The latest news that an engine keeps; ``life``: its name, empty before its first news."""
+
+    life: bytes
+    news: list[bytes]
 
 
 @define(eq=False, slots=False)
@@ -42,7 +52,8 @@ class NewsFeed:
     _missed: list[Callable[[], None]] = field(factory=list, init=False)
     _arrived: InOrder[tuple[bytes, bool]] = field(init=False)  # each with whether it was read
     _heard: bytes | None = field(default=None, init=False)  # what was delivered last
-    _known: int = field(default=0, init=False)  # the number that no connection brings us
+    _known: bytes | None = field(default=None, init=False)  # the last that nothing brings us
+    _life: bytes | None = field(default=None, init=False)  # of the engine; None: we could not read
     _connections: int = field(default=0, init=False)
     _joined: bool = field(default=False, init=False)
     _held: list[bytes] | None = field(default=None, init=False)  # while the latest are read
@@ -79,7 +90,9 @@ class NewsFeed:
 
         Not where a listener itself asks, nor while nothing can be heard.
         """
-        if self._arrived.busy or not self._joined or self._reached() >= number:
+        if self._arrived.busy or not self._joined:
+            return
+        if self._held is None and self._reached() >= number:
             return
         done: Deferred[None] = Deferred()
         heapq.heappush(self._waiting, (number, next(self._order), done))
@@ -95,16 +108,15 @@ class NewsFeed:
         if self._joined and connection == self._connections and self._held is not None:
             self._go_on(lately)
 
-    async def _lately(self, connection: int) -> list[bytes] | None:
+    async def _lately(self, connection: int) -> Lately | None:
         """The latest news, at least back to what we have heard; None where they cannot be read."""
-        heard = 0 if self._heard is None else _number(self._heard)
         for _ in range(TRIES):
             try:
                 for most in PAGES:
-                    found: list[bytes] = await self.engine.ask(
-                        "LRANGE", self.channel + b":lately", -most, -1
-                    )
-                    if len(found) < most or _number(found[0]) <= heard or not heard:
+                    news = await self.engine.ask("LRANGE", self.channel + b":lately", -most, -1)
+                    life = await self.engine.ask("GET", self.channel + b":life")
+                    found = Lately(life or b"", news)
+                    if len(news) < most or connection == 1 or self._since(found) is not None:
                         break
             except BoardAway:
                 await self.engine.pause(AGAIN_S)
@@ -114,28 +126,42 @@ class NewsFeed:
                 return found
         return None
 
-    def _go_on(self, lately: list[bytes] | None) -> None:
+    def _go_on(self, lately: Lately | None) -> None:
         """Deliver what came while we were away, and then what came while we read that."""
         since = self._since(lately)
         held, self._held = self._held or [], None
+        missed = since is None and self._connections > 1
         if since is None:
-            self._heard, self._known = None, _number(lately[-1]) if lately else 0
-            if self._connections > 1:
-                self._tell_of_missed()
-        self._arrived.add([*((one, True) for one in since or ()), *((one, False) for one in held)])
+            since = self._anew(lately)
+            self._heard = None
+            self._known = lately.news[-1] if lately is not None and lately.news else None
+        self._life = None if lately is None else lately.life
+        self._arrived.add([*((one, True) for one in since), *((one, False) for one in held)])
+        if missed:  # after what did arrive: it is for the rest alone
+            self._tell_of_missed()
         self._release()
 
-    def _since(self, lately: list[bytes] | None) -> list[bytes] | None:
-        """What was told after the last that we have heard; None where nobody can tell."""
-        if self._heard is None or not lately:
+    def _since(self, lately: Lately | None) -> list[bytes] | None:
+        """What was told after the last that we know of; None where nobody can tell."""
+        last = self._heard or self._known
+        if last is None or lately is None or not lately.news or self._is_another(lately.life):
             return None
-        after = _number(self._heard) - _number(lately[0]) + 1
-        if after < 1 or lately[after - 1 : after] != [self._heard]:
+        after = _number(last) - _number(lately.news[0]) + 1
+        if after < 1 or lately.news[after - 1 : after] != [last]:
             return None
-        return lately[after:]
+        return lately.news[after:]
+
+    def _anew(self, lately: Lately | None) -> list[bytes]:
+        """All that was told in the life of an engine that began after we were connected to one."""
+        if lately is None or not lately.news or not self._is_another(lately.life):
+            return []
+        return lately.news if lately.news[0].startswith(BIRTH) else []
+
+    def _is_another(self, life: bytes) -> bool:
+        return self._life is not None and life != self._life
 
     def _lost(self) -> None:
-        self._joined, self._held, self._known = False, None, 0
+        self._joined, self._held = False, None
         waiting, self._waiting = self._waiting, []
         for _, _, done in waiting:
             if not done.called:
@@ -155,7 +181,7 @@ class NewsFeed:
 
     def _reached(self) -> int:
         """The number up to which nothing is to come."""
-        return max(self._known, 0 if self._heard is None else _number(self._heard))
+        return max(_number(one) for one in (self._known, self._heard, b"0") if one)
 
     def _release(self) -> None:
         while self._waiting and self._waiting[0][0] <= self._reached():
@@ -172,6 +198,8 @@ class NewsFeed:
         else:
             self._read.clear()
         last, self._heard = self._heard, message
+        if message.startswith(BIRTH):
+            self._life = message
         if message.endswith(b" "):  # of one so long the engine has kept the number alone
             self._tell_of_missed()
             return

@@ -2,7 +2,8 @@
 
 ``LOAD`` reads entries and the engine's time in one go. ``COMMIT`` writes if everything it is told
 to compare is as it was, and publishes news with the number that follows in its channel. The latest
-are kept in a list for those whose connection was away.
+are kept in a list for those whose connection was away. An engine that begins anew has forgotten all
+of that, and numbers from 1 again: so its first news follow a name of their own, told as number 0.
 """
 
 from __future__ import annotations
@@ -89,6 +90,13 @@ end
 local reply = {0}
 for i = 4 * n + 1, #ARGV, 2 do
   local number = redis.call('INCR', ARGV[i] .. ':told')
+  if number == 1 then
+    local time = redis.call('TIME')
+    local life = '0 life ' .. time[1] .. '.' .. time[2]
+    redis.call('SET', ARGV[i] .. ':life', life)
+    redis.call('PUBLISH', ARGV[i], life)
+    redis.call('RPUSH', ARGV[i] .. ':lately', life)
+  end
   local said = number .. ' ' .. ARGV[i + 1]
   redis.call('PUBLISH', ARGV[i], said)
   if #said > LONGEST_LATELY then said = number .. ' ' end

@@ -78,6 +78,7 @@ class SimValkey:
     _lists: dict[bytes, dict[bytes, float]] = field(factory=dict, init=False)
     _told: dict[bytes, int] = field(factory=dict, init=False)
     _lately: dict[tuple[bytes, int], bytes] = field(factory=dict, init=False)  # news by number
+    _lives: dict[bytes, bytes] = field(factory=dict, init=False)  # names of its life, by key
     _heard: dict[bytes, dict[_Wire, None]] = field(factory=dict, init=False)
     _scripts: dict[bytes, Callable[[list[bytes], list[bytes]], Reply]] = field(
         factory=dict, init=False
@@ -133,8 +134,9 @@ class SimValkey:
         """The engine dies, and is started again with nothing in it."""
         if not self.process.dead:
             self.process.die()
-            for table in (self._entries, self._lists, self._told, self._lately, self._journal):
+            for table in (self._entries, self._lists, self._told, self._lately, self._lives):
                 table.clear()
+            self._journal.clear()
             self.world.later(back_in_s, self.start)
 
     def live(self) -> Iterator[tuple[str, bytes]]:
@@ -168,7 +170,8 @@ class SimValkey:
         match name.upper(), words:
             case b"GET", [key]:
                 told = self._told.get(key)
-                return reply(self._get(key) if told is None else b"%d" % told)
+                named = self._lives.get(key, self._get(key))
+                return reply(named if told is None else b"%d" % told)
             case b"LRANGE", [key, first, b"-1"]:
                 return reply(self._latest(key.removesuffix(b":lately"), -int(first)))
             case b"MGET", keys_of_page:
@@ -196,8 +199,8 @@ class SimValkey:
         return [member for score, member in sorted((s, m) for m, s in found) if score > least]
 
     def _latest(self, channel: bytes, most: int) -> list[bytes]:
-        last = self._told.get(channel + b":told", 0)
-        return [self._lately[channel, one] for one in range(max(1, last + 1 - most), last + 1)]
+        last = self._told.get(channel + b":told", -1)
+        return [self._lately[channel, one] for one in range(max(0, last + 1 - most), last + 1)]
 
     # -- the scripts ----------------------------------------------------------------
 
@@ -225,16 +228,24 @@ class SimValkey:
         for channel, text in zip(news[::2], news[1::2], strict=True):
             told = channel + b":told"
             number = self._told.get(told, 0) + 1
-            said = b"%d %b" % (number, text)
+            if number == 1:
+                now = self.world.now
+                life = b"0 life %d.%d" % (int(now), int(now % 1 * 1e6))
+                self._put(self._lives, channel + b":life", life)
+                self._tell(channel, 0, life)
             self._put(self._told, told, number)
-            kept = said if len(said) <= LONGEST_LATELY else b"%d " % number
-            self._put(self._lately, (channel, number), kept)
-            self._lately.pop((channel, number - 2 * MOST_LATELY), None)
-            for wire in list(self._heard.get(channel, ())):
-                if wire in self.wires:
-                    wire.send(reply((b"message", channel, said)))
+            self._tell(channel, number, b"%d %b" % (number, text))
             numbers.append(number)
         return numbers
+
+    def _tell(self, channel: bytes, number: int, said: bytes) -> None:
+        """Publish a piece of news, and keep it."""
+        kept = said if len(said) <= LONGEST_LATELY else b"%d " % number
+        self._put(self._lately, (channel, number), kept)
+        self._lately.pop((channel, number - 2 * MOST_LATELY), None)
+        for wire in list(self._heard.get(channel, ())):
+            if wire in self.wires:
+                wire.send(reply((b"message", channel, said)))
 
     def _write(self, key: bytes, value: bytes, life_s: float, listed: bytes) -> None:
         now = self.world.now

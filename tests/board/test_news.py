@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from attrs import define, field, frozen
-from twisted.internet.defer import Deferred, fail
+from twisted.internet.defer import Deferred, fail, succeed
 from twisted.internet.task import Clock, deferLater
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -30,6 +30,7 @@ class ToldEngine:
     space: str = "0"
     away: bool = False
     clock: Clock = field(factory=Clock)
+    life: bytes | None = b"0 life 1.1"
     asked: list[Deferred[Any]] = field(factory=list)
     pushed: Callable[[bytes, bytes], None] = field(init=False)
     joined: Callable[[], None] = field(init=False)
@@ -42,9 +43,11 @@ class ToldEngine:
         """Nothing to do."""
 
     def ask(self, *command: Any) -> Deferred[Any]:
-        assert command[0] == "LRANGE"
         if self.away:
             return fail(BoardAway())
+        if command[0] == "GET":
+            return succeed(self.life)
+        assert command[0] == "LRANGE"
         self.asked.append(Deferred())
         return self.asked[-1]
 
@@ -210,22 +213,27 @@ class AwayTests(Base):
         self.engine.joined()
         self.engine.asked.pop().callback([said(8), said(9, "another"), said(10)])
         self.expect("", missed=1)
+
+    def test_who_heard_nothing_since_goes_on_behind_what_was_read(self) -> None:
+        self.join(8, 9, 10)
+        self.expect("10")
+        for last in (12, 13):
+            self.engine.lost()
+            self.join(*range(8, last))
+        self.expect("10 11 12")
+
+    def test_nor_does_it_lose_its_place_where_the_newest_were_forgotten(self) -> None:
+        self.engine.joined()
+        self.engine.asked.pop().callback([said(8), said(9, "another")])
         self.engine.lost()
         self.engine.joined()
-        self.arrive(10)
-        self.engine.asked.pop().callback([said(9, "another"), said(10)])
-        self.expect("10", missed=2)
+        self.engine.asked.pop().callback([said(8), said(9, "another"), said(10)])
+        self.expect("10", missed=1)
 
     def test_a_process_that_leaves_nothing_in_the_list_is_noticed(self) -> None:
         """One of the version before tells it so while the workers are restarted in turn."""
         self.join(8, 9, 11)
         self.expect("11", missed=1)
-
-    def test_an_engine_that_was_emptied_is_noticed(self) -> None:
-        self.join()
-        self.expect("", missed=1)
-        self.arrive(1)
-        self.expect("1", missed=1)
 
     def test_the_connection_that_asks_may_come_later(self) -> None:
         self.engine.away = True
@@ -264,3 +272,105 @@ class AwayTests(Base):
         self.expect("")
         second.callback([said(9), said(10), said(11), said(12)])
         self.expect("10 11 12")
+
+
+class AnewTests(Base):
+    """The engine began anew, empty, after 8 and 9 of its life before had been heard."""
+
+    OTHER = b"0 life 2.2"
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.join(7)
+        self.arrive(8, 9)
+        self.heard.clear()
+        self.engine.lost()
+
+    def rejoin(self, *told: bytes) -> None:
+        """Listen to an engine that has told these in its new life."""
+        self.engine.life = self.OTHER if told else None
+        self.engine.joined()
+        self.engine.asked.pop().callback([self.OTHER, *told] if told else [])
+
+    def test_all_that_others_told_before_we_listened_again_is_heard(self) -> None:
+        self.rejoin(said(1), said(2))
+        self.expect("1 2", missed=1)
+        self.arrive(2, 3)  # the second was pushed after the reading, too
+        self.expect("1 2 3", missed=1)
+
+    def test_the_same_words_with_the_same_number_prove_nothing(self) -> None:
+        self.rejoin(*map(said, range(1, 12)))
+        self.assertEqual(self.heard, [str(one) for one in range(1, 12)])
+        self.assertEqual(self.missed, 1)
+
+    def test_much_is_read_to_its_beginning(self) -> None:
+        told = [said(number) for number in range(1, 100)]
+        self.engine.life = self.OTHER
+        self.engine.joined()
+        self.engine.asked.pop().callback(told[-64:])
+        self.engine.asked.pop().callback([self.OTHER, *told])
+        self.assertEqual(self.heard, [str(one) for one in range(1, 100)])
+
+    def test_what_has_lost_its_beginning_is_missed(self) -> None:
+        self.engine.life = self.OTHER
+        self.join(8, 9, 10)
+        self.expect("", missed=1)
+        self.arrive(11)
+        self.expect("11", missed=1)
+
+    def test_where_nothing_was_told_yet_all_is_heard_from_its_beginning(self) -> None:
+        self.rejoin()
+        self.expect("", missed=1)
+        self.engine.pushed(self.feed.channel, self.OTHER)
+        self.arrive(1)
+        self.expect("1", missed=1)
+
+    def test_nor_is_it_lost_where_the_connection_is_before_it_comes(self) -> None:
+        self.rejoin()
+        self.engine.lost()
+        self.rejoin(said(1))
+        self.expect("1", missed=2)
+
+    def test_its_name_is_known_to_who_heard_it(self) -> None:
+        self.rejoin()
+        self.engine.pushed(self.feed.channel, self.OTHER)
+        self.arrive(1, 2)
+        self.engine.lost()
+        self.rejoin(said(1), said(2), said(3))
+        self.expect("1 2 3", missed=1)
+
+    def test_what_was_read_is_not_heard_again_with_its_name(self) -> None:
+        self.engine.life = self.OTHER
+        self.engine.joined()
+        self.engine.pushed(self.feed.channel, self.OTHER)
+        self.arrive(1, 2)
+        self.engine.asked.pop().callback([self.OTHER, said(1)])
+        self.expect("1 2", missed=1)
+
+    def test_who_tells_meanwhile_is_answered_once_that_is_heard(self) -> None:
+        self.engine.joined()
+        waiting = Deferred.fromCoroutine(self.feed.heard(1))
+        self.assertNoResult(waiting)
+        self.engine.life = self.OTHER
+        self.read_anew(said(1))
+        self.successResultOf(waiting)
+        self.expect("1", missed=1)
+
+    def read_anew(self, *told: bytes) -> None:
+        self.engine.asked.pop().callback([self.OTHER, *told])
+
+    def test_whose_engine_could_not_be_read_before_does_not_know(self) -> None:
+        self.engine.away = True
+        self.engine.joined()
+        self.arrive(5)
+        self.engine.clock.pump([AGAIN_S] * TRIES)
+        self.engine.lost()
+        self.engine.away = False
+        self.rejoin(*map(said, range(1, 6)))
+        self.expect("5", missed=1)
+
+    def test_one_of_the_version_before_gives_no_name(self) -> None:
+        """While the workers are restarted in turn; it is told so, as ever."""
+        self.engine.life = None
+        self.join(1, 2)
+        self.expect("", missed=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import hiredis
@@ -17,6 +18,7 @@ from tests.support.valkey import BlockingEngine, shared
 
 STAMPS = [f"stamp-{number:06}".encode() for number in range(10)]
 LIST = b"svc:kind"
+LIFE = re.compile(rb"^(0 life )\d+\.\d+$")
 
 
 class Model:
@@ -61,6 +63,8 @@ COMMANDS: tuple[list[Argument], ...] = (
     commit((b"a", STAMPS[0], STAMPS[2] + b"4", b"60000", b""), news=2),
     commit(news=1),
     ["GET", b"svc:0:news:told"],
+    ["GET", b"svc:0:news:life"],
+    ["GET", b"svc:1:news:life"],
     ["LRANGE", b"svc:0:news:lately", -2, -1],
     ["LRANGE", b"svc:0:news:lately", -64, -1],
     ["LRANGE", b"svc:1:news:lately", -64, -1],
@@ -75,6 +79,13 @@ COMMANDS: tuple[list[Argument], ...] = (
 )
 
 
+def nameless(reply: Any) -> Any:
+    """A reply without the time of which an engine makes the name of its life."""
+    if isinstance(reply, list):
+        return [nameless(one) for one in reply]
+    return LIFE.sub(rb"\1", reply) if isinstance(reply, bytes) else reply
+
+
 @pytest.mark.live
 class AsTheRealOneTests(SynchronousTestCase):
     def test_the_same_replies(self) -> None:
@@ -82,7 +93,8 @@ class AsTheRealOneTests(SynchronousTestCase):
         self.addCleanup(real.close)
         real.command("FLUSHDB")
         for command in COMMANDS:
-            self.assertEqual(model.command(*command), real.command(*command), command)
+            said, told = model.command(*command), real.command(*command)
+            self.assertEqual(nameless(said), nameless(told), command)
 
 
 class ModelTests(SynchronousTestCase):

@@ -56,7 +56,7 @@ class ModelEngine:
         for script in (LOAD, COMMIT):
             self.command("SCRIPT", "LOAD", script.text)
 
-    def _deliver(self) -> None:
+    def deliver(self) -> None:
         while self._news:
             _, channel, text = _read(self._news.pop(0))
             assert self._pushed is not None
@@ -77,7 +77,7 @@ class ModelEngine:
                 self.refusals += 1
                 return succeed(REFUSED)
         done = self.ask("EVALSHA", script.sha, len(keys), *keys, *arguments)
-        self._deliver()
+        self.deliver()
         return done
 
     def subscribe(self, channel: bytes) -> None:
