@@ -58,6 +58,7 @@ def simulate_command(
     globalLogBeginner.beginLoggingTo([], redirectStandardIO=False, discardBuffer=True)
     # every service is imported, which the other commands are spared
     from svcserver.ctl import simulating
+    from svcserver.sim.ledger import NoScratch
     from svcserver.sim.run import Wish
 
     out = Out(as_json)
@@ -70,4 +71,7 @@ def simulate_command(
         given = () if file is None else ("--steps", str(file))
         seconds = float(max(1, round(days * DAY_S)))
         wish = Wish(seed, players, seconds, faults, steps, given=given)
-    simulating.run(out, wish, shown, shrink=shrink)
+    try:
+        simulating.run(out, wish, shown, shrink=shrink)
+    except NoScratch as why:
+        fail(str(why))

@@ -8,16 +8,20 @@ process that uses it; it is in memory, and what is more than that of an evening 
 from __future__ import annotations
 
 import hashlib
+import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, TypeVar
 
 from attrs import define, field
 from sqlalchemy import Connection, Engine, create_engine
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import StaticPool
 from twisted.application.service import Service
 from twisted.internet.defer import Deferred, fail, succeed
+from twisted.python.failure import Failure
 
 from svcserver.db import migrations
 from svcserver.db.fast_execute import FastConnection, Plans
@@ -36,6 +40,36 @@ CACHE_KB = 65_536  # of the database that is in memory: that of an evening, not 
 ROOM = 2**30  # pages; more than any database of a simulation has
 _WRITES = ("INSERT", "UPDATE", "DELETE", "REPLAC")
 _plans = Plans()  # of statements alone: what one world has compiled spares the next
+
+
+class NoScratch(BaseException):
+    """The temporary folder of this machine does not take the database: no fault of the host's.
+
+    No Exception, which the services of the host would take for one of their own.
+    """
+
+
+def scratch() -> str:
+    """Where SQLite keeps its nameless files (https://sqlite.org/tempfiles.html)."""
+    named = (os.environ.get("SQLITE_TMPDIR"), os.environ.get("TMPDIR"))
+    places = [one for one in (*named, "/var/tmp", "/usr/tmp", "/tmp") if one]  # noqa: S108
+    usable = (one for one in places if Path(one).is_dir() and os.access(one, os.W_OK | os.X_OK))
+    return next(usable, ".")
+
+
+def judge(why: BaseException | None, *, filled: bool = False) -> None:
+    """Raise NoScratch where this machine failed, not the disk of the simulation.
+
+    ``filled``: the disk of the simulation is full, on purpose.
+    """
+    origin: Any = why.orig if isinstance(why, DBAPIError) else why
+    name = getattr(origin, "sqlite_errorname", "") or ""
+    full = name == "SQLITE_FULL" and not filled
+    if full or name.startswith(("SQLITE_IOERR_", "SQLITE_CANTOPEN")):  # ours is SQLITE_IOERR alone
+        raise NoScratch(
+            f"{scratch()} does not take the database of the simulation: {origin};"
+            " make room there, or let TMPDIR name another folder"
+        ) from why
 
 
 @lru_cache(maxsize=1)
@@ -80,6 +114,7 @@ class Disk:
     digest: Any = field(factory=hashlib.sha256, init=False)
     _bad: Any = field(default=None, init=False)  # the statement that fails each time
     _job_left: int = field(default=0, init=False)  # writes until one of the present job fails
+    filled: bool = field(default=False, init=False)
 
     def __attrs_post_init__(self) -> None:
         with self.engine.connect() as connection:
@@ -96,10 +131,12 @@ class Disk:
         """No page more: SQLite says so by itself, and rolls back as it does on a full disk."""
         pages = self.raw.execute("PRAGMA page_count").fetchone()[0]
         self.raw.execute(f"PRAGMA max_page_count={pages}")
+        self.filled = True
 
     def make_room(self) -> None:
         """The owner has deleted something."""
         self.raw.execute(f"PRAGMA max_page_count={ROOM}")
+        self.filled = False
 
     @property
     def failing(self) -> bool:
@@ -240,6 +277,9 @@ class InlineWorker(Worker):
             self._disk.bad_syncs -= 1
             self._raw = _BadSync(raw)
         outcomes: list[Outcome] = self._transact(batch)
+        for _, result in outcomes:
+            if isinstance(result, Failure):
+                judge(result.value, filled=self._disk.filled)
         self._raw = raw
         self._busy = False
         if self._writes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import hashlib
 import random
+import sqlite3
 import struct
 import time
 from collections.abc import Callable, Sequence
@@ -14,6 +15,7 @@ from math import inf
 from typing import Any
 
 from attrs import define, field, frozen
+from sqlalchemy.exc import DBAPIError
 from twisted.internet.defer import Deferred
 from twisted.logger import LogLevel, formatEvent, globalLogPublisher
 
@@ -26,6 +28,7 @@ from svcserver.sim.faults import Breaker
 from svcserver.sim.gameclient import NAMES
 from svcserver.sim.history import History
 from svcserver.sim.host import CITY_MAP, METAGAME, SimHost, player_machine
+from svcserver.sim.ledger import judge
 from svcserver.sim.network import Network
 from svcserver.sim.outcomes import Violation
 from svcserver.sim.player import SimPlayer
@@ -366,8 +369,15 @@ class Run:
 
 
 def simulate(wish: Wish, turn: Turn = lambda part: False) -> Result:
-    """Run what is wished; ``turn`` is told the part that is done, 0 to 1, and may end it."""
+    """Run what is wished; ``turn`` is told the part that is done, 0 to 1, and may end it.
+
+    Raises NoScratch where this machine has no room for the database.
+    """
     with owned(World(wish.seed).system()):
-        result = Run(wish, turn).run()
+        try:
+            result = Run(wish, turn).run()
+        except (sqlite3.Error, DBAPIError) as why:  # of what reads past the services
+            judge(why)
+            raise
         gc.collect()  # what dead processes were doing ends now, and in no other world than such
     return result

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
 import random
-import tempfile
 from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from attrs import define, field, frozen
 from cryptography.hazmat.primitives.asymmetric import rsa
@@ -190,18 +188,24 @@ class Admitting(ChannelFactory):
         return super().buildProtocol(addr) if policy.admit(peer_of(addr)) else None
 
 
+class _InMemory(GameFiles):
+    """Game files that lie in no folder, so that no run leaves one behind, however it ends."""
+
+    def check(self) -> None:
+        """There is nothing to compare."""
+
+    def open(self, entry: FileEntry) -> BinaryIO:
+        return BytesIO(FILES[entry.path])
+
+
 FILES = {"game.pak": b"\x00\x01game\xff" * 700, "readme.txt": b"one file more\n"}
 
 
 @lru_cache(maxsize=1)
 def game_files() -> GameFiles:
-    """Two small files, written once for all simulations of this process."""
-    folder = Path(tempfile.mkdtemp(prefix="svc-sim-"))
-    listed = {}
-    for name, data in FILES.items():
-        (folder / name).write_bytes(data)
-        os.utime(folder / name, (1_700_000_000, 1_700_000_000))
-        listed[name] = FileEntry(name, len(data), hashlib.sha256(data).hexdigest())
-    found = GameFiles(folder, Manifest("sim-1", listed))
-    found.check()
-    return found
+    """Two small files, listed once for all simulations of this process."""
+    listed = {
+        name: FileEntry(name, len(data), hashlib.sha256(data).hexdigest())
+        for name, data in FILES.items()
+    }
+    return _InMemory(Path("/"), Manifest("sim-1", listed))

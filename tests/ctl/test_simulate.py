@@ -5,17 +5,20 @@ from __future__ import annotations
 import os
 import shlex
 import signal
+import sqlite3
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.ctl import simulate as ctl
 from svcserver.ctl import simulating
-from svcserver.sim import run
+from svcserver.sim import ledger, run, wiring
+from svcserver.sim.clock import World
 from svcserver.sim.run import Turn, Wish
 from svcserver.sim.shrink import command
 
@@ -84,6 +87,62 @@ class StopTests(SynchronousTestCase):
         ran = CliRunner().invoke(ctl.simulate_command, ["--days", "0.01", "--players", "2"])
         self.assertEqual(ran.exit_code, 130, ran.output)
         self.assertIn("stopped before the 0.2 hours were over", ran.output)
+
+
+class RoomTests(SynchronousTestCase):
+    """The database of a long run lies in a file of this machine, which may have no room for it."""
+
+    def setUp(self) -> None:
+        self.patch(ctl, "globalLogBeginner", _NoLogging())
+        folder = TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        self.patch(os, "environ", {**os.environ, "TMPDIR": folder.name, "SQLITE_TMPDIR": ""})
+        self.patch(tempfile, "tempdir", folder.name)
+
+    def lived(self) -> Result:
+        """Of ``svcctl simulate`` with some minutes of two players."""
+        return CliRunner().invoke(ctl.simulate_command, ["--days", "0.005", "--players", "2"])
+
+    def test_one_line_says_that_there_is_no_room_and_nothing_is_told_of_the_host(self) -> None:
+        template = ledger._template()
+        [pages] = template.execute("PRAGMA page_count").fetchone()
+        [size] = template.execute("PRAGMA page_size").fetchone()
+        opened = sqlite3.connect
+        for left in (0, 1):  # of pages
+
+            def cramped(*given: Any, at_most: int = pages + left, **named: Any) -> Any:
+                raw = opened(*given, **named)
+                raw.execute(f"PRAGMA page_size={size}")
+                raw.execute(f"PRAGMA max_page_count={at_most}")
+                return raw
+
+            self.patch(sqlite3, "connect", cramped)
+            ran = self.lived()
+            self.assertEqual(ran.exit_code, 1, ran.output)
+            [line] = ran.output.splitlines()
+            self.assertIn(f"{self.folder} does not take the database", line)
+            self.assertIn("database or disk is full; make room there, or let TMPDIR name", line)
+
+    def test_a_disk_that_fails_on_purpose_is_the_simulations(self) -> None:
+        disk = ledger.Disk(World(1))
+        disk.fill()
+        full = self.assertRaises(sqlite3.OperationalError, self.grow, disk)
+        ledger.judge(full, filled=disk.filled)
+        self.assertRaises(ledger.NoScratch, ledger.judge, full)
+        ledger.judge(ledger._io_error())
+        disk.make_room()
+        self.assertFalse(disk.filled)
+        self.grow(disk)
+
+    @staticmethod
+    def grow(disk: ledger.Disk) -> None:
+        disk.raw.execute("CREATE TABLE more AS SELECT zeroblob(100000) AS what")
+
+    def test_nothing_is_left_behind(self) -> None:
+        wiring.game_files.cache_clear()
+        self.assertEqual(self.lived().exit_code, 0)
+        self.assertEqual(list(self.folder.iterdir()), [])
 
 
 class ReplayTests(SynchronousTestCase):
