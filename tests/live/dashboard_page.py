@@ -42,6 +42,15 @@ PAGES = (
     "log",
 )
 SIZES = {"desktop": (1280, 860), "phone": (390, 844)}
+LATE = """(() => {
+  const real = window.fetch;
+  window.fetch = async (address, how) => {
+    const reply = await real(address, how);
+    const late = how.method === 'GET' && address.includes('%s');
+    if (late) await new Promise((go) => setTimeout(go, 1500));
+    return reply;
+  };
+})()"""
 UNNAMED = """() => [...document.querySelectorAll('button, a, input, select')]
   .filter((one) => one.checkVisibility())
   .filter((one) => !(one.textContent.trim() || one.getAttribute('aria-label')
@@ -205,6 +214,11 @@ class Visit(Seen):
         assert self.page.evaluate(WIDER) <= 0, name
         assert self.page.evaluate(UNNAMED) == [], name
         self.keep(PICTURES / f"{self.look}-{name}.png")
+
+    def late(self, read: str) -> None:
+        """Let each answer to such a read be as it is now, and come a while later, from now on."""
+        self.page.add_init_script(LATE % read)
+        self.page.reload()
 
     def sign_in(self, key: str) -> None:
         """With a key that is one."""

@@ -1,6 +1,6 @@
 // One account: who it is, its saves, its progression.
 
-import { Refused, read, send } from "./api.js";
+import { Refused, inTurn, read, send } from "./api.js";
 import { REASON, ask, copy } from "./dialog.js";
 import { badge, button, card, el, head, linked, nothing, redraw } from "./dom.js";
 import { place } from "./overview.js";
@@ -14,15 +14,15 @@ export async function account(root, live, who, list) {
   let said = {};
   const page = {
     ...live,
-    again: () => look().catch(() => {}), // the banner says that the server does not answer
+    again: () => again(),
     draw: () => live.shown() && draw(root, page, said, who, list),
   };
-  const look = async () => {
+  const [again] = inTurn(async () => {
     said = await found(who);
     page.draw();
-  };
-  await look();
-  return look;
+  });
+  await again();
+  return again;
 }
 
 async function found(who) {
@@ -42,7 +42,7 @@ function draw(root, live, { one, history, report }, who, list) {
   }
   const back = el("a", { href: list, class: "small" }, "All accounts");
   redraw(root,
-    el("div", {}, back, head(one.name, null, button("Copy id", () => copy(one.id, "Account id")), owners("Rename", () => rename(one, live)), ...handling(one, live))),
+    el("div", {}, back, head(one.name, null, button("Copy id", () => copy(one.id, "Account id")), owners("Rename", () => rename(one)), ...handling(one, live))),
     card(null, [], el("dl", { class: "facts inside" }, facts(one, live))),
     ...saves(history, one, live), ...(report ? progression(report, one, live) : []));
 }
@@ -76,16 +76,17 @@ function none(why) {
   throw why;
 }
 
-async function rename(one, live) {
-  const given = await ask({
+async function rename(one) {
+  await ask({
     title: `Rename ${one.name}`, text: "The account and its characters get the new name at once.",
     fields: [{ name: "name", label: "New name (3 to 16 letters, digits or _)", value: one.name }, REASON], confirm: "Rename",
     run: async ({ name, reason }) => {
       const said = await send("RenameUser", { UserId: one.id, NewUsername: name, Reason: reason });
       return `${said.OldUsername} is now ${said.Username}`;
     },
+    again: () => {
+      history.replaceState(null, "", `#/accounts/${encodeURIComponent(one.id)}`); // the old name leads nowhere
+      dispatchEvent(new HashChangeEvent("hashchange"));
+    },
   });
-  if (!given) return;
-  history.replaceState(null, "", `#/accounts/${encodeURIComponent(one.id)}`); // the old name leads nowhere
-  dispatchEvent(new HashChangeEvent("hashchange"));
 }

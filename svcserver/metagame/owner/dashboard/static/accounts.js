@@ -1,6 +1,7 @@
 // Everybody who has an account: search, order and pages. They stand in the address, for Back.
 
-import { read } from "./api.js";
+import { inTurn, read } from "./api.js";
+import { act } from "./dialog.js";
 import { badge, button, card, choice, el, head, nothing, person, redraw, table } from "./dom.js";
 import { place } from "./overview.js";
 import { ago, exactly } from "./words.js";
@@ -12,30 +13,32 @@ export async function accounts(root, live) {
   const search = el("input", { type: "search", id: "search", class: "search", placeholder: "Name or account id", maxlength: 64, autocomplete: "off", "aria-label": "Search accounts" });
   search.value = wanted.text;
   const order = el("div", {}), list = el("div", {});
-  let asked = 0, least = 1; // so many are shown at least, where there are as many
-  const page = (offset) => read("DashboardPeople", { Text: wanted.text, Sort: wanted.sort, Offset: offset });
-  const look = async () => {
-    const mine = ++asked;
+  let least = 1; // so many are shown at least, where there are as many
+  const noted = () => {
     live.keep({ text: wanted.text, sort: wanted.sort === "name" ? "" : wanted.sort });
     redraw(order, choice("Sorted by", SORTS, wanted.sort, (sort) => again({ sort })));
-    const found = [];
+  };
+  const [look] = inTurn(async () => {
+    const { text, sort } = wanted, found = [];
+    const page = (offset) => read("DashboardPeople", { Text: text, Sort: sort, Offset: offset });
     let next = 0;
     do {
       const said = await page(next);
       found.push(...said.accounts);
       next = said.nextOffset;
-    } while (next !== null && found.length < least && mine === asked);
-    if (mine === asked && live.shown()) draw(found, next);
-  };
+    } while (next !== null && found.length < least && live.shown());
+    if (live.shown() && text === wanted.text && sort === wanted.sort) draw(found, next);
+  });
   const again = (changed) => {
     Object.assign(wanted, changed);
     least = 1;
+    noted();
     return look().catch((why) => live.shown() && redraw(list, card(null, [], nothing(why.message))));
   };
   const draw = (found, next) => {
-    const more = next === null ? [] : [el("p", { class: "foot" }, button("Show more", async () => {
+    const more = next === null ? [] : [el("p", { class: "foot" }, button("Show more", () => {
       least = found.length + 1;
-      await look();
+      return act(look);
     }))];
     const none = wanted.text ? `No account’s name or id holds “${wanted.text}”.` : "There are no accounts yet.";
     redraw(list, card(null, [], found.length ? rows(found) : nothing(none), ...more));
@@ -47,6 +50,7 @@ export async function accounts(root, live) {
   });
   root.replaceChildren(head("Accounts", "Choose one to see saves and progression."),
     el("div", { class: "tools" }, search, order), list);
+  noted();
   await look();
   return look;
 }

@@ -83,6 +83,21 @@ export function read(route, wanted = {}) {
   return call("GET", query ? `${route}?${query}` : route);
 }
 
+/**
+ * What reads and then draws, one at a time: an answer that comes late never covers a newer one.
+ * Whoever asks for one that is under way gets the next of it, and all who do so get the same.
+ */
+export function inTurn(...works) {
+  let last = Promise.resolve();
+  return works.map((work) => {
+    let next = null;
+    return () => next ??= last = last.catch(() => {}).then(() => {
+      next = null;
+      return work();
+    });
+  });
+}
+
 /** What changes nothing, but does not fit an address. */
 export function gather(route, body) {
   return call("POST", route, body);

@@ -19,7 +19,7 @@ import { overview } from "./overview.js";
 import { may, signedIn } from "./staff.js";
 
 // name, title, what draws it, what the server tells it, and who sees it; a page that is told gives back what hears
-// it: what to show, or only that its list is another now
+// it: what to show at once, or only that its list is another now, which it reads in its turn
 const PAGES = [
   ["overview", "Overview", overview, "overview"], ["health", "Health", health, "health"], ["accounts", "Accounts", accounts, "accounts"],
   ["invites", "Invites", invites, "invites", "owner"], ["guilds", "Guilds", guilds, "guilds"], ["chat", "Chat", chat, "chat"],
@@ -123,14 +123,8 @@ function start(title, page, told = "beat", query = new URLSearchParams()) {
     root.replaceChildren(head(title), card(null, [], nothing("The server does not answer. The page comes as soon as it does.")));
     connection.away();
   }, (why) => root.replaceChildren(...refused(title, why)));
-  let heard = begun; // one after the other, so that an older answer never covers a newer one
   hush = listen(told, {
-    hear: (data) => {
-      heard = heard.then(() => shown() && hear(data)).catch((why) => {
-        if (why.status === undefined) console.error(why);
-        else if (why.status === 0 && shown()) connection.away();
-      });
-    },
+    hear: (data) => begun.then(() => shown() && hear(data)).catch((why) => shown() && connection.unread(why)),
     alive: connection.heard,
     refused: (why) => shown() && (why.status === 401 ? signOut(LOST) : say(why.message, true)),
   });

@@ -1,8 +1,8 @@
 // Who of the staff did what, and what was refused.
 
-import { read } from "./api.js";
+import { inTurn, read } from "./api.js";
 import { badge, button, card, el, head, linked, nothing, redraw, table } from "./dom.js";
-import { show } from "./dialog.js";
+import { act, show } from "./dialog.js";
 import { exactly } from "./words.js";
 
 const KEPT = 2000; // rows shown at once, of a page that is open for days
@@ -18,22 +18,20 @@ export async function audit(root, live) {
   let shown = [], next = null, only = {};
   const ask = (more) => read("DashboardAudit", { ...only, ...more });
   const draw = () => {
-    const more = next === null ? [] : [el("p", { class: "foot" }, button("Show more", older))];
+    const more = next === null ? [] : [el("p", { class: "foot" }, button("Show more", () => act(older)))];
     if (live.shown()) redraw(place, card(null, [], shown.length ? rows(shown) : nothing("There is no such row."), ...more));
   };
-  const look = async () => {
+  const [look, older, newer] = inTurn(async () => {
     only = { actor: actor.value.trim(), target: target.value.trim() };
     ({ rows: shown, next } = await ask({}));
     draw();
-  };
-  const older = async () => {
+  }, async () => {
+    if (next === null) return; // all are shown meanwhile
     const said = await ask({ until: next });
     shown = [...shown, ...said.rows];
     next = said.next;
     draw();
-  };
-  await look();
-  return async () => { // rows never change: only newer ones can be new
+  }, async () => { // rows never change: only newer ones can be new
     const said = await ask({});
     const fresh = said.rows.filter((one) => !shown.some((known) => known.id === one.id));
     if (fresh.length === said.rows.length) ({ rows: shown, next } = said);
@@ -43,7 +41,9 @@ export async function audit(root, live) {
       next = shown[KEPT - 1].id;
     }
     if (fresh.length) draw();
-  };
+  });
+  await look();
+  return newer;
 }
 
 function rows(found) {

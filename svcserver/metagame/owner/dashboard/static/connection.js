@@ -24,6 +24,12 @@ export function away() {
   say();
 }
 
+/** The page could not be drawn anew: what is shown stays, and the banner says how old it is. */
+export function unread(why) {
+  if (why.status === undefined) console.error(why); // a fault of the page, not of the server
+  else if (why.status === 0) away();
+}
+
 export function watch(on) {
   watched = on;
   heardAt = Date.now();

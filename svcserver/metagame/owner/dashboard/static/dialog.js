@@ -1,6 +1,6 @@
 // Every act asks once and says what it did.
 
-import { away } from "./connection.js";
+import { away, unread } from "./connection.js";
 import { button, el } from "./dom.js";
 
 /** The field by which every act of staff may say why. */
@@ -20,12 +20,13 @@ const CAN_BE_MENDED = [400, 404, 409, 429]; // with other words, or a little lat
 
 /**
  * fields: {name, label, type?, value?, min?, max?, options?, optional?}. Null when called off.
- * run: does it with what is given, and returns what to say; while it is refused for what was typed
- * the dialog stays open with the reason. Null too where it failed otherwise, which is said.
+ * run: does it with what is given, and returns what to say once `again` has drawn the page anew;
+ * while it is refused for what was typed the dialog stays open with the reason. Null too where it
+ * failed otherwise, which is said.
  * What is under way cannot be called off: the dialog stays, and where the browser closes it all
  * the same, what came of it is answered.
  */
-export function ask({ title, text, picture = null, fields = [], confirm, danger = false, run = null }) {
+export function ask({ title, text, picture = null, fields = [], confirm, danger = false, run = null, again = null }) {
   return new Promise((answer) => {
     let given = null;
     let busy = false;
@@ -50,7 +51,7 @@ export function ask({ title, text, picture = null, fields = [], confirm, danger 
       const typed = Object.fromEntries(fields.map((one, at) => [one.name, inputs[at].value]));
       fault.textContent = "";
       try {
-        if (run) say(await run(typed));
+        if (run) await told(await run(typed), again);
         given = typed;
         box.close();
       } catch (why) {
@@ -105,11 +106,24 @@ export function say(text, bad = false) {
   }, bad ? 9000 : 6000);
 }
 
-/** Do it and say so (reading says nothing); a refusal is said too. True when it was done. */
-export async function act(work, done) {
+/** What was done is said when the page shows it: whoever reads it acts on what is shown. */
+async function told(text, again) {
+  try {
+    await again?.();
+  } catch (why) {
+    unread(why); // it was done all the same
+  }
+  say(text);
+}
+
+/**
+ * Do it, let `again` draw the page anew, and say so (reading says nothing); a refusal is said too.
+ * True when it was done.
+ */
+export async function act(work, done = null, again = null) {
   try {
     const said = await work();
-    if (done) say(done(said));
+    if (done) await told(done(said), again && (() => again(said)));
     return true;
   } catch (why) {
     refused(why);

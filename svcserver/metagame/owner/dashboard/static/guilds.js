@@ -1,19 +1,19 @@
 // Guilds, and disbanding one.
 
-import { Refused, read, send } from "./api.js";
+import { Refused, inTurn, read, send } from "./api.js";
 import { REASON, act, ask } from "./dialog.js";
 import { badge, card, el, head, nothing, person, redraw, table } from "./dom.js";
 import { owners } from "./staff.js";
 import { count } from "./words.js";
 
 export async function guilds(root, live) {
-  const again = async () => {
+  const [again] = inTurn(async () => {
     const found = await read("Guilds").catch((why) => {
       if (!(why instanceof Refused) || why.status !== 404) throw why;
       return null;
     });
     if (live.shown()) redraw(root, ...drawn(found, again));
-  };
+  });
   await again();
   return again;
 }
@@ -32,6 +32,8 @@ async function disband(one, again) {
     title: `Disband ${one.name}?`, danger: true, confirm: "Disband",
     text: `${count(one.members, "member")} will be without a guild. This cannot be undone.`, fields: [REASON],
   });
-  if (given && await act(() => send("DisbandGuild", { Guild: one.guildId, Reason: given.reason }),
-    (said) => `${said.Guild} disbanded; ${count(said.Members, "member")} told`)) await again();
+  if (given) {
+    await act(() => send("DisbandGuild", { Guild: one.guildId, Reason: given.reason }),
+      (said) => `${said.Guild} disbanded; ${count(said.Members, "member")} told`, again);
+  }
 }

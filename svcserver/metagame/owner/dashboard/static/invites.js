@@ -1,18 +1,18 @@
 // Invite codes: make, send, take back.
 
-import { read, remove, send } from "./api.js";
+import { inTurn, read, remove, send } from "./api.js";
 import { REASON, act, ask, copy, show } from "./dialog.js";
 import { badge, button, card, el, head, nothing, qr, redraw, table } from "./dom.js";
 import { count } from "./words.js";
 
 export async function invites(root, live) {
-  const again = async () => {
+  const [again] = inTurn(async () => {
     const { InviteCodes: codes } = await read("InviteCodes");
     if (!live.shown()) return;
     redraw(root,
       head("Invites", "A code makes accounts; send it to one friend, privately.", button("New invite", () => create(again), "primary")),
       card(null, [], codes.length ? listed(codes, again) : nothing("There are no codes. Make one to let a friend in.")));
-  };
+  });
   await again();
   return again;
 }
@@ -39,10 +39,9 @@ async function create(again) {
       ({ code } = await send("CreateInvite", { uses: Number(uses), name, Reason: reason }));
       return `Invite for ${count(Number(uses), "account")} made`;
     },
+    again,
   });
-  if (!given) return;
-  await again();
-  await share(code);
+  if (given) await share(code);
 }
 
 async function share(code) {
@@ -61,5 +60,5 @@ async function share(code) {
 
 async function revoke(one, again) {
   const given = await ask({ title: `Revoke ${one.inviteCode}?`, text: "Nobody can use it any more. Accounts made with it stay.", fields: [REASON], danger: true, confirm: "Revoke" });
-  if (given && await act(() => remove(`InviteCode/${encodeURIComponent(one.inviteCode)}`, { Reason: given.reason }), () => `Invite ${one.inviteCode} revoked`)) await again();
+  if (given) await act(() => remove(`InviteCode/${encodeURIComponent(one.inviteCode)}`, { Reason: given.reason }), () => `Invite ${one.inviteCode} revoked`, again);
 }

@@ -1,14 +1,14 @@
 // What runs: maintenance mode, game servers, and who is told when something is wrong.
 // `again` shows what is the case now.
 
-import { read, send } from "./api.js";
+import { inTurn, read, send } from "./api.js";
 import { REASON, act, ask, show } from "./dialog.js";
 import { badge, card, el, head, linked, nothing, redraw, table } from "./dom.js";
 import { owners } from "./staff.js";
 import { count, exactly } from "./words.js";
 
 export async function machine(root, live) {
-  const look = async () => {
+  const [again] = inTurn(async () => {
     const [said, told] = await Promise.all([read("DashboardDrain"), read("DashboardAlerts")]);
     const runs = await read("DashboardGameServers").catch((why) => {
       if (why.status !== 409) throw why;
@@ -17,10 +17,9 @@ export async function machine(root, live) {
     if (!live.shown()) return;
     redraw(root, head("Machine", "Maintenance mode, game servers one by one, and who is told when something is wrong."),
       maintenance(said, again), gameServers(runs, again), alerts(told, again));
-  };
-  const again = () => look().catch(() => {}); // the banner says that the server does not answer
-  await look();
-  return look;
+  });
+  await again();
+  return again;
 }
 
 function maintenance(said, again) {
@@ -60,7 +59,7 @@ function last({ last: one }) {
 }
 
 async function test(one, again) {
-  if (await act(() => send("DashboardAlertTest", { Name: one.name }), () => `A test goes to ${one.name}; how it went stands here in a moment`)) await again();
+  await act(() => send("DashboardAlertTest", { Name: one.name }), () => `A test goes to ${one.name}; how it went stands here in a moment`, again);
 }
 
 const ACTS = [["restart", "restart the stack"], ["stop", "stop the stack"]];
@@ -75,13 +74,15 @@ async function begin(stack, again) {
       { name: "until", label: "Empty means", options: [["no hunt", "no hunt runs"], ["nobody", "nobody is online"]] },
       REASON],
   });
-  if (given && await act(() => send("DashboardDrain", { On: true, Then: given.then, Until: given.until, Reason: given.reason }),
-    () => "No new hunt begins")) await again();
+  if (given) {
+    await act(() => send("DashboardDrain", { On: true, Then: given.then, Until: given.until, Reason: given.reason }),
+      () => "No new hunt begins", again);
+  }
 }
 
 async function end(again) {
   const given = await ask({ title: "Let hunts begin again?", fields: [REASON], confirm: "Let them" });
-  if (given && await act(() => send("DashboardDrain", { On: false, Reason: given.reason }), () => "New hunts may begin")) await again();
+  if (given) await act(() => send("DashboardDrain", { On: false, Reason: given.reason }), () => "New hunts may begin", again);
 }
 
 /** Game servers, each with its acts; `said` is null where the deploy server does not answer. */
@@ -101,7 +102,7 @@ function gameServers(said, again) {
 }
 
 async function start(kind, again) {
-  if (await act(() => send("DashboardGameServer", { Act: "start", Kind: kind }), () => `The ${kind} runs`)) await again();
+  await act(() => send("DashboardGameServer", { Act: "start", Kind: kind }), () => `The ${kind} runs`, again);
 }
 
 async function handle(one, what, again) {
@@ -109,7 +110,10 @@ async function handle(one, what, again) {
     title: `${what === "stop" ? "Stop" : "Restart"} the ${one.kind} on port ${one.port}?`, confirm: what === "stop" ? "Stop" : "Restart",
     text: "Whoever is on it loses the connection.", danger: true, fields: [REASON],
   });
-  if (given && await act(() => send("DashboardGameServer", { Act: what, Id: one.id, Reason: given.reason }), () => `The ${one.kind} ${what === "stop" ? "is stopped" : "begins anew"}`)) await again();
+  if (given) {
+    await act(() => send("DashboardGameServer", { Act: what, Id: one.id, Reason: given.reason }),
+      () => `The ${one.kind} ${what === "stop" ? "is stopped" : "begins anew"}`, again);
+  }
 }
 
 async function printed(one) {

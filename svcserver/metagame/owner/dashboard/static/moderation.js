@@ -1,6 +1,6 @@
 // Bans and mutes that hold, and what is announced.
 
-import { read, send } from "./api.js";
+import { inTurn, read, send } from "./api.js";
 import { REASON, act, ask } from "./dialog.js";
 import { badge, card, el, head, linked, nothing, person, redraw, table } from "./dom.js";
 import { lift, withIt } from "./people.js";
@@ -8,7 +8,7 @@ import { moderators } from "./staff.js";
 import { count, exactly } from "./words.js";
 
 export async function moderation(root, live) {
-  const again = async () => {
+  const [again] = inTurn(async () => {
     const [held, told] = await Promise.all([read("DashboardSanctions"), read("DashboardAnnouncement")]);
     if (!live.shown()) return;
     const shown = held.sanctions.length;
@@ -16,7 +16,7 @@ export async function moderation(root, live) {
     redraw(root,
       head("Moderation", `${count(held.count, "ban or mute", "bans and mutes")}.${more} Ban, mute and kick on the account’s page.`),
       announced(told.announcement, again), card("Bans and mutes", [], listed(held.sanctions, again)));
-  };
+  });
   await again();
   return again;
 }
@@ -44,7 +44,7 @@ function announced(one, again) {
 }
 
 async function announce(again) {
-  const given = await ask({
+  await ask({
     title: "Announce to everybody", confirm: "Announce",
     text: "It stands in the status banner and is said in every chat room. Nothing restarts by itself.",
     fields: [{ name: "text", label: "Text", longest: 256 },
@@ -55,11 +55,11 @@ async function announce(again) {
       const said = await send("DashboardAnnouncement", sent);
       return `Announced: ${said.announcement.text}`;
     },
+    again,
   });
-  if (given) await again();
 }
 
 async function end(again) {
   const given = await ask({ title: "End the announcement?", fields: [REASON], confirm: "End it" });
-  if (given && await act(() => send("DashboardAnnouncement", { Text: "", Reason: given.reason }), () => "Nothing is announced")) await again();
+  if (given) await act(() => send("DashboardAnnouncement", { Text: "", Reason: given.reason }), () => "Nothing is announced", again);
 }

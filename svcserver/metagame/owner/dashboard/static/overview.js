@@ -15,24 +15,31 @@ export function place(where) {
 
 export function overview(root) {
   root.replaceChildren(head("Overview", "Asking the server…"));
-  return ({ status, startedAt, health, backup, down, feed }) => redraw(root, top(status, startedAt), tiles(status, health, backup, down),
-    el("div", { class: "columns" }, players(status), el("div", { class: "stack" }, instances(status), evening(feed))));
+  let said;
+  const changed = ({ RegistrationMode: registration }) => draw({ ...said, status: { ...said.status, registration } });
+  const draw = (told) => {
+    said = told;
+    const { status, startedAt, health, backup, down, feed } = said;
+    redraw(root, top(status, startedAt, changed), tiles(status, health, backup, down),
+      el("div", { class: "columns" }, players(status), el("div", { class: "stack" }, instances(status), evening(feed))));
+  };
+  return draw;
 }
 
-function top(status, startedAt) {
+function top(status, startedAt, changed) {
   const version = [status.version, status.commit === "unknown" ? "" : status.commit].filter(Boolean).join(" · ");
   return head("Overview", `Up for ${span((Date.now() - Date.parse(startedAt)) / 1000)}${version ? ` · version ${version}` : ""}`,
-    owners("Change registration", () => registration(status)));
+    owners("Change registration", () => registration(status, changed)));
 }
 
-async function registration(status) {
+async function registration(status, changed) {
   const given = await ask({
     title: "Who may register?", text: "This lasts until the metagame starts again; REGISTRATION_MODE in metagame.env makes it permanent.",
     fields: [{ name: "mode", label: "Registration", options: MODES, value: status.registration }, REASON], confirm: "Change",
   });
   if (given) {
     await act(() => send("RegistrationStatus", { RegistrationStatus: given.mode, Reason: given.reason }),
-      (said) => `Registration is now ${said.RegistrationMode}`);
+      (said) => `Registration is now ${said.RegistrationMode}`, changed);
   }
 }
 

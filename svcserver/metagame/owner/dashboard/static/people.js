@@ -1,6 +1,7 @@
 // What staff does to a player: ban, mute, kick, and the role.
 
 import { Refused, gather, send } from "./api.js";
+import { unread } from "./connection.js";
 import { REASON, act, ask, copy, say, show } from "./dialog.js";
 import { button, el } from "./dom.js";
 import { moderators, owners } from "./staff.js";
@@ -33,21 +34,21 @@ async function newKey(one, live) {
     text: "The old key no longer works, and whoever is logged in by it is logged off now." });
   let made;
   if (!given || !await act(async () => { made = await send("DashboardNewKey", { Account: one.id, Reason: given.reason }); })) return;
-  live.again();
+  live.again().catch(unread); // beneath the only copy of the key, which waits for nothing
   show(`The key of ${made.Username}`, false, el("p", { class: "join" }, made.Key),
     el("p", { class: "muted small" }, "Send it to the player, privately. This is the only copy; it is not shown again."),
     button("Copy key", () => copy(made.Key, "Key")));
 }
 
 async function mergeNotes(one, live) {
-  const given = await ask({ title: `Give the notes of ${one.name} to another account`, confirm: "Give",
+  await ask({ title: `Give the notes of ${one.name} to another account`, confirm: "Give",
     text: `${one.name} has ${one.notes.toLocaleString()} notes; all of them are moved. For a player who had to begin anew.`,
     fields: [{ name: "to", label: "Name of the account that gets them", longest: 64 }, REASON],
     run: async ({ to, reason }) => {
       const said = await send("DashboardMergeNotes", { Account: one.id, To: to.trim(), Reason: reason });
       return `${said.Moved.toLocaleString()} notes of ${said.Username} now belong to ${said.To}`;
-    } });
-  if (given) await live.again();
+    },
+    again: live.again });
 }
 
 async function exported(one) {
@@ -59,11 +60,14 @@ async function exported(one) {
 }
 
 async function erase(one) {
-  const given = await ask({ title: `Delete ${one.name} for ever?`, danger: true, confirm: "Delete",
+  await ask({ title: `Delete ${one.name} for ever?`, danger: true, confirm: "Delete",
     text: "The account, its characters, saves and friendships are removed, and cannot be brought back but from a backup. All that is kept is downloaded as a file first.",
     fields: [{ name: "name", label: `Write ${one.name} to confirm` }, REASON],
-    run: (typed) => erased(one, typed) });
-  if (given) location.hash = "#/accounts";
+    run: (typed) => erased(one, typed),
+    again: () => {
+      history.pushState(null, "", "#/accounts"); // the account is no more
+      dispatchEvent(new HashChangeEvent("hashchange"));
+    } });
 }
 
 async function erased(one, { name, reason }) {
@@ -96,7 +100,7 @@ function save(name, what) {
 
 async function impose(word, past, one, live) {
   const ban = word === "Ban";
-  const given = await ask({
+  await ask({
     title: `${ban ? "Ban" : "Mute"} ${one.name}?`, danger: ban, confirm: word, fields: [LASTS, REASON, NOTE, ban ? OUT : SILENT],
     text: ban ? "The player is out of the game within a second and cannot log in." : "The player hears everything and can write nothing.",
     run: async (typed) => {
@@ -104,8 +108,8 @@ async function impose(word, past, one, live) {
       const said = await send(`Dashboard${word}`, sent);
       return `${said.Username} is ${past}${withIt(said.Sanction)}`;
     },
+    again: live.again,
   });
-  if (given) await live.again();
 }
 
 /** How many addresses a ban or a mute goes for, in words; empty for none. */
@@ -115,8 +119,7 @@ export function withIt(sanction) {
 
 async function kick(one, live) {
   const given = await ask({ title: `Kick ${one.name}?`, text: "The player is logged off now, and may log in again.", fields: [REASON], confirm: "Kick" });
-  if (given && await act(() => send("DashboardKick", { Account: one.id, Reason: given.reason }),
-    (said) => `${said.Username} is logged off`)) await live.again();
+  if (given) await act(() => send("DashboardKick", { Account: one.id, Reason: given.reason }), (said) => `${said.Username} is logged off`, live.again);
 }
 
 async function role(one, live) {
@@ -124,13 +127,17 @@ async function role(one, live) {
     title: `Role of ${one.name}`, confirm: "Change",
     fields: [{ name: "role", label: "Role", options: ROLES, value: one.role }, REASON],
   });
-  if (given && await act(() => send("DashboardRole", { Account: one.id, Role: given.role, Reason: given.reason }),
-    (said) => `${said.Username} is now ${said.Role}`)) await live.again();
+  if (given) {
+    await act(() => send("DashboardRole", { Account: one.id, Role: given.role, Reason: given.reason }),
+      (said) => `${said.Username} is now ${said.Role}`, live.again);
+  }
 }
 
 export async function lift(entry, live) {
   const ban = entry.Kind === "ban";
   const given = await ask({ title: `${ban ? "Unban" : "Unmute"} ${entry.Username}?`, fields: [REASON], confirm: ban ? "Unban" : "Unmute" });
-  if (given && await act(() => send(ban ? "DashboardUnban" : "DashboardUnmute", { Account: entry.UserId, Reason: given.reason }),
-    (said) => `${said.Username} may ${ban ? "log in" : "write"} again`)) await live.again();
+  if (given) {
+    await act(() => send(ban ? "DashboardUnban" : "DashboardUnmute", { Account: entry.UserId, Reason: given.reason }),
+      (said) => `${said.Username} may ${ban ? "log in" : "write"} again`, live.again);
+  }
 }

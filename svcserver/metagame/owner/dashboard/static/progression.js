@@ -30,8 +30,10 @@ async function seed(account, live) {
     text: "Every track is written anew. What the player had earned on the tracks is replaced.",
     fields: [{ name: "mode", label: "How", options: [["fresh", "Fresh: every track at 0"], ["grandfather", "Grandfather: every track at its end"]] }, REASON],
   });
-  if (given && await act(() => send("SeedProgression", { UserId: account.id, Mode: given.mode, Reason: given.reason }),
-    (said) => `${count(said.Tracks.length, "track")} of ${account.name} written (${said.Mode})`)) await live.again();
+  if (given) {
+    await act(() => send("SeedProgression", { UserId: account.id, Mode: given.mode, Reason: given.reason }),
+      (said) => `${count(said.Tracks.length, "track")} of ${account.name} written (${said.Mode})`, live.again);
+  }
 }
 
 function entitlements(report, account, live) {
@@ -43,8 +45,9 @@ function entitlements(report, account, live) {
 }
 
 async function grant(account, live) {
-  const { names } = await read("DashboardEntitlements");
-  const given = await ask({
+  let names;
+  if (!await act(async () => { ({ names } = await read("DashboardEntitlements")); })) return;
+  await ask({
     title: `Grant ${account.name} an entitlement`, confirm: "Grant",
     fields: [{ name: "name", label: "Entitlement", options: [...names.map((one) => [one, one]), ["", "Another, written below"]] },
       { name: "other", label: "Its name, if it is another", optional: true }, { name: "hours", label: "Hours (0: for ever)", type: "number", min: 0, step: "any", value: "0" }, REASON],
@@ -53,12 +56,14 @@ async function grant(account, live) {
       await send("GrantEntitlement", { UserId: account.id, Entitlement: name, Duration: Number(typed.hours), Reason: typed.reason });
       return `${account.name} now has ${name}`;
     },
+    again: live.again,
   });
-  if (given) await live.again();
 }
 
 async function revoke(one, account, live) {
   const given = await ask({ title: `Revoke ${one.name}?`, text: `${account.name} loses it at once.`, fields: [REASON], danger: true, confirm: "Revoke" });
-  if (given && await act(() => send("RevokeEntitlement", { UserId: account.id, Entitlement: one.name, Reason: given.reason }),
-    (said) => said.Revoked ? `${one.name} revoked from ${account.name}` : `${account.name} did not have ${one.name}`)) await live.again();
+  if (given) {
+    await act(() => send("RevokeEntitlement", { UserId: account.id, Entitlement: one.name, Reason: given.reason }),
+      (said) => said.Revoked ? `${one.name} revoked from ${account.name}` : `${account.name} did not have ${one.name}`, live.again);
+  }
 }

@@ -1,7 +1,7 @@
 // Saves of characters and loadouts: what changed between two, and going back.
 
 import { read, send } from "./api.js";
-import { REASON, act, ask, say, show } from "./dialog.js";
+import { REASON, act, ask, show } from "./dialog.js";
 import { badge, button, card, el, nothing, table } from "./dom.js";
 import { place } from "./overview.js";
 import { owners } from "./staff.js";
@@ -89,30 +89,31 @@ async function question(title, text, account) {
   const now = await read("DashboardPerson", { Account: account.id }).catch(() => account);
   const online = now.where ? [{ name: "kick", label: `${account.name} is online now (${place(now.where).toLowerCase()}), and the next save would replace this`,
     options: [["yes", "Log the player off first"], ["", "Leave the player online"]], value: "yes" }] : [];
-  const given = await ask({ title, danger: true, confirm: "Roll back", fields: [...online, REASON],
+  return ask({ title, danger: true, confirm: "Roll back", fields: [...online, REASON],
     text: `${text} ${now.where ? "" : `${account.name} is not online.`}` });
-  if (given?.kick) await send("DashboardKick", { Account: account.id, Reason: given.reason || "rolled back" });
-  return given;
+}
+
+async function rolled(route, one, version, given, account) {
+  if (given.kick) await send("DashboardKick", { Account: account.id, Reason: given.reason || "rolled back" });
+  return send(route, { CharacterId: one.CharacterId, Version: version.Version, Reason: given.reason });
 }
 
 async function back(one, version, account, live) {
-  await act(async () => {
-    const given = await question(`Roll ${one.Name} back to version ${version.Version}?`,
-      `The save of ${exactly(version.SavedDate)} becomes the newest. Nothing is lost: you can go forward again the same way.`, account);
-    if (!given) return;
-    const said = await send("RollbackCharacter", { CharacterId: one.CharacterId, Version: version.Version, Reason: given.reason });
-    say(`${one.Name} is back at version ${said.RolledBackTo}, saved as version ${said.UpdateVersion}${given.kick ? "; the player is logged off" : ""}`);
-    live.again();
-  });
+  const given = await question(`Roll ${one.Name} back to version ${version.Version}?`,
+    `The save of ${exactly(version.SavedDate)} becomes the newest. Nothing is lost: you can go forward again the same way.`, account);
+  if (!given) return;
+  await act(() => rolled("RollbackCharacter", one, version, given, account), (said) =>
+    `${one.Name} is back at version ${said.RolledBackTo}, saved as version ${said.UpdateVersion}${off(given)}`, live.again);
 }
 
 async function backLoadout(one, version, account, live) {
-  await act(async () => {
-    const given = await question(`Roll the loadouts of ${one.Name} back to version ${version.Version}?`,
-      `The loadouts of ${exactly(version.SavedDate)} become the newest.`, account);
-    if (!given) return;
-    const said = await send("RollbackLoadout", { CharacterId: one.CharacterId, Version: version.Version, Reason: given.reason });
-    say(`The loadouts of ${one.Name} are back at version ${said.RolledBackTo}${given.kick ? "; the player is logged off" : ""}`);
-    live.again();
-  });
+  const given = await question(`Roll the loadouts of ${one.Name} back to version ${version.Version}?`,
+    `The loadouts of ${exactly(version.SavedDate)} become the newest.`, account);
+  if (!given) return;
+  await act(() => rolled("RollbackLoadout", one, version, given, account), (said) =>
+    `The loadouts of ${one.Name} are back at version ${said.RolledBackTo}${off(given)}`, live.again);
+}
+
+function off(given) {
+  return given.kick ? "; the player is logged off" : "";
 }

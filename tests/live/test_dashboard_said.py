@@ -1,0 +1,165 @@
+"""What the owner's page says was done stands on the page by then, however late a list comes.
+
+Why a browser and a process: the answers of a real server are held back before a page that is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+from playwright.sync_api import Browser, Locator, Route, expect
+
+from tests.live.dashboard_page import Host, Visit, here, open_account, visit
+from tests.live.real_browser import browser
+from tests.support.proves import proves
+
+__all__ = ["browser", "here"]  # fixtures
+
+pytestmark = pytest.mark.live
+
+# whether the page names somebody, each time that it is drawn
+WATCH = """(name) => {
+    const place = document.querySelector('#content');
+    window.named = [];
+    new MutationObserver(() => window.named.push(place.innerText.includes(name)))
+        .observe(place, { childList: true, subtree: true });
+}"""
+
+
+def row(seen: Visit, text: str) -> Locator:
+    return seen.page.locator("tbody").get_by_role("row").filter(has_text=text)
+
+
+def hush(seen: Visit) -> None:
+    """Let the server tell the page nothing: only its own acts let it read."""
+    seen.page.route("**/DashboardEvents?*", lambda _: None)
+
+
+@contextmanager
+def held(seen: Visit, reads: str) -> Iterator[list[Route]]:
+    """Answer no such read until the end; gives those that came."""
+    waiting: list[Route] = []
+    seen.page.route(reads, lambda one: waiting.append(one))
+    try:
+        yield waiting
+    finally:
+        seen.page.unroute(reads)
+        for one in waiting:
+            one.continue_()
+
+
+@pytest.fixture(autouse=True)
+def muted(here: Host) -> Iterator[None]:
+    """Eve, in the beginning; nobody in the end."""
+    here.admin("POST", "DashboardMute", {"Account": "Eve"})
+    yield
+    for one in here.admin("GET", "DashboardSanctions")["sanctions"]:
+        here.admin("POST", "DashboardUnmute", {"Account": one["Username"]})
+
+
+def unmute(seen: Visit) -> None:
+    row(seen, "Eve").get_by_role("button", name="Unmute").click()
+    seen.confirm("Unmute")
+
+
+def invite(seen: Visit) -> None:
+    seen.press("New invite")
+    seen.answer("Make it", Uses="17")
+
+
+def mute(seen: Visit) -> None:
+    seen.press("Mute")
+    seen.answer("Mute", Reason="song")
+
+
+# slow: the first of a file begins a host, and a browser
+@pytest.mark.parametrize(
+    ("page", "reads", "act", "says", "shown"),
+    [
+        ("Moderation", "**/DashboardSanctions", unmute, "Eve may write again", "Nobody is banned"),
+        ("Invites", "**/InviteCodes", invite, "Invite for 17 accounts made", "17 uses"),
+        ("Cleo", "**/DashboardPerson?*", mute, "Cleo is muted", "by Olga: song"),
+    ],
+    ids=["an act", "a dialog that acts", "an account"],
+)
+@proves("the dashboard says what was done when it shows it")
+def test_what_was_done_is_said_when_the_page_shows_it(
+    browser: Browser,
+    here: Host,
+    page: str,
+    reads: str,
+    act: Callable[[Visit], None],
+    says: str,
+    shown: str,
+) -> None:
+    with visit(browser, here) as seen:
+        hush(seen)
+        seen.sign_in(here.key)
+        if page == "Cleo":
+            open_account(seen, page)
+        else:
+            seen.go(page)
+        expect(seen.page.locator("#content .card").first).to_be_visible()
+        with held(seen, reads):
+            with seen.page.expect_request(reads):
+                act(seen)  # is done, and the list is on its way
+            assert says not in seen.page.locator("#says").inner_text()
+        seen.told(says)
+        assert shown in seen.page.locator("#content").inner_text()  # by then, without waiting
+
+
+@proves("the dashboard says what was done when it shows it")
+def test_what_was_done_is_said_though_the_list_cannot_be_read(browser: Browser, here: Host) -> None:
+    with visit(browser, here) as seen:
+        hush(seen)
+        seen.sign_in(here.key)
+        seen.go("Moderation")
+        expect(row(seen, "Eve")).to_have_count(1)
+        seen.page.route("**/DashboardSanctions", lambda one: one.abort())
+        unmute(seen)
+        seen.told("Eve may write again")
+        expect(seen.page.locator("#says .bad")).to_have_count(0)
+        expect(seen.page.locator("#away")).to_be_visible()  # what is shown is old, and it is said
+        seen.page.unroute("**/DashboardSanctions")
+        seen.page.unroute("**/DashboardEvents?*")
+        expect(row(seen, "Eve")).to_have_count(0)  # as soon as it is heard
+        expect(seen.page.locator("#away")).to_be_hidden()
+
+
+# slow: a list that comes late, and another after it
+@proves("the dashboard says what was done when it shows it")
+def test_an_older_list_never_covers_a_newer_one(browser: Browser, here: Host) -> None:
+    kept: list[tuple[Route, bytes]] = []
+
+    def keep(route: Route) -> None:
+        """The first answer is that of now, and comes when the test lets it."""
+        if kept:
+            route.continue_()
+        else:
+            kept.append((route, route.fetch().body()))
+
+    with visit(browser, here) as seen:
+        page = seen.page
+        seen.sign_in(here.key)
+        seen.go("Moderation")
+        expect(row(seen, "Eve")).to_have_count(1)
+        page.evaluate(WATCH, "Eve")
+        page.route("**/DashboardSanctions", keep)
+        here.admin(
+            "POST", "DashboardMute", {"Account": "Cleo"}
+        )  # which the page is told, and reads
+        while not kept:
+            page.wait_for_timeout(50)
+        with page.expect_response("**/DashboardUnmute"):
+            unmute(seen)
+        page.wait_for_timeout(1_000)  # in which a page without order would read and draw
+        [(older, body)] = kept
+        older.fulfill(body=body, content_type="application/json")
+        seen.told("Eve may write again")
+        assert row(seen, "Eve").count() == 0
+        here.admin("POST", "DashboardMute", {"Account": "Falk"})
+        expect(row(seen, "Falk")).to_have_count(1)
+        named = page.evaluate("window.named")
+        assert named == sorted(named, reverse=True), "who was let go came back"
