@@ -64,11 +64,14 @@ def know_every_table() -> None:
     import svcserver.metagame.service  # noqa: F401 - costs a second, which few commands need
 
 
-def transact(host: Host, work: Callable[[Connection], T]) -> T:
-    """Run ``work(tx)`` on the host's database and return its result; it may run twice."""
+def transact(host: Host, work: Callable[[Connection], T], wait_ms: int | None = None) -> T:
+    """Run ``work(tx)`` on the host's database and return its result; it may run twice.
+
+    ``wait_ms``: how long to wait for another writer; None for as long as any command waits.
+    """
     engine = existing(url_of(host))
     with _one_line(engine):
-        return one_transact(engine, work, WAIT_MS)
+        return one_transact(engine, work, WAIT_MS if wait_ms is None else wait_ms)
 
 
 @contextmanager

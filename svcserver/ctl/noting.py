@@ -15,6 +15,8 @@ from svcserver.ctl.output import Failed, HalfDone
 from svcserver.kernel.json import Json
 from svcserver.metagame.accounts.audit import BROKEN_OFF, Entry, Trace, add_row
 
+# The act is over, and who did it waits: as long as a metagame's start does for who holds the lock
+WAIT_MS = 5_000
 CALLED_OFF: Mapping[str, Json] = {"outcome": "called off: part of it may have been done"}
 
 
@@ -25,7 +27,8 @@ def noted(host: Host, action: str, target: str = "", *, reason: str = "") -> Ite
     A body that is called off, or ends in any other way, may have done part of it: its row says so.
     One that knows what it has done raises HalfDone.
     The row comes after the act, which is no transaction of the database; where the database
-    cannot be used the act counts all the same, and a line says so.
+    cannot be used, or another program holds its lock for longer than ``WAIT_MS``, the act counts
+    all the same, and a line says so.
     """
     entry, trace = Entry(actor(), action, target, reason), Trace()
     try:
@@ -51,7 +54,7 @@ def _leave(host: Host, entry: Entry, trace: Trace, refused: str | None, *, told:
     if host.folder is None and not host.variables("metagame").get("DATABASE_URL"):
         return  # there is no host, so no audit log
     try:
-        transact(host, lambda tx: add_row(tx, entry, time.time(), refused, trace))
+        transact(host, lambda tx: add_row(tx, entry, time.time(), refused, trace), WAIT_MS)
     except Failed as why:
         if told:
             click.echo(f"svcctl: {told} in the audit log: {why.message}", err=True)

@@ -232,10 +232,11 @@ def _psql(
         try:
             yield psql
         finally:
-            _stdin(psql).close()
-            if psql.poll() is None:
-                psql.send_signal(signal.SIGINT)
-                with suppress(subprocess.TimeoutExpired):
+            # whoever stops us once more waits no longer, and reads what came of it all the same
+            with suppress(subprocess.TimeoutExpired, *STOPPED):
+                _stdin(psql).close()
+                if psql.poll() is None:
+                    psql.send_signal(signal.SIGINT)
                     psql.wait(_END_S)
             psql.kill()
 

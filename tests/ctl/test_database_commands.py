@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from unittest import mock
 
-from svcserver.ctl import database, database_commands, postgres
+from svcserver.ctl import database_commands, noting, postgres
 from svcserver.ctl.output import Failed, HalfDone
 from svcserver.ctl.stopping import Ended
 from tests.ctl.test_accounts import HostCase
@@ -54,7 +54,7 @@ class DatabaseTests(HostCase):
     @proves("svcctl db")
     def test_backup_while_a_writer_is_in_the_middle(self) -> None:
         copy = self.folder / "copy.db"
-        self.patch(database, "WAIT_MS", 50)  # the row of the audit log waits for the writer
+        self.patch(noting, "WAIT_MS", 50)  # the row of the audit log waits for the writer
         with closing(sqlite3.connect(self.folder / "svc.db", isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             other.execute("UPDATE accounts SET notes = 77")

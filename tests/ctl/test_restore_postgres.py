@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tarfile
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,8 +17,10 @@ from unittest import mock
 
 import pytest
 from sqlalchemy import Connection, NullPool, create_engine, inspect, text
+from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.ctl import postgres_restore
+from svcserver.ctl import postgres_restore, stopping
+from svcserver.ctl.output import Failed, fail
 from svcserver.db import migrations
 from svcserver.db.engine import database_url, make_engine
 from svcserver.db.migrations import revisions
@@ -37,6 +40,33 @@ LATER = (
     "CREATE FUNCTION newer_kept() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'",
     "CREATE TRIGGER kept BEFORE UPDATE ON newer EXECUTE FUNCTION newer_kept()",
 )
+
+
+# in place of psql: it is asked to end, and then somebody presses Ctrl-C for the second time
+HASTY = """
+import os, signal, time
+signal.signal(signal.SIGINT, lambda *_: os.kill(os.getppid(), signal.{name}))
+print("begun", flush=True)
+while True:
+    time.sleep(60)
+"""
+
+
+@pytest.mark.live
+class StopTests(SynchronousTestCase):
+    def test_whoever_stops_it_twice_is_told_what_came_of_it_and_nothing_is_left(self) -> None:
+        for name in ("SIGINT", "SIGTERM"):
+            words = [sys.executable, "-c", HASTY.format(name=name)]
+            with (
+                stopping.stoppable(),
+                tempfile.TemporaryFile() as said,
+                self.assertRaisesRegex(Failed, "^stopped; the database is as it was$"),
+                postgres_restore._psql(words, dict(os.environ), said) as psql,
+            ):
+                assert psql.stdout is not None
+                self.assertEqual(psql.stdout.readline(), b"begun\n")
+                fail("stopped; the database is as it was")
+            self.assertEqual(psql.returncode, -signal.SIGKILL, name)
 
 
 @pytest.mark.live
@@ -228,12 +258,20 @@ class RestoreTests(HostCase):
     @proves("svcctl backup now|list|prove|restore")
     def test_what_only_a_superuser_may_make_stays_as_it_is(self) -> None:
         role = f'"{database_url(self.url).username}"'
+        with self.administered() as tx:
+            tx.exec_driver_sql("DROP EXTENSION plpgsql")  # that of initdb is in no dump
+            tx.exec_driver_sql("CREATE EXTENSION plpgsql")  # the one that every server has
         self.at("head")
         self.add("alpha")
         with self.administered() as tx:
             for one in (
-                "CREATE EXTENSION pageinspect",  # in our schema
-                "COMMENT ON EXTENSION pageinspect IS 'for the eyes of an administrator'",
+                "COMMENT ON EXTENSION plpgsql IS 'for the eyes of an administrator'",
+                "CREATE TABLE of_another ()",
+                f"ALTER TABLE of_another OWNER TO {role}",
+                "ALTER EXTENSION plpgsql ADD TABLE of_another",  # in our schema
+                "CREATE FUNCTION another() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+                f"ALTER FUNCTION another OWNER TO {role}",
+                "ALTER EXTENSION plpgsql ADD FUNCTION another()",
                 "CREATE PUBLICATION all_of_it FOR ALL TABLES",
                 f"ALTER SCHEMA public OWNER TO {role}",  # the cure that is told everywhere
                 f'CREATE ROLE {role[:-1]}_reads"',
@@ -252,12 +290,14 @@ class RestoreTests(HostCase):
         self.assertEqual(self.names(), {"alpha", "later"})
         with self.administered() as tx:
             for what, wanted in {
-                "extname FROM pg_extension": {"plpgsql", "pageinspect"},
+                "extname FROM pg_extension": {"plpgsql"},
+                "relname FROM pg_class WHERE relname = 'of_another'": {"of_another"},
+                "proname FROM pg_proc WHERE proname = 'another'": {"another"},
                 "pubname FROM pg_publication": {"all_of_it"},
             }.items():
                 self.assertEqual(set(tx.exec_driver_sql(f"SELECT {what}").scalars()), wanted)
 
-        self.use_fresh()  # which has no extension, and whose role may make none
+        self.use_fresh()  # whose role may neither make an extension nor say anything of one
         self.done("db", "restore", kept)
         self.assertEqual(self.names(), {"alpha", "later"})
         self.done("db", "check")

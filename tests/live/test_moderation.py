@@ -169,9 +169,9 @@ def test_a_kick_or_ban_holds_for_the_very_next_request_and_ends_the_chat(service
         assert _status(service, player) == 200
         does(act)
         assert _status(service, player) == 401
-        talker.wire.setblocking(False)  # what the chat said was here before that answer
-        assert "not-authorized" in talker.hear("stream:error")
-        assert talker.hear("<close") == stanza.CLOSE
+        with service.still():  # what the chat said was sent before that answer
+            assert "not-authorized" in talker.hear("stream:error")
+            assert talker.hear("<close") == stanza.CLOSE
         talker.wire.close()
         assert _log_in(service, player["key"])[0] == status
         if act == "Ban":

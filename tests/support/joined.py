@@ -8,9 +8,10 @@ answer, as blocking clients do: they run in a thread.
 from __future__ import annotations
 
 import gc
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, chdir
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, chdir, contextmanager
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import orjson
@@ -114,6 +115,23 @@ class Beside:
     ) -> tuple[int, bytes]:
         """One request on a connection of its own."""
         return ask(self.port(), method, path, body, headers)
+
+    @contextmanager
+    def still(self) -> Iterator[None]:
+        """It does nothing meanwhile: what it has sent so far is all that comes, however late."""
+        held, goes_on = Event(), Event()
+
+        def hold() -> None:
+            held.set()
+            goes_on.wait(2 * PATIENCE_S)
+
+        turns: Any = reactor
+        turns.callFromThread(hold)
+        assert held.wait(PATIENCE_S)
+        try:
+            yield
+        finally:
+            goes_on.set()
 
 
 def beside_a_metagame(**environ: str) -> Callable[[Callable[[Beside], None]], Callable[..., Any]]:
