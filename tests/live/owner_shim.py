@@ -1,19 +1,27 @@
 """Stands for svcctl, twistd, make, git and crontab while an owner's page is pasted.
 
-``svcctl`` and ``twistd`` are the real ones; a new host gets free ports, a service goes on behind
-the block that starts it, a watch is ended by Ctrl-C after a while, and less is simulated than an
-owner may wait for.
+``svcctl`` and ``twistd`` are the real ones, where ``SVC_OWNER_DOOR`` says so as forks of the
+process that has imported them (``prestarted.py``); a new host gets free ports, a service goes on
+behind the block that starts it, a watch is ended by Ctrl-C after a while, and less is simulated
+than an owner may wait for.
+
+It starts for each command, so it imports nothing of ours.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import select
 import signal
+import socket
 import subprocess
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 BIN = Path(sys.executable).parent
 PLACEHOLDER, OWN = "play.example.org", "127.0.0.1"  # an owner puts the own address there
@@ -36,7 +44,7 @@ def main() -> int:
         return start([str(BIN / "twistd"), *words])
     if words[0] == "up":  # its questions answered, on ports of our own
         made = [str(BIN / "svcctl"), "init", words[1], "--public-host", OWN]
-        if not Path(words[1]).exists() and subprocess.run(made, check=False).returncode == 0:
+        if not Path(words[1]).exists() and begin(made).wait() == 0:
             move(Path(words[1]))
         return start([str(BIN / "svcctl"), *words])
     if "--days" in words:
@@ -44,10 +52,48 @@ def main() -> int:
     command = [str(BIN / "svcctl"), *words]
     if "--watch" in words:
         return watch(command)
-    status = subprocess.run(command, check=False).returncode
+    status = begin(command).wait()
     if status == 0 and words[0] == "init":
         move(Path(words[1]))
     return status
+
+
+class Fork:
+    """What ``subprocess.Popen`` has of it, of a command that is a fork."""
+
+    def __init__(self, door: str, wish: dict[str, Any], descriptors: Sequence[int]) -> None:
+        self._door = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._door.connect(door)
+        self.pid: int = self._ask(wish, descriptors)["pid"]
+        self._ended = os.pidfd_open(self.pid)
+
+    def _ask(self, wish: dict[str, Any], descriptors: Sequence[int] = ()) -> dict[str, Any]:
+        socket.send_fds(self._door, [json.dumps(wish).encode()], descriptors)
+        said: dict[str, Any] = json.loads(self._door.recv(1 << 17))
+        return said
+
+    def poll(self) -> int | None:
+        """Something once it has ended, and None before."""
+        return 0 if select.select([self._ended], [], [], 0)[0] else None
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Its exit status, as soon as it has one."""
+        if not select.select([self._ended], [], [], timeout)[0]:
+            raise subprocess.TimeoutExpired("a fork", timeout or 0)
+        return os.waitstatus_to_exitcode(self._ask({"reap": self.pid})["status"])
+
+
+def begin(
+    command: list[str], out: int = 1, err: int = 2, environ: Mapping[str, str] = os.environ
+) -> subprocess.Popen[bytes] | Fork:
+    """A command in a session of its own; as a fork where there is a door to ask for it."""
+    door = os.environ.get("SVC_OWNER_DOOR")
+    if door is None:
+        return subprocess.Popen(
+            command, stdout=out, stderr=err, env=environ, start_new_session=True
+        )
+    wish = {"line": command, "environ": dict(environ), "cwd": os.getcwd(), "targets": [1, 2]}
+    return Fork(door, wish, [out, err])
 
 
 def crontab(words: list[str]) -> int:
@@ -64,7 +110,7 @@ def start(command: list[str]) -> int:
     """Leave it running once it is ready."""
     log = Path.home() / f"{os.getpid()}.log"
     with log.open("wb") as out:
-        process = subprocess.Popen(command, stdout=out, stderr=out, start_new_session=True)
+        process = begin(command, out.fileno(), out.fileno())
     (Path.home() / f"{process.pid}.pid").write_text(str(process.pid))
     deadline = time.monotonic() + READY_S
     while not STARTED.search(log.read_text(errors="replace")):
@@ -80,12 +126,13 @@ def start(command: list[str]) -> int:
 
 def watch(command: list[str]) -> int:
     """Ctrl-C once something was shown."""
-    environ = {**os.environ, "FORCE_COLOR": "1"}
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, env=environ)
-    assert process.stdout is not None
-    process.stdout.read(64)
-    process.send_signal(signal.SIGINT)
-    process.stdout.read()
+    shown, told = os.pipe()
+    process = begin(command, told, environ={**os.environ, "FORCE_COLOR": "1"})
+    os.close(told)
+    with open(shown, "rb") as out:
+        out.read(64)
+        os.kill(process.pid, signal.SIGINT)
+        out.read()
     return process.wait(READY_S)
 
 

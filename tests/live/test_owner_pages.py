@@ -2,8 +2,10 @@
 
 An unmarked block runs in an empty HOME: ``svcctl`` and ``twistd`` are the real ones (on free
 ports, and a service runs on behind the block that starts it), ``make`` only says what it would do,
-and there is no ``git`` server to pull from. A block that begins with ``# needs:`` (root, systemd,
-another machine) must parse, and its ``svcctl`` commands and options must exist.
+and there is no ``git`` server to pull from. README's start as an owner starts them, those of the
+pages, which are ten times as many, as forks (``tests/support/prestarted.py``). A block that begins
+with ``# needs:`` (root, systemd, another machine) must parse, and its ``svcctl`` commands and
+options must exist.
 
 Why processes: the blocks are shell commands.
 """
@@ -25,6 +27,7 @@ import click
 import pytest
 
 from tests.ctl.hosts import row_of
+from tests.support import prestarted
 from tests.support.pages import Block, blocks, commands, exists
 
 pytestmark = pytest.mark.live
@@ -103,7 +106,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             continue
 
 
-def paste(home: Path, blocks: list[Block]) -> None:
+def paste(home: Path, blocks: list[Block], **more: str) -> None:
     """Run them in one shell after another, as in a terminal that stays open."""
     text = "set -eo pipefail\ntest ! -f ~/.profile || . ~/.profile\n"
     text += "\n".join(one.text for one in blocks if not one.needs)
@@ -116,6 +119,7 @@ def paste(home: Path, blocks: list[Block]) -> None:
             "PATH": f"{home / 'outside'}:/usr/bin:/bin",
             "SVC_OWNER_PORTS": f"{row_of(12, socket.SOCK_STREAM)},{row_of(8, socket.SOCK_DGRAM)}",
             "SVC_OWNER_ROOT": str(ROOT),
+            **more,
         },
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -131,7 +135,7 @@ def test_the_readme_can_be_pasted(home: Path) -> None:
     assert (home / "clone" / "my-host" / "owner.key").is_file()
 
 
-# slow: each of some fifty commands is a process that starts as an owner starts it
+# slow: some fifty commands, two stacks, backups and restores
 def test_the_owners_pages_can_be_pasted_one_after_the_other(home: Path) -> None:
     for one in home.glob("*.pid"):  # the host of the README makes room for the next
         os.killpg(int(one.read_text()), signal.SIGTERM)
@@ -141,7 +145,7 @@ def test_the_owners_pages_can_be_pasted_one_after_the_other(home: Path) -> None:
     for name in (*ORDER, *others):
         mine = [one for one in shell_blocks() if one.page == f"{name}.md"]
         if mine:
-            paste(home, mine)
+            paste(home, mine, SVC_OWNER_DOOR=prestarted.door())
     assert list((home / "backup").glob("game-*.db"))
     assert list((home / "game").glob("svc.db.before-restore-*"))
     assert list((home / "game" / "backups").glob("svc-backup-*.tar.gz"))
