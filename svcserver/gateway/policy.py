@@ -35,21 +35,6 @@ PUBLIC_MANAGEMENT = frozenset(
         ("HEAD", "/svc/api/registrationstatus"),
     ]
 )
-REPEATABLE = frozenset(
-    [
-        TOKEN,
-        HEARTBEAT,
-        "/character",  # a save: marked as repeated, it is answered as it was the first time
-        "/inventory",  # by its transactionId; without one the metagame refuses the second
-        "/login",
-        "/party",  # a poll
-        "/party/status",
-        "/reconcile",
-        "/candidate/player/alive",
-        "/slayerlink/availability",
-    ]
-)
-"""Paths to which a POST may be sent twice: the second changes nothing that the first had not."""
 
 _PLAIN = re.compile(rb"/([0-9A-Za-z_-]++)(?:/[0-9A-Za-z_-]++)*+(?![^?])")
 _BAD = re.compile(rb"[\\\x00-\x20\x7f]|%(?:2[fFeE]|5[cC]|00)|%(?![0-9A-Fa-f]{2})")

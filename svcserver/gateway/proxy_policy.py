@@ -20,6 +20,7 @@ from svcserver.gateway.feed import Feed
 from svcserver.gateway.join_page import PATH as JOIN
 from svcserver.gateway.limits import ConnectionCounts, Spending
 from svcserver.gateway.policy import Route
+from svcserver.gateway.repeats import may_repeat
 from svcserver.http.heads import Fault, RequestHead
 from svcserver.kernel import json
 from svcserver.kernel.counters import Counted, Counters
@@ -179,7 +180,7 @@ class Gateway:
             _added(peer, self.secret),
             tunnel=ruling.route is _WS,
             on_answer=partial(self._answered, peer) if reports else None,
-            repeatable=head.method == b"POST" and ruling.path in policy.REPEATABLE,
+            repeatable=may_repeat(head.method, ruling.path),
         )
 
     def _answered(self, peer: str, status: int) -> None:

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Generic
 from attrs import define, field, frozen
 from typing_extensions import TypeVar
 
+from svcserver.kernel.headers import REPEATED
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Forbidden
 from svcserver.kernel.roles import Role
@@ -66,6 +67,14 @@ class Call(web.Call[B, Caller], Generic[B]):
         if self.caller.account is None:
             raise Forbidden("this needs a player")
         return self.caller.account
+
+    @property
+    def repeated(self) -> bool:
+        """Whether the gateway has sent this request before, and got no answer.
+
+        It may have been carried out: it is done once, and answered as the first time.
+        """
+        return self.request.has_header(REPEATED)
 
 
 @frozen

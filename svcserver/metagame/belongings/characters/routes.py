@@ -6,7 +6,6 @@ from typing import ClassVar
 
 from attrs import frozen
 
-from svcserver.kernel.headers import REPEATED
 from svcserver.kernel.shapes import Late
 from svcserver.metagame.belongings.characters.acts import CharacterActs
 from svcserver.metagame.belongings.characters.rules import reason_of
@@ -43,5 +42,5 @@ class CharacterRoutes:
         """Save the caller's own character; the answer comes after the fsync."""
         me, sent, size = call.player, call.body.read(), len(call.request.body)
         reason = reason_of(game_server=call.caller.game_server)
-        repeated = call.request.has_header(REPEATED)
-        return Answer(200, show(await self.acts.save(me, sent, reason, size, repeated=repeated)))
+        saved = await self.acts.save(me, sent, reason, size, repeated=call.repeated)
+        return Answer(200, show(saved))

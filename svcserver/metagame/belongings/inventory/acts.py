@@ -66,13 +66,22 @@ class InventoryActs:
         return done.answer
 
     async def update(
-        self, owner: AccountId, character_id: CharacterId | None, item: Instance, by: By, size: int
+        self,
+        owner: AccountId,
+        character_id: CharacterId | None,
+        item: Instance,
+        by: By,
+        size: int,
+        *,
+        repeated: bool = False,
     ) -> bytes:
         """Save one held item; returns its stored JSON."""
 
         def work(tx: Connection) -> Instance:
             kept, now = SqlInventory(tx, self.policy.log_bytes), self.wall_clock()
-            return rules.update_instance(kept, owner, character_id, item, by, self.policy, now)
+            return rules.update_instance(
+                kept, owner, character_id, item, by, self.policy, now, repeated=repeated
+            )
 
         held = await self.data.write(owner, size, work)
         return held.body

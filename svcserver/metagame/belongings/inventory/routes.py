@@ -6,7 +6,6 @@ from typing import ClassVar
 
 from attrs import frozen
 
-from svcserver.kernel.headers import REPEATED
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Unavailable
 from svcserver.kernel.shapes import Late
@@ -43,7 +42,7 @@ class InventoryRoutes:
         """Run one inventory transaction; the answer comes after it is on disk."""
         owner, sent, size = self._owner(call), call.body.read(), len(call.request.body)
         deal, by = sent.transaction(), _by(call)
-        if deal.transaction_id is None and call.request.has_header(REPEATED):
+        if deal.transaction_id is None and call.repeated:
             raise Unavailable("this transaction may have been made: it has no transactionId")
         return Answer(200, await self.acts.transact(owner, sent.character_id, deal, by, size))
 
@@ -52,7 +51,9 @@ class InventoryRoutes:
         """Save one item that is held already."""
         owner, sent, size = self._owner(call), call.body.read(), len(call.request.body)
         item, by = sent.instance(), _by(call)
-        return Answer(200, await self.acts.update(owner, sent.character_id, item, by, size))
+        named = owner, sent.character_id
+        saved = await self.acts.update(*named, item, by, size, repeated=call.repeated)
+        return Answer(200, saved)
 
     def _owner(self, call: Call[Late[TransactionWish]] | Call[Late[ItemWish]]) -> AccountId:
         """The account; checked before the body, since a game server without a player gets 403."""

@@ -173,8 +173,10 @@ def update_instance(
     by: By,
     policy: Policy,
     now: float,
+    *,
+    repeated: bool = False,
 ) -> Instance:
-    """Save one held item; returns the stored item.
+    """Save one held item; returns the stored item, also where it was ``repeated``.
 
     Raises Forbidden, Missing (no item with both ids), Conflict (version not greater, or
     more than a character may hold).
@@ -183,7 +185,7 @@ def update_instance(
     held = inventory.instances(owned, [item.instance_id]).get(item.instance_id)
     if held is None or held.catalog_id != item.catalog_id:
         raise Missing("this character holds no such item")
-    if not is_newer(held, item):
+    if (repeated and held == item) or not is_newer(held, item):
         return held
     _grow(inventory, owned, holder.size, item.size - held.size, policy)
     inventory.put_instances(owned, [item])

@@ -56,10 +56,12 @@ class LoadoutActs:
         sent: Late[LoadoutSave],
         reason: str,
         size: int,
+        *,
+        repeated: bool = False,
     ) -> Whole:
         """Save one element; returns the whole loadout afterwards."""
         change = rules.Change(
-            index, lambda name: sent.read().element(name), reason, self.most_bytes
+            index, lambda name: sent.read().element(name), reason, self.most_bytes, repeated
         )
 
         def work(tx: Connection) -> Whole:

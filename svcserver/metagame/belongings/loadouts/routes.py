@@ -51,7 +51,8 @@ class LoadoutRoutes:
         """Save one slot or the persistent part; answered with the whole, after it is on disk."""
         owner, size = self.acting.writes(call, user_id), len(call.request.body)
         reason = reason_of(game_server=call.caller.game_server)
-        saved = await self.acts.save(owner, character_id, index, call.body, reason, size)
+        named = owner, character_id, index
+        saved = await self.acts.save(*named, call.body, reason, size, repeated=call.repeated)
         return Answer(200, wire.show(*saved, real=self.acts.real(owner)))
 
     @routes.row(

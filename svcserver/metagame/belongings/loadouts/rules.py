@@ -55,12 +55,16 @@ class Loadout:
 
 @frozen
 class Change:
-    """An element to save; ``data`` gives its text for its name, of at most ``most`` bytes."""
+    """An element to save; ``data`` gives its text for its name, of at most ``most`` bytes.
+
+    ``repeated``: the gateway has sent it before, so that it may be saved.
+    """
 
     index: str
     data: Callable[[str], bytes]
     reason: str
     most: int = MAX_ELEMENT
+    repeated: bool = False
 
 
 class Loadouts(Protocol):
@@ -122,6 +126,8 @@ def save(
     document = change.data(name)
     if len(document) > change.most:
         raise Malformed("data is too large")
+    if change.repeated and loadouts.elements(before).get(name) == document:
+        return before, loadouts.elements(before)
     if before.version == 0:
         before = evolve(before, version=FIRST_VERSION)
         loadouts.save(before, defaults.elements, at_ms, BASELINE)

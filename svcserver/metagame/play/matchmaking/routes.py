@@ -42,9 +42,9 @@ class MatchmakingRoutes:
         player = call.player
         if not self.settings.matchmaking:
             raise Malformed("matchmaking is off")
-        return Answer(
-            200, wire.show_joined(await self.acts.join(player, call.body.read().checked()))
-        )
+        wish = call.body.read().checked()
+        entry = await self.acts.join(player, wish, repeated=call.repeated)
+        return Answer(200, wire.show_joined(entry))
 
     @routes.row("POST", "/candidate/join/<candidate_id>", access=TOKEN, reply=wire.JoinReply)
     async def follow(self, call: Call, candidate_id: str) -> Answer:

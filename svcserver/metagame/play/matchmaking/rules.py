@@ -47,11 +47,34 @@ class Matchmaker:
 
     # -- joining -----------------------------------------------------------
 
-    def join(self, player: AccountId, wish: LaunchRequest, group: Group | None) -> Entry:
-        """A player's wish; ``entry.match`` may be due at once (see ``due``)."""
+    def join(
+        self,
+        player: AccountId,
+        wish: LaunchRequest,
+        group: Group | None,
+        *,
+        repeated: bool = False,
+    ) -> Entry:
+        """A player's wish; ``entry.match`` may be due at once (see ``due``).
+
+        ``repeated``: the wish may have been heard, and then has its place.
+        """
+        entry = self.stored.entry(player) if repeated else None
+        if entry is not None and self._is_answer(entry, player, wish):
+            return entry
         if group is not None and not wish.names_a_map:
             return self._join_party(player, wish, group)
         return self._join_alone(player, wish)
+
+    def _is_answer(self, entry: Entry, player: AccountId, wish: LaunchRequest) -> bool:
+        """Whether this very wish has led there, and nobody was told yet where to go."""
+        match = entry.match
+        asked = match.mode, match.args, match.hunt_id
+        return (
+            asked == (wish.game_mode, wish.game_args, wish.hunt_id)
+            and match.state is not State.FAILED
+            and player not in match.told
+        )
 
     def _may_begin(self, wish: LaunchRequest) -> None:
         """Raise where maintenance mode lets no new hunt begin."""

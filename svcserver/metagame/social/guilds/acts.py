@@ -17,7 +17,7 @@ from svcserver.kernel.signals import GuildChanged, Signal
 from svcserver.metagame.accounts.audit import Audit, Entry, Trace
 from svcserver.metagame.accounts.data import AccountData
 from svcserver.metagame.settings import Settings
-from svcserver.metagame.social.guilds import rules
+from svcserver.metagame.social.guilds import repeats, rules
 from svcserver.metagame.social.guilds.names import Words
 from svcserver.metagame.social.guilds.rules import Guild, Invite, Limits, Member, Wish
 from svcserver.metagame.social.guilds.store import (
@@ -36,7 +36,10 @@ DAY_MS = 24 * 3600 * 1000
 
 @define
 class GuildActs:
-    """Each write is one transaction, followed by its signal."""
+    """Each write is one transaction, followed by its signal.
+
+    ``repeated``: it may have been done already, and then is answered as it was.
+    """
 
     settings: Settings
     data: AccountData
@@ -119,56 +122,82 @@ class GuildActs:
         return True
 
     @shielded
-    async def invite(self, me: AccountId, target: AccountId) -> Guild:
+    async def invite(self, me: AccountId, target: AccountId, *, repeated: bool = False) -> Guild:
         """Invite an account into the caller's guild."""
         async with SENT.place(self.board, me) as place:
 
-            def work(tx: Connection) -> Guild:
-                return rules.invite(
-                    SqlGuilds(tx), self.limits, me, target, self._at(), may_send=place.free
+            def work(tx: Connection) -> tuple[Guild, bool]:
+                guilds = SqlGuilds(tx)
+                before = repeats.invited(guilds, me, target, self._at()) if repeated else None
+                if before is not None:
+                    return before, False
+                made = rules.invite(
+                    guilds, self.limits, me, target, self._at(), may_send=place.free
                 )
+                return made, True
 
-            guild = await self.data.write(me, 0, work, ACROSS)
-            place.used = True
+            guild, place.used = await self.data.write(me, 0, work, ACROSS)
         return guild
 
     @shielded
-    async def accept(self, me: AccountId, invite_id: str) -> None:
+    async def accept(self, me: AccountId, invite_id: str, *, repeated: bool = False) -> None:
         """Join by an invite of one's own."""
-        await self.data.write(
-            me,
-            0,
-            lambda tx: rules.accept(SqlGuilds(tx), self.limits, me, invite_id, self._at()),
-            ACROSS,
-        )
+
+        def work(tx: Connection) -> None:
+            guilds, at = SqlGuilds(tx), self._at()
+            if not (repeated and repeats.has_joined(guilds, me, invite_id, at)):
+                rules.accept(guilds, self.limits, me, invite_id, at)
+
+        await self.data.write(me, 0, work, ACROSS)
 
     @shielded
-    async def decline(self, me: AccountId, invite_id: str) -> None:
+    async def decline(self, me: AccountId, invite_id: str, *, repeated: bool = False) -> None:
         """Decline an invite of one's own."""
-        await self.data.write(
-            me, 0, lambda tx: rules.decline(SqlGuilds(tx), me, invite_id, self._at()), ACROSS
-        )
+
+        def work(tx: Connection) -> None:
+            guilds = SqlGuilds(tx)
+            if not (repeated and repeats.has_declined(guilds, me, invite_id)):
+                rules.decline(guilds, me, invite_id, self._at())
+
+        await self.data.write(me, 0, work, ACROSS)
 
     @shielded
-    async def remove(self, me: AccountId, target: AccountId) -> None:
+    async def remove(self, me: AccountId, target: AccountId, *, repeated: bool = False) -> None:
         """Leave, or kick another member."""
-        gone = await self.data.write(
-            me, 0, lambda tx: rules.kick(SqlGuilds(tx), me, target), ACROSS
-        )
-        self._tell(gone.guild_id, [gone])
 
-    async def set_rank(self, me: AccountId, target: AccountId, rank: str) -> None:
+        def work(tx: Connection) -> Member | None:
+            guilds = SqlGuilds(tx)
+            if repeated and repeats.are_apart(guilds, me, target):
+                return None
+            return rules.kick(guilds, me, target)
+
+        gone = await self.data.write(me, 0, work, ACROSS)
+        if gone is not None:
+            self._tell(gone.guild_id, [gone])
+
+    async def set_rank(
+        self, me: AccountId, target: AccountId, rank: str, *, repeated: bool = False
+    ) -> None:
         """Change a member's rank, or hand the guild over."""
-        await self.data.write(
-            me, 0, lambda tx: rules.set_rank(SqlGuilds(tx), me, target, rank), ACROSS
-        )
+
+        def work(tx: Connection) -> None:
+            guilds = SqlGuilds(tx)
+            if not (repeated and repeats.has_rank(guilds, me, target, rank)):
+                rules.set_rank(guilds, me, target, rank)
+
+        await self.data.write(me, 0, work, ACROSS)
 
     @shielded
-    async def disband(self, me: AccountId, guild_id: str) -> None:
+    async def disband(self, me: AccountId, guild_id: str, *, repeated: bool = False) -> None:
         """Disband the caller's own guild."""
-        gone = await self.data.write(
-            me, 0, lambda tx: rules.disband(SqlGuilds(tx), me, guild_id), ACROSS
-        )
+
+        def work(tx: Connection) -> Sequence[Member]:
+            guilds = SqlGuilds(tx)
+            if repeated and guilds.guild(guild_id) is None:
+                return ()
+            return rules.disband(guilds, me, guild_id)
+
+        gone = await self.data.write(me, 0, work, ACROSS)
         self._tell(guild_id, gone)
 
     @shielded

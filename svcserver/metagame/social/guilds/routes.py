@@ -82,7 +82,7 @@ class GuildRoutes:
     @routes.row("DELETE", "/guild/player", access=Access.PLAYER, reply=NOTHING)
     async def leave(self, call: Call) -> Answer:
         """Leave the caller's own guild: 404 without one, 409 for its leader."""
-        await self.acts.remove(call.player, call.player)
+        await self.acts.remove(call.player, call.player, repeated=call.repeated)
         return ACK
 
     @routes.row(
@@ -93,13 +93,13 @@ class GuildRoutes:
     )
     async def kick(self, call: Call, account_id: str) -> Answer:
         """Remove a member; naming oneself is leaving."""
-        await self.acts.remove(call.player, account_id)
+        await self.acts.remove(call.player, account_id, repeated=call.repeated)
         return ACK
 
     @routes.row("PUT", "/guild/invite/<account_id>", access=Access.PLAYER, reply=NOTHING)
     async def invite(self, call: Call, account_id: str) -> Answer:
         """Invite an account; only the leader and officers may."""
-        await self.acts.invite(call.player, account_id)
+        await self.acts.invite(call.player, account_id, repeated=call.repeated)
         return ACK
 
     @routes.row(
@@ -110,13 +110,13 @@ class GuildRoutes:
     )
     async def accept(self, call: Call, invite_id: str) -> Answer:
         """Join the guild of an invite, with the lowest rank."""
-        await self.acts.accept(call.player, invite_id)
+        await self.acts.accept(call.player, invite_id, repeated=call.repeated)
         return ACK
 
     @routes.row("DELETE", "/guild/invite/<invite_id>", access=Access.PLAYER, reply=NOTHING)
     async def decline(self, call: Call, invite_id: str) -> Answer:
         """Decline an invite, which ends it."""
-        await self.acts.decline(call.player, invite_id)
+        await self.acts.decline(call.player, invite_id, repeated=call.repeated)
         return ACK
 
     @routes.row(
@@ -127,13 +127,13 @@ class GuildRoutes:
     )
     async def set_rank(self, call: Call, account_id: str, rank: str) -> Answer:
         """Change a member's rank; ``leader`` hands the guild over."""
-        await self.acts.set_rank(call.player, account_id, rank)
+        await self.acts.set_rank(call.player, account_id, rank, repeated=call.repeated)
         return ACK
 
     @routes.row("DELETE", "/guild/<guild_id>", access=Access.PLAYER, reply=NOTHING)
     async def disband(self, call: Call, guild_id: str) -> Answer:
         """Disband the caller's own guild."""
-        await self.acts.disband(call.player, guild_id)
+        await self.acts.disband(call.player, guild_id, repeated=call.repeated)
         return ACK
 
 

@@ -26,7 +26,10 @@ log = Logger()
 
 @frozen
 class PartyActs:
-    """Each method is one act on the live parties."""
+    """Each method is one act on the live parties.
+
+    ``repeated``: it may have been done already, and then is answered as it was.
+    """
 
     parties: LiveParties
     directory: Directory
@@ -52,12 +55,21 @@ class PartyActs:
         blocked = await self.blocks.blocked(me, [one.sender for one in found]) if found else set()
         return [one for one in found if one.sender not in blocked]
 
-    async def invite(self, me: AccountId, other: AccountId, party_id: str | None = None) -> None:
+    async def invite(
+        self,
+        me: AccountId,
+        other: AccountId,
+        party_id: str | None = None,
+        *,
+        repeated: bool = False,
+    ) -> None:
         """Invite into the caller's own party, whatever party is named."""
         if not is_account_shaped(other) or await self.directory.account_of_id(other) is None:
             raise Missing("no such account")
         blocked = bool(await self.blocks.blocked(me, [other]))
-        party = await self._act(me, lambda parties: parties.invite(me, other, blocked=blocked))
+        party = await self._act(
+            me, lambda parties: parties.invite(me, other, blocked=blocked, repeated=repeated)
+        )
         if party_id not in (None, "", party.id):
             log.info("an invite by {account} named another party", account=me)
 
@@ -99,13 +111,13 @@ class PartyActs:
         """Leave; the client sends it at every login."""
         await self.parties.act(lambda parties: parties.leave(me), near(me))
 
-    async def kick(self, me: AccountId, member: AccountId) -> None:
+    async def kick(self, me: AccountId, member: AccountId, *, repeated: bool = False) -> None:
         """Remove a member; naming oneself is leaving."""
-        await self._act(me, lambda parties: parties.kick(me, member))
+        await self._act(me, lambda parties: parties.kick(me, member, repeated=repeated))
 
-    async def promote(self, me: AccountId, member: AccountId) -> None:
+    async def promote(self, me: AccountId, member: AccountId, *, repeated: bool = False) -> None:
         """Make another member the leader."""
-        await self._act(me, lambda parties: parties.promote(me, member))
+        await self._act(me, lambda parties: parties.promote(me, member, repeated=repeated))
 
     async def _act(self, me: AccountId, work: Callable[[Parties], T]) -> T:
         """What is refused leaves nothing behind but a sign of life."""

@@ -57,7 +57,8 @@ class PartyRoutes:
     async def invite(self, call: Call[wire.PartyInviteWish]) -> Answer:
         """Invite into the caller's own party, whatever party the body names."""
         sent = call.body
-        await self.acts.invite(call.player, sent.recipient_player_id, sent.party_id)
+        to, party_id = sent.recipient_player_id, sent.party_id
+        await self.acts.invite(call.player, to, party_id, repeated=call.repeated)
         return OK
 
     @routes.row(
@@ -90,13 +91,13 @@ class PartyRoutes:
     @routes.row("DELETE", "/party/member/<member_id>", access=PLAYER, reply=Empty)
     async def kick(self, call: Call, member_id: str) -> Answer:
         """Remove a member; naming oneself is leaving."""
-        await self.acts.kick(call.player, member_id)
+        await self.acts.kick(call.player, member_id, repeated=call.repeated)
         return OK
 
     @routes.row("PUT", "/party/member/promote/<member_id>", access=PLAYER, reply=Empty)
     async def promote(self, call: Call, member_id: str) -> Answer:
         """Make another member the leader."""
-        await self.acts.promote(call.player, member_id)
+        await self.acts.promote(call.player, member_id, repeated=call.repeated)
         return OK
 
     @routes.row("DELETE", "/party/leader/<leader_id>", access=PLAYER, reply=Empty)

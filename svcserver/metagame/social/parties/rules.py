@@ -191,8 +191,18 @@ class Parties:
         """The player's live invites, oldest first."""
         return self._live(self.stored.received(recipient))
 
-    def invite(self, sender: AccountId, recipient: AccountId, *, blocked: bool = False) -> Party:
-        """Invite an existing account into the sender's party, or refuse."""
+    def invite(
+        self,
+        sender: AccountId,
+        recipient: AccountId,
+        *,
+        blocked: bool = False,
+        repeated: bool = False,
+    ) -> Party:
+        """Invite an existing account into the sender's party, or refuse.
+
+        ``repeated``, as with the others: it may have been done, and is not done again.
+        """
         if sender == recipient:
             raise Conflict("that is yourself")
         if blocked:
@@ -200,6 +210,8 @@ class Parties:
         party = self.poll(sender)
         if party.leader != sender:
             raise Forbidden("only the party's leader invites")
+        if repeated and self._has_invited(party, recipient):
+            return party
         if recipient in party.members:
             raise Conflict("already in the party")
         if len(party.members) >= MAX_MEMBERS:
@@ -211,6 +223,11 @@ class Parties:
             raise Conflict("too many invites, try again later")
         self._keep(Invite(party.id, sender, recipient, self.stored.now))
         return party
+
+    def _has_invited(self, party: Party, recipient: AccountId) -> bool:
+        """Whether the invite is there, or was accepted."""
+        waiting = {one.party_id for one in self.invites_to(recipient)}
+        return recipient in party.members or party.id in waiting
 
     def _check_counts(self, party: Party, recipient: AccountId) -> None:
         received = self.invites_to(recipient)
@@ -285,21 +302,25 @@ class Parties:
         if party is not None and account_id in party.members:
             self._remove(account_id, party)
 
-    def kick(self, leader: AccountId, member: AccountId) -> None:
+    def kick(self, leader: AccountId, member: AccountId, *, repeated: bool = False) -> None:
         """Remove a member, who must be one; naming oneself is leaving."""
         if leader == member:
             self.leave(leader)
             return
         party = self.refresh(leader)
         if party is None or member not in party.members:
+            if repeated:
+                return
             raise Missing("not in your party")
         if party.leader != leader:
             raise Forbidden("only the party's leader removes others")
         self._remove(member, party)
 
-    def promote(self, leader: AccountId, member: AccountId) -> None:
+    def promote(self, leader: AccountId, member: AccountId, *, repeated: bool = False) -> None:
         """Make another member the leader; raises Forbidden or Missing."""
         party = self.poll(leader)
+        if repeated and party.leader == member:
+            return
         if party.leader != leader:
             raise Forbidden("only the party's leader hands over")
         if member not in party.members:

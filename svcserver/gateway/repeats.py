@@ -1,0 +1,90 @@
+"""Which requests the gateway may send twice, where an upstream ends before it has answered.
+
+The second bears a mark (``X-Svc-Repeated``), which no client can set. Either it does nothing that
+the first had not, by its own rule; or the metagame knows by the mark that the first may have been
+done (``Call.repeated``), does it once, and answers as it would have.
+
+Not among them:
+
+* registering: the account's key is told once, and only its hash is kept;
+* making a further character: a second one would be made;
+* all that staff and game servers ask, who come past the gateway.
+"""
+
+from __future__ import annotations
+
+import re
+
+from svcserver.gateway.policy import HEARTBEAT, TOKEN
+
+POSTS = frozenset(
+    [
+        TOKEN,
+        HEARTBEAT,
+        "/character",  # a save: marked, it is answered as it was the first time
+        "/inventory",  # by its transactionId; without one the metagame refuses the second
+        "/inventory/instanceditem",
+        "/login",
+        "/party",  # a poll
+        "/party/status",
+        "/reconcile",
+        "/candidate/join",
+        "/candidate/player/alive",
+        "/candidate/player/register",  # there is nothing to register
+        "/slayerlink/availability",
+        "/slayerlink/invite",  # the same answer may be given again
+        "/guild/validate",
+        "/account/mapping",  # it reads, as the next
+        "/accountinfo/public",
+        "/event",  # a sink
+    ]
+)
+"""Nearly all that is no GET is one of these."""
+
+OTHERS = (
+    "POST /candidate/join/<candidate_id>",
+    "POST /encountered-content/<character_id>",
+    "POST /encountered-content/query/<character_id>",
+    "POST /friends/api/public/blocklist/<user_id>/<friend_id>",
+    "POST /friends/api/public/friends/<user_id>/<friend_id>",
+    "POST /guild/invite/accept/<invite_id>",
+    "POST /loadout/<user_id>/<character_id>/<index>",
+    "POST /notification/<currency>",  # a purchase's token is redeemed once
+    "PUT /friends/api/public/blocklist/<user_id>/<friend_id>",
+    "PUT /gamesession/epic",  # an echo
+    "PUT /guild/invite/<account_id>",
+    "PUT /guild/rank/<account_id>/<rank>",
+    "PUT /party/invite",
+    "PUT /party/invite/accept/<invite_id>",
+    "PUT /party/member/promote/<member_id>",
+    "PUT /slayerlink/invite",  # the same invite gets the same id
+    "DELETE /candidate",
+    "DELETE /candidate/leave",
+    "DELETE /friends/api/public/blocklist/<user_id>/<friend_id>",
+    "DELETE /friends/api/public/friends/<user_id>/<friend_id>",
+    "DELETE /guild/<guild_id>",
+    "DELETE /guild/invite/<invite_id>",
+    "DELETE /guild/player",
+    "DELETE /guild/player/<account_id>",
+    "DELETE /party/invite",
+    "DELETE /party/leader/<leader_id>",  # a sign of life
+    "DELETE /party/member",
+    "DELETE /party/member/<member_id>",
+    "DELETE /slayerlink/invites/<account_id>",
+    "DELETE /slayerlink/links",
+)
+"""The others, as the metagame's rows name them."""
+
+_OTHERS = re.compile("|".join(re.sub(r"<\w+>", "[^/]+", one) for one in OTHERS))
+
+
+def may_repeat(method: bytes, path: str) -> bool:
+    """Whether the request may be sent twice, with the mark; ``path`` is canonical.
+
+    What only reads (GET and HEAD) may be, too, without.
+    """
+    if method == b"GET":
+        return False
+    if method == b"POST" and path in POSTS:
+        return True
+    return _OTHERS.fullmatch(f"{method.decode('latin-1')} {path}") is not None
