@@ -79,8 +79,10 @@ class Exchange:
             connection.abort()
             return
         self.connection, connection.user = connection, self
-        repeated = self._tries > 1 and self.forward.repeatable
-        head = request_head(self.head, self.forward, self.client.policy, repeated=repeated)
+        waited_ms = None
+        if self._tries > 1 and self.forward.repeatable:
+            waited_ms = round((self.client.seconds() - self.record.began) * 1000)
+        head = request_head(self.head, self.forward, self.client.policy, waited_ms=waited_ms)
         send(connection.transport, b"".join((head, *self._kept)) if self._kept else head)
         self.ready = self.moved = True
         if buggify("edge: a connection ends in the middle of a request"):

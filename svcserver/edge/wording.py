@@ -26,7 +26,7 @@ HOP_BY_HOP = frozenset(
 )
 _KEPT = frozenset([b"host"])  # a Connection field cannot take these away
 MOST_NAMED = 4  # fields in a Connection field for which the names left out are remembered
-_REPEATED = b"%b: 1\r\n" % REPEATED
+_REPEATED = REPEATED + b": %d\r\n"
 _CHUNKED = b"Transfer-Encoding: chunked\r\n"
 _AS_SENT = b"as sent"  # compared by identity: the bytes of the head at hand are not kept twice
 _UPGRADE = b"Connection: Upgrade\r\nUpgrade: websocket\r\n"
@@ -48,9 +48,12 @@ _REASONS = {
 
 
 def request_head(
-    head: RequestHead, forward: Forward, policy: ProxyPolicy, *, repeated: bool = False
+    head: RequestHead, forward: Forward, policy: ProxyPolicy, *, waited_ms: int | None = None
 ) -> bytes:
-    """The request as the upstream gets it; ``repeated``: it may have been carried out already."""
+    """The request as the upstream gets it.
+
+    ``waited_ms``: it came so long ago, and an upstream that did not answer may have done it.
+    """
     lines = head.block.lines.get(policy.dropped)
     if lines is None:
         lines = head.block.lines[policy.dropped] = _worded(head, policy.dropped)
@@ -61,8 +64,8 @@ def request_head(
         framing = _CHUNKED
     elif head.length or b"content-length" in head.fields:
         framing = b"Content-Length: %d\r\n" % head.length
-    if repeated:
-        framing += _REPEATED
+    if waited_ms is not None:
+        framing += _REPEATED % waited_ms
     if lines is _AS_SENT:
         return b"".join((head.raw[:-2], forward.added, framing, b"\r\n"))
     return b"%b %b HTTP/1.1\r\n%b%b%b\r\n" % (

@@ -2,13 +2,15 @@
 
 The second bears a mark (``X-Svc-Repeated``), which no client can set. Either it does nothing that
 the first had not, by its own rule; or the metagame knows by the mark that the first may have been
-done (``Call.repeated``), does it once, and answers as it would have.
+done (``Call.repeat``), does it once, and answers as it would have (``kernel/repeats.py``).
 
 Not among them:
 
-* registering: the account's key is told once, and only its hash is kept;
-* making a further character: a second one would be made;
+* registering, and asking for a new account key: the key is told once, and only its hash is kept;
 * all that staff and game servers ask, who come past the gateway.
+
+Two are refused with 503 where it cannot be known whether they were done: an inventory transaction
+without an id, and handing a guild to one of its officers.
 """
 
 from __future__ import annotations
@@ -34,20 +36,30 @@ POSTS = frozenset(
         "/slayerlink/availability",
         "/slayerlink/invite",  # the same answer may be given again
         "/guild/validate",
-        "/account/mapping",  # it reads, as the next
+        "/account/mapping",  # it reads, as the next two
         "/accountinfo/public",
-        "/event",  # a sink
+        "/launcher/name-free",
+        "/account/migrate",  # the answer is always the same, as with the next
+        "/event",
+        "/key/generate",
+        "/motd",
+        "/profile/update",
     ]
 )
 """Nearly all that is no GET is one of these."""
 
 OTHERS = (
+    "PUT /character",  # one of that name, made just now, is the one
+    "POST /breadcrumbs/<character_id>",
     "POST /candidate/join/<candidate_id>",
     "POST /encountered-content/<character_id>",
     "POST /encountered-content/query/<character_id>",
     "POST /friends/api/public/blocklist/<user_id>/<friend_id>",
     "POST /friends/api/public/friends/<user_id>/<friend_id>",
     "POST /guild/invite/accept/<invite_id>",
+    "POST /inventory/<character_id>/<change_list>",  # always the same, as killing a session
+    "DELETE /account/api/oauth/sessions/kill",
+    "DELETE /account/api/oauth/sessions/kill/<token>",
     "POST /loadout/<user_id>/<character_id>/<index>",
     "POST /notification/<currency>",  # a purchase's token is redeemed once
     "PUT /friends/api/public/blocklist/<user_id>/<friend_id>",
@@ -75,7 +87,24 @@ OTHERS = (
 )
 """The others, as the metagame's rows name them."""
 
-_OTHERS = re.compile("|".join(re.sub(r"<\w+>", "[^/]+", one) for one in OTHERS))
+STUBS = (
+    "POST /bounty/<user_id>",
+    "POST /bounty/delete/<user_id>",
+    "POST /entitlementv2/<user_id>",
+    "POST /escalation/<season>/<user_id>",
+    "POST /huntpass/<user_id>",
+    "POST /loadout/<user_id>/<character_id>/active/<index>",
+    "POST /loadout/<user_id>/<character_id>/unlock/<num_slots>",
+    "POST /progression/<user_id>",
+    "POST /progression/<user_id>/<progression_id>/<amount>",
+    "POST /progression/<user_id>/<progression_id>/<rank>/confirm/<kind>",
+    "PUT /cooldown/batch/<user_id>",
+    "PUT /cooldown/<user_id>/<cooldown_id>",
+    "DELETE /entitlement/<user_id>/<entitlement>",
+)
+"""What only game servers write: a player is refused, or given what everybody is."""
+
+_OTHERS = re.compile("|".join(re.sub(r"<\w+>", "[^/]+", one) for one in OTHERS + STUBS))
 
 
 def may_repeat(method: bytes, path: str) -> bool:

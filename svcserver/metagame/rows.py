@@ -20,6 +20,7 @@ from typing_extensions import TypeVar
 from svcserver.kernel.headers import REPEATED
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Forbidden
+from svcserver.kernel.repeats import Repeat
 from svcserver.kernel.roles import Role
 from svcserver.web import routes as web
 from svcserver.web.request import HttpRequest
@@ -70,11 +71,14 @@ class Call(web.Call[B, Caller], Generic[B]):
 
     @property
     def repeated(self) -> bool:
-        """Whether the gateway has sent this request before, and got no answer.
-
-        It may have been carried out: it is done once, and answered as the first time.
-        """
+        """Whether the gateway has sent this request before; see ``kernel/repeats.py``."""
         return self.request.has_header(REPEATED)
+
+    @property
+    def repeat(self) -> Repeat | None:
+        """The same, with how long ago the gateway got it; None unless repeated."""
+        said = self.request.header(REPEATED)
+        return None if said is None else Repeat.of(said)
 
 
 @frozen

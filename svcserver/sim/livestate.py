@@ -19,6 +19,7 @@ OVER = (
     "party_invites_to",
     "party_invites_of",
     "party_declined",
+    "party_handed",
     "party_invites_sent",
     "chat_waiting",
 )

@@ -7,12 +7,14 @@ import re
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.gateway import repeats
+from svcserver.gateway.policy import PUBLIC_MANAGEMENT
 from svcserver.kernel.refusals import Missing, Unauthenticated
 from svcserver.metagame.rows import Access, Row
 from tests.contract.coverage import PAGE, Route, own_routes, routes
 from tests.support.game import Game
 from tests.support.proves import proves
 
+STAFF = (Access.ADMIN_KEY, Access.GAME_SERVER, Access.ADMIN_OR_GAME_SERVER)
 EVERY_SWITCH = {
     "STORE": "free",
     "MATCHMAKING_CANCEL": "1",
@@ -110,7 +112,27 @@ class RowTests(SynchronousTestCase):
             },
         )
 
-    def test_what_the_gateway_may_send_twice_are_routes_of_ours(self) -> None:
-        rows = {row.name for row in Game(self, **EVERY_SWITCH).door.rows}
-        named = {*repeats.OTHERS, *(f"POST {path}" for path in repeats.POSTS)}
-        self.assertEqual(named - rows, set())
+    def test_the_gateway_may_send_twice_all_that_players_ask_but_for_a_key(self) -> None:
+        changing = [
+            row
+            for row in Game(self, **EVERY_SWITCH).door.rows
+            if row.method not in ("GET", "HEAD") and row.access not in STAFF
+        ]
+        names = {row.name.rstrip("/") for row in changing}
+        may = {*repeats.OTHERS, *repeats.STUBS, *(f"POST {path}" for path in repeats.POSTS)}
+        self.assertEqual(may - names, set())
+        players = {
+            row.name
+            for row in changing
+            if not row.path.startswith("/svc/")
+            or (row.method, row.path.lower()) in PUBLIC_MANAGEMENT
+        }
+        once = {one for one in players if one.rstrip("/") not in may}
+        self.assertEqual(once, {"POST /svc/api/Register", "POST /launcher/new-key"})
+        written = {row.name for row in changing if row.game_server}
+        self.assertEqual(written, set(repeats.STUBS))
+        for row in changing:  # a path of ours as the gateway reads it
+            path = re.sub(r"<\w+>", "x-1", row.path).lower().rstrip("/")
+            method = row.method.encode()
+            self.assertEqual(repeats.may_repeat(method, path), row.name.rstrip("/") in may, path)
+            self.assertFalse(repeats.may_repeat(method, path + "/x/y/z/w"))

@@ -1,4 +1,6 @@
-"""What players do in an evening that the gateway may not send twice: PUT, DELETE and other POST.
+"""What players do in an evening that must count once, though the gateway may send it twice.
+
+It marks the second, and the metagame knows what the first has done (``kernel/repeats.py``).
 
 What the game refuses (a full party, a quota, a friend who is none any more) is an answer, too.
 """

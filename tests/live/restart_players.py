@@ -43,11 +43,19 @@ AT_ONCE = 16
 SETTLE_S = 5.0  # after the last line
 BACK_S = 0.3  # before a player whose chat has ended comes again
 MATERIAL = "MAT_SCALE_FLAME"
-ACTS = ("beat", "beat", "read", "read", "earn", "earn", "save", "log_in")  # may be sent twice
-OFTEN_ONCE = 0.5  # of all acts: those that may not
+ACTS = (
+    "beat",
+    "beat",
+    "read",
+    "read",
+    "earn",
+    "earn",
+    "save",
+    "log_in",
+)  # each by its own rule the same when it is sent twice
+OFTEN_ONCE = 0.5  # of all acts: those that must count once
 BACK_AT_MOST_S = 120.0  # what a slow machine may take until all have come back
 LOOK_S = 0.1
-TORN = "the gateway gets no answer from it"  # what its 502 is called
 
 
 @define
@@ -56,8 +64,7 @@ class Report:
 
     requests: int = 0
     failed: Counter[str] = field(factory=Counter)  # requests and upgrades, by what was seen
-    once: int = 0  # acts that may not be sent twice, among the requests
-    torn: Counter[str] = field(factory=Counter)  # of those: ended with their metagame
+    once: int = 0  # acts that must count once, among the requests
     slowest_s: float = 0.0
     lines: int = 0
     told: int = 0  # lines that came back to their speaker
@@ -122,15 +129,14 @@ class Person:
             self.town.report.failed[f"{act}: {why}"[:200]] += 1
 
     async def _does_once(self, act: str) -> None:
-        """With another player's help; what of it may be sent twice fails as all such acts do."""
+        """With another player's help."""
         town = self.town
         other = town.people[(town.people.index(self) ^ 1) % len(town.people)]
         town.report.once += 1
         try:
             await ONCE[act](self.player, other.player)
         except PlayFailed as why:
-            seen = town.report.torn if TORN in str(why) else town.report.failed
-            seen[f"{act}: {why}"[:200]] += 1
+            town.report.failed[f"{act}: {why}"[:200]] += 1
 
     async def beat(self) -> None:
         await self.player.beat("/Game/Maps/city")

@@ -34,9 +34,6 @@ def test_players_notice_nothing(harm: Callable[[Path], None], tmp_path: Path) ->
     folder = host(tmp_path / "host", GATEWAY_PARK_MS=PARK_MS)
     report = evening(folder, PLAYERS, 25.0, harm, 9.0, "--strict")
     assert report["failed"] == {}, report
-    # a kill may tear what is under way and may not be sent twice: at most one request a player
-    most = PLAYERS * report["harms"] if harm is killed else 0
-    assert sum(report["torn"].values()) <= most, report
     assert report["once"] > PLAYERS, report
     assert (report["doubled"], report["lost"], report["not_kept"]) == (0, 0, 0), report
     assert report["harms"] >= 1
@@ -58,7 +55,6 @@ def test_nobody_notices_the_kill_of_a_worker(tmp_path: Path) -> None:
 
     report = evening(folder, PLAYERS, 30.0, harm, 10.0)
     assert report["failed"] == {}, report
-    assert sum(report["torn"].values()) <= PLAYERS * report["harms"], report
     assert (report["doubled"], report["lost"], report["not_kept"]) == (0, 0, 0), report
     assert report["harms"] == 2
     assert report["came_back"] >= PLAYERS // 2, report

@@ -8,6 +8,7 @@ from attrs import frozen
 from sqlalchemy import Connection
 
 from svcserver.kernel.ids import AccountId, CharacterId
+from svcserver.kernel.repeats import Repeat
 from svcserver.metagame.accounts.data import AccountData
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.belongings import documents
@@ -43,10 +44,14 @@ class CharacterActs:
 
         return await self.data.write(me, 0, first)
 
-    async def create(self, me: AccountId, name: str, size: int) -> Character:
+    async def create(
+        self, me: AccountId, name: str, size: int, *, repeat: Repeat | None = None
+    ) -> Character:
         """Create a character; ``size``: bytes of the request, counted against the day's quota."""
         return await self.data.write(
-            me, size, lambda tx: rules.create(SqlCharacters(tx), me, name, self.wall_clock())
+            me,
+            size,
+            lambda tx: rules.create(SqlCharacters(tx), me, name, self.wall_clock(), repeat),
         )
 
     async def save(

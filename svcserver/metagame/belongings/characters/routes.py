@@ -35,7 +35,7 @@ class CharacterRoutes:
     async def create(self, call: Call[Late[NewCharacter]]) -> Answer:
         """Create a character and show its head."""
         me, name, size = call.player, call.body.read().name, len(call.request.body)
-        return Answer(200, show(await self.acts.create(me, name, size)))
+        return Answer(200, show(await self.acts.create(me, name, size, repeat=call.repeat)))
 
     @routes.row("POST", "/character", body=Late[CharacterSave], reply=CharacterReply)
     async def save(self, call: Call[Late[CharacterSave]]) -> Answer:

@@ -9,6 +9,7 @@ from attrs import frozen
 
 from svcserver.kernel.ids import AccountId, CharacterId, new_id
 from svcserver.kernel.refusals import Conflict, Missing
+from svcserver.kernel.repeats import Repeat
 from svcserver.metagame.belongings.documents import EMPTY, Document
 
 MAX_NAME = 64
@@ -73,8 +74,21 @@ def all_of(
     return [first]
 
 
-def create(characters: Characters, account_id: AccountId, name: str, now: float) -> Character:
-    """Create a character; raises Conflict beyond ``MAX_CHARACTERS``."""
+def create(
+    characters: Characters,
+    account_id: AccountId,
+    name: str,
+    now: float,
+    repeat: Repeat | None = None,
+) -> Character:
+    """Create a character; raises Conflict beyond ``MAX_CHARACTERS``.
+
+    ``repeat``: it may have been made already, and then is that one.
+    """
+    for one in characters.of_account(account_id) if repeat else ():
+        made_ms = round(one.created_at * 1000)
+        if one.name == name and repeat and repeat.may_have_done(made_ms, round(now * 1000)):
+            return one
     if characters.count(account_id) >= MAX_CHARACTERS:
         raise Conflict("this account has all the characters it may have")
     character = Character(new_id(), account_id, name, 0, now, now, EMPTY)

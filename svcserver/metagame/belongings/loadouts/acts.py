@@ -9,6 +9,7 @@ from attrs import frozen
 from sqlalchemy import Connection
 
 from svcserver.kernel.ids import AccountId, CharacterId
+from svcserver.kernel.repeats import Repeat
 from svcserver.kernel.shapes import Late
 from svcserver.metagame.accounts.data import AccountData
 from svcserver.metagame.belongings.loadouts import rules
@@ -57,11 +58,11 @@ class LoadoutActs:
         reason: str,
         size: int,
         *,
-        repeated: bool = False,
+        repeat: Repeat | None = None,
     ) -> Whole:
         """Save one element; returns the whole loadout afterwards."""
         change = rules.Change(
-            index, lambda name: sent.read().element(name), reason, self.most_bytes, repeated
+            index, lambda name: sent.read().element(name), reason, self.most_bytes, repeat
         )
 
         def work(tx: Connection) -> Whole:

@@ -52,7 +52,7 @@ class LoadoutRoutes:
         owner, size = self.acting.writes(call, user_id), len(call.request.body)
         reason = reason_of(game_server=call.caller.game_server)
         named = owner, character_id, index
-        saved = await self.acts.save(*named, call.body, reason, size, repeated=call.repeated)
+        saved = await self.acts.save(*named, call.body, reason, size, repeat=call.repeat)
         return Answer(200, wire.show(*saved, real=self.acts.real(owner)))
 
     @routes.row(

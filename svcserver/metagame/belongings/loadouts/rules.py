@@ -5,7 +5,7 @@ An element is one slot (by number) or ``persistent``; its text is stored as sent
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from attrs import evolve, field, frozen
@@ -13,6 +13,7 @@ from attrs import evolve, field, frozen
 from svcserver.kernel.digits import whole_in
 from svcserver.kernel.ids import AccountId, CharacterId
 from svcserver.kernel.refusals import Malformed, Missing
+from svcserver.kernel.repeats import Repeat
 
 PERSISTENT = "persistent"
 ACCOUNT_SLOTS = 1
@@ -57,14 +58,14 @@ class Loadout:
 class Change:
     """An element to save; ``data`` gives its text for its name, of at most ``most`` bytes.
 
-    ``repeated``: the gateway has sent it before, so that it may be saved.
+    ``repeat``: the gateway has sent it before, so that it may be saved.
     """
 
     index: str
     data: Callable[[str], bytes]
     reason: str
     most: int = MAX_ELEMENT
-    repeated: bool = False
+    repeat: Repeat | None = None
 
 
 class Loadouts(Protocol):
@@ -82,6 +83,9 @@ class Loadouts(Protocol):
 
     def elements(self, loadout: Loadout) -> dict[str, bytes]:
         """The newest elements by name; none when never saved."""
+
+    def lately(self, character_id: CharacterId, name: str) -> Sequence[tuple[int, bytes]]:
+        """When and as what the element stands in the last few history rows."""
 
     def saved(self, character_id: CharacterId, version: int) -> str | None:
         """The content of a history row, for ``restore``; None when there is none."""
@@ -126,7 +130,7 @@ def save(
     document = change.data(name)
     if len(document) > change.most:
         raise Malformed("data is too large")
-    if change.repeated and loadouts.elements(before).get(name) == document:
+    if change.repeat and _is_saved(loadouts, before, name, document, at_ms, change.repeat):
         return before, loadouts.elements(before)
     if before.version == 0:
         before = evolve(before, version=FIRST_VERSION)
@@ -134,6 +138,16 @@ def save(
     after = evolve(before, version=before.version + 1)
     loadouts.save(after, {name: document}, at_ms, change.reason)
     return after, loadouts.elements(after)
+
+
+def _is_saved(
+    loadouts: Loadouts, before: Loadout, name: str, document: bytes, at_ms: int, repeat: Repeat
+) -> bool:
+    """Whether it is the newest, or was since it was asked for: what another saved then stays."""
+    if loadouts.elements(before).get(name) == document:
+        return True
+    lately = loadouts.lately(before.character_id, name)
+    return any(text == document and repeat.is_before(saved_ms, at_ms) for saved_ms, text in lately)
 
 
 def unlock(

@@ -4,7 +4,7 @@ elements of the loadout at its time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import orjson
 from attrs import frozen
@@ -29,6 +29,7 @@ from svcserver.kernel.ids import AccountId, CharacterId
 from svcserver.metagame.belongings.inventory.store import owner_of
 from svcserver.metagame.belongings.loadouts.rules import Loadout
 
+LATELY = 8  # versions among which a save that was sent twice is looked for
 LOADOUTS = Table(
     "loadouts",
     METADATA,
@@ -79,6 +80,13 @@ _SAVED = select(_S.elements).where(
     _S.character_id == bindparam("character"), _S.version == bindparam("version")
 )
 
+_LATELY = (
+    select(_S.saved_at, _S.elements)
+    .where(_S.character_id == bindparam("character"))
+    .order_by(_S.version.desc())
+    .limit(LATELY)
+)
+
 
 @frozen
 class SqlLoadouts:
@@ -119,6 +127,12 @@ class SqlLoadouts:
         """The elements of a version by name; None when there is no such version."""
         text = self.saved(character_id, version)
         return None if text is None else self._read(ids_of(text))
+
+    def lately(self, character_id: CharacterId, name: str) -> Sequence[tuple[int, bytes]]:
+        rows = self.tx.execute(_LATELY, {"character": character_id}).all()
+        listed = [(one.saved_at, ids_of(one.elements).get(name)) for one in rows]
+        texts = self._read({str(one): one for _, one in listed if one is not None})
+        return [(at, texts[str(one)]) for at, one in listed if one is not None]
 
     def saved(self, character_id: CharacterId, version: int) -> str | None:
         """The ids that a history row lists, as JSON."""

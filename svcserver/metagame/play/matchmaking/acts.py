@@ -12,6 +12,7 @@ from svcserver.db.shield import shielded
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.launch_requests import LaunchRequest
 from svcserver.kernel.refusals import Missing
+from svcserver.kernel.repeats import Repeat
 from svcserver.kernel.signals import Heard, SentToHunt, Signal
 from svcserver.metagame.play.matches import Entry, Group, State, is_world
 from svcserver.metagame.play.matchmaking.launching import Launching
@@ -100,19 +101,19 @@ class MatchmakingActs:
             news = state is State.IN_PROGRESS and rules.sent(player, entry)
             return entry, state, news
 
-    async def cancel(self, player: AccountId) -> None:
+    async def cancel(self, player: AccountId, *, repeat: Repeat | None = None) -> None:
         """A party leader's cancel is the party's."""
 
         def work(sheet: Sheet) -> None:
             group = self._group(sheet, player)
             with self.matches.on(sheet) as rules:
-                rules.cancel(player, group)
+                rules.cancel(player, group, repeat)
 
         await self.matches.board.act(work)
 
-    async def leave(self, player: AccountId) -> None:
+    async def leave(self, player: AccountId, *, repeat: Repeat | None = None) -> None:
         """Take this player alone out of what it waits for; its group stays."""
-        await self.matches.act(lambda rules: rules.leave(player))
+        await self.matches.act(lambda rules: rules.leave(player, repeat))
 
     def _group(self, sheet: Sheet, player: AccountId) -> Group | None:
         party = self.parties.on(sheet).of(player)

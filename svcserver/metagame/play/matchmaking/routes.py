@@ -60,13 +60,13 @@ class MatchmakingRoutes:
     @routes.row("DELETE", "/candidate", access=TOKEN, when=_cancels, reply=Empty)
     async def cancel(self, call: Call) -> Answer:
         """Cancel; a party leader's cancel is the party's. Off unless MATCHMAKING_CANCEL=1."""
-        await self.acts.cancel(call.player)
+        await self.acts.cancel(call.player, repeat=call.repeat)
         return Answer(200, EMPTY_OBJECT)
 
     @routes.row("DELETE", "/candidate/leave", access=TOKEN, when=_cancels, reply=Empty)
     async def leave(self, call: Call) -> Answer:
         """Only the caller leaves; the others of the party stay queued."""
-        await self.acts.leave(call.player)
+        await self.acts.leave(call.player, repeat=call.repeat)
         return Answer(200, EMPTY_OBJECT)
 
     @routes.row(

@@ -11,6 +11,7 @@ from attrs import define
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.launch_requests import CITY, ISLAND, SHARED, LaunchRequest
 from svcserver.kernel.refusals import Malformed, Missing
+from svcserver.kernel.repeats import Repeat
 from svcserver.metagame.play.matches import (
     Entry,
     Group,
@@ -22,6 +23,7 @@ from svcserver.metagame.play.matches import (
     is_world,
     takes_a_port,
 )
+from svcserver.metagame.play.matchmaking import repeats
 from svcserver.metagame.play.matchmaking.launches import Launches
 from svcserver.metagame.social.parties.rules import PartyCandidate
 
@@ -60,21 +62,11 @@ class Matchmaker:
         ``repeated``: the wish may have been heard, and then has its place.
         """
         entry = self.stored.entry(player) if repeated else None
-        if entry is not None and self._is_answer(entry, player, wish):
+        if entry is not None and repeats.is_answer(entry, player, wish):
             return entry
         if group is not None and not wish.names_a_map:
             return self._join_party(player, wish, group)
         return self._join_alone(player, wish)
-
-    def _is_answer(self, entry: Entry, player: AccountId, wish: LaunchRequest) -> bool:
-        """Whether this very wish has led there, and nobody was told yet where to go."""
-        match = entry.match
-        asked = match.mode, match.args, match.hunt_id
-        return (
-            asked == (wish.game_mode, wish.game_args, wish.hunt_id)
-            and match.state is not State.FAILED
-            and player not in match.told
-        )
 
     def _may_begin(self, wish: LaunchRequest) -> None:
         """Raise where maintenance mode lets no new hunt begin."""
@@ -321,9 +313,12 @@ class Matchmaker:
 
     # -- leaving -----------------------------------------------------------
 
-    def cancel(self, player: AccountId, group: Group | None) -> None:
-        """``DELETE /candidate``: a party leader's cancel is the party's."""
-        entry = self.stored.entry(player)
+    def cancel(self, player: AccountId, group: Group | None, repeat: Repeat | None = None) -> None:
+        """``DELETE /candidate``: a party leader's cancel is the party's.
+
+        ``repeat``, here and next: what others have led the player to since then stays.
+        """
+        entry = self._meant(player, repeat)
         if entry is None:
             return
         match = entry.match
@@ -336,11 +331,17 @@ class Matchmaker:
                 return
         self.leave(player)
 
-    def leave(self, player: AccountId) -> None:
+    def leave(self, player: AccountId, repeat: Repeat | None = None) -> None:
         """``DELETE /candidate/leave``: only the caller, and only an unresolved wait."""
-        entry = self.stored.entry(player)
+        entry = self._meant(player, repeat)
         if entry is not None and entry.match.state is not State.IN_PROGRESS:
             self._leave(player)
+
+    def _meant(self, player: AccountId, repeat: Repeat | None) -> Entry | None:
+        entry = self.stored.entry(player)
+        if entry is None or repeat is None or repeats.is_older(entry, self.stored.now, repeat):
+            return entry
+        return None
 
     def forget(self, player: AccountId) -> None:
         """The player's sessions have ended: no place in any queue, match or server."""

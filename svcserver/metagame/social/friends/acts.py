@@ -12,6 +12,7 @@ from svcserver.board.quota import Quota
 from svcserver.db.ledger import ACROSS
 from svcserver.db.shield import shielded
 from svcserver.kernel.ids import AccountId
+from svcserver.kernel.repeats import Repeat
 from svcserver.kernel.signals import Blocked, FriendAccepted, Signal, Unfriended
 from svcserver.kernel.times import iso
 from svcserver.metagame.accounts.data import AccountData
@@ -53,11 +54,13 @@ class FriendActs:
         return result
 
     @shielded
-    async def unfriend(self, me: AccountId, other: AccountId) -> None:
+    async def unfriend(
+        self, me: AccountId, other: AccountId, *, repeat: Repeat | None = None
+    ) -> None:
         """Unfriend, withdraw a request or decline one."""
 
         def work(tx: Connection) -> Friendship | None:
-            ended = rules.unfriend(SqlFriends(tx), me, other)
+            ended = rules.unfriend(SqlFriends(tx), me, other, self._at(), repeat)
             for also in self.also_unfriend if ended is not None else ():
                 also(tx, me, other)
             return ended

@@ -60,7 +60,8 @@ class FriendRoutes:
     @routes.row("DELETE", FRIENDS + "/<friend_id>", access=Access.PLAYER)
     async def unfriend(self, call: Call, user_id: str, friend_id: str) -> Answer:
         """Unfriend, withdraw or decline; 204 also when there was nothing."""
-        await self.acts.unfriend(own(call, user_id), rules.named(friend_id))
+        me, other = own(call, user_id), rules.named(friend_id)
+        await self.acts.unfriend(me, other, repeat=call.repeat)
         return NO_CONTENT
 
     @routes.row("POST", BLOCKLIST + "/<friend_id>", access=Access.PLAYER)

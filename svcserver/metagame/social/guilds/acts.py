@@ -13,6 +13,7 @@ from svcserver.board.board import Board, Sheet
 from svcserver.db.ledger import ACROSS
 from svcserver.db.shield import shielded
 from svcserver.kernel.ids import AccountId
+from svcserver.kernel.repeats import Repeat
 from svcserver.kernel.signals import GuildChanged, Signal
 from svcserver.metagame.accounts.audit import Audit, Entry, Trace
 from svcserver.metagame.accounts.data import AccountData
@@ -38,7 +39,7 @@ DAY_MS = 24 * 3600 * 1000
 class GuildActs:
     """Each write is one transaction, followed by its signal.
 
-    ``repeated``: it may have been done already, and then is answered as it was.
+    ``repeated`` and ``repeat``: it may have been done already, and then is answered as it was.
     """
 
     settings: Settings
@@ -140,12 +141,12 @@ class GuildActs:
         return guild
 
     @shielded
-    async def accept(self, me: AccountId, invite_id: str, *, repeated: bool = False) -> None:
+    async def accept(self, me: AccountId, invite_id: str, *, repeat: Repeat | None = None) -> None:
         """Join by an invite of one's own."""
 
         def work(tx: Connection) -> None:
             guilds, at = SqlGuilds(tx), self._at()
-            if not (repeated and repeats.has_joined(guilds, me, invite_id, at)):
+            if not (repeat and repeats.has_joined(guilds, me, invite_id, at, repeat)):
                 rules.accept(guilds, self.limits, me, invite_id, at)
 
         await self.data.write(me, 0, work, ACROSS)
@@ -162,12 +163,14 @@ class GuildActs:
         await self.data.write(me, 0, work, ACROSS)
 
     @shielded
-    async def remove(self, me: AccountId, target: AccountId, *, repeated: bool = False) -> None:
+    async def remove(
+        self, me: AccountId, target: AccountId, *, repeat: Repeat | None = None
+    ) -> None:
         """Leave, or kick another member."""
 
         def work(tx: Connection) -> Member | None:
             guilds = SqlGuilds(tx)
-            if repeated and repeats.are_apart(guilds, me, target):
+            if repeat and repeats.are_apart(guilds, me, target, self._at(), repeat):
                 return None
             return rules.kick(guilds, me, target)
 

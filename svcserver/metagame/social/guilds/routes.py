@@ -82,7 +82,7 @@ class GuildRoutes:
     @routes.row("DELETE", "/guild/player", access=Access.PLAYER, reply=NOTHING)
     async def leave(self, call: Call) -> Answer:
         """Leave the caller's own guild: 404 without one, 409 for its leader."""
-        await self.acts.remove(call.player, call.player, repeated=call.repeated)
+        await self.acts.remove(call.player, call.player, repeat=call.repeat)
         return ACK
 
     @routes.row(
@@ -93,7 +93,7 @@ class GuildRoutes:
     )
     async def kick(self, call: Call, account_id: str) -> Answer:
         """Remove a member; naming oneself is leaving."""
-        await self.acts.remove(call.player, account_id, repeated=call.repeated)
+        await self.acts.remove(call.player, account_id, repeat=call.repeat)
         return ACK
 
     @routes.row("PUT", "/guild/invite/<account_id>", access=Access.PLAYER, reply=NOTHING)
@@ -110,7 +110,7 @@ class GuildRoutes:
     )
     async def accept(self, call: Call, invite_id: str) -> Answer:
         """Join the guild of an invite, with the lowest rank."""
-        await self.acts.accept(call.player, invite_id, repeated=call.repeated)
+        await self.acts.accept(call.player, invite_id, repeat=call.repeat)
         return ACK
 
     @routes.row("DELETE", "/guild/invite/<invite_id>", access=Access.PLAYER, reply=NOTHING)

@@ -14,6 +14,7 @@ from twisted.logger import Logger
 
 from svcserver.kernel.ids import AccountId, is_account_shaped
 from svcserver.kernel.refusals import Missing, Refusal
+from svcserver.kernel.repeats import Repeat
 from svcserver.kernel.signals import Heard, Signal
 from svcserver.metagame.accounts.directory import Directory
 from svcserver.metagame.social.friends.store import Blocks
@@ -28,7 +29,7 @@ log = Logger()
 class PartyActs:
     """Each method is one act on the live parties.
 
-    ``repeated``: it may have been done already, and then is answered as it was.
+    ``repeated`` and ``repeat``: it may have been done already, and then is answered as it was.
     """
 
     parties: LiveParties
@@ -115,9 +116,11 @@ class PartyActs:
         """Remove a member; naming oneself is leaving."""
         await self._act(me, lambda parties: parties.kick(me, member, repeated=repeated))
 
-    async def promote(self, me: AccountId, member: AccountId, *, repeated: bool = False) -> None:
+    async def promote(
+        self, me: AccountId, member: AccountId, *, repeat: Repeat | None = None
+    ) -> None:
         """Make another member the leader."""
-        await self._act(me, lambda parties: parties.promote(me, member, repeated=repeated))
+        await self._act(me, lambda parties: parties.promote(me, member, repeat=repeat))
 
     async def _act(self, me: AccountId, work: Callable[[Parties], T]) -> T:
         """What is refused leaves nothing behind but a sign of life."""

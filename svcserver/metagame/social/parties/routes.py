@@ -97,7 +97,7 @@ class PartyRoutes:
     @routes.row("PUT", "/party/member/promote/<member_id>", access=PLAYER, reply=Empty)
     async def promote(self, call: Call, member_id: str) -> Answer:
         """Make another member the leader."""
-        await self.acts.promote(call.player, member_id, repeated=call.repeated)
+        await self.acts.promote(call.player, member_id, repeat=call.repeat)
         return OK
 
     @routes.row("DELETE", "/party/leader/<leader_id>", access=PLAYER, reply=Empty)

@@ -13,6 +13,7 @@ from attrs import define, evolve, frozen
 
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Conflict, Forbidden, Missing
+from svcserver.kernel.repeats import Repeat
 
 MAX_MEMBERS = 4
 MAX_PARTY_INVITES = 8
@@ -22,6 +23,7 @@ SENT_S = 600.0
 INVITE_S = 300.0
 DECLINE_PAUSE_S = 120.0
 SILENT_S = 120.0
+HANDED_S = 60.0  # how long it is known when a party was handed over, for who asked for it twice
 FORGET_S = 3600.0  # a party of one whose player has been silent this long is forgotten
 NEVER = float("-inf")
 
@@ -109,6 +111,12 @@ class StoredParties(Protocol):
         """Whether the recipient has declined this sender a moment ago."""
 
     def pause(self, sender: AccountId, recipient: AccountId) -> None: ...
+
+    def hand_over(self, party_id: str) -> None:
+        """Note that the party has another leader from now on."""
+
+    def handed_over(self, party_id: str) -> float | None:
+        """When that was, if not long ago."""
 
     def left(self, party_id: str, account_id: AccountId) -> None:
         """Do in the same act what follows a leaving, as matchmaking and chat need it."""
@@ -309,23 +317,32 @@ class Parties:
             return
         party = self.refresh(leader)
         if party is None or member not in party.members:
-            if repeated:
+            if repeated and (party is None or party.leader == leader):
                 return
             raise Missing("not in your party")
         if party.leader != leader:
             raise Forbidden("only the party's leader removes others")
         self._remove(member, party)
 
-    def promote(self, leader: AccountId, member: AccountId, *, repeated: bool = False) -> None:
+    def promote(
+        self, leader: AccountId, member: AccountId, *, repeat: Repeat | None = None
+    ) -> None:
         """Make another member the leader; raises Forbidden or Missing."""
         party = self.poll(leader)
-        if repeated and party.leader == member:
+        if repeat and self._has_handed(party, leader, member, repeat):
             return
         if party.leader != leader:
             raise Forbidden("only the party's leader hands over")
         if member not in party.members:
             raise Missing("not in your party")
         self.stored.keep(evolve(party, leader=member))
+        self.stored.hand_over(party.id)
+
+    def _has_handed(self, party: Party, me: AccountId, to: AccountId, repeat: Repeat) -> bool:
+        """Whether ``to`` leads, or has handed the party back since."""
+        handed, now_ms = self.stored.handed_over(party.id), round(self.stored.now * 1000)
+        is_done = handed is not None and repeat.may_have_done(round(handed * 1000), now_ms)
+        return party.leader == to or (party.leader == me and is_done)
 
     # -- inside ------------------------------------------------------------
 

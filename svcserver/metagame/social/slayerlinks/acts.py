@@ -12,6 +12,7 @@ from svcserver.board.quota import Quota
 from svcserver.db.ledger import ACROSS
 from svcserver.db.shield import shielded
 from svcserver.kernel.ids import AccountId
+from svcserver.kernel.repeats import Repeat
 from svcserver.metagame.accounts.data import AccountData
 from svcserver.metagame.social.slayerlinks import rules
 from svcserver.metagame.social.slayerlinks.rules import Invite, Link, Reply
@@ -54,12 +55,16 @@ class SlayerLinkActs:
         )
 
     @shielded
-    async def invite(self, me: AccountId, other: AccountId, slot: int | None) -> str:
+    async def invite(
+        self, me: AccountId, other: AccountId, slot: int | None, *, repeat: Repeat | None = None
+    ) -> str:
         """Invite; returns the id of the new or already pending invite."""
         async with ASKED.place(self.board, me) as place:
 
             def work(tx: Connection) -> tuple[str, bool]:
                 links, at = SqlSlayerLinks(tx), self._at()
+                if repeat and (before := rules.sent_before(links, me, other, at, repeat)):
+                    return before.link_id, False
                 return rules.invite(links, me, other, slot, at, may_send=place.free)
 
             link_id, place.used = await self.data.write(me, 0, work, ACROSS)
@@ -71,10 +76,15 @@ class SlayerLinkActs:
             me, 0, lambda tx: rules.answer(SqlSlayerLinks(tx), me, reply, self._at()), ACROSS
         )
 
-    async def drop_invites(self, me: AccountId, other: AccountId) -> None:
+    async def drop_invites(
+        self, me: AccountId, other: AccountId, *, repeat: Repeat | None = None
+    ) -> None:
         """Drop all pending invites (``other`` is ``me``), else those between the two."""
         await self.data.write(
-            me, 0, lambda tx: rules.drop_invites(SqlSlayerLinks(tx), me, other, self._at()), ACROSS
+            me,
+            0,
+            lambda tx: rules.drop_invites(SqlSlayerLinks(tx), me, other, self._at(), repeat),
+            ACROSS,
         )
 
     async def end_link(self, me: AccountId, other: AccountId | None, slot: int | None) -> None:

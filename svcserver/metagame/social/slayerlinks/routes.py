@@ -63,7 +63,8 @@ class SlayerLinkRoutes:
         if sent.action is rules.Action.CANCEL:
             return await self._answer(call, wire.reply_of(sent))
         other = rules.other_account(sent.account_id)
-        return enveloped({"link_id": await self.acts.invite(call.player, other, sent.slot)})
+        link_id = await self.acts.invite(call.player, other, sent.slot, repeat=call.repeat)
+        return enveloped({"link_id": link_id})
 
     @routes.row(
         "POST",
@@ -81,7 +82,8 @@ class SlayerLinkRoutes:
     @routes.row("DELETE", "/slayerlink/invites/<account_id>", reply=NOTHING)
     async def drop_invites(self, call: Call, account_id: str) -> Answer:
         """Withdraw and decline invites: all with one's own id, else those between the two."""
-        await self.acts.drop_invites(call.player, rules.other_account(account_id))
+        other = rules.other_account(account_id)
+        await self.acts.drop_invites(call.player, other, repeat=call.repeat)
         return enveloped(EMPTY_OBJECT)
 
     @routes.row(

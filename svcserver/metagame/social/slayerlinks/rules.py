@@ -13,6 +13,7 @@ from attrs import frozen
 
 from svcserver.kernel.ids import AccountId, is_account_shaped, new_id
 from svcserver.kernel.refusals import Conflict, Forbidden, Malformed, Missing
+from svcserver.kernel.repeats import Repeat
 from svcserver.kernel.times import HOUR_MS
 
 FIRST_SLOT = 1  # a client that counts from 0 needs only this changed
@@ -151,6 +152,16 @@ def invite(
     return new.link_id, True
 
 
+def sent_before(
+    links: SlayerLinks, me: AccountId, other: AccountId, at: int, repeat: Repeat
+) -> Invite | None:
+    """What the first try of an invite has sent, whatever came of it; None if there is nothing."""
+    for one in links.sent(me):
+        if one.recipient == other and repeat.may_have_done(one.created_at, at):
+            return one
+    return None
+
+
 def other_account(named: str | None) -> AccountId:
     """The other player's id; raises Malformed for a text that cannot be one."""
     if named is None or not is_account_shaped(named):
@@ -242,9 +253,16 @@ def _link(links: SlayerLinks, found: Invite, wanted: int | None, at: int) -> Non
 # -- ending ------------------------------------------------------------------
 
 
-def drop_invites(links: SlayerLinks, me: AccountId, other: AccountId, at: int) -> None:
-    """Cancel or decline all pending invites (``other`` is ``me``), else those between the two."""
+def drop_invites(
+    links: SlayerLinks, me: AccountId, other: AccountId, at: int, repeat: Repeat | None = None
+) -> None:
+    """Cancel or decline all pending invites (``other`` is ``me``), else those between the two.
+
+    ``repeat``: what has come since it was asked for stays.
+    """
     for one in [*links.sent(me), *links.received(me)]:
+        if repeat and repeat.is_before(one.created_at, at):
+            continue
         if one.is_waiting(at) and other in (me, _other(one, me)):
             mine = one.sender == me
             links.answer(one.link_id, Status.CANCELED if mine else Status.DECLINED)

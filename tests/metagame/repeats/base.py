@@ -1,0 +1,113 @@
+"""Players whose requests the gateway sends again, since the metagame ended before it answered."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+from sqlalchemy import Connection, select
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.db.tables import METADATA
+from svcserver.kernel import json
+from svcserver.kernel.headers import REPEATED
+from svcserver.metagame.accounts.store import SqlAccounts
+from tests.contract.test_rows import EVERY_SWITCH
+from tests.metagame.play.matchmaking.base import Deploy
+from tests.support.browser import Page
+from tests.support.game import GAME_SERVER_KEY, Game, Player
+
+LATER_S = 1.0  # from the first try to the second
+# of life, or that it was asked
+SIGNS = ("online", "party_heard", "candidates", "name_guesses", "guild_names_checked")
+FRIENDS = "/friends/api/public/friends"
+BLOCKED = "/friends/api/public/blocklist"
+HUNT = {"gameMode": "ISLAND", "gameArgs": "", "playerHuntId": "Hunt_A"}
+
+
+class Town:
+    """A game with players who are nobody's friends yet."""
+
+    def __init__(self, test: SynchronousTestCase) -> None:
+        self.test = test
+        self.game = Game(test, http=Deploy(), **EVERY_SWITCH)
+        names = ("Ann_1", "Bob_1", "Cat_1", "Dan_1")
+        self.ann, self.bob, self.cat, self.dan = (self.game.player(name) for name in names)
+
+    def ask(self, who: Player, line: str, body: Any = None, **more: Any) -> Page:
+        """``line`` is a method and a path."""
+        method, path = line.split(" ")
+        sent = {} if body is None else {"json": body}
+        return self.game.browse(method, path, token=who.token, **sent, **more)
+
+    def did(self, who: Player, line: str, body: Any = None) -> Any:
+        """What came of it, which must be good."""
+        page = self.ask(who, line, body)
+        self.test.assertIn(page.status, (200, 204), (line, page.body))
+        return page.json if page.body else None
+
+    def again(self, who: Player, line: str, body: Any = None, waited_s: float = LATER_S) -> Page:
+        """As the gateway sends it the second time, or what it sends when the first never came."""
+        marks = {REPEATED.decode(): str(round(waited_s * 1000))}
+        return self.ask(who, line, body, headers=marks)
+
+    def pass_time(self, seconds: float = LATER_S) -> None:
+        self.game.clock.advance(seconds)
+
+    def state(self) -> dict[str, Any]:
+        """All that is kept, but for signs of life."""
+
+        def rows(tx: Connection) -> dict[str, Any]:
+            tables = METADATA.sorted_tables
+            return {one.name: [tuple(row) for row in tx.execute(select(one))] for one in tables}
+
+        board = json.read(orjson.dumps(self.game.board.saved()))
+        live = {
+            kind: [entry[:2] for entry in found]
+            for kind, found in board.items()
+            if kind not in SIGNS and found
+        }
+        return self.game.ledger.run(rows) | live
+
+    # -- how they come to stand as they do -------------------------------------
+
+    def befriend(self, one: Player, other: Player) -> None:
+        for a, b in ((one, other), (other, one)):
+            self.did(a, f"POST {FRIENDS}/{a.id}/{b.id}")
+
+    def found(self, leader: Player, *members: Player, name: str = "Slayers") -> str:
+        wish = {"leader_account_id": leader.id, "name": name, "nameplate": ""}
+        self.did(leader, "POST /guild/validate", wish)
+        page = self.game.browse("POST", "/guild", json=wish, game_server=GAME_SERVER_KEY)
+        for one in members:
+            self.did(leader, f"PUT /guild/invite/{one.id}")
+            self.did(one, f"POST /guild/invite/accept/{self.guild_invite(one)}")
+        return str(page.json["id"])
+
+    def guild_invite(self, who: Player) -> str:
+        return str(self.did(who, "GET /guild/invite/player")["invites"][0]["id"])
+
+    def ranks(self, who: Player) -> dict[str, str]:
+        page = self.ask(who, "GET /guild")
+        members = page.json["payload"]["members"] if page.status == 200 else []
+        return {self.name(one["phx_account_id"]): one["rank"] for one in members}
+
+    def party(self, leader: Player, *members: Player) -> str:
+        party_id = str(self.did(leader, "POST /party", {})["partyId"])
+        for one in members:
+            self.did(leader, "PUT /party/invite", {"recipientPlayerId": one.id})
+            self.did(one, f"PUT /party/invite/accept/{party_id}", {})
+        return party_id
+
+    def leader(self, who: Player) -> str:
+        return self.name(self.did(who, "POST /party", {})["leaderPlayerId"])
+
+    def together(self, who: Player) -> list[str]:
+        return [self.name(one) for one in self.did(who, "POST /party", {})["playerIds"]]
+
+    def character(self, who: Player) -> str:
+        return str(self.did(who, "GET /character")[0]["id"])
+
+    def name(self, account_id: str) -> str:
+        found = self.game.ledger.run(lambda tx: SqlAccounts(tx).find(account_id))
+        return str(found.username)[:3]

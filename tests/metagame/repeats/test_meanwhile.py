@@ -1,0 +1,226 @@
+"""What others did between a request and its repeat stays; and nothing is said that is not so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.kernel import json
+from svcserver.kernel.repeats import LATE_MS, Repeat
+from tests.metagame.repeats.base import FRIENDS, HUNT, Town
+from tests.support.game import GAME_SERVER_KEY, Player
+
+
+class Case(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.town = Town(self)
+        self.ann, self.bob, self.cat = self.town.ann, self.town.bob, self.town.cat
+
+    def lost(self, who: Player, line: str, body: Any = None) -> None:
+        """It was done, and the answer lost; all that follows comes a second later."""
+        self.town.did(who, line, body)
+        self.town.pass_time()
+
+
+class PartyTests(Case):
+    def test_who_led_and_handed_the_party_back_does_not_lead_again(self) -> None:
+        self.town.party(self.ann, self.bob)
+        promote = f"PUT /party/member/promote/{self.bob.id}"
+        self.lost(self.ann, promote)
+        self.town.did(self.bob, f"PUT /party/member/promote/{self.ann.id}")
+        self.assertEqual(self.town.again(self.ann, promote, waited_s=1.0).status, 200)
+        self.assertEqual(self.town.leader(self.ann), "Ann")
+        self.town.pass_time(9.0)  # asked anew, that went before
+        self.assertEqual(self.town.again(self.ann, promote, waited_s=1.0).status, 200)
+        self.assertEqual(self.town.leader(self.ann), "Bob")
+
+    def test_a_third_who_leads_now_goes_on(self) -> None:
+        self.town.party(self.ann, self.bob, self.cat)
+        promote = f"PUT /party/member/promote/{self.bob.id}"
+        self.lost(self.ann, promote)
+        self.town.did(self.bob, f"PUT /party/member/promote/{self.cat.id}")
+        self.assertEqual(self.town.again(self.ann, promote).status, 403)
+        self.assertEqual(self.town.leader(self.ann), "Cat")
+
+    def test_an_invite_that_was_declined_is_not_sent_again(self) -> None:
+        wish = {"recipientPlayerId": self.bob.id}
+        party_id = self.town.party(self.ann)
+        self.lost(self.ann, "PUT /party/invite", wish)
+        self.town.did(self.bob, "DELETE /party/invite", {"partyId": party_id})
+        self.assertEqual(self.town.again(self.ann, "PUT /party/invite", wish).status, 409)
+        self.assertEqual(self.town.did(self.bob, "GET /party/invites")["invitations"], [])
+
+    def test_who_was_kicked_meanwhile_is_not_told_of_a_party(self) -> None:
+        party_id = self.town.party(self.ann)
+        self.town.did(self.ann, "PUT /party/invite", {"recipientPlayerId": self.bob.id})
+        accept = f"PUT /party/invite/accept/{party_id}"
+        self.lost(self.bob, accept, {})
+        self.town.did(self.ann, f"DELETE /party/member/{self.bob.id}")
+        self.assertEqual(self.town.again(self.bob, accept, {}).status, 404)
+
+    def test_a_new_leader_keeps_whom_the_old_one_has_kicked_in_vain(self) -> None:
+        self.town.party(self.ann, self.bob, self.cat)
+        self.town.did(self.ann, f"PUT /party/member/promote/{self.cat.id}")
+        kick = f"DELETE /party/member/{self.bob.id}"
+        self.assertEqual(self.town.again(self.ann, kick).status, 403)
+        self.assertEqual(self.town.together(self.ann), ["Ann", "Bob", "Cat"])
+
+
+class HuntTests(Case):
+    def test_a_leave_does_not_end_what_the_leader_has_begun_since(self) -> None:
+        for line in ("DELETE /candidate", "DELETE /candidate/leave"):
+            self.town = Town(self)
+            self.ann, self.bob = self.town.ann, self.town.bob
+            self.town.party(self.ann, self.bob)
+            self.town.did(self.bob, "POST /candidate/join", HUNT | {"gameMode": "CITY"})
+            self.lost(self.bob, line)
+            self.town.pass_time(0.5)
+            found = self.town.did(self.ann, "POST /candidate/join", HUNT)["candidateId"]
+            self.assertEqual(self.town.again(self.bob, line, waited_s=1.5).status, 200)
+            self.assertEqual(self.town.did(self.bob, "GET /candidate/status")["candidateId"], found)
+
+    def test_a_join_goes_where_the_leader_has_led_meanwhile(self) -> None:
+        self.town.party(self.ann, self.bob)
+        city = HUNT | {"gameMode": "CITY"}
+        self.lost(self.bob, "POST /candidate/join", HUNT | {"gameMode": "SHARED"})
+        found = self.town.did(self.ann, "POST /candidate/join", HUNT)["candidateId"]
+        self.assertEqual(self.town.again(self.bob, "POST /candidate/join", HUNT).status, 200)
+        self.assertEqual(self.town.did(self.bob, "GET /candidate/status")["candidateId"], found)
+        self.assertEqual(self.town.again(self.bob, "POST /candidate/join", city).status, 200)
+
+
+class GuildTests(Case):
+    def test_who_joined_again_is_not_kicked_again(self) -> None:
+        self.town.found(self.ann, self.bob, self.cat)
+        self.town.did(self.ann, f"PUT /guild/rank/{self.cat.id}/officer")
+        self.town.pass_time(60.0)
+        kick = f"DELETE /guild/player/{self.bob.id}"
+        self.lost(self.ann, kick)
+        self.town.did(self.cat, f"PUT /guild/invite/{self.bob.id}")
+        invite_id = self.town.guild_invite(self.bob)
+        self.town.did(self.bob, f"POST /guild/invite/accept/{invite_id}")
+        self.town.pass_time()
+        self.assertEqual(self.town.again(self.ann, kick, waited_s=2.0).status, 200)
+        self.assertIn("Bob", self.town.ranks(self.ann))
+        self.assertEqual(self.town.again(self.ann, kick, waited_s=0.5).status, 200)
+        self.assertNotIn("Bob", self.town.ranks(self.ann))
+
+    def test_who_leads_again_leads_on_and_it_is_said_that_nobody_knows(self) -> None:
+        self.town.found(self.ann, self.bob)
+        hand_over = f"PUT /guild/rank/{self.bob.id}/leader"
+        self.lost(self.ann, hand_over)
+        self.town.did(self.bob, f"PUT /guild/rank/{self.ann.id}/leader")
+        page = self.town.again(self.ann, hand_over)
+        self.assertEqual((page.status, page.headers.get("retry-after", "")), (503, ""))
+        self.assertEqual(self.town.ranks(self.ann)["Ann"], "Leader")
+        self.assertEqual(self.town.ask(self.ann, hand_over).status, 200)
+
+    def test_an_invite_is_not_accepted_because_another_was_long_ago(self) -> None:
+        self.town.found(self.ann, self.bob)
+        accept = "POST /guild/invite/accept/no-such-invite"
+        self.assertEqual(self.town.again(self.bob, accept, waited_s=1.0).status, 200)  # just now
+        self.town.pass_time(1.0 + LATE_MS / 1000 + 0.001)
+        self.assertEqual(self.town.again(self.bob, accept, waited_s=1.0).status, 404)
+        self.assertEqual(self.town.again(self.cat, accept).status, 404)
+
+    def test_an_invite_that_was_declined_is_not_sent_again(self) -> None:
+        self.town.found(self.ann)
+        invite = f"PUT /guild/invite/{self.bob.id}"
+        self.lost(self.ann, invite)
+        self.town.did(self.bob, f"DELETE /guild/invite/{self.town.guild_invite(self.bob)}")
+        self.assertEqual(self.town.again(self.ann, invite).status, 429)
+        self.assertEqual(self.town.did(self.bob, "GET /guild/invite/player")["invites"], [])
+
+    def test_no_mark_lends_a_right(self) -> None:
+        guild_id = self.town.found(self.ann, self.bob, self.cat)
+        for line in (
+            f"DELETE /guild/{guild_id}",
+            f"DELETE /guild/player/{self.cat.id}",
+            f"PUT /guild/rank/{self.cat.id}/officer",
+            f"PUT /guild/invite/{self.town.dan.id}",
+        ):
+            self.assertEqual(self.town.again(self.bob, line).status, 403, line)
+        self.assertEqual(self.town.ranks(self.ann)["Cat"], "Member")
+        self.town.party(self.ann, self.bob)
+        for other, status in ((self.ann, 403), (self.cat, 404)):
+            kick = f"DELETE /party/member/{other.id}"
+            self.assertEqual(self.town.again(self.bob, kick).status, status)
+        invite = "PUT /party/invite"
+        wish = {"recipientPlayerId": self.cat.id}
+        self.assertEqual(self.town.again(self.bob, invite, wish).status, 403)
+
+
+class FriendTests(Case):
+    def test_what_the_other_asks_meanwhile_stays(self) -> None:
+        self.town.befriend(self.ann, self.bob)
+        self.town.pass_time(60.0)
+        end = f"DELETE {FRIENDS}/{self.ann.id}/{self.bob.id}"
+        self.lost(self.ann, end)
+        self.town.did(self.bob, f"POST {FRIENDS}/{self.bob.id}/{self.ann.id}")
+        self.town.pass_time()
+        self.assertEqual(self.town.again(self.ann, end, waited_s=2.0).status, 204)
+        path = f"GET {FRIENDS}/{self.ann.id}?includePending=true"
+        [waiting] = self.town.did(self.ann, path)
+        self.assertEqual(waiting["status"], "PENDING")
+        self.assertEqual(self.town.again(self.ann, end, waited_s=0.5).status, 204)
+        self.assertEqual(self.town.did(self.ann, path), [])
+
+    def test_a_link_that_was_declined_or_accepted_is_not_asked_for_again(self) -> None:
+        self.town.befriend(self.ann, self.bob)
+        wish = {"account_id": self.bob.id, "slot": 1}
+        for action in ("reject", "accept"):
+            page = self.town.ask(self.ann, "PUT /slayerlink/invite", wish)
+            self.town.pass_time()
+            answer = {"action": action, "account_id": self.ann.id}
+            self.town.did(self.bob, "POST /slayerlink/invite", answer)
+            again = self.town.again(self.ann, "PUT /slayerlink/invite", wish)
+            self.assertEqual((again.status, again.json), (200, page.json))
+            found = self.town.did(self.bob, "GET /slayerlink/invites")["payload"]["invites"]
+            self.assertEqual(found, [])
+            self.town.pass_time(60.0)
+
+    def test_a_link_that_is_asked_for_meanwhile_is_not_dropped(self) -> None:
+        self.town.befriend(self.ann, self.bob)
+        drop = f"DELETE /slayerlink/invites/{self.bob.id}"
+        self.lost(self.bob, drop)
+        wish = {"account_id": self.bob.id, "slot": 1}
+        self.town.did(self.ann, "PUT /slayerlink/invite", wish)
+        self.town.pass_time()
+        self.assertEqual(self.town.again(self.bob, drop, waited_s=2.0).status, 200)
+        found = self.town.did(self.bob, "GET /slayerlink/invites")["payload"]["invites"]
+        self.assertEqual(len(found), 1)
+
+
+class LoadoutTests(Case):
+    def test_what_a_game_server_saved_meanwhile_stays(self) -> None:
+        path = f"/loadout/{self.ann.id}/{self.town.character(self.ann)}/0"
+
+        def named(name: str) -> dict[str, str]:
+            slot = {"slot_index": 0, "update_version": 1, "custom_name": name}
+            return {"data": json.dump(slot).decode()}
+
+        self.lost(self.ann, f"POST {path}", named("Mine"))
+        self.town.game.browse("POST", path, json=named("Theirs"), game_server=GAME_SERVER_KEY)
+        self.town.pass_time()
+
+        def again(name: str, waited_s: float) -> str:
+            page = self.town.again(self.ann, f"POST {path}", named(name), waited_s=waited_s)
+            self.assertEqual(page.status, 200)
+            return str(page.json["payload"]["loadouts"][0]["custom_name"])
+
+        self.assertEqual(again("Mine", 2.1), "Theirs")
+        self.assertEqual(again("Mine", 0.5), "Mine")  # asked for after theirs
+
+
+class RepeatTests(SynchronousTestCase):
+    def test_how_long_ago_is_said_in_milliseconds_and_all_else_is_none(self) -> None:
+        for said, waited in (("1500", 1500), ("0", 0), ("", 0), ("-1", 0), ("x", 0), ("9" * 10, 0)):
+            self.assertEqual(Repeat.of(said), Repeat(waited))
+
+    def test_what_came_before_and_after_is_told_apart(self) -> None:
+        one = Repeat(1_000)
+        self.assertTrue(one.is_before(9_001, 10_000))
+        self.assertFalse(one.is_before(9_000, 10_000))
+        self.assertTrue(one.may_have_done(9_000 - LATE_MS, 10_000))
+        self.assertFalse(one.may_have_done(8_999 - LATE_MS, 10_000))

@@ -1,0 +1,382 @@
+"""Each request that the gateway may send twice, at its own route. See ``kernel/repeats.py``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.gateway import repeats
+from svcserver.kernel import json
+from tests.metagame.belongings.inventory.base import sword
+from tests.metagame.repeats.base import BLOCKED, FRIENDS, HUNT, Town
+from tests.support.game import Player
+
+Asked = tuple[Player, str, Any]  # who asks what, with which body
+Case = Callable[[Town], Asked]
+CASES: dict[str, tuple[int, Case]] = {}
+PLAIN: set[str] = set()
+REFUSED = ("POST /key/generate",)  # always
+
+
+def case(name: str, unmarked: int) -> Callable[[Case], Case]:
+    """A row's request, made ready; ``unmarked``: the status of a second one without the mark."""
+
+    def keep(made: Case) -> Case:
+        CASES[name] = unmarked, made
+        return made
+
+    return keep
+
+
+def plain(name: str, path: str = "", body: Any = None, unmarked: int = 200) -> None:
+    """One that needs nothing before it; ``path`` where the row's has arguments."""
+    PLAIN.add(name)
+    method, named = name.split(" ")
+    CASES[name] = unmarked, lambda town: (town.ann, f"{method} {path or named}", body)
+
+
+plain("POST /account/mapping", body={"accountIds": []})
+plain("POST /accountinfo/public", body={"displayName": "Bob_1"})
+plain("POST /launcher/name-free", body={"Username": "Free_1"})
+plain("POST /account/migrate")
+plain("POST /event", body={})
+plain("POST /heartbeat", body={})
+plain("POST /key/generate", unmarked=400)
+plain("POST /motd/", unmarked=204)
+plain("POST /profile/update")
+plain("POST /reconcile")
+plain("POST /candidate/player/alive", body={})
+plain("POST /candidate/player/register")
+plain("POST /guild/validate", body={"name": "Slayers", "nameplate": ""})
+plain("POST /inventory/<character_id>/<change_list>", "/inventory/x/y")
+plain("PUT /gamesession/epic")
+plain("DELETE /account/api/oauth/sessions/kill")
+plain("DELETE /account/api/oauth/sessions/kill/<token>", "/account/api/oauth/sessions/kill/x")
+
+
+@case("POST /account/api/oauth/token", 200)
+def log_in(town: Town) -> Asked:
+    return town.ann, "POST /account/api/oauth/token", {"exchange_code": town.ann.key}
+
+
+@case("POST /party", 200)
+def poll(town: Town) -> Asked:
+    return town.ann, "POST /party", {}
+
+
+@case("POST /candidate/join", 200)
+def join(town: Town) -> Asked:
+    return town.ann, "POST /candidate/join", HUNT
+
+
+@case("PUT /character", 200)
+def create(town: Town) -> Asked:
+    town.character(town.ann)
+    town.pass_time(9.0)
+    return town.ann, "PUT /character", {"name": "Second"}
+
+
+@case("POST /login", 200)
+def queue(town: Town) -> Asked:
+    return town.ann, "POST /login", {"email": town.ann.id}
+
+
+@case("POST /party/status", 200)
+def status(town: Town) -> Asked:
+    return town.ann, "POST /party/status", {"playerIds": [town.bob.id]}
+
+
+@case("POST /slayerlink/availability", 200)
+def availability(town: Town) -> Asked:
+    return town.ann, "POST /slayerlink/availability", {"account_ids": [town.bob.id]}
+
+
+# -- what is held ------------------------------------------------------------
+
+
+@case("POST /character", 409)
+def save(town: Town) -> Asked:
+    body = {"characterId": town.character(town.ann), "data": '{"a":"1"}', "updateVersion": 5}
+    return town.ann, "POST /character", body
+
+
+@case("POST /inventory", 200)
+def transact(town: Town) -> Asked:
+    items = [{"catalogId": "ORE", "quantity": 3}]
+    body = {"characterId": town.character(town.ann), "addStackedItems": items}
+    return town.ann, "POST /inventory", body | {"transactionId": "t-1"}
+
+
+@case("POST /inventory/instanceditem", 409)
+def item(town: Town) -> Asked:
+    character = town.character(town.ann)
+    body = {"characterId": character, "addInstancedItems": [sword()], "transactionId": "t-1"}
+    town.did(town.ann, "POST /inventory", body)
+    newer = {"characterId": character, **sword(2, '{"a":1}')}
+    return town.ann, "POST /inventory/instanceditem", newer
+
+
+@case("POST /loadout/<user_id>/<character_id>/<index>", 200)
+def arm(town: Town) -> Asked:
+    document = json.dump({"slot_index": 0, "update_version": 1, "custom_name": "Hunt"}).decode()
+    path = f"/loadout/{town.ann.id}/{town.character(town.ann)}/0"
+    return town.ann, f"POST {path}", {"data": document}
+
+
+@case("POST /notification/<currency>", 204)
+def redeem(town: Town) -> Asked:
+    town.character(town.ann)
+    offer = town.did(town.ann, "GET /product/skus/public?requiredTags=webstore")[0]["id"]
+    token = town.did(town.ann, f"GET /token/platinum/{offer}")["purchaseToken"]
+    return town.ann, f"POST /notification/platinum?token={token}", None
+
+
+@case("POST /breadcrumbs/<character_id>", 409)
+def crumbs(town: Town) -> Asked:
+    body = {"updateVersion": 3, "breadcrumbs": []}
+    return town.ann, f"POST /breadcrumbs/{town.character(town.ann)}", body
+
+
+@case("POST /encountered-content/<character_id>", 200)
+def meet(town: Town) -> Asked:
+    path = f"/encountered-content/{town.character(town.ann)}"
+    return town.ann, f"POST {path}", {"content_type": 1, "content_id": "Beast"}
+
+
+@case("POST /encountered-content/query/<character_id>", 200)
+def met(town: Town) -> Asked:
+    path = f"/encountered-content/query/{town.character(town.ann)}"
+    return town.ann, f"POST {path}", {"content_types": [1]}
+
+
+# -- hunts -------------------------------------------------------------------
+
+
+@case("POST /candidate/join/<candidate_id>", 200)
+def follow(town: Town) -> Asked:
+    town.party(town.ann, town.bob)
+    found = town.did(town.ann, "POST /candidate/join", HUNT)["candidateId"]
+    return town.bob, f"POST /candidate/join/{found}", None
+
+
+@case("DELETE /candidate", 200)
+def cancel(town: Town) -> Asked:
+    town.did(town.ann, "POST /candidate/join", HUNT)
+    town.pass_time()
+    return town.ann, "DELETE /candidate", None
+
+
+@case("DELETE /candidate/leave", 200)
+def leave_wait(town: Town) -> Asked:
+    return town.ann, "DELETE /candidate/leave", cancel(town)[2]
+
+
+# -- friends and slayer links ------------------------------------------------
+
+
+@case("POST /friends/api/public/friends/<user_id>/<friend_id>", 204)
+def befriend(town: Town) -> Asked:
+    return town.ann, f"POST {FRIENDS}/{town.ann.id}/{town.bob.id}", None
+
+
+@case("DELETE /friends/api/public/friends/<user_id>/<friend_id>", 204)
+def unfriend(town: Town) -> Asked:
+    town.befriend(town.ann, town.bob)
+    return town.ann, f"DELETE {FRIENDS}/{town.ann.id}/{town.bob.id}", None
+
+
+@case("POST /friends/api/public/blocklist/<user_id>/<friend_id>", 204)
+def block(town: Town) -> Asked:
+    return town.ann, f"POST {BLOCKED}/{town.ann.id}/{town.bob.id}", None
+
+
+@case("PUT /friends/api/public/blocklist/<user_id>/<friend_id>", 204)
+def put_block(town: Town) -> Asked:
+    return town.ann, f"PUT {BLOCKED}/{town.ann.id}/{town.bob.id}", None
+
+
+@case("DELETE /friends/api/public/blocklist/<user_id>/<friend_id>", 204)
+def unblock(town: Town) -> Asked:
+    town.did(*put_block(town))
+    return town.ann, f"DELETE {BLOCKED}/{town.ann.id}/{town.bob.id}", None
+
+
+@case("PUT /slayerlink/invite", 200)
+def ask_link(town: Town) -> Asked:
+    town.befriend(town.ann, town.bob)
+    return town.ann, "PUT /slayerlink/invite", {"account_id": town.bob.id, "slot": 1}
+
+
+@case("POST /slayerlink/invite", 200)
+def accept_link(town: Town) -> Asked:
+    town.did(*ask_link(town))
+    return town.bob, "POST /slayerlink/invite", {"action": "accept", "account_id": town.ann.id}
+
+
+@case("DELETE /slayerlink/invites/<account_id>", 200)
+def drop_links(town: Town) -> Asked:
+    town.did(*ask_link(town))
+    town.pass_time()
+    return town.bob, f"DELETE /slayerlink/invites/{town.bob.id}", None
+
+
+@case("DELETE /slayerlink/links", 200)
+def end_link(town: Town) -> Asked:
+    town.did(*accept_link(town))
+    return town.ann, "DELETE /slayerlink/links", {"account_id": town.bob.id}
+
+
+# -- parties -----------------------------------------------------------------
+
+
+@case("PUT /party/invite", 409)
+def invite(town: Town) -> Asked:
+    return town.ann, "PUT /party/invite", {"recipientPlayerId": town.bob.id}
+
+
+@case("PUT /party/invite/accept/<invite_id>", 200)
+def accept(town: Town) -> Asked:
+    town.did(*invite(town))
+    return town.bob, f"PUT /party/invite/accept/{town.party(town.ann)}", {}
+
+
+@case("DELETE /party/invite", 200)
+def decline(town: Town) -> Asked:
+    town.did(*invite(town))
+    return town.bob, "DELETE /party/invite", {"partyId": town.party(town.ann)}
+
+
+@case("DELETE /party/member", 200)
+def part(town: Town) -> Asked:
+    town.party(town.ann, town.bob)
+    return town.bob, "DELETE /party/member", None
+
+
+@case("DELETE /party/member/<member_id>", 404)
+def kick(town: Town) -> Asked:
+    town.party(town.ann, town.bob)
+    return town.ann, f"DELETE /party/member/{town.bob.id}", None
+
+
+@case("PUT /party/member/promote/<member_id>", 403)
+def promote(town: Town) -> Asked:
+    town.party(town.ann, town.bob)
+    return town.ann, f"PUT /party/member/promote/{town.bob.id}", None
+
+
+@case("DELETE /party/leader/<leader_id>", 200)
+def drop_leader(town: Town) -> Asked:
+    town.party(town.ann, town.bob)
+    return town.bob, f"DELETE /party/leader/{town.ann.id}", None
+
+
+# -- guilds ------------------------------------------------------------------
+
+
+@case("PUT /guild/invite/<account_id>", 409)
+def guild_invite(town: Town) -> Asked:
+    town.found(town.ann)
+    return town.ann, f"PUT /guild/invite/{town.bob.id}", None
+
+
+@case("POST /guild/invite/accept/<invite_id>", 404)
+def guild_accept(town: Town) -> Asked:
+    town.did(*guild_invite(town))
+    return town.bob, f"POST /guild/invite/accept/{town.guild_invite(town.bob)}", None
+
+
+@case("DELETE /guild/invite/<invite_id>", 404)
+def guild_decline(town: Town) -> Asked:
+    town.did(*guild_invite(town))
+    return town.bob, f"DELETE /guild/invite/{town.guild_invite(town.bob)}", None
+
+
+@case("DELETE /guild/player", 404)
+def guild_leave(town: Town) -> Asked:
+    town.found(town.ann, town.bob)
+    return town.bob, "DELETE /guild/player", None
+
+
+@case("DELETE /guild/player/<account_id>", 404)
+def guild_kick(town: Town) -> Asked:
+    town.found(town.ann, town.bob)
+    town.pass_time()
+    return town.ann, f"DELETE /guild/player/{town.bob.id}", None
+
+
+@case("PUT /guild/rank/<account_id>/<rank>", 403)
+def hand_over(town: Town) -> Asked:
+    town.found(town.ann, town.bob)
+    return town.ann, f"PUT /guild/rank/{town.bob.id}/leader", None
+
+
+@case("DELETE /guild/<guild_id>", 404)
+def disband(town: Town) -> Asked:
+    return town.ann, f"DELETE /guild/{town.found(town.ann, town.bob)}", None
+
+
+ANEW = re.compile(rb'"(?:sessionid|[a-z_]*token|expires_[a-z]+)":("[^"]*"|[0-9]+)')
+"""What is drawn anew for each answer, and means the same."""
+
+
+def same(body: bytes) -> bytes:
+    return ANEW.sub(b'"anew"', body)
+
+
+class RepeatedTests(SynchronousTestCase):
+    # slow: every route that may be sent twice, most in towns of their own
+    def test_it_counts_once_and_is_answered_as_the_first_time(self) -> None:
+        for name, (unmarked, made) in CASES.items():
+            town, other = self.towns(name)
+            asked = made(town)
+            first = town.ask(*asked)
+            self.assertIn(first.status, (200, 204) if name not in REFUSED else (400,), name)
+            state = town.state()
+            town.pass_time()
+            again = town.again(*asked)
+            self.assertEqual((again.status, same(again.body)), (first.status, same(first.body)))
+            self.assertEqual(town.state(), state, name)
+            # without the mark it is as ever
+            self.assertEqual(town.ask(*asked).status, unmarked, name)
+            if other is not town:  # and one that never came is done
+                asked = made(other)
+                self.assertEqual(other.again(*asked, waited_s=0.0).status, first.status, name)
+                self.assertEqual(counts(other.state()), counts(state), name)
+
+    def towns(self, name: str) -> tuple[Town, Town]:
+        """Two alike; what nothing went before is asked in one that all share."""
+        if name not in PLAIN:
+            return Town(self), Town(self)
+        self.shared = self.shared or Town(self)
+        return self.shared, self.shared
+
+    def setUp(self) -> None:
+        self.shared: Town | None = None
+
+    def test_every_row_that_may_be_repeated_is_tried(self) -> None:
+        may = {*repeats.OTHERS, *(f"POST {path}" for path in repeats.POSTS)}
+        self.assertEqual(may ^ {name.rstrip("/") for name in CASES}, set())
+
+    def test_no_other_field_means_it(self) -> None:
+        town = Town(self)
+        asked = invite(town)
+        town.did(*asked)
+        for name in ("X_Svc_Repeated", "Svc-Repeated", "X-Svc-Repeated-By"):
+            self.assertEqual(town.ask(*asked, headers={name: "1"}).status, 409)
+        self.assertEqual(town.again(*asked).status, 200)
+
+    def test_what_game_servers_write_stays_as_it_is_for_a_player(self) -> None:
+        town = Town(self)
+        for name in repeats.STUBS:
+            line = name.replace("<user_id>", town.ann.id).replace("<", "").replace(">", "")
+            state = town.state()
+            first = town.ask(town.ann, line, {})
+            self.assertEqual(town.again(town.ann, line, {}).status, first.status)
+            self.assertEqual(town.state(), state, name)
+
+
+def counts(state: dict[str, Any]) -> dict[str, int]:
+    return {kind: len(rows) for kind, rows in state.items()}
