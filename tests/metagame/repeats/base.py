@@ -30,7 +30,8 @@ class Town:
 
     def __init__(self, test: SynchronousTestCase) -> None:
         self.test = test
-        self.game = Game(test, http=Deploy(), **EVERY_SWITCH)
+        self.deploy = Deploy()
+        self.game = Game(test, http=self.deploy, **EVERY_SWITCH)
         names = ("Ann_1", "Bob_1", "Cat_1", "Dan_1")
         self.ann, self.bob, self.cat, self.dan = (self.game.player(name) for name in names)
 

@@ -8,6 +8,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel import json
 from svcserver.kernel.repeats import LATE_MS, Repeat
+from tests.metagame.play.matchmaking.test_ended_sessions import FULL
 from tests.metagame.repeats.base import FRIENDS, HUNT, Town
 from tests.support.game import GAME_SERVER_KEY, Player
 
@@ -72,13 +73,17 @@ class HuntTests(Case):
         for line in ("DELETE /candidate", "DELETE /candidate/leave"):
             self.town = Town(self)
             self.ann, self.bob = self.town.ann, self.town.bob
+            self.town.deploy.answer = FULL  # they wait, and may leave
             self.town.party(self.ann, self.bob)
             self.town.did(self.bob, "POST /candidate/join", HUNT | {"gameMode": "CITY"})
             self.lost(self.bob, line)
             self.town.pass_time(0.5)
             found = self.town.did(self.ann, "POST /candidate/join", HUNT)["candidateId"]
             self.assertEqual(self.town.again(self.bob, line, waited_s=1.5).status, 200)
-            self.assertEqual(self.town.did(self.bob, "GET /candidate/status")["candidateId"], found)
+            waiting = self.town.did(self.bob, "GET /candidate/status")
+            self.assertEqual(waiting["candidateId"], found)
+            self.assertEqual(self.town.again(self.bob, line, waited_s=0.0).status, 200)
+            self.assertEqual(self.town.ask(self.bob, "GET /candidate/status").status, 404)
 
     def test_a_join_goes_where_the_leader_has_led_meanwhile(self) -> None:
         self.town.party(self.ann, self.bob)
