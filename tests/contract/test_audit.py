@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
-import re
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 from unittest.mock import Mock
 
-import click
 from sqlalchemy import func, select
 from twisted.internet.defer import Deferred, fail, maybeDeferred
 from twisted.trial.unittest import SynchronousTestCase
 
-import svcserver.metagame
-from svcserver.ctl.main import main as svcctl_main
 from svcserver.kernel.refusals import Unavailable
 from svcserver.metagame.accounts.actions import ACTIONS
 from svcserver.metagame.accounts.audit import AUDIT_LOG
@@ -31,7 +24,6 @@ from svcserver.metagame.rows import Access
 from tests.support.belongings import Owner
 from tests.support.game import GAME_SERVER_KEY, Game
 from tests.support.proves import proves
-from tests.support.sources import parsed
 
 READS = {"POST /svc/api/DashboardJoin"}  # gives the text of a code that is there already
 STAFF = (Access.ADMIN_KEY, Access.ADMIN_OR_GAME_SERVER)
@@ -328,90 +320,3 @@ class AuditContract(SynchronousTestCase):
 
     def managed(self) -> list[Any]:
         return [row for row in self.game.door.rows if row.access in STAFF]
-
-
-# where the name of an act stands among the arguments of what hands it over
-NAMED_AT = {
-    "Entry": 1,
-    "by_staff": 1,
-    "_do": 1,
-    "_run": 1,
-    "_act": 2,
-    "note": 2,
-    "noted": 1,
-    "act_for": 2,
-    "_entry": 2,
-}
-RECORDS = re.compile(
-    r"\baudit\.|import .*\bEntry\b|(recorded|moderation|noting) import|import Behalf|SignInActs"
-)
-WORDS = re.compile(r"[a-z][a-z -]+\Z")
-
-
-def acts_in(code: Path) -> set[str]:
-    """The names of acts that the code hands over."""
-    calls = (
-        (getattr(one.func, "attr", getattr(one.func, "id", "")), one.args)
-        for file in code.rglob("*.py")
-        if RECORDS.search(text := file.read_text("utf-8"))
-        for one in ast.walk(parsed(text))
-        if isinstance(one, ast.Call)
-    )
-    return {
-        str(word.value)
-        for name, arguments in calls
-        if len(arguments) > (at := NAMED_AT.get(name, 99))
-        for word in ast.walk(arguments[at])
-        if isinstance(word, ast.Constant) and WORDS.match(str(word.value))
-    }
-
-
-class ActionTests(SynchronousTestCase):
-    def test_the_list_of_actions_is_that_of_the_code(self) -> None:
-        found = acts_in(Path(svcserver.metagame.__file__).parents[1])
-        self.assertEqual(ACTIONS.keys(), found | {"mute"})  # svcctl names a sanction by its kind
-
-
-# commands that leave no row, and why
-SHOWS = {  # what is there, and change nothing
-    *("account list", "account show", "account saves", "alerts list", "audit"),
-    *("backup list", "bundle", "capacity", "cert fingerprint", "content manifest"),
-    *("content verify", "db check", "doctor", "drain status", "figures", "gameserver console"),
-    *("gameserver list", "guild list", "invite list", "keys list", "openapi", "passport key"),
-    *("passport trusted", "relay check", "sanctions", "status", "upgrade"),
-}
-NO_HOST_YET = {"init", "demo", "db copy"}  # they make one, whose log is empty
-OF_THEIR_OWN = {"simulate", "rehearse", "play"}  # hosts in scratch, or a player's client
-BY_THE_MACHINE = {"backup nightly", "alerts deliver"}  # what runs says so in its own log
-WITHOUT_THE_DATABASE = {  # run where it is not, or by another user than its own
-    *("content launcher", "allowlist close-ports"),
-}
-LEAVES = re.compile(r"\b(noted|recorded|by_staff|_act|_impose|_run|set_role|new_invite)\(|\.act\(")
-
-
-def commands(group: Any = svcctl_main, words: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
-    """Every command of ``svcctl`` by its words, and the function that it runs."""
-    context = click.Context(group)
-    for name in group.list_commands(context):
-        one = group.get_command(context, name)
-        if isinstance(one, click.Group):
-            yield from commands(one, (*words, name))
-        else:
-            yield " ".join((*words, name)), inspect.unwrap(one.callback)
-
-
-class CommandTests(SynchronousTestCase):
-    def test_every_command_that_leaves_a_row_takes_a_reason(self) -> None:
-        without = {
-            name
-            for name, run in commands()
-            if LEAVES.search(inspect.getsource(run))
-            and "reason" not in inspect.signature(run).parameters
-        }
-        self.assertEqual(without, {"up"})  # which makes a host, and its first invite
-
-    @proves("every act of staff and every refused try is in the audit log")
-    def test_every_command_that_changes_something_leaves_a_row(self) -> None:
-        silent = {name for name, run in commands() if LEAVES.search(inspect.getsource(run)) is None}
-        allowed = SHOWS | NO_HOST_YET | OF_THEIR_OWN | BY_THE_MACHINE | WITHOUT_THE_DATABASE
-        self.assertEqual(silent, allowed)
