@@ -156,16 +156,21 @@ def bad(one: Any) -> str:
 def sentences(text: str) -> dict[str, dict[str, str]]:
     """What the owner's page says of each variable, by service."""
     found: dict[str, dict[str, str]] = {name: {} for name in SERVICES}
+    for service, name, _, effect in described(text):
+        found[service][name] = effect
+    return found
+
+
+def described(text: str) -> Iterator[tuple[str, str, str, str]]:
+    """The owner's page row by row: service, variable, default, and what it is for."""
     service = ""
     for line in text.splitlines():
         if line.startswith("## "):
             [service] = [one for one in SERVICES if line.removeprefix("## ").startswith(one)]
         if service and line.startswith("| ") and not line.startswith("| Name"):
             cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)]
-            names, effect = cells[1], cells[4]
-            for name in names.split(", "):
-                found[service][name] = effect
-    return found
+            for name in cells[1].split(", "):
+                yield service, name, cells[2], cells[4]
 
 
 def linked(sentence: str) -> str:
