@@ -7,8 +7,9 @@ the request alone, and no answer repeats them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.resources import files
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,7 @@ class Page:
     quit: Callable[[], None] = lambda: None  # ends the launcher
     secret: Secret | None = None  # of a second start, which hands over its invite
     _files: dict[str, Said] = field(factory=read_files)
+    _numbers: Iterator[int] = field(factory=count)
 
     def answer(self, wish: Wish) -> Said:
         """The answer to a request that comes from this machine and our own origin."""
@@ -107,7 +109,7 @@ class Page:
         _, _, *parts = wish.path.split("/")
         match wish.method, parts:
             case "GET", ["state"]:
-                return Said.of(show_all(self.launcher))
+                return Said.of(self._state())
             case "GET", ["hosts", host, "pictures", number]:
                 return self._picture(host, number)
             case "POST", ["join"]:
@@ -124,15 +126,19 @@ class Page:
                 if member is None:
                     return Said.of({"error": "not_found", "sentence": words.UNKNOWN_HOST}, 404)
                 sentence = _ACTS[act](self, member, _body(wish))
-                return Said.of({"sentence": sentence or "", "state": show_all(self.launcher)})
+                return Said.of({"sentence": sentence or "", "state": self._state()})
         return Said.of({"error": "not_found"}, 404)
+
+    def _state(self) -> dict[str, Any]:
+        """How things are, numbered: an answer that comes late is not to cover a newer one."""
+        return {**show_all(self.launcher), "number": next(self._numbers)}
 
     def _join(self, said: dict[str, Any]) -> Said:
         try:
             member = self.launcher.join(_text(said, "invite", 4096))
         except CannotJoin as why:
             return Said.of({"sentence": str(why)})
-        return Said.of({"id": member.record.id, "state": show_all(self.launcher)})
+        return Said.of({"id": member.record.id, "state": self._state()})
 
     def _import(self, content: bytes, *, replace: bool = False) -> Said:
         """Take over the key in a file's bytes."""
@@ -142,7 +148,7 @@ class Page:
             return Said.of({"sentence": words.BAD_KEY_FILE})
         except CannotJoin as why:
             return Said.of({"sentence": str(why), "other_key": isinstance(why, OtherKey)})
-        return Said.of({"id": member.record.id, "state": show_all(self.launcher)})
+        return Said.of({"id": member.record.id, "state": self._state()})
 
     def _picture(self, host: str, number: str) -> Said:
         member = self.launcher.members.get(host)

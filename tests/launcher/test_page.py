@@ -113,6 +113,18 @@ class GuardTests(PageCase):
         status, _, body = self.ask("POST", "/api/join", {"invite": invite_text()})
         self.assertEqual((status, json.parse(body)["id"]), (200, "play-example-org-443"))
 
+    def test_each_telling_of_how_things_are_is_numbered_after_those_before(self) -> None:
+        asked = self.ask("GET", "/api/state")
+        joined = self.ask("POST", "/api/join", {"invite": invite_text()})
+        host = json.parse(joined[2])["id"]
+        agreed = self.ask("POST", f"/api/hosts/{host}/agree", {})
+        numbers = [
+            json.parse(asked[2])["number"],
+            *(json.parse(one[2])["state"]["number"] for one in (joined, agreed)),
+            json.parse(self.ask("GET", "/api/state")[2])["number"],
+        ]
+        self.assertEqual(numbers, sorted({*numbers}))
+
     def test_another_origin_is_refused_even_with_the_session(self) -> None:
         for fields in (
             {"Origin": "https://evil.example"},

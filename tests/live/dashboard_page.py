@@ -178,13 +178,21 @@ class Visit(Seen):
 
     def confirm(self, name: str) -> None:
         """Answer the question, which nobody may be kept from using."""
-        box = self.page.get_by_role("dialog")
-        title = box.get_by_role("heading").first.inner_text()
+        self.look_at_question()
+        self.page.get_by_role("dialog").get_by_role("button", name=name, exact=True).click()
+
+    def look_at_question(self) -> None:
+        """Let axe look it over, which takes a while; once for each kind."""
+        title = self.page.get_by_role("dialog").get_by_role("heading").first.inner_text()
         assert any(fits(title) for fits in TITLES), f"{title} is not among DIALOGS"
-        if title not in LOOKED_OVER:  # axe takes a while
+        if title not in LOOKED_OVER:
             LOOKED_OVER.add(title)
             self.look_over(title, "dialog")
-        box.get_by_role("button", name=name, exact=True).click()
+
+    def drawn(self) -> None:
+        """What the page shows has come."""
+        expect(self.page.get_by_text("Waiting for the server.")).to_have_count(0)
+        expect(self.page.locator("#content .card").first).to_be_visible()
 
     def fault(self) -> Locator:
         """What a question that was refused, and is still open, says is wrong."""

@@ -16,8 +16,9 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from tests.support.requirements import skip
 
 CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
-PATIENCE_MS = 20_000  # for one act on a page
-expect.set_options(timeout=30_000)  # the machine may be busy
+# the machine may be busy, and the owner's page waits for some answers 35 s by itself
+PATIENCE_MS = 40_000  # for one act on a page
+expect.set_options(timeout=60_000)
 REPLACE = """(pairs) => {
     const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
     while (walk.nextNode()) for (const [from, to] of pairs) {

@@ -170,7 +170,7 @@ def test_a_helper_reads_and_is_shown_nothing_that_is_not_allowed(
         ]
         for name in links.all_inner_texts():
             seen.go(name)
-            expect(page.locator("#content .card").first).to_be_visible()
+            seen.drawn()
             for act in page.locator("#content").get_by_role("button").all_inner_texts():
                 assert act in READS | CHOICES, (name, act)
         page.goto(f"{seen.address}/svc/dashboard#/invites")
@@ -228,6 +228,7 @@ def test_a_key_of_its_own_and_a_second_factor(browser: Browser, here: Host) -> N
         expect(box.get_by_role("img")).to_be_visible()
         secret = box.locator(".join").inner_text()
         seen.picture("second-factor")
+        seen.look_at_question()  # before the code, which is right for half a minute
         used = code_of(secret)
         seen.answer("Add it", Key=key, Code=used)
         seen.told("Signing in asks for a code from now on")
@@ -246,6 +247,7 @@ def test_a_key_of_its_own_and_a_second_factor(browser: Browser, here: Host) -> N
         assert log_in(here, player["key"]) == 200  # it still plays
         seen.press("My access")
         seen.confirm("Let the account key open it again")
+        seen.look_at_question()
         while (second := code_of(secret, 1)) == fresh:
             seen.page.wait_for_timeout(1_000)
         seen.answer("Let it", Key=key, Code=second)
@@ -253,6 +255,7 @@ def test_a_key_of_its_own_and_a_second_factor(browser: Browser, here: Host) -> N
         seen.press("My access")
         expect(box).to_contain_text("Your account key opens the dashboard, too.")
         seen.confirm("End the second factor")
+        seen.look_at_question()
         while (last := code_of(secret, 1)) == second:
             seen.page.wait_for_timeout(1_000)
         seen.answer("End it", Key=player["key"], Code=last)

@@ -15,7 +15,7 @@ from threading import Thread
 
 import pytest
 from attrs import evolve
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Route, expect
 
 from svcserver.edge.invite import decode
 from svcserver.kernel.secrets import Secret
@@ -51,7 +51,7 @@ def test_from_an_invite_to_playing(browser: Browser, host: Path, tmp_path: Path,
         seen.picture("1-invite")
         seen.join(invite(host))
         seen.reads("Friday Hunts")
-        assert seen.page.locator(".words li").count() == 8
+        expect(seen.page.locator(".words li")).to_have_count(8)
         seen.picture("2-words")
         seen.press("They match, go on")
         name = seen.page.get_by_label("Your name on this host")
@@ -105,6 +105,33 @@ def test_what_goes_wrong_on_the_way_in_is_told(
         seen.join(f"svc://join?v=1&host=127.0.0.1&port={port}&code=ABCD-EFGH&name=Beside")
         seen.press("They match, go on")
         _asks_for_a_name(seen, "Free_2")
+
+
+# slow: a browser, a launcher, and an answer that is held back
+def test_how_it_was_never_covers_how_it_is(browser: Browser, host: Path, tmp_path: Path) -> None:
+    """An answer of before the player's act comes after that of the act."""
+    kept: list[tuple[Route, bytes]] = []
+
+    def keep(route: Route) -> None:
+        if kept:
+            route.continue_()
+        else:
+            kept.append((route, route.fetch().body()))
+
+    with visit(browser, tmp_path, "light", invite(host)) as seen:
+        seen.reads("Before you tell the host anything")
+        seen.page.route("**/api/state", keep)
+        while not kept:
+            seen.page.wait_for_timeout(50)
+        seen.press("They match, go on")
+        name = seen.page.get_by_label("Your name on this host")
+        name.fill("Late_1")
+        [(late, body)] = kept
+        late.fulfill(body=body, content_type="application/json")
+        seen.rounds()
+        expect(name).to_have_value("Late_1")  # and not drawn anew, empty
+        seen.press("Make my account")
+        expect(seen.page.get_by_role("button", name=re.compile("^Download"))).to_be_visible()
 
 
 def _asks_for_a_name(seen: Visit, free: str) -> None:

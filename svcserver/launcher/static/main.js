@@ -18,7 +18,8 @@ let sentence = "";
 let last = null;
 const pictures = new Map();
 
-function draw(state) {
+function draw(told) {
+  const state = last && told.number < last.number ? last : told; // what comes late covers nothing newer
   last = state;
   if (state.invited !== seenInvite) { seenInvite = state.invited; if (state.invited) chosen = state.invited; }
   const host = state.hosts.find((one) => one.id === chosen) ?? (chosen === "" ? null : state.hosts[0]) ?? null;
