@@ -58,6 +58,7 @@ UNNAMED = """() => [...document.querySelectorAll('button, a, input, select')]
   .map((one) => one.outerHTML)"""
 WIDER = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
 TITLES = [re.compile(re.escape(one).replace(r"\*", ".*")).fullmatch for one in DIALOGS]
+WORST = (20_000, 60_000, 9_650.5)  # of the event loop in ms, and MB
 LOOKED_OVER: set[str] = set()  # the dialogs that axe has seen
 NAMES = ("Ann_1", "Bertram", "Cleo", "Dragonfly_77", "Eve", "Falk")
 
@@ -146,19 +147,20 @@ def populate(here: Host) -> None:
 
 
 def weeks(here: Host) -> None:
-    """What eight weeks with a day without power in them would have left in the database."""
+    """What eight weeks with a day without power in them would have left in the database.
+
+    The highest of a span counts, so what this metagame measures meanwhile changes none of them.
+    """
     engine = make_engine(database_url(f"sqlite:///{here.folder / 'svc.db'}"))
     today = start(time.time(), DAY_S)
     counts = Counts(86_400, 40, 2, 9, [40_000, 40_000, 6_000, 400, *[0] * 8])
     days = [
-        Kept(
-            DAY_S, today - DAY_S * ago, Span(counts, 17_280, 17_280 * 4, 9 + ago % 5, 22, 60, 96.5)
-        )
+        Kept(DAY_S, today - DAY_S * ago, Span(counts, 17_280, 17_280 * 4, 9 + ago % 5, *WORST))
         for ago in range(56)
         if ago != 20
     ]
     hours = [
-        Kept(HOUR_S, today - HOUR_S * ago, Span(counts, 720, 720 * (ago % 7), 9, 22, 60, 96.5))
+        Kept(HOUR_S, today - HOUR_S * ago, Span(counts, 720, 720 * (ago % 7), 9, *WORST))
         for ago in range(1, 7 * 24)
     ]
     transact(engine, lambda tx: SqlFigures(tx).add([*days, *hours]))
@@ -251,6 +253,7 @@ def visit(
     seen = Visit(made.new_page(), f"{size}-{colours}", address)
     with seen.watched(address):
         seen.page.goto(f"{address}/svc/dashboard")
+        expect(seen.page.get_by_label("Account key")).to_be_visible()
         yield seen
 
 
