@@ -1,0 +1,186 @@
+"""One of the two processes of a storm: ``python -m tests.board.storm_process URL a|b [--blind]``.
+
+It begins when the other is there, and ends when both are done: then it prints its acts, a line of
+JSON each, and what it saw. Process ``a`` holds back some of its commits until ``b`` has made
+others, so that it is overtaken however fast the machine is; ``--blind`` takes the comparison out.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections import Counter
+from typing import Any
+
+import attrs
+import orjson
+from attrs import define, field, frozen
+from twisted.internet import reactor
+from twisted.internet.defer import Deferred, gatherResults
+from twisted.internet.task import react
+
+from svcserver.board import engine, scripts, valkey
+from svcserver.board.address import Address
+from svcserver.board.engine import RemoteEngine
+from svcserver.board.scripts import Script
+from svcserver.board.valkey import ValkeyBoard
+from tests.board.storm import LANES, OPERATIONS, Done, Lane, LaneBoard
+
+HELD_EVERY, HELD_FOR = 10, 10  # of its commits one waits for so many of the other process
+AHEAD = 100  # acts of the other that have to be done before b's second half
+DEADLINE_S = 60.0
+BLIND = Script(scripts.COMMIT.text.replace("~= expected then", "~= expected and false then"))
+
+
+@frozen
+class Ready:
+    """A process is there, and whether it hears news."""
+
+    process: str
+    listens: bool
+
+
+@frozen
+class Over:
+    """All lanes of a process are done."""
+
+    process: str
+
+
+@define(eq=False, slots=False)
+class HeldEngine(RemoteEngine):
+    """Waits with some commits until others have been made; ``overtaken`` counts the refused."""
+
+    wait: Any = field(default=None, init=False)  # gives the Deferred for it
+    held: int = field(default=0, init=False)
+    overtaken: int = field(default=0, init=False)
+    _commits: int = field(default=0, init=False)
+    _busy: bool = field(default=False, init=False)
+
+    def run(self, script: Script, keys: list[bytes], arguments: list[bytes]) -> Deferred[Any]:
+        commit = super().run
+        self._commits += script is valkey.COMMIT
+        due = self._commits % HELD_EVERY == 1 and script is valkey.COMMIT and bool(keys)
+        if self.wait is None or self._busy or not due:
+            return commit(script, keys, arguments)
+        self._busy = True
+        self.held += 1
+
+        def count(reply: Any) -> Any:
+            self.overtaken += bool(reply[0])
+            return reply
+
+        def go(_: object) -> Deferred[Any]:
+            self._busy = False
+            return commit(script, keys, arguments)
+
+        return self.wait().addCallback(go).addCallback(count)
+
+
+@define(eq=False)
+class Process:
+    """What this process knows of both."""
+
+    name: str
+    board: ValkeyBoard
+    heard: list[str] = field(factory=list)  # acts in the order of their news
+    over: set[str] = field(factory=set)
+    _done: Counter[str] = field(factory=Counter)  # acts by process
+    _there: set[str] = field(factory=set)
+    _listens: set[str] = field(factory=set)
+    _waiting: list[tuple[Any, Deferred[None]]] = field(factory=list)
+
+    def __attrs_post_init__(self) -> None:
+        self.board.listen(Ready, self._on_ready)
+        self.board.listen(Over, self._on_over)
+        self.board.listen(Done, self._on_done)
+
+    @property
+    def other(self) -> str:
+        return "b" if self.name == "a" else "a"
+
+    def until(self, what: Any) -> Deferred[None]:
+        """Fires when news has made it true."""
+        done: Deferred[None] = Deferred()
+        self._waiting.append((what, done))
+        self._look()
+        return done
+
+    def of_other(self) -> float:
+        """How many acts of the other process are done; more than enough when all are."""
+        return math.inf if self.other in self.over else self._done[self.other]
+
+    def others_act(self) -> Deferred[None]:
+        """Fires when the other process has done a few acts more."""
+        enough = self.of_other() + HELD_FOR
+        return self.until(lambda: self.of_other() >= enough)
+
+    async def tell(self, news: object) -> None:
+        await self.board.act(lambda sheet: sheet.tell(news))
+
+    async def meet(self) -> None:
+        """Both are there, and hear one another from here on."""
+        while self.other not in self._listens:
+            await self.tell(Ready(self.name, self.name in self._there))
+            await self.board.engine.pause(0.02)
+        await self.tell(Ready(self.name, listens=True))
+
+    async def before(self, number: int) -> None:
+        """Process b waits in the middle of the storm, so that it is not over before a begins."""
+        if self.name == "b" and number == OPERATIONS // 2:
+            await self.until(lambda: self.of_other() >= AHEAD)
+
+    def _on_ready(self, news: Ready) -> None:
+        self._there.add(news.process)
+        if news.listens:
+            self._listens.add(news.process)
+
+    def _on_over(self, news: Over) -> None:
+        self.over.add(news.process)
+        self._look()
+
+    def _on_done(self, news: Done) -> None:
+        self.heard.append(news.act)
+        self._done[news.act[0]] += 1
+        self._look()
+
+    def _look(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for what, done in waiting:
+            if what():
+                done.callback(None)
+            else:
+                self._waiting.append((what, done))
+
+
+async def storm(url: str, name: str) -> None:
+    """All of it."""
+    remote = HeldEngine(reactor, Address.read(url))
+    process = Process(name, ValkeyBoard(remote))
+    remote.startService()
+    await process.meet()
+    if name == "a":
+        remote.wait = process.others_act
+    lanes = [Lane(LaneBoard(one, process.board), process.before) for one in LANES if one[0] == name]
+    await gatherResults([Deferred.fromCoroutine(one.play()) for one in lanes])
+    await process.tell(Over(name))
+    await process.until(lambda: len(process.over) == 2)
+    remote.stopService()
+    for lane in lanes:
+        for act in lane.board.acts:
+            print(orjson.dumps(attrs.asdict(act)).decode())
+    seen = {"heard": process.heard, "conflicts": process.board.conflicts}
+    print(orjson.dumps({**seen, "held": remote.held, "overtaken": remote.overtaken}).decode())
+
+
+def main(_: Any, url: str, name: str, *sabotage: str) -> Deferred[None]:
+    """See the module."""
+    if sabotage:
+        modules: Any = valkey, engine
+        for one in modules:
+            one.COMMIT = BLIND
+    return Deferred.fromCoroutine(storm(url, name)).addTimeout(DEADLINE_S, reactor)  # type: ignore[arg-type]
+
+
+if __name__ == "__main__":
+    react(main, sys.argv[1:])
