@@ -3,7 +3,7 @@
 SQLite's own way is to move 64 MB within one COMMIT: at 50 players each save that meets it
 waits 0.2 s. Here a thread of its own moves and syncs what was committed, some megabytes at a
 time, while the writer goes on. Only the end must be the writer's, since the log begins anew
-only when nothing is left in it: a piece like the others, once in 2,000 pages.
+only when nothing is left in it: a piece like the others, once in 4,000 pages.
 
 None of this decides what is durable: a COMMIT syncs the log, and what is in the log counts.
 """
@@ -26,8 +26,8 @@ from svcserver.kernel.throttle import Throttle
 
 log = Logger()
 
-PIECE = 1_024  # pages of 16 KiB that are moved at once; half of it costs an inventory act 4 us more
-END = 2_000  # pages in the log when the writer ends it
+PIECE = 2_048  # pages of 16 KiB that are moved at once; half of it costs an inventory act 2 us more
+END = 4_000  # pages in the log when the writer ends it
 MOST = 8_000  # pages; then SQLite moves all of it within a COMMIT
 MOVE = "PRAGMA wal_checkpoint(PASSIVE)"  # waits for nobody; gives busy, pages, pages moved
 _sync: Callable[[int], None] = getattr(os, "fdatasync", os.fsync)

@@ -122,7 +122,8 @@ class FastConnection:
 
     def __init__(self, connection: Connection, plans: Plans) -> None:
         self._connection, self._plans = connection, plans
-        self._raw: Any = connection.connection.dbapi_connection
+        raw: Any = connection.connection.dbapi_connection
+        self._cursor = raw.cursor()  # one for all: every row is fetched at once
         self.dialect = connection.dialect  # ``__getattr__`` takes a microsecond
 
     def __getattr__(self, name: str) -> Any:
@@ -136,9 +137,9 @@ class FastConnection:
         if plan is None or (many and (plan.row is not None or not parameters)):
             return self._connection.execute(statement, parameters)
         if many:
-            done = self._raw.executemany(plan.sql, list(map(plan.values, parameters)))
+            done = self._cursor.executemany(plan.sql, list(map(plan.values, parameters)))
             return Rows([], done.rowcount)
-        cursor = self._raw.execute(plan.sql, plan.values(given))
+        cursor = self._cursor.execute(plan.sql, plan.values(given))
         if plan.row is None:
             return Rows([], cursor.rowcount)
         return Rows(list(map(plan.row, cursor.fetchall())), cursor.rowcount)

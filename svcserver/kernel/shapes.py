@@ -27,7 +27,7 @@ from typing import (
     get_args,
 )
 
-from attrs import Attribute, field, fields, frozen, resolve_types
+from attrs import Attribute, define, field, fields, resolve_types
 
 from svcserver.kernel.digits import MAX_DIGITS, MAX_WHOLE, whole_in
 from svcserver.kernel.json import Json
@@ -322,7 +322,7 @@ Itself = Annotated[dict[str, Any], ItselfMark()]
 """The object as sent with every key of it; only as the last member of a shape."""
 
 
-@frozen
+@define  # not frozen: one is made for every request of its routes
 class Late(Generic[T]):
     """A body or a member that is read when ``read`` is called, for the routes where a rule
     is asked first: a save answers 404, 409, then 400. ``name`` words the refusal.

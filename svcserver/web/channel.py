@@ -178,15 +178,20 @@ class Channel(Connection):
             return
         self._work = work
         self._await_answer()
-        work.addCallback(self._answered, asked)
-        work.addErrback(self._unanswered)
+        work.addBoth(self._answered, asked)
 
     # -- answering -------------------------------------------------------------
 
-    def _answered(self, answer: Answer, asked: ParsedHead) -> None:
+    def _answered(self, answer: Answer | Failure, asked: ParsedHead) -> None:
+        if isinstance(answer, Failure):
+            self._unanswered(answer)
+            return
         self._work = None
-        self._answer(asked, answer)
-        self.advance()
+        try:
+            self._answer(asked, answer)
+            self.advance()
+        except Exception:
+            self._unanswered(Failure())
 
     def _unanswered(self, failure: Failure) -> None:
         if failure.check(CancelledError) is None:

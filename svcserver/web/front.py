@@ -13,7 +13,7 @@ from functools import partial
 from types import MethodType
 from typing import Any, Protocol, TypeVar
 
-from attrs import define, field, frozen
+from attrs import define, field
 from klein import Klein
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import Logger
@@ -114,21 +114,29 @@ def _app() -> Klein:
     return app
 
 
-@frozen(eq=False)
+@define(eq=False)
 class Mounted:
     """A row with what each of its requests needs."""
 
     row: Row
-    run: Callable[..., Any]  # its endpoint on the Klein app
+    make: Callable[[], Callable[..., Any]] = field(repr=False)  # its endpoint on the Klein app
     hides: bool
     lost: str  # the rare thing that an answer which had to wait never leaves; "" where that is dull
+    run: Callable[..., Any] = field(init=False, repr=False)  # the endpoint, made when first asked
+
+    def __attrs_post_init__(self) -> None:
+        self.run = self._first
 
     @classmethod
-    def of(cls, row: Row, run: Callable[..., Any]) -> Mounted:
+    def of(cls, row: Row, make: Callable[[], Callable[..., Any]]) -> Mounted:
         """A row on the app; losing the answer to a reading shows nothing."""
         family = row.path.split("/")[1]
         lost = "" if row.method == "GET" else f"web: an answer of /{family} is lost"
-        return cls(row, run, row.hides, lost)
+        return cls(row, make, row.hides, lost)
+
+    def _first(self, *args: Any, **parameters: str) -> Any:
+        self.run = run = self.make()
+        return run(*args, **parameters)
 
 
 @define
@@ -157,7 +165,11 @@ class FrontDoor:
     _elapsed: Callable[[], float] = field(factory=lambda: system().elapsed, init=False)
 
     def mount(self, *features: Feature) -> FrontDoor:
-        """Bind every row of the features whose switch is on."""
+        """Bind every row of the features whose switch is on.
+
+        A row's endpoint is made at its first request: few of a hundred rows are asked soon,
+        and to make them all would take longer than all else that puts a service together.
+        """
         for feature in features:
             for row in feature.routes.rows:
                 if row.when is None or row.when(self.settings):
@@ -165,11 +177,14 @@ class FrontDoor:
         return self
 
     def _mount(self, row: Row, feature: Feature) -> None:
+        self._table.add(row, Mounted.of(row, partial(self._made, row, feature)))
+        self.rows.append(row)
+
+    def _made(self, row: Row, feature: Feature) -> Callable[..., Any]:
+        """The row's endpoint on the Klein app."""
         bind = self.app.route(row.path, methods=[row.method], endpoint=row.name)
         bind(self._endpoint(row, MethodType(row.handler, feature)))
-        run = partial(self.app.endpoints[row.name], None)
-        self._table.add(row, Mounted.of(row, run))
-        self.rows.append(row)
+        return partial(self.app.endpoints[row.name], None)
 
     def _endpoint(self, row: Row, handler: Callable[..., Any]) -> Callable[..., Any]:
         gate, shape, call = self.gate, row.body, self.call
@@ -262,15 +277,7 @@ class FrontDoor:
         if isinstance(asked, Answer):
             self._note(asked, row, request, seen, started)
             return asked
-        asked.addErrback(self._refused, row, request)
-        asked.addBoth(self._seen, mounted, request, seen, started)
-        return asked
-
-    def _refused(self, failure: Failure, row: Row, request: HttpRequest) -> Answer | Failure:
-        why = failure.value
-        if isinstance(why, Exception) and not isinstance(why, CancelledError):
-            return self._refusal(why, row, request, failure)
-        return failure
+        return asked.addBoth(self._seen, mounted, request, seen, started)
 
     def _refusal(
         self, why: Exception, row: Row, request: HttpRequest, failure: Failure | None = None
@@ -296,6 +303,11 @@ class FrontDoor:
         seen: Any,
         started: float,
     ) -> Answer | Failure:
+        """What an answer that had to wait came to; one call, for each takes a microsecond."""
+        if isinstance(answer, Failure):
+            why = answer.value
+            if isinstance(why, Exception) and not isinstance(why, CancelledError):
+                answer = self._refusal(why, mounted.row, request, answer)
         if mounted.lost and buggify(mounted.lost):
             answer = Failure(CancelledError())  # what it would say has been done
         done = answer if isinstance(answer, Answer) else None

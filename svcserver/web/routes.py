@@ -25,7 +25,7 @@ from svcserver.kernel.refusals import Refusal
 from svcserver.web.request import HttpRequest
 
 
-@frozen
+@define  # not frozen: one is made for every request
 class Answer:
     """A status, a body and extra headers.
 

@@ -87,7 +87,7 @@ class Changes:
     made: Sequence[str] = ()
 
 
-@frozen
+@define  # not frozen: one is made for every transaction
 class Note:
     """A row of the item log; with the answer it serves to answer a repeat."""
 
@@ -122,7 +122,7 @@ class Inventory(Protocol):
     def note(self, note: Note) -> None: ...
 
 
-@frozen
+@define  # not frozen: one is made for every transaction
 class Done:
     """A transaction's result; ``oddities`` (overspent, removed but not held) are for the log."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 import orjson
-from attrs import frozen
+from attrs import define
 from sqlalchemy import (
     BigInteger,
     Boolean,
@@ -168,7 +168,7 @@ _PUT_INSTANCES = Upsert.into(ITEM_INSTANCES)
 _PUT_SIZE = Upsert.into(INVENTORY_SIZES)
 
 
-@frozen
+@define  # not frozen: one is made for every transaction
 class SqlInventory:
     """``rules.Inventory`` on an open transaction; an account's log is kept to ``log_bytes``."""
 
