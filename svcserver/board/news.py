@@ -155,7 +155,7 @@ class NewsFeed:
         """All that was told in the life of an engine that began after we were connected to one."""
         if lately is None or not lately.news or not self._is_another(lately.life):
             return []
-        return lately.news if lately.news[0].startswith(BIRTH) else []
+        return lately.news if lately.news[0] == lately.life else []
 
     def _is_another(self, life: bytes) -> bool:
         return self._life is not None and life != self._life
@@ -199,7 +199,7 @@ class NewsFeed:
             self._read.clear()
         last, self._heard = self._heard, message
         if message.startswith(BIRTH):
-            self._life = message
+            self._life, self._known = message, None
         if message.endswith(b" "):  # of one so long the engine has kept the number alone
             self._tell_of_missed()
             return
@@ -218,6 +218,7 @@ class NewsFeed:
             news: Any = decode(text, kind)
         except (ValueError, BaseValidationError):
             log.failure("news that cannot be read: {name}", name=name)
+            self._tell_of_missed()
             return
         for listener in listeners:
             deliver(listener, news)

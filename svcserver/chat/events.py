@@ -117,12 +117,13 @@ class Gone:
 class Entering:
     """A session enters a room, if that may still be when all hear of it.
 
-    It brings its seat: that it was bound may have been what nobody could be told.
+    It brings its seat: that it was bound may have been what nobody could be told. A process of
+    an earlier version tells of the place alone.
     """
 
     worker: str
-    seat: Seat
     place: Place
+    seat: Seat | None = None
 
 
 @frozen

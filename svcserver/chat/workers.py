@@ -143,7 +143,7 @@ class Workers:
                 self._pending.entering.pop((session.number, key), None)
             return heard
 
-        return self._tell(Entering(self.name, seat_of(session), place)).addCallback(untold)
+        return self._tell(Entering(self.name, place, seat_of(session))).addCallback(untold)
 
     def leave(self, session: Session, occupant: Occupant, why: str, tell_leaver: bool) -> None:
         key = occupant.room.key
@@ -313,8 +313,9 @@ class Workers:
     def _on_entering(self, news: Entering) -> None:
         if news.worker != self.name:
             if self.leases.hear(news.worker):
-                if self._ghosts.find(news.worker, news.seat.session) is None:
-                    self._sit(news.worker, news.seat)
+                seat = news.seat
+                if seat is not None and self._ghosts.find(news.worker, seat.session) is None:
+                    self._sit(news.worker, seat)
                 self._ghosts.enter(news.worker, news.place)
             return
         place = news.place

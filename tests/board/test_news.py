@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from attrs import define, field, frozen
+from cattrs import BaseValidationError
 from twisted.internet.defer import Deferred, fail, succeed
 from twisted.internet.task import Clock, deferLater
 from twisted.trial.unittest import SynchronousTestCase
@@ -131,6 +132,22 @@ class GapTests(Base):
         self.expect("8 1", missed=1)
         self.arrive(2, 3)
         self.expect("8 1 2 3", missed=1)
+
+    def test_who_waits_for_its_news_waits_for_those_of_its_new_life(self) -> None:
+        self.join(7)
+        self.engine.pushed(self.feed.channel, b"0 life 2.2")
+        self.arrive(1)
+        waiting = Deferred.fromCoroutine(self.feed.heard(2))
+        self.assertNoResult(waiting)
+        self.arrive(2)
+        self.successResultOf(waiting)
+
+    def test_news_that_cannot_be_read_is_missed(self) -> None:
+        self.join(7)
+        with_nothing = said(8).partition(b"{")[0] + b"{}"
+        self.engine.pushed(self.feed.channel, with_nothing)
+        self.expect("", missed=1)
+        self.assertEqual(len(self.flushLoggedErrors(BaseValidationError)), 1)
 
 
 @frozen
@@ -317,6 +334,12 @@ class AnewTests(Base):
         self.expect("", missed=1)
         self.arrive(11)
         self.expect("11", missed=1)
+
+    def test_the_news_of_one_life_beside_the_name_of_the_next_is_not_heard_again(self) -> None:
+        self.engine.life = b"0 life 3.3"
+        self.engine.joined()
+        self.read_anew(said(8), said(9))
+        self.expect("", missed=1)
 
     def test_where_nothing_was_told_yet_all_is_heard_from_its_beginning(self) -> None:
         self.rejoin()

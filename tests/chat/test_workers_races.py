@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from attrs import evolve
+import orjson
+from attrs import asdict, evolve
 
+from svcserver.board.kinds import decode
 from svcserver.chat import room_access
-from svcserver.chat.events import Expired
+from svcserver.chat.events import Entering, Expired, Place
 from svcserver.chat.ghosts import Ghosts
 from svcserver.chat.leases import ALIVE_S
 from svcserver.chat.pending import HEARD_S
 from tests.chat.test_workers import ROOM, Base
+from tests.chat.town import DOMAIN
 
 
 class RaceTests(Base):
@@ -89,6 +92,15 @@ class RaceTests(Base):
         hear()
         self.assertEqual(self.here.server.workers.crowd(), (0, 1))
         self.assertEqual(len(self.occupants(self.here)), 1)
+
+    def test_who_enters_in_a_process_of_the_version_before_is_seen(self) -> None:
+        """While the workers are restarted in turn: it tells of the place alone."""
+        there = self.there.server.workers
+        bob = self.there.bound(2)
+        place = Place(bob.session.number, f"{ROOM}@muc.{DOMAIN}", f"x:{bob.account}:y")
+        told = {"worker": there.name, "place": asdict(place)}
+        self.here.server.workers._on_entering(decode(orjson.dumps(told), Entering))
+        self.assertEqual(self.occupants(self.here), [bob.account])
 
     def test_one_whose_entering_was_missed_is_refused_and_seen_by_nobody(self) -> None:
         bob = self.there.bound(2)
