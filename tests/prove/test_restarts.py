@@ -33,7 +33,8 @@ def test_two_hundred_players_notice_nothing(
     assert report["once"] > report["requests"] // 3, report
     assert (report["doubled"], report["lost"], report["not_kept"]) == (0, 0, 0), report
     assert report["harms"] >= times, report
-    assert report["told"] >= report["lines"] // 2 > 500, report  # else there was nothing to lose
+    # else there was nothing to lose: a slow machine speaks less
+    assert report["told"] >= report["lines"] // 2 > 2 * PLAYERS, report
     assert report["came_back"] >= PLAYERS * report["harms"] // 2, report
 
 
