@@ -275,6 +275,17 @@ class AdapterTests(AdapterCase):
         self.clock.advance(1.5)
         self.assertTrue(one.transport.disconnecting)
 
+    @proves("chat: close")
+    def test_a_closing_handshake_has_its_whole_second_whenever_it_begins(self) -> None:
+        for passed in (0.0, 0.3, 0.69):  # of a second; autobahn's timers count in whole ones
+            self.clock.advance(passed)
+            one = self.connect()
+            one.dataReceived(masked(stanza.CLOSE.encode()))
+            self.clock.advance(CUT_S - 0.02)
+            self.assertFalse(one.transport.disconnecting, self.clock.seconds())
+            self.clock.advance(0.04)
+            self.assertTrue(one.transport.aborted, self.clock.seconds())
+
     def test_a_lost_connection_leaves_nothing_behind(self) -> None:
         one = self.connect()
         one.dataReceived(masked(stanza.CLOSE.encode()))

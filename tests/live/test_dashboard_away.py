@@ -26,7 +26,7 @@ from tests.live.dashboard_page import (
     visit,
 )
 from tests.live.real_browser import browser
-from tests.support.processes import eventually, register
+from tests.support.processes import SELDOM_S, eventually, register
 from tests.support.proves import proves
 
 __all__ = ["browser", "here"]  # fixtures
@@ -160,7 +160,7 @@ def test_an_act_whose_answer_is_late_is_not_called_a_failure(browser: Browser, h
                 expect(seen.page.locator("#says .bad")).to_contain_text(UNSURE, timeout=PATIENCE_MS)
                 says_that_it_is_away(seen)
             is_back(seen)  # and the page says by itself what came of it
-            eventually(partial(agree, seen, here, name, act))
+            eventually(partial(agree, seen, here, name, act), pause_s=SELDOM_S)
             seen.press(act)
             seen.answer(act, Reason="again")
             seen.told(done)
@@ -224,7 +224,7 @@ def test_an_act_in_which_the_server_is_killed_is_seen_and_done_again(
         )
         seen.sign_in(here.key)
         expect(seen.page.get_by_role("heading", level=1)).to_have_text("Unlucky")
-        eventually(partial(agree, seen, here, "Unlucky", "Mute"))
+        eventually(partial(agree, seen, here, "Unlucky", "Mute"), pause_s=SELDOM_S)
         seen.press("Mute")
         seen.answer("Mute", Reason="again")
         seen.told("Unlucky is muted")

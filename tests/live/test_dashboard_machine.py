@@ -26,7 +26,7 @@ from tests.live.real_browser import browser
 from tests.live.test_alerts import add, receiver
 from tests.live.test_maintenance import cities
 from tests.live.test_stack import pid_of
-from tests.support.processes import Service, bearer, eventually, register
+from tests.support.processes import SELDOM_S, Service, bearer, eventually, register
 from tests.support.proves import proves
 
 __all__ = ["browser"]  # a fixture
@@ -48,7 +48,7 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Host, Told]
         with stack(folder):
             eventually(lambda: "stack ready: " in said(folder))
             here = Host(Service("svc-metagame", folder, {}, port), folder)
-            eventually(lambda: [one for one in running(here) if one["kind"] == "city"])
+            eventually(lambda: city_of(here), pause_s=SELDOM_S)
             yield here, told
 
 
@@ -247,7 +247,7 @@ def test_a_restart_in_which_the_metagame_is_frozen_is_done_once(
 
 def logged_cities(here: Host) -> list[int]:
     """The process of each city, once the log tells of the one that runs."""
-    eventually(lambda: city_of(here) and city_of(here) in said(here.folder))
+    eventually(lambda: (city := city_of(here)) and city in said(here.folder), pause_s=SELDOM_S)
     return cities(here.folder)
 
 

@@ -20,7 +20,7 @@ from svcserver.stack import rolling
 from tests.ctl.command import svcctl
 from tests.ctl.hosts import change, demo_host, said, stack, value
 from tests.live.dashboard_page import host
-from tests.support.processes import Service, bearer, eventually, register
+from tests.support.processes import SELDOM_S, Service, bearer, eventually, register
 from tests.support.proves import proves
 
 pytestmark = pytest.mark.live
@@ -186,7 +186,7 @@ def test_maintenance_mode_is_on_after_a_kill_and_off_once_it_was_ended(tmp_path:
         before = here.admin("POST", "DashboardDrain", wish)["drain"]
         service.stop(signal.SIGKILL)
         service.start()
-        eventually(lambda: here.admin("GET", "DashboardDrain")["drain"] == before)
+        eventually(lambda: here.admin("GET", "DashboardDrain")["drain"] == before, pause_s=SELDOM_S)
         assert service.ask("POST", "/candidate/join", HUNT, bearer(ann))[0] == 400
         here.admin("POST", "DashboardDrain", {"On": False})
         service.stop(signal.SIGKILL)

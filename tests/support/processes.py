@@ -25,6 +25,7 @@ from tests.support.prestarted import Prestarted
 from tests.support.watch import Watch
 
 PATIENCE_S = 90.0  # where much else runs; two seconds are usual
+SELDOM_S = 0.5  # between two questions, of whom the server refuses who asks too often
 READY = re.compile(r"\bready\b")
 _OURS = share(10_240, 20_000)
 _ports = itertools.cycle(_OURS)
@@ -39,8 +40,12 @@ def free_port() -> int:
     raise AssertionError("no TCP port is free")
 
 
-def eventually(what: Callable[[], Any], patience_s: float = PATIENCE_S) -> Any:
+def eventually(
+    what: Callable[[], Any], patience_s: float = PATIENCE_S, pause_s: float = 0.02
+) -> Any:
     """``what()`` once it is true; fails when it never becomes so.
+
+    ``pause_s``: between two looks; ``SELDOM_S`` for what would be refused as too often.
 
     Time in which the machine was with others counts for little (``Watch``).
     """
@@ -49,16 +54,16 @@ def eventually(what: Callable[[], Any], patience_s: float = PATIENCE_S) -> Any:
         return found
     with Watch() as watch:
         while watch.seconds < patience_s:
-            _pause()
+            _pause(pause_s)
             found = what()
             if found:
                 return found
     raise AssertionError(f"waited {patience_s} s for {what}")
 
 
-def _pause() -> None:
+def _pause(seconds: float) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as nothing:
-        nothing.settimeout(0.02)
+        nothing.settimeout(seconds)
         try:
             nothing.recv(1)
         except OSError:
