@@ -116,4 +116,5 @@ def visit(browser: Browser, home: Path, look: str = "light", *words: str) -> Ite
         seen = Visit(made.new_page(), look, home)
         with seen.watched(own, f"blob:{own}"):
             seen.page.goto(link)
+            expect(seen.page.get_by_role("heading", level=1)).to_be_visible()
             yield seen
