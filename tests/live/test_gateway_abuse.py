@@ -19,6 +19,7 @@ import pytest
 from tests.live.edge_host import DEADLINE_S, Host, memory_of, running
 from tests.support.proves import proves
 from tests.support.requirements import skip
+from tests.support.watch import Watch
 
 pytestmark = pytest.mark.live
 CROWD = 2_048  # GATEWAY_MAX_CONNECTIONS as an owner gets it
@@ -65,14 +66,14 @@ def is_served(host: Host, address: str = SOMEBODY) -> bool:
     """Whether a player from ``address`` gets an answer, and soon."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    began = time.monotonic()
-    try:
-        with arrive(host, address) as raw, context.wrap_socket(raw) as player:
-            player.sendall(GET)
-            answer = player.recv(4096)
-    except OSError:
-        return False
-    return answer.startswith(b"HTTP/1.1 200 ") and time.monotonic() - began < SOON_S
+    with Watch() as watch:
+        try:
+            with arrive(host, address) as raw, context.wrap_socket(raw) as player:
+                player.sendall(GET)
+                answer = player.recv(4096)
+        except OSError:
+            return False
+    return answer.startswith(b"HTTP/1.1 200 ") and watch.seconds < SOON_S
 
 
 def all_gone(connections: list[socket.socket]) -> bool:
