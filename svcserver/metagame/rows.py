@@ -77,8 +77,10 @@ class Call(web.Call[B, Caller], Generic[B]):
     @property
     def repeat(self) -> Repeat | None:
         """The same, with how long ago the gateway got it; None unless repeated."""
-        said = self.request.header(REPEATED)
-        return None if said is None else Repeat.of(said)
+        request = self.request
+        if not request.has_header(REPEATED):
+            return None
+        return Repeat.of(request.header(REPEATED) or "", request.here_s)
 
 
 @frozen

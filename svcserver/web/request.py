@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -9,6 +10,7 @@ from attrs import define, field
 
 from svcserver.http.crosssite import foreign
 from svcserver.http.peers import vouched_address
+from svcserver.kernel.repeats import no_time
 from svcserver.kernel.secrets import Secret
 
 PROXY_HEADERS: tuple[bytes, ...] = (
@@ -41,6 +43,8 @@ class HttpRequest:
     proxy_headers: tuple[bytes, ...] = field(default=PROXY_HEADERS, repr=False)
     refused: str = ""  # why the request was refused, for the counters
     hopeless: bool = False  # its answer may never come: a service that stops does not wait for it
+    here_s: Callable[[], float] = field(default=no_time, repr=False)
+    """Seconds since the head of a repeat has come (``kernel/repeats.py``); 0 of all others."""
     _arguments: list[tuple[str, str]] | None = field(default=None, init=False, repr=False)
 
     def header(self, name: bytes) -> str | None:

@@ -52,6 +52,7 @@ class Browser:
 
     test: Any  # the SynchronousTestCase
     front: FrontDoor
+    clock: Any = None  # the connections' own, where time passes for them
     _open: list[Any] = field(factory=list, init=False)
 
     def __call__(
@@ -103,7 +104,9 @@ class Browser:
         if game_server is not None:
             head["x-svc-gameserver-apikey"] = game_server
         asking = _Asking(_request(method, path, head, **sent), method == "HEAD")
-        factory = HttpFactory(self.front, MemoryReactorClock(), proxy_headers=(GATEWAY,))
+        factory = HttpFactory(
+            self.front, self.clock or MemoryReactorClock(), proxy_headers=(GATEWAY,)
+        )
         server = factory.buildProtocol(OURS)
         ends = (
             FakeTransport(server, isServer=True, hostAddress=THEIRS, peerAddress=OURS),
