@@ -113,7 +113,7 @@ def _turn(item: pytest.Item) -> tuple[int, bool]:
 
 def pytest_collection_finish() -> None:
     """The collector looks at what tests make, and seldom at all that was there before them."""
-    _put_aside()
+    gc.freeze()  # each worker would take half a second to look at it
     gc.set_threshold(*GARBAGE)
     gc.enable()
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from attrs import define, field
+from axe_playwright_python.base import AXE_SCRIPT
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
@@ -83,7 +84,9 @@ class Seen:
 
     def look_over(self, name: str, part: str | None = None) -> None:
         """Let axe look for what keeps somebody from using the page, or a part of it."""
-        found = Axe().run(self.page, context=part)
+        if not self.page.evaluate("'axe' in window"):
+            self.page.evaluate(AXE_SCRIPT)  # once: to load it takes longer than most looks
+        found = Axe("0").run(self.page, context=part)
         assert found.violations_count == 0, f"{name}: {found.generate_report()}"
 
     @contextmanager
