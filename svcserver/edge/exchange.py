@@ -54,14 +54,14 @@ class Exchange:
         self._searched = 0  # bytes of ``_raw`` in which the end of a head is not
         self._framed = False  # chunks towards the client
         self._close = self._held = False
-        self._tries = 1
         self._up: Upward | None = None
         self._last = 0.0
         self._parked: Deferred[None] | None = None  # it waits for an upstream that restarts
         self._parked_at: float | None = None
-        # what was sent of the body, where it may be sent again
-        self._kept: list[bytes] | None = [] if forward.repeatable else None
-        self._kept_bytes = 0
+        self._lost: Any = None  # the pool of the connection that was lost first
+        # what was sent of the body, where it may be sent again, and when its head was here
+        self._kept = bytearray() if forward.repeatable else None
+        self._asked = client.seconds() if forward.repeatable else 0.0
 
     # -- towards the upstream --------------------------------------------------
 
@@ -80,10 +80,10 @@ class Exchange:
             return
         self.connection, connection.user = connection, self
         waited_ms = None
-        if self._tries > 1 and self.forward.repeatable:
-            waited_ms = round((self.client.seconds() - self.record.began) * 1000)
+        if self.record.tries > 1 and self.forward.repeatable:
+            waited_ms = round((self.client.seconds() - self._asked) * 1000)
         head = request_head(self.head, self.forward, self.client.policy, waited_ms=waited_ms)
-        send(connection.transport, b"".join((head, *self._kept)) if self._kept else head)
+        send(connection.transport, b"".join((head, self._kept)) if self._kept else head)
         self.ready = self.moved = True
         if buggify("edge: a connection ends in the middle of a request"):
             connection.transport.abortConnection()
@@ -125,7 +125,9 @@ class Exchange:
         why = failure.value
         if not isinstance(why, Unreachable):
             failure.raiseException()
-        elif self._tries > 2 and why.retry_after_s is None:
+        elif self.record.tries > 1 and not self._is_safe:
+            self.fail("reset")  # it may be done: no word of asking again, which would bear no mark
+        elif self.record.tries > 2 and why.retry_after_s is None:
             self.fail("reset")
         elif not self.ended:
             reason = f"upstream_{why.code.removeprefix('upstream_')}"
@@ -158,9 +160,8 @@ class Exchange:
 
     def _keep(self, part: bytes) -> None:
         if self._kept is not None:
-            self._kept.append(part)
-            self._kept_bytes += len(part)
-            if self._kept_bytes > MAX_KEPT:
+            self._kept += part
+            if len(self._kept) > MAX_KEPT:
                 self._kept = None
 
     def client_tunnel(self, data: bytes) -> None:
@@ -282,21 +283,27 @@ class Exchange:
             self._write(b"", b"", last=True)
             self._complete(clean=False)
         elif self._may_retry(connection):
-            self._tries, self.ready, self._up = self._tries + 1, False, None
-            if self._tries == 2:
+            self._lost, self.ready, self._up = connection.pool, False, None
+            self.record.tries += 1
+            if self.record.tries == 2:
                 self.start(fresh=True)
             else:  # it took a connection while it was being ended
                 self._park(Unreachable(*self.client.policy.lost("reset", False)[:2]))
         else:
             self.fail("reset")
 
+    @property
+    def _is_safe(self) -> bool:
+        return self.head.method in _SAFE
+
     def _may_retry(self, connection: Any) -> bool:
-        return (
-            self._tries < (MOST_TRIES if self.client.policy.repeats else 1 + connection.used)
-            and not self._raw
-            and not self.answered
-            and ((self.head.method in _SAFE and not self.head.has_body) or self._kept is not None)
-        )
+        most = MOST_TRIES if self.client.policy.repeats else 1 + connection.used
+        if self.record.tries >= most or self._raw or self.answered:
+            return False
+        if self._is_safe and not self.head.has_body:
+            return True
+        # one that has ended two processes may be what ended them
+        return self._kept is not None and self._lost in (None, connection.pool)
 
     def fail(self, why: str) -> None:
         """The upstream will not answer: ``reset``, ``silent`` or ``broken``."""

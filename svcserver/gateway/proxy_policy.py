@@ -201,6 +201,8 @@ class Gateway:
 
     def done(self, record: Record) -> None:
         self.answered += 1
+        if record.tries > 1:
+            self._note_repeat(record)
         if self.counters.times is not None and not (record.aborted or record.tunnel):
             self.counters.times.note(
                 record.route or "gateway", record.status, record.ended - record.began
@@ -215,6 +217,23 @@ class Gateway:
             omitted = self._refusal_lines.take_omitted()
             line += f',"omitted":{omitted}'
         self.say("websocket closed" if record.tunnel else "request", line)
+
+    def _note_repeat(self, record: Record) -> None:
+        """Count a request whose upstream has ended under it, and log it once a minute and fate."""
+        fate = "gone" if record.aborted else "lost" if record.reason else "answered"
+        self.counters.add(Counted.REPEATED, f"{record.route}:{fate}")
+        if record.head is not None and self._throttle.due(
+            ("repeated", record.route, fate), self.clock.seconds()
+        ):
+            log.info(
+                "a request was sent again, as its upstream had ended: {fate}",
+                fate=fate,
+                method=record.head.method.decode("latin-1"),
+                target=redact_bytes(record.head.target),
+                route=record.route,
+                tries=record.tries,
+                status=record.status,
+            )
 
     def _count_refusal(self, record: Record) -> None:
         self.refused += 1
@@ -240,6 +259,8 @@ def _members(record: Record) -> str:
         line += f',"reason":{json.quoted(record.reason)}'
     if record.aborted:
         line += ',"aborted":true'
+    if record.tries > 1:
+        line += f',"tries":{record.tries}'
     return line
 
 

@@ -26,6 +26,7 @@ class Counted(StrEnum):
     EVICTED_CONNECTIONS = "evicted_connections"
     DROPPED_LOG_LINES = "dropped_log_lines"
     RERUN_TRANSACTIONS = "rerun_transactions"
+    REPEATED = "repeated_requests"
 
 
 MEANINGS: Mapping[Counted, str] = {
@@ -35,6 +36,7 @@ MEANINGS: Mapping[Counted, str] = {
     Counted.EVICTED_CONNECTIONS: "Connections closed to make room for others, by reason.",
     Counted.DROPPED_LOG_LINES: "Log lines dropped: nobody read them, or there were too many.",
     Counted.RERUN_TRANSACTIONS: "Transactions run again: another got in between, on PostgreSQL.",
+    Counted.REPEATED: "Requests sent again as the upstream ended, by upstream and what came of it.",
 }
 
 

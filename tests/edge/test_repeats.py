@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import random
+from tracemalloc import get_traced_memory, start, stop
+from typing import Any
+
+from twisted.internet.defer import Deferred
+from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.edge.exchange import MAX_KEPT
+from svcserver.edge.parking import PARK_S, Parking
+from svcserver.edge.spread import Spread, members_of
+from svcserver.gateway.policy import Route
+from svcserver.kernel.counters import Counted
 from tests.edge.test_parking import H, running, status
-from tests.edge.wires import Edge
+from tests.edge.wires import Edge, Upstream, gateway
 
 MARK = b"x-svc-repeated"
 RESTART_S = 0.3
@@ -119,3 +129,149 @@ class RepeatsTests(SynchronousTestCase):
             edge.upstream.serve()
             self.assertEqual(status(wire.take()), 502, path)
             self.assertEqual(len(edge.upstream.seen()), 2)
+
+    def test_how_long_it_has_waited_counts_from_its_head_not_from_the_connection(self) -> None:
+        edge = running()
+        wire = edge.connect()
+        edge.clock.advance(8.0)
+        wire.protocol.dataReceived(line(b"DELETE", b"/party/member"))
+        restart(edge)
+        self.assertEqual(marks(edge)[2:], [[b"100"]])
+
+    def test_what_may_be_done_is_never_said_to_be_worth_asking_again(self) -> None:
+        """Sent again by the client it would bear no mark, and be done twice."""
+        for sent, stays, code in (
+            (line(b"PUT", b"/character", 2) + b"{}", 502, b"bad_gateway"),
+            (line(b"DELETE", b"/party/member"), 502, b"bad_gateway"),
+            (line(b"GET", b"/balance"), 503, b"upstream_restarting"),
+        ):
+            edge = running()
+            wire = edge.connect()
+            wire.protocol.dataReceived(sent)
+            edge.upstream.end()
+            edge.clock.pump([0.1] * round(PARK_S * 10 + 2))
+            said = wire.take()
+            self.assertEqual(status(said), stays)
+            self.assertIn(b'{"error":"%b"}' % code, said)
+            self.assertEqual(b"Retry-After" in said, stays == 503)
+
+    def test_and_what_never_was_sent_is(self) -> None:
+        edge = running()
+        edge.upstream.end()
+        wire = edge.connect()
+        wire.protocol.dataReceived(line(b"PUT", b"/character", 2) + b"{}")
+        edge.clock.pump([0.1] * round(PARK_S * 10 + 2))
+        said = wire.take()
+        self.assertEqual(status(said), 503)
+        self.assertIn(b"Retry-After: 2\r\n", said)
+
+    def test_a_body_in_tiny_pieces_takes_no_more_room(self) -> None:
+        edge = running()
+        wire = edge.connect()
+        wire.protocol.dataReceived(line(b"PUT", b"/party/invite", MAX_KEPT))
+        edge.upstream.seen()
+        sink = edge.upstream.wires[-1]
+        start()
+        before = get_traced_memory()[0]
+        for _ in range(MAX_KEPT // 2):
+            wire.protocol.dataReceived(b"xy")
+            sink.clear()
+        taken = get_traced_memory()[0] - before
+        stop()
+        self.assertLess(taken, 2 * MAX_KEPT)
+
+
+def workers(count: int = 3) -> tuple[Edge, list[Upstream]]:
+    """A gateway with several processes of its metagame, all of which have answered."""
+    edge = gateway()
+    several = [Upstream(edge.clock) for _ in range(count)]
+    parking = Parking(edge.clock, "the metagame", Deferred)
+    pools = [one.pool for one in several]
+    for pool in pools:
+        pool.parking = parking
+    spread = Spread(edge.clock, members_of(pools), parking, random.Random(1))
+    edge.policy.upstreams = {Route.METAGAME: spread}
+    return edge, several
+
+
+def ended_by(edge: Edge, several: list[Upstream], sent: bytes) -> tuple[bytes, int]:
+    """Send what ends each process that gets it; the answer, and how many have ended."""
+    wire = edge.connect()
+    wire.protocol.dataReceived(sent)
+    ended = 0
+    for _ in several:
+        for one in [one for one in several if one.seen() and not one.down]:
+            one.end()
+            ended += 1
+    return wire.take(), ended
+
+
+class FatalTests(SynchronousTestCase):
+    def test_what_may_end_a_process_ends_two_at_most(self) -> None:
+        said, ended = ended_by(*workers(), line(b"DELETE", b"/party/member"))
+        self.assertEqual((status(said), ended), (502, 2))
+
+    def test_what_only_reads_is_asked_of_a_third(self) -> None:
+        edge, several = workers()
+        said, ended = ended_by(edge, several, line(b"GET", b"/balance"))
+        self.assertEqual((status(said), ended), (502, 3))
+
+    def test_one_process_is_asked_again_when_it_is_back(self) -> None:
+        edge = running()
+        wire = edge.connect()
+        wire.protocol.dataReceived(line(b"DELETE", b"/party/member"))
+        for _ in range(2):
+            restart(edge)
+        edge.upstream.serve()
+        self.assertEqual(status(wire.take()), 200)
+        self.assertEqual(len(marks(edge)), 4)
+
+
+class FigureTests(SynchronousTestCase):
+    """An owner sees what was sent again, and what came of it."""
+
+    def repeated(self, edge: Edge, fate: str) -> list[Any]:
+        """Ask, with one end on the way, and give what was logged of it."""
+        wire = edge.connect()
+        with capturedLogs() as events:
+            wire.protocol.dataReceived(line(b"DELETE", b"/party/member?a=b"))
+            if fate == "gone":
+                edge.upstream.wires[-1].abortConnection()
+                wire.abortConnection()
+            elif fate == "lost":
+                edge.upstream.end()
+                edge.clock.pump([0.1] * round(PARK_S * 10 + 2))
+            else:
+                restart(edge)
+                edge.upstream.serve()
+        return events
+
+    def test_each_is_counted_by_what_came_of_it_and_its_line_says_how_often(self) -> None:
+        for fate, status_ in (("answered", 200), ("lost", 502), ("gone", 0)):
+            edge = running()
+            events = self.repeated(edge, fate)
+            [said] = [one for one in events if one["log_format"] == "request"]
+            self.assertEqual((said["status"], said["tries"]), (status_, 2), fate)
+            counted = edge.policy.counters.by_reason(Counted.REPEATED)
+            self.assertEqual(counted, {f"metagame:{fate}": 1})
+
+    def test_a_line_says_what_was_asked_once_a_minute(self) -> None:
+        edge = running()
+        found = []
+        for pause_s in (0.0, 1.0, 60.0):
+            edge.clock.advance(pause_s)
+            events = self.repeated(edge, "answered")
+            found.append([one for one in events if "was sent again" in one["log_format"]])
+        self.assertEqual([len(one) for one in found], [1, 0, 1])
+        [said] = found[0]
+        shown = [said[name] for name in ("fate", "method", "target", "route", "tries", "status")]
+        asked = ["answered", "DELETE", "/party/member?a=b", "metagame", 2, 200]
+        self.assertEqual(shown, asked)
+
+    def test_what_is_sent_once_is_neither_counted_nor_said(self) -> None:
+        edge = running()
+        with capturedLogs() as events:
+            edge.ask(line(b"DELETE", b"/party/member"))
+        self.assertEqual([one["log_format"] for one in events], ["request"])
+        self.assertNotIn("tries", events[0])
+        self.assertEqual(edge.policy.counters.total(Counted.REPEATED), 0)
