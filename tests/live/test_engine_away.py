@@ -58,9 +58,13 @@ class Proxy:
         while not self._ended:
             try:
                 near, _ = self._listening.accept()
-                far = socket.create_connection(("127.0.0.1", self.port_of_engine))
             except OSError:
                 return
+            try:
+                far = socket.create_connection(("127.0.0.1", self.port_of_engine))
+            except OSError:  # the engine is away
+                near.close()
+                continue
             for one, other in ((near, far), (far, near)):
                 Thread(target=self._pass, args=(one, other), daemon=True).start()
 

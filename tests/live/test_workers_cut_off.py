@@ -15,10 +15,11 @@ from tests.live.test_engine_away import Proxy
 from tests.live.test_workers import sabotaged
 from tests.support.postgres import fresh_database
 from tests.support.processes import Service, eventually, free_port, metagame, register
-from tests.support.valkey import fresh_url, shared
+from tests.support.valkey import Instance, fresh_url, shared
 
 pytestmark = pytest.mark.live
 ROOM, LOST = "City-1", "the connection to the engine of LIVE_URL is lost"
+MISSED = "news of other processes may have been missed"
 LINES = 8
 
 
@@ -30,6 +31,19 @@ def chat(stack: ExitStack, folder: Path, live_url: str, **environ: str) -> tuple
     made = stack.enter_context(metagame(folder, LIVE_URL=live_url, **more))
     eventually(lambda: "chat: listening on" in made.log)
     return made, port
+
+
+def talkers(stack: ExitStack, service: Service, *ports: int) -> list[Talker]:
+    """Players in one room, at the chats of these ports."""
+    found = []
+    for name, port in zip(("Ann_1", "Bob_1"), ports, strict=True):
+        player = register(service, name)
+        made = Talker(port, player["id"], name)
+        stack.callback(made.wire.close)
+        made.log_in(player["token"])
+        assert 'code="110"' in made.join(ROOM)
+        found.append(made)
+    return found
 
 
 def heard(folder: Path, **environ: str) -> list[str]:
@@ -44,15 +58,7 @@ def heard(folder: Path, **environ: str) -> list[str]:
         one, near = chat(stack, folder / "one", live_url, **database)
         away = live_url.replace(f":{shared().port}/", f":{proxy.port}/")
         other, far = chat(stack, folder / "other", away, **database, **environ)
-        talkers = []
-        for name, port in (("Ann_1", near), ("Bob_1", far)):
-            player = register(one, name)
-            made = Talker(port, player["id"], name)
-            stack.callback(made.wire.close)
-            made.log_in(player["token"])
-            assert 'code="110"' in made.join(ROOM)
-            talkers.append(made)
-        ann, bob = talkers
+        ann, bob = talkers(stack, one, near, far)
 
         def say(text: str) -> None:
             ann.say(ROOM, text)
@@ -64,12 +70,22 @@ def heard(folder: Path, **environ: str) -> list[str]:
                 eventually(lambda: LOST in other.log)
             say(f"line {number}")
         proxy.mend()
-        eventually(lambda: other.log.count("is back after") >= 2)  # it asks, and it listens
+        eventually(lambda: both_back(other))
         say("the last")
-        found: list[str] = []
-        while "the last" not in "".join(found[-1:]):
-            found.append(bob.hear("<body>").partition("<body>")[2].partition("<")[0])
-        return found
+        return until_the_last(bob)
+
+
+def both_back(service: Service) -> bool:
+    """Whether both connections to the engine are back: it asks, and it listens."""
+    return service.log.count("is back after") >= 2
+
+
+def until_the_last(talker: Talker) -> list[str]:
+    """The lines that one hears from here on, up to the last that is said."""
+    found: list[str] = []
+    while "the last" not in "".join(found[-1:]):
+        found.append(talker.hear("<body>").partition("<body>")[2].partition("<")[0])
+    return found
 
 
 def test_who_sits_at_a_worker_that_was_cut_off_hears_every_line_in_order(tmp_path: Path) -> None:
@@ -83,3 +99,53 @@ FORGETS = "from svcserver.board import news\nnews.NewsFeed._since = lambda self,
 def test_where_the_worker_reads_nothing_of_what_it_missed_lines_are_lost(tmp_path: Path) -> None:
     """The sabotage: what the test above rests on."""
     assert heard(tmp_path, **sabotaged(tmp_path, FORGETS)) == ["the last"]
+
+
+# nobody loses a lease meanwhile, however slow the machine is
+PATIENT = "from svcserver.chat import leases\nleases.LEASE_S = 600.0\n"
+
+
+def heard_anew(folder: Path, change: str = "") -> list[str]:
+    """What one hears of lines said after the engine began anew, before one's worker was back."""
+    with ExitStack() as stack:
+        engine = Instance.make()
+        stack.callback(engine.end)
+        engine.start()
+        proxy = Proxy(engine.port)
+        stack.callback(proxy.end)
+        environ = {"DATABASE_URL": fresh_database(), **sabotaged(folder, PATIENT + change)}
+        one, near = chat(stack, folder / "one", engine.url, **environ)
+        away = f"valkey://127.0.0.1:{proxy.port}"
+        other, far = chat(stack, folder / "other", away, **environ)
+        ann, bob = talkers(stack, one, near, far)
+
+        def say(text: str) -> None:
+            ann.say(ROOM, text)
+            assert text in ann.hear("<body>")
+
+        say("before")
+        assert "before" in bob.hear("<body>")
+        proxy.cut()
+        engine.kill()
+        eventually(lambda: LOST in one.log)
+        engine.start()
+        eventually(lambda: MISSED in one.log)  # it listens, and has read that there is nothing
+        say("early")
+        say("next")
+        assert not both_back(other)
+        proxy.mend()
+        eventually(lambda: both_back(other))
+        say("the last")
+        return until_the_last(bob)
+
+
+# slow: what is changed starts as an owner's does
+def test_who_comes_back_later_to_an_engine_that_began_anew_hears_every_line(tmp_path: Path) -> None:
+    assert heard_anew(tmp_path) == ["early", "next", "the last"]
+
+
+# slow: what is sabotaged starts as an owner's does, for a change of ours
+def test_where_a_new_life_is_not_told_apart_lines_are_lost(tmp_path: Path) -> None:
+    """The sabotage: what the test above rests on."""
+    forgets = "from svcserver.board import news\nnews.NewsFeed._anew = lambda self, lately: []\n"
+    assert heard_anew(tmp_path, forgets) == ["the last"]
