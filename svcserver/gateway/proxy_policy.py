@@ -20,7 +20,7 @@ from svcserver.gateway.feed import Feed
 from svcserver.gateway.join_page import PATH as JOIN
 from svcserver.gateway.limits import ConnectionCounts, Spending
 from svcserver.gateway.policy import Route
-from svcserver.gateway.repeats import may_repeat
+from svcserver.gateway.repeatable import may_repeat
 from svcserver.http.heads import Fault, RequestHead
 from svcserver.kernel import json
 from svcserver.kernel.counters import Counted, Counters

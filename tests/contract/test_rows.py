@@ -6,7 +6,7 @@ import re
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.gateway import repeats
+from svcserver.gateway import repeatable
 from svcserver.gateway.policy import PUBLIC_MANAGEMENT
 from svcserver.kernel.refusals import Missing, Unauthenticated
 from svcserver.metagame.rows import Access, Row
@@ -119,7 +119,9 @@ class RowTests(SynchronousTestCase):
             if row.method not in ("GET", "HEAD") and row.access not in STAFF
         ]
         names = {row.name.rstrip("/") for row in changing}
-        may = {*repeats.OTHERS, *repeats.STUBS, *(f"POST {path}" for path in repeats.POSTS)}
+        theirs = set(repeatable.WRITTEN_BY_GAME_SERVERS)
+        posts = (f"POST {path}" for path in repeatable.PLAIN_POSTS)
+        may = {*repeatable.ROWS, *theirs, *posts}
         self.assertEqual(may - names, set())
         players = {
             row.name
@@ -130,9 +132,9 @@ class RowTests(SynchronousTestCase):
         once = {one for one in players if one.rstrip("/") not in may}
         self.assertEqual(once, {"POST /svc/api/Register", "POST /launcher/new-key"})
         written = {row.name for row in changing if row.game_server}
-        self.assertEqual(written, set(repeats.STUBS))
+        self.assertEqual(written, theirs)
         for row in changing:  # a path of ours as the gateway reads it
             path = re.sub(r"<\w+>", "x-1", row.path).lower().rstrip("/")
             method = row.method.encode()
-            self.assertEqual(repeats.may_repeat(method, path), row.name.rstrip("/") in may, path)
-            self.assertFalse(repeats.may_repeat(method, path + "/x/y/z/w"))
+            self.assertEqual(repeatable.may_repeat(method, path), row.name.rstrip("/") in may, path)
+            self.assertFalse(repeatable.may_repeat(method, path + "/x/y/z/w"))

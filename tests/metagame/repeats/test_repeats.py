@@ -8,7 +8,7 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.gateway import repeats
+from svcserver.gateway import repeatable
 from svcserver.kernel import json
 from tests.metagame.belongings.inventory.base import sword
 from tests.metagame.repeats.base import BLOCKED, FRIENDS, HUNT, Town
@@ -357,7 +357,7 @@ class RepeatedTests(SynchronousTestCase):
         self.shared: Town | None = None
 
     def test_every_row_that_may_be_repeated_is_tried(self) -> None:
-        may = {*repeats.OTHERS, *(f"POST {path}" for path in repeats.POSTS)}
+        may = {*repeatable.ROWS, *(f"POST {path}" for path in repeatable.PLAIN_POSTS)}
         self.assertEqual(may ^ {name.rstrip("/") for name in CASES}, set())
 
     def test_no_other_field_means_it(self) -> None:
@@ -370,7 +370,7 @@ class RepeatedTests(SynchronousTestCase):
 
     def test_what_game_servers_write_stays_as_it_is_for_a_player(self) -> None:
         town = Town(self)
-        for name in repeats.STUBS:
+        for name in repeatable.WRITTEN_BY_GAME_SERVERS:
             line = name.replace("<user_id>", town.ann.id).replace("<", "").replace(">", "")
             state = town.state()
             first = town.ask(town.ann, line, {})

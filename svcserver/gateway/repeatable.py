@@ -7,7 +7,7 @@ done (``Call.repeat``), does it once, and answers as it would have (``kernel/rep
 Not among them:
 
 * registering, and asking for a new account key: the key is told once, and only its hash is kept;
-* all that staff and game servers ask, who come past the gateway.
+* all that staff and game servers ask: they reach the metagame without the gateway.
 
 Two are refused with 503 where it cannot be known whether they were done: an inventory transaction
 without an id, and handing a guild to one of its officers.
@@ -19,7 +19,7 @@ import re
 
 from svcserver.gateway.policy import HEARTBEAT, TOKEN
 
-POSTS = frozenset(
+PLAIN_POSTS = frozenset(
     [
         TOKEN,
         HEARTBEAT,
@@ -34,7 +34,7 @@ POSTS = frozenset(
         "/candidate/player/alive",
         "/candidate/player/register",  # there is nothing to register
         "/slayerlink/availability",
-        "/slayerlink/invite",  # the same answer may be given again
+        "/slayerlink/invite",  # the same answer may be given again, to the same invite
         "/guild/validate",
         "/account/mapping",  # it reads, as the next two
         "/accountinfo/public",
@@ -46,9 +46,9 @@ POSTS = frozenset(
         "/profile/update",
     ]
 )
-"""Nearly all that is no GET is one of these."""
+"""POSTs of a fixed path, found by a look-up: heartbeats, polls and saves are among them."""
 
-OTHERS = (
+ROWS = (
     "PUT /character",  # one of that name, made just now, is the one
     "POST /breadcrumbs/<character_id>",
     "POST /candidate/join/<candidate_id>",
@@ -85,9 +85,9 @@ OTHERS = (
     "DELETE /slayerlink/invites/<account_id>",
     "DELETE /slayerlink/links",
 )
-"""The others, as the metagame's rows name them."""
+"""All else that players send, by the names of the metagame's rows."""
 
-STUBS = (
+WRITTEN_BY_GAME_SERVERS = (
     "POST /bounty/<user_id>",
     "POST /bounty/delete/<user_id>",
     "POST /entitlementv2/<user_id>",
@@ -102,9 +102,11 @@ STUBS = (
     "PUT /cooldown/<user_id>/<cooldown_id>",
     "DELETE /entitlement/<user_id>/<entitlement>",
 )
-"""What only game servers write: a player is refused, or given what everybody is."""
+"""Rows that write for game servers only: a player's second is refused, or changes nothing, too."""
 
-_OTHERS = re.compile("|".join(re.sub(r"<\w+>", "[^/]+", one) for one in OTHERS + STUBS))
+_ROWS = re.compile(
+    "|".join(re.sub(r"<\w+>", "[^/]+", one) for one in ROWS + WRITTEN_BY_GAME_SERVERS)
+)
 
 
 def may_repeat(method: bytes, path: str) -> bool:
@@ -114,6 +116,6 @@ def may_repeat(method: bytes, path: str) -> bool:
     """
     if method == b"GET":
         return False
-    if method == b"POST" and path in POSTS:
+    if method == b"POST" and path in PLAIN_POSTS:
         return True
-    return _OTHERS.fullmatch(f"{method.decode('latin-1')} {path}") is not None
+    return _ROWS.fullmatch(f"{method.decode('latin-1')} {path}") is not None
