@@ -86,6 +86,17 @@ class HuntTests(Case):
             self.assertEqual(self.town.again(self.bob, line, waited_s=0.0).status, 200)
             self.assertEqual(self.town.ask(self.bob, "GET /candidate/status").status, 404)
 
+    def test_a_leave_ends_a_wait_that_was_asked_for_before_it_and_made_after(self) -> None:
+        for line in ("DELETE /candidate", "DELETE /candidate/leave"):
+            for leads in (False, True):
+                town = Town(self)
+                town.deploy.answer = FULL
+                town.party(town.ann, *([town.bob] if leads else []))
+                town.again(town.ann, "POST /candidate/join", HUNT, waited_s=1.5)
+                town.did(town.ann, "GET /candidate/status")
+                self.assertEqual(town.again(town.ann, line).status, 200)
+                self.assertEqual(town.ask(town.ann, "GET /candidate/status").status, 404)
+
     def test_a_join_goes_where_the_leader_has_led_meanwhile(self) -> None:
         self.town.party(self.ann, self.bob)
         city = HUNT | {"gameMode": "CITY"}

@@ -19,6 +19,11 @@ def is_answer(entry: Entry, player: AccountId, wish: LaunchRequest) -> bool:
     )
 
 
-def is_older(entry: Entry, now: float, repeat: Repeat) -> bool:
-    """Whether the match was there when the request came: others may lead a player to a newer."""
-    return not repeat.is_before(round(entry.match.created_at * 1000), round(now * 1000))
+def is_led_since(entry: Entry, player: AccountId, now: float, repeat: Repeat) -> bool:
+    """Whether another has led the player there since the request came.
+
+    One's own match is meant whenever it was made: it may be the repeat of what was asked before.
+    """
+    match = entry.match
+    by_another = match.leader not in (None, player)
+    return by_another and repeat.is_before(round(match.created_at * 1000), round(now * 1000))

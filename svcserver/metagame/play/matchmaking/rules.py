@@ -339,9 +339,9 @@ class Matchmaker:
 
     def _meant(self, player: AccountId, repeat: Repeat | None) -> Entry | None:
         entry = self.stored.entry(player)
-        if entry is None or repeat is None or repeats.is_older(entry, self.stored.now, repeat):
+        if entry is None or repeat is None:
             return entry
-        return None
+        return None if repeats.is_led_since(entry, player, self.stored.now, repeat) else entry
 
     def forget(self, player: AccountId) -> None:
         """The player's sessions have ended: no place in any queue, match or server."""
