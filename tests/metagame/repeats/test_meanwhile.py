@@ -209,6 +209,50 @@ class FriendTests(Case):
         self.assertEqual(len(found), 1)
 
 
+class LinkTests(Case):
+    def invited(self) -> None:
+        """Ann invites Bob to a link, and some time goes by."""
+        wish = {"account_id": self.bob.id, "slot": 1}
+        self.town.did(self.ann, "PUT /slayerlink/invite", wish)
+        self.town.pass_time(60.0)
+
+    def test_an_answer_means_no_invite_that_came_after_it(self) -> None:
+        self.town.befriend(self.ann, self.bob)
+        self.invited()
+        answer = {"action": "reject", "account_id": self.ann.id}
+        self.lost(self.bob, "POST /slayerlink/invite", answer)
+        self.invited()
+        path = "GET /slayerlink/invites"
+        for waited_s, waiting in ((61.0, 1), (0.0, 0)):
+            page = self.town.again(self.bob, "POST /slayerlink/invite", answer, waited_s)
+            self.assertEqual(page.status, 200)
+            found = self.town.did(self.bob, path)["payload"]["invites"]
+            self.assertEqual(len(found), waiting)
+
+    def test_who_has_ended_a_link_and_invites_anew_is_not_linked_by_an_older_answer(self) -> None:
+        self.town.befriend(self.ann, self.bob)
+        self.invited()
+        answer = {"action": "accept", "account_id": self.ann.id}
+        self.lost(self.bob, "POST /slayerlink/invite", answer)
+        self.town.did(self.ann, "DELETE /slayerlink/links", {"account_id": self.bob.id})
+        self.invited()
+        for waited_s, linked in ((61.0, 0), (0.0, 1)):
+            page = self.town.again(self.bob, "POST /slayerlink/invite", answer, waited_s)
+            self.assertEqual(page.status, 200)
+            found = self.town.did(self.bob, "GET /slayerlink/links")["payload"]["links"]
+            self.assertEqual(len(found), linked)
+
+    def test_ones_own_invite_is_canceled_though_it_is_made_later(self) -> None:
+        self.town.befriend(self.ann, self.bob)
+        wish = {"account_id": self.bob.id, "slot": 1}
+        cancel = {"action": "cancel", "account_id": self.bob.id}
+        self.town.again(self.ann, "PUT /slayerlink/invite", wish, waited_s=1.5)
+        page = self.town.again(self.ann, "PUT /slayerlink/invite", cancel)
+        self.assertEqual(page.status, 200)
+        found = self.town.did(self.ann, "GET /slayerlink/invites")["payload"]["invites"]
+        self.assertEqual(found, [])
+
+
 class LoadoutTests(Case):
     def test_what_a_game_server_saved_meanwhile_stays(self) -> None:
         path = f"/loadout/{self.ann.id}/{self.town.character(self.ann)}/0"

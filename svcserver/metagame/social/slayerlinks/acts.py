@@ -70,10 +70,13 @@ class SlayerLinkActs:
             link_id, place.used = await self.data.write(me, 0, work, ACROSS)
         return link_id
 
-    async def answer(self, me: AccountId, reply: Reply) -> str:
+    async def answer(self, me: AccountId, reply: Reply, *, repeat: Repeat | None = None) -> str:
         """Accept, reject or cancel an invite; returns its id."""
         return await self.data.write(
-            me, 0, lambda tx: rules.answer(SqlSlayerLinks(tx), me, reply, self._at()), ACROSS
+            me,
+            0,
+            lambda tx: rules.answer(SqlSlayerLinks(tx), me, reply, self._at(), repeat),
+            ACROSS,
         )
 
     async def drop_invites(

@@ -77,7 +77,8 @@ class SlayerLinkRoutes:
         return await self._answer(call, wire.reply_of(call.body))
 
     async def _answer(self, call: Call, reply: rules.Reply) -> Answer:
-        return enveloped({"link_id": await self.acts.answer(call.player, reply)})
+        link_id = await self.acts.answer(call.player, reply, repeat=call.repeat)
+        return enveloped({"link_id": link_id})
 
     @routes.row("DELETE", "/slayerlink/invites/<account_id>", reply=NOTHING)
     async def drop_invites(self, call: Call, account_id: str) -> Answer:

@@ -201,12 +201,17 @@ class Reply:
     slot: int | None
 
 
-def answer(links: SlayerLinks, me: AccountId, reply: Reply, at: int) -> str:
-    """Accept, reject or cancel; returns the link id. The same answer may be repeated."""
+def answer(
+    links: SlayerLinks, me: AccountId, reply: Reply, at: int, repeat: Repeat | None = None
+) -> str:
+    """Accept, reject or cancel; returns the link id. The same answer may be given again.
+
+    ``repeat``: what the other has sent since it was asked for is not meant, unless by its id.
+    """
     action = reply.action
     if action is None:
         raise Malformed("unknown action")
-    found = _meant(links, me, action, reply)
+    found = _meant(links, me, action, reply, at, repeat)
     if found is None:
         raise Missing("no such invite")
     if found.status is _ANSWER[action]:
@@ -219,14 +224,25 @@ def answer(links: SlayerLinks, me: AccountId, reply: Reply, at: int) -> str:
     return found.link_id
 
 
-def _meant(links: SlayerLinks, me: AccountId, action: Action, reply: Reply) -> Invite | None:
+def _meant(
+    links: SlayerLinks,
+    me: AccountId,
+    action: Action,
+    reply: Reply,
+    at: int,
+    repeat: Repeat | None,
+) -> Invite | None:
     mine = links.sent(me) if action is Action.CANCEL else links.received(me)
     for wanted in reply.ids:
         for one in mine:
             if one.link_id == wanted:
                 return one
-    newest_first = reversed(mine)
-    return next((one for one in newest_first if reply.account_id == _other(one, me)), None)
+    for one in reversed(mine):
+        # one's own may be made by the repeat of what was asked for before this
+        is_newer = repeat and one.sender != me and repeat.is_before(one.created_at, at)
+        if reply.account_id == _other(one, me) and not is_newer:
+            return one
+    return None
 
 
 def _other(one: Invite, me: AccountId) -> AccountId:
