@@ -277,9 +277,11 @@ class ChatServer:
 
     def on_guild_changed(self, news: GuildChanged) -> None:
         """Remove those who left the guild from its room."""
-        for account in news.left:
+        online = self.people.all() if not news.left else ()
+        theirs = [one.account for one in online if one.about.guild == news.guild_id]
+        for account in news.left or theirs:
             if (person := self.people.get(account)) is not None:
-                if person.about.guild == news.guild_id:
+                if news.guild_id in ("", person.about.guild):
                     person.change(evolve(person.about, guild=None))
                 self.room_access.evict(person)
 

@@ -81,7 +81,10 @@ class PartyChanged:
 
 @frozen
 class GuildChanged:
-    """These accounts are no longer in that guild."""
+    """These accounts are no longer in that guild. May be sent again.
+
+    Without an id they are in none at all; without accounts the guild is gone.
+    """
 
     guild_id: str
     left: tuple[AccountId, ...]

@@ -19,8 +19,9 @@ OVER = (
     "party_invites_to",
     "party_invites_of",
     "party_declined",
-    "party_handed",
+    "party_done",
     "party_invites_sent",
+    "friends_ended",
     "chat_waiting",
 )
 Entries = Mapping[str, Mapping[str, Any]]  # kind -> key -> value

@@ -122,6 +122,25 @@ class JoinTests(TownTests):
         self.assertEqual(two.heard(), [occupant(two, two, room=room, codes="110 307", gone=True)])
         self.assertEqual(one.heard(), [occupant(two, one, room=room, codes="307", gone=True)])
 
+    def test_who_is_in_no_guild_or_of_one_that_is_gone_leaves_its_room(self) -> None:
+        one, two = self.town.bound(1), self.town.bound(2)
+        for who in (one, two):
+            person = self.town.game.people[who.account]
+            self.town.game.people[who.account] = evolve(person, guild="g")
+        self.town.clock.advance(2)
+        room = f"Guild-g@muc.{DOMAIN}"
+        for who in (one, two):
+            who.join("Guild-g")
+        one.heard()
+        for news in (GuildChanged("h", ()), GuildChanged("", ("nobody",))):
+            self.town.server.on_guild_changed(news)
+        self.assertEqual((one.heard(), two.heard()), ([], []))
+        self.town.server.on_guild_changed(GuildChanged("", (two.account,)))
+        self.assertEqual(two.heard(), [occupant(two, two, room=room, codes="110 307", gone=True)])
+        self.assertEqual(one.heard(), [occupant(two, one, room=room, codes="307", gone=True)])
+        self.town.server.on_guild_changed(GuildChanged("g", ()))
+        self.assertEqual(one.heard(), [occupant(one, one, room=room, codes="110 307", gone=True)])
+
     def test_membership_is_swept_every_minute(self) -> None:
         one = self.town.bound(1)
         self.town.game.people[account(1)] = evolve(self.town.game.people[account(1)], guild="g")

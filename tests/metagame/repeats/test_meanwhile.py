@@ -8,8 +8,9 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel import json
 from svcserver.kernel.repeats import LATE_MS
+from svcserver.kernel.signals import Blocked, GuildChanged, Unfriended
 from tests.metagame.play.matchmaking.test_ended_sessions import FULL
-from tests.metagame.repeats.base import FRIENDS, HUNT, Town
+from tests.metagame.repeats.base import BLOCKED, FRIENDS, HUNT, Town
 from tests.support.game import GAME_SERVER_KEY, Player
 
 
@@ -41,15 +42,42 @@ class PartyTests(Case):
         promote = f"PUT /party/member/promote/{self.bob.id}"
         self.lost(self.ann, promote)
         self.town.did(self.bob, f"PUT /party/member/promote/{self.cat.id}")
-        self.assertEqual(self.town.again(self.ann, promote).status, 403)
+        self.assertEqual(self.town.again(self.ann, promote).status, 200)
         self.assertEqual(self.town.leader(self.ann), "Cat")
+
+    def test_that_the_party_went_to_and_fro_is_no_sign_that_a_third_was_given_it(self) -> None:
+        self.town.party(self.ann, self.bob, self.cat)
+        self.town.did(self.ann, f"PUT /party/member/promote/{self.bob.id}")
+        self.town.did(self.bob, f"PUT /party/member/promote/{self.ann.id}")
+        page = self.town.again(self.ann, f"PUT /party/member/promote/{self.cat.id}")
+        self.assertEqual(page.status, 200)
+        self.assertEqual(self.town.leader(self.ann), "Cat")
+
+    def test_who_came_and_left_is_not_invited_again_and_who_came_back_not_kicked(self) -> None:
+        wish = {"recipientPlayerId": self.bob.id}
+        party_id = self.town.party(self.ann, self.cat)
+        accept = f"PUT /party/invite/accept/{party_id}"
+        self.lost(self.ann, "PUT /party/invite", wish)
+        self.town.did(self.bob, accept, {})
+        self.town.did(self.bob, "DELETE /party/member")
+        self.assertEqual(self.town.again(self.ann, "PUT /party/invite", wish).status, 200)
+        self.assertEqual(self.town.did(self.bob, "GET /party/invites")["invitations"], [])
+        self.town.pass_time(9.0)  # asked anew, that went before
+        self.assertEqual(self.town.again(self.ann, "PUT /party/invite", wish).status, 200)
+        self.town.did(self.bob, accept, {})
+        kick = f"DELETE /party/member/{self.bob.id}"
+        self.lost(self.ann, kick)
+        self.town.did(self.ann, "PUT /party/invite", wish)
+        self.town.did(self.bob, accept, {})
+        self.assertEqual(self.town.again(self.ann, kick).status, 200)
+        self.assertIn("Bob", self.town.together(self.ann))
 
     def test_an_invite_that_was_declined_is_not_sent_again(self) -> None:
         wish = {"recipientPlayerId": self.bob.id}
         party_id = self.town.party(self.ann)
         self.lost(self.ann, "PUT /party/invite", wish)
         self.town.did(self.bob, "DELETE /party/invite", {"partyId": party_id})
-        self.assertEqual(self.town.again(self.ann, "PUT /party/invite", wish).status, 409)
+        self.assertEqual(self.town.again(self.ann, "PUT /party/invite", wish).status, 200)
         self.assertEqual(self.town.did(self.bob, "GET /party/invites")["invitations"], [])
 
     def test_who_was_kicked_meanwhile_is_not_told_of_a_party(self) -> None:
@@ -169,6 +197,35 @@ class GuildTests(Case):
 
 
 class FriendTests(Case):
+    def between(self) -> list[str]:
+        path = f"GET {FRIENDS}/{self.ann.id}?includePending=true"
+        return [one["status"] for one in self.town.did(self.ann, path)]
+
+    def test_who_was_declined_or_unfriended_since_does_not_ask_anew(self) -> None:
+        ask = f"POST {FRIENDS}/{self.ann.id}/{self.bob.id}"
+        for asked_before in (False, True):  # by Bob, so that hers accepts it
+            if asked_before:
+                self.town.did(self.bob, f"POST {FRIENDS}/{self.bob.id}/{self.ann.id}")
+                self.town.pass_time(60.0)
+            self.lost(self.ann, ask)
+            self.town.did(self.bob, f"DELETE {FRIENDS}/{self.bob.id}/{self.ann.id}")
+            self.town.pass_time()
+            self.assertEqual(self.town.again(self.ann, ask, waited_s=2.0).status, 204)
+            self.assertEqual(self.between(), [])
+            self.town.pass_time(9.0)  # asked anew, that went before
+            self.assertEqual(self.town.again(self.ann, ask, waited_s=1.0).status, 204)
+            self.assertEqual(self.between(), ["PENDING"])
+            self.town.did(self.bob, f"DELETE {FRIENDS}/{self.bob.id}/{self.ann.id}")
+            self.town.pass_time(60.0)
+
+    def test_who_asks_after_an_end_that_is_done_later_has_asked(self) -> None:
+        self.town.befriend(self.ann, self.bob)
+        self.town.pass_time(60.0)
+        pair = f"{FRIENDS}/{self.ann.id}/{self.bob.id}"
+        self.assertEqual(self.town.again(self.ann, f"DELETE {pair}", waited_s=9.0).status, 204)
+        self.assertEqual(self.town.again(self.ann, f"POST {pair}", waited_s=1.0).status, 204)
+        self.assertEqual(self.between(), ["PENDING"])
+
     def test_what_the_other_asks_meanwhile_stays(self) -> None:
         self.town.befriend(self.ann, self.bob)
         self.town.pass_time(60.0)
@@ -245,12 +302,56 @@ class LinkTests(Case):
     def test_ones_own_invite_is_canceled_though_it_is_made_later(self) -> None:
         self.town.befriend(self.ann, self.bob)
         wish = {"account_id": self.bob.id, "slot": 1}
-        cancel = {"action": "cancel", "account_id": self.bob.id}
+        cancel = wish | {"action": "cancel"}
         self.town.again(self.ann, "PUT /slayerlink/invite", wish, waited_s=1.5)
         page = self.town.again(self.ann, "PUT /slayerlink/invite", cancel)
         self.assertEqual(page.status, 200)
         found = self.town.did(self.ann, "GET /slayerlink/invites")["payload"]["invites"]
         self.assertEqual(found, [])
+
+
+class TellingTests(Case):
+    """The first try may have been done by a process that ended before it told anybody."""
+
+    def twice(self, who: Player, line: str) -> list[Any]:
+        """What is told of the second one."""
+        self.lost(who, line)
+        told: list[Any] = []
+        news = self.town.game.parts.news
+        for one in (news.guild_changed, news.unfriended, news.blocked):
+            one.connect(told.append)
+        self.assertIn(self.town.again(who, line).status, (200, 204))
+        return told
+
+    def test_who_left_a_guild_is_told_of_again(self) -> None:
+        guild_id = self.town.found(self.ann, self.bob, self.cat)
+        self.town.pass_time(60.0)
+        kicked = GuildChanged(guild_id, (self.bob.id,))
+        self.assertEqual(self.twice(self.ann, f"DELETE /guild/player/{self.bob.id}"), [kicked])
+        left = GuildChanged("", (self.cat.id,))
+        self.assertEqual(self.twice(self.cat, "DELETE /guild/player"), [left])
+        gone = GuildChanged(guild_id, ())
+        self.assertEqual(self.twice(self.ann, f"DELETE /guild/{guild_id}"), [gone])
+
+    def test_who_is_back_in_the_guild_is_not_said_to_have_left(self) -> None:
+        self.town.found(self.ann, self.bob)
+        kick = f"DELETE /guild/player/{self.bob.id}"
+        self.town.did(self.ann, kick)
+        self.town.did(self.ann, f"PUT /guild/invite/{self.bob.id}")
+        invite_id = self.town.guild_invite(self.bob)
+        self.town.pass_time()
+        self.town.did(self.bob, f"POST /guild/invite/accept/{invite_id}")
+        told: list[Any] = []
+        self.town.game.parts.news.guild_changed.connect(told.append)
+        self.assertEqual(self.town.again(self.ann, kick, waited_s=9.0).status, 200)
+        self.assertEqual(told, [])
+
+    def test_that_two_are_no_friends_or_apart_is_told_again(self) -> None:
+        pair = f"{self.ann.id}/{self.bob.id}"
+        self.town.befriend(self.ann, self.bob)
+        ended, blocked = (one(self.ann.id, self.bob.id) for one in (Unfriended, Blocked))
+        self.assertEqual(self.twice(self.ann, f"DELETE {FRIENDS}/{pair}"), [ended])
+        self.assertEqual(self.twice(self.ann, f"POST {BLOCKED}/{pair}"), [blocked])
 
 
 class LoadoutTests(Case):

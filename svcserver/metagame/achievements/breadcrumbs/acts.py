@@ -6,6 +6,7 @@ from attrs import frozen
 from sqlalchemy import Connection
 
 from svcserver.kernel.ids import AccountId, CharacterId
+from svcserver.kernel.repeats import Repeat
 from svcserver.metagame.accounts.data import AccountData
 from svcserver.metagame.achievements.breadcrumbs import rules
 from svcserver.metagame.achievements.breadcrumbs.store import SqlBreadcrumbs
@@ -36,11 +37,11 @@ class BreadcrumbActs:
         version: int,
         listed: bytes,
         *,
-        repeated: bool = False,
+        repeat: Repeat | None = None,
     ) -> None:
         """Replace the whole list; raises Conflict unless the version rises.
 
-        ``repeated``: this very list may be stored already.
+        ``repeat``: this very list may be stored already.
         """
         rules.check_size(len(listed), self.most_bytes)
 
@@ -48,7 +49,7 @@ class BreadcrumbActs:
             check_own(owner_of(tx, character_id), me)
             kept = SqlBreadcrumbs(tx)
             found = kept.find(character_id)
-            if repeated and found == (version, listed):
+            if repeat and found == (version, listed):
                 return
             rules.check(None if found is None else found[0], version)
             kept.keep(character_id, version, listed)

@@ -38,5 +38,5 @@ class BreadcrumbRoutes:
         """Replace the whole list; 409 unless the version rises."""
         player, sent = call.player, call.body.read()
         version, listed = sent.update_version, json.dump(sent.breadcrumbs)
-        await self.acts.save(player, character_id, version, listed, repeated=call.repeated)
+        await self.acts.save(player, character_id, version, listed, repeat=call.repeat)
         return Answer(200, wire.show(version, listed))

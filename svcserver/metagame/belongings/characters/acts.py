@@ -55,7 +55,13 @@ class CharacterActs:
         )
 
     async def save(
-        self, me: AccountId, sent: CharacterSave, reason: str, size: int, *, repeated: bool = False
+        self,
+        me: AccountId,
+        sent: CharacterSave,
+        reason: str,
+        size: int,
+        *,
+        repeat: Repeat | None = None,
     ) -> Character:
         """Replace a character's document; returns the character afterwards."""
 
@@ -72,7 +78,7 @@ class CharacterActs:
                 document,
                 now,
                 reason,
-                repeated=repeated,
+                repeat=repeat,
             )
             if self.after_save is not None:
                 self.after_save(tx, saved.id, now)

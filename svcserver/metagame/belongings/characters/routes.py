@@ -42,5 +42,5 @@ class CharacterRoutes:
         """Save the caller's own character; the answer comes after the fsync."""
         me, sent, size = call.player, call.body.read(), len(call.request.body)
         reason = reason_of(game_server=call.caller.game_server)
-        saved = await self.acts.save(me, sent, reason, size, repeated=call.repeated)
+        saved = await self.acts.save(me, sent, reason, size, repeat=call.repeat)
         return Answer(200, show(saved))

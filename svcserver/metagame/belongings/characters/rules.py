@@ -105,11 +105,11 @@ def save(
     now: float,
     reason: str,
     *,
-    repeated: bool = False,
+    repeat: Repeat | None = None,
 ) -> Character:
     """Replace the document when ``version`` is newer than the stored one.
 
-    ``repeated``: the gateway has sent this save before and got no answer, so that it may be
+    ``repeat``: the gateway has sent this save before and got no answer, so that it may be
     stored; then it is answered as it would have been.
 
     Order of refusal: not the caller's character (404), not newer (409), and only then
@@ -119,7 +119,7 @@ def save(
     if before is None or before.account_id != account_id:
         raise Missing("not one of your characters")
     if before.update_version >= version:
-        if repeated and before.update_version == version:
+        if repeat and before.update_version == version:
             stored = next(one for one in characters.of_account(account_id) if one.id == before.id)
             if stored.data == document():
                 return stored

@@ -10,6 +10,7 @@ from twisted.logger import Logger
 
 from svcserver.kernel.ids import AccountId, CharacterId
 from svcserver.kernel.refusals import Forbidden
+from svcserver.kernel.repeats import Repeat
 from svcserver.metagame.accounts.data import AccountData
 from svcserver.metagame.belongings.inventory import rules
 from svcserver.metagame.belongings.inventory.rules import By, Policy
@@ -73,14 +74,14 @@ class InventoryActs:
         by: By,
         size: int,
         *,
-        repeated: bool = False,
+        repeat: Repeat | None = None,
     ) -> bytes:
         """Save one held item; returns its stored JSON."""
 
         def work(tx: Connection) -> Instance:
             kept, now = SqlInventory(tx, self.policy.log_bytes), self.wall_clock()
             return rules.update_instance(
-                kept, owner, character_id, item, by, self.policy, now, repeated=repeated
+                kept, owner, character_id, item, by, self.policy, now, repeat=repeat
             )
 
         held = await self.data.write(owner, size, work)

@@ -42,7 +42,7 @@ class InventoryRoutes:
         """Run one inventory transaction; the answer comes after it is on disk."""
         owner, sent, size = self._owner(call), call.body.read(), len(call.request.body)
         deal, by = sent.transaction(), _by(call)
-        if deal.transaction_id is None and call.repeated:
+        if deal.transaction_id is None and call.repeat:
             raise Unavailable("this transaction may have been made: it has no transactionId")
         return Answer(200, await self.acts.transact(owner, sent.character_id, deal, by, size))
 
@@ -52,7 +52,7 @@ class InventoryRoutes:
         owner, sent, size = self._owner(call), call.body.read(), len(call.request.body)
         item, by = sent.instance(), _by(call)
         named = owner, sent.character_id
-        saved = await self.acts.update(*named, item, by, size, repeated=call.repeated)
+        saved = await self.acts.update(*named, item, by, size, repeat=call.repeat)
         return Answer(200, saved)
 
     def _owner(self, call: Call[Late[TransactionWish]] | Call[Late[ItemWish]]) -> AccountId:

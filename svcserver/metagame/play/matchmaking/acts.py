@@ -34,14 +34,14 @@ class MatchmakingActs:
     sent_to_hunt: Signal[SentToHunt]
 
     async def join(
-        self, player: AccountId, wish: LaunchRequest, *, repeated: bool = False
+        self, player: AccountId, wish: LaunchRequest, *, repeat: Repeat | None = None
     ) -> Entry:
         """A place for the wish, or the one that the player has already."""
 
         def work(sheet: Sheet) -> tuple[Entry, LaunchRequest | None]:
             group = self._group(sheet, player)
             with self.matches.on(sheet) as rules:
-                entry = rules.join(player, wish, group, repeated=repeated)
+                entry = rules.join(player, wish, group, repeat=repeat)
                 return entry, None if entry.match.queued else rules.begin(entry.match)
 
         entry = await self._begun(work)

@@ -43,7 +43,7 @@ class MatchmakingRoutes:
         if not self.settings.matchmaking:
             raise Malformed("matchmaking is off")
         wish = call.body.read().checked()
-        entry = await self.acts.join(player, wish, repeated=call.repeated)
+        entry = await self.acts.join(player, wish, repeat=call.repeat)
         return Answer(200, wire.show_joined(entry))
 
     @routes.row("POST", "/candidate/join/<candidate_id>", access=TOKEN, reply=wire.JoinReply)

@@ -55,13 +55,13 @@ class Matchmaker:
         wish: LaunchRequest,
         group: Group | None,
         *,
-        repeated: bool = False,
+        repeat: Repeat | None = None,
     ) -> Entry:
         """A player's wish; ``entry.match`` may be due at once (see ``due``).
 
-        ``repeated``: the wish may have been heard, and then has its place.
+        ``repeat``: the wish may have been heard, and then has its place.
         """
-        entry = self.stored.entry(player) if repeated else None
+        entry = self.stored.entry(player) if repeat else None
         if entry is not None and repeats.is_answer(entry, player, wish):
             return entry
         if group is not None and not wish.names_a_map:

@@ -6,9 +6,11 @@ from collections.abc import Callable, Sequence
 
 from attrs import define, field
 from sqlalchemy import Connection
+from twisted.internet.defer import Deferred
 
 from svcserver.board.board import Board
 from svcserver.board.quota import Quota
+from svcserver.board.waiting import dispensable
 from svcserver.db.ledger import ACROSS
 from svcserver.db.shield import shielded
 from svcserver.kernel.ids import AccountId
@@ -16,7 +18,7 @@ from svcserver.kernel.repeats import Repeat
 from svcserver.kernel.signals import Blocked, FriendAccepted, Signal, Unfriended
 from svcserver.kernel.times import iso
 from svcserver.metagame.accounts.data import AccountData
-from svcserver.metagame.social.friends import rules
+from svcserver.metagame.social.friends import repeats, rules
 from svcserver.metagame.social.friends.rules import ACCEPTED, Friendship, Result
 from svcserver.metagame.social.friends.store import Also, SqlFriends
 
@@ -28,6 +30,7 @@ class FriendActs:
     """Each write is one transaction, followed by its signal.
 
     ``also_block`` and ``also_unfriend`` run in the transaction that blocks or unfriends.
+    ``repeat``: it may have been done already, and nobody told; then it is told all the same.
     """
 
     data: AccountData
@@ -40,8 +43,12 @@ class FriendActs:
     also_unfriend: Sequence[Also] = ()
 
     @shielded
-    async def request(self, me: AccountId, friend: AccountId) -> Result:
+    async def request(
+        self, me: AccountId, friend: AccountId, *, repeat: Repeat | None = None
+    ) -> Result:
         """Send a friend request, or accept theirs."""
+        if repeat and await self._has_ended(me, friend, repeat):
+            return Result.ALREADY_REQUESTED
         async with ASKED.place(self.board, me) as place:
 
             def work(tx: Connection) -> tuple[Result, Friendship]:
@@ -53,31 +60,38 @@ class FriendActs:
             self.accepted.send(FriendAccepted(row.asked_by, me, iso(row.created_at / 1000)))
         return result
 
+    def _has_ended(self, me: AccountId, other: AccountId, repeat: Repeat) -> Deferred[bool]:
+        return self.board.act(lambda sheet: repeats.has_ended(sheet, me, other, repeat))
+
     @shielded
     async def unfriend(
         self, me: AccountId, other: AccountId, *, repeat: Repeat | None = None
     ) -> None:
         """Unfriend, withdraw a request or decline one."""
+        noted = self.board.act(lambda sheet: repeats.note_ended(sheet, me, other, repeat))
+        await dispensable(noted, None)
 
-        def work(tx: Connection) -> Friendship | None:
-            ended = rules.unfriend(SqlFriends(tx), me, other, self._at(), repeat)
+        def work(tx: Connection) -> bool:
+            friends = SqlFriends(tx)
+            if repeat and repeats.is_new(friends.between(me, other), other, self._at(), repeat):
+                return True
+            ended = rules.unfriend(friends, me, other)
             for also in self.also_unfriend if ended is not None else ():
                 also(tx, me, other)
-            return ended
+            return repeat is not None if ended is None else ended.status == ACCEPTED
 
-        ended = await self.data.write(me, 0, work, ACROSS)
-        if ended is not None and ended.status == ACCEPTED:
+        if await self.data.write(me, 0, work, ACROSS):
             self.unfriended.send(Unfriended(me, other))
 
     @shielded
-    async def block(self, me: AccountId, other: AccountId) -> None:
+    async def block(self, me: AccountId, other: AccountId, *, repeat: Repeat | None = None) -> None:
         """Block; friendship and invites between the two end in the same transaction."""
 
         def work(tx: Connection) -> bool:
             is_new = rules.block(SqlFriends(tx), me, other, self._at())
             for also in self.also_block if is_new else ():
                 also(tx, me, other)
-            return is_new
+            return is_new or repeat is not None
 
         if await self.data.write(me, 0, work, ACROSS):
             self.blocked.send(Blocked(me, other))

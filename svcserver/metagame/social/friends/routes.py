@@ -54,7 +54,8 @@ class FriendRoutes:
     @routes.row("POST", FRIENDS + "/<friend_id>", access=Access.PLAYER)
     async def request(self, call: Call, user_id: str, friend_id: str) -> Answer:
         """Send a friend request, or accept theirs."""
-        await self.acts.request(own(call, user_id), rules.named(friend_id))
+        me, other = own(call, user_id), rules.named(friend_id)
+        await self.acts.request(me, other, repeat=call.repeat)
         return NO_CONTENT
 
     @routes.row("DELETE", FRIENDS + "/<friend_id>", access=Access.PLAYER)
@@ -67,7 +68,8 @@ class FriendRoutes:
     @routes.row("POST", BLOCKLIST + "/<friend_id>", access=Access.PLAYER)
     async def block(self, call: Call, user_id: str, friend_id: str) -> Answer:
         """Block an account, which ends a friendship; blocking it again changes nothing."""
-        await self.acts.block(own(call, user_id), rules.named(friend_id))
+        me, other = own(call, user_id), rules.named(friend_id)
+        await self.acts.block(me, other, repeat=call.repeat)
         return NO_CONTENT
 
     @routes.row("PUT", BLOCKLIST + "/<friend_id>", access=Access.PLAYER)

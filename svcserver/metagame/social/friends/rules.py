@@ -12,7 +12,6 @@ from attrs import frozen
 
 from svcserver.kernel.ids import AccountId, is_account_shaped
 from svcserver.kernel.refusals import Conflict, Forbidden, Malformed, Missing
-from svcserver.kernel.repeats import Repeat
 
 MAX_FRIENDS = 200  # friends and pending requests together
 MAX_BLOCKS = 200
@@ -136,23 +135,12 @@ def block(friends: Friends, me: AccountId, other: AccountId, at: int) -> bool:
     return True
 
 
-def unfriend(
-    friends: Friends, me: AccountId, other: AccountId, at: int = 0, repeat: Repeat | None = None
-) -> Friendship | None:
-    """Remove the friendship or request between the two; returns it, or None.
-
-    ``repeat``: it may have been done before; what the other has asked for since then stays.
-    """
+def unfriend(friends: Friends, me: AccountId, other: AccountId) -> Friendship | None:
+    """Remove the friendship or request between the two; returns it, or None."""
     between = friends.between(me, other)
-    if between is None or (repeat and _is_new(between, other, at, repeat)):
-        return None
-    friends.remove(me, other)
+    if between is not None:
+        friends.remove(me, other)
     return between
-
-
-def _is_new(between: Friendship, other: AccountId, at: int, repeat: Repeat) -> bool:
-    is_asked = between.asked_by == other and between.status == PENDING
-    return is_asked and repeat.is_before(between.created_at, at)
 
 
 def _known_other(friends: Friends, me: AccountId, other: AccountId) -> None:

@@ -39,7 +39,7 @@ DAY_MS = 24 * 3600 * 1000
 class GuildActs:
     """Each write is one transaction, followed by its signal.
 
-    ``repeated`` and ``repeat``: it may have been done already, and then is answered as it was.
+    ``repeat``: it may have been done already, and nobody told: it is answered as it was, and told.
     """
 
     settings: Settings
@@ -123,13 +123,15 @@ class GuildActs:
         return True
 
     @shielded
-    async def invite(self, me: AccountId, target: AccountId, *, repeated: bool = False) -> Guild:
+    async def invite(
+        self, me: AccountId, target: AccountId, *, repeat: Repeat | None = None
+    ) -> Guild:
         """Invite an account into the caller's guild."""
         async with SENT.place(self.board, me) as place:
 
             def work(tx: Connection) -> tuple[Guild, bool]:
                 guilds = SqlGuilds(tx)
-                before = repeats.invited(guilds, me, target, self._at()) if repeated else None
+                before = repeats.invited(guilds, me, target, self._at()) if repeat else None
                 if before is not None:
                     return before, False
                 made = rules.invite(
@@ -152,12 +154,12 @@ class GuildActs:
         await self.data.write(me, 0, work, ACROSS)
 
     @shielded
-    async def decline(self, me: AccountId, invite_id: str, *, repeated: bool = False) -> None:
+    async def decline(self, me: AccountId, invite_id: str, *, repeat: Repeat | None = None) -> None:
         """Decline an invite of one's own."""
 
         def work(tx: Connection) -> None:
             guilds = SqlGuilds(tx)
-            if not (repeated and repeats.has_declined(guilds, me, invite_id)):
+            if not (repeat and repeats.has_declined(guilds, me, invite_id)):
                 rules.decline(guilds, me, invite_id, self._at())
 
         await self.data.write(me, 0, work, ACROSS)
@@ -168,35 +170,36 @@ class GuildActs:
     ) -> None:
         """Leave, or kick another member."""
 
-        def work(tx: Connection) -> Member | None:
+        def work(tx: Connection) -> GuildChanged | None:
             guilds = SqlGuilds(tx)
             if repeat and repeats.are_apart(guilds, me, target, self._at(), repeat):
-                return None
-            return rules.kick(guilds, me, target)
+                return repeats.parted(guilds, me, target)
+            gone = rules.kick(guilds, me, target)
+            return GuildChanged(gone.guild_id, (gone.account_id,))
 
-        gone = await self.data.write(me, 0, work, ACROSS)
-        if gone is not None:
-            self._tell(gone.guild_id, [gone])
+        news = await self.data.write(me, 0, work, ACROSS)
+        if news is not None:
+            self.changed.send(news)
 
     async def set_rank(
-        self, me: AccountId, target: AccountId, rank: str, *, repeated: bool = False
+        self, me: AccountId, target: AccountId, rank: str, *, repeat: Repeat | None = None
     ) -> None:
         """Change a member's rank, or hand the guild over."""
 
         def work(tx: Connection) -> None:
             guilds = SqlGuilds(tx)
-            if not (repeated and repeats.has_rank(guilds, me, target, rank)):
+            if not (repeat and repeats.has_rank(guilds, me, target, rank)):
                 rules.set_rank(guilds, me, target, rank)
 
         await self.data.write(me, 0, work, ACROSS)
 
     @shielded
-    async def disband(self, me: AccountId, guild_id: str, *, repeated: bool = False) -> None:
+    async def disband(self, me: AccountId, guild_id: str, *, repeat: Repeat | None = None) -> None:
         """Disband the caller's own guild."""
 
         def work(tx: Connection) -> Sequence[Member]:
             guilds = SqlGuilds(tx)
-            if repeated and guilds.guild(guild_id) is None:
+            if repeat and guilds.guild(guild_id) is None:
                 return ()
             return rules.disband(guilds, me, guild_id)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Unavailable
 from svcserver.kernel.repeats import Repeat
+from svcserver.kernel.signals import GuildChanged
 from svcserver.metagame.social.guilds.rules import Guild, Guilds, Member, Rank
 
 
@@ -46,6 +47,15 @@ def are_apart(guilds: Guilds, me: AccountId, target: AccountId, at: int, repeat:
         return False
     is_new = theirs is not None and repeat.is_before(theirs.joined_at, at)
     return is_new or not _are_fellows(mine, theirs)
+
+
+def parted(guilds: Guilds, me: AccountId, target: AccountId) -> GuildChanged | None:
+    """What is to be told of two who ``are_apart``, as nobody may have heard of it."""
+    mine = guilds.member(me)
+    if mine is None:
+        return GuildChanged("", (me,))
+    is_back = _are_fellows(mine, guilds.member(target))
+    return None if is_back else GuildChanged(mine.guild_id, (target,))
 
 
 def has_rank(guilds: Guilds, me: AccountId, target: AccountId, word: str) -> bool:

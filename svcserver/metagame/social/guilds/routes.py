@@ -99,7 +99,7 @@ class GuildRoutes:
     @routes.row("PUT", "/guild/invite/<account_id>", access=Access.PLAYER, reply=NOTHING)
     async def invite(self, call: Call, account_id: str) -> Answer:
         """Invite an account; only the leader and officers may."""
-        await self.acts.invite(call.player, account_id, repeated=call.repeated)
+        await self.acts.invite(call.player, account_id, repeat=call.repeat)
         return ACK
 
     @routes.row(
@@ -116,7 +116,7 @@ class GuildRoutes:
     @routes.row("DELETE", "/guild/invite/<invite_id>", access=Access.PLAYER, reply=NOTHING)
     async def decline(self, call: Call, invite_id: str) -> Answer:
         """Decline an invite, which ends it."""
-        await self.acts.decline(call.player, invite_id, repeated=call.repeated)
+        await self.acts.decline(call.player, invite_id, repeat=call.repeat)
         return ACK
 
     @routes.row(
@@ -127,13 +127,13 @@ class GuildRoutes:
     )
     async def set_rank(self, call: Call, account_id: str, rank: str) -> Answer:
         """Change a member's rank; ``leader`` hands the guild over."""
-        await self.acts.set_rank(call.player, account_id, rank, repeated=call.repeated)
+        await self.acts.set_rank(call.player, account_id, rank, repeat=call.repeat)
         return ACK
 
     @routes.row("DELETE", "/guild/<guild_id>", access=Access.PLAYER, reply=NOTHING)
     async def disband(self, call: Call, guild_id: str) -> Answer:
         """Disband the caller's own guild."""
-        await self.acts.disband(call.player, guild_id, repeated=call.repeated)
+        await self.acts.disband(call.player, guild_id, repeat=call.repeat)
         return ACK
 
 

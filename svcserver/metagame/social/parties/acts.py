@@ -29,7 +29,7 @@ log = Logger()
 class PartyActs:
     """Each method is one act on the live parties.
 
-    ``repeated`` and ``repeat``: it may have been done already, and then is answered as it was.
+    ``repeat``: it may have been done already, and then is answered as it was.
     """
 
     parties: LiveParties
@@ -62,14 +62,14 @@ class PartyActs:
         other: AccountId,
         party_id: str | None = None,
         *,
-        repeated: bool = False,
+        repeat: Repeat | None = None,
     ) -> None:
         """Invite into the caller's own party, whatever party is named."""
         if not is_account_shaped(other) or await self.directory.account_of_id(other) is None:
             raise Missing("no such account")
         blocked = bool(await self.blocks.blocked(me, [other]))
         party = await self._act(
-            me, lambda parties: parties.invite(me, other, blocked=blocked, repeated=repeated)
+            me, lambda parties: parties.invite(me, other, blocked=blocked, repeat=repeat)
         )
         if party_id not in (None, "", party.id):
             log.info("an invite by {account} named another party", account=me)
@@ -112,9 +112,9 @@ class PartyActs:
         """Leave; the client sends it at every login."""
         await self.parties.act(lambda parties: parties.leave(me), near(me))
 
-    async def kick(self, me: AccountId, member: AccountId, *, repeated: bool = False) -> None:
+    async def kick(self, me: AccountId, member: AccountId, *, repeat: Repeat | None = None) -> None:
         """Remove a member; naming oneself is leaving."""
-        await self._act(me, lambda parties: parties.kick(me, member, repeated=repeated))
+        await self._act(me, lambda parties: parties.kick(me, member, repeat=repeat))
 
     async def promote(
         self, me: AccountId, member: AccountId, *, repeat: Repeat | None = None

@@ -58,7 +58,7 @@ class PartyRoutes:
         """Invite into the caller's own party, whatever party the body names."""
         sent = call.body
         to, party_id = sent.recipient_player_id, sent.party_id
-        await self.acts.invite(call.player, to, party_id, repeated=call.repeated)
+        await self.acts.invite(call.player, to, party_id, repeat=call.repeat)
         return OK
 
     @routes.row(
@@ -91,7 +91,7 @@ class PartyRoutes:
     @routes.row("DELETE", "/party/member/<member_id>", access=PLAYER, reply=Empty)
     async def kick(self, call: Call, member_id: str) -> Answer:
         """Remove a member; naming oneself is leaving."""
-        await self.acts.kick(call.player, member_id, repeated=call.repeated)
+        await self.acts.kick(call.player, member_id, repeat=call.repeat)
         return OK
 
     @routes.row("PUT", "/party/member/promote/<member_id>", access=PLAYER, reply=Empty)

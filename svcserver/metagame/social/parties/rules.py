@@ -14,6 +14,8 @@ from attrs import define, evolve, frozen
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Conflict, Forbidden, Missing
 from svcserver.kernel.repeats import Repeat
+from svcserver.metagame.social.parties import repeats
+from svcserver.metagame.social.parties.repeats import Deed
 
 MAX_MEMBERS = 4
 MAX_PARTY_INVITES = 8
@@ -23,7 +25,6 @@ SENT_S = 600.0
 INVITE_S = 300.0
 DECLINE_PAUSE_S = 120.0
 SILENT_S = 120.0
-HANDED_S = 60.0  # how long it is known when a party was handed over, for who asked for it twice
 FORGET_S = 3600.0  # a party of one whose player has been silent this long is forgotten
 NEVER = float("-inf")
 
@@ -70,11 +71,8 @@ class Standing:
     candidate: PartyCandidate | None
 
 
-class StoredParties(Protocol):
+class StoredParties(repeats.Notes, Protocol):
     """Stored parties and invites, inside one act."""
-
-    @property
-    def now(self) -> float: ...
 
     def new_id(self) -> str: ...
 
@@ -111,12 +109,6 @@ class StoredParties(Protocol):
         """Whether the recipient has declined this sender a moment ago."""
 
     def pause(self, sender: AccountId, recipient: AccountId) -> None: ...
-
-    def hand_over(self, party_id: str) -> None:
-        """Note that the party has another leader from now on."""
-
-    def handed_over(self, party_id: str) -> float | None:
-        """When that was, if not long ago."""
 
     def left(self, party_id: str, account_id: AccountId) -> None:
         """Do in the same act what follows a leaving, as matchmaking and chat need it."""
@@ -205,12 +197,14 @@ class Parties:
         recipient: AccountId,
         *,
         blocked: bool = False,
-        repeated: bool = False,
+        repeat: Repeat | None = None,
     ) -> Party:
         """Invite an existing account into the sender's party, or refuse.
 
-        ``repeated``, as with the others: it may have been done, and is not done again.
+        ``repeat``, as with the others: it may have been done, and is not done again.
         """
+        if repeats.is_done(self.stored, Deed.INVITE, sender, recipient, repeat):
+            return self.poll(sender)
         if sender == recipient:
             raise Conflict("that is yourself")
         if blocked:
@@ -218,8 +212,6 @@ class Parties:
         party = self.poll(sender)
         if party.leader != sender:
             raise Forbidden("only the party's leader invites")
-        if repeated and self._has_invited(party, recipient):
-            return party
         if recipient in party.members:
             raise Conflict("already in the party")
         if len(party.members) >= MAX_MEMBERS:
@@ -230,12 +222,8 @@ class Parties:
         if not self.stored.count_sent(sender):
             raise Conflict("too many invites, try again later")
         self._keep(Invite(party.id, sender, recipient, self.stored.now))
+        repeats.note(self.stored, Deed.INVITE, sender, recipient)
         return party
-
-    def _has_invited(self, party: Party, recipient: AccountId) -> bool:
-        """Whether the invite is there, or was accepted."""
-        waiting = {one.party_id for one in self.invites_to(recipient)}
-        return recipient in party.members or party.id in waiting
 
     def _check_counts(self, party: Party, recipient: AccountId) -> None:
         received = self.invites_to(recipient)
@@ -310,39 +298,34 @@ class Parties:
         if party is not None and account_id in party.members:
             self._remove(account_id, party)
 
-    def kick(self, leader: AccountId, member: AccountId, *, repeated: bool = False) -> None:
+    def kick(self, leader: AccountId, member: AccountId, *, repeat: Repeat | None = None) -> None:
         """Remove a member, who must be one; naming oneself is leaving."""
         if leader == member:
             self.leave(leader)
             return
         party = self.refresh(leader)
+        if repeats.is_done(self.stored, Deed.KICK, leader, member, repeat):
+            return
         if party is None or member not in party.members:
-            if repeated and (party is None or party.leader == leader):
-                return
             raise Missing("not in your party")
         if party.leader != leader:
             raise Forbidden("only the party's leader removes others")
         self._remove(member, party)
+        repeats.note(self.stored, Deed.KICK, leader, member)
 
     def promote(
         self, leader: AccountId, member: AccountId, *, repeat: Repeat | None = None
     ) -> None:
         """Make another member the leader; raises Forbidden or Missing."""
         party = self.poll(leader)
-        if repeat and self._has_handed(party, leader, member, repeat):
+        if repeats.is_done(self.stored, Deed.PROMOTE, leader, member, repeat):
             return
         if party.leader != leader:
             raise Forbidden("only the party's leader hands over")
         if member not in party.members:
             raise Missing("not in your party")
         self.stored.keep(evolve(party, leader=member))
-        self.stored.hand_over(party.id)
-
-    def _has_handed(self, party: Party, me: AccountId, to: AccountId, repeat: Repeat) -> bool:
-        """Whether ``to`` leads, or has handed the party back since."""
-        handed, now_ms = self.stored.handed_over(party.id), round(self.stored.now * 1000)
-        is_done = handed is not None and repeat.may_have_done(round(handed * 1000), now_ms)
-        return party.leader == to or (party.leader == me and is_done)
+        repeats.note(self.stored, Deed.PROMOTE, leader, member)
 
     # -- inside ------------------------------------------------------------
 

@@ -14,9 +14,9 @@ from svcserver.board.quota import MOST, Quota
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.signals import PartyChanged
 from svcserver.kernel.times import DAY_S
+from svcserver.metagame.social.parties.repeats import DONE_S
 from svcserver.metagame.social.parties.rules import (
     DECLINE_PAUSE_S,
-    HANDED_S,
     INVITE_S,
     MAX_SENT,
     SENT_S,
@@ -38,7 +38,7 @@ RECEIVED = Kind("party_invites_to", tuple[Invite, ...], lives_s=INVITE_S)
 PENDING = Kind("party_invites_of", tuple[Invite, ...], lives_s=INVITE_S)
 SENT = Quota.of("party_invites_sent", MAX_SENT, SENT_S)
 DECLINED = Kind("party_declined", float, lives_s=DECLINE_PAUSE_S, most=MOST)
-HANDED = Kind("party_handed", float, lives_s=HANDED_S, most=MOST)
+DONE = Kind("party_done", float, lives_s=DONE_S, most=MOST)
 
 
 @define
@@ -107,11 +107,11 @@ class BoardParties:
     def pause(self, sender: AccountId, recipient: AccountId) -> None:
         self.sheet.put(DECLINED, f"{sender} {recipient}", self.sheet.now)
 
-    def hand_over(self, party_id: str) -> None:
-        self.sheet.put(HANDED, party_id, self.sheet.now)
+    def note_done(self, what: str) -> None:
+        self.sheet.put(DONE, what, self.sheet.now)
 
-    def handed_over(self, party_id: str) -> float | None:
-        return self.sheet.get(HANDED, party_id)
+    def done_at(self, what: str) -> float | None:
+        return self.sheet.get(DONE, what)
 
     def left(self, party_id: str, account_id: AccountId) -> None:
         news = PartyChanged(party_id, (account_id,))
