@@ -213,6 +213,7 @@ def ask_link(town: Town) -> Asked:
 @case("POST /slayerlink/invite", 200)
 def accept_link(town: Town) -> Asked:
     town.did(*ask_link(town))
+    town.pass_time()
     return town.bob, "POST /slayerlink/invite", {"action": "accept", "account_id": town.ann.id}
 
 
