@@ -2,51 +2,126 @@
 
     def fills_it(folder: Path) -> None: ...
 
-    def test_it(tmp_path: Path) -> None:
-        in_own_network(fills_it, tmp_path)
+    def test_it(tmp_path: Path, network: OwnNetwork) -> None:
+        network.run(fills_it, tmp_path)
 
-The kernel gives a process a network with its own loopback interface; nothing leaves it, and
-the machine's own is not touched.
+One process runs the attacks of a file, one after another: what they start is forked by a process
+of that network, which imports everything first (``tests/support/shared.py``). The kernel gives a
+process a network with its own loopback interface; nothing leaves it, and the machine's own is not
+touched.
 """
 
 from __future__ import annotations
 
+import json
+import os
+import select
 import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
+from typing import IO
+
+import pytest
+from attrs import define
 
 from tests.live.edge_host import DEADLINE_S, ROOT
 from tests.support.requirements import skip
 
 ALL_OURS = "ip link set lo up && ip -6 route add local 2001:db8::/32 dev lo"
 ENTER = ["unshare", "--map-root-user", "--net", "sh", "-c", f'{ALL_OURS} && exec "$@"', "sh"]
-RUN = "import sys, pathlib, {module} as m; m.{name}(pathlib.Path(sys.argv[1]))"
 LONGEST_S = 120
 FREEBIND = 78  # IPV6_FREEBIND, which the socket module does not name: no interface has the address
 
 
-def in_own_network(
-    attack: Callable[[Path], None], folder: Path, longest_s: float = LONGEST_S
-) -> None:
-    """Run it there, in a process of its own; what it says of a failure is the failure here."""
+@define
+class OwnNetwork:
+    """A process there that waits for attacks."""
+
+    _process: subprocess.Popen[str]
+    _told: IO[str]  # what it and what it started have printed
+
+    def run(
+        self, attack: Callable[[Path], None], folder: Path, longest_s: float = LONGEST_S
+    ) -> None:
+        """Run it there; what it says of a failure is the failure here."""
+        asked, said = self._process.stdin, self._process.stdout
+        assert asked is not None and said is not None
+        asked.write(json.dumps([attack.__module__, attack.__name__, str(folder)]) + "\n")
+        asked.flush()
+        in_time = select.select([said], [], [], longest_s)[0]
+        line = said.readline() if in_time else ""
+        if line != "null\n":
+            self._told.seek(0)
+            why = json.loads(line) if line else f"no answer within {longest_s} s, or dead"
+            raise AssertionError(f"{self._told.read()[-4000:]}\n{why}")
+
+
+@contextmanager
+def own_network() -> Iterator[OwnNetwork]:
+    """A new one; skips where the machine gives none."""
     if shutil.which("unshare") is None or shutil.which("ip", path="/usr/sbin:/sbin") is None:
         raise skip("netns", "unshare (util-linux) and ip (iproute2) are needed")
     probe = subprocess.run([*ENTER, "true"], capture_output=True, timeout=DEADLINE_S, check=False)
     if probe.returncode != 0:
         raise skip("netns", f"this machine gives no network of its own: {probe.stderr[-200:]!r}")
-    code = RUN.format(module=attack.__module__, name=attack.__name__)
-    ran = subprocess.run(
-        [*ENTER, sys.executable, "-c", code, str(folder)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=longest_s,
-        check=False,
-    )
-    assert ran.returncode == 0, (ran.stdout + ran.stderr)[-4000:]
+    pipe = subprocess.PIPE
+    with (
+        tempfile.TemporaryFile("w+") as told,
+        subprocess.Popen(
+            [*ENTER, sys.executable, "-m", __name__],
+            cwd=ROOT,
+            stdin=pipe,
+            stdout=pipe,
+            stderr=told,
+            text=True,
+        ) as process,
+    ):
+        try:
+            yield OwnNetwork(process, told)
+        finally:
+            assert process.stdin is not None
+            process.stdin.close()  # it ends what it shares, and then itself
+            try:
+                process.wait(DEADLINE_S)
+            finally:
+                process.kill()
+
+
+@pytest.fixture(scope="module")
+def network() -> Iterator[OwnNetwork]:
+    """That of a file's attacks."""
+    with own_network() as made:
+        yield made
+
+
+def in_own_network(
+    attack: Callable[[Path], None], folder: Path, longest_s: float = LONGEST_S
+) -> None:
+    """Run one attack alone in a network."""
+    with own_network() as made:
+        made.run(attack, folder, longest_s)
+
+
+def main() -> None:
+    """Run what is asked for line by line, and say what is wrong: null where nothing is."""
+    asked, said = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # neither is for what attacks start
+    os.dup2(2, 1)
+    for line in asked:
+        module, name, folder = json.loads(line)
+        why = None
+        try:
+            getattr(import_module(module), name)(Path(folder))
+        except BaseException:
+            why = traceback.format_exc()[-4000:]
+        print(json.dumps(why), file=said, flush=True)
 
 
 def arrive(port: int, address: str) -> socket.socket:
@@ -57,3 +132,7 @@ def arrive(port: int, address: str) -> socket.socket:
     made.bind((address, 0))
     made.connect(("::1", port))
     return made
+
+
+if __name__ == "__main__":
+    main()

@@ -16,13 +16,15 @@ import orjson
 import pytest
 
 from svcserver.gateway.feed import NETWORK_UNDER_WAY
-from tests.live.attacks.own_network import arrive, in_own_network
+from tests.live.attacks.own_network import OwnNetwork, arrive, network
 from tests.live.attacks.support import over_tls
 from tests.live.attacks.test_web_pages import SECRET, helper
 from tests.live.edge_host import Host, running
 from tests.live.test_gateway_abuse import many_files
 from tests.support.processes import eventually
 from tests.support.watch import Watch
+
+__all__ = ["network"]  # a fixture
 
 pytestmark = [pytest.mark.live, pytest.mark.alone]  # seconds that others wait
 
@@ -37,8 +39,10 @@ HEARTBEAT = (
 )
 
 
-def test_a_provider_wide_network_has_the_connections_of_a_few_addresses(tmp_path: Path) -> None:
-    in_own_network(opens_connections, tmp_path)
+def test_a_provider_wide_network_has_the_connections_of_a_few_addresses(
+    tmp_path: Path, network: OwnNetwork
+) -> None:
+    network.run(opens_connections, tmp_path)
 
 
 def opens_connections(folder: Path) -> None:
@@ -77,9 +81,9 @@ def heartbeat(host: Host, address: str) -> bytes:
 
 
 def test_a_network_that_reports_many_addresses_holds_up_no_other_players_port(
-    tmp_path: Path,
+    tmp_path: Path, network: OwnNetwork
 ) -> None:
-    in_own_network(floods_a_silent_helper, tmp_path)
+    network.run(floods_a_silent_helper, tmp_path)
 
 
 class Silent:
@@ -123,8 +127,10 @@ def floods_a_silent_helper(folder: Path) -> None:
         assert 0 < len(near) <= NETWORK_UNDER_WAY * rounds, (len(near), rounds)
 
 
-def test_a_network_that_reports_many_addresses_leaves_room_for_others(tmp_path: Path) -> None:
-    in_own_network(floods_the_helper, tmp_path)
+def test_a_network_that_reports_many_addresses_leaves_room_for_others(
+    tmp_path: Path, network: OwnNetwork
+) -> None:
+    network.run(floods_the_helper, tmp_path)
 
 
 def floods_the_helper(folder: Path) -> None:
