@@ -299,8 +299,10 @@ def test_every_page_stays_and_says_how_old_it_is(browser: Browser, here: Host) -
                 expect(moved.page.get_by_role("heading", level=1)).to_have_text(name)
                 says_that_it_is_away(moved)
             moved.page.get_by_role("link", name=READ[0], exact=True).click()
-        for seen, _ in shown:
+        for seen, name in shown:
             is_back(seen)
+            expect(seen.page.get_by_role("heading", level=1)).to_have_text(name)
+            seen.drawn()  # which begins when the server is heard, and is over a little later
         here.service.stop(signal.SIGKILL)
         for seen, name in shown:
             stays(seen, name)
