@@ -70,13 +70,8 @@ class Call(web.Call[B, Caller], Generic[B]):
         return self.caller.account
 
     @property
-    def repeated(self) -> bool:
-        """Whether the gateway has sent this request before; see ``kernel/repeats.py``."""
-        return self.request.has_header(REPEATED)
-
-    @property
     def repeat(self) -> Repeat | None:
-        """The same, with how long ago the gateway got it; None unless repeated."""
+        """How long ago the gateway got it, where it has sent it before; else None."""
         request = self.request
         if not request.has_header(REPEATED):
             return None
