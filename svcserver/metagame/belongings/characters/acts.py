@@ -12,7 +12,7 @@ from svcserver.kernel.repeats import Repeat
 from svcserver.metagame.accounts.data import AccountData
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.belongings import documents
-from svcserver.metagame.belongings.characters import rules
+from svcserver.metagame.belongings.characters import repeats, rules
 from svcserver.metagame.belongings.characters.rules import Character
 from svcserver.metagame.belongings.characters.store import SqlCharacters
 from svcserver.metagame.belongings.characters.wire import CharacterSave
@@ -48,11 +48,13 @@ class CharacterActs:
         self, me: AccountId, name: str, size: int, *, repeat: Repeat | None = None
     ) -> Character:
         """Create a character; ``size``: bytes of the request, counted against the day's quota."""
-        return await self.data.write(
-            me,
-            size,
-            lambda tx: rules.create(SqlCharacters(tx), me, name, self.wall_clock(), repeat),
-        )
+
+        def work(tx: Connection) -> Character:
+            kept, now = SqlCharacters(tx), self.wall_clock()
+            before = repeats.made(kept, me, name, now, repeat) if repeat else None
+            return before or rules.create(kept, me, name, now)
+
+        return await self.data.write(me, size, work)
 
     async def save(
         self,
@@ -70,16 +72,9 @@ class CharacterActs:
 
         def work(tx: Connection) -> Character:
             kept, now, version = SqlCharacters(tx), self.wall_clock(), sent.update_version
-            saved = rules.save(
-                kept,
-                me,
-                sent.character_id,
-                version,
-                document,
-                now,
-                reason,
-                repeat=repeat,
-            )
+            which = sent.character_id
+            before = repeats.saved(kept, me, which, version, document) if repeat else None
+            saved = before or rules.save(kept, me, which, version, document, now, reason)
             if self.after_save is not None:
                 self.after_save(tx, saved.id, now)
             return saved

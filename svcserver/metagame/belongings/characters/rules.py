@@ -9,7 +9,6 @@ from attrs import frozen
 
 from svcserver.kernel.ids import AccountId, CharacterId, new_id
 from svcserver.kernel.refusals import Conflict, Missing
-from svcserver.kernel.repeats import Repeat
 from svcserver.metagame.belongings.documents import EMPTY, Document
 
 MAX_NAME = 64
@@ -74,21 +73,8 @@ def all_of(
     return [first]
 
 
-def create(
-    characters: Characters,
-    account_id: AccountId,
-    name: str,
-    now: float,
-    repeat: Repeat | None = None,
-) -> Character:
-    """Create a character; raises Conflict beyond ``MAX_CHARACTERS``.
-
-    ``repeat``: it may have been made already, and then is that one.
-    """
-    for one in characters.of_account(account_id) if repeat else ():
-        made_ms = round(one.created_at * 1000)
-        if one.name == name and repeat and repeat.may_have_done(made_ms, round(now * 1000)):
-            return one
+def create(characters: Characters, account_id: AccountId, name: str, now: float) -> Character:
+    """Create a character; raises Conflict beyond ``MAX_CHARACTERS``."""
     if characters.count(account_id) >= MAX_CHARACTERS:
         raise Conflict("this account has all the characters it may have")
     character = Character(new_id(), account_id, name, 0, now, now, EMPTY)
@@ -104,13 +90,8 @@ def save(
     document: Callable[[], Document],
     now: float,
     reason: str,
-    *,
-    repeat: Repeat | None = None,
 ) -> Character:
     """Replace the document when ``version`` is newer than the stored one.
-
-    ``repeat``: the gateway has sent this save before and got no answer, so that it may be
-    stored; then it is answered as it would have been.
 
     Order of refusal: not the caller's character (404), not newer (409), and only then
     ``document``, which may raise Malformed (400). Gaps in versions are fine.
@@ -119,10 +100,6 @@ def save(
     if before is None or before.account_id != account_id:
         raise Missing("not one of your characters")
     if before.update_version >= version:
-        if repeat and before.update_version == version:
-            stored = next(one for one in characters.of_account(account_id) if one.id == before.id)
-            if stored.data == document():
-                return stored
         raise Conflict("this version or a newer one is stored")
     after = before.saved(document(), version, now)
     characters.save(after, reason)

@@ -14,6 +14,7 @@ from svcserver.kernel.digits import whole_in
 from svcserver.kernel.ids import AccountId, CharacterId
 from svcserver.kernel.refusals import Malformed, Missing
 from svcserver.kernel.repeats import Repeat
+from svcserver.metagame.belongings.loadouts import repeats
 
 PERSISTENT = "persistent"
 ACCOUNT_SLOTS = 1
@@ -130,24 +131,16 @@ def save(
     document = change.data(name)
     if len(document) > change.most:
         raise Malformed("data is too large")
-    if change.repeat and _is_saved(loadouts, before, name, document, at_ms, change.repeat):
-        return before, loadouts.elements(before)
+    if change.repeat:
+        elements, lately = loadouts.elements(before), loadouts.lately(character_id, name)
+        if repeats.is_saved(document, elements.get(name), lately, at_ms, change.repeat):
+            return before, elements
     if before.version == 0:
         before = evolve(before, version=FIRST_VERSION)
         loadouts.save(before, defaults.elements, at_ms, BASELINE)
     after = evolve(before, version=before.version + 1)
     loadouts.save(after, {name: document}, at_ms, change.reason)
     return after, loadouts.elements(after)
-
-
-def _is_saved(
-    loadouts: Loadouts, before: Loadout, name: str, document: bytes, at_ms: int, repeat: Repeat
-) -> bool:
-    """Whether it is the newest, or was since it was asked for: what another saved then stays."""
-    if loadouts.elements(before).get(name) == document:
-        return True
-    lately = loadouts.lately(before.character_id, name)
-    return any(text == document and repeat.is_before(saved_ms, at_ms) for saved_ms, text in lately)
 
 
 def unlock(

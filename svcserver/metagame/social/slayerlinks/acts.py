@@ -14,7 +14,7 @@ from svcserver.db.shield import shielded
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.repeats import Repeat
 from svcserver.metagame.accounts.data import AccountData
-from svcserver.metagame.social.slayerlinks import rules
+from svcserver.metagame.social.slayerlinks import repeats, rules
 from svcserver.metagame.social.slayerlinks.rules import Invite, Link, Reply
 from svcserver.metagame.social.slayerlinks.store import SqlSlayerLinks
 
@@ -63,7 +63,7 @@ class SlayerLinkActs:
 
             def work(tx: Connection) -> tuple[str, bool]:
                 links, at = SqlSlayerLinks(tx), self._at()
-                if repeat and (before := rules.sent_before(links, me, other, at, repeat)):
+                if repeat and (before := repeats.sent_before(links, me, other, at, repeat)):
                     return before.link_id, False
                 return rules.invite(links, me, other, slot, at, may_send=place.free)
 

@@ -152,16 +152,6 @@ def invite(
     return new.link_id, True
 
 
-def sent_before(
-    links: SlayerLinks, me: AccountId, other: AccountId, at: int, repeat: Repeat
-) -> Invite | None:
-    """What the first try of an invite has sent, whatever came of it; None if there is nothing."""
-    for one in links.sent(me):
-        if one.recipient == other and repeat.may_have_done(one.created_at, at):
-            return one
-    return None
-
-
 def other_account(named: str | None) -> AccountId:
     """The other player's id; raises Malformed for a text that cannot be one."""
     if named is None or not is_account_shaped(named):
