@@ -9,6 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.kernel import json
 from svcserver.kernel.repeats import LATE_MS
 from svcserver.kernel.signals import Blocked, GuildChanged, Unfriended
+from svcserver.metagame.social.friends.acts import FriendActs
 from tests.metagame.play.matchmaking.test_ended_sessions import FULL
 from tests.metagame.repeats.base import BLOCKED, FRIENDS, HUNT, Town
 from tests.support.game import GAME_SERVER_KEY, Player
@@ -217,6 +218,20 @@ class FriendTests(Case):
             self.assertEqual(self.between(), ["PENDING"])
             self.town.did(self.bob, f"DELETE {FRIENDS}/{self.bob.id}/{self.ann.id}")
             self.town.pass_time(60.0)
+
+    def test_one_who_declines_while_the_repeat_is_under_way_is_not_asked_anew(self) -> None:
+        ask = f"POST {FRIENDS}/{self.ann.id}/{self.bob.id}"
+        self.lost(self.ann, ask)
+        look = FriendActs._has_ended
+
+        def late(*asked: Any) -> Any:
+            found = look(*asked)  # and then another worker writes
+            self.town.did(self.bob, f"DELETE {FRIENDS}/{self.bob.id}/{self.ann.id}")
+            return found
+
+        self.patch(FriendActs, "_has_ended", late)
+        self.assertEqual(self.town.again(self.ann, ask).status, 204)
+        self.assertEqual(self.between(), [])
 
     def test_who_asks_after_an_end_that_is_done_later_has_asked(self) -> None:
         self.town.befriend(self.ann, self.bob)

@@ -47,12 +47,18 @@ class FriendActs:
         self, me: AccountId, friend: AccountId, *, repeat: Repeat | None = None
     ) -> Result:
         """Send a friend request, or accept theirs."""
-        if repeat and await self._has_ended(me, friend, repeat):
-            return Result.ALREADY_REQUESTED
+        was: Friendship | None = None
+        if repeat:
+            was = await self.data.read(me, lambda tx: SqlFriends(tx).between(me, friend))
+            if await self._has_ended(me, friend, repeat):
+                return Result.ALREADY_REQUESTED
         async with ASKED.place(self.board, me) as place:
 
             def work(tx: Connection) -> tuple[Result, Friendship]:
-                return rules.request(SqlFriends(tx), me, friend, self._at(), may_ask=place.free)
+                friends = SqlFriends(tx)
+                if was is not None and friends.between(me, friend) is None:
+                    return Result.ALREADY_REQUESTED, was  # it was ended since it was looked at
+                return rules.request(friends, me, friend, self._at(), may_ask=place.free)
 
             result, row = await self.data.write(me, 0, work, ACROSS)
             place.used = result is Result.REQUESTED

@@ -23,7 +23,10 @@ def invited(guilds: Guilds, me: AccountId, target: AccountId, at: int) -> Guild 
 
 
 def has_joined(guilds: Guilds, me: AccountId, invite_id: str, at: int, repeat: Repeat) -> bool:
-    """Whether the invite is gone, and its player joined a guild meanwhile: joining ends all."""
+    """Whether the invite is gone, and its player joined a guild meanwhile: joining ends all.
+
+    Which of them led there is not kept, so that it may have been another of the same moment.
+    """
     mine = guilds.member(me)
     just = mine is not None and repeat.may_have_done(mine.joined_at, at)
     return just and guilds.invite(invite_id) is None
