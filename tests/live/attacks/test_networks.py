@@ -39,6 +39,7 @@ HEARTBEAT = (
 )
 
 
+# slow: the first of its file, for which a process of that network imports everything
 def test_a_provider_wide_network_has_the_connections_of_a_few_addresses(
     tmp_path: Path, network: OwnNetwork
 ) -> None:
