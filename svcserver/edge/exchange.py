@@ -34,6 +34,7 @@ log = Logger()
 MOST_TRIES = 3
 MAX_KEPT = MAX_BACKLOG  # bytes of a body that is kept to be sent again
 _SAFE = (b"GET", b"HEAD")  # may be sent again when the upstream ends before it answers
+_RETRY_AFTER = frozenset([b"retry-after"])
 
 
 class Exchange:
@@ -58,7 +59,7 @@ class Exchange:
         self._last = 0.0
         self._parked: Deferred[None] | None = None  # it waits for an upstream that restarts
         self._parked_at: float | None = None
-        self._lost: Any = None  # the pool of the connection that was lost first
+        self._first_lost: Any = None  # the pool of the connection that was lost
         # what was sent of the body, where it may be sent again, and when its head was here
         self._kept = bytearray() if forward.repeatable else None
         self._asked = client.seconds() if forward.repeatable else 0.0
@@ -80,6 +81,7 @@ class Exchange:
             return
         self.connection, connection.user = connection, self
         waited_ms = None
+        self.record.tries += 1
         if self.record.tries > 1 and self.forward.repeatable:
             waited_ms = round((self.client.seconds() - self._asked) * 1000)
         head = request_head(self.head, self.forward, self.client.policy, waited_ms=waited_ms)
@@ -125,9 +127,7 @@ class Exchange:
         why = failure.value
         if not isinstance(why, Unreachable):
             failure.raiseException()
-        elif self.record.tries > 1 and not self._is_safe:
-            self.fail("reset")  # it may be done: no word of asking again, which would bear no mark
-        elif self.record.tries > 2 and why.retry_after_s is None:
+        elif self._may_be_done or (self.record.tries > 1 and why.retry_after_s is None):
             self.fail("reset")
         elif not self.ended:
             reason = f"upstream_{why.code.removeprefix('upstream_')}"
@@ -215,7 +215,10 @@ class Exchange:
             or (self.head.minor == 0 and answer.length in (None, -1))
         )
         self.record.status = answer.status
-        head = answer_head(answer, self.client.policy, framed=self._framed, close=self._close)
+        hidden = self.client.policy.hidden
+        if self.record.tries > 1 and self._may_be_done:
+            hidden |= _RETRY_AFTER
+        head = answer_head(answer, hidden, framed=self._framed, close=self._close)
         self.answered = True
         rest, self._raw = self._raw, b""
         if answer.length == len(rest):  # it is all here, as nearly always
@@ -262,7 +265,7 @@ class Exchange:
         self.record.status, self.record.tunnel = 101, True
         self.tunnelling = self.answered = True
         self.head.raw = b""  # never sent again, and a tunnel may last for a day
-        head = answer_head(answer, self.client.policy, framed=False, close=False)
+        head = answer_head(answer, self.client.policy.hidden, framed=False, close=False)
         rest, self._raw = self._raw, b""
         self.record.bytes_out += len(rest)
         send(self.client.transport, head + rest)
@@ -283,9 +286,8 @@ class Exchange:
             self._write(b"", b"", last=True)
             self._complete(clean=False)
         elif self._may_retry(connection):
-            self._lost, self.ready, self._up = connection.pool, False, None
-            self.record.tries += 1
-            if self.record.tries == 2:
+            self._first_lost, self.ready, self._up = connection.pool, False, None
+            if self.record.tries == 1:
                 self.start(fresh=True)
             else:  # it took a connection while it was being ended
                 self._park(Unreachable(*self.client.policy.lost("reset", False)[:2]))
@@ -296,6 +298,11 @@ class Exchange:
     def _is_safe(self) -> bool:
         return self.head.method in _SAFE
 
+    @property
+    def _may_be_done(self) -> bool:
+        """Then nobody is told to ask again: what the client sends anew bears no mark."""
+        return self.record.tries > 0 and not self._is_safe
+
     def _may_retry(self, connection: Any) -> bool:
         most = MOST_TRIES if self.client.policy.repeats else 1 + connection.used
         if self.record.tries >= most or self._raw or self.answered:
@@ -303,7 +310,7 @@ class Exchange:
         if self._is_safe and not self.head.has_body:
             return True
         # one that has ended two processes may be what ended them
-        return self._kept is not None and self._lost in (None, connection.pool)
+        return self._kept is not None and self._first_lost in (None, connection.pool)
 
     def fail(self, why: str) -> None:
         """The upstream will not answer: ``reset``, ``silent`` or ``broken``."""

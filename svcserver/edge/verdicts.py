@@ -106,7 +106,7 @@ class Record:
     ended: float = 0.0
     aborted: bool = False
     tunnel: bool = False
-    tries: int = 1  # how often it was sent, or was to be, as its upstream ended first
+    tries: int = 0  # how often it was sent: again where its upstream ended first
 
 
 class ProxyPolicy(Protocol):

@@ -83,12 +83,14 @@ def _worded(head: RequestHead, dropped: frozenset[bytes]) -> bytes:
     return _AS_SENT if head.raw.partition(b"\r\n")[2] == lines + b"\r\n" else lines
 
 
-def answer_head(answer: ResponseHead, policy: ProxyPolicy, *, framed: bool, close: bool) -> bytes:
-    """The answer as the client gets it; ``framed``: in chunks."""
-    asked = (policy.hidden, framed, close)
+def answer_head(
+    answer: ResponseHead, hidden: frozenset[bytes], *, framed: bool, close: bool
+) -> bytes:
+    """The answer as the client gets it, without the ``hidden`` fields; ``framed``: in chunks."""
+    asked = (hidden, framed, close)
     head = answer.lines.get(asked)
     if head is None:
-        head = answer.lines[asked] = _answer_head(answer, policy.hidden, framed, close)
+        head = answer.lines[asked] = _answer_head(answer, hidden, framed, close)
     return head
 
 

@@ -51,9 +51,10 @@ class Repeat:
         """Whether what was done at ``at_ms`` may be its first try; both of one clock."""
         return at_ms >= now_ms - self.asked_ms_ago - LATE_MS
 
-    def is_before(self, at_ms: int, now_ms: int) -> bool:
+    def is_before(self, at_ms: int, now_ms: int, *, late_ms: int = LATE_MS) -> bool:
         """Whether it was asked for before ``at_ms``, so that it does not mean what came then.
 
-        In doubt it was: to leave a thing can be asked for again, to undo it cannot be undone.
+        It counts as before also where it came up to ``late_ms`` later: to end what came just before
+        can be asked for once more, but what was ended by mistake is gone.
         """
-        return at_ms > now_ms - self.asked_ms_ago - LATE_MS
+        return at_ms > now_ms - self.asked_ms_ago - late_ms

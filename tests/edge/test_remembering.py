@@ -187,4 +187,4 @@ class RememberingTests(SynchronousTestCase):
 
 
 def _said(answer: Any, policy: Any) -> bytes:
-    return answer_head(answer, policy, framed=False, close=False)
+    return answer_head(answer, policy.hidden, framed=False, close=False)

@@ -155,6 +155,23 @@ class RepeatsTests(SynchronousTestCase):
             self.assertIn(b'{"error":"%b"}' % code, said)
             self.assertEqual(b"Retry-After" in said, stays == 503)
 
+    def test_nor_where_the_metagame_itself_refuses_the_second(self) -> None:
+        for sent, stays in (
+            (line(b"PUT", b"/character", 2) + b"{}", False),
+            (line(b"GET", b"/balance"), True),
+        ):
+            edge = running()
+            wire = edge.connect()
+            wire.protocol.dataReceived(sent)
+            restart(edge)
+            edge.upstream.seen()
+            edge.upstream.say(
+                b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n"
+            )
+            said = wire.take()
+            self.assertEqual(status(said), 503)
+            self.assertEqual(b"Retry-After" in said, stays)
+
     def test_and_what_never_was_sent_is(self) -> None:
         edge = running()
         edge.upstream.end()
@@ -239,6 +256,7 @@ class FigureTests(SynchronousTestCase):
                 edge.upstream.wires[-1].abortConnection()
                 wire.abortConnection()
             elif fate == "lost":
+                restart(edge)
                 edge.upstream.end()
                 edge.clock.pump([0.1] * round(PARK_S * 10 + 2))
             else:
@@ -254,6 +272,19 @@ class FigureTests(SynchronousTestCase):
             self.assertEqual((said["status"], said["tries"]), (status_, 2), fate)
             counted = edge.policy.counters.by_reason(Counted.REPEATED)
             self.assertEqual(counted, {f"metagame:{fate}": 1})
+
+    def test_what_was_sent_once_as_the_metagame_stayed_away_is_no_repeat(self) -> None:
+        edge = running()
+        wire = edge.connect()
+        with capturedLogs() as events:
+            wire.protocol.dataReceived(line(b"POST", b"/party", 2) + b"{}")
+            edge.upstream.end()
+            edge.clock.pump([0.1] * round(PARK_S * 10 + 2))
+        self.assertEqual(status(wire.take()), 502)
+        [said] = [one for one in events if one["log_format"] == "request"]
+        self.assertNotIn("tries", said)
+        self.assertFalse([one for one in events if "was sent again" in one["log_format"]])
+        self.assertEqual(edge.policy.counters.total(Counted.REPEATED), 0)
 
     def test_a_line_says_what_was_asked_once_a_minute(self) -> None:
         edge = running()

@@ -333,7 +333,7 @@ class TellingTests(Case):
         self.lost(who, line)
         told: list[Any] = []
         news = self.town.game.parts.news
-        for one in (news.guild_changed, news.unfriended, news.blocked):
+        for one in (news.guild_changed, news.unfriended, news.blocked, news.friend_accepted):
             one.connect(told.append)
         self.assertIn(self.town.again(who, line).status, (200, 204))
         return told
@@ -361,6 +361,14 @@ class TellingTests(Case):
         self.assertEqual(self.town.again(self.ann, kick, waited_s=9.0).status, 200)
         self.assertEqual(told, [])
 
+    def test_that_two_are_friends_is_told_again_by_who_accepted(self) -> None:
+        ann, bob = self.ann.id, self.bob.id
+        self.town.did(self.ann, f"POST {FRIENDS}/{ann}/{bob}")
+        told = self.twice(self.bob, f"POST {FRIENDS}/{bob}/{ann}")
+        self.assertEqual([(one.asked, one.accepted_by) for one in told], [(ann, bob)])
+        self.town.again(self.ann, f"POST {FRIENDS}/{ann}/{bob}")  # she has accepted nothing
+        self.assertEqual(len(told), 1)
+
     def test_that_two_are_no_friends_or_apart_is_told_again(self) -> None:
         pair = f"{self.ann.id}/{self.bob.id}"
         self.town.befriend(self.ann, self.bob)
@@ -387,4 +395,4 @@ class LoadoutTests(Case):
             return str(page.json["payload"]["loadouts"][0]["custom_name"])
 
         self.assertEqual(again("Mine", 2.1), "Theirs")
-        self.assertEqual(again("Mine", 0.5), "Mine")  # asked for after theirs
+        self.assertEqual(again("Mine", 1.9), "Mine")  # asked for after theirs, if only just

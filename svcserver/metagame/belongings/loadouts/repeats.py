@@ -20,4 +20,7 @@ def is_saved(
     """
     if newest == document:
         return True
-    return any(text == document and repeat.is_before(saved_ms, at_ms) for saved_ms, text in lately)
+    return any(
+        text == document and repeat.is_before(saved_ms, at_ms, late_ms=0)
+        for saved_ms, text in lately
+    )

@@ -62,7 +62,8 @@ class FriendActs:
 
             result, row = await self.data.write(me, 0, work, ACROSS)
             place.used = result is Result.REQUESTED
-        if result is Result.ACCEPTED:
+        told_late = repeat is not None and result is Result.ALREADY_FRIENDS and row.asked_by != me
+        if result is Result.ACCEPTED or told_late:
             self.accepted.send(FriendAccepted(row.asked_by, me, iso(row.created_at / 1000)))
         return result
 

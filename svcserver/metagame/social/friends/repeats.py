@@ -9,20 +9,24 @@ from svcserver.kernel.ids import AccountId
 from svcserver.kernel.repeats import Repeat
 from svcserver.metagame.social.friends.rules import PENDING, Friendship
 
-ENDED_S = 60.0  # how long it is known when two have parted, for who asked for the other before
+ENDED_S = 120.0  # how long it is known when two have parted, for who asked for the other before
 ENDED = Kind("friends_ended", float, lives_s=ENDED_S, most=MOST)
 
 
 def note_ended(sheet: Sheet, one: AccountId, other: AccountId, repeat: Repeat | None) -> None:
     """Note, before it is done, that what is between the two ends: as of when that was asked for."""
-    asked_s_ago = 0.0 if repeat is None else repeat.asked_ms_ago / 1000
-    sheet.put(ENDED, _pair(one, other), sheet.now - asked_s_ago)
+    at, key = sheet.now, _pair(one, other)
+    if repeat is not None:
+        at -= repeat.asked_ms_ago / 1000
+        at = max(at, sheet.get(ENDED, key) or at)
+    sheet.put(ENDED, key, at)
 
 
 def has_ended(sheet: Sheet, one: AccountId, other: AccountId, repeat: Repeat) -> bool:
     """Whether that was after this was asked for: then it does not begin anew."""
     at = sheet.get(ENDED, _pair(one, other))
-    return at is not None and repeat.is_before(round(at * 1000), round(sheet.now * 1000))
+    now_ms = round(sheet.now * 1000)
+    return at is not None and repeat.is_before(round(at * 1000), now_ms, late_ms=0)
 
 
 def is_new(between: Friendship | None, other: AccountId, at: int, repeat: Repeat) -> bool:

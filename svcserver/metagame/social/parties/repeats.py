@@ -8,7 +8,7 @@ from typing import Protocol
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.repeats import Repeat
 
-DONE_S = 60.0  # how long what was done is known, for who asks for it twice
+DONE_S = 120.0  # how long what was done is known, for who asks for it twice
 
 
 class Deed(StrEnum):
