@@ -102,6 +102,7 @@ class SimPlayer:
             if self.process.dead:  # the PC is off
                 raise Stopped
             began, sitting, issued = self.now, self.sitting, self.issued
+            bears = "Authorization" in {**self.web.headers, **more.get("headers", {})}
             try:
                 heard = await self.web.ask(method, path, sent, **more)
             except NoAnswer:
@@ -112,7 +113,8 @@ class SimPlayer:
                 await self.pause(2.0)
                 continue
             self.history.answers.took(self.name, f"{method} {path}", began, self.now)
-            right = (heard.status == 401 and self.is_over(issued)) or may(heard.status)
+            out = not bears or self.is_over(issued)  # as on a PC that was off, before the log-in
+            right = (heard.status == 401 and out) or may(heard.status)
             self._judge(heard.status, method, path, began, right=right)
             if heard.status in (502, 503, 504, 429) and tries:
                 await self.pause(3.0)
