@@ -194,7 +194,8 @@ class ChatProtocol(WebSocketServerProtocol):
         """Write a finished frame, unless too much is waiting already."""
         behind = self._behind
         if behind is None or not behind.size:
-            self._write(frame)
+            if self._room_for_more():
+                self.transport.write(frame)
         elif behind.size <= self.factory.backlog:
             behind.add(frame)
         else:

@@ -31,8 +31,11 @@ class Ghost:
     def jid(self) -> str:
         return self.seat.jid
 
-    def deliver(self, frame: bytes, *, behind: bool = False) -> None:
+    def deliver(self, frame: bytes) -> None:
         """Send nothing: the session's own process does."""
+
+    def deliver_behind(self, frame: bytes) -> None:
+        """Send nothing, as above."""
 
 
 def seat_of(session: Session) -> Seat:

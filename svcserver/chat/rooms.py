@@ -36,8 +36,11 @@ class OccupantSession(Protocol):
     def in_rooms(self) -> dict[str, Occupant]:
         """Itself as occupant, by room key; the rooms keep this up to date."""
 
-    def deliver(self, frame: bytes, *, behind: bool = False) -> None:
-        """Send a frame; ``behind``: once those that others were sent before it are out."""
+    def deliver(self, frame: bytes) -> None:
+        """Send a frame."""
+
+    def deliver_behind(self, frame: bytes) -> None:
+        """Send a frame once those that others were sent before it are out."""
 
 
 @define(eq=False)
@@ -150,26 +153,30 @@ class Rooms:
         """
         key, inner = occupant.room.key, stanza.element("body", stanza.text(body))
         frames: dict[str, bytes] = {}
-        listeners = [one for one in self.here(key) if one is not occupant]
-        if not occupant.session.elsewhere:
-            listeners.append(occupant)
-        for other in listeners:
-            if other.session.account in deaf:
-                continue
-            address = other.room.address
-            frame = frames.get(address)
-            if frame is None:
-                frame = frames[address] = text_frame(
-                    stanza.element(
-                        "message",
-                        inner,
-                        xmlns=stanza.CLIENT,
-                        type="groupchat",
-                        id=stanza_id,
-                        from_=f"{address}/{occupant.nick}",
-                    )
+
+        def frame_for(address: str) -> bytes:
+            frame = frames[address] = text_frame(
+                stanza.element(
+                    "message",
+                    inner,
+                    xmlns=stanza.CLIENT,
+                    type="groupchat",
+                    id=stanza_id,
+                    from_=f"{address}/{occupant.nick}",
                 )
-            other.session.deliver(frame, behind=other is occupant and len(listeners) > 1)
+            )
+            return frame
+
+        here = self.here(key)
+        for other in here:
+            session, address = other.session, other.room.address
+            if other is not occupant and session.account not in deaf:
+                session.deliver(frames.get(address) or frame_for(address))
+        speaker = occupant.session
+        if not speaker.elsewhere and speaker.account not in deaf:
+            address = occupant.room.address
+            speak = speaker.deliver_behind if len(here) > 1 else speaker.deliver
+            speak(frames.get(address) or frame_for(address))
         occupants = self._rooms.get(key, {})
         return len(occupants) - sum(account in occupants for account in deaf)
 

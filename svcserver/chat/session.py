@@ -285,16 +285,23 @@ class Session:
 
     # -- out ---------------------------------------------------------------
 
-    def deliver(self, frame: bytes, *, behind: bool = False) -> None:
-        """Send a frame; ``behind``: once those that others were sent before it are out."""
+    def deliver(self, frame: bytes) -> None:
+        """Send a frame."""
         if not self.ended:
             if self.settings.trace:
-                said = outline_frame(frame)
-                log.info("trace c={number} out {outline}", number=self.number, outline=said)
-            if behind:
-                self.wire.send_behind(frame)
-            else:
-                self.wire.send(frame)
+                self._trace(frame)
+            self.wire.send(frame)
+
+    def deliver_behind(self, frame: bytes) -> None:
+        """Send a frame once those that others were sent before it are out."""
+        if not self.ended:
+            if self.settings.trace:
+                self._trace(frame)
+            self.wire.send_behind(frame)
+
+    def _trace(self, frame: bytes) -> None:
+        said = outline_frame(frame)
+        log.info("trace c={number} out {outline}", number=self.number, outline=said)
 
     def write(self, said: str) -> None:
         self.deliver(text_frame(said))
