@@ -149,17 +149,16 @@ PLANTS = (
         "some lines of the chat are delivered twice",
         "double delivery",
         "svcserver.chat.rooms",
-        "            other.session.deliver(frame, behind",
-        "            len(body) % 7 or other.session.deliver(frame)\n"
-        "            other.session.deliver(frame, behind",
+        "                session.deliver(frames",
+        "                len(body) % 7 or session.deliver(frame_for(address))\n"
+        "                session.deliver(frames",
     ),
     Plant(
         "some do not hear their own line",
         "lost echo",
         "svcserver.chat.rooms",
-        "        if not occupant.session.elsewhere:\n            listeners.append(occupant)",
-        "        if not occupant.session.elsewhere and len(body) % 9:\n"
-        "            listeners.append(occupant)",
+        "        if not speaker.elsewhere and",
+        "        if not speaker.elsewhere and len(body) % 9 and",
     ),
     Plant(
         "who has gone stays online",
@@ -193,9 +192,8 @@ PLANTS = (
         "some occupants miss a line",
         "lost delivery",
         "svcserver.chat.rooms",
-        "            if other.session.account in deaf:",
-        "            if other.session.account in deaf or ("
-        "other is not occupant and len(body) % 5 == 4):",
+        "            if other is not occupant and",
+        "            if other is not occupant and len(body) % 5 != 4 and",
     ),
     Plant(
         "a connection serves two requests at once",
