@@ -155,17 +155,8 @@ class Rooms:
         frames: dict[str, bytes] = {}
 
         def frame_for(address: str) -> bytes:
-            frame = frames[address] = text_frame(
-                stanza.element(
-                    "message",
-                    inner,
-                    xmlns=stanza.CLIENT,
-                    type="groupchat",
-                    id=stanza_id,
-                    from_=f"{address}/{occupant.nick}",
-                )
-            )
-            return frame
+            frames[address] = _line(f"{address}/{occupant.nick}", stanza_id, inner)
+            return frames[address]
 
         here = self.here(key)
         for other in here:
@@ -241,3 +232,17 @@ class Rooms:
             before, after = wordings[address]
             to = stanza.attribute(other.session.jid)
             other.session.deliver(text_frame(f"{before}{to}{after}"))
+
+
+def _line(from_: str, stanza_id: str | None, inner: str) -> bytes:
+    """The frame of a line of the chat, as all hear it who know its room by the same address."""
+    return text_frame(
+        stanza.element(
+            "message",
+            inner,
+            xmlns=stanza.CLIENT,
+            type="groupchat",
+            id=stanza_id,
+            from_=from_,
+        )
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -34,7 +33,7 @@ class Quiet(Machine):
     shows: str = ""
     root: bool = True
     names: Mapping[str, str] = field(factory=dict)
-    told: Told | Exception = field(factory=lambda: Told(HEALTHY, time.time()))
+    told: Told | Exception | None = None  # None: an engine with which all is well
 
     def wall_clock(self) -> float:
         return super().wall_clock() if self.at is None else self.at
@@ -63,7 +62,7 @@ class Quiet(Machine):
     def engine(self, address: Address) -> Told:
         if isinstance(self.told, Exception):
             raise self.told
-        return self.told
+        return self.told or Told(HEALTHY, self.wall_clock())
 
     def presented(self, host: str, port: int) -> str:
         return self.shows

@@ -28,7 +28,8 @@ class EngineTests(DoctorCase):
         buffers: str | None = None,
         **info: str,
     ) -> Quiet:
-        return Quiet(told=Told(HEALTHY | info, time.time() + slip, save, buffers))
+        now = time.time()  # and it stays so, however long the doctor takes
+        return Quiet(at=now, told=Told(HEALTHY | info, now + slip, save, buffers))
 
     def test_a_healthy_one(self) -> None:
         for fine in (self.told(), self.told(maxmemory_policy="volatile-ttl"), self.told(save="")):
