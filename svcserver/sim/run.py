@@ -259,6 +259,8 @@ class Run:
     def _step(self, step: Step, breaker: Breaker) -> None:
         dice = random.Random(step.dice)  # noqa: S311
         if step.who == HOST:
+            # whom it cuts off at once hears so before the fault has told how long it lasts
+            self.history.answers.trouble(self.world.now, settles_s=0.0)
             breaker.do(step.what, dice)
             return
         self.players[step.who].begin(step.what, dice)
