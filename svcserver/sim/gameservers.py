@@ -244,6 +244,14 @@ class Servers:
         nobody: Any = None  # there is no process group of the system
         process.adopted(server, nobody)
 
+    def holds_up(self, account: str) -> bool:
+        """Whether this player is still counted on a hunt that stands still.
+
+        Until the deploy server has ended it, which takes two minutes, they get no other.
+        """
+        started = self.started.values()
+        return any(one.still and not one.over and account in one.players for one in started)
+
     def at(self, port: int) -> GameServer | None:
         """The game server that holds the port."""
         return self._bound.get(port)

@@ -234,6 +234,11 @@ class Waiting:
         self._open[self._number] = what, now + patience_s
         return self._number
 
+    def restart(self, number: int, now: float, patience_s: float) -> None:
+        """Something right holds up whoever waits: their patience counts from now on."""
+        if number in self._open:
+            self._open[number] = self._open[number][0], now + patience_s
+
     def ended(self, number: int) -> None:
         """The answer has come, or whoever asked is gone."""
         self._open.pop(number, None)

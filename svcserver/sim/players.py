@@ -153,8 +153,8 @@ async def hunt(me: SimPlayer, dice: random.Random) -> None:
 
 async def matched(me: SimPlayer, hunt_id: str) -> bool:
     """Poll until there is a game server; the address must be one that lets the player in."""
-    sitting, began = me.sitting, me.now
-    number = me.history.waiting.began(f"{me.name} waits for a game server", me.now, MATCH_S)
+    sitting, began, waiting = me.sitting, me.now, me.history.waiting
+    number = waiting.began(f"{me.name} waits for a game server", me.now, MATCH_S)
     try:
         while True:
             heard = await me.ask("GET", "/candidate/status")
@@ -170,9 +170,11 @@ async def matched(me: SimPlayer, hunt_id: str) -> bool:
                 me.history.wrong.add("a game server for each", f"{me.name} is told FAILED")
             if heard.status == 404 or said.get("status") == "FAILED":
                 return False
+            if me.servers.holds_up(me.account):
+                waiting.restart(number, me.now, MATCH_S)
             await me.pause(POLL_S)
     finally:
-        me.history.waiting.ended(number)
+        waiting.ended(number)
 
 
 async def play(me: SimPlayer, dice: random.Random) -> None:

@@ -44,6 +44,16 @@ class GameServerTests(SynchronousTestCase):
         self.assertTrue(second.hear(IP, "another", goodbye=True))
         self.assertEqual(second.players, {})
 
+    def test_a_hunt_that_stands_still_holds_up_who_is_counted_on_it_until_it_ends(self) -> None:
+        server = started(self.servers)
+        server.hear(IP, "somebody")
+        self.assertFalse(self.servers.holds_up("somebody"))
+        server.still = True
+        self.assertTrue(self.servers.holds_up("somebody"))
+        self.assertFalse(self.servers.holds_up("another"))
+        server.end()
+        self.assertFalse(self.servers.holds_up("somebody"))
+
     def test_who_is_not_let_in_is_not_heard(self) -> None:
         self.servers.lets_in = lambda ip, port: False
         server = started(self.servers)

@@ -319,3 +319,15 @@ class HistoryTests(SynchronousTestCase):
         self.assertEqual(self.rules(), [])
         waiting.look(61.0)
         self.assertEqual(self.rules(), ["nobody waits for ever"])
+
+    def test_who_is_held_up_rightly_waits_anew(self) -> None:
+        waiting = self.history.waiting
+        number = waiting.began("behind a hunt that stands still", 0.0, 200.0)
+        waiting.restart(number, 150.0, 200.0)
+        waiting.look(349.0)
+        self.assertEqual(self.rules(), [])
+        waiting.look(351.0)
+        self.assertEqual(self.rules(), ["nobody waits for ever"])
+        waiting.restart(number, 352.0, 200.0)  # it has been noted, and is not noted again
+        waiting.look(600.0)
+        self.assertEqual(len(self.rules()), 1)
