@@ -14,7 +14,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from tests import scratch
 from tests.support.watch import NAP_S, Watch
-from tests.workplace import PROGRAMS, RELEASING, Machine, findings
+from tests.workplace import HEADLESS, PROGRAMS, RELEASING, Machine, findings
 
 ROOT = Path(__file__).parents[2]
 WELL = Machine(
@@ -61,7 +61,7 @@ class FindingTests(SynchronousTestCase):
     def test_what_ci_installs_is_looked_for(self) -> None:
         packages = {word for *_, package in PROGRAMS for word in package.split()}
         self.assertEqual(installed_by("run") - packages, {"make", "iptables", "ipset"})
-        browser = "chromium"  # which the tour of a first evening uses, and the list above has
+        browser = HEADLESS  # which the tour of a first evening uses, and the list above has
         self.assertEqual(installed_by("packages"), {"make", browser, *RELEASING.values()})
 
 

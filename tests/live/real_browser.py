@@ -15,8 +15,9 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.support.requirements import skip
+from tests.workplace import HEADLESS
 
-CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
+CHROMIUM = shutil.which(HEADLESS) or shutil.which("chromium") or f"/usr/bin/{HEADLESS}"
 # the machine may be busy, and the owner's page waits for some answers 35 s by itself
 PATIENCE_MS = 40_000  # for one act on a page
 expect.set_options(timeout=60_000)
