@@ -170,8 +170,8 @@ async def matched(me: SimPlayer, hunt_id: str) -> bool:
                 me.history.wrong.add("a game server for each", f"{me.name} is told FAILED")
             if heard.status == 404 or said.get("status") == "FAILED":
                 return False
-            if me.servers.holds_up(me.account):
-                waiting.restart(number, me.now, MATCH_S)
+            if heard.status == 401 or me.servers.holds_up(me.account):
+                waiting.restart(number, me.now, MATCH_S)  # the game goes on asking
             await me.pause(POLL_S)
     finally:
         waiting.ended(number)
