@@ -5,11 +5,12 @@ BIN := $(VENV)/bin
 # a file's tests stay together, for they may share a host; order and workers are those of tests/conftest.py
 SIDE_BY_SIDE := -n auto --dist loadfile --no-loadscope-reorder
 
-# all that have the mark are there: conftest.py sees to it
-ALONE := tests/live/attacks
+# two halves, for what a worker need not test it need not even import: tests/conftest.py
+FAST := -m "not live and not packages" --ignore=tests/live --ignore=tests/packages --ignore=tests/prove
+LIVE := -m "live and not alone and not packages"
 
-# those of tests/live need not even be imported
-WITHOUT_LIVE := -m "not live and not packages" --ignore=tests/live --ignore=tests/packages --ignore=tests/prove
+# all that have the mark are there: conftest.py sees to it
+ALONE := -m alone tests/live/attacks
 
 # tests wait for no disk where memory has room for what they write
 test test-fast trial flaky: export TMPDIR = $(shell $(PYTHON) tests/scratch.py)
@@ -23,15 +24,18 @@ run: $(VENV)/run.stamp
 	@$(BIN)/svcctl demo $(if $(ONCE),--once)
 
 test: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not alone and not packages"; first=$$?; \
-	$(BIN)/python -m pytest -m alone $(ALONE) && exit $$first
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) $(FAST); fast=$$?; \
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) $(LIVE); live=$$?; \
+	$(BIN)/python -m pytest $(ALONE); alone=$$?; \
+	echo "make test: the fast half $$fast, the live half $$live, what runs alone $$alone (0: passed)"; \
+	exit $$((fast | live | alone))
 
 # how often each test of the live half fails: make flaky RUNS=20 WHAT=tests/live/test_chat.py
 flaky: $(VENV)/dev.stamp
 	@$(BIN)/python -m tests.flaky $(or $(RUNS),20) $(WHAT)
 
 test-fast: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest $(SIDE_BY_SIDE) $(WITHOUT_LIVE)
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) $(FAST)
 
 seeds: $(VENV)/dev.stamp
 	SVC_SIM_KEPT=all $(BIN)/python -m pytest -s tests/sim/test_seeds.py tests/sim/test_folding.py

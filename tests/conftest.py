@@ -83,6 +83,19 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return len(os.sched_getaffinity(0)) + more
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """The live half need not import what has no live test: half of what a worker would."""
+    if "not live" in config.option.markexpr or "live" not in config.option.markexpr:
+        return None
+    if collection_path.suffix != ".py" or not STARTERS.isdisjoint(collection_path.parents):
+        return None
+    return None if _names_live(collection_path) else True
+
+
+def _names_live(file: Path) -> bool:
+    return "mark.live" in file.read_text()
+
+
 def pytest_sessionstart(session: pytest.Session) -> None:
     """One failure is one failure."""
     from tests.support import leftovers  # it imports the reactor, which is installed only now
@@ -108,6 +121,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.live)
         if item.get_closest_marker("alone") is not None and ALONE not in item.path.parents:
             raise pytest.UsageError(f"{item.nodeid} is marked `alone` and not in {ALONE}")
+        if item.get_closest_marker("live") is not None and not _names_live(item.path):
+            if STARTERS.isdisjoint(item.path.parents):  # its class is another file's
+                raise pytest.UsageError(f"{item.path} has no `pytest.mark.live`, and is live")
     items.sort(key=_turn)
 
 

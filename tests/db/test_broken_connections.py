@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from sqlalchemy import Connection, text
 from twisted.internet.defer import Deferred
 
@@ -22,6 +23,8 @@ from svcserver.db.factory import ledger_for
 from svcserver.db.ledger import ACROSS, OneAccount, Scope
 from tests.db.test_isolation import COINS, NAMES, OWNERS, PostgresCase, earn
 from tests.support.forwarder import Forwarder
+
+pytestmark = pytest.mark.live
 
 DEADLINE_S = 20.0
 WAIT_FOR_US = "SELECT pg_advisory_xact_lock(7)"
