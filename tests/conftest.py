@@ -121,9 +121,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.live)
         if item.get_closest_marker("alone") is not None and ALONE not in item.path.parents:
             raise pytest.UsageError(f"{item.nodeid} is marked `alone` and not in {ALONE}")
-        if item.get_closest_marker("live") is not None and not _names_live(item.path):
-            if STARTERS.isdisjoint(item.path.parents):  # its class is another file's
-                raise pytest.UsageError(f"{item.path} has no `pytest.mark.live`, and is live")
+        is_live = item.get_closest_marker("live") is not None  # perhaps by another file's class
+        if is_live and STARTERS.isdisjoint(item.path.parents) and not _names_live(item.path):
+            raise pytest.UsageError(f"{item.path} has no `pytest.mark.live`, and is live")
     items.sort(key=_turn)
 
 

@@ -18,7 +18,7 @@ import pytest
 from tests.ctl.command import svcctl
 from tests.ctl.hosts import change, demo_host, said, stack, value
 from tests.live.test_alerts import add, receiver
-from tests.support.processes import Service, eventually
+from tests.support.processes import SELDOM_S, Service, eventually
 from tests.support.proves import proves
 
 pytestmark = pytest.mark.live
@@ -90,7 +90,7 @@ def test_a_flood_reaches_the_owners_webhook_and_its_end_too(
             return told(over=False)
 
         with running(folder):
-            eventually(flooded)
+            eventually(flooded, pause_s=SELDOM_S)
             eventually(lambda: told(over=True))
             alert = json.loads(kept[0][1])
             assert alert["what"] == "attack" and "refused" in alert["text"], alert
