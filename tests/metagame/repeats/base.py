@@ -52,6 +52,10 @@ class Town:
         marks = {REPEATED.decode(): str(round(waited_s * 1000))}
         return self.ask(who, line, body, headers=marks)
 
+    def end(self) -> None:
+        """Nobody plays there any more: the next has its database."""
+        self.game.ledger.free()
+
     def pass_time(self, seconds: float = LATER_S) -> None:
         self.game.clock.advance(seconds)
 

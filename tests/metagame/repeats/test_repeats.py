@@ -346,6 +346,8 @@ class RepeatedTests(SynchronousTestCase):
                 asked = made(other)
                 self.assertEqual(other.again(*asked, waited_s=0.0).status, first.status, name)
                 self.assertEqual(counts(other.state()), counts(state), name)
+                town.end()
+                other.end()
 
     def towns(self, name: str) -> tuple[Town, Town]:
         """Two alike; what nothing went before is asked in one that all share."""
