@@ -148,8 +148,8 @@ class Rooms:
         """Deliver a line to every occupant who is not ``deaf``; returns how many, wherever.
 
         Occupants who use the same address of the room get the same bytes. The speaker is the last
-        one, and behind: who hears an own line knows that it has left for all, should the process
-        end now.
+        one, and behind: who hears an own line knows that it has left for all of this process,
+        should it end now.
         """
         key, inner = occupant.room.key, stanza.element("body", stanza.text(body))
         frames: dict[str, bytes] = {}

@@ -31,6 +31,8 @@ class Breaker:
     shaken: Callable[[], None] = lambda: None  # told when live state may be lost
     # told until when something is broken, and by whom alone it is noticed; "": by anybody
     troubled: Callable[[float, str], None] = lambda until, who: None
+    # told as a fault begins: whom it cuts off at once hears so before it has told its end
+    begins: Callable[[str], None] = lambda who: None
     until: float = field(default=0.0)  # by then everything is mended
     struck: str = field(default="", init=False)  # the player whose line alone the fault is of
 
@@ -38,6 +40,7 @@ class Breaker:
         """The player whose line alone the fault is of."""
         player = dice.choice(self.players)
         self.struck = player.name
+        self.begins(player.name)
         return player
 
     def do(self, name: str, dice: random.Random) -> None:
@@ -46,6 +49,8 @@ class Breaker:
         if name in SHAKING:
             self.shaken()
         self.struck, before, self.until = "", self.until, self.world.now
+        if name not in OF_ONE_LINE:
+            self.begins("")
         FAULTS[name](self, dice)
         self.troubled(self.until, self.struck)
         self.until = max(self.until, before)
@@ -275,7 +280,7 @@ def frozen_game_server(breaker: Breaker, dice: random.Random) -> None:
     running = breaker.host.servers.running()
     if running:
         one = dice.choice(running)
-        one.still, one.deaf = True, dice.random() < 0.5
+        one.stand_still(deaf=dice.random() < 0.5)
 
 
 def hanging_launch(breaker: Breaker, dice: random.Random) -> None:
@@ -321,6 +326,7 @@ FAULTS: dict[str, Fault] = {
     "slow-reader": slow_reader,
     "stopped-metagame": stopped_metagame,
 }
+OF_ONE_LINE = ("cut-line", "pulled-plug", "silent-line", "slow-reader")  # of one player's
 OF_ENGINE = (
     "cut-engine",
     "emptied-engine",

@@ -21,6 +21,7 @@ EMPTY_S = 5.0  # after the last player has left
 BOOT_S = 2.0
 FIRST_PID = 1000
 DATAGRAM = 64  # bytes
+ENDED_S = 150.0  # the deploy server has ended what has read nothing for two minutes
 NEVER_HEARD_S = 180.0  # players who fell silent are gone
 
 
@@ -69,6 +70,7 @@ class GameServer:
     over: bool = False
     deaf: bool = False  # it ends by KILL alone
     still: bool = False  # it reads nothing, and does nothing
+    still_since: float = 0.0
     unread: int = 0  # bytes
     adopted: bool = False  # by a deploy server that did not start it
     heard: float = 0.0
@@ -107,6 +109,10 @@ class GameServer:
         """A datagram comes, and waits where nobody reads."""
         if self.still and not self.over:
             self.unread += DATAGRAM
+
+    def stand_still(self, *, deaf: bool) -> None:
+        """Read nothing more from now on; ``deaf``: it ends by KILL alone."""
+        self.still, self.still_since, self.deaf = True, self.world.now, deaf
 
     def loseConnection(self) -> None:
         """Pipes need no closing here."""
@@ -191,7 +197,8 @@ class Servers:
         self.launches += 1
         self.hunts += not server.stays
         if self.hangs:
-            self.hangs, server.still, server.deaf = False, True, True
+            self.hangs = False
+            server.stand_still(deaf=True)
         else:
             self.world.later(BOOT_S, server.boot)
         return pid
@@ -247,10 +254,11 @@ class Servers:
     def holds_up(self, account: str) -> bool:
         """Whether this player is still counted on a hunt that stands still.
 
-        Until the deploy server has ended it, which takes two minutes, they get no other.
+        Until the deploy server has ended it they get no other.
         """
-        started = self.started.values()
-        return any(one.still and not one.over and account in one.players for one in started)
+        stands = (one for one in self.started.values() if one.still and not one.over)
+        since = (one.still_since for one in stands if account in one.players)
+        return any(self.world.now - at < ENDED_S for at in since)
 
     def at(self, port: int) -> GameServer | None:
         """The game server that holds the port."""

@@ -23,6 +23,7 @@ CURRENCY = "CURRENCY_NOTES"
 SEASON = "season09b_progression"
 POLL_S = 5.0
 FRIENDS = "/friends/api/public/friends"
+WITHOUT_TOKEN = ("/svc/api/Register", "/account/api/oauth/token")  # nobody is signed in before
 KEY_HEADER = GAME_SERVER_KEY.decode()
 Act = Callable[["SimPlayer", random.Random], Awaitable[None]]
 
@@ -113,8 +114,8 @@ class SimPlayer:
                 await self.pause(2.0)
                 continue
             self.history.answers.took(self.name, f"{method} {path}", began, self.now)
-            out = not bears or self.is_over(issued)  # as on a PC that was off, before the log-in
-            right = (heard.status == 401 and out) or may(heard.status)
+            out = heard.status == 401 and self._is_out(path, issued, bears=bears)
+            right = out or may(heard.status)
             self._judge(heard.status, method, path, began, right=right)
             if heard.status in (502, 503, 504, 429) and tries:
                 await self.pause(3.0)
@@ -128,6 +129,10 @@ class SimPlayer:
             self.history.wrong.add("no failure of ours", f"{method} {path} answered 500")
         if not right:
             self.history.answers.heard(self.name, method, path, status, began)
+
+    def _is_out(self, path: str, issued: float, *, bears: bool) -> bool:
+        """Whether nobody is signed in: the token is over, or not there after the PC was off."""
+        return path not in WITHOUT_TOKEN and (not bears or self.is_over(issued))
 
     def is_over(self, issued: float) -> bool:
         """Whether the owner may have ended a session whose token was issued then."""

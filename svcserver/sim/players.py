@@ -157,6 +157,7 @@ async def matched(me: SimPlayer, hunt_id: str) -> bool:
     number = waiting.began(f"{me.name} waits for a game server", me.now, MATCH_S)
     try:
         while True:
+            issued = me.issued
             heard = await me.ask("GET", "/candidate/status")
             said = heard.json if heard.status == 200 else {}
             if said.get("status") == "IN_PROGRESS":
@@ -170,8 +171,9 @@ async def matched(me: SimPlayer, hunt_id: str) -> bool:
                 me.history.wrong.add("a game server for each", f"{me.name} is told FAILED")
             if heard.status == 404 or said.get("status") == "FAILED":
                 return False
-            if heard.status == 401 or me.servers.holds_up(me.account):
-                waiting.restart(number, me.now, MATCH_S)  # the game goes on asking
+            is_out = heard.status == 401 and me.is_over(issued)  # the game goes on asking
+            if is_out or me.servers.holds_up(me.account):
+                waiting.restart(number, me.now, MATCH_S)
             await me.pause(POLL_S)
     finally:
         waiting.ended(number)

@@ -219,7 +219,8 @@ class Run:
             self.world, self.network, self.host, self.players, mark=self._events.append
         )
         breaker.missing = self.history.chat.gap
-        breaker.troubled = self.history.answers.trouble
+        breaker.troubled = trouble = self.history.answers.trouble
+        breaker.begins = lambda who: trouble(self.world.now, who, settles_s=0.0)
         breaker.shaken = lambda: self.history.parties.shake(self.world.now)
         script, start = self.wish.script(), self.world.now
         steps = self._agenda(script, breaker)
@@ -259,8 +260,6 @@ class Run:
     def _step(self, step: Step, breaker: Breaker) -> None:
         dice = random.Random(step.dice)  # noqa: S311
         if step.who == HOST:
-            # whom it cuts off at once hears so before the fault has told how long it lasts
-            self.history.answers.trouble(self.world.now, settles_s=0.0)
             breaker.do(step.what, dice)
             return
         self.players[step.who].begin(step.what, dice)

@@ -350,6 +350,7 @@ def test_every_page_fits_names_its_controls_and_is_pictured(
             seen.go(name.capitalize())
             if name == "log":  # at all of its lines axe would look for three seconds
                 page.get_by_label("Only lines with").fill("DashboardSession")
+                expect(page.get_by_role("log")).to_contain_text("DashboardSession")
                 expect(page.get_by_role("log")).not_to_contain_text("DashboardEvents")
             seen.drawn()
             picture(name)

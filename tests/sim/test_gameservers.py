@@ -48,7 +48,7 @@ class GameServerTests(SynchronousTestCase):
         server = started(self.servers)
         server.hear(IP, "somebody")
         self.assertFalse(self.servers.holds_up("somebody"))
-        server.still = True
+        server.stand_still(deaf=False)
         self.assertTrue(self.servers.holds_up("somebody"))
         self.assertFalse(self.servers.holds_up("another"))
         server.end()
