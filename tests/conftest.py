@@ -14,6 +14,7 @@ from zlib import crc32
 
 import pytest
 
+from tests.flaky import LIVE_HALF
 from tests.support import postgres, shared, slow
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background ignores it
@@ -85,7 +86,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """The live half need not import what has no live test: half of what a worker would."""
-    if "not live" in config.option.markexpr or "live" not in config.option.markexpr:
+    if config.option.markexpr != LIVE_HALF:
         return None
     if collection_path.suffix != ".py" or not STARTERS.isdisjoint(collection_path.parents):
         return None
@@ -128,7 +129,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _turn(item: pytest.Item) -> tuple[int, bool]:
-    """Those that wait for their processes one by one, and between them those that compute.
+    """The longest one by one, and between them short ones, so that no worker has the long alone.
 
     A short file's turn is drawn by its path, so that it is the same for each worker.
     """

@@ -22,7 +22,7 @@ SYSTEM_PATH = os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", "/sbin")
 NETWORK = ["unshare", "--map-root-user", "--net", "true"]
 FILES = 2_560  # as many as tests/live/test_gateway_abuse.py opens
 ROOM = 2 << 30
-HEADLESS = "chromium-headless-shell"  # shows the same pages in half of chromium's processor time
+HEADLESS = "chromium-headless-shell"  # the same pages for less processor time than chromium
 MEMORY = 2 << 30  # bytes for each worker's services, with a browser beside them
 
 

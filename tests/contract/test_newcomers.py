@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 from twisted.trial.unittest import SynchronousTestCase
 
+from tests.flaky import LIVE_HALF
 from tests.workplace import PROGRAMS, RELEASING
 
 ROOT = Path(__file__).parents[2]
@@ -52,6 +53,13 @@ class HookTests(SynchronousTestCase):
         named = re.findall(r"`((?:svcserver|tests|docs)/[\w/.-]+)`", page)
         self.assertGreater(len(named), 6)
         self.assertEqual([one for one in named if not (ROOT / one).exists()], [])
+
+
+class HalvesTests(SynchronousTestCase):
+    def test_the_live_half_is_the_one_for_which_less_is_imported(self) -> None:
+        said = re.search(r'(?m)^LIVE := -m "(.*)"$', (ROOT / "Makefile").read_text())
+        assert said is not None
+        self.assertEqual(said[1], LIVE_HALF)
 
 
 class HostedTests(SynchronousTestCase):
