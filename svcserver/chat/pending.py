@@ -42,34 +42,41 @@ class Pending:
 
     leaving: dict[At, Leave] = field(factory=dict, init=False)
     entering: dict[At, tuple[Session, Place]] = field(factory=dict, init=False)
-    # by session: when its line was told, and what waits for it to be heard
-    _saying: dict[int, tuple[float, Deferred[bool]]] = field(factory=dict, init=False)
+    # by session: when its line was told, which it is, and what waits for it to be heard
+    _saying: dict[int, tuple[float, Said, Deferred[bool]]] = field(factory=dict, init=False)
 
     def say(
         self, said: Said, tell: Callable[[object], Deferred[bool]], now: float
     ) -> Deferred[bool]:
         """A session tells a line; fires with whether this process has heard it, too."""
-        self.said(said.session, heard=False)
+        self._refuse(said.session)
         happened: Deferred[bool] = Deferred()
-        self._saying[said.session] = now, happened
+        self._saying[said.session] = now, said, happened
 
         def told(well: bool) -> bool | Deferred[bool]:
             if not well:
-                self.said(said.session, heard=False)
+                self.said(said, heard=False)
             return happened  # nearly always it has been heard by now
 
         return tell(said).addCallback(told)
 
-    def said(self, number: int, *, heard: bool) -> None:
-        """The line of that session was heard, or will not be."""
-        _, happened = self._saying.pop(number, (0.0, None))
-        if happened is not None:
+    def said(self, said: Said, *, heard: bool) -> None:
+        """This line was heard, or will not be; one that is heard late answers for no later one."""
+        _, waiting, happened = self._saying.get(said.session, (0.0, None, None))
+        if happened is not None and waiting == said:
+            del self._saying[said.session]
             happened.callback(heard)
+
+    def _refuse(self, number: int) -> None:
+        """The line of that session is not heard any more."""
+        _, _, happened = self._saying.pop(number, (0.0, None, None))
+        if happened is not None:
+            happened.callback(False)
 
     def refuse_lines(self, until: float = inf) -> None:
         """Those that were told until then are not heard any more."""
-        for number in [one for one, (at, _) in self._saying.items() if at <= until]:
-            self.said(number, heard=False)
+        for number in [one for one, (at, *_) in self._saying.items() if at <= until]:
+            self._refuse(number)
 
     def entered(self, place: Place, key: str) -> bool:
         """It is heard now that a session enters; False where it was told otherwise meanwhile."""
@@ -82,7 +89,7 @@ class Pending:
         """A session has ended: it enters nothing any more."""
         for at in [one for one in self.entering if one[0] == number]:
             del self.entering[at]
-        self.said(number, heard=False)
+        self._refuse(number)
 
     def here(
         self, worker: str, mine: dict[int, Session], since: int, readers: tuple[str, ...]

@@ -352,7 +352,7 @@ class Workers:
             where = self._ghosts.find(news.worker, news.session)
         occupant = None if where is None else where.in_rooms.get(news.room)
         if news.worker == self.name:
-            self._pending.said(news.session, heard=occupant is not None)
+            self._pending.said(news, heard=occupant is not None)
         if occupant is None:
             return
         deaf = frozenset(news.deaf)
