@@ -22,10 +22,15 @@ from building import ROOT, epoch, need, run, target, version
 
 SUITE = "bookworm"
 START = "/usr/lib/svcserver/start"
+# The same in every image, else the next one could not read the /data of the one before. One of the
+# system's users, so that the package takes it for its own, far from where Debian begins to count.
+SVC_ID = 770
 CLIENT = "postgresql-client"  # pg_dump, pg_restore and psql, for backups of a host on PostgreSQL
 EXPOSED = ("443/tcp", "8770-8777/udp")
 LEFT_OUT = ("usr/share/doc/*", "usr/share/man/*", "usr/share/locale/*", "var/cache/*", "var/log/*")
-HEALTH = "svcctl status --config /data"
+HOME = "/var/lib/svcserver"  # as the package has it
+# with an end of its own: podman 4 does not end one that hangs, as beside a frozen metagame
+HEALTH = "timeout 9 svcctl status --config /data"
 
 
 def main() -> None:
@@ -43,6 +48,9 @@ def install(package: Path, system: Path) -> None:
     """A tar of a Debian system with the package in it."""
     mode = "root" if os.geteuid() == 0 else "unshare"
     hooks = [
+        f'chroot "$1" groupadd --system --gid {SVC_ID} svc',
+        f'chroot "$1" useradd --system --uid {SVC_ID} --gid svc --home-dir {HOME} '
+        "--no-create-home --comment svcserver --shell /usr/sbin/nologin svc",
         f"copy-in {package} /tmp",
         f'chroot "$1" apt-get install -y -q --no-install-recommends /tmp/{package.name} {CLIENT}',
         f'rm "$1"/tmp/{package.name}',

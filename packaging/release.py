@@ -2,8 +2,8 @@
 
     python packaging/release.py [DIST]
 
-sdist, wheel, the launcher's two, the Debian package, the image, an SBOM, the changelog of this
-version, and SHA256SUMS of them. Two runs on a commit are equal byte for byte; what a system
+sdist, wheel, the launcher's two, the Debian package, the image, compose.yaml, an SBOM, the changes
+of this version, and SHA256SUMS of them. Two runs on a commit are equal byte for byte; what a system
 lacks (see ``need`` in building.py) ends it with one line, and nothing is left out silently.
 """
 
@@ -39,6 +39,7 @@ def main() -> None:
     run(python, "packaging/launcher/build.py", dist)
     run(python, "packaging/deb.py", dist)
     run(python, "packaging/image.py", dist)
+    shutil.copy(ROOT / "compose.yaml", dist)
     run("make", "sbom")
     shutil.copy(ROOT / "sbom.json", dist / f"svcserver-{version()}-sbom.json")
     changes(dist / f"svcserver-{version()}-changes.md")

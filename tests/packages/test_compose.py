@@ -9,16 +9,19 @@ import json
 import os
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from tests.packages import engines
+from tests.packages import engines, outside
 from tests.packages.support import PATIENCE_S, ROOT, run
 from tests.support.proves import proves
 
 pytestmark = pytest.mark.packages
 
 PROJECT = f"svctest{os.getpid()}"
+PORT = 28443  # which anybody may publish, unlike 443
+ACCOUNTS = ("svcctl", "account", "list", "--config", "/data")
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +33,7 @@ def environ(image: str) -> Iterator[dict[str, str]]:
         "SVC_LIVE_IMAGE": live,
         "SVC_DATABASE_PASSWORD": "a-word-for-this-test",
         "SVC_PUBLIC_HOST": "127.0.0.1",
-        "SVC_GATEWAY_PORT": "28443",
+        "SVC_GATEWAY_PORT": str(PORT),
     }
     run("podman", "rmi", "-f", database, live)
 
@@ -49,10 +52,13 @@ def compose(*words: str, environ: dict[str, str]) -> str:
     return run("podman-compose", "-p", PROJECT, "-f", ROOT / "compose.yaml", *words, **environ)
 
 
+# slow: two engines' images are made, and a host of six processes starts three times
 def test_it_plays_on_two_metagames_and_keeps_everything_over_a_restart(
-    host: str, environ: dict[str, str]
+    host: str, environ: dict[str, str], tmp_path: Path
 ) -> None:
     ready(host, times=1)
+    said = outside.joins(tmp_path / "ada", outside.invite(host), "Ada")
+    assert said.port == PORT
     inside(host, "sh", "-c", "echo ALLOWLIST_ALLOW_PRIVATE=1 >> /data/allowlist.env")
     compose("restart", environ=environ)
     ready(host, times=2)
@@ -60,15 +66,17 @@ def test_it_plays_on_two_metagames_and_keeps_everything_over_a_restart(
     assert "stack ready: metagame-1, metagame-2, " in run("podman", "logs", host)
     compose("restart", environ=environ)
     ready(host, times=3)
-    accounts = inside(host, "svcctl", "account", "list", "--config", "/data")
-    assert len(accounts.splitlines()) >= 5  # the owner and four players
+    accounts = inside(host, *ACCOUNTS)
+    assert len(accounts.splitlines()) >= 6  # the owner, four players and Ada
 
 
+# slow: a backup is restored and played on
 @proves("svcctl backup now|list|prove|restore")
 def test_the_night_of_its_stack_makes_a_backup_of_postgresql_and_proves_it(
     host: str,
 ) -> None:
     ready(host, times=1)
+    run("podman", "healthcheck", "run", f"{PROJECT}_database_1")  # what docker waits for
     # what the stack starts at BACKUP_AT, in its user's place: a root that nobody can write to
     said = inside(host, "svcctl", "backup", "nightly", "--config", "/data")
     assert "it was restored into scratch and played on" in said, said

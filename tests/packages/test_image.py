@@ -1,40 +1,72 @@
-"""The container image: read-only, without rights, plays an evening, is healthy, stops in order."""
+"""The container image: read-only, without rights, plays an evening, is healthy, stops in order.
+
+Friends come in from outside, by its published port, and the next image takes over its data.
+"""
 
 from __future__ import annotations
 
 import os
+import socket
+import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
+from tests.packages import outside
 from tests.packages.support import PATIENCE_S, run
+from tests.support.processes import free_port
 
 pytestmark = pytest.mark.packages
 
 LOW_PORTS = "net.ipv4.ip_unprivileged_port_start=443"  # docker's default, not podman's
+HARDENED = ("--read-only", "--tmpfs", "/tmp", "--cap-drop", "ALL", "--sysctl", LOW_PORTS)
+NAME = f"svc-test-{os.getpid()}"
+IDS = "770"  # of the image's user and group, in every image of every version
+ACCOUNTS = ("svcctl", "account", "list", "--config", "/data")
+# by its name in the list of processes; the brackets keep this shell's own words from being found
+FREEZE = """\
+for one in /proc/[0-9]*; do
+    if tr '\\0' ' ' < $one/cmdline | grep -q ' [s]vc-metagame'; then
+        kill -STOP ${one#/proc/} && echo frozen
+    fi
+done
+"""
+
+
+@contextmanager
+def started(image: str, *words: str) -> Iterator[str]:
+    """The name of a container that has begun."""
+    run("podman", "run", "-d", "--name", NAME, *HARDENED, *words, image)
+    try:
+        yield NAME
+    finally:
+        run("podman", "rm", "-f", "-v", NAME)
 
 
 @pytest.fixture
 def container(image: str) -> Iterator[str]:
-    name = f"svc-test-{os.getpid()}"
-    hardened = ("--read-only", "--tmpfs", "/tmp", "--cap-drop", "ALL", "--sysctl", LOW_PORTS)
-    run("podman", "run", "-d", "--name", name, *hardened, "-e", "SVC_PUBLIC_HOST=127.0.0.1", image)
-    try:
+    with started(image, "-e", "SVC_PUBLIC_HOST=127.0.0.1") as name:
         until(name, "gateway ready", times=1)
         yield name
-    finally:
-        run("podman", "rm", "-f", "-v", name)
 
 
 def until(container: str, said: str, times: int) -> None:
     """Wait until it has said that so many times."""
     deadline = time.monotonic() + PATIENCE_S
-    while run("podman", "logs", container).count(said) < times:
-        assert time.monotonic() < deadline, run("podman", "logs", container)
+    while (words := told(container)).count(said) < times:
+        assert time.monotonic() < deadline, words
         time.sleep(0.5)
 
 
+def told(container: str) -> str:
+    """All that it has said, its errors too."""
+    return run("sh", "-c", f"podman logs {container} 2>&1")
+
+
+# slow: three starts of a host, and an evening
 def test_it_plays_is_healthy_and_keeps_its_data_over_a_stop(container: str) -> None:
     assert inside(container, "id", "-un") == "svc\n"
     assert inside(container, "sh", "-c", "touch /mine 2>/dev/null || echo refused") == "refused\n"
@@ -47,13 +79,90 @@ def test_it_plays_is_healthy_and_keeps_its_data_over_a_stop(container: str) -> N
     stop(container)
     run("podman", "start", container)
     until(container, "gateway ready", times=3)
-    accounts = inside(container, "svcctl", "account", "list", "--config", "/data")
-    assert len(accounts.splitlines()) >= 5  # the owner and four players
+    assert len(inside(container, *ACCOUNTS).splitlines()) >= 5  # the owner and four players
+
+
+# slow: the health check waits nine seconds for an answer
+def test_its_health_check_fails_where_the_metagame_does_not_answer(container: str) -> None:
+    run("podman", "healthcheck", "run", container)
+    assert inside(container, "sh", "-c", FREEZE).strip() == "frozen"
+    assert ended("podman", "healthcheck", "run", container) == 1
+
+
+# slow: three starts of a host, and two friends who download
+def test_a_friend_comes_in_by_the_published_port_and_the_next_image_knows_him(
+    image: str, tmp_path: Path
+) -> None:
+    """Its data lies in a folder of the machine's, with the user that every image has."""
+    port = str(free_port())
+    data = tmp_path / "data"
+    data.mkdir()
+    os.chown(data, int(IDS), int(IDS))
+    words = ("-v", f"{data}:/data", "-p", f"{port}:{port}", "-e", f"SVC_GATEWAY_PORT={port}")
+    words += ("-e", "SVC_PUBLIC_HOST=127.0.0.1")
+    backup = ("/data/before-upgrade.db", "--config", "/data")
+    with started(image, *words) as old:
+        until(old, "gateway ready", times=1)
+        assert (inside(old, "id", "-u"), inside(old, "id", "-g")) == (f"{IDS}\n", f"{IDS}\n")
+        assert (data / "owner.key").stat().st_uid == int(IDS)
+        said = outside.joins(tmp_path / "ada", outside.invite(old), "Ada")
+        assert (said.host, said.port) == ("127.0.0.1", int(port))
+        inside(old, "svcctl", "db", "backup", *backup)
+        inside(old, "svcctl", "drain", "on", "--wait", "--reason", "new", "--config", "/data")
+        stop(old)
+    following = f"{image.rpartition(':')[0]}:next-{os.getpid()}"
+    run("podman", "tag", image, following)
+    try:
+        with started(following, *words) as new:
+            until(new, "gateway ready", times=1)
+            assert "ATTENTION" not in told(new)
+            inside(new, "svcctl", "drain", "off", "--config", "/data")
+            assert "Ada" in inside(new, *ACCOUNTS)
+            outside.joins(tmp_path / "bob", outside.invite(new), "Bob")
+            stop(new)
+    finally:
+        run("podman", "untag", following, following)
+    once = ("podman", "run", "--rm", *HARDENED, *words[:2], "--entrypoint", "svcctl", image)
+    run(*once, "db", "restore", *backup)
+    with started(image, *words, "-e", "SVC_GATEWAY_PORT=9") as back:
+        until(back, "gateway ready", times=1)
+        accounts = inside(back, *ACCOUNTS)
+        assert "Ada" in accounts and "Bob" not in accounts
+        assert f"SVC_GATEWAY_PORT=9, but this host's gateway listens on {port}" in told(back)
+
+
+def test_a_port_of_the_name_that_is_not_the_published_one_is_refused(image: str) -> None:
+    words = ("-e", "SVC_PUBLIC_HOST=play.example.org:8443", "-e", "SVC_GATEWAY_PORT=443")
+    with started(image, *words) as name:
+        assert run("podman", "wait", name) == "1\n"
+        assert "give SVC_GATEWAY_PORT=8443" in told(name)
+
+
+def test_a_stop_while_it_makes_the_host_ends_it_at_once_and_leaves_nothing(
+    image: str, tmp_path: Path
+) -> None:
+    os.chown(tmp_path, int(IDS), int(IDS))
+    with socket.create_server(("0.0.0.0", 0)) as silent:
+        database = f"host.containers.internal:{silent.getsockname()[1]}"  # for which init waits
+        words = ("-v", f"{tmp_path}:/data", "-e", "SVC_PUBLIC_HOST=127.0.0.1")
+        url = f"SVC_DATABASE_URL=postgresql://svc:no@{database}/svc"
+        with started(image, *words, "-e", url) as name:
+            silent.settimeout(PATIENCE_S)
+            asked, _ = silent.accept()
+            with asked:
+                run("podman", "stop", "-t", "40", name)
+            assert run("podman", "inspect", name, "--format", "{{.State.ExitCode}}") == "143\n"
+    assert list(tmp_path.iterdir()) == []
 
 
 def inside(container: str, *words: str) -> str:
     """The output of a command in the container."""
     return run("podman", "exec", container, *words)
+
+
+def ended(*words: str) -> int:
+    """The status of a command that may fail."""
+    return subprocess.run(words, capture_output=True, timeout=PATIENCE_S, check=False).returncode
 
 
 def stop(container: str) -> None:

@@ -13,13 +13,23 @@ from tests.packages.support import ROOT, build
 
 pytestmark = pytest.mark.packages
 
-KINDS = ("*.whl", "*.tar.gz", "*.deb", "*.pyz", "*-image.tar", "*-sbom.json", "*-changes.md")
+KINDS = (
+    *("*.whl", "*.tar.gz", "*.deb", "*.pyz"),
+    *("*-image.tar", "compose.yaml", "*-sbom.json", "*-changes.md"),
+)
 SUMS = "SHA256SUMS"
 
 
 def test_it_holds_every_kind_of_package(release: Path) -> None:
     assert [kind for kind in KINDS if not list(release.glob(kind))] == []
     assert len(list(release.glob("*.whl"))) == 2  # the host's, and the launcher's
+
+
+def test_its_compose_file_starts_its_own_image(release: Path) -> None:
+    [archive] = release.glob("*-image.tar")
+    version = archive.name.split("-")[1]
+    said = (release / "compose.yaml").read_text()
+    assert f"image: localhost/svcserver:${{SVC_VERSION:-{version}}}\n" in said
 
 
 def test_its_checksums_name_every_file(release: Path) -> None:
