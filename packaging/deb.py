@@ -17,6 +17,7 @@ from email.utils import format_datetime
 from pathlib import Path
 
 from building import ROOT, epoch, need, run, target, version, wheel
+from licenses import paragraphs
 
 from svcserver.ctl import units
 
@@ -33,7 +34,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder, "svcserver")
         shutil.copytree(ROOT / "packaging" / "deb" / "debian", work / "debian")
-        install(work, work / "usr" / "lib" / "svcserver")
+        home = work / "usr" / "lib" / "svcserver"
+        install(work, home)
+        write_copyright(work / "debian" / "copyright", home)
+        settle(home)
+        lay_out_shared(home, work)
         write_units(work / "lib" / "systemd" / "system")
         write_changelog(work / "debian" / "changelog")
         settle_times(work)
@@ -53,7 +58,13 @@ def install(work: Path, home: Path) -> None:
     never = {"PYTHONDONTWRITEBYTECODE": "1"}
     run(*pip, *quiet, "--require-hashes", "--only-binary", ":all:", "-r", lock, **never)
     run(*pip, *quiet, "--no-deps", wheel(work / "wheel"), **never)
-    settle(home)
+
+
+def write_copyright(path: Path, home: Path) -> None:
+    """Add to the copyright of this project that of each package it brings along."""
+    [packages] = home.glob("lib/python3*/site-packages")
+    with path.open("a", encoding="utf-8") as out:
+        out.write(paragraphs(packages, HOME / packages.relative_to(home)))
 
 
 def settle(home: Path) -> None:
@@ -64,8 +75,7 @@ def settle(home: Path) -> None:
             one.write_text(text.replace(str(home), str(HOME)), encoding="utf-8")
         elif not one.is_symlink():
             one.unlink()
-    for folder in ("include", "share"):
-        shutil.rmtree(home / folder, ignore_errors=True)
+    shutil.rmtree(home / "include", ignore_errors=True)
     for leftover in (*home.rglob(".gitignore"), *home.rglob("flatc")):
         leftover.unlink()
     for module in home.rglob("*.py"):
@@ -76,6 +86,15 @@ def settle(home: Path) -> None:
     config = home / "pyvenv.cfg"
     lines = [line for line in config.read_text().splitlines() if not line.startswith("command")]
     config.write_text("\n".join(lines) + "\n")
+
+
+def lay_out_shared(home: Path, work: Path) -> None:
+    """The board for Grafana and the pages for owners, where Debian keeps such; and what is new."""
+    shared = work / "usr" / "share"
+    for name in ("svcserver", "doc/svcserver"):
+        shutil.copytree(home / "share" / name, shared / name)
+    shutil.rmtree(home / "share")  # the rest are the pages of programs that are not packed
+    shutil.copy(ROOT / "CHANGELOG.md", shared / "doc" / "svcserver")
 
 
 def settle_times(work: Path) -> None:
@@ -106,7 +125,7 @@ def write_changelog(path: Path) -> None:
     """The package's version, and when it was made."""
     path.write_text(
         f"svcserver ({version()}) unstable; urgency=medium\n\n"
-        "  * What is new stands in CHANGELOG.md of the project.\n\n"
+        "  * What is new stands in CHANGELOG.md, beside this file.\n\n"
         " -- The svcserver engineers <svcserver@example.org>  "
         f"{format_datetime(datetime.fromtimestamp(epoch(), UTC))}\n"
     )

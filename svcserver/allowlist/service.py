@@ -38,7 +38,7 @@ class Options(ServiceOptions):
 
     name, shape = NAME, Settings
     settings: Settings
-    longdesc = "Opens the game ports for players. Settings: docs/owners/configuration.md"
+    longdesc = 'Opens the game ports for players. Settings: the page "Configuration".'
 
 
 def makeService(options: Options, reactor: Any = None) -> TopService:

@@ -43,7 +43,7 @@ class Options(ServiceOptions):
 
     name, shape = NAME, Settings
     settings: Settings
-    longdesc = "Verified game files and news. Settings: docs/owners/configuration.md"
+    longdesc = 'Verified game files and news. Settings: the page "Configuration".'
 
     def check(self) -> list[str]:
         check(self.settings)

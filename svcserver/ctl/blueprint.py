@@ -125,7 +125,8 @@ def files(plan: Plan) -> dict[str, str]:
 
 def _stack(plan: Plan) -> str:
     text = f"""\
-# svc-stack itself: how many metagames share the work. See docs/owners/scale.md
+# svc-stack itself: how many metagames share the work.
+# See the page "When one process is no longer enough"
 WORKERS={plan.scale.workers}
 """
     return text if plan.data == plan.folder else f"{text}DATA_DIR={plan.data}\n"
@@ -134,7 +135,7 @@ WORKERS={plan.scale.workers}
 def _metagame(plan: Plan) -> str:
     ports, secrets = plan.ports, plan.secrets
     text = f"""\
-# The game's main backend. Every setting: docs/owners/configuration.md
+# The game's main backend. Every setting: the page "Configuration"
 PORT={ports.metagame}
 BIND_HOST={plan.metagame_host}
 NODE_ENV=production

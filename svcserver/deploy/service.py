@@ -54,7 +54,7 @@ class Options(ServiceOptions):
 
     name, shape = NAME, Settings
     settings: Settings
-    longdesc = "Starts and watches game servers. Settings: docs/owners/configuration.md"
+    longdesc = 'Starts and watches game servers. Settings: the page "Configuration".'
 
     def check(self) -> list[str]:
         return check(self.settings)

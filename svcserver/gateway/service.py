@@ -52,7 +52,7 @@ class Options(ServiceOptions):
     settings: Settings
     allowlist: AllowlistSettings | None
     pair: Pair
-    longdesc = "The single public HTTPS entry. Settings: docs/owners/configuration.md"
+    longdesc = 'The single public HTTPS entry. Settings: the page "Configuration".'
 
     def check(self) -> list[str]:
         """Read what more there is: the feed's settings, and the certificate."""

@@ -28,7 +28,7 @@ class Options(ServiceOptions):
 
     name, shape = NAME, Settings
     settings: Settings
-    longdesc = "The game's main backend. Settings: docs/owners/configuration.md"
+    longdesc = 'The game\'s main backend. Settings: the page "Configuration".'
 
     def check(self) -> list[str]:
         return check(self.settings)

@@ -38,9 +38,12 @@ class Options(ServiceOptions):
     ]
     optFlags = [  # noqa: RUF012 - usage.Options wants it so
         ["check", None, "Connect once, compare the certificate, say so and end."],
-        ["json", None, "Log lines for machines: JSON, see docs/owners/logs.md."],
+        ["json", None, 'Log lines for machines: JSON, see the page "Logs".'],
     ]
-    longdesc = "Forwards the local game to the server of an invite. Settings: docs/owners/relay.md"
+    longdesc = (
+        "Forwards the local game to the server of an invite. "
+        'Settings: the page "Letting players in over the internet".'
+    )
 
     def check(self) -> list[str]:
         """Determine the target; with ``--check`` try it, print the result and exit."""

@@ -66,9 +66,9 @@ class Options(usage.Options):
     ]
     optFlags = [  # noqa: RUF012 - usage.Options wants it so
         ["with-relay", None, "Also start the relay, which belongs on players' machines."],
-        ["json", None, "Print lines for machines: JSON, see docs/owners/logs.md."],
+        ["json", None, 'Print lines for machines: JSON, see the page "Logs".'],
     ]
-    longdesc = "The whole host from one folder. See docs/owners/install.md"
+    longdesc = 'The whole host from one folder. See the page "Install".'
 
     def postOptions(self) -> None:
         try:

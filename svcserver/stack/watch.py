@@ -38,7 +38,10 @@ class Options(usage.Options):
     optParameters = [  # noqa: RUF012 - usage.Options wants it so
         ["config", "c", ".", "Folder with metagame.env, deploy.env and so on (svcctl init)."]
     ]
-    longdesc = "Alerts of a host whose services have units of their own. See docs/owners/alerts.md"
+    longdesc = (
+        "Alerts of a host whose services have units of their own. "
+        'See svcctl alerts --help and the page "Be told".'
+    )
 
     def postOptions(self) -> None:
         try:

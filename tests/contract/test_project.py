@@ -63,7 +63,8 @@ class PackageTests(SynchronousTestCase):
                 shutil.copytree(ROOT / name, source / name, ignore=ignored)
             for name in ("pyproject.toml", "setup.cfg", "README.md", "LICENSE"):
                 shutil.copy(ROOT / name, source)
-            shutil.copytree(ROOT / "docs" / "host", source / "docs" / "host")
+            for name in ("host", "owners"):
+                shutil.copytree(ROOT / "docs" / name, source / "docs" / name)
             command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", folder]
             subprocess.run(
                 [*command, "--no-build-isolation", str(source)],
@@ -76,8 +77,9 @@ class PackageTests(SynchronousTestCase):
                 names = set(packed.namelist())
         for wanted in ("twisted/plugins/svcserver_plugins.py", "svcserver/py.typed"):
             self.assertIn(wanted, names)
-        board = "data/share/svcserver/grafana.json"
-        self.assertTrue(any(name.endswith(board) for name in names), board)
+        owners = [f"doc/svcserver/{one.name}" for one in (ROOT / "docs/owners").glob("*.md")]
+        for shared in ("svcserver/grafana.json", *owners):
+            self.assertTrue(any(name.endswith(f"data/share/{shared}") for name in names), shared)
         for kind in (
             "svcserver/**/data/*.json",
             "svcserver/db/migrations/versions/*.py",

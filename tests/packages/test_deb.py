@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
+from email.parser import HeaderParser
 from pathlib import Path
 
 import pytest
 
 from svcserver.ctl.units import KEEPERS
-from tests.packages.support import STACK_IS_READY, System, clean_system, run
+from tests.packages.support import ROOT, STACK_IS_READY, System, clean_system, run
 
 pytestmark = pytest.mark.packages
 
@@ -24,6 +26,7 @@ def system(tmp_path_factory: pytest.TempPathFactory, package: Path) -> System:
     return made
 
 
+# slow: lintian reads all files of the package
 def test_lintian_finds_nothing(package: Path) -> None:
     said = run("lintian", "--allow-root", "--fail-on", "error,warning", package)
     assert not re.search(r"^[EW]:", said, re.MULTILINE), said
@@ -38,6 +41,47 @@ def test_everything_in_it_bears_the_time_of_the_build(package: Path) -> None:
     """And none that of a checkout, by which two clones' packages differed."""
     lines = run("dpkg-deb", "--contents", package).splitlines()
     assert len({tuple(line.split()[3:5]) for line in lines}) == 1
+
+
+@pytest.fixture(scope="module")
+def unpacked(tmp_path_factory: pytest.TempPathFactory, package: Path) -> Path:
+    folder = tmp_path_factory.mktemp("unpacked")
+    run("dpkg-deb", "-x", package, folder)
+    return folder
+
+
+def test_it_holds_the_board_for_grafana_the_pages_for_owners_and_what_is_new(
+    unpacked: Path,
+) -> None:
+    board = (unpacked / "usr/share/svcserver/grafana.json").read_text()
+    assert json.loads(board)["panels"]
+    new = (unpacked / "usr/share/doc/svcserver/CHANGELOG.md").read_text()
+    assert new == (ROOT / "CHANGELOG.md").read_text()
+    for page in (ROOT / "docs" / "owners").glob("*.md"):
+        shipped = unpacked / "usr/share/doc/svcserver" / page.name
+        assert shipped.read_text() == page.read_text()
+
+
+def test_its_copyright_names_each_packed_project_its_licence_and_where_the_text_is(
+    unpacked: Path,
+) -> None:
+    said = (unpacked / "usr/share/doc/svcserver/copyright").read_text()
+    paragraphs = [one for one in said.split("\n\n") if one.startswith("Files: usr/")]
+    packed = list((unpacked / "usr/lib/svcserver/lib").glob("python3*/*/*.dist-info"))
+    assert len(packed) == len(paragraphs) > 40
+    for one in packed:
+        [paragraph] = [text for text in paragraphs if f"/{one.name}/*\n" in text]
+        expression = HeaderParser().parsestr((one / "METADATA").read_text())["License-Expression"]
+        name = re.search(r"(?m)^License: (.+)$", paragraph)
+        assert name is not None, paragraph
+        assert name[1].lower() == (expression or name[1]).lower()
+        texts = re.findall(r"(?m)^ /(usr/lib/.+)$", paragraph)
+        assert texts, paragraph
+        assert [text for text in texts if not (unpacked / text).is_file()] == []
+        for files in re.findall(r"(?m)^(?:Files:)? (usr/.+)$", paragraph):
+            assert list(unpacked.glob(files)), files
+    [driver] = [text for text in paragraphs if "/psycopg/*\n" in text]
+    assert "License: LGPL-3.0-only\n" in driver
 
 
 def test_it_plays_an_evening_as_its_own_user(system: System) -> None:

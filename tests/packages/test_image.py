@@ -69,6 +69,7 @@ def told(container: str) -> str:
 # slow: three starts of a host, and an evening
 def test_it_plays_is_healthy_and_keeps_its_data_over_a_stop(container: str) -> None:
     assert inside(container, "id", "-un") == "svc\n"
+    assert inside(container, "ls", "/usr/share/svcserver") == "grafana.json\n"
     assert inside(container, "sh", "-c", "touch /mine 2>/dev/null || echo refused") == "refused\n"
     inside(container, "sh", "-c", "echo ALLOWLIST_ALLOW_PRIVATE=1 >> /data/allowlist.env")
     stop(container)

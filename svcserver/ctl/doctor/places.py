@@ -50,7 +50,7 @@ def ports(case: Case) -> Iterator[Finding]:
             yield Finding.note(
                 one.component,
                 f"port {one.port} needs a right that you do not have",
-                "start it by the systemd unit (CAP_NET_BIND_SERVICE), or see docs/owners/firewall",
+                'start it by the systemd unit (CAP_NET_BIND_SERVICE), or see the page "Firewall"',
             )
         elif found.taken:
             yield Finding(

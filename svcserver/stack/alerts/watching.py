@@ -129,7 +129,10 @@ class HostWatch:
         if end is None or end - now > SOON_S:
             return None
         day = datetime.fromtimestamp(end, UTC).date()
-        return f"It ends on {day}; svcctl cert make, and new invites: see docs/owners/relay.md."
+        return (
+            f"It ends on {day}; svcctl cert make, new invites for all, and svcctl cert switch: "
+            'see the page "Letting players in over the internet".'
+        )
 
 
 def certificate_end(folder: Path) -> float | None:
