@@ -83,7 +83,9 @@ launcher: $(VENV)/dev.stamp
 deb: $(VENV)/dev.stamp
 	$(BIN)/python packaging/deb.py
 
-image: deb
+image: $(VENV)/dev.stamp
+	@$(BIN)/python packaging/suite.py
+	$(BIN)/python packaging/deb.py
 	$(BIN)/python packaging/image.py
 
 release: $(VENV)/audit.stamp

@@ -2,8 +2,8 @@
 
     python packaging/image.py [DIST]
 
-Needs mmdebstrap and buildah, as root or as a user with subordinate ids. The image is left in
-the local store as ``localhost/svcserver:VERSION`` and in DIST as an archive for ``podman
+Needs Debian 12, mmdebstrap and buildah, as root or as a user with subordinate ids. The image is
+left in the local store as ``localhost/svcserver:VERSION`` and in DIST as an archive for ``podman
 load``. Two builds of a commit on the same state of Debian are equal byte for byte.
 """
 
@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from building import ROOT, epoch, need, run, target, version
+from suite import SUITE, need_suite
 
-SUITE = "bookworm"
 START = "/usr/lib/svcserver/start"
 # The same in every image, else the next one could not read the /data of the one before. One of the
 # system's users, so that the package takes it for its own, far from where Debian begins to count.
@@ -35,6 +35,7 @@ HEALTH = "timeout 9 svcctl status --config /data"
 
 def main() -> None:
     """Build it, and say where it is and what it is called."""
+    need_suite()
     need("mmdebstrap", "buildah")
     dist = target()
     [package] = dist.glob(f"svcserver_{version()}_*.deb")

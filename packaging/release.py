@@ -13,7 +13,9 @@ import gzip
 import hashlib
 import io
 import os
+import re
 import shutil
+import subprocess
 import sys
 import tarfile
 import tempfile
@@ -21,13 +23,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from building import ROOT, built, epoch, need, run, target, version, wheel
+from suite import need_suite
 
 SUMS = "SHA256SUMS"
 
 
 def main() -> None:
     """Build everything, and say what was built."""
+    need_suite()
     need("dpkg-buildpackage", "dh", "mmdebstrap", "buildah")
+    check_tag()
     dist = target()
     for old in dist.iterdir():
         if old.is_file():
@@ -47,6 +52,23 @@ def main() -> None:
     lines = [f"{hashlib.sha256(one.read_bytes()).hexdigest()}  {one.name}" for one in made]
     (dist / SUMS).write_text("\n".join(lines) + "\n")
     print("\n".join(lines))
+
+
+def check_tag() -> None:
+    """A commit that is tagged as a version is released as that one, with its changes gathered."""
+    words = ["git", "tag", "--points-at", "HEAD"]
+    said = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False).stdout
+    tags = [one for one in said.split() if one.startswith("v")]
+    if tags and f"v{version()}" not in tags:
+        raise SystemExit(
+            f"this commit is tagged {' '.join(tags)}, and pyproject.toml says {version()}: "
+            "set the version there, commit, and move the tag"
+        )
+    if tags and fragments():
+        raise SystemExit(
+            f"this commit is tagged {' '.join(tags)}, and changes wait in newsfragments/: "
+            "gather them (.venv/bin/towncrier build --yes), commit, and move the tag"
+        )
 
 
 def source(dist: Path) -> None:
@@ -72,20 +94,24 @@ def settled(archive: Path) -> bytes:
 
 def changes(path: Path) -> None:
     """What is new in this version: what waits in newsfragments, or what the changelog says."""
-    day = datetime.fromtimestamp(epoch(), UTC).date().isoformat()
-    path.write_text(
-        run(
-            sys.executable,
-            "-m",
-            "towncrier",
-            "build",
-            "--draft",
-            "--version",
-            version(),
-            "--date",
-            day,
+    if fragments():
+        day = datetime.fromtimestamp(epoch(), UTC).date().isoformat()
+        draft = ("-m", "towncrier", "build", "--draft", "--version", version(), "--date", day)
+        path.write_text(run(sys.executable, *draft))
+        return
+    log = (ROOT / "CHANGELOG.md").read_text()
+    found = re.search(rf"(?ms)^## {re.escape(version())} \(.*?(?=^## |\Z)", log)
+    if found is None:
+        raise SystemExit(
+            f"nothing is said of {version()}: no change waits in newsfragments/, and CHANGELOG.md "
+            "has no part of that version; write one, or set the version in pyproject.toml"
         )
-    )
+    path.write_text(found[0])
+
+
+def fragments() -> list[Path]:
+    """The changes that wait for a version."""
+    return list((ROOT / "newsfragments").glob("*.*.md"))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ where SVC_TEST_REQUIRE insists (``.ci/run``). What only packages need is no faul
 from __future__ import annotations
 
 import os
+import platform
 import resource
 import shutil
 import socket
@@ -23,6 +24,7 @@ NETWORK = ["unshare", "--map-root-user", "--net", "true"]
 FILES = 2_560  # as many as tests/live/test_gateway_abuse.py opens
 ROOM = 2 << 30
 HEADLESS = "chromium-headless-shell"  # the same pages for less processor time than chromium
+SUITE = "bookworm"  # which packaging/suite.py makes a release on
 MEMORY = 2 << 30  # bytes for each worker's services, with a browser beside them
 
 
@@ -51,6 +53,7 @@ class Machine:
     memory: Callable[[], int]
     files: Callable[[], int]
     binds: Callable[[str], bool]
+    suite: Callable[[], str]
     version: tuple[int, int] = (sys.version_info[0], sys.version_info[1])
 
 
@@ -110,6 +113,10 @@ def findings(machine: Machine) -> Iterator[Finding]:
     if machine.memory() < MEMORY:
         cure = "end something, or make test SIDE_BY_SIDE="
         yield Finding("memory", "less than 2 GB are free", cure)
+    yield from _releasing(machine)
+
+
+def _releasing(machine: Machine) -> Iterator[Finding]:
     absent = [package for program, package in RELEASING.items() if not machine.find(program)]
     if absent:
         cure = f"apt-get install {' '.join(absent)}"
@@ -117,6 +124,13 @@ def findings(machine: Machine) -> Iterator[Finding]:
         yield Finding("what makes packages", fault, cure, tests=False)
     else:
         yield Finding("what makes packages")
+    suite = machine.suite()
+    if suite != SUITE:
+        fault = f"make release and make image need {SUITE}, and this is {suite or 'no Debian'}"
+        cure = f"run them there, or in a container of debian:{SUITE}"
+        yield Finding("Debian 12", fault, cure, tests=False)
+    else:
+        yield Finding("Debian 12")
 
 
 def _find(name: str) -> str | None:
@@ -146,6 +160,14 @@ def _binds(address: str) -> bool:
         return True
 
 
+def codename() -> str:
+    """Of this machine's Debian; none where there is none."""
+    try:
+        return platform.freedesktop_os_release().get("VERSION_CODENAME", "")
+    except OSError:  # no Linux, or a very small one
+        return ""
+
+
 def _available() -> int:
     said = Path("/proc/meminfo").read_text()
     return int(said.partition("MemAvailable:")[2].split()[0]) << 10
@@ -163,6 +185,7 @@ THIS = Machine(
     memory=_available,
     files=_files,
     binds=_binds,
+    suite=codename,
 )
 
 

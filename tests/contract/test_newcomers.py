@@ -65,18 +65,42 @@ class HalvesTests(SynchronousTestCase):
 class HostedTests(SynchronousTestCase):
     def test_it_runs_what_everybody_runs(self) -> None:
         jobs = read(".github/workflows/ci.yml")["jobs"]
-        self.assertEqual(
-            {name: job["steps"][-1]["run"] for name, job in jobs.items()},
-            {"everything": ".ci/run", "packages": ".ci/packages"},
-        )
+        scripts = {
+            name: [one["run"] for one in job["steps"] if one.get("run", "").startswith(".")]
+            for name, job in jobs.items()
+        }
+        self.assertEqual(scripts, {"everything": [".ci/run"], "packages": [".ci/packages"]})
         for name, job in jobs.items():
-            self.assertTrue(os.access(ROOT / job["steps"][-1]["run"], os.X_OK), name)
+            self.assertTrue(os.access(ROOT / scripts[name][0], os.X_OK), name)
             # git reads no clone of another user, and the release is made of what git knows
             trusts = [one for one in job["steps"] if "safe.directory" in one.get("run", "")]
             self.assertEqual(len(trusts), 1, name)
             [first] = [one["run"] for one in job["steps"][:1]]
             for package in ("git", "python3", "python3-venv", "make"):
                 self.assertIn(f" {package}", first, name)
+
+    def test_a_tag_leaves_the_release_that_was_tested(self) -> None:
+        job = read(".github/workflows/ci.yml")["jobs"]["packages"]
+        self.assertIn("startsWith(github.ref, 'refs/tags/')", job["if"])
+        tested, kept = job["steps"][-2:]
+        self.assertEqual(tested["run"], ".ci/packages")
+        self.assertTrue(kept["uses"].startswith("actions/upload-artifact@"))
+        self.assertEqual(kept["with"]["path"], "dist/")
+        self.assertEqual(kept["with"]["if-no-files-found"], "error")
+        script = (ROOT / ".ci" / "packages").read_text()
+        self.assertIn("\nmake release\nSVC_TEST_RELEASE=dist ", script)
+
+    def test_what_names_the_version_names_this_one(self) -> None:
+        form = r'(?m)^version = "(.*)"$'
+        [version] = re.findall(form, (ROOT / "pyproject.toml").read_text())
+        launcher = (ROOT / "packaging" / "launcher" / "pyproject.toml").read_text()
+        image = (ROOT / "compose.yaml").read_text()
+        pages = "".join(one.read_text() for one in (ROOT / "docs" / "owners").glob("*.md"))
+        named = re.findall(form, launcher)
+        named += re.findall(r"SVC_VERSION:-([\d.]+)\}", image)
+        named += re.findall(r"svcserver[-_:](\d+\.\d+\.\d+)[-_\s]", pages)
+        self.assertGreater(len(named), 5)
+        self.assertEqual(set(named), {version})
 
     def test_ci_installs_all_that_the_doctor_asks_for(self) -> None:
         wanted = {one for *_, packages in PROGRAMS for one in packages.split()}

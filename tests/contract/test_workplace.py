@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import tempfile
 import time
 from pathlib import Path
@@ -14,7 +15,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from tests import scratch
 from tests.support.watch import NAP_S, Watch
-from tests.workplace import HEADLESS, PROGRAMS, RELEASING, Machine, findings
+from tests.workplace import HEADLESS, PROGRAMS, RELEASING, SUITE, Machine, findings
 
 ROOT = Path(__file__).parents[2]
 WELL = Machine(
@@ -24,6 +25,7 @@ WELL = Machine(
     memory=lambda: 1 << 40,
     files=lambda: 1 << 20,
     binds=lambda address: True,
+    suite=lambda: SUITE,
     version=(3, 11),
 )
 
@@ -45,6 +47,22 @@ class FindingTests(SynchronousTestCase):
         [line] = self.faults(find=lambda name: None if name in ("buildah", "dh") else name)
         self.assertTrue(line.startswith("  without  what makes packages: "), line)
         self.assertTrue(line.endswith("; apt-get install debhelper buildah"), line)
+
+    def test_another_debian_makes_no_release(self) -> None:
+        [line] = self.faults(suite=lambda: "trixie")
+        self.assertIn("Debian 12: make release and make image need bookworm, and this is tr", line)
+        [line] = self.faults(suite=lambda: "")
+        self.assertIn("this is no Debian; run them there, or in a container", line)
+        recipe = runpy.run_path(str(ROOT / "packaging/suite.py"))
+        self.assertEqual(recipe["SUITE"], SUITE)
+        other = {"VERSION_CODENAME": "trixie", "PRETTY_NAME": "Debian GNU/Linux 13 (trixie)"}
+        with mock.patch("platform.freedesktop_os_release", return_value=other):
+            error = self.assertRaises(SystemExit, recipe["need_suite"])
+        self.assertIn("on Debian 12 (bookworm), and this is Debian GNU/Linux 13", str(error))
+        with mock.patch(
+            "platform.freedesktop_os_release", return_value={"VERSION_CODENAME": SUITE}
+        ):
+            recipe["need_suite"]()
 
     def test_what_is_too_little(self) -> None:
         changed: tuple[dict[str, Any], ...] = (

@@ -14,19 +14,20 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.support import requirements
-from tests.workplace import RELEASING
+from tests.workplace import RELEASING, SUITE, codename
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 900
 LONGEST_BUILD_S = 3600
 EARLIER = Path(__file__).parent / "data" / "svcserver-0.1.0-py3-none-any.whl"
-SUITE = "bookworm"
 ARCHIVE = ("PIP_INDEX_URL", "PIP_CERT", "PIP_DEFAULT_TIMEOUT")  # how this machine reaches Python's
 STACK_IS_READY = r"gateway.*\bready\b"  # the last of its components
 
 
 def need_everything() -> None:
     """Skip, or fail where SVC_TEST_REQUIRE names packages, without root or what builds them."""
+    if codename() != SUITE:
+        raise requirements.skip("packages", f"a release is made on Debian's {SUITE} alone")
     missing = [package for program, package in RELEASING.items() if shutil.which(program) is None]
     if missing:
         raise requirements.skip("packages", f"missing: apt-get install {' '.join(missing)}")

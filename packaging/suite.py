@@ -1,0 +1,28 @@
+"""The Debian that a release is made on and for: ``python packaging/suite.py`` asks this machine."""
+
+from __future__ import annotations
+
+import platform
+
+SUITE, NAME = "bookworm", "Debian 12"
+
+
+def need_suite() -> None:
+    """Fail at once on another system: apt in the image would refuse, minutes later.
+
+    The Debian package is made for this machine's Python, and the image is made of SUITE's.
+    """
+    try:
+        said = platform.freedesktop_os_release()
+    except OSError:  # no Linux, or a very small one
+        said = {}
+    if said.get("VERSION_CODENAME") != SUITE:
+        found = said.get("PRETTY_NAME", platform.system())
+        raise SystemExit(
+            f"a release and its image are made on {NAME} ({SUITE}), and this is {found}: "
+            f"run it there, or in a container (podman run -it --privileged debian:{SUITE})"
+        )
+
+
+if __name__ == "__main__":
+    need_suite()
