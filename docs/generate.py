@@ -64,7 +64,7 @@ def api() -> Json:
 
 
 def http(document: Json) -> str:
-    """The routes by tag, and the shapes they use."""
+    """The routes by tag, the refusals, and the shapes they use."""
     groups: dict[str, list[str]] = defaultdict(list)
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
@@ -76,9 +76,9 @@ def http(document: Json) -> str:
         "Written from the code: `svcctl openapi` prints the same as an OpenAPI document, of the",
         "routes that a host's settings switch on. Here all are on.",
     ]
-    for tag in sorted(groups):
-        lines += ["", f"## {tag}", "", *groups[tag]]
-    lines += ["", "## Shapes", ""]
+    for tag in document["tags"]:
+        lines += ["", f"## {tag['name']}", "", tag["description"], "", *groups[tag["name"]]]
+    lines += ["", "## Refusals", "", *_refusals(document), "", "## Shapes", ""]
     for name, shape in sorted(document["components"]["schemas"].items()):
         lines += [*_shape(name, shape)]
     return "\n".join(lines) + "\n"
@@ -87,17 +87,19 @@ def http(document: Json) -> str:
 def _operation(method: str, path: str, operation: Json) -> str:
     body: Json = next(iter(operation.get("requestBody", {}).get("content", {}).values()), {})
     sent = _links(body["schema"]) if body else ""
-    reply: Json = next(iter(operation["responses"]["2XX"].get("content", {}).values()), {})
-    got = _links(reply["schema"]) if reply else ""
+    success: Json = operation["responses"].get("2XX", {})
+    reply: Json = next(iter(success.get("content", {}).values()), {})
+    *more, access = operation["description"].split("\n\n")
     lines = [f"### {method.upper()} {path}", "", operation["summary"], ""]
-    lines.append(f"`{operation['operationId']}`. {operation['description']}")
+    lines += [line for one in more for line in (one, "")]
+    lines.append(f"`{operation['operationId']}`. {access}")
     asked = [one["name"] for one in operation["parameters"] if one["in"] == "query"]
     if asked:
         lines.append(f"Query: {', '.join(f'`{one}`' for one in asked)}.")
     if sent:
         lines.append(f"Body: {sent}.")
-    if got:
-        lines.append(f"Answer: {got}.")
+    lines.append(f"Answer: {_answers(operation['responses'])}.")
+    lines.append(f"Refused: {_refused(operation['responses'])}.")
     for title, content in (("sent", body), ("answered", reply)):
         if "example" in content:
             lines += [
@@ -108,6 +110,54 @@ def _operation(method: str, path: str, operation: Json) -> str:
                 "```",
             ]
     return "\n".join([*lines, ""])
+
+
+def _answers(responses: Json) -> str:
+    """The successes of an operation, in words."""
+    found = []
+    if "2XX" in responses:
+        content: Json = responses["2XX"].get("content", {"": {}})
+        kinds = [
+            _links(one["schema"])
+            if kind == "application/json"
+            else f"`{kind}`"
+            if kind
+            else "nothing"
+            for kind, one in content.items()
+        ]
+        found.append(" or ".join(kinds))
+    found += [f"{status} without a body" for status in ("204", "302") if status in responses]
+    return ", or ".join(found) or "none, for it always refuses"
+
+
+def _refused(responses: Json) -> str:
+    """The refusals of an operation, as links; those that differ with their status."""
+    by_name: dict[str, list[str]] = defaultdict(list)
+    for status, one in responses.items():
+        if status.startswith("4"):
+            by_name[_refusal_link(one)].append(status)
+    usual = _refusal_link(responses["4XX"])
+    others = [
+        f"{', '.join(sorted(which))}: {link}" for link, which in by_name.items() if link != usual
+    ]
+    return "; ".join([usual, *others])
+
+
+def _refusal_link(response: Json) -> str:
+    if "$ref" not in response:
+        return _links(response["content"]["application/json"]["schema"])
+    name = response["$ref"].rpartition("/")[2]
+    return f"[{name}](#refusal-{name.lower()})"
+
+
+def _refusals(document: Json) -> Iterator[str]:
+    yield from (document["info"]["description"], "")
+    for name, one in sorted(document["components"]["responses"].items()):
+        yield from (f"(refusal-{name.lower()})=", f"### {name}", "", one["description"], "")
+        content: Json = one.get("content", {})
+        if "application/json" in content:
+            body = _links(content["application/json"]["schema"])
+            yield from (f"Body: {body}.", "")
 
 
 def _indented(content: Json) -> str:
@@ -135,6 +185,8 @@ def _links(schema: Json) -> str:
 
 def _shape(name: str, shape: Json) -> Iterator[str]:
     yield from (f"(shape-{name.lower()})=", f"### {name}", "")
+    if shape.get("description"):
+        yield from (shape["description"], "")
     required = set(shape.get("required", ()))
     fields = shape.get("properties", {})
     if not fields:

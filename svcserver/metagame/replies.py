@@ -8,16 +8,20 @@ from contextlib import contextmanager
 from svcserver.kernel.envelope import envelope
 from svcserver.kernel.json import Json
 from svcserver.kernel.refusals import Refusal
+from svcserver.metagame.refusal_wire import CodedRefusal, WordedRefusal
+from svcserver.web.refusals import worded_as
 from svcserver.web.routes import Answer
 
 BAD_JSON = Answer(400, {"error": "bad_request", "message": "the body is not JSON"})
 
 
+@worded_as("CodedRefusal", CodedRefusal)
 def coded(status: int, refusal: Refusal) -> Answer:
     """``{code: '<status>', message}``. Spec: 1 §7 Store refusals."""
     return Answer(status, {"code": str(status), "message": refusal.message})
 
 
+@worded_as("WordedRefusal", WordedRefusal, bare_too=(401, 403, 429))
 def worded(status: int, refusal: Refusal) -> Answer:
     """``{error: <code>, message}``, the refusal of nine management routes. Spec: 2 §7.
 

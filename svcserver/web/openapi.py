@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
+from inspect import cleandoc
 from types import NoneType, UnionType
 from typing import (
     Annotated,
     Any,
     Literal,
+    NoReturn,
     NotRequired,
     Required,
     Union,
@@ -22,7 +25,8 @@ from typing import (
 from attrs import NOTHING, field, frozen, has
 
 from svcserver.kernel.shapes import Late, Mark, Schema, members
-from svcserver.web.routes import Page, Row
+from svcserver.web.refusals import BARE, wording_of
+from svcserver.web.routes import Media, NoContent, Page, Redirect, Row
 
 _PLAIN: dict[Any, Schema] = {
     str: {"type": "string"},
@@ -36,6 +40,11 @@ _PLAIN: dict[Any, Schema] = {
 }
 _MEDIA = {str: "text/plain", Page: "text/html"}
 _ANY_BODY: Schema = {"type": ["object", "array"]}
+_TOO_LARGE = "TooLarge"
+_NO_BODY: Schema = {"description": "Success, without a body."}
+_PAGE: Schema = {"text/html": {"schema": {"type": "string"}}}
+_NOTE = "Where a refusal has no body, a body that is not JSON still gets 400 and a page of HTML."
+NEXT = "\n\n"  # between paragraphs
 
 
 @frozen
@@ -61,17 +70,25 @@ def document(
     credentials = credentials or Credentials()
     schemas: dict[str, Schema] = {}
     paths: dict[str, Schema] = {}
+    responses = shared_responses()
     rows = sorted(rows, key=lambda one: (one.path, one.method))
     names = operation_names(rows)
     for row in rows:
         shown = (examples or {}).get(row.name, {})
         found = operation(row, names[row.name], schemas, credentials, shown)
+        responses |= refusal_responses(row, schemas)
         paths.setdefault(template(row.path), {})[row.method.lower()] = found
     return {
         "openapi": "3.1.0",
-        "info": {"title": title, "version": version},
+        "info": {"title": title, "version": version, "description": _NOTE},
+        "servers": [{"url": "/", "description": "The server that this document is of."}],
+        "tags": tags(rows),
         "paths": paths,
-        "components": {"schemas": schemas, "securitySchemes": dict(credentials.schemes)},
+        "components": {
+            "schemas": schemas,
+            "responses": responses,
+            "securitySchemes": dict(credentials.schemes),
+        },
     }
 
 
@@ -104,24 +121,21 @@ def operation(
     examples: Mapping[str, Any] | None = None,
 ) -> Schema:
     """The operation object of a row; the named shapes it uses are added to ``schemas``."""
-    success: Schema = {"description": "Success."}
     examples = examples or {}
-    if row.reply is not None:
-        kind = _MEDIA.get(row.reply, "application/json")
-        success["content"] = {kind: _content(schema(row.reply, schemas), examples, "answered")}
+    first, _, rest = plain(row.handler.__doc__ or "").partition(NEXT)
     found: Schema = {
         "operationId": name,
         "tags": [tag(row)],
-        "summary": (row.handler.__doc__ or "").strip().partition("\n")[0],
-        "description": f"Access: {row.access}.",
+        "summary": " ".join(first.replace("`", "").split()),
+        "description": f"{rest}{NEXT}Access: {row.access}.".strip(),
         "security": [{name: []} if name else {} for name in credentials.taken.get(row.access, ())],
         "parameters": [
             {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
             for name in row.parameters
         ]
         + [{"name": name, "in": "query", "schema": {"type": "string"}} for name in row.query],
-        "responses": {"2XX": success, "204": {"description": "Done; there is nothing to show."}}
-        | refusals(credentials.failures.get(row.access, "")),
+        "responses": successes(row, schemas, examples)
+        | refusals(row, schemas, credentials.failures.get(row.access, "")),
     }
     if row.body is not None:
         shape = schema(row.body, schemas) or _ANY_BODY
@@ -139,18 +153,102 @@ def tag(row: Row) -> str:
     return row.handler.__module__.rpartition(".")[0].rpartition(".")[2]
 
 
-def refusals(failure: str = "") -> Schema:
+def tags(rows: Iterable[Row]) -> list[Schema]:
+    """What each tag is, in the words of the packages that it stands for."""
+    said: dict[str, dict[str, None]] = {}
+    for row in rows:
+        package = sys.modules[row.handler.__module__.rpartition(".")[0]]
+        said.setdefault(tag(row), {})[plain(package.__doc__ or "")] = None
+    return [{"name": one, "description": " ".join(said[one])} for one in sorted(said)]
+
+
+def plain(text: str) -> str:
+    """A docstring for readers of the document: Markdown, without pointers into the source."""
+    lines = (one.partition("Spec: ")[0].rstrip() for one in cleandoc(text).splitlines())
+    return "\n".join(lines).replace("``", "`").strip()
+
+
+def successes(row: Row, schemas: dict[str, Schema], examples: Mapping[str, Any]) -> Schema:
+    """The responses of a row that are no errors; none where every request is refused."""
+    reply = row.reply
+    kinds = get_args(reply) if get_origin(reply) in (Union, UnionType) else (reply,)
+    if NoContent in kinds:
+        found: Schema = {"204": {"description": "Done; there is nothing to show."}}
+        kinds = tuple(one for one in kinds if one is not NoContent)
+        reply = Union[kinds] if kinds else NoReturn  # noqa: UP007 - of a tuple
+    else:
+        found = {}
+    if reply is NoReturn:
+        return found
+    if reply is Redirect:
+        shown = {"Location": {"schema": {"type": "string"}}}
+        return {"302": {"description": "Go there.", "headers": shown}}
+    if reply is None:
+        return found | {"2XX": _NO_BODY}
+    if isinstance(reply, Media):
+        content: Schema = {one: {"schema": {"type": "string"}} for one in reply.kinds}
+    else:
+        kind = _MEDIA.get(reply, "application/json")
+        content = {kind: _content(schema(reply, schemas), examples, "answered")}
+    return found | {"2XX": {"description": "Success.", "content": content}}
+
+
+def refusals(row: Row, schemas: dict[str, Schema], failure: str = "") -> Schema:
     """The error responses of a row; a status that is not named here is a defect.
 
     ``failure``: what 500 means, where it is no defect.
     """
-    found = {
-        "4XX": {"description": "A refusal; its body is worded as this feature words them."},
-        "503": {"description": "The database cannot serve just now."},
-    }
+    wording = wording_of(row.refuse)
+    found = {"4XX": _response(wording.name)}
+    found |= {str(status): _response(f"{wording.name}OrBare") for status in wording.bare_too}
+    if row.body is not None:
+        found["413"] = _response(_TOO_LARGE)
+    if _has_page(row):
+        found["400"] = _response(f"{wording.name}OrPage")
+    for status, shape in row.refusals.items():
+        found[str(status)] = _response(BARE.name) if shape is None else _refusal(shape, schemas)
     if failure:
         found["500"] = {"description": failure}
+    return found | {"503": {"description": "The database cannot serve just now."}}
+
+
+def shared_responses() -> dict[str, Schema]:
+    """The refusals that rows of every feature may have."""
+    return {
+        BARE.name: {"description": "Nothing but the status."},
+        _TOO_LARGE: {"description": "The body is too large: a page of HTML.", "content": _PAGE},
+    }
+
+
+def refusal_responses(row: Row, schemas: dict[str, Schema]) -> dict[str, Schema]:
+    """The refusals that a row refers to, by name."""
+    wording = wording_of(row.refuse)
+    if wording.shape is None:
+        return {}
+    usual = _refusal(wording.shape, schemas)
+    found = {wording.name: usual}
+    if _has_page(row):
+        said = f"As `{wording.name}`, or a page of HTML where the body is not JSON."
+        found[f"{wording.name}OrPage"] = {"description": said, "content": usual["content"] | _PAGE}
+    if wording.bare_too:
+        said = f"As `{wording.name}`, or nothing but the status."
+        found[f"{wording.name}OrBare"] = {"description": said}
     return found
+
+
+def _has_page(row: Row) -> bool:
+    """Whether its answer to a body that is no JSON differs from how it words refusals."""
+    worded = wording_of(row.refuse).shape is not None
+    return worded and row.body is not None and row.bad_json is None
+
+
+def _refusal(shape: Any, schemas: dict[str, Schema]) -> Schema:
+    content = {"application/json": {"schema": schema(shape, schemas)}}
+    return {"description": plain(shape.__doc__ or ""), "content": content}
+
+
+def _response(name: str) -> Schema:
+    return {"$ref": f"#/components/responses/{name}"}
 
 
 def schema(kind: Any, schemas: dict[str, Schema]) -> Schema:
@@ -232,7 +330,7 @@ def _object(
         ]
     return {
         "type": "object",
-        "description": (kind.__doc__ or "").strip(),
+        "description": plain(kind.__doc__ or ""),
         "properties": {name: schema(one, schemas) for name, one in hints.items()},
         "required": required,
     }

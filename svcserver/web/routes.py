@@ -81,8 +81,11 @@ class Row:
     refuse: Refuse
     body: Any = None
     when: Callable[[Any], bool] | None = None
-    reply: Any = None  # the type of the success body, for OpenAPI and the docs
+    # the type of the success body, for OpenAPI and the docs; or ``Media``, ``NoContent``,
+    # ``Redirect``, and NoReturn where every request is refused
+    reply: Any = None
     query: tuple[str, ...] = ()  # names of the query's arguments, for the same
+    refusals: Mapping[int, Any] = field(factory=dict, hash=False)  # where not as ``refuse``
     bad_json: Answer | None = None  # instead of the HTML 400 page
     body_log: bool = False  # a log of bodies captures it
     secret_path: tuple[str, ...] = ()  # path parameters replaced in every log
@@ -155,6 +158,21 @@ class Routes(Generic[R]):
 
 class Page(str):
     """The reply of a row that answers HTML."""
+
+
+@frozen
+class Media:
+    """The reply of a row that answers something else than JSON: the content types it may have."""
+
+    kinds: tuple[str, ...]
+
+
+class NoContent:
+    """The reply of a row that answers 204; ``Note | NoContent`` where it only may."""
+
+
+class Redirect:
+    """The reply of a row that answers 302."""
 
 
 class Feature(Protocol):

@@ -12,11 +12,12 @@ from typing import Any, TypedDict
 from twisted.trial.unittest import SynchronousTestCase
 from twisted.web.http_headers import Headers
 
+from svcserver.metagame.replies import worded
 from svcserver.metagame.rows import NOBODY, Access, Row
 from svcserver.web.front import FinishedRequest
 from svcserver.web.openapi import template
 from svcserver.web.request import HttpRequest
-from svcserver.web.routes import Answer, bare
+from svcserver.web.routes import Answer, Refuse, bare
 from tests.support import described
 from tests.support.belongings import Owner
 from tests.support.described import Described
@@ -93,12 +94,21 @@ class DescribedTests(SynchronousTestCase):
         described._compared.clear()
 
     def faults(
-        self, sent: bytes, answered: object, *, status: int = 200, odd: bool = False
+        self,
+        sent: bytes,
+        answered: object,
+        *,
+        status: int = 200,
+        odd: bool = False,
+        refuse: Refuse = bare,
     ) -> list[str]:
-        row = Row("POST", "/note", Access.NONE, _handler, bare, body=NoteWish, reply=NoteReply)
+        row = Row("POST", "/note", Access.NONE, _handler, refuse, body=NoteWish, reply=NoteReply)
         asked = HttpRequest("POST", b"/note", b"", Headers(), "127.0.0.1", sent)
         observer = Described(odd=odd)
-        observer(FinishedRequest(asked, row, NOBODY, status, 0.0, answer=Answer(status, answered)))
+        answer = Answer(status, answered)
+        if isinstance(answered, bytes):
+            answer.content_type = "text/html"
+        observer(FinishedRequest(asked, row, NOBODY, status, 0.0, answer=answer))
         return observer.faults
 
     def test_what_fits_is_no_fault(self) -> None:
@@ -110,9 +120,25 @@ class DescribedTests(SynchronousTestCase):
         [said] = self.faults(b'{"text": "a"}', {"kept": "one"})
         self.assertIn("what POST /note answers: 'one' is not of type", said)
 
-    def test_what_is_odd_on_purpose_or_refused_is_none(self) -> None:
+    def test_what_is_odd_on_purpose_is_none(self) -> None:
         self.assertEqual(self.faults(b'{"text": 7}', {"kept": 1}, odd=True), [])
-        self.assertEqual(self.faults(b'{"text": 7}', {"fault": 1}, status=400), [])
+
+    def test_a_success_without_its_body_is_one(self) -> None:
+        self.assertEqual(self.faults(b"", None), ["what POST /note answers: nothing"])
+        self.assertEqual(self.faults(b"", None, status=204), ["what POST /note answers: 204"])
+
+    def test_a_refusal_that_is_worded_otherwise_is_one(self) -> None:
+        self.assertEqual(self.faults(b'{"text": 7}', None, status=400), [])
+        self.assertEqual(self.faults(b"x", b"<p>", status=400), [])
+        [said] = self.faults(b"", {"error": "gone"}, status=404)
+        self.assertEqual(said, 'how POST /note refuses with 404: {"error":"gone"}')
+        fine = {"error": "not_found", "message": "no such note"}
+        self.assertEqual(self.faults(b"", fine, status=404, refuse=worded), [])
+        self.assertEqual(self.faults(b"", None, status=401, refuse=worded), [])
+        [said] = self.faults(b"", None, status=404, refuse=worded)
+        self.assertEqual(said, "how POST /note refuses with 404: nothing")
+        [said] = self.faults(b"", {"error": "not_found"}, status=404, refuse=worded)
+        self.assertIn("'message' is a required property", said)
 
     def test_a_game_fails_the_test_that_saw_one(self) -> None:
         class Failing(SynchronousTestCase):

@@ -47,15 +47,27 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         yield running
 
 
-def ask(operation: str, *words: str, client: Any, shape: str = "", **fields: Any) -> Any:
-    """The parsed answer to an operation; ``fields`` are those of the body's ``shape``."""
+def response(operation: str, *words: str, client: Any, shape: str = "", **fields: Any) -> Any:
+    """The response to an operation; ``fields`` are those of the body's ``shape``."""
     tag = operation.partition("_")[0]
     module = import_module(f"{PACKAGE}.api.{tag}.{operation}")
     models = import_module(f"{PACKAGE}.models")
     sent = {"body": getattr(models, shape)(**fields)} if shape else {}
-    response = module.sync_detailed(*words, client=client, **sent)
-    assert response.status_code < 300, (operation, response.status_code, response.content)
-    return response.parsed
+    return module.sync_detailed(*words, client=client, **sent)
+
+
+def ask(operation: str, *words: str, client: Any, **sent: Any) -> Any:
+    """The parsed answer to an operation that is not refused."""
+    got = response(operation, *words, client=client, **sent)
+    assert got.status_code < 300, (operation, got.status_code, got.content)
+    return got.parsed
+
+
+def refused(operation: str, *words: str, client: Any, **sent: Any) -> tuple[int, Any]:
+    """Status and parsed body of a refusal."""
+    got = response(operation, *words, client=client, **sent)
+    assert 400 <= got.status_code < 500, (operation, got.status_code, got.content)
+    return got.status_code.value, got.parsed
 
 
 @pytest.fixture
@@ -116,3 +128,29 @@ def test_two_of_them_are_a_party_and_read_what_stands_in_an_envelope(player: Com
     party = ask("parties_poll", client=dora, shape="PartyPoll")
     assert {one.player_id for one in party.player_states} == {doras_id, eves_id}
     assert ask("bounties_read", doras_id, client=dora).payload.draft_data.gold_count == 0
+
+
+def test_it_reads_why_it_was_refused(player: Come) -> None:
+    finn, finns_id = player("Finn")
+    wish = {"client": finn, "shape": "RegisterWish"}
+    status, why = refused("management_register", username="finn", **wish)
+    assert (status, why.error) == (409, "username_taken"), why
+    assert why.message
+    status, why = refused("guilds_leave", client=finn)
+    assert status == 404, why
+    assert why.message
+    assert why.to_dict()["payload"] == {}
+    status, why = refused(
+        "slayerlinks_invite", client=finn, shape="SlayerInviteWish", account_id=finns_id, slot=1
+    )
+    assert (status, why.code, why.payload) == (409, "409", None), why
+
+
+def test_a_refusal_without_a_body_is_no_fault_of_its_client(player: Come) -> None:
+    gil, _ = player("Gil")
+    [character] = ask("characters_read", client=gil)
+    old = {"shape": "CharacterSave", "update_version": character.update_version, "data": "{}"}
+    got = refused("characters_save", client=gil, character_id=character.id, **old)
+    assert got == (409, None)
+    assert refused("passports_hunter", client=gil) == (401, None)  # by token, not by key
+    assert refused("status_voice", client=gil) == (404, None)

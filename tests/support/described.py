@@ -8,20 +8,23 @@ document leaves out, because older clients do, says ``game.described.odd = True`
 from __future__ import annotations
 
 from collections import Counter
+from functools import lru_cache
 from typing import Any
 
 import orjson
-from attrs import define, field
+from attrs import define, field, frozen
 from openapi_schema_validator import OAS31Validator
 
 from svcserver.web.front import FinishedRequest
-from svcserver.web.openapi import Credentials, operation
+from svcserver.web.openapi import Credentials, operation, schema
+from svcserver.web.refusals import wording_of
 from svcserver.web.response import encode_body
-from svcserver.web.routes import Row
+from svcserver.web.routes import Answer, Row
 from tests.support import examples
 
 JSON = "application/json"
-ENOUGH = 10  # successes of a row in one process; the bodies after these say little new
+ENOUGH = 10  # answers of a row and kind in one process; the bodies after these say little new
+PAGES = (400, 413)  # of any row, where the body is no JSON or too large
 
 _compared: Counter[str] = Counter()
 
@@ -32,11 +35,15 @@ class Described:
 
     odd: bool = False
     faults: list[str] = field(factory=list, init=False)
-    _rules: dict[str, tuple[Any, Any]] = field(factory=dict, init=False)
+    _rules: dict[str, Rules] = field(factory=dict, init=False)
 
     def __call__(self, done: FinishedRequest) -> None:
         row, answer = done.row, done.answer
-        if row is None or answer is None or not 200 <= done.status < 300:
+        if row is None or answer is None:
+            return
+        if 400 <= done.status < 500:
+            self._compare_refusal(row, answer)
+        if not 200 <= done.status < 300:
             return
         if examples.RECORDED is not None and not self.odd:
             examples.RECORDED.note(row.name, done.request.body, answer)
@@ -45,11 +52,38 @@ class Described:
             return
         if row.name not in self._rules:
             self._rules[row.name] = rules_of(row)
-        sent, answered = self._rules[row.name]
-        if sent is not None and not self.odd:
-            self._compare(sent, done.request.body, f"what is sent to {row.name}")
-        if answered is not None and answer.content_type.startswith(JSON):
-            self._compare(answered, encode_body(answer), f"what {row.name} answers")
+        rules = self._rules[row.name]
+        if rules.sent is not None and not self.odd:
+            self._compare(rules.sent, done.request.body, f"what is sent to {row.name}")
+        self._compare_success(rules, row, answer)
+
+    def _compare_success(self, rules: Rules, row: Row, answer: Answer) -> None:
+        if answer.status == 204:
+            self.faults += [] if rules.may_be_empty else [f"what {row.name} answers: 204"]
+            return
+        named = answer.headers.get("Content-Type", answer.content_type)
+        kind = "" if answer.body in (None, b"") else named.partition(";")[0]
+        if kind not in rules.kinds:
+            self.faults.append(f"what {row.name} answers: {kind or 'nothing'}")
+        elif rules.answered is not None and kind == JSON:
+            self._compare(rules.answered, encode_body(answer), f"what {row.name} answers")
+
+    def _compare_refusal(self, row: Row, answer: Answer) -> None:
+        status, wording = answer.status, wording_of(row.refuse)
+        what = f"how {row.name} refuses with {status}"
+        _compared[what] += 1
+        if _compared[what] > ENOUGH:
+            return
+        shape, body = row.refusals.get(status, wording.shape), encode_body(answer)
+        if not body:
+            fits = shape is None or status in wording.bare_too
+        elif not answer.content_type.startswith(JSON):
+            fits = status in PAGES  # of HTML
+        else:
+            fits = shape is not None
+            if fits:
+                self._compare(rules_of_shape(shape), body, what)
+        self.faults += [] if fits else [f"{what}: {body.decode() or 'nothing'}"]
 
     def _compare(self, rules: Any, body: bytes, what: str) -> None:
         try:
@@ -59,15 +93,38 @@ class Described:
         self.faults += [f"{what}: {one.message}" for one in rules.iter_errors(value)]
 
 
-def rules_of(row: Row) -> tuple[Any, Any]:
-    """For the body that is sent and for the one that is answered; None where any will do."""
+@frozen
+class Rules:
+    """What a row may be sent and may answer; None where any body will do."""
+
+    sent: Any
+    answered: Any
+    kinds: tuple[str, ...]  # content types of a success; "" for one without a body
+    may_be_empty: bool  # 204
+
+
+def rules_of(row: Row) -> Rules:
+    """The rules of a row, as its operation in the document says them."""
     schemas: dict[str, Any] = {}
     said = operation(row, row.name, schemas, Credentials())
-    whole = {"components": {"schemas": schemas}}
 
     def validator(content: Any) -> Any:
         found = content.get(JSON, {}).get("schema")
-        return OAS31Validator({**found, **whole}) if found else None
+        return _validator(found, schemas) if found else None
 
     sent = said.get("requestBody", {}).get("content", {})
-    return validator(sent), validator(said["responses"]["2XX"].get("content", {}))
+    success = said["responses"].get("2XX")
+    answered = (success or {}).get("content", {})
+    kinds = () if success is None else tuple(answered) or ("",)
+    return Rules(validator(sent), validator(answered), kinds, "204" in said["responses"])
+
+
+@lru_cache
+def rules_of_shape(shape: Any) -> Any:
+    """The rules of a shape."""
+    schemas: dict[str, Any] = {}
+    return _validator(schema(shape, schemas), schemas)
+
+
+def _validator(said: dict[str, Any], schemas: dict[str, Any]) -> Any:
+    return OAS31Validator({**said, "components": {"schemas": schemas}})

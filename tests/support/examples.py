@@ -22,7 +22,7 @@ from svcserver.web.response import encode_body
 from svcserver.web.routes import Answer
 
 EXAMPLES = Path(document.__file__).parent / "data" / document.EXAMPLES
-LONGEST = 1_500  # bytes of an example; of longer lists the first entries are enough
+LONGEST = 1_500  # bytes of an example; of longer lists the first entries are enough, or the first
 ENTRIES = 2
 SECRETS = ("secret", "Secret")  # of a second factor: it has the shape of a plain word
 
@@ -59,20 +59,25 @@ class Examples:
 
 def _keep(kept: dict[str, Any], row: str, body: bytes) -> None:
     try:
-        value = _shortened(orjson.loads(body))
+        sent = orjson.loads(body)
     except ValueError:
         return
-    size = len(orjson.dumps(value))
-    if size <= LONGEST and size > len(orjson.dumps(kept.get(row))):
-        kept[row] = value
+    for entries in (ENTRIES, 1):
+        value = _shortened(sent, entries)
+        size = len(orjson.dumps(value))
+        if size <= LONGEST:
+            if size > len(orjson.dumps(kept.get(row))):
+                kept[row] = value
+            return
 
 
-def _shortened(value: Any) -> Any:
+def _shortened(value: Any, entries: int) -> Any:
     if isinstance(value, list):
-        return [_shortened(one) for one in value[:ENTRIES]]
+        return [_shortened(one, entries) for one in value[:entries]]
     if isinstance(value, dict):
         return {
-            key: "<secret>" if key in SECRETS else _shortened(one) for key, one in value.items()
+            key: "<secret>" if key in SECRETS else _shortened(one, entries)
+            for key, one in value.items()
         }
     return value
 

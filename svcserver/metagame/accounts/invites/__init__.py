@@ -1,1 +1,1 @@
-"""Invite codes, the owner's side."""
+"""Invite codes, for the owner."""

@@ -27,7 +27,7 @@ class InviteRoutes:
 
     @routes.row("GET", "/svc/api/InviteCodes", reply=wire.CodeList)
     async def list_codes(self, call: Call) -> Answer:
-        """Every code, with what is left of it."""
+        """Every invite code, with what is left of it."""
         return Answer(200, wire.show_codes(await self.acts.everything()))
 
     @routes.row(
@@ -39,7 +39,7 @@ class InviteRoutes:
         bad_json=BAD_JSON,
     )
     async def create(self, call: Call[wire.InviteWish]) -> Answer:
-        """A fresh code; ``name`` is only a note for the log."""
+        """Make an invite code; ``name`` is only a note for the log."""
         code = await self.acts.create(
             by_staff(call, "create invite"), call.body.uses, call.body.name
         )
@@ -47,7 +47,7 @@ class InviteRoutes:
 
     @routes.row("POST", "/svc/api/RegisterInviteCode", body=wire.CodeWish, reply=Empty)
     async def register_code(self, call: Call[wire.CodeWish]) -> Answer:
-        """A code of the owner's own choice; an existing one gets the new uses."""
+        """Make an invite code of the owner's choice; an existing one gets the new uses."""
         sent = call.body
         await self.acts.put(
             by_staff(call, "put invite"),
@@ -63,6 +63,6 @@ class InviteRoutes:
         query=("Reason",),
     )
     async def revoke(self, call: Call, code: str) -> Answer:
-        """Revoke a code; 200 also where there is none, since then it opens nothing either."""
+        """Revoke an invite code; 200 also where there is none."""
         await self.acts.revoke(by_staff(call, "revoke invite"), code.strip())
         return Answer(200, EMPTY_OBJECT)

@@ -55,13 +55,13 @@ class LoginRoutes:
         "GET", "/account/api/oauth/verify", access=Access.OPTIONAL_TOKEN, reply=wire.VerifyReply
     )
     async def verify(self, call: Call) -> Answer:
-        """Always 200; a placeholder account id without a valid token."""
+        """Whose token it is; always 200, with a placeholder account id without a valid token."""
         known = None if self.settings.verify_stub_account else call.caller.account
         return Answer(200, wire.show_token(known or wire.NOBODYS_ID))
 
     @routes.row("DELETE", "/account/api/oauth/sessions/kill", access=Access.NONE, reply=Empty)
     async def kill_sessions(self, call: Call) -> Answer:
-        """Revokes nothing, as the contract wants it; a new account key does."""
+        """End sessions: answered, but none ends; a new account key ends them."""
         return Answer(200, EMPTY_OBJECT)
 
     @routes.row(
@@ -72,7 +72,7 @@ class LoginRoutes:
         secret_path=("token",),
     )
     async def kill_session(self, call: Call, token: str) -> Answer:
-        """Revokes nothing either; the token in the path is never logged."""
+        """End one session: answered, but it goes on; the token in the path is never logged."""
         return Answer(200, EMPTY_OBJECT)
 
     @routes.row(

@@ -113,6 +113,7 @@ class LookupRoutes:
         access=Access.TOKEN,
         body=OrEmpty[wire.PublicInfoWish],
         reply=wire.PublicInfo,
+        refusals={404: Empty},
         body_log=True,
     )
     async def public_info(self, call: Call[wire.PublicInfoWish]) -> Answer:

@@ -1,1 +1,1 @@
-"""The owner's and the launcher's side: registration, names, tokens."""
+"""Registration, names and tokens, for the owner and the launcher."""

@@ -15,14 +15,17 @@ from svcserver.metagame.accounts.management import wire
 from svcserver.metagame.accounts.management.acts import AccountActs
 from svcserver.metagame.accounts.recorded import by_staff
 from svcserver.metagame.accounts.wire import read_offset
+from svcserver.metagame.refusal_wire import WordedRefusal
 from svcserver.metagame.replies import BAD_JSON, worded
 from svcserver.metagame.rows import Access, Call, Routes
+from svcserver.web.refusals import worded_as
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import NO_STORE, Answer, bare
 
 ADMIN = Access.ADMIN_KEY
 
 
+@worded_as("WordedRefusal", WordedRefusal, bare_too=(403, 429))
 def refuse_registration(status: int, refusal: Refusal) -> Answer:
     """``{error, message}``, but an empty 500 for a wrong REGISTRATION_MODE."""
     return Answer(status) if isinstance(refusal, rules.ServerFault) else worded(status, refusal)
@@ -41,7 +44,7 @@ class AccountManagementRoutes:
         "GET", "/svc/api/RegistrationStatus", access=Access.NONE, reply=wire.ModeReply, public=True
     )
     async def registration_status(self, call: Call) -> Answer:
-        """The mode; ``{}`` when none is set."""
+        """The registration mode; ``{}`` when none is set."""
         return Answer(200, wire.show_mode(await self.acts.registration.mode()))
 
     @routes.row(
@@ -52,7 +55,7 @@ class AccountManagementRoutes:
         reply=wire.ModeReply,
     )
     async def set_registration_status(self, call: Call[wire.ModeWish]) -> Answer:
-        """Change the mode until the next restart."""
+        """Change the registration mode until the next restart."""
         await self.acts.set_mode(by_staff(call, "registration mode"), call.body.registration_status)
         return Answer(200, wire.show_mode(call.body.registration_status))
 
@@ -81,7 +84,7 @@ class AccountManagementRoutes:
         query=("Username",),
     )
     async def username_available(self, call: Call) -> Answer:
-        """Always 200; rules and existing accounts only."""
+        """Whether a user name is allowed and free; always 200."""
         asked = call.request.argument("Username") or ""
         return Answer(200, wire.show_free(await self.acts.why_not_free(asked)))
 

@@ -1,1 +1,1 @@
-"""Bounties of a player. Spec: 1 §4 Progression."""
+"""The bounty board of an account. Spec: 1 §4 Progression."""

@@ -31,7 +31,7 @@ class BountyRoutes:
 
     @routes.row("GET", "/bounty/game-data", reply=Envelope[wire.BountyRules])
     async def fixed(self, call: Call) -> Answer:
-        """The same for all: how many slots, and the ids of draft tokens."""
+        """How many slots a board has, and the ids of draft tokens; the same for all."""
         return Answer(200, self.game_data)
 
     @routes.row("GET", "/bounty/<user_id>", own=True, reply=Envelope[wire.BountyBoard])
@@ -49,7 +49,7 @@ class BountyRoutes:
         reply=Envelope[wire.BountyBoard],
     )
     async def update(self, call: Call[Late[wire.BountyUpdate]], user_id: str) -> Answer:
-        """Partial update by bounty id; answered with the board."""
+        """Change bounties of the board, by id; answered with the board."""
         if not self.settings.real_progression(user_id):
             return Answer(200, wire.show_fixed())
         entry = recorded.entry(self.acting, call, user_id, wire.show)
@@ -64,6 +64,6 @@ class BountyRoutes:
         reply=Envelope[wire.BountyBoard],
     )
     async def delete(self, call: Call[Late[wire.BountyIds]], user_id: str) -> Answer:
-        """Delete by id; answered with the board."""
+        """Delete bounties of the board, by id; answered with the board."""
         entry = recorded.entry(self.acting, call, user_id, wire.show)
         return Answer(200, wire.show(await self.acts.delete(entry, call.body)))

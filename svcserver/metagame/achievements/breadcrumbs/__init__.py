@@ -1,1 +1,1 @@
-"""Breadcrumbs of a player. Spec: 1 §4 Progression."""
+"""Breadcrumbs: a list for each character, kept as the client sends it. Spec: 1 §4 Progression."""

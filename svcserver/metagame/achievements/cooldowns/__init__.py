@@ -1,1 +1,1 @@
-"""Cooldowns of a player. Spec: 1 §4 Progression."""
+"""Cooldowns: when an account last began what it may not do often. Spec: 1 §4 Progression."""

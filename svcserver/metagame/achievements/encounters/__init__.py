@@ -1,1 +1,1 @@
-"""Encountered content of a player. Spec: 1 §4 Progression."""
+"""Which kinds of content a character has met. Spec: 1 §4 Progression."""

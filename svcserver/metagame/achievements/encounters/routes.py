@@ -38,7 +38,7 @@ class EncounterRoutes:
         reply=Envelope[MetReply],
     )
     async def query(self, call: Call[ContentTypes], character_id: str) -> Answer:
-        """One entry per requested type, in the order of the request."""
+        """What the character has met of several types, in the order of the request."""
         return await self._read(call, character_id, call.body.content_types)
 
     async def _read(self, call: Call, character_id: str, kinds: Sequence[int]) -> Answer:
@@ -46,7 +46,7 @@ class EncounterRoutes:
 
     @routes.row("POST", "/encountered-content/<character_id>", body=Late[Encounter], reply=NOTHING)
     async def add(self, call: Call[Late[Encounter]], character_id: str) -> Answer:
-        """Add one; a repeat changes nothing."""
+        """Note what the character has met; a repeat changes nothing."""
         player, met, size = call.player, call.body.read(), len(call.request.body)
         await self.acts.add(player, character_id, met.content_type, met.content_id, size)
         return enveloped(EMPTY_OBJECT)

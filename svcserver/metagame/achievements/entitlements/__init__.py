@@ -1,1 +1,1 @@
-"""Entitlements of a player. Spec: 1 §4 Progression."""
+"""Entitlements: what an account may use, for hours or for ever. Spec: 1 §4 Progression."""

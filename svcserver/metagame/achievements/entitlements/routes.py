@@ -30,7 +30,7 @@ class EntitlementRoutes:
 
     @routes.row("GET", "/entitlementsv2", reply=Listed)
     async def read(self, call: Call) -> Answer:
-        """The token's account; a game server must forward the player's token."""
+        """Entitlements of the token's account; a game server must forward the player's token."""
         account = call.caller.account
         if account is None or not self.settings.real_progression(account):
             return enveloped([])
@@ -44,7 +44,7 @@ class EntitlementRoutes:
         reply=Listed,
     )
     async def grant(self, call: Call[Late[EntitlementWish]], user_id: str) -> Answer:
-        """Grant; answered with the full list."""
+        """Grant an entitlement; answered with all of the account's."""
         if not self.settings.real_progression(user_id):
             return enveloped([])
         entry = recorded.entry(self.acting, call, user_id, wire.show)
@@ -58,7 +58,7 @@ class EntitlementRoutes:
         reply=Empty,
     )
     async def revoke(self, call: Call, user_id: str, entitlement: str) -> Answer:
-        """Revoke; fine when not owned."""
+        """Revoke an entitlement; 200 also where the account has none."""
         entry = recorded.entry(self.acting, call, user_id, recorded.nothing)
         await self.acts.revoke(entry, entitlement)
         return Answer(200, EMPTY_OBJECT)

@@ -1,1 +1,1 @@
-"""Escalation of a player. Spec: 1 §4 Progression."""
+"""Escalation: the level and talents of an account in a season. Spec: 1 §4 Progression."""

@@ -16,9 +16,11 @@ from svcserver.metagame.achievements.escalation import wire
 from svcserver.metagame.achievements.escalation.acts import EscalationActs
 from svcserver.metagame.achievements.escalation.rules import State
 from svcserver.metagame.achievements.escalation.wire import EscalationSeason, SeasonSave
+from svcserver.metagame.refusal_wire import EnvelopedRefusal
 from svcserver.metagame.replies import enveloped
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.settings import Settings
+from svcserver.web.refusals import worded_as
 from svcserver.web.routes import Answer
 
 
@@ -26,6 +28,7 @@ def _show(state: State) -> dict[str, Any]:
     return envelope(wire.show(state))
 
 
+@worded_as("EnvelopedRefusal", EnvelopedRefusal, bare_too=(401, 403))
 def refuse(status: int, refusal: Refusal) -> Answer:
     """``{code: '<status>', message, payload: null}``; 401 and 403 have no body."""
     if status in (401, 403):

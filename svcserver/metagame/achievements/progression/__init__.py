@@ -1,1 +1,1 @@
-"""Progression of a player. Spec: 1 §4 Progression."""
+"""Tracks of progression, their ranks and rewards, and objectives. Spec: 1 §4 Progression."""

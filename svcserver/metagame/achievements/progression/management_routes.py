@@ -34,7 +34,7 @@ class ProgressionManagementRoutes:
         "GET", "/svc/api/Progression", role=Role.HELPER, reply=wire.Report, query=("UserId",)
     )
     async def report(self, call: Call) -> Answer:
-        """Tracks with the ranks they earn, objectives, entitlements. Writes nothing."""
+        """Tracks with the ranks they earn, objectives and entitlements of an account."""
         user_id = call.request.argument("UserId")
         if not user_id:
             raise Malformed("UserId is missing", code="bad_request")

@@ -57,7 +57,7 @@ class ProgressionRoutes:
         reply=Envelope[list[ObjectiveRecord] | Granted],
     )
     async def objectives(self, call: Call, user_id: str) -> Answer:
-        """Stored objectives by id: an array."""
+        """The objectives that are stored, as a list."""
         if not self.settings.real_progression(user_id):
             found = wire.show_stub_objectives(shown(call, user_id), self.tracks.paths)
             return Answer(200, found)
@@ -85,7 +85,7 @@ class ProgressionRoutes:
         reply=Envelope[list[TrackRecord]],
     )
     async def read(self, call: Call, user_id: str) -> Answer:
-        """Every track, stored or zeros."""
+        """Every track of the account, with zeros where nothing is stored."""
         paths = self.tracks.paths
         if not self.settings.real_progression(user_id):
             return enveloped(wire.stub_tracks(shown(call, user_id), paths))
@@ -116,7 +116,7 @@ class ProgressionRoutes:
         reply=Envelope[Granted],
     )
     async def grant(self, call: Call[Late[GrantBody]], user_id: str) -> Answer:
-        """Add to tracks, replace objectives; a retry gets the stored reply."""
+        """Add to tracks, replace objectives; a repeated request gets the stored reply."""
         if not self.settings.real_progression(user_id):
             raise Malformed("fixed progression takes no grant")
         entry = recorded.entry(self.acting, call, user_id, recorded.as_stored)

@@ -39,7 +39,7 @@ class CharacterRoutes:
 
     @routes.row("POST", "/character", body=Late[CharacterSave], reply=CharacterReply)
     async def save(self, call: Call[Late[CharacterSave]]) -> Answer:
-        """Save the caller's own character; the answer comes after the fsync."""
+        """Save the caller's own character; answered once it is on disk."""
         me, sent, size = call.player, call.body.read(), len(call.request.body)
         reason = reason_of(game_server=call.caller.game_server)
         saved = await self.acts.save(me, sent, reason, size, repeat=call.repeat)

@@ -1,1 +1,1 @@
-"""The list of currencies, laid over the stacks of the active character."""
+"""What an account has of each currency."""

@@ -36,7 +36,7 @@ class SaveHistoryRoutes:
         query=("UserId", "CharacterId"),
     )
     async def read(self, call: Call) -> Answer:
-        """By ``CharacterId`` or else by ``UserId``; no data in the reply."""
+        """The kept versions of a character or else of an account, without their data."""
         user_id, character_id = map(call.request.argument, ("UserId", "CharacterId"))
         if not user_id and not character_id:
             raise Malformed("name a UserId or a CharacterId")

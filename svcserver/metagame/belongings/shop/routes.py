@@ -5,7 +5,7 @@ A purchase token is sent in the query, which is never logged.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, NoReturn
 
 from attrs import frozen
 
@@ -14,11 +14,14 @@ from svcserver.metagame.belongings.shop import rules
 from svcserver.metagame.belongings.shop.acts import ShopActs
 from svcserver.metagame.belongings.shop.rules import NotYours
 from svcserver.metagame.belongings.shop.wire import OfferReply, TokenReply, show
+from svcserver.metagame.refusal_wire import CodedRefusal
 from svcserver.metagame.replies import coded
 from svcserver.metagame.rows import Access, Call, Routes
-from svcserver.web.routes import NO_CONTENT, Answer
+from svcserver.web.refusals import worded_as
+from svcserver.web.routes import NO_CONTENT, Answer, NoContent
 
 
+@worded_as("CodedRefusal", CodedRefusal, bare_too=(401, 403))
 def refuse(status: int, refusal: Refusal) -> Answer:
     """``{code: '<status>', message}``; the gate's own refusals have no body."""
     by_gate = isinstance(refusal, Unauthenticated | Forbidden) and not isinstance(refusal, NotYours)
@@ -33,8 +36,9 @@ class ClosedShopRoutes:
         refuse, when=lambda settings: settings.store != "free", body_log=True
     )
 
-    @routes.row("GET", "/product/skus/public", access=Access.TOKEN)
+    @routes.row("GET", "/product/skus/public", access=Access.TOKEN, reply=NoReturn)
     async def listing(self, call: Call) -> Answer:
+        """The offers, which a closed store does not show: always 400."""
         raise Malformed("the store is closed")
 
 
@@ -64,7 +68,7 @@ class ShopRoutes:
         rules.priced_in(currency)
         return Answer(200, {"purchaseToken": await self.acts.issue(call.player, sku_id)})
 
-    @routes.row("POST", "/notification/<currency>")
+    @routes.row("POST", "/notification/<currency>", reply=NoContent)
     async def redeem(self, call: Call, currency: str) -> Answer:
         """Grant the purchase, once; a repeat gets 204, too, and grants nothing."""
         rules.priced_in(currency)

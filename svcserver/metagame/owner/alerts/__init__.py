@@ -1,1 +1,1 @@
-"""Who is told when something is wrong, as the owner's page shows it, and a test of each."""
+"""Alerts: who is told when something is wrong, and a test of each channel."""

@@ -13,7 +13,7 @@ from svcserver.metagame.owner.requestlog import page_of
 from svcserver.metagame.replies import worded
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.eventstream import EventStreams
-from svcserver.web.routes import Answer
+from svcserver.web.routes import Answer, Media
 
 EVENTS = "text/event-stream"
 MOST = 64  # characters of a name or an id
@@ -34,6 +34,7 @@ class LiveRoutes:
         access=Access.ADMIN_KEY,
         role=Role.HELPER,
         owners=OWNERS,
+        reply=Media((EVENTS,)),
         query=("page", "Account"),
         quiet=True,
     )

@@ -8,10 +8,11 @@ from typing import ClassVar
 from attrs import field, frozen
 
 from svcserver.kernel.refusals import Missing
-from svcserver.metagame.owner.dashboard.pages import HEADERS, PAGE, read_files
+from svcserver.metagame.owner.dashboard.pages import HEADERS, KINDS, PAGE, read_files
 from svcserver.metagame.rows import Access, Call, Routes
-from svcserver.web.routes import Answer, Page, bare
+from svcserver.web.routes import Answer, Media, Page, Redirect, bare
 
+FILE = Media(tuple(one.partition(";")[0] for one in KINDS.values()))
 NOTHING = Answer(404)
 TO_THE_PAGE = Answer(302, b"", HEADERS | {"Location": "/svc/dashboard"})
 
@@ -23,9 +24,9 @@ class DashboardPageRoutes:
     routes: ClassVar[Routes] = Routes(bare, quiet=True)
     kept: Mapping[str, Answer] = field(factory=read_files)
 
-    @routes.row("GET", "/", access=Access.NONE, reply=Page)
+    @routes.row("GET", "/", access=Access.NONE, reply=Redirect)
     async def root(self, call: Call) -> Answer:
-        """Sends a browser that calls directly to the page; for everybody else nothing is here."""
+        """Send a browser on this machine to the owner's page; 404 for everybody else."""
         request = call.request
         wanted = (request.header(b"accept") or "").lower()
         if "text/html" not in wanted or not request.direct:
@@ -37,7 +38,7 @@ class DashboardPageRoutes:
         """The owner's page, for a browser on this machine."""
         return self.kept[PAGE]
 
-    @routes.row("GET", "/svc/dashboard/<file>", access=Access.DIRECT)
+    @routes.row("GET", "/svc/dashboard/<file>", access=Access.DIRECT, reply=FILE)
     async def part(self, call: Call, file: str) -> Answer:
         """One of the page's files."""
         found = self.kept.get(file)

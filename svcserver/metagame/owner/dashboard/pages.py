@@ -11,7 +11,7 @@ from importlib.resources import files
 from svcserver.web.routes import Answer
 
 PAGE = "index.html"
-_KINDS = {
+KINDS = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
@@ -46,7 +46,7 @@ def read_files() -> dict[str, Answer]:
     """The answers with the page's files, by name."""
     found = {}
     for one in files(__package__).joinpath("static").iterdir():
-        kind = _KINDS.get("." + one.name.rpartition(".")[2])
+        kind = KINDS.get("." + one.name.rpartition(".")[2])
         if kind is not None:
             found[one.name] = Answer(200, one.read_bytes(), HEADERS, kind)
     return found

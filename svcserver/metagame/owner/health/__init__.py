@@ -1,1 +1,1 @@
-"""How the metagame feels: figures for the owner, kept only in memory."""
+"""How busy the metagame is: figures for the owner, kept only in memory."""

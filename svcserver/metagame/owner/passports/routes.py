@@ -44,13 +44,15 @@ class PassportRoutes:
         await self.hunters.take(call.player)
         return Answer(200, await self.acts.hunter(call.player), NO_STORE)
 
-    @routes.row("GET", "/launcher/passport", reply=wire.PassportReply)
+    @routes.row("GET", "/launcher/passport", reply=wire.PassportReply, refusals={409: None})
     async def passport(self, call: Call) -> Answer:
         """The account's own data, signed by this host."""
         await self.passports.take(call.player)
         return Answer(200, await self.acts.passport(call.player), NO_STORE)
 
-    @routes.row("POST", "/launcher/new-key", body=wire.NewKeyWish, reply=Empty)
+    @routes.row(
+        "POST", "/launcher/new-key", body=wire.NewKeyWish, reply=Empty, refusals={409: None}
+    )
     async def new_key(self, call: Call[wire.NewKeyWish]) -> Answer:
         """Give the account the key that its player has made; the old one no longer works."""
         await self.keys.take(call.player)

@@ -6,7 +6,7 @@ Spec: 1 §4 Status, heartbeat, fixed replies.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar
+from typing import ClassVar, NoReturn
 
 from attrs import frozen
 
@@ -18,7 +18,7 @@ from svcserver.metagame.owner.status import wire
 from svcserver.metagame.replies import enveloped
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.settings import MISC_ROUTES, Settings
-from svcserver.web.routes import EMPTY_OBJECT, NO_CONTENT, Answer, bare
+from svcserver.web.routes import EMPTY_OBJECT, NO_CONTENT, Answer, NoContent, bare
 
 
 @frozen
@@ -71,12 +71,15 @@ class FixedReplyRoutes:
 
     @routes.row("POST", "/event", access=Access.NONE, reply=Empty)
     async def event(self, call: Call) -> Answer:
-        """Telemetry sink. Spec: 1 §6.2."""
+        """Take what the client measures; nothing of it is kept. Spec: 1 §6.2."""
         return Answer(200, EMPTY_OBJECT)
 
     @routes.row("POST", "/account/migrate", access=Access.TOKEN, reply=wire.Migrated)
     async def migrate(self, call: Call) -> Answer:
-        """There is nothing to migrate; ``{}`` would make the client poll for ever."""
+        """Move an old account, of which there are none: always says that it is done.
+
+        The client asks again for ever where the reply does not say so.
+        """
         return Answer(200, wire.MIGRATED)
 
     @routes.row("POST", "/profile/update", access=Access.TOKEN)
@@ -84,19 +87,19 @@ class FixedReplyRoutes:
         """The client's profile, of which this backend keeps nothing."""
         return Answer(200)
 
-    @routes.row("GET", "/vivox/login", access=Access.TOKEN)
+    @routes.row("GET", "/vivox/login", access=Access.TOKEN, reply=NoReturn)
     async def voice(self, call: Call) -> Answer:
-        """There is no voice chat: a deliberate 404."""
+        """Log in to voice chat, of which there is none: always 404."""
         return Answer(404)
 
-    @routes.row("POST", "/motd/", access=Access.TOKEN)
+    @routes.row("POST", "/motd/", access=Access.TOKEN, reply=NoContent)
     async def message_of_the_day(self, call: Call) -> Answer:
-        """Always 204, for there is none; what an owner announces stands in the banner."""
+        """The message of the day, of which there is none; see the banner of `/svc-status`."""
         return NO_CONTENT
 
-    @routes.row("GET", "/motd/trigger", access=Access.NONE, when=MISC_ROUTES)
+    @routes.row("GET", "/motd/trigger", access=Access.NONE, reply=NoContent, when=MISC_ROUTES)
     async def message_trigger(self, call: Call) -> Answer:
-        """The message of the day's trigger; there is none."""
+        """When to show the message of the day, of which there is none."""
         return NO_CONTENT
 
     @routes.row("GET", "/playertreatments/<user_id>", access=Access.TOKEN, reply=wire.Treatments)
@@ -140,5 +143,5 @@ class FixedReplyRoutes:
         "POST", "/inventory/<character_id>/<change_list>", access=Access.TOKEN, reply=wire.Moved
     )
     async def migrate_items(self, call: Call, character_id: str, change_list: str) -> Answer:
-        """There are no items to migrate."""
+        """Move old items, of which there are none."""
         return Answer(200, wire.MOVED_ITEMS)

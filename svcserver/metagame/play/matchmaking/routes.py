@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 from attrs import frozen
 
@@ -96,7 +96,7 @@ class MatchmakingRoutes:
         """The target of the client's pings."""
         return Answer(200, wire.PONG, content_type="text/html; charset=utf-8")
 
-    @routes.row("POST", "/key/generate", access=TOKEN)
+    @routes.row("POST", "/key/generate", access=TOKEN, reply=NoReturn)
     async def generate_key(self, call: Call) -> Answer:
         """Always refused: clients are given no keys of game servers."""
         raise Malformed("no keys are generated")

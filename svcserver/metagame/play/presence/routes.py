@@ -28,7 +28,7 @@ class PresenceRoutes:
 
     @routes.row("POST", "/heartbeat", access=Access.TOKEN, body=OrEmpty[wire.Heartbeat], reply=str)
     async def beat(self, call: Call[wire.Heartbeat]) -> Answer:
-        """Mark the player online; a game server's own beat records nothing."""
+        """Mark the player online; a game server's own heartbeat records nothing."""
         account_id = call.caller.account
         if account_id is not None:
             if self.came is not None:

@@ -42,7 +42,7 @@ class GuildManagementRoutes:
         bad_json=BAD_JSON,
     )
     async def invite(self, call: Call[Late[BehalfWish]]) -> Answer:
-        """Invite to a guild, checked as in the game. Body ``{Username, From?}``."""
+        """Invite to a guild by user name, checked as in the game."""
         self._on()
         sent = call.body.read()
         pair, guild = await self.behalf.act_for(call, sent, "guild invite for", self._invite)

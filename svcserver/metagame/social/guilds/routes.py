@@ -10,15 +10,18 @@ from svcserver.kernel.envelope import NOTHING, Envelope
 from svcserver.kernel.refusals import Refusal
 from svcserver.kernel.shapes import OrEmpty
 from svcserver.metagame.access.acting import Acting
+from svcserver.metagame.refusal_wire import GuildRefusal
 from svcserver.metagame.replies import enveloped
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.social.guilds import wire
 from svcserver.metagame.social.guilds.acts import GuildActs
-from svcserver.web.routes import EMPTY_OBJECT, NO_CONTENT, Answer
+from svcserver.web.refusals import worded_as
+from svcserver.web.routes import EMPTY_OBJECT, NO_CONTENT, Answer, NoContent
 
 ACK = Answer(200, {"code": "OK", "message": "", "payload": EMPTY_OBJECT})
 
 
+@worded_as("GuildRefusal", GuildRefusal)
 def refuse(status: int, refusal: Refusal) -> Answer:
     """``{code, message, payload: {}}``; the code is empty where none is documented."""
     body = {"code": refusal.code, "message": refusal.message, "payload": EMPTY_OBJECT}
@@ -33,7 +36,7 @@ class GuildRoutes:
     acts: GuildActs
     acting: Acting
 
-    @routes.row("GET", "/guild", access=Access.TOKEN, reply=wire.GuildReply)
+    @routes.row("GET", "/guild", access=Access.TOKEN, reply=wire.GuildReply | NoContent)
     async def mine(self, call: Call) -> Answer:
         """The caller's guild; 204 for none."""
         me = call.caller.account
@@ -145,11 +148,12 @@ class GuildStubRoutes:
         refuse, when=lambda settings: not settings.guilds, body_log=True, access=Access.TOKEN
     )
 
-    @routes.row("GET", "/guild")
+    @routes.row("GET", "/guild", reply=NoContent)
     async def mine(self, call: Call) -> Answer:
+        """The caller's guild, which nobody has."""
         return NO_CONTENT
 
     @routes.row("GET", "/guild/invite/player", reply=Envelope[wire.NoInvites])
     async def invites(self, call: Call) -> Answer:
-        """An empty list, in the envelope only."""
+        """The caller's open invites, of which there are none."""
         return enveloped({"invites": []})

@@ -1,1 +1,1 @@
-"""Parties: who plays together right now. On the board."""
+"""Parties: who plays together right now."""

@@ -32,7 +32,7 @@ class PartyManagementRoutes:
         bad_json=BAD_JSON,
     )
     async def invite(self, call: Call[BehalfWish]) -> Answer:
-        """Body ``{Username, From?}``; the party's own refusal keeps its status."""
+        """Invite to a party by user name, checked as in the game."""
         pair, _ = await self.behalf.act_for(call, call.body, "party invite for", self._invite)
         reply: wire.PartyInviteReply = {"From": pair.sender.username, "To": pair.target.username}
         return Answer(200, reply)

@@ -17,6 +17,7 @@ from svcserver.metagame.settings import Settings
 from svcserver.metagame.social.parties import wire
 from svcserver.metagame.social.parties.acts import PartyActs
 from svcserver.metagame.social.parties.rules import Standing
+from svcserver.web.refusals import worded_as
 from svcserver.web.routes import EMPTY_OBJECT, Answer
 
 PLAYER = Access.PLAYER
@@ -25,6 +26,7 @@ PLAYER = Access.PLAYER
 OK = Answer(200, EMPTY_OBJECT)
 
 
+@worded_as("EmptyRefusal", Empty)
 def refuse(status: int, refusal: Refusal) -> Answer:
     """Every refusal here has the body ``{}``."""
     return Answer(status, EMPTY_OBJECT)
@@ -102,7 +104,7 @@ class PartyRoutes:
 
     @routes.row("DELETE", "/party/leader/<leader_id>", access=PLAYER, reply=Empty)
     async def drop_leader(self, call: Call, leader_id: str) -> Answer:
-        """Reading the party drops a leader unheard for two minutes; otherwise ignored."""
+        """Replace a leader: ignored; one unheard for two minutes is replaced anyway."""
         await self.acts.refresh(call.player)
         return OK
 

@@ -9,15 +9,18 @@ from attrs import frozen
 from svcserver.kernel.envelope import NOTHING, Envelope
 from svcserver.kernel.refusals import Refusal
 from svcserver.kernel.shapes import OrEmpty
+from svcserver.metagame.refusal_wire import EnvelopedRefusal
 from svcserver.metagame.replies import enveloped
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.social.slayerlinks import rules, wire
 from svcserver.metagame.social.slayerlinks.acts import SlayerLinkActs
+from svcserver.web.refusals import worded_as
 from svcserver.web.routes import EMPTY_OBJECT, Answer
 
 PLAYER = Access.PLAYER
 
 
+@worded_as("EnvelopedRefusal", EnvelopedRefusal)
 def refuse(status: int, refusal: Refusal) -> Answer:
     """``{code: '<status>', message, payload: null}``."""
     body = {"code": str(status), "message": refusal.message, "payload": None}

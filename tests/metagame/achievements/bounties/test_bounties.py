@@ -66,10 +66,12 @@ class BountyTests(Achieving):
 
     @proves("POST /bounty/delete/:userId")
     def test_delete_by_id(self) -> None:
-        self.game.described.odd = True
         path = f"/bounty/delete/{self.ann.id}"
         self.check_marks("POST", path, json={"bounty_ids": []})
         self.post({"bounty_id": "A", "slot_index": 0}, {"bounty_id": "B", "slot_index": 1})
+        page = self.server("POST", path, json={"bounty_ids": ["unknown"]}).json
+        self.assertEqual([one["bounty_id"] for one in page["payload"]["bounties"]], ["A", "B"])
+        self.game.described.odd = True
         page = self.server("POST", path, json={"bounty_ids": ["A", "unknown", 5]}).json
         self.assertEqual([one["bounty_id"] for one in page["payload"]["bounties"]], ["B"])
         self.assertEqual(self.server("POST", path, json={}).status, 400)

@@ -302,12 +302,12 @@ class SmallRouteTests(MatchmakingCase):
         "POST /key/generate",
     )
     def test_they_say_what_the_client_wants(self) -> None:
-        self.game.described.odd = True
         ask = self.game.browse
         token = self.ann.token
         self.assertEqual(ask("POST", "/candidate/player/register", json={}, token=token).json, {})
         alive = ask("POST", "/candidate/player/alive", json={"playerIds": ["a", "b"]}, token=token)
         self.assertEqual(alive.json, {"expectedPlayerIds": ["a", "b"]})
+        self.game.described.odd = True
         for body in ({}, {"playerIds": "a"}, []):
             self.assertEqual(
                 ask("POST", "/candidate/player/alive", json=body, token=token).json,
