@@ -28,6 +28,11 @@ from svcserver.kernel import json
 
 CHUNK = 1 << 20  # bytes read at a time
 SAVE_EVERY = 256 * 1024 * 1024  # bytes hashed between two saves of the partial file
+OWNERS_NOTE = "README.txt"  # what svcctl init puts into the folder for the game
+_NOTES = (  # as the notes of this version and of 0.1.0 begin; a README.txt of the game is listed
+    b"This host has no game files yet.",
+    b"Put the game's files here, then run: svcctl content manifest",
+)
 DONT_HIDE = "move it out of the game folder or rename it"
 
 
@@ -96,11 +101,13 @@ def build_manifest(
     """Hash every file below ``folder`` and write the manifest to ``output``.
 
     Symbolic links and names with a leading dot are passed over, and so are ``output``
-    and its partial file. ``stop`` ends the work early with BuildFailed; what is hashed
+    and its partial file, and the note of ``svcctl init`` once there is anything else: a manifest
+    without a file is refused. ``stop`` ends the work early with BuildFailed; what is hashed
     by then is kept for the next run. ``workers`` defaults to the number of cores.
     """
     own = {output.absolute(), _partial(output).absolute()}
     found = [one for one in walk(folder) if (folder / one.path).absolute() not in own]
+    found = [one for one in found if not _is_note(folder, one)] or found
     if not found:
         raise BuildFailed(f"{folder} holds no files; name the game's folder")
     kept = _load_partial(_partial(output), build)
@@ -161,6 +168,17 @@ def walk(folder: Path) -> Iterator[Found]:
         yield from sorted(_walk(folder, ""), key=lambda one: one.path.encode())
     except OSError as why:
         raise BuildFailed(f"{why.filename or folder} cannot be read: {why.strerror}") from None
+
+
+def _is_note(folder: Path, one: Found) -> bool:
+    """Whether it is the owner's note on where the game belongs, and so none of its files."""
+    if one.path != OWNERS_NOTE:
+        return False
+    try:
+        with (folder / one.path).open("rb") as file:
+            return file.read(max(map(len, _NOTES))).startswith(_NOTES)
+    except OSError as why:
+        raise BuildFailed(f"{one.path} cannot be read: {why.strerror}") from None
 
 
 def _walk(folder: Path, prefix: str) -> Iterator[Found]:

@@ -81,7 +81,7 @@ def verify(host: Host, out: Out, folder: Path | None, listed: Path | None) -> No
 def launcher(host: Host, out: Out, file: Path) -> None:
     """Have the host hand out FILE, the players' svc-launcher.pyz, with its checksum.
 
-    Without FILE it is the one that make launcher has left in this clone.
+    It is part of a release. Without FILE it is the one that make launcher has left in a clone.
     """
     if not file.is_file():
         fail(f"{file} is not there; {how(host.folder)}")

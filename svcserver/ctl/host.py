@@ -23,6 +23,7 @@ from svcserver.stack.components import dashboard
 
 S = TypeVar("S")
 OWNER_KEY = "owner.key"
+NO_HOST = "name the folder with the host's settings, or make a host with svcctl init DIR"
 
 
 @frozen
@@ -87,7 +88,7 @@ def unreadable(path: Path, why: OSError | UnicodeDecodeError) -> str:
     if isinstance(why, UnicodeDecodeError):
         return f"{path} cannot be read: it is not UTF-8 text; save it so, or see svcctl init"
     if isinstance(why, FileNotFoundError | NotADirectoryError):
-        return f"{path} cannot be read: {why.strerror}; make a host with svcctl init DIR"
+        return f"{path} cannot be read: {why.strerror}; {NO_HOST}"
     if isinstance(why, PermissionError):
         return f"{path} cannot be read: {why.strerror}; run this as the user whose file it is"
     return f"{path} cannot be read: {why.strerror}; look at the file and its disk"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shlex
 import shutil
 import sys
 import time
@@ -14,7 +15,7 @@ from pathlib import Path
 from attrs import frozen
 from sqlalchemy.engine import URL
 
-from svcserver.content.manifest_builder import BuildFailed, build_manifest
+from svcserver.content.manifest_builder import OWNERS_NOTE, BuildFailed, build_manifest
 from svcserver.ctl import blueprint, units
 from svcserver.ctl.blueprint import Plan, Ports, Scale
 from svcserver.ctl.database import transaction
@@ -34,11 +35,13 @@ DATABASE = "svc.db"
 UNITS = "host"  # the folder with the systemd units
 GAME_FILE_BYTES = 256 * 1024
 README = """\
-Put the game's files here, then run: svcctl content manifest . --config ..
+This host has no game files yet. Its owner puts them into this folder and then runs
+svcctl content manifest --config DIR, where DIR is the folder with the host's settings.
 """
+"""Players get it, too, as long as there is no game: so it names no folder of the owner's."""
 LAUNCHER_README = """\
-From here the host hands out the players' program, svc-launcher.pyz, which make launcher builds:
-svcctl content launcher FILE --config ..
+From here the host hands out the players' program, svc-launcher.pyz. It is part of a release:
+svcctl content launcher FILE --config {folder}
 """
 
 
@@ -151,12 +154,13 @@ def _write(staged: Path, kept: Path, plan: Plan, owner: str, pair: Pair | None) 
         write_private(staged / name, text)
     game = kept / "game"
     game.mkdir()
-    (game / "README.txt").write_text(README, encoding="utf-8")
+    (game / OWNERS_NOTE).write_text(README, encoding="utf-8")
     if plan.demo:
         (game / "data.pak").write_bytes(secrets.token_bytes(GAME_FILE_BYTES))
     launcher = kept / blueprint.LAUNCHER
     launcher.mkdir()
-    (launcher / "README.txt").write_text(LAUNCHER_README, encoding="utf-8")
+    told = LAUNCHER_README.format(folder=shlex.quote(str(plan.folder)))
+    (launcher / "README.txt").write_text(told, encoding="utf-8")
     build_manifest(game, "1.4.4", kept / "manifest.json")
     key = _database(_url(kept, plan), owner, plan.secrets.game_server)
     write_private(staged / OWNER_KEY, key + "\n")

@@ -23,6 +23,7 @@ from svcserver.content.manifest_builder import (
     load_manifest,
     verify_manifest,
 )
+from svcserver.ctl import host_creation
 from tests.support.proves import proves
 
 HASH = "a" * 64
@@ -124,6 +125,23 @@ class BuilderTests(SynchronousTestCase):
         for _ in range(2):
             made = build_manifest(self.folder, "1.4.4", inside)
             self.assertEqual(list(made.files), ["A/b.bin", "c.txt", "empty"])
+
+    def test_the_owners_note_stays_out_once_there_is_a_game(self) -> None:
+        """Of a host of this version and of 0.1.0; a game's README.txt is the game's."""
+        for note in (
+            host_creation.README,
+            "Put the game's files here, then run: svcctl content manifest . --config ..\n",
+        ):
+            self.write("README.txt", note.encode())
+            self.assertEqual(list(self.build().files), ["A/b.bin", "c.txt", "empty"])
+        self.write("README.txt", b"How to play")
+        self.write("docs/README.txt", host_creation.README.encode())
+        found = ["A/b.bin", "README.txt", "c.txt", "docs/README.txt", "empty"]
+        self.assertEqual(list(self.build().files), found)
+        alone = self.root / "alone"
+        alone.mkdir()
+        (alone / "README.txt").write_text(host_creation.README)
+        self.assertEqual(list(build_manifest(alone, "1.4.4", self.output).files), ["README.txt"])
 
     def test_an_interrupted_build_goes_on_where_it_was(self) -> None:
         stop = Event()

@@ -138,6 +138,10 @@ class InitTests(SynchronousTestCase):
         unit = (settings / "host" / "svc-content.service").read_text()
         self.assertIn(f"WorkingDirectory={data}\n", unit)
         self.assertIn(f"ReadWritePaths={settings} {data}\n", unit)
+        told = (data / "launcher" / "README.txt").read_text()
+        self.assertIn(f"svcctl content launcher FILE --config {settings}\n", told)
+        handed_out = (data / "game" / "README.txt").read_text()  # to players, until there is a game
+        self.assertNotIn(str(settings), handed_out)
         listed = svcctl("account", "list", "--config", settings, "--json")
         self.assertEqual([one["username"] for one in listed.data["accounts"]], ["owner"])
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from cryptography import x509
 
 from svcserver.content.manifest import BadManifest, Manifest
-from svcserver.content.manifest_builder import load_manifest
+from svcserver.content.manifest_builder import OWNERS_NOTE, load_manifest
 from svcserver.ctl.blueprint import program
 from svcserver.ctl.database import file_of
 from svcserver.ctl.doctor.case import Case, Finding
@@ -121,7 +121,7 @@ def game_files(case: Case) -> Iterator[Finding]:
         if size != entry.size:
             yield Finding("content", f"{file} is not as the manifest says", make)
             return
-    if set(manifest.files) <= {"README.txt"}:
+    if set(manifest.files) <= {OWNERS_NOTE}:
         what = f"{folder} holds no game yet"
         yield Finding.note("content", what, f"put the game's files there, then {make}")
         return

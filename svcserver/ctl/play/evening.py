@@ -250,7 +250,8 @@ class Evening:
             loads = [together.download(one) for one in self.players]
             downloads = await gather(loads, DOWNLOADS)
             checks.same_files(self.chain.game_folder, downloads)
-            self.story.say(f"each downloaded the game's {len(downloads[0])} files, byte for byte")
+            files = counted(len(downloads[0]), "file")
+            self.story.say(f"each downloaded the game, {files}, byte for byte")
 
     def _source(self, at: int) -> str:
         return source_of(at, self.street)
