@@ -62,6 +62,5 @@ def machine(day: date, test: str) -> str:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30)
     return (
         f"Measured on {day.day} {day:%B %Y} as `{test}` does on {os.cpu_count()} cores and "
-        f"{memory:.0f} GB of memory, where {os.getloadavg()[0]:.1f} other programs wanted a core "
-        "on average."
+        f"{memory:.0f} GB of memory."
     )
