@@ -53,7 +53,7 @@ check: $(VENV)/dev.stamp
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/mypy docs/drawings.py docs/generate.py docs/phone.py docs/protocol.py docs/variables.py
+	$(BIN)/mypy docs/drawings.py docs/generate.py docs/look.py docs/protocol.py docs/variables.py
 	$(BIN)/mypy --platform win32 -p svcserver.launcher
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python -m tests.contract.coverage
@@ -69,7 +69,7 @@ bench-edge: $(VENV)/dev.stamp
 
 docs: $(VENV)/dev.stamp
 	$(BIN)/sphinx-build -q -W -b html docs docs/_build
-	@$(BIN)/python docs/phone.py
+	@$(BIN)/python docs/look.py
 	@$(BIN)/python docs/links.py
 
 pictures: $(VENV)/dev.stamp

@@ -21,6 +21,8 @@ html_title = "svcserver"
 html_static_path = ["static"]
 html_css_files = ["narrow.css"]
 html_js_files = ["pages.js"]
+html_theme_options = {"top_of_page_buttons": []}  # their one button shows a page's source
+html_show_sourcelink = html_copy_source = False
 html_show_copyright = False  # LICENSE says it
 myst_heading_anchors = 3
 myst_fence_as_directive = ["mermaid"]

@@ -46,45 +46,48 @@ NONSENSE = ("\x00?", "-1.5", "2")  # no reader that refuses anything takes all o
 
 
 def page() -> str:
-    """A table for each service; ends the build where a variable has no sentence."""
+    """A table for each class of settings; ends the build where a variable has no sentence."""
     lines = [
         "# Settings",
         "",
         "Written from the code: every variable that is read, by whom, and what it takes, in the",
-        "words of the line that refuses another value. What each is for stands in the same words",
-        "in [Configuration](../owners/configuration.md), which explains them to owners.",
+        "words of the line that refuses another value. In the class that reads it a variable has",
+        "its name in small letters, or the one that stands below it. What each is for stands in",
+        "the same words in [Configuration](../owners/configuration.md), which explains them",
+        "to owners.",
     ]
     said = sentences(OWNERS_PAGE.read_text(encoding="utf-8"))
     for service, shapes in SERVICES.items():
-        lines += ["", f"## {service}", ""]
-        lines += ["| name | default | unit | takes | a bad value | what for | read by |"]
-        lines += ["|---|---|---|---|---|---|---|"]
-        lines += rows(shapes, said[service])
+        lines += ["", f"## {service}"]
+        known: set[str] = set()
+        for shape in shapes:
+            found = {one.metadata["name"]: one for one in fields(shape)}
+            again = [f"`{name}`" for name in found if name in known]
+            beside = f", which reads {', '.join(again)} too" if again else ""
+            lines += ["", f"Read by `{shape.__module__}.{shape.__name__}`{beside}:", ""]
+            lines += [
+                "| name | default | takes | what for | a bad value |",
+                "|---|---|---|---|---|",
+            ]
+            lines += [row(one, said[service]) for name, one in found.items() if name not in known]
+            known |= found.keys()
     return "\n".join([*lines, ""])
 
 
-def rows(shapes: tuple[type[Any], ...], said: dict[str, str]) -> Iterator[str]:
-    """A line for each variable that the classes of a service read."""
-    found: dict[str, Any] = {}
-    readers: dict[str, list[str]] = {}
-    for shape in shapes:
-        for one in fields(shape):
-            name = one.metadata["name"]
-            found.setdefault(name, one)
-            readers.setdefault(name, []).append(f"`{shape.__module__}.{shape.__name__}.{one.name}`")
-    for name, one in found.items():
-        if not said.get(name):
-            raise SystemExit(f"{OWNERS_PAGE} does not say what {name} is for")
-        cells = (
-            f"`{name}`",
-            default(one),
-            UNITS.get(name.rpartition("_")[2], ""),
-            takes(one.metadata["read"]),
-            bad(one),
-            linked(said[name]),
-            ", ".join(readers[name]),
-        )
-        yield f"| {' | '.join(cells)} |"
+def row(one: Any, said: dict[str, str]) -> str:
+    """The line of a variable."""
+    name = one.metadata["name"]
+    if not said.get(name):
+        raise SystemExit(f"{OWNERS_PAGE} does not say what {name} is for")
+    unit = UNITS.get(name.rpartition("_")[2])
+    cells = (
+        f"`{name}`" if one.name == name.lower() else f"`{name}` <br>`{one.name}`",
+        default(one),
+        takes(one.metadata["read"]) + (f"; {unit}" if unit else ""),
+        linked(said[name]),
+        bad(one),
+    )
+    return f"| {' | '.join(cells)} |"
 
 
 def default(one: Any) -> str:

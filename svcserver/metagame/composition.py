@@ -1,6 +1,6 @@
 """The composition of all features, and the signals between them. Only here all are known.
 
-``Metagame`` makes the features, those of lower wings first, and connects them by signals;
+``Metagame`` makes the features, those of lower groups first, and connects them by signals;
 ``service.py`` runs it as a process. Tests of features use ``Metagame`` alone.
 """
 

@@ -13,7 +13,7 @@ OWNERS = ("ctl", ["acts"])
 class FeaturesTests(SynchronousTestCase):
     def broken(self, importer: str, imported: str) -> object:
         graph = ImportGraph()
-        for name in ("game", "game.top", "game.a", "game.a.routes", "game.wing"):
+        for name in ("game", "game.top", "game.a", "game.a.routes", "game.group"):
             graph.add_module(name)
         for name in (importer, imported):
             graph.add_module(name)
@@ -21,7 +21,7 @@ class FeaturesTests(SynchronousTestCase):
         return not_allowed(graph, "game", ["rules", "store"], ["game.top"], OWNERS)
 
     def test_whatever_a_feature_does_not_open_is_not_to_be_imported(self) -> None:
-        for importer in ("game.b.routes", "game.b", "game.wing.shared", "game.ab.rules"):
+        for importer in ("game.b.routes", "game.b", "game.group.shared", "game.ab.rules"):
             for module in ("acts", "wire", "routes", "management_routes", "any_new_name"):
                 found = (importer, f"game.a.{module}")
                 self.assertEqual(self.broken(*found), [found])
@@ -41,7 +41,7 @@ class FeaturesTests(SynchronousTestCase):
             ("ctl.people", "game.a.acts"),
             ("game.b.routes", "game.a.rules"),
             ("game.b.acts", "game.a.store"),
-            ("game.b.acts", "game.wing.shared"),
+            ("game.b.acts", "game.group.shared"),
             ("game.top", "game.a.routes"),
         ):
             self.assertEqual(self.broken(importer, imported), [])

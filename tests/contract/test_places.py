@@ -199,7 +199,7 @@ class RuleTests(SynchronousTestCase):
         self.assertEqual(found, {})
 
 
-TABLES_BESIDE_STORES = {  # what a wing shares is whole, and stands in one file
+TABLES_BESIDE_STORES = {  # what a group of features shares is whole, and stands in one file
     "metagame/accounts/audit.py",
     "metagame/accounts/dashboard_access.py",
     "metagame/accounts/deleted.py",

@@ -41,9 +41,12 @@ class DocumentationTests(SynchronousTestCase):
             missing = [name for name in variables(shape) if name not in known]
             self.assertEqual(missing, [], component)
 
-    def test_every_link_of_the_readme_leads_somewhere(self) -> None:
-        for target in re.findall(r"\]\(([^)#]+)\)", (ROOT / "README.md").read_text()):
-            self.assertTrue((ROOT / target).exists(), target)
+    def test_every_link_of_the_pages_in_the_first_folder_leads_somewhere(self) -> None:
+        for page in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"):
+            for target in re.findall(
+                r"\]\((?!http)([^)#]+)(?:#[^)]*)?\)", (ROOT / page).read_text()
+            ):
+                self.assertTrue((ROOT / target).exists(), f"{page}: {target}")
 
     def test_every_dependency_is_explained(self) -> None:
         project = (ROOT / "pyproject.toml").read_text()

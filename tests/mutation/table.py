@@ -36,7 +36,7 @@ ELSEWHERE = {
 def targets() -> dict[str, list[str]]:
     """A file and its tests: those of the folder that stands where the file does, or above it.
 
-    And the files of tests right above that folder, which prove what the features of a wing share.
+    And the files of tests right above that folder, which prove what the features of a group share.
     """
     return {path.relative_to(ROOT).as_posix(): _tests(path) for path in sorted(_files())}
 
@@ -54,7 +54,7 @@ def _tests(file: Path) -> list[str]:
     while not any((ROOT / "tests" / place).glob("test_*.py")):
         place = place.parent
     found = [Path("tests", place), *([Path("tests", also)] if also else [])]
-    if len(place.parts) > 2:  # a feature of a wing
-        wing = ROOT / "tests" / place.parent
-        found += [one.relative_to(ROOT) for one in sorted(wing.glob("test_*.py"))]
+    if len(place.parts) > 2:  # a feature of a group
+        group = ROOT / "tests" / place.parent
+        found += [one.relative_to(ROOT) for one in sorted(group.glob("test_*.py"))]
     return [one.as_posix() for one in found]

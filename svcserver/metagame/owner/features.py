@@ -68,7 +68,7 @@ from svcserver.web.routes import Feature
 
 @frozen(kw_only=True)
 class Desk:
-    """What the dashboard's pages are made of: parts of all wings, and those made for it alone."""
+    """What the dashboard's pages are made of: parts of all groups, and those made for it alone."""
 
     settings: Settings
     ledger: Ledger

@@ -1,0 +1,146 @@
+"""``make docs``: every built page on a desktop and on a phone, one dark, one light, in turn.
+
+Nothing may be cut off at its side, tables need no scrolling, every picture must be there, and no
+page may ask another host for anything: whoever reads them needs no network. Pages of each kind are
+also looked over by axe, in both schemes at both sizes, and the search must find a page.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page, Request, ViewportSize
+
+DOCS = Path(__file__).parent
+BUILT = DOCS / "_build"
+sys.path.insert(0, str(DOCS.parent))
+DESKTOP: ViewportSize = {"width": 1280, "height": 800}
+PHONE: ViewportSize = {"width": 390, "height": 844}
+PATIENCE_MS = 120_000  # for a page on a busy machine
+SCROLLS = "(one) => /auto|scroll/.test(getComputedStyle(one).overflowX)"
+CUT = f"""(width) => {{
+    const scrolls = {SCROLLS};
+    const held = (one) => one.tagName !== "ARTICLE" && (scrolls(one) || held(one.parentElement));
+    return [...document.querySelectorAll("article *")].filter((one) =>
+        one.getBoundingClientRect().right > width + 1 && !held(one.parentElement)
+    ).map((one) => one.textContent.trim().slice(0, 60) || one.tagName);
+}}"""
+WIDE = """[...document.querySelectorAll(".table-wrapper")].filter(
+    (one) => one.scrollWidth > one.clientWidth + 1
+).map((one) => one.textContent.trim().slice(0, 60))"""
+# a word in a cell that is too narrow for it: its letters stand on two lines
+BROKEN = """(() => {
+    const found = new Set(), range = document.createRange();
+    for (const cell of document.querySelectorAll("article td")) {
+        const walk = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+        while (walk.nextNode()) {
+          const text = walk.currentNode;
+          for (const word of text.data.matchAll(/[A-Z]*[a-z]+|[A-Z]+/g)) {
+            range.setStart(text, word.index);
+            range.setEnd(text, word.index + word[0].length);
+            if (range.getClientRects().length > 1) found.add(word[0]);
+          }
+        }
+    }
+    return [...found];
+})()"""
+UNSEEN = "[...document.images].filter((one) => !one.naturalWidth).map((one) => one.src)"
+KINDS = (  # doors, pictures, blocks, drawings, tables, what a search finds
+    "index.html",
+    "players/index.html",
+    "owners/first-evening.html",
+    "pictures.html",
+    "reference/settings.html",
+    "search.html",
+)
+SOUGHT, FOUND = "passphrase", "owners/backup.html"
+
+
+def main() -> int:
+    """One line for each fault; 1 when there is one."""
+    from tests.live.real_browser import CHROMIUM, chromium
+
+    if not Path(CHROMIUM).exists():
+        print("without chromium the pages are NOT looked at as a desktop and a phone show them")
+        return 0
+    with chromium() as browser:
+        faults = list(all_looked_at(browser))
+    print("\n".join(faults), end="\n" if faults else "")
+    return 1 if faults else 0
+
+
+def all_looked_at(browser: Browser) -> Iterator[str]:
+    """What is wrong with the site."""
+    desktops, phones = [
+        [
+            browser.new_page(viewport=size, color_scheme=scheme, is_mobile=size is PHONE)
+            for scheme in ("light", "dark")
+        ]
+        for size in (DESKTOP, PHONE)
+    ]
+    for one in (*desktops, *phones):
+        one.set_default_timeout(PATIENCE_MS)
+    for turn, path in enumerate(sorted(BUILT.rglob("*.html"))):
+        file = path.relative_to(BUILT)
+        for page in (desktops[turn % 2], phones[1 - turn % 2]):
+            yield from (f"{file} {seen_as(page)}: {said}" for said in looked_at(page, path))
+    for name in KINDS:
+        for page in (*desktops, *phones):
+            page.goto((BUILT / name).as_uri())
+            yield from (f"{name} {seen_as(page)}: {said}" for said in looked_over(page))
+    yield from searched(desktops[0])
+
+
+def seen_as(page: Page) -> str:
+    """Size and scheme of a page."""
+    size = page.viewport_size
+    dark = page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
+    return f"({'?' if size is None else size['width']} px, {'dark' if dark else 'light'})"
+
+
+def looked_at(page: Page, path: Path) -> Iterator[str]:
+    """What is wrong with a page."""
+    asked: list[str] = []
+
+    def note(request: Request) -> None:
+        asked.append(request.url)
+
+    page.on("request", note)
+    page.goto(path.as_uri())
+    page.remove_listener("request", note)
+    width = page.viewport_size["width"] if page.viewport_size else 0
+    yield from (
+        f"cut off at its side: {' '.join(one.split())}" for one in page.evaluate(CUT, width)
+    )
+    yield from (f"a table that scrolls: {' '.join(one.split())}" for one in page.evaluate(WIDE))
+    yield from (f"a word in a cell that breaks: {one}" for one in page.evaluate(BROKEN))
+    yield from (f"no picture at {one}" for one in page.evaluate(UNSEEN))
+    elsewhere = {one for one in asked if not one.startswith(("file:", "data:"))}
+    yield from (f"it asks for {one}" for one in sorted(elsewhere))
+
+
+def looked_over(page: Page) -> Iterator[str]:
+    """What keeps somebody from using a page, as axe finds it."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    for fault in Axe().run(page).response["violations"]:
+        places = [" ".join(one["target"]) for one in fault["nodes"]]
+        yield f"{fault['id']}, {fault['help']}: {'; '.join(places[:3])}"
+
+
+def searched(page: Page) -> Iterator[str]:
+    """What a reader misses who looks for a word from the first page."""
+    page.goto((BUILT / "index.html").as_uri())
+    box = page.get_by_role("textbox", name="Search")
+    box.fill(SOUGHT)
+    box.press("Enter")
+    page.wait_for_selector("#search-results .search-summary:has-text('found')")
+    found = page.eval_on_selector_all("#search-results a", "(all) => all.map((one) => one.href)")
+    if not any(FOUND in one for one in found):
+        yield f"the search for {SOUGHT} does not find {FOUND}, but {found}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
