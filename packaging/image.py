@@ -27,7 +27,11 @@ START = "/usr/lib/svcserver/start"
 SVC_ID = 770
 CLIENT = "postgresql-client"  # pg_dump, pg_restore and psql, for backups of a host on PostgreSQL
 EXPOSED = ("443/tcp", "8770-8777/udp")
-LEFT_OUT = ("usr/share/doc/*", "usr/share/man/*", "usr/share/locale/*", "var/cache/*", "var/log/*")
+LEFT_OUT = ("usr/share/man/*", "usr/share/locale/*", "var/cache/*", "var/log/*")
+# Licences ask that who hands a program on hands on whose it is; some packages have it in a folder
+# of another's that theirs is a link to. The pages for owners are named by messages and settings.
+DOC = '"$1"/usr/share/doc'
+KEPT_DOC = f"-name copyright -o -path {DOC}'/svcserver/*'"
 HOME = "/var/lib/svcserver"  # as the package has it
 # with an end of its own: podman 4 does not end one that hangs, as beside a frozen metagame
 HEALTH = "timeout 9 svcctl status --config /data"
@@ -59,6 +63,8 @@ def install(package: Path, system: Path) -> None:
         f'chmod 0755 "$1"{START}',
         'chroot "$1" install -d -o svc -g svc -m 0750 /data',
         *(f'rm -rf "$1"/{one}' for one in LEFT_OUT),
+        f"find {DOC} -mindepth 2 ! -type d ! '(' {KEPT_DOC} ')' -delete",
+        f"find {DOC} -mindepth 1 -type d -empty -delete",
     ]
     words = [f"--customize-hook={one}" for one in hooks]
     run("mmdebstrap", f"--mode={mode}", "--variant=apt", *words, SUITE, system)

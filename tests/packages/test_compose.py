@@ -45,7 +45,7 @@ def host(environ: dict[str, str]) -> Iterator[str]:
     try:
         yield f"{PROJECT}_svcserver_1"
     finally:
-        compose("down", "-v", environ=environ)
+        compose("down", "-v", "-t", "40", environ=environ)
 
 
 def compose(*words: str, environ: dict[str, str]) -> str:
@@ -60,11 +60,11 @@ def test_it_plays_on_two_metagames_and_keeps_everything_over_a_restart(
     said = outside.joins(tmp_path / "ada", outside.invite(host), "Ada")
     assert said.port == PORT
     inside(host, "sh", "-c", "echo ALLOWLIST_ALLOW_PRIVATE=1 >> /data/allowlist.env")
-    compose("restart", environ=environ)
+    compose("restart", "-t", "40", environ=environ)
     ready(host, times=2)
     assert "all went well" in inside(host, "svcctl", "play", "--keep", "--config", "/data")
     assert "stack ready: metagame-1, metagame-2, " in run("podman", "logs", host)
-    compose("restart", environ=environ)
+    compose("restart", "-t", "40", environ=environ)
     ready(host, times=3)
     accounts = inside(host, *ACCOUNTS)
     assert len(accounts.splitlines()) >= 6  # the owner, four players and Ada

@@ -26,6 +26,8 @@ HARDENED = ("--read-only", "--tmpfs", "/tmp", "--cap-drop", "ALL", "--sysctl", L
 NAME = f"svc-test-{os.getpid()}"
 IDS = "770"  # of the image's user and group, in every image of every version
 ACCOUNTS = ("svcctl", "account", "list", "--config", "/data")
+# as docs/owners/packages.md waits for a host that has begun
+ANSWERS = "until svcctl status --config /data >/dev/null 2>&1; do sleep 1; done"
 # by its name in the list of processes; the brackets keep this shell's own words from being found
 FREEZE = """\
 for one in /proc/[0-9]*; do
@@ -70,6 +72,9 @@ def told(container: str) -> str:
 def test_it_plays_is_healthy_and_keeps_its_data_over_a_stop(container: str) -> None:
     assert inside(container, "id", "-un") == "svc\n"
     assert inside(container, "ls", "/usr/share/svcserver") == "grafana.json\n"
+    kept = inside(container, "find", "/usr/share/doc", "!", "-type", "d", "-name", "copyright")
+    assert {f"/usr/share/doc/{one}/copyright" for one in ("svcserver", "bash")} <= {*kept.split()}
+    assert "packages.md" in inside(container, "find", "/usr/share/doc/svcserver")
     assert inside(container, "sh", "-c", "touch /mine 2>/dev/null || echo refused") == "refused\n"
     inside(container, "sh", "-c", "echo ALLOWLIST_ALLOW_PRIVATE=1 >> /data/allowlist.env")
     stop(container)
@@ -101,7 +106,7 @@ def test_a_friend_comes_in_by_the_published_port_and_the_next_image_knows_him(
     os.chown(data, int(IDS), int(IDS))
     words = ("-v", f"{data}:/data", "-p", f"{port}:{port}", "-e", f"SVC_GATEWAY_PORT={port}")
     words += ("-e", "SVC_PUBLIC_HOST=127.0.0.1")
-    backup = ("/data/before-upgrade.db", "--config", "/data")
+    backup = (time.strftime("/data/before-%Y-%m-%d-%H%M"), "--config", "/data")
     with started(image, *words) as old:
         until(old, "gateway ready", times=1)
         assert (inside(old, "id", "-u"), inside(old, "id", "-g")) == (f"{IDS}\n", f"{IDS}\n")
@@ -115,9 +120,10 @@ def test_a_friend_comes_in_by_the_published_port_and_the_next_image_knows_him(
     run("podman", "tag", image, following)
     try:
         with started(following, *words) as new:
+            inside(new, "timeout", "180", "sh", "-c", ANSWERS)
+            inside(new, "svcctl", "drain", "off", "--config", "/data")
             until(new, "gateway ready", times=1)
             assert "ATTENTION" not in told(new)
-            inside(new, "svcctl", "drain", "off", "--config", "/data")
             assert "Ada" in inside(new, *ACCOUNTS)
             outside.joins(tmp_path / "bob", outside.invite(new), "Bob")
             stop(new)

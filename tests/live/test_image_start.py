@@ -1,0 +1,93 @@
+"""What the image runs first, on this machine, with stand-ins for svcctl init and the stack.
+
+tests/packages runs it in the image.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.live
+
+START = Path(__file__).parents[2] / "packaging" / "image" / "start"
+INIT = """\
+#!/bin/sh
+echo "init $*"
+echo GATEWAY_PORT=443 > DATA/gateway.env
+touch DATA/metagame.env
+"""
+
+
+class Start:
+    """The script, made for a folder in place of /data and for the programs of this machine."""
+
+    def __init__(self, here: Path) -> None:
+        self.data = here / "data"
+        self.data.mkdir()
+        home = "/usr/lib/svcserver/bin"
+        text = START.read_text().replace(f"{home}/python", sys.executable)
+        text = text.replace(f"{home}/twistd", "echo twistd").replace("/data", str(self.data))
+        self.script = here / "start"
+        self.script.write_text(text)
+        init = here / "svcctl"
+        init.write_text(INIT.replace("DATA", str(self.data)))
+        init.chmod(0o755)
+        self.path = f"{here}:{os.environ['PATH']}"
+
+    def says(self, *, ends: int = 0, **environ: str) -> str:
+        """All that it says; it must end with that status."""
+        ran = subprocess.run(
+            ["sh", self.script],
+            env={"PATH": self.path, **environ},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        assert ran.returncode == ends, ran.stdout
+        return ran.stdout
+
+    def has_a_host(self, port: str) -> None:
+        """As after a first start; its owner has chosen that port."""
+        (self.data / "metagame.env").touch()
+        (self.data / "gateway.env").write_text(f"GATEWAY_PORT={port}\n")
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Start:
+    return Start(tmp_path)
+
+
+def test_the_first_start_makes_the_host_and_says_its_port(start: Start) -> None:
+    said = start.says(SVC_PUBLIC_HOST="play.example.org")
+    assert "--public-host play.example.org:443\n" in said
+    assert "by TCP port 443: publish it under the same number" in said
+    assert "twistd --nodaemon" in said
+
+
+def test_a_port_that_is_not_the_published_one_is_refused_at_the_first_start_alone(
+    start: Start,
+) -> None:
+    words = {"SVC_PUBLIC_HOST": "play.example.org:8443", "SVC_GATEWAY_PORT": "443"}
+    assert "give SVC_GATEWAY_PORT=8443" in start.says(ends=1, **words)
+    start.has_a_host("443")
+    assert "ATTENTION" not in start.says(**words)
+
+
+def test_a_port_is_read_as_the_gateway_reads_it(start: Start) -> None:
+    for text in ("8443", '"8443"', " 8443 "):
+        start.has_a_host(text)
+        assert "ATTENTION" not in start.says(SVC_GATEWAY_PORT="8443")
+        said = start.says(SVC_GATEWAY_PORT="443")
+        assert "SVC_GATEWAY_PORT=443, but this host's gateway listens on 8443" in said
+    assert "by TCP port 8443: publish" in start.says()
+
+
+def test_an_ipv6_address_that_got_another_port_is_told_of(start: Start) -> None:
+    said = start.says(SVC_PUBLIC_HOST="2001:db8::1", SVC_GATEWAY_PORT="8443")
+    assert "SVC_GATEWAY_PORT=8443, but this host's gateway listens on 443" in said
