@@ -26,15 +26,34 @@ def epoch() -> int:
     """The time that everything built bears: SOURCE_DATE_EPOCH, else that of the last commit."""
     given = os.environ.get("SOURCE_DATE_EPOCH")
     if given is None:
-        words = ["git", "log", "-1", "--format=%ct"]
-        said = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
-        given = said.stdout.strip() or "0"
+        given = git("log", "-1", "--format=%ct") if cloned() else "0"
     return int(given)
+
+
+def cloned() -> bool:
+    """Whether this is a clone, not an unpacked sdist; in a work tree of a clone .git is a file."""
+    return (ROOT / ".git").exists()
+
+
+def git(*words: str) -> str:
+    """What git says of this clone; fails with one line where it refuses."""
+    need("git")
+    command = ["git", *words]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if ran.returncode:
+        why = (ran.stderr.splitlines() or [f"status {ran.returncode}"])[0]
+        raise SystemExit(
+            f"git {words[0]} has failed in {ROOT}, and what is built depends on it: {why}; "
+            "make the clone whole, or where it is another user's: "
+            f"git config --global --add safe.directory {ROOT}"
+        )
+    return ran.stdout
 
 
 def need(*programs: str) -> None:
     """Fails with one line that names the Debian package of each program that is missing."""
     packages = {
+        "git": "git",
         "dpkg-buildpackage": "dpkg-dev",
         "dh": "debhelper",
         "lintian": "lintian",
@@ -79,11 +98,9 @@ def copied(folder: Path) -> Path:
     setuptools would pack a module that is gone, from the ``build`` of the time before, and pages
     that were built. In what is no clone, an unpacked sdist, the project is where it is.
     """
-    words = ["git", "ls-files", "-z", "--cached"]
-    said = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
-    if said.returncode:
+    if not cloned():
         return ROOT
-    for name in filter(None, said.stdout.split("\0")):
+    for name in filter(None, git("ls-files", "-z", "--cached").split("\0")):
         if not (ROOT / name).exists():  # removed, and not committed yet
             continue
         path = folder / name

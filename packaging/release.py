@@ -3,8 +3,9 @@
     python packaging/release.py [DIST]
 
 sdist, wheel, the launcher's two, the Debian package, the image, compose.yaml, an SBOM, the changes
-of this version, and SHA256SUMS of them. Two runs on a commit are equal byte for byte; what a system
-lacks (see ``need`` in building.py) ends it with one line, and nothing is left out silently.
+of this version, and SHA256SUMS of them. Two runs on a commit are equal byte for byte where the work
+tree is as committed, which a tagged commit's must be; what a system lacks (see ``need`` in
+building.py) ends it with one line, and nothing is left out silently.
 """
 
 from __future__ import annotations
@@ -15,14 +16,13 @@ import io
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tarfile
 import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
-from building import ROOT, built, epoch, need, run, target, version, wheel
+from building import ROOT, built, cloned, epoch, git, need, run, target, version, wheel
 from suite import need_suite
 
 SUMS = "SHA256SUMS"
@@ -55,19 +55,29 @@ def main() -> None:
 
 
 def check_tag() -> None:
-    """A commit that is tagged as a version is released as that one, with its changes gathered."""
-    words = ["git", "tag", "--points-at", "HEAD"]
-    said = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False).stdout
+    """A commit that is tagged as a version is released as that one, and as it was committed.
+
+    Its changes are gathered. What is no clone has no tags.
+    """
+    said = git("tag", "--points-at", "HEAD") if cloned() else ""
     tags = [one for one in said.split() if one.startswith("v")]
-    if tags and f"v{version()}" not in tags:
+    if not tags:
+        return
+    tagged = f"this commit is tagged {' '.join(tags)}, and"
+    if f"v{version()}" not in tags:
         raise SystemExit(
-            f"this commit is tagged {' '.join(tags)}, and pyproject.toml says {version()}: "
+            f"{tagged} pyproject.toml says {version()}: "
             "set the version there, commit, and move the tag"
         )
-    if tags and fragments():
+    if fragments():
         raise SystemExit(
-            f"this commit is tagged {' '.join(tags)}, and changes wait in newsfragments/: "
+            f"{tagged} changes wait in newsfragments/: "
             "gather them (.venv/bin/towncrier build --yes), commit, and move the tag"
+        )
+    if changed := git("status", "--porcelain", "--untracked-files").splitlines():
+        raise SystemExit(
+            f"{tagged} {len(changed)} of its files are not as committed ({changed[0].strip()}): "
+            "put them away (git stash --include-untracked), or commit them and move the tag"
         )
 
 

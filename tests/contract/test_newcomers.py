@@ -95,7 +95,8 @@ class HostedTests(SynchronousTestCase):
         [version] = re.findall(form, (ROOT / "pyproject.toml").read_text())
         launcher = (ROOT / "packaging" / "launcher" / "pyproject.toml").read_text()
         image = (ROOT / "compose.yaml").read_text()
-        pages = "".join(one.read_text() for one in (ROOT / "docs" / "owners").glob("*.md"))
+        texts = [ROOT / "README.md", *(ROOT / "docs" / "owners").glob("*.md")]
+        pages = "".join(one.read_text() for one in texts)
         named = re.findall(form, launcher)
         named += re.findall(r"SVC_VERSION:-([\d.]+)\}", image)
         named += re.findall(r"svcserver[-_:](\d+\.\d+\.\d+)[-_\s]", pages)

@@ -1,0 +1,123 @@
+"""What packaging/ asks git: a release is what was committed; where git refuses nothing is built.
+
+Why processes: git is one.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from unittest import mock
+
+import pytest
+from twisted.trial.unittest import SynchronousTestCase
+
+pytestmark = pytest.mark.live
+
+PACKAGING = Path(__file__).parents[2] / "packaging"
+# git reads no settings but the clone's
+NOBODY = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+
+
+class ReleaseCommitTests(SynchronousTestCase):
+    """A clone of its own, with one commit."""
+
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = Path(folder.name, "clone")
+        known = mock.patch.dict(sys.modules)  # forgets the scripts' modules again
+        known.start()
+        self.addCleanup(known.stop)
+        with mock.patch.object(sys, "path", [str(PACKAGING), *sys.path]):
+            self.building = importlib.import_module("building")
+            self.release = importlib.import_module("release")
+        for module in (self.building, self.release):
+            self.patch(module, "ROOT", self.root)
+        environ = mock.patch.dict(os.environ, NOBODY)
+        environ.start()
+        self.addCleanup(environ.stop)
+        os.environ.pop("SOURCE_DATE_EPOCH", None)
+        (self.root / "newsfragments").mkdir(parents=True)
+        (self.root / "pyproject.toml").write_text('version = "1.2.3"\n')
+        self.git("init", "-q")
+        self.commit()
+
+    def git(self, *words: str) -> None:
+        who = ("-c", "user.name=svc", "-c", "user.email=svc@example.org")
+        subprocess.run(["git", *who, *words], cwd=self.root, check=True, capture_output=True)
+
+    def commit(self) -> None:
+        self.git("add", ".")
+        self.git("commit", "-q", "-m", "x")
+
+    def refused(self) -> str:
+        said = self.assertRaises(SystemExit, self.release.check_tag)
+        return str(said)
+
+    def test_the_commit_of_its_version_is_released(self) -> None:
+        self.git("tag", "v1.2.3")
+        self.release.check_tag()
+
+    def test_a_tag_of_another_version_is_refused(self) -> None:
+        self.git("tag", "v1.2.4")
+        self.assertIn("tagged v1.2.4, and pyproject.toml says 1.2.3", self.refused())
+
+    def test_changes_that_wait_are_refused(self) -> None:
+        (self.root / "newsfragments" / "+new.feature.md").write_text("New.\n")
+        self.commit()
+        self.git("tag", "v1.2.3")
+        self.assertIn("changes wait in newsfragments/", self.refused())
+
+    def test_a_file_that_is_not_as_committed_is_refused_on_a_tag_alone(self) -> None:
+        for name in ("pyproject.toml", "new.py"):
+            with (self.root / name).open("a") as file:
+                file.write("# mine\n")
+            self.release.check_tag()
+            self.git("tag", "v1.2.3")
+            said = self.refused()
+            self.assertIn("1 of its files are not as committed", said)
+            self.assertIn(name, said)
+            self.assertIn("git stash", said)
+            self.git("tag", "--delete", "v1.2.3")
+            self.git("stash", "--include-untracked")
+
+    def test_a_clone_of_another_user_builds_nothing(self) -> None:
+        with mock.patch.dict(os.environ, GIT_TEST_ASSUME_DIFFERENT_OWNER="1"):
+            self.refuses_all(f"git config --global --add safe.directory {self.root}")
+
+    def test_a_work_tree_whose_clone_is_gone_builds_nothing(self) -> None:
+        self.root = self.root.parent / "tree"
+        self.root.mkdir()
+        (self.root / ".git").write_text("gitdir: /nowhere/at/all\n")
+        for module in (self.building, self.release):
+            self.patch(module, "ROOT", self.root)
+        self.refuses_all("not a git repository")
+
+    def refuses_all(self, why: str) -> None:
+        copied = self.root.parent / "copied"
+        for asked in (
+            self.release.check_tag,
+            self.building.epoch,
+            lambda: self.building.copied(copied),
+        ):
+            [line] = str(self.assertRaises(SystemExit, asked)).splitlines()
+            self.assertIn("has failed in", line)
+            self.assertIn(why, line)
+        self.assertFalse(copied.exists())
+
+    def test_what_git_knows_is_built_at_the_time_of_its_commit(self) -> None:
+        (self.root / "new.py").write_text("# mine\n")
+        copied = self.building.copied(self.root.parent / "copied")
+        self.assertEqual([one.name for one in copied.iterdir()], ["pyproject.toml"])
+        self.assertGreater(self.building.epoch(), 0)
+
+    def test_an_unpacked_sdist_is_built_where_it_is(self) -> None:
+        (self.root / ".git").rename(self.root.parent / "gone")
+        self.assertEqual(self.building.copied(self.root.parent / "copied"), self.root)
+        self.assertEqual(self.building.epoch(), 0)
+        self.release.check_tag()
