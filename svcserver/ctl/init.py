@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import click
 from attrs import astuple, evolve, field, frozen
+from click.core import ParameterSource
 
 from svcserver.board.factory import live_url
 from svcserver.ctl.blueprint import Ports, Scale
@@ -18,6 +20,7 @@ from svcserver.kernel.digits import whole_in
 from svcserver.kernel.settings import BadSetting
 from svcserver.stack.workers import MOST, check
 
+DATABASE_VARIABLE, LIVE_VARIABLE = "SVC_DATABASE_URL", "SVC_LIVE_URL"
 LONGEST_PORT = 5  # digits
 FIRST_NO_PORT = 65_536
 
@@ -35,8 +38,22 @@ FIRST_NO_PORT = 65_536
     help="Host in private: the IPv4 address to listen on. Default: that of the overlay network.",
 )
 @click.option("--workers", type=click.IntRange(1, MOST), default=1, help="Metagames at once.")
-@click.option("--database", metavar="URL", default="", help="A postgresql:// database to use.")
-@click.option("--live", metavar="URL", default="", help="A valkey:// or valkeys:// to use.")
+@click.option(
+    "--database",
+    metavar="URL",
+    default="",
+    envvar=DATABASE_VARIABLE,
+    show_envvar=True,
+    help="A postgresql:// database to use.",
+)
+@click.option(
+    "--live",
+    metavar="URL",
+    default="",
+    envvar=LIVE_VARIABLE,
+    show_envvar=True,
+    help="A valkey:// or valkeys:// to use.",
+)
 @click.option("--owner", metavar="NAME", default="owner", help="The owner's account name.")
 @click.option(
     "--data",
@@ -60,18 +77,16 @@ def init(
 
     With --public-host players come over the internet through the gateway; without it the
     host is private, and players come over an overlay network such as a VPN.
+
+    Give a URL that has a password by its environment variable: what stands on the command
+    line is seen by everybody on the machine.
     """
     out = Out(as_json)
     place = place_of(public_host, private_host)
     scale = scale_of(workers, database, live, private=place.private)
+    ports, private = place.ports, place.private
     made = create_host(
-        folder,
-        place.address,
-        owner,
-        ports=place.ports,
-        private=place.private,
-        scale=scale,
-        data=data,
+        folder, place.address, owner, ports=ports, private=private, scale=scale, data=data
     )
     out.data(
         {
@@ -130,10 +145,30 @@ def scale_of(workers: int, database: str, live: str, *, private: bool) -> Scale:
             live_url(live)
         check(workers, {"DATABASE_URL": database, "LIVE_URL": live})
     except BadSetting as why:
-        fail(f"{why} (--database URL, --live URL)")
+        fail(f"{why} (--database or {DATABASE_VARIABLE}, --live or {LIVE_VARIABLE})")
     except ValueError as why:
-        fail(f"--database or --live {why}")
-    return Scale(workers, database, live)
+        fail(f"--database or {DATABASE_VARIABLE}, --live or {LIVE_VARIABLE}: {why}")
+    scale = Scale(workers, database, live)
+    warn_of_passwords(scale)
+    return scale
+
+
+def warn_of_passwords(scale: Scale) -> None:
+    """Say which passwords stood on the command line, and how to give them unseen."""
+    source = click.get_current_context().get_parameter_source
+    database = scale.database and database_url(scale.database).password
+    live = scale.live and urlsplit(scale.live.strip()).password
+    for name, password, variable in (
+        ("database", database, DATABASE_VARIABLE),
+        ("live", live, LIVE_VARIABLE),
+    ):
+        if password and source(name) is ParameterSource.COMMANDLINE:
+            click.echo(
+                f"svcctl: the password of --{name} stood on the command line, which everybody on"
+                " this machine can see, and the shell keeps: make a new one, and give the URL by"
+                f" {variable}",
+                err=True,
+            )
 
 
 def tell(out: Out, made: CreatedHost, address: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 from pathlib import Path
 from unittest import mock
 
@@ -182,6 +183,60 @@ class InitTests(SynchronousTestCase):
         ran = svcctl("init", folder, "--owner", "no blanks please")
         self.assertEqual((ran.status, folder.exists()), (1, False))
         self.assertIn("3 to 16", ran.line)
+
+
+class EngineTests(SynchronousTestCase):
+    """The URLs of a database and of live state; one with a password comes unseen."""
+
+    def setUp(self) -> None:
+        self.folder = nowhere(self)
+        self.folder.mkdir()
+        self.database = f"sqlite:///{self.folder / 'mine.db'}"
+
+    def made(self, *words: str, **environ: str) -> tuple[dict[str, str], str]:
+        """The metagame's settings, and what was said on the error output."""
+        folder = nowhere(self)
+        with mock.patch.dict(os.environ, environ):
+            ran = svcctl("init", folder, *words)
+        self.assertEqual(ran.status, 0, ran.err)
+        self.assertTrue((self.folder / "mine.db").exists())
+        return parse_env_file((folder / "metagame.env").read_text()), ran.err
+
+    def test_they_come_from_the_environment_which_no_other_user_sees(self) -> None:
+        live = "valkey://svc:hush@127.0.0.1:6379"
+        said, err = self.made(SVC_DATABASE_URL=self.database, SVC_LIVE_URL=live)
+        self.assertEqual((said["DATABASE_URL"], said["LIVE_URL"]), (self.database, live))
+        self.assertEqual(err, "")
+
+    def test_an_option_wins_over_the_environment(self) -> None:
+        elsewhere = f"sqlite:///{self.folder / 'other.db'}"
+        said, _ = self.made("--database", self.database, SVC_DATABASE_URL=elsewhere)
+        self.assertEqual(said["DATABASE_URL"], self.database)
+        self.assertFalse((self.folder / "other.db").exists())
+
+    def test_a_password_on_the_command_line_is_told_of_and_not_said_again(self) -> None:
+        live = "valkey://svc:hush@127.0.0.1:6379"
+        _, err = self.made("--database", self.database, "--live", live)
+        [line] = err.splitlines()
+        self.assertIn("the password of --live stood on the command line", line)
+        self.assertIn("SVC_LIVE_URL", line)
+        self.assertNotIn("hush", line)
+        words = ("--database", self.database, "--live", "valkey://127.0.0.1:6379")
+        _, err = self.made(*words, "--owner", "another")
+        self.assertEqual(err, "")
+        database = "postgresql://svc:hush@127.0.0.1:1/svc"  # where nobody listens
+        ran = svcctl("init", nowhere(self), "--database", database)
+        self.assertEqual(ran.status, 1)
+        self.assertIn("the password of --database stood", ran.err)
+        self.assertNotIn("hush", ran.err)
+
+    def test_a_wrong_one_is_one_line_that_names_the_variable(self) -> None:
+        folder = nowhere(self)
+        with mock.patch.dict(os.environ, SVC_DATABASE_URL="mysql://svc:hush@h/svc"):
+            ran = svcctl("init", folder)
+        self.assertEqual((ran.status, folder.exists()), (1, False))
+        self.assertIn("SVC_DATABASE_URL", ran.line)
+        self.assertNotIn("hush", ran.line)
 
 
 class PrivateTests(SynchronousTestCase):
