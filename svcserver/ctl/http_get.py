@@ -6,7 +6,7 @@ import http.client
 from typing import Any
 from urllib.parse import urlsplit
 
-from svcserver.ctl.output import fail
+from svcserver.ctl.output import Failed, fail
 from svcserver.kernel import json
 
 ANSWER_S = 5.0
@@ -16,6 +16,10 @@ UNPROVEN = (
     "the metagame.env that it began with, and restart it where its signing key has been changed"
 )
 MAX_ANSWER = 16 * 1024 * 1024
+
+
+class NobodyListens(Failed):
+    """The connection was refused: nothing has been asked, so asking again does nothing twice."""
 
 
 def get_json(
@@ -76,7 +80,9 @@ def _exchange(
         with connection.getresponse() as reply:
             return reply.status, reply.read(MAX_ANSWER)
     except (OSError, http.client.HTTPException) as why:
-        fail(f"{what} does not answer on {base}: {why or type(why).__name__}; is it running?")
+        kind = NobodyListens if isinstance(why, ConnectionRefusedError) else Failed
+        line = f"{what} does not answer on {base}: {why or type(why).__name__}; is it running?"
+        raise kind(line) from None
     finally:
         connection.close()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import click
 
 from svcserver.ctl.as_owner import Owner, owner_of
 from svcserver.ctl.host import Host, about_a_host, with_reason
+from svcserver.ctl.http_get import NobodyListens
 from svcserver.ctl.output import Failed, Out, fail
 from svcserver.ctl.restart import running_stack
 from svcserver.stack import rolling
@@ -18,6 +20,8 @@ ROUTE = "DashboardDrain"
 LOOK_S = 2.0
 ACTING = ("stopping", "restarting")  # the stack has been told
 PATIENCE_S = 120.0  # for the stack to come back
+START_S = 60.0  # for a metagame that has just been started, and brings its database up to date
+TRY_S = 0.5
 WAIT = click.option("--wait", is_flag=True, help="Return once it is so.")
 
 
@@ -49,8 +53,12 @@ def drain_on(
 @with_reason
 @about_a_host
 def drain_off(host: Host, out: Out, reason: str) -> None:
-    """Let hunts begin again."""
-    said = owner_of(host).act(ROUTE, {"On": False}, reason)
+    """Let hunts begin again.
+
+    Waits up to a minute for a metagame that is being started, as after an upgrade.
+    """
+    owner = owner_of(host)
+    said = _once_it_listens(lambda: owner.act(ROUTE, {"On": False}, reason))
     out.data(said)
     out.say(*_lines(said))
 
@@ -93,6 +101,29 @@ def when_empty(host: Host, out: Out, nobody_online: bool, reason: str, wait: boo
     out.say("the stack has been restarted" if wait else "the stack restarts once it is empty")
     if not wait:
         out.say(*_lines(said))
+
+
+def _once_it_listens(
+    act: Callable[[], dict[str, Any]],
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> dict[str, Any]:
+    """What ``act`` returns, tried again as long as the connection is refused, for ``START_S``.
+
+    Neither apt nor systemd waits until the metagame answers; whoever ends maintenance mode in the
+    next line would be refused, and with the mode still on nobody gets a hunt.
+    """
+    began, is_said = clock(), False
+    while True:
+        try:
+            return act()
+        except NobodyListens:
+            if clock() - began >= START_S:
+                raise
+        if not is_said:
+            click.echo(f"the metagame does not answer yet; waiting up to {START_S:.0f} s", err=True)
+            is_said = True
+        sleep(TRY_S)
 
 
 def _until(nobody_online: bool) -> str:
