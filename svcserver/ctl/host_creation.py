@@ -211,5 +211,7 @@ def _move(folders: dict[Path, Path]) -> None:
                 f"{place.parent} already holds {place.name}; "
                 "nothing was changed: choose another folder"
             )
-    for one, place in moves.items():
+    # last the file by which a folder counts as a host (packaging/image/start): a stop in between
+    # leaves a folder that is visibly none, instead of a host that lacks some of its files
+    for one, place in sorted(moves.items(), key=lambda move: move[0].name == "metagame.env"):
         one.rename(place)

@@ -178,6 +178,20 @@ class InitTests(SynchronousTestCase):
         self.assertEqual((ran.status, list(folder.iterdir())), (1, []))
         self.assertIn("disk full", ran.line)
 
+    def test_the_file_that_makes_a_folder_a_host_is_put_there_last(self) -> None:
+        settings, data = nowhere(self), nowhere(self)
+        moved: list[str] = []
+        rename = Path.rename
+
+        def seen(one: Path, to: Path) -> Path:
+            moved.append(to.name)
+            return rename(one, to)
+
+        with mock.patch.object(Path, "rename", seen):
+            self.assertEqual(svcctl("init", settings, "--data", data).status, 0)
+        there = {one.name for folder in (settings, data) for one in folder.iterdir()}
+        self.assertEqual((moved[-1], set(moved)), ("metagame.env", there))
+
     def test_a_bad_owner_name_is_one_line(self) -> None:
         folder = nowhere(self)
         ran = svcctl("init", folder, "--owner", "no blanks please")
