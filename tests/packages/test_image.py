@@ -157,6 +157,9 @@ def test_a_stop_while_it_makes_the_host_ends_it_at_once_and_leaves_nothing(
             silent.settimeout(PATIENCE_S)
             asked, _ = silent.accept()
             with asked:
+                lines = inside(name, "sh", "-c", "cat /proc/[0-9]*/cmdline || true")
+                assert "svcctl" in lines
+                assert "postgresql:" not in lines  # everybody would read its password
                 run("podman", "stop", "-t", "40", name)
             assert run("podman", "inspect", name, "--format", "{{.State.ExitCode}}") == "143\n"
     assert list(tmp_path.iterdir()) == []
