@@ -157,13 +157,13 @@ class LaneBoard:
         return given
 
     def listen(self, news: type[Any], listener: Callable[[Any], None]) -> None:
-        raise NotImplementedError
+        self.board.listen(news, listener)
 
     def reads_as(self, name: str) -> None:
-        raise NotImplementedError
+        self.board.reads_as(name)
 
     def when_missed(self, look: Callable[[], None]) -> None:
-        raise NotImplementedError
+        self.board.when_missed(look)
 
 
 @define

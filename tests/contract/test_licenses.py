@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 import tempfile
 from pathlib import Path
-from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from tests.support.packaging import recipe
+
 ROOT = Path(__file__).parents[2]
 HOME = Path("/usr/lib/some/site-packages")
-
-
-def recipe() -> Any:
-    spec = importlib.util.spec_from_file_location("licenses", ROOT / "packaging/licenses.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 class LicenseTests(SynchronousTestCase):
@@ -38,7 +29,7 @@ class LicenseTests(SynchronousTestCase):
         (folder / "RECORD").write_text("".join(f'{one},sha256=a"b,1\n' for one in names))
 
     def paragraphs(self) -> list[str]:
-        return recipe().paragraphs(self.packages, HOME).strip().split("\n\n")
+        return recipe("licenses.py").paragraphs(self.packages, HOME).strip().split("\n\n")
 
     def test_each_package_has_a_paragraph_that_says_where_its_text_is(self) -> None:
         said = "License-Expression: LGPL-3.0-only\nAuthor: Ann"

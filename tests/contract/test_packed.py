@@ -6,31 +6,20 @@ Found here at once: the file that is built of them is only started by slow tests
 from __future__ import annotations
 
 import ast
-import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from tests.support.packaging import recipe
 from tests.support.sources import parsed
 
 ROOT = Path(__file__).parents[2]
 
 
-def recipe() -> Any:
-    """The module that builds the launcher."""
-    spec = importlib.util.spec_from_file_location("build", ROOT / "packaging/launcher/build.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def packed() -> dict[str, Path]:
     """The modules of the package, by name."""
-    build = recipe()
+    build = recipe("launcher/build.py")
     whole = ROOT / "svcserver"
     files = [path for name in build.PACKAGES for path in sorted((whole / name).rglob("*.py"))]
     left_out = {whole / name for name in build.LEFT_OUT}
