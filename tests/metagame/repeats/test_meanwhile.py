@@ -369,6 +369,12 @@ class TellingTests(Case):
         self.town.again(self.ann, f"POST {FRIENDS}/{ann}/{bob}")  # she has accepted nothing
         self.assertEqual(len(told), 1)
 
+    def test_that_two_were_friends_before_it_was_asked_for_is_not_told_again(self) -> None:
+        self.town.befriend(self.ann, self.bob)
+        self.town.pass_time(60.0)
+        accept = f"POST {FRIENDS}/{self.bob.id}/{self.ann.id}"
+        self.assertEqual(self.twice(self.bob, accept), [])
+
     def test_that_two_are_no_friends_or_apart_is_told_again(self) -> None:
         pair = f"{self.ann.id}/{self.bob.id}"
         self.town.befriend(self.ann, self.bob)

@@ -62,8 +62,7 @@ class FriendActs:
 
             result, row = await self.data.write(me, 0, work, ACROSS)
             place.used = result is Result.REQUESTED
-        told_late = repeat is not None and result is Result.ALREADY_FRIENDS and row.asked_by != me
-        if result is Result.ACCEPTED or told_late:
+        if result is Result.ACCEPTED or repeats.may_have_accepted(row, me, self._at(), repeat):
             self.accepted.send(FriendAccepted(row.asked_by, me, iso(row.created_at / 1000)))
         return result
 

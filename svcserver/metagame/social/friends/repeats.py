@@ -36,5 +36,12 @@ def is_new(between: Friendship | None, other: AccountId, at: int, repeat: Repeat
     return repeat.is_before(between.created_at, at)
 
 
+def may_have_accepted(between: Friendship, me: AccountId, at: int, repeat: Repeat | None) -> bool:
+    """Whether the first try may be what made the two friends, so that nobody has told them."""
+    if repeat is None or between.accepted_at is None or between.asked_by == me:
+        return False
+    return repeat.may_have_done(between.accepted_at, at)
+
+
 def _pair(one: AccountId, other: AccountId) -> str:
     return f"{min(one, other)} {max(one, other)}"

@@ -36,13 +36,15 @@ class Result(StrEnum):
 class Friendship:
     """A request (PENDING) or a friendship (ACCEPTED) between two accounts.
 
-    ``created_at`` is the time of the request and stays when it is accepted.
+    ``created_at`` is the time of the request and stays when it is accepted. ``accepted_at`` is
+    None also for what was accepted before that was kept.
     """
 
     asked_by: AccountId
     other: AccountId
     status: str
     created_at: int
+    accepted_at: int | None = None
 
 
 @frozen
@@ -67,7 +69,7 @@ class Friends(Protocol):
 
     def add(self, friendship: Friendship) -> None: ...
 
-    def accept(self, friendship: Friendship) -> None: ...
+    def accept(self, friendship: Friendship, at: int) -> None: ...
 
     def remove(self, one: AccountId, other: AccountId) -> bool: ...
 
@@ -102,7 +104,7 @@ def request(
     if between is not None and between.asked_by == me:
         return Result.ALREADY_REQUESTED, between
     if between is not None:
-        return Result.ACCEPTED, _accept(friends, me, friend, between)
+        return Result.ACCEPTED, _accept(friends, me, friend, between, at)
     mine = friends.load(me)
     if mine.rows >= MAX_FRIENDS or friends.load(friend).rows >= MAX_FRIENDS:
         raise Conflict("a friends list is full", code="limit")
@@ -115,10 +117,12 @@ def request(
     return Result.REQUESTED, asked
 
 
-def _accept(friends: Friends, me: AccountId, friend: AccountId, between: Friendship) -> Friendship:
+def _accept(
+    friends: Friends, me: AccountId, friend: AccountId, between: Friendship, at: int
+) -> Friendship:
     if max(friends.load(me).accepted, friends.load(friend).accepted) >= MAX_FRIENDS:
         raise Conflict("a friends list is full", code="limit")
-    friends.accept(between)
+    friends.accept(between, at)
     return between
 
 

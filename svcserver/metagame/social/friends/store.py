@@ -40,6 +40,7 @@ FRIENDSHIPS = Table(
     Column("asked_by", String(64), nullable=False),
     Column("status", String(16), nullable=False),
     Column("created_at", BigInteger, nullable=False),
+    Column("accepted_at", BigInteger, nullable=True),  # not kept before migration 0019
 )
 BLOCKS = Table(
     "blocks",
@@ -57,7 +58,7 @@ _OF = union_all(
     select(FRIENDSHIPS).where(_F.account_high == bindparam("me")),
 )
 _ADD = insert(FRIENDSHIPS)
-_ACCEPT = update(FRIENDSHIPS).where(*_PAIR).values(status=ACCEPTED)
+_ACCEPT = update(FRIENDSHIPS).where(*_PAIR).values(status=ACCEPTED, accepted_at=bindparam("at"))
 _REMOVE = delete(FRIENDSHIPS).where(*_PAIR)
 _MINE = (_B.blocker == bindparam("me")) & (_B.blocked == bindparam("other"))
 _THEIRS = (_B.blocker == bindparam("other")) & (_B.blocked == bindparam("me"))
@@ -133,11 +134,13 @@ class SqlFriends:
                 "asked_by": friendship.asked_by,
                 "status": friendship.status,
                 "created_at": friendship.created_at,
+                "accepted_at": friendship.accepted_at,
             },
         )
 
-    def accept(self, friendship: Friendship) -> None:
-        self.tx.execute(_ACCEPT, _pair(friendship.asked_by, friendship.other))
+    def accept(self, friendship: Friendship, at: int) -> None:
+        pair = _pair(friendship.asked_by, friendship.other)
+        self.tx.execute(_ACCEPT, {**pair, "at": at})
 
     def remove(self, one: AccountId, other: AccountId) -> bool:
         """Remove a request or friendship; whether there was one."""
@@ -173,4 +176,4 @@ def _pair(one: AccountId, other: AccountId) -> dict[str, str]:
 
 def _friendship(row: Any) -> Friendship:
     other = row.account_high if row.asked_by == row.account_low else row.account_low
-    return Friendship(row.asked_by, other, row.status, row.created_at)
+    return Friendship(row.asked_by, other, row.status, row.created_at, row.accepted_at)

@@ -38,7 +38,7 @@ class FakeFriends:
     def add(self, friendship: Friendship) -> None:
         self.done.append("add")
 
-    def accept(self, friendship: Friendship) -> None:
+    def accept(self, friendship: Friendship, at: int) -> None:
         self.done.append("accept")
 
     def remove(self, one: str, other: str) -> bool:
