@@ -1,9 +1,11 @@
-"""Starts the components in order, each when the one before is ready; restarts and stops them."""
+"""Starts the components in order, each when the one before is ready; restarts and stops them.
+
+The next ones import their services meanwhile (``stack/prepared.py``): that is most of a start.
+"""
 
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -15,10 +17,8 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 from twisted.runner.procmon import ProcessMonitor
 
-from svcserver.stack.child import PREPARED
 from svcserver.stack.components import Component
-from svcserver.stack.lines import LinesAndEnd
-from svcserver.stack.printing import message_in
+from svcserver.stack.prepared import Child, Prepared
 
 READY = re.compile(r"\bready\b")
 # what is restarted, and by which signal; a gateway would end players' connections
@@ -26,54 +26,7 @@ ROLLED = {"metagame": "TERM", "deploy": "HUP", "content": "TERM"}  # HUP: its ga
 # a line of kernel.settings.load, which names the variable: no later start can go better
 BAD_SETTING = re.compile(r"svc-[a-z]+: [A-Z][A-Z0-9_]+ (?!cannot)")
 READY_S = 60.0  # how long the next component waits for this one
-LAST = 8  # lines of a child that are remembered: both of its outputs come in any order
 Write = Callable[[str, str], object]  # a component and its line; never waits, never fails
-
-
-class Child(LinesAndEnd):
-    """Passes a child's output and end on to the monitor.
-
-    One with ``prepared`` only waits at first: that fires with True once it could take over, and
-    with False where it ended before.
-    """
-
-    def __init__(
-        self, name: str, monitor: Children, prepared: Deferred[bool] | None = None
-    ) -> None:
-        self.name, self.monitor, self.prepared = name, monitor, prepared
-        super().__init__(self._line, self._ended)
-        self._said: deque[str] = deque(maxlen=LAST)
-
-    @property
-    def last(self) -> str:
-        """Its last words: why it cannot start, where it says so, though a log line came later."""
-        words = [message_in(one) for one in reversed(self._said)]
-        return next((one for one in words if one.startswith("svc-")), [*words, ""][0])
-
-    def take_over(self) -> bool:
-        """Let it start now; False where it has ended meanwhile."""
-        transport: Any = self.transport
-        if self.prepared is None or not self.prepared.called or transport.pid is None:
-            return False
-        self.prepared = None
-        transport.write(b"\n")
-        return True
-
-    def _ended(self, reason: Failure) -> None:
-        if self.prepared is None:
-            self.monitor.ended(self.name, self.last, reason)
-        elif not self.prepared.called:
-            self.prepared.callback(False)
-
-    def _line(self, line: str) -> None:
-        if line:
-            self._said.append(line)
-        if self.prepared is None:
-            self.monitor.heard(self.name, line)
-        elif line == PREPARED and not self.prepared.called:
-            self.prepared.callback(True)
-        else:
-            self.monitor.write(self.name, line)
 
 
 class Children(ProcessMonitor):
@@ -112,12 +65,19 @@ class Children(ProcessMonitor):
         self._deadline: Any = None
         self._gone: dict[str, Deferred[None]] = {}
         self._readiness: dict[str, Deferred[None]] = {}
-        self._successor: Child | None = None  # it waits for the end of the one before
+        self._prepared = Prepared(reactor, self._start_prepared)
         self._rolling = False
 
     def startService(self) -> None:
         super().startService()
         self._next()
+        Deferred.fromCoroutine(self._prepare_waiting())
+
+    async def _prepare_waiting(self) -> None:
+        """One by one, so that the one that starts has a processor for itself."""
+        for one in list(self._waiting):
+            if self.running and one in self._waiting and not await self._prepared.begin(one):
+                self._prepared.drop(one.name)  # it is started at its turn, and says why it fails
 
     def stopService(self) -> Any:
         """Stop the children, the last started first; fires when all are gone."""
@@ -126,7 +86,7 @@ class Children(ProcessMonitor):
         super().stopService()
         self._processes = processes
         self._quiet()
-        self._drop_successor()
+        self._prepared.drop_all()
         return Deferred.fromCoroutine(self._stop(running))
 
     async def _stop(self, names: Sequence[str]) -> None:
@@ -195,43 +155,34 @@ class Children(ProcessMonitor):
 
     async def _prepare(self, one: Component) -> bool:
         """Start the process that is to follow, up to where it needs what the one before holds."""
-        prepared: Deferred[bool] = Deferred()
-        process, child = self._processes[one.name], Child(one.name, self, prepared)
-        words = one.successor
-        self._successor = child
-        try:
-            self._reactor.spawnProcess(child, words[0], words, env=process.env, path=process.cwd)
-            well = await prepared.addTimeout(READY_S, self._clock)
-        except (OSError, defer.TimeoutError):
-            well = False
+        well = await self._prepared.begin(one)
         if well and self.running and one.name in self.protocols:
             return True
-        self._drop_successor()
+        self._prepared.drop(one.name, show=True)
         return False
 
-    def _drop_successor(self) -> None:
-        """End the one that waits, if any."""
-        successor, self._successor = self._successor, None
-        transport: Any = None if successor is None else successor.transport
-        if transport is not None and transport.pid is not None:
-            transport.signalProcess("KILL")
+    def _start_prepared(self, one: Component) -> Child:
+        return self._spawn(Child(one.name, self, waits=True), one, one.prepared)
+
+    def _spawn(self, child: Child, one: Component, words: list[str]) -> Child:
+        environ = {**self.environ, **one.extra}
+        self._reactor.spawnProcess(child, words[0], words, env=environ, path=self.folder)
+        return child
 
     def startProcess(self, name: str) -> None:
         if name in self.protocols or not self.running:
             return
         self.starts += 1
         self.timeStarted[name] = self._clock.seconds()
-        successor = self._successor
-        if successor is not None and successor.name == name and successor.take_over():
-            self._successor = None
-            self.protocols[name] = successor  # type: ignore[assignment]  # as below
+        child = self._prepared.take(name)
+        if child is not None:
+            self.protocols[name] = child  # type: ignore[assignment]  # as below
             return
-        process, child = self._processes[name], Child(name, self)
+        [one] = [one for one in self.wanted if one.name == name]
+        child = Child(name, self)
         self.protocols[name] = child  # type: ignore[assignment]  # the base class wants its own
         try:
-            self._reactor.spawnProcess(
-                child, process.args[0], process.args, env=process.env, path=process.cwd
-            )
+            self._spawn(child, one, one.command)
         except OSError as why:
             self.ended(name, str(why), Failure())
 
@@ -291,8 +242,7 @@ class Children(ProcessMonitor):
         component = self._waiting.pop(0)
         self._awaited = component.name
         self._deadline = self._clock.callLater(READY_S, self._late, component.name)
-        environ = {**self.environ, **component.extra}
-        self.addProcess(component.name, component.command, env=environ, cwd=self.folder)
+        self.addProcess(component.name, component.command)
 
     def _late(self, name: str) -> None:
         self.log.error("{name} is not ready after {wait} s; going on", name=name, wait=READY_S)

@@ -60,7 +60,7 @@ class Component:
         return self._command()
 
     @property
-    def successor(self) -> list[str]:
+    def prepared(self) -> list[str]:
         """That of a process that waits until it is told to go on (``stack/child.py``)."""
         return self._command(PREPARED)
 

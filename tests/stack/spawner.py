@@ -11,6 +11,8 @@ from twisted.internet.task import Clock
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
+from svcserver.stack.child import PREPARED
+
 
 @define(eq=False)
 class Spawned:
@@ -41,6 +43,11 @@ class Spawned:
     def name(self) -> str:
         """The component."""
         return self.protocol.name
+
+    @property
+    def waits(self) -> bool:
+        """For its turn (``stack/child.py``)."""
+        return PREPARED in self.arguments and not self.written
 
     def says(self, text: str) -> None:
         """A line on its standard output."""
@@ -89,5 +96,5 @@ class Spawner(Clock):
 
     @property
     def names(self) -> list[str]:
-        """Which components were started, in their order."""
-        return [one.name for one in self.spawned]
+        """Which components were started, in their order; those that wait for their turn not."""
+        return [one.name for one in self.spawned if not one.waits]

@@ -117,7 +117,7 @@ class ChildrenTests(SynchronousTestCase):
         )
 
     def test_why_it_cannot_start_counts_more_than_a_log_line_that_came_later(self) -> None:
-        [first] = self.reactor.spawned
+        first = self.reactor.spawned[0]
         with capturedLogs() as events:
             first.says("svc-metagame: PORT: cannot listen")
             first.says('{"message":"reactor class: some"}')
