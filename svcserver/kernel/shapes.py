@@ -43,6 +43,7 @@ Hook = Callable[[Any], Read]
 
 MISSING: Final = object()  # handed to a reader in place of a member that was not sent
 KEYS, KEY, CODE, MESSAGE = "__wire_key__", "wire key", "refusal code", "refusal message"
+FURTHER = "__further_members__"
 BAD_REQUEST = "bad_request"
 
 
@@ -99,6 +100,19 @@ def _resolved(shape: type[Any]) -> tuple[Attribute[Any], ...]:
     resolve_types(shape, include_extras=True)
     found: tuple[Attribute[Any], ...] = fields(shape)
     return found
+
+
+def further_members(why: str) -> Callable[[type[T]], type[T]]:
+    """A class decorator: objects of this shape may hold more than it names, and ``why``.
+
+    Tests compare every other reply with its shape as a closed one (``tests/support/closed.py``).
+    """
+
+    def mark(shape: type[T]) -> type[T]:
+        setattr(shape, FURTHER, why)
+        return shape
+
+    return mark
 
 
 # -- named types -----------------------------------------------------------------

@@ -24,7 +24,7 @@ from typing import (
 
 from attrs import NOTHING, field, frozen, has
 
-from svcserver.kernel.shapes import Late, Mark, Schema, members
+from svcserver.kernel.shapes import FURTHER, Late, Mark, Schema, members
 from svcserver.web.refusals import BARE, wording_of
 from svcserver.web.routes import Media, NoContent, Page, Redirect, Row
 
@@ -328,9 +328,11 @@ def _object(
             for name in sorted(kind.__required_keys__)
             if get_origin(marked[name]) is not NotRequired
         ]
-    return {
+    found: Schema = {
         "type": "object",
         "description": plain(kind.__doc__ or ""),
         "properties": {name: schema(one, schemas) for name, one in hints.items()},
         "required": required,
     }
+    further = getattr(kind, FURTHER, "")
+    return found | ({"additionalProperties": {"description": further}} if further else {})

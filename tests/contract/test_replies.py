@@ -12,6 +12,7 @@ from typing import Any, TypedDict
 from twisted.trial.unittest import SynchronousTestCase
 from twisted.web.http_headers import Headers
 
+from svcserver.kernel.shapes import further_members
 from svcserver.metagame.replies import worded
 from svcserver.metagame.rows import NOBODY, Access, Row
 from svcserver.web.front import FinishedRequest
@@ -83,6 +84,11 @@ class NoteReply(TypedDict):
     kept: int
 
 
+@further_members("A note may have anything.")
+class OpenReply(NoteReply):
+    """As a note, and more."""
+
+
 async def _handler() -> Answer:
     return Answer()
 
@@ -101,8 +107,9 @@ class DescribedTests(SynchronousTestCase):
         status: int = 200,
         odd: bool = False,
         refuse: Refuse = bare,
+        reply: Any = NoteReply,
     ) -> list[str]:
-        row = Row("POST", "/note", Access.NONE, _handler, refuse, body=NoteWish, reply=NoteReply)
+        row = Row("POST", "/note", Access.NONE, _handler, refuse, body=NoteWish, reply=reply)
         asked = HttpRequest("POST", b"/note", b"", Headers(), "127.0.0.1", sent)
         observer = Described(odd=odd)
         answer = Answer(status, answered)
@@ -119,6 +126,14 @@ class DescribedTests(SynchronousTestCase):
         self.assertIn("what is sent to POST /note: 7 is not of type", said)
         [said] = self.faults(b'{"text": "a"}', {"kept": "one"})
         self.assertIn("what POST /note answers: 'one' is not of type", said)
+
+    def test_a_member_that_the_shape_of_the_reply_does_not_name_is_one(self) -> None:
+        [said] = self.faults(b"", {"kept": 1, "more": 2})
+        self.assertIn("'more' was unexpected", said)
+        self.assertEqual(self.faults(b'{"text": "a", "more": 2}', {"kept": 1}), [])
+
+    def test_unless_the_shape_says_that_there_may_be_more(self) -> None:
+        self.assertEqual(self.faults(b"", {"kept": 1, "more": 2}, reply=OpenReply), [])
 
     def test_what_is_odd_on_purpose_is_none(self) -> None:
         self.assertEqual(self.faults(b'{"text": 7}', {"kept": 1}, odd=True), [])

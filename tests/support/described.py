@@ -21,6 +21,7 @@ from svcserver.web.refusals import wording_of
 from svcserver.web.response import encode_body
 from svcserver.web.routes import Answer, Row
 from tests.support import examples
+from tests.support.closed import closed
 
 JSON = "application/json"
 ENOUGH = 10  # answers of a row and kind in one process; the bodies after these say little new
@@ -108,22 +109,24 @@ def rules_of(row: Row) -> Rules:
     schemas: dict[str, Any] = {}
     said = operation(row, row.name, schemas, Credentials())
 
-    def validator(content: Any) -> Any:
+    def validator(content: Any, named: dict[str, Any]) -> Any:
         found = content.get(JSON, {}).get("schema")
-        return _validator(found, schemas) if found else None
+        return _validator(found, named) if found else None
 
     sent = said.get("requestBody", {}).get("content", {})
     success = said["responses"].get("2XX")
     answered = (success or {}).get("content", {})
     kinds = () if success is None else tuple(answered) or ("",)
-    return Rules(validator(sent), validator(answered), kinds, "204" in said["responses"])
+    both = validator(sent, schemas), validator(answered, closed(schemas))
+    return Rules(*both, kinds, "204" in said["responses"])
 
 
 @lru_cache
 def rules_of_shape(shape: Any) -> Any:
     """The rules of a shape."""
     schemas: dict[str, Any] = {}
-    return _validator(schema(shape, schemas), schemas)
+    said = schema(shape, schemas)
+    return _validator(said, closed(schemas))
 
 
 def _validator(said: dict[str, Any], schemas: dict[str, Any]) -> Any:

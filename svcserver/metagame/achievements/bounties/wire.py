@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NotRequired, TypedDict
+from typing import Annotated, Any, NotRequired, TypedDict
 
 from attrs import field, frozen
 
 from svcserver.kernel import datafiles, json
 from svcserver.kernel.envelope import envelope
 from svcserver.kernel.json import Json
-from svcserver.kernel.shapes import AsSent, Itself, Lenient, Name, Skipping, WholeNumber
+from svcserver.kernel.shapes import (
+    AsSent,
+    Itself,
+    Lenient,
+    Name,
+    Opaque,
+    Skipping,
+    WholeNumber,
+    further_members,
+)
 from svcserver.metagame.achievements.bounties.rules import AccountBoard, Bounty, in_order
 
 PACKAGE, FILE = "svcserver.metagame.achievements.bounties", "game_data.json"
@@ -21,6 +30,7 @@ NO_DRAFT: Mapping[str, Json] = {
     "silver_count": 0,
     "gold_count": 0,
 }
+NeverFilled = Annotated[Json, Opaque("Never there: the list is always empty.")]
 
 
 @frozen
@@ -70,17 +80,41 @@ class DraftData(TypedDict):
 
 
 class BountyRules(TypedDict):
-    """The settings of bounties; further members are the game client's own."""
+    """By what rules the game client plays bounties; the same for all accounts."""
 
     max_slots: int
+    num_draft_options: int
+    num_spicy_options: int
     bounty_token_id: str
     premium_bounty_token_id: str
+    num_tokens_hp_start: int
+    num_tokens_per_day: int
+    bounty_token_grant_hour: int
+    history_length: int
+    bronze_count: int
+    silver_count: int
+    gold_count: int
+    new_season_reset_bounties: bool
+    bounty_data: list[NeverFilled]
+    item_grant_data: list[NeverFilled]
+    token_rollover_warning_days: int
+    automatic_draft: bool
+    automatic_claim: bool
+    delete_claimed_bounties: bool
+
+
+@further_members("All that the game client sent of the bounty comes back as it was.")
+class StoredBounty(TypedDict):
+    """A bounty as it was sent; one that came without a time of drafting got that of its arrival."""
+
+    bounty_id: str
+    drafted_timestamp: AsSent
 
 
 class BountyBoard(TypedDict):
     """The board; daily and weekly drafts are there only with fixed progression."""
 
-    bounties: list[dict[str, AsSent]]
+    bounties: list[StoredBounty]
     draft_data: DraftData | dict[str, AsSent]
     draft_data_daily: NotRequired[DraftData]
     draft_data_weekly: NotRequired[DraftData]

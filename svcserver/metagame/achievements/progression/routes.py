@@ -16,6 +16,7 @@ from svcserver.metagame.accounts.eventlog import Entry
 from svcserver.metagame.achievements.progression import rules, wire
 from svcserver.metagame.achievements.progression.acts import HuntPassActs, ProgressionActs
 from svcserver.metagame.achievements.progression.config import Tracks
+from svcserver.metagame.achievements.progression.config_wire import ConfigReply
 from svcserver.metagame.achievements.progression.rules import Track
 from svcserver.metagame.achievements.progression.wire import (
     GrantBody,
@@ -44,7 +45,7 @@ class ProgressionRoutes:
     acts: ProgressionActs
     acting: Acting
 
-    @routes.row("GET", "/progression/config", access=Access.TOKEN, reply=Envelope[wire.ConfigReply])
+    @routes.row("GET", "/progression/config", access=Access.TOKEN, reply=Envelope[ConfigReply])
     async def config(self, call: Call) -> Answer:
         """The configured tracks with their ranks and rewards, the same for all."""
         return enveloped(self.tracks.wire)

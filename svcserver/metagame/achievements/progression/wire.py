@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, NotRequired, TypedDict
+from typing import Annotated, Any, TypedDict
 
 from attrs import frozen
 
@@ -194,50 +194,6 @@ class Granted(TypedDict):
 
     progress_tracks: list[TrackRecord]
     objectives: list[ObjectiveRecord]
-
-
-class RankNeeds(TypedDict):
-    """What a rank takes on top of the one below."""
-
-    rank_id: int
-    xp_required: int
-
-
-class RewardEntitlement(TypedDict):
-    """An entitlement that a rank gives, for so many hours; 0: for ever."""
-
-    entitlement: str
-    duration: NotRequired[float]
-
-
-class RankReward(TypedDict):
-    """What a rank gives; items are the season file's own."""
-
-    rank_id: int
-    entitlements: NotRequired[list[RewardEntitlement] | None]
-
-
-class PrestigeStep(TypedDict):
-    """What repeats above the last rank."""
-
-    xp_per_level: float
-
-
-class SeasonTrack(TypedDict):
-    """A track as its season file says it, which may have further members."""
-
-    progression_id: str
-    requirements: list[RankNeeds]
-    premium_gating_entitlement: NotRequired[str]
-    prestige: NotRequired[PrestigeStep | None]
-    free_rewards: NotRequired[list[RankReward]]
-    premium_rewards: NotRequired[list[RankReward]]
-
-
-class ConfigReply(TypedDict):
-    """Configured tracks with their ranks and rewards, as in the season files."""
-
-    paths: list[SeasonTrack]
 
 
 def track_record(account_id: AccountId, track: Track) -> TrackRecord:

@@ -21,6 +21,7 @@ from svcserver.kernel.shapes import (
     Lenient,
     TextWithNul,
     camel_case,
+    further_members,
     sent_as,
     spelled,
     text,
@@ -35,6 +36,7 @@ from svcserver.metagame.belongings.items import (
 )
 from svcserver.metagame.belongings.records import show_transaction
 
+AS_SENT = "Members that the game client sent with the item come back as they were."
 MAX_LISTED = 20_000  # entries of all lists of one transaction
 Identifier = Annotated[str, text(1, 256)]
 
@@ -170,6 +172,7 @@ def instance_of(
     return Instance(instance_id, catalog_id, version, stateless, json.dump(kept))
 
 
+@further_members(AS_SENT)
 class StackedItem(TypedDict):
     """How many of one kind are held."""
 
@@ -177,6 +180,7 @@ class StackedItem(TypedDict):
     quantity: int
 
 
+@further_members(AS_SENT)
 class InstancedItem(TypedDict):
     """An instanced item; ``itemData`` is JSON text, and without it the version is 0."""
 
@@ -186,6 +190,7 @@ class InstancedItem(TypedDict):
     updateVersion: NotRequired[int]
 
 
+@further_members(AS_SENT)
 class RemovedItem(TypedDict):
     """An instanced item that the transaction removed."""
 

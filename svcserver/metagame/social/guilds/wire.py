@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, TypedDict
 
 from attrs import field, frozen
 
@@ -11,7 +11,7 @@ from svcserver.kernel.envelope import Empty
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.shapes import Or, TextWithNul, sent_as
 from svcserver.metagame.accounts.wire import Reason
-from svcserver.metagame.social.guilds.rules import Guild, Invite, Member
+from svcserver.metagame.social.guilds.rules import Guild, Invite, Member, Rank
 from svcserver.metagame.social.guilds.store import Summary
 
 NOBODY, NO_NAME, NO_NAMEPLATE = "", "", "?"  # in place of no text; the rules refuse them
@@ -37,14 +37,14 @@ class DisbandWish:
 
 
 class GuildMember(TypedDict):
-    """A member's account id, and ``rank``, the word of ``rules.Rank``."""
+    """A member by account id, and the rank that it has in the guild."""
 
     phx_account_id: str
-    rank: str
+    rank: Rank
 
 
-class GuildReply(TypedDict):
-    """A guild; the client needs exactly these six keys."""
+class GuildShown(TypedDict):
+    """A guild with its members."""
 
     id: str
     name: str
@@ -54,8 +54,16 @@ class GuildReply(TypedDict):
     maximum_guild_members: int
 
 
+class GuildReply(GuildShown):
+    """A guild twice, as clients need it: in the envelope, and its members again beside that."""
+
+    code: str
+    message: str
+    payload: GuildShown
+
+
 class GuildInvite(TypedDict):
-    """An open invite; the client needs exactly these four keys."""
+    """An open invite into a guild."""
 
     id: str
     guild_id: str
@@ -69,10 +77,18 @@ class NoInvites(TypedDict):
     invites: list[Empty]
 
 
-class GuildInvites(TypedDict):
+class GuildInvitesShown(TypedDict):
     """The open invites, newest first."""
 
     invites: list[GuildInvite]
+
+
+class GuildInvites(GuildInvitesShown):
+    """The open invites twice, as clients need them: in the envelope, and again beside it."""
+
+    code: str
+    message: str
+    payload: GuildInvitesShown
 
 
 class GuildInviteReply(TypedDict):
@@ -100,22 +116,23 @@ class DisbandReply(TypedDict):
     Members: int
 
 
-def show(guild: Guild, members: Sequence[Member], maximum: int) -> dict[str, Any]:
-    """The reply with a guild, in both places (see ``flat``)."""
-    reply: GuildReply = {
+def show(guild: Guild, members: Sequence[Member], maximum: int) -> GuildReply:
+    """The reply with a guild, in the envelope and beside it."""
+    found: GuildShown = {
         "id": guild.id,
         "name": guild.name,
         "nameplate": guild.nameplate,
         "leader_account_id": guild.leader,
-        "members": [{"phx_account_id": one.account_id, "rank": one.rank.value} for one in members],
+        "members": [{"phx_account_id": one.account_id, "rank": one.rank} for one in members],
         "maximum_guild_members": maximum,
     }
-    return flat(dict(reply))
+    return {"code": "OK", "message": "", "payload": found, **found}
 
 
-def show_invites(found: Iterable[tuple[Invite, Guild]]) -> dict[str, Any]:
-    """The reply with invites, in both places (see ``flat``)."""
-    return flat({"invites": [show_invite(one, guild) for one, guild in found]})
+def show_invites(found: Iterable[tuple[Invite, Guild]]) -> GuildInvites:
+    """The reply with invites, in the envelope and beside it."""
+    shown: GuildInvitesShown = {"invites": [show_invite(one, guild) for one, guild in found]}
+    return {"code": "OK", "message": "", "payload": shown, **shown}
 
 
 def show_invite(invite: Invite, guild: Guild) -> GuildInvite:
@@ -137,8 +154,3 @@ def show_summary(one: Summary) -> GuildSummary:
         "leader": one.leader,
         "members": one.members,
     }
-
-
-def flat(payload: dict[str, Any]) -> dict[str, Any]:
-    """The envelope with the payload's fields repeated at the root."""
-    return {"code": "OK", "message": "", "payload": payload} | payload
