@@ -93,9 +93,7 @@ def _operation(method: str, path: str, operation: Json) -> str:
     lines = [f"### {method.upper()} {path}", "", operation["summary"], ""]
     lines += [line for one in more for line in (one, "")]
     lines.append(f"`{operation['operationId']}`. {access}")
-    asked = [one["name"] for one in operation["parameters"] if one["in"] == "query"]
-    if asked:
-        lines.append(f"Query: {', '.join(f'`{one}`' for one in asked)}.")
+    lines += [f"{title}: {said}." for title, said in _taken(operation["parameters"])]
     if sent:
         lines.append(f"Body: {sent}.")
     lines.append(f"Answer: {_answers(operation['responses'])}.")
@@ -110,6 +108,21 @@ def _operation(method: str, path: str, operation: Json) -> str:
                 "```",
             ]
     return "\n".join([*lines, ""])
+
+
+def _taken(parameters: list[Json]) -> Iterator[tuple[str, str]]:
+    """What an operation takes beside its body, in words: nothing of texts in its path."""
+    for place in ("path", "query", "header"):
+        found = [one for one in parameters if one["in"] == place]
+        if place == "path":
+            found = [one for one in found if one["schema"] != {"type": "string"}]
+        said = [
+            f"`{one['name']}` ({_links(one['schema'])}"
+            f"{', needed' if 'required' in one and place != 'path' else ''})"
+            for one in found
+        ]
+        if said:
+            yield place.capitalize(), ", ".join(said)
 
 
 def _answers(responses: Json) -> str:

@@ -15,7 +15,7 @@ from svcserver.deploy.supervisor import Supervisor
 from svcserver.kernel.redaction import printable
 from svcserver.kernel.refusals import Malformed, Refusal
 from svcserver.web.local import LOCAL
-from svcserver.web.routes import Answer, Call, Routes
+from svcserver.web.routes import Answer, Call, Needed, Routes
 
 log = Logger()
 
@@ -80,7 +80,7 @@ class Deploy:
         reply: wire.GameServers = {"servers": self.supervisor.records()}
         return Answer(200, reply)
 
-    @routes.row("GET", "/gameservers/key", reply=wire.KeyReply, query=("sha256",))
+    @routes.row("GET", "/gameservers/key", reply=wire.KeyReply, query={"sha256": str})
     async def launch_key(self, call: Call) -> Answer:
         """Whether a key, named by its SHA-256, was made for a game server that lives."""
         asked = call.request.argument("sha256") or ""
@@ -112,7 +112,11 @@ class Deploy:
         return Answer(200, reply)
 
     @routes.row(
-        "GET", "/gameservers/console", reply=wire.Console, query=("id",), refuse=refuse_with_words
+        "GET",
+        "/gameservers/console",
+        reply=wire.Console,
+        query={"id": Needed(str)},
+        refuse=refuse_with_words,
     )
     async def console(self, call: Call) -> Answer:
         """The last lines that one has printed."""

@@ -26,7 +26,7 @@ from attrs import NOTHING, field, frozen, has
 
 from svcserver.kernel.shapes import FURTHER, Late, Mark, Schema, members
 from svcserver.web.refusals import BARE, wording_of
-from svcserver.web.routes import Media, NoContent, Page, Redirect, Row
+from svcserver.web.routes import Media, Needed, NoContent, Page, Redirect, Row
 
 _PLAIN: dict[Any, Schema] = {
     str: {"type": "string"},
@@ -52,7 +52,8 @@ class Credentials:
     """What callers of a service prove themselves with, for the document."""
 
     schemes: Mapping[str, Schema] = field(factory=dict)  # by name, as OpenAPI wants them
-    taken: Mapping[str, Sequence[str]] = field(factory=dict)  # names by access label; "": none
+    # by access label the ways to prove it, each by names of ``schemes``; (): with nothing
+    taken: Mapping[str, Sequence[tuple[str, ...]]] = field(factory=dict)
     failures: Mapping[str, str] = field(factory=dict)  # what 500 means, by access label
 
 
@@ -128,12 +129,10 @@ def operation(
         "tags": [tag(row)],
         "summary": " ".join(first.replace("`", "").split()),
         "description": f"{rest}{NEXT}Access: {row.access}.".strip(),
-        "security": [{name: []} if name else {} for name in credentials.taken.get(row.access, ())],
-        "parameters": [
-            {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
-            for name in row.parameters
-        ]
-        + [{"name": name, "in": "query", "schema": {"type": "string"}} for name in row.query],
+        "security": [
+            {name: [] for name in together} for together in credentials.taken.get(row.access, ())
+        ],
+        "parameters": parameters(row, schemas),
         "responses": successes(row, schemas, examples)
         | refusals(row, schemas, credentials.failures.get(row.access, "")),
     }
@@ -142,6 +141,23 @@ def operation(
         content = _content(shape, examples, "sent")
         found["requestBody"] = {"content": {"application/json": content}}
     return found
+
+
+def parameters(row: Row, schemas: dict[str, Schema]) -> list[Schema]:
+    """What a row takes in its path, its query and its headers."""
+    path = {name: Needed(row.path_types.get(name, str)) for name in row.parameters}
+    return [
+        _parameter(name, place, kind, schemas)
+        for place, kinds in (("path", path), ("query", row.query), ("header", row.headers))
+        for name, kind in kinds.items()
+    ]
+
+
+def _parameter(name: str, place: str, kind: Any, schemas: dict[str, Schema]) -> Schema:
+    needed = isinstance(kind, Needed)
+    shape = schema(kind.kind if needed else kind, schemas)
+    found: Schema = {"name": name, "in": place, "schema": shape}
+    return found | {"required": True} if needed else found
 
 
 def _content(shape: Schema, examples: Mapping[str, Any], which: str) -> Schema:

@@ -65,6 +65,13 @@ Refuse = Callable[[int, Refusal], Answer]
 
 
 @frozen
+class Needed:
+    """The type of an argument or a header without which every request is refused."""
+
+    kind: Any
+
+
+@frozen
 class Row:
     """One route.
 
@@ -84,7 +91,9 @@ class Row:
     # the type of the success body, for OpenAPI and the docs; or ``Media``, ``NoContent``,
     # ``Redirect``, and NoReturn where every request is refused
     reply: Any = None
-    query: tuple[str, ...] = ()  # names of the query's arguments, for the same
+    query: Mapping[str, Any] = field(factory=dict, hash=False)  # types of arguments, for the same
+    headers: Mapping[str, Any] = field(factory=dict, hash=False)  # and of headers it looks for
+    path_types: Mapping[str, Any] = field(factory=dict, hash=False)  # of the path; else ``str``
     refusals: Mapping[int, Any] = field(factory=dict, hash=False)  # where not as ``refuse``
     bad_json: Answer | None = None  # instead of the HTML 400 page
     body_log: bool = False  # a log of bodies captures it

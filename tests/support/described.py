@@ -18,6 +18,7 @@ from openapi_schema_validator import OAS31Validator
 from svcserver.web.front import FinishedRequest
 from svcserver.web.openapi import Credentials, operation, schema
 from svcserver.web.refusals import wording_of
+from svcserver.web.request import HttpRequest
 from svcserver.web.response import encode_body
 from svcserver.web.routes import Answer, Row
 from tests.support import examples
@@ -28,6 +29,16 @@ ENOUGH = 10  # answers of a row and kind in one process; the bodies after these 
 PAGES = (400, 413)  # of any row, where the body is no JSON or too large
 
 _compared: Counter[str] = Counter()
+_asked: dict[int, set[str]] = {}  # names of arguments that were read, by the id of a request
+_arguments = HttpRequest.arguments
+
+
+def _arguments_noted(request: HttpRequest, name: str) -> list[str]:
+    _asked.setdefault(id(request), set()).add(name)
+    return _arguments(request, name)
+
+
+setattr(HttpRequest, "arguments", _arguments_noted)  # noqa: B010 - mypy sees a method
 
 
 @define
@@ -40,8 +51,12 @@ class Described:
 
     def __call__(self, done: FinishedRequest) -> None:
         row, answer = done.row, done.answer
+        asked = _asked.pop(id(done.request), set())
         if row is None or answer is None:
             return
+        own = {name for name, _ in getattr(row, "owners", ())}  # which the gate may ask for first
+        for name in sorted(asked - set(row.query) - own):
+            self.faults.append(f"{row.name} reads ?{name}= and does not say so")
         if 400 <= done.status < 500:
             self._compare_refusal(row, answer)
         if not 200 <= done.status < 300:

@@ -81,7 +81,8 @@ class DocumentTests(SynchronousTestCase):
     @proves("svcctl openapi")
     def test_a_row_says_who_may_call_it_and_what_it_answers(self) -> None:
         health = self.said["paths"]["/svc/api/BackendHealth"]["get"]
-        self.assertEqual(health["security"], [{"accountKey": []}])
+        session: dict[str, list[str]] = {"dashboardCookie": [], "dashboardWord": []}
+        self.assertEqual(health["security"], [{"accountKey": []}, session])
         answer = health["responses"]["2XX"]["content"]["application/json"]["schema"]
         self.assertEqual(answer, {"$ref": "#/components/schemas/BackendHealthReply"})
         shape = self.said["components"]["schemas"]["BackendHealthReply"]
@@ -140,7 +141,7 @@ class DocumentTests(SynchronousTestCase):
         wish = self.said["components"]["schemas"]["RegisterWish"]
         self.assertEqual(wish["required"], ["Username"])
         person = self.said["paths"]["/svc/api/DashboardPerson"]["get"]
-        wanted = {"name": "Account", "in": "query", "schema": STRING}
+        wanted = {"name": "Account", "in": "query", "required": True, "schema": STRING}
         self.assertEqual(person["parameters"], [wanted])
 
     def test_examples_have_the_shapes_of_their_rows(self) -> None:

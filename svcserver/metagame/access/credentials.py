@@ -3,24 +3,43 @@
 from __future__ import annotations
 
 from svcserver.kernel.headers import ACCOUNT_KEY, GAME_SERVER_KEY
+from svcserver.metagame.access.staff_sessions import COOKIE, PAGE_HEADER
 from svcserver.metagame.rows import Access
 from svcserver.web.openapi import Credentials
 
-_ACCOUNT, _GAME_SERVER, _TOKEN = "accountKey", "gameServerKey", "playerToken"
+_ACCOUNT, _GAME_SERVER, _TOKEN = ("accountKey",), ("gameServerKey",), ("playerToken",)
+_SESSION = ("dashboardCookie", "dashboardWord")  # both together
+_NOTHING = ()
+_COOKIE_SAYS = (
+    "The cookie of the dashboard's session, which `POST /svc/api/DashboardSession` sets."
+    " Its whole name ends with the first 12 digits of the SHA-256 of the session's `Word`."
+)
 
 CREDENTIALS = Credentials(
     schemes={
-        _ACCOUNT: {"type": "apiKey", "in": "header", "name": ACCOUNT_KEY.decode()},
-        _GAME_SERVER: {"type": "apiKey", "in": "header", "name": GAME_SERVER_KEY.decode()},
-        _TOKEN: {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"},
+        "accountKey": {"type": "apiKey", "in": "header", "name": ACCOUNT_KEY.decode()},
+        "gameServerKey": {"type": "apiKey", "in": "header", "name": GAME_SERVER_KEY.decode()},
+        "playerToken": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"},
+        "dashboardCookie": {
+            "type": "apiKey",
+            "in": "cookie",
+            "name": COOKIE,
+            "description": _COOKIE_SAYS,
+        },
+        "dashboardWord": {
+            "type": "apiKey",
+            "in": "header",
+            "name": PAGE_HEADER.decode(),
+            "description": "The `Word` of the dashboard's session.",
+        },
     },
     taken={
         Access.TOKEN: [_TOKEN, _GAME_SERVER],
         Access.PLAYER: [_TOKEN],
-        Access.OPTIONAL_TOKEN: [_TOKEN, ""],
+        Access.OPTIONAL_TOKEN: [_TOKEN, _NOTHING],
         Access.ACCOUNT_KEY: [_ACCOUNT],
-        Access.ADMIN_KEY: [_ACCOUNT],
-        Access.REGISTERED: [_ACCOUNT, _TOKEN, ""],
+        Access.ADMIN_KEY: [_ACCOUNT, _SESSION],
+        Access.REGISTERED: [_ACCOUNT, _SESSION, _TOKEN, _NOTHING],
         Access.GAME_SERVER: [_GAME_SERVER],
         Access.ADMIN_OR_GAME_SERVER: [_ACCOUNT, _GAME_SERVER],
     },

@@ -60,7 +60,7 @@ class InviteRoutes:
         "/svc/api/InviteCode/<code>",
         reply=Empty,
         secret_path=("code",),
-        query=("Reason",),
+        query={"Reason": str},
     )
     async def revoke(self, call: Call, code: str) -> Answer:
         """Revoke an invite code; 200 also where there is none."""

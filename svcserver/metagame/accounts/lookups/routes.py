@@ -29,7 +29,7 @@ class LookupRoutes:
         "/account/api/public/account",
         access=Access.TOKEN,
         reply=wire.OwnAccount | list[wire.PublicAccount],
-        query=("accountId",),
+        query={"accountId": list[str]},
     )
     async def accounts(self, call: Call) -> Answer:
         """The caller's own record, or those of ``?accountId=`` (at most 100)."""

@@ -81,7 +81,7 @@ class AccountManagementRoutes:
         "/svc/api/UsernameAvailable",
         access=Access.NONE,
         reply=wire.NameReply,
-        query=("Username",),
+        query={"Username": str},
     )
     async def username_available(self, call: Call) -> Answer:
         """Whether a user name is allowed and free; always 200."""
@@ -131,7 +131,7 @@ class AccountManagementRoutes:
         access=ADMIN,
         role=Role.HELPER,
         reply=wire.AccountPage,
-        query=("offset",),
+        query={"offset": int},
         quiet=True,
     )
     async def dashboard_accounts(self, call: Call) -> Answer:

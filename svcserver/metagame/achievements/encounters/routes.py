@@ -25,7 +25,10 @@ class EncounterRoutes:
     acts: EncounterActs
 
     @routes.row(
-        "GET", "/encountered-content/<character_id>/<content_type>", reply=Envelope[MetReply]
+        "GET",
+        "/encountered-content/<character_id>/<content_type>",
+        path_types={"content_type": int},
+        reply=Envelope[MetReply],
     )
     async def read(self, call: Call, character_id: str, content_type: str) -> Answer:
         """What the character has met of one type of content."""

@@ -17,7 +17,7 @@ from svcserver.metagame.accounts.eventlog import Entry
 from svcserver.metagame.achievements.progression import wire
 from svcserver.metagame.achievements.progression.management_acts import ManagementActs
 from svcserver.metagame.rows import Access, Call, Routes
-from svcserver.web.routes import Answer, bare
+from svcserver.web.routes import Answer, Needed, bare
 
 T = TypeVar("T")
 
@@ -31,7 +31,11 @@ class ProgressionManagementRoutes:
     acting: Acting
 
     @routes.row(
-        "GET", "/svc/api/Progression", role=Role.HELPER, reply=wire.Report, query=("UserId",)
+        "GET",
+        "/svc/api/Progression",
+        role=Role.HELPER,
+        reply=wire.Report,
+        query={"UserId": Needed(str)},
     )
     async def report(self, call: Call) -> Answer:
         """Tracks with the ranks they earn, objectives and entitlements of an account."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from attrs import frozen
 
@@ -126,6 +126,7 @@ class ProgressionRoutes:
     @routes.row(
         "POST",
         "/progression/<user_id>/<progression_id>/<amount>",
+        path_types={"amount": int},
         access=Access.TOKEN,
         game_server=True,
         real_only=True,
@@ -139,6 +140,7 @@ class ProgressionRoutes:
     @routes.row(
         "POST",
         "/progression/<user_id>/<progression_id>/<rank>/confirm/<kind>",
+        path_types={"rank": int, "kind": Literal["public", "premium"]},
         access=Access.TOKEN,
         game_server=True,
         real_only=True,
@@ -158,7 +160,7 @@ class ProgressionRoutes:
         access=Access.ADMIN_OR_GAME_SERVER,
         real_only=True,
         reply=Envelope[TrackRecord],
-        query=("Reason",),
+        query={"Reason": str},
     )
     async def reset(self, call: Call, user_id: str, progression_id: str) -> Answer:
         """Reset one track; a game server only with PROGRESSION_ALLOW_DELETE=1."""

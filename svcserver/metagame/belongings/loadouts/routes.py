@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from attrs import frozen
 
@@ -42,6 +42,7 @@ class LoadoutRoutes:
     @routes.row(
         "POST",
         "/loadout/<user_id>/<character_id>/<index>",
+        path_types={"index": int | Literal["persistent"]},
         body=Late[LoadoutSave],
         reply=Envelope[LoadoutPayload],
     )
@@ -58,6 +59,7 @@ class LoadoutRoutes:
     @routes.row(
         "POST",
         "/loadout/<user_id>/<character_id>/unlock/<num_slots>",
+        path_types={"num_slots": int},
         real_only=True,
         game_server=True,
         reply=Envelope[SlotCounts],
@@ -82,6 +84,7 @@ class LoadoutRoutes:
     @routes.row(
         "POST",
         "/loadout/<user_id>/<character_id>/active/<index>",
+        path_types={"index": int},
         real_only=True,
         game_server=True,
         reply=Activated,

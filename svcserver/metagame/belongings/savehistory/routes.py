@@ -33,7 +33,7 @@ class SaveHistoryRoutes:
         "/svc/api/SaveHistory",
         role=Role.HELPER,
         reply=HistoryReply,
-        query=("UserId", "CharacterId"),
+        query={"UserId": str, "CharacterId": str},
     )
     async def read(self, call: Call) -> Answer:
         """The kept versions of a character or else of an account, without their data."""

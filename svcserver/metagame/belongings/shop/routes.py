@@ -5,7 +5,7 @@ A purchase token is sent in the query, which is never logged.
 
 from __future__ import annotations
 
-from typing import ClassVar, NoReturn
+from typing import ClassVar, Literal, NoReturn
 
 from attrs import frozen
 
@@ -18,7 +18,9 @@ from svcserver.metagame.refusal_wire import CodedRefusal
 from svcserver.metagame.replies import coded
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.refusals import worded_as
-from svcserver.web.routes import NO_CONTENT, Answer, NoContent
+from svcserver.web.routes import NO_CONTENT, Answer, Needed, NoContent
+
+PRICED = {"currency": Literal["platinum"]}
 
 
 @worded_as("CodedRefusal", CodedRefusal, bare_too=(401, 403))
@@ -51,7 +53,12 @@ class ShopRoutes:
     )
     acts: ShopActs
 
-    @routes.row("GET", "/product/skus/public", reply=list[OfferReply])
+    @routes.row(
+        "GET",
+        "/product/skus/public",
+        reply=list[OfferReply],
+        query={"requiredTags": Needed(str)},
+    )
     async def listing(self, call: Call) -> Answer:
         """The offers of one tag, each with how often it may still be taken."""
         found = await self.acts.tagged(call.player, call.request.arguments("requiredTags"))
@@ -62,13 +69,19 @@ class ShopRoutes:
         """One offer of any tag."""
         return Answer(200, show(*await self.acts.offer(call.player, sku_id)))
 
-    @routes.row("GET", "/token/<currency>/<sku_id>", reply=TokenReply)
+    @routes.row("GET", "/token/<currency>/<sku_id>", reply=TokenReply, path_types=PRICED)
     async def token(self, call: Call, currency: str, sku_id: str) -> Answer:
         """A token that redeems this offer once; 404 if unknown, 409 if it cannot be bought."""
         rules.priced_in(currency)
         return Answer(200, {"purchaseToken": await self.acts.issue(call.player, sku_id)})
 
-    @routes.row("POST", "/notification/<currency>", reply=NoContent)
+    @routes.row(
+        "POST",
+        "/notification/<currency>",
+        reply=NoContent,
+        path_types=PRICED,
+        query={"token": Needed(str)},
+    )
     async def redeem(self, call: Call, currency: str) -> Answer:
         """Grant the purchase, once; a repeat gets 204, too, and grants nothing."""
         rules.priced_in(currency)

@@ -13,7 +13,7 @@ from svcserver.metagame.owner.requestlog import page_of
 from svcserver.metagame.replies import worded
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.eventstream import EventStreams
-from svcserver.web.routes import Answer, Media
+from svcserver.web.routes import Answer, Media, Needed
 
 EVENTS = "text/event-stream"
 MOST = 64  # characters of a name or an id
@@ -35,13 +35,14 @@ class LiveRoutes:
         role=Role.HELPER,
         owners=OWNERS,
         reply=Media((EVENTS,)),
-        query=("page", "Account"),
+        query={"page": Needed(str), "Account": str},
         quiet=True,
     )
     async def events(self, call: Call) -> Answer:
         """What a page shows, or a mark of it, as server-sent events: at once and at each change.
 
-        The page ``account`` is that of ``?Account=``, a name or an id.
+        It is asked with ``Accept: text/event-stream``. The page ``account`` is that of
+        ``?Account=``, a name or an id.
         """
         _check_stream(call)
         look = self.pages.look(*_asked(call), page_of(call.request))

@@ -21,7 +21,9 @@ from svcserver.metagame.owner.dashboard.acts import DashboardActs
 from svcserver.metagame.owner.dashboard.state import DashboardState
 from svcserver.metagame.replies import BAD_JSON, worded
 from svcserver.metagame.rows import Access, Call, Routes
-from svcserver.web.routes import NO_STORE, Answer
+from svcserver.web.routes import NO_STORE, Answer, Needed
+
+VERSIONS = {"CharacterId": Needed(str), "From": Needed(int), "To": Needed(int)}
 
 
 @frozen
@@ -38,7 +40,7 @@ class DashboardRoutes:
         "/svc/api/DashboardSaveDiff",
         role=Role.HELPER,
         reply=wire.SaveDiffReply,
-        query=("CharacterId", "From", "To"),
+        query=VERSIONS,
     )
     async def save_diff(self, call: Call) -> Answer:
         """What differs between versions ``?From=`` and ``?To=`` of ``?CharacterId=``."""
@@ -50,7 +52,7 @@ class DashboardRoutes:
         "/svc/api/DashboardLoadoutDiff",
         role=Role.HELPER,
         reply=wire.SaveDiffReply,
-        query=("CharacterId", "From", "To"),
+        query=VERSIONS,
     )
     async def loadout_diff(self, call: Call) -> Answer:
         """The differences between two versions of the character's loadout."""

@@ -32,7 +32,7 @@ class FigureRoutes:
         role=Role.HELPER,
         when=lambda settings: settings.backend_health,
         reply=wire.FiguresOverTime,
-        query=("range",),
+        query={"range": Range},
         quiet=True,
     )
     async def over_time(self, call: Call) -> Answer:

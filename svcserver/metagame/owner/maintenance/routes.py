@@ -12,7 +12,7 @@ from svcserver.metagame.owner.maintenance import wire
 from svcserver.metagame.owner.maintenance.acts import Maintenance
 from svcserver.metagame.replies import BAD_JSON, worded
 from svcserver.metagame.rows import Access, Call, Routes
-from svcserver.web.routes import NO_STORE, Answer
+from svcserver.web.routes import NO_STORE, Answer, Needed
 
 
 @frozen
@@ -71,7 +71,7 @@ class MaintenanceRoutes:
         "GET",
         "/svc/api/DashboardConsole",
         reply=wire.ConsoleReply,
-        query=("Id",),
+        query={"Id": Needed(str)},
         quiet=True,
     )
     async def console(self, call: Call) -> Answer:

@@ -82,7 +82,7 @@ class ModerationRoutes:
         "GET",
         "/svc/api/DashboardAudit",
         reply=wire.AuditReply,
-        query=("actor", "target", "since", "until"),
+        query={"actor": str, "target": str, "since": str, "until": int},
         quiet=True,
     )
     async def audit(self, call: Call) -> Answer:

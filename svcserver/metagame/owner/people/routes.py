@@ -12,10 +12,11 @@ from svcserver.metagame.access.readlimit import ReadLimit
 from svcserver.metagame.accounts.wire import read_offset
 from svcserver.metagame.owner.people import wire
 from svcserver.metagame.owner.people.acts import HandlingActs, PeopleActs
+from svcserver.metagame.owner.people.rules import Order
 from svcserver.metagame.owner.wire import AccountExport
 from svcserver.metagame.replies import BAD_JSON, worded
 from svcserver.metagame.rows import Access, Call, Routes
-from svcserver.web.routes import NO_STORE, Answer
+from svcserver.web.routes import NO_STORE, Answer, Needed
 
 
 @frozen
@@ -27,7 +28,10 @@ class PeopleRoutes:
     reads: ReadLimit
 
     @routes.row(
-        "GET", "/svc/api/DashboardPeople", reply=wire.PeopleReply, query=("Text", "Sort", "Offset")
+        "GET",
+        "/svc/api/DashboardPeople",
+        reply=wire.PeopleReply,
+        query={"Text": str, "Sort": Order, "Offset": int},
     )
     async def people(self, call: Call) -> Answer:
         """Accounts whose name or id holds ``?Text=``, sorted by ``?Sort=`` name, seen or role."""
@@ -38,7 +42,12 @@ class PeopleRoutes:
         found = await self.acts.listed(order, text, offset, wire.PAGE + 1)
         return Answer(200, wire.show_list(found, await self.acts.where(), offset), NO_STORE)
 
-    @routes.row("GET", "/svc/api/DashboardPerson", reply=wire.PersonView, query=("Account",))
+    @routes.row(
+        "GET",
+        "/svc/api/DashboardPerson",
+        reply=wire.PersonView,
+        query={"Account": Needed(str)},
+    )
     async def person(self, call: Call) -> Answer:
         """The account whose name or id is ``?Account=``."""
         await self.reads.take(call.request.peer)

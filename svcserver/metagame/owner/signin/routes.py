@@ -28,6 +28,7 @@ from svcserver.web.routes import EMPTY_OBJECT, NO_STORE, Answer
 
 PATH = "/svc/api/DashboardSession"
 CODE_HEADER = b"x-svc-second-factor"
+CODE = {CODE_HEADER.decode(): str}  # needed only where the account has a second factor
 
 
 @frozen
@@ -41,7 +42,7 @@ class SignInRoutes:
     ways: SignInActs
     server: str  # its name, for authenticator programs
 
-    @routes.row("POST", PATH, reply=wire.WhoIsIn, signs_in=True)
+    @routes.row("POST", PATH, reply=wire.WhoIsIn, headers=CODE, signs_in=True)
     async def sign_in(self, call: Call) -> Answer:
         """Begin a session: cookie and word stand for the key until it ends.
 
@@ -88,6 +89,7 @@ class SignInRoutes:
         "/svc/api/DashboardOwnKey",
         body=wire.OwnKeyWish,
         reply=wire.OwnKey,
+        headers=CODE,
         signs_in=True,
     )
     async def own_key(self, call: Call[wire.OwnKeyWish]) -> Answer:

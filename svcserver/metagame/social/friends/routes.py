@@ -30,7 +30,7 @@ class FriendRoutes:
         FRIENDS,
         access=Access.OPTIONAL_TOKEN,
         reply=list[wire.FriendEntry],
-        query=("includePending",),
+        query={"includePending": bool},
         when=MISC_ROUTES,
     )
     async def friends(self, call: Call, user_id: str) -> Answer:

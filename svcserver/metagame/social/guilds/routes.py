@@ -15,6 +15,7 @@ from svcserver.metagame.replies import enveloped
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.social.guilds import wire
 from svcserver.metagame.social.guilds.acts import GuildActs
+from svcserver.metagame.social.guilds.rules import Rank
 from svcserver.web.refusals import worded_as
 from svcserver.web.routes import EMPTY_OBJECT, NO_CONTENT, Answer, NoContent
 
@@ -125,6 +126,7 @@ class GuildRoutes:
     @routes.row(
         "PUT",
         "/guild/rank/<account_id>/<rank>",
+        path_types={"rank": Rank},
         access=Access.PLAYER,
         reply=NOTHING,
     )

@@ -94,7 +94,7 @@ class SlayerLinkRoutes:
         "DELETE",
         "/slayerlink/links",
         body=OrEmpty[wire.SlayerLinkEnd],
-        query=("account_id", "slot", "delete_pair"),
+        query={"account_id": str, "slot": int, "delete_pair": str},
         reply=NOTHING,
     )
     async def end_link(self, call: Call[wire.SlayerLinkEnd]) -> Answer:

@@ -1,0 +1,67 @@
+"""What a row reads of a request beside its body is described on the row.
+
+Arguments of the query are compared wherever a feature test sends a request
+(``tests/support/described.py``); here are the headers, and the comparison itself.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+
+from twisted.trial.unittest import SynchronousTestCase
+from twisted.web.http_headers import Headers
+
+import svcserver.metagame
+from svcserver.metagame.access.credentials import CREDENTIALS
+from svcserver.metagame.rows import NOBODY, Access, Row
+from svcserver.web.front import FinishedRequest
+from svcserver.web.request import HttpRequest
+from svcserver.web.routes import Answer, Routes, bare
+from tests.support.described import Described
+from tests.support.proves import proves
+
+FOLDER = Path(svcserver.metagame.__file__).parent
+READS = re.compile(r"\b(?:has_)?header\(([^)]*)\)")
+OUTSIDE = {"accept", "cookie"}  # which OpenAPI has other places for
+SHOWN = {one.get("name") for one in CREDENTIALS.schemes.values()} | OUTSIDE
+
+
+async def _handler() -> Answer:
+    return Answer()
+
+
+class HeaderTests(SynchronousTestCase):
+    @proves("svcctl openapi")
+    def test_a_routes_file_that_reads_a_header_describes_it(self) -> None:
+        read = 0
+        for file in sorted(FOLDER.rglob("*routes.py")):
+            named = set(READS.findall(file.read_text(encoding="utf-8")))
+            if not named:
+                continue
+            name = ".".join(file.relative_to(FOLDER.parent.parent).with_suffix("").parts)
+            module = importlib.import_module(name)
+            found = {eval(one, vars(module)).decode() for one in named}  # noqa: S307 - our own code
+            features = [one for one in vars(module).values() if isinstance(one, type)]
+            tables = [one.routes for one in features if hasattr(one, "routes")]
+            rows = [row for one in tables if isinstance(one, Routes) for row in one.rows]
+            said = {header for row in rows for header in row.headers}
+            self.assertEqual(said - found, set(), f"{file} never reads these")
+            self.assertEqual(found - said - SHOWN, set(), f"{file} does not describe these")
+            read += len(found)
+        self.assertGreater(read, 4)
+
+
+class ArgumentTests(SynchronousTestCase):
+    def faults(self, name: str) -> list[str]:
+        row = Row("GET", "/note", Access.NONE, _handler, bare, query={"page": int})
+        asked = HttpRequest("GET", b"/note", b"page=1&size=2", Headers(), "127.0.0.1", b"")
+        asked.argument(name)
+        observer = Described()
+        observer(FinishedRequest(asked, row, NOBODY, 200, 0.0, answer=Answer()))
+        return observer.faults
+
+    def test_an_argument_that_is_read_and_not_described_is_a_fault(self) -> None:
+        self.assertEqual(self.faults("page"), [])
+        self.assertEqual(self.faults("size"), ["GET /note reads ?size= and does not say so"])
