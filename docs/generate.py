@@ -22,20 +22,12 @@ from svcserver.kernel.settings import load
 from svcserver.metagame.accounts.actions import ACTIONS
 from svcserver.metagame.accounts.audit import MAX_SHOWN
 from svcserver.metagame.composition import Metagame
-from svcserver.metagame.owner.dashboard.document import describe
+from svcserver.metagame.owner.dashboard.document import EVERY_ROUTE, describe
 from svcserver.metagame.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs" / "reference"
-EVERYTHING = {  # every switch that adds routes
-    "PORT": "61000",
-    "AUTH_MODE": "APIKEY",
-    "BACKEND_HEALTH": "1",
-    "CHAT": "1",
-    "GUILDS": "1",
-    "REGISTRATION_MODE": "OPEN",
-    "STORE": "free",
-}
+EVERYTHING = {"PORT": "61000", "AUTH_MODE": "APIKEY", "REGISTRATION_MODE": "OPEN", **EVERY_ROUTE}
 Json = dict[str, Any]
 
 

@@ -73,10 +73,10 @@ def document(
     paths: dict[str, Schema] = {}
     responses = shared_responses()
     rows = sorted(rows, key=lambda one: (one.path, one.method))
-    names = operation_names(rows)
+    check_names(rows)
     for row in rows:
         shown = (examples or {}).get(row.name, {})
-        found = operation(row, names[row.name], schemas, credentials, shown)
+        found = operation(row, schemas, credentials, shown)
         responses |= refusal_responses(row, schemas)
         paths.setdefault(template(row.path), {})[row.method.lower()] = found
     return {
@@ -98,25 +98,26 @@ def template(path: str) -> str:
     return re.sub(r"<(\w+)>", r"{\1}", path)
 
 
-def operation_names(rows: Sequence[Row]) -> dict[str, str]:
-    """By the name of a row, a name for functions of a generated client: ``parties_promote``.
+def operation_name(row: Row) -> str:
+    """A name for functions of a generated client: ``parties_promote``.
 
-    Made of what a row belongs to and its handler; where several have the same, of the method
-    or at last a number, too.
+    Made of what a row belongs to and its handler alone, so that it never depends on which
+    other rows are mounted.
     """
-    found: dict[str, str] = {}
-    taken: set[str] = set()
+    return f"{tag(row)}_{row.handler.__name__}"
+
+
+def check_names(rows: Iterable[Row]) -> None:
+    """Raise ValueError where a name would mean two rows: one of their handlers needs another."""
+    taken: dict[str, str] = {}
     for row in rows:
-        plain = f"{tag(row)}_{row.handler.__name__}"
-        others = (f"{plain}_{row.method.lower()}", *(f"{plain}_{n}" for n in range(2, len(rows))))
-        found[row.name] = next(one for one in (plain, *others) if one not in taken)
-        taken.add(found[row.name])
-    return found
+        name = operation_name(row)
+        if taken.setdefault(name, row.name) != row.name:
+            raise ValueError(f"{row.name} and {taken[name]} are both called {name}")
 
 
 def operation(
     row: Row,
-    name: str,
     schemas: dict[str, Schema],
     credentials: Credentials,
     examples: Mapping[str, Any] | None = None,
@@ -125,7 +126,7 @@ def operation(
     examples = examples or {}
     first, _, rest = plain(row.handler.__doc__ or "").partition(NEXT)
     found: Schema = {
-        "operationId": name,
+        "operationId": operation_name(row),
         "tags": [tag(row)],
         "summary": " ".join(first.replace("`", "").split()),
         "description": f"{rest}{NEXT}Access: {row.access}.".strip(),

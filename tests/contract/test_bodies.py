@@ -8,15 +8,8 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.readers import reader
-from svcserver.metagame.owner.dashboard.document import describe
+from svcserver.metagame.owner.dashboard.document import EVERY_ROUTE, describe
 from tests.support.game import GAME_SERVER_KEY, Game
-
-ALL_ROWS = {
-    "BACKEND_HEALTH": "1",
-    "STORE": "free",
-    "ESCALATION_MODE": "real",
-    "MATCHMAKING_CANCEL": "1",
-}
 
 FOR_A_PLAYER = (
     "/breadcrumbs/any",
@@ -45,7 +38,7 @@ def shapeless(part: Any, place: str) -> Iterator[str]:
 
 class BodyTests(SynchronousTestCase):
     def test_every_part_of_a_body_or_reply_has_a_shape_or_says_why_not(self) -> None:
-        said = describe(Game(self, **ALL_ROWS).door.rows, "1.0")
+        said = describe(Game(self, **EVERY_ROUTE).door.rows, "1.0")
         named = said["components"]["schemas"]
         found = [one for name in named for one in shapeless(named[name], name)]
         for path, methods in said["paths"].items():
@@ -56,12 +49,12 @@ class BodyTests(SynchronousTestCase):
         self.assertEqual(found, [])
 
     def test_every_body_can_be_read(self) -> None:
-        for row in Game(self, **ALL_ROWS).door.rows:  # else its first request would tell
+        for row in Game(self, **EVERY_ROUTE).door.rows:  # else its first request would tell
             if row.body is not None:
                 self.assertTrue(callable(reader(row.body)), row.name)
 
     def test_no_row_parses_its_body_by_hand(self) -> None:
-        rows = Game(self, **ALL_ROWS).door.rows
+        rows = Game(self, **EVERY_ROUTE).door.rows
         self.assertGreater(sum(row.body is not None for row in rows), 40)
         self.assertEqual([row.name for row in rows if row.body is object], [])
 

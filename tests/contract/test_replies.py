@@ -13,6 +13,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from twisted.web.http_headers import Headers
 
 from svcserver.kernel.shapes import further_members
+from svcserver.metagame.owner.dashboard.document import EVERY_ROUTE
 from svcserver.metagame.replies import worded
 from svcserver.metagame.rows import NOBODY, Access, Row
 from svcserver.web.front import FinishedRequest
@@ -25,7 +26,6 @@ from tests.support.described import Described
 from tests.support.game import Game
 from tests.support.proves import proves
 
-SWITCHES = {"STORE": "free", "ESCALATION_MODE": "real", "BACKEND_HEALTH": "1"}
 STUB = {"PROGRESSION_MODE": "stub"}
 QUERY = "?requiredTags=webstore&CharacterId={character_id}&UserId={user_id}&Username=Zoe_1"
 
@@ -67,7 +67,7 @@ class ReplyTests(SynchronousTestCase):
 
     @proves("svcctl openapi")
     def test_every_read_is_answered_as_described(self) -> None:
-        for switches in (SWITCHES, SWITCHES | STUB, {"STATUS_EXTRA": "0"}):
+        for switches in (EVERY_ROUTE, EVERY_ROUTE | STUB, {"STATUS_EXTRA": "0"}):
             self.start(**switches)
             self.ann.add("ORE", 1)
             held = {"catalogId": "LT_BASIC", "instanceId": "i-1"}

@@ -9,19 +9,13 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.gateway import repeatable
 from svcserver.gateway.policy import PUBLIC_MANAGEMENT
 from svcserver.kernel.refusals import Missing, Unauthenticated
+from svcserver.metagame.owner.dashboard.document import EVERY_ROUTE
 from svcserver.metagame.rows import Access, Row
 from tests.contract.coverage import PAGE, Route, own_routes, routes
 from tests.support.game import Game
 from tests.support.proves import proves
 
 STAFF = (Access.ADMIN_KEY, Access.GAME_SERVER, Access.ADMIN_OR_GAME_SERVER)
-EVERY_SWITCH = {
-    "STORE": "free",
-    "MATCHMAKING_CANCEL": "1",
-    "ESCALATION_MODE": "real",
-    "BACKEND_HEALTH": "1",
-    "PROGRESSION_ALLOW_DELETE": "1",
-}
 MARKS = {
     "own": "own",
     "real_only": "real only",
@@ -71,19 +65,26 @@ class RowTests(SynchronousTestCase):
     )
     def test_every_row_bears_the_labels_of_the_specification(self) -> None:
         wanted = {*routes(PAGE.read_text()), *own_routes()}
-        mounted = {route_of(row) for row in Game(self, **EVERY_SWITCH).door.rows if not ours(row)}
+        mounted = {route_of(row) for row in Game(self, **EVERY_ROUTE).door.rows if not ours(row)}
         unmarked = [f'@proves("{one.name} | {one.access}")' for one in mounted - wanted]
         self.assertEqual(unmarked, [], "marks that the tests of rows of our own must bear")
         self.assertEqual(wanted - mounted, set())
 
+    def test_no_row_of_any_feature_is_missing_where_every_route_is_on(self) -> None:
+        game = Game(self, **EVERY_ROUTE)
+        rows = {row.name for one in game.parts.features() for row in one.routes.rows}
+        mounted = {row.name for row in game.door.rows}
+        self.assertEqual(mounted - rows, {"GET /svc/api/DashboardOpenApi"})
+        self.assertEqual(rows - mounted, set())
+
     def test_every_credential_in_a_path_is_kept_out_of_the_log(self) -> None:
-        for row in Game(self, **EVERY_SWITCH).door.rows:
+        for row in Game(self, **EVERY_ROUTE).door.rows:
             named = set(SECRET.findall(route_of(row).name))
             self.assertEqual(named, set(row.secret_path), row.name)
 
     @proves("other management routes, and credentials on all: a bare status")
     def test_only_these_management_routes_refuse_in_words_and_none_a_credential(self) -> None:
-        rows = [row for row in Game(self, **EVERY_SWITCH).door.rows if "/svc/api/" in row.path]
+        rows = [row for row in Game(self, **EVERY_ROUTE).door.rows if "/svc/api/" in row.path]
         unknown, stranger = Missing("no such account", code="not_found"), Unauthenticated("no key")
         self.assertEqual(
             {
@@ -98,7 +99,7 @@ class RowTests(SynchronousTestCase):
     @proves("MATCHMAKING_CANCEL")
     def test_switched_off_a_row_is_not_there_at_all(self) -> None:
         usual = {row.name for row in Game(self).door.rows}
-        every = {row.name for row in Game(self, **EVERY_SWITCH).door.rows if not ours(row)}
+        every = {row.name for row in Game(self, **EVERY_ROUTE).door.rows if not ours(row)}
         self.assertEqual(
             every - usual,
             {
@@ -115,7 +116,7 @@ class RowTests(SynchronousTestCase):
     def test_the_gateway_may_send_twice_all_that_players_ask_but_for_a_key(self) -> None:
         changing = [
             row
-            for row in Game(self, **EVERY_SWITCH).door.rows
+            for row in Game(self, **EVERY_ROUTE).door.rows
             if row.method not in ("GET", "HEAD") and row.access not in STAFF
         ]
         names = {row.name.rstrip("/") for row in changing}

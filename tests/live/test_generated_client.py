@@ -109,7 +109,7 @@ def test_it_makes_friends_and_is_online(player: Come) -> None:
     cleo, cleos_id = player("Cleo")
     ask("friends_request", bobs_id, cleos_id, client=bob)
     ask("friends_request", cleos_id, bobs_id, client=cleo)
-    [friend] = ask("friends_friends", bobs_id, client=bob)
+    [friend] = ask("friends_listed", bobs_id, client=bob)
     assert friend.account_id == cleos_id
     ask("presence_beat", client=bob, shape="Heartbeat")
     assert ask("inventory_read", bobs_id, ask("characters_read", client=bob)[0].id, client=bob)

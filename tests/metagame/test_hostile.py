@@ -11,19 +11,14 @@ from twisted.internet.defer import maybeDeferred
 from twisted.trial.unittest import SynchronousTestCase
 from twisted.web.http_headers import Headers
 
+from svcserver.metagame.owner.dashboard.document import EVERY_ROUTE
 from svcserver.metagame.rows import Row
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import Answer
 from tests.support.game import GAME_SERVER_KEY, Game
 from tests.support.proves import proves
 
-SWITCHES = {
-    "STORE": "free",
-    "MATCHMAKING_CANCEL": "1",
-    "ESCALATION_MODE": "real",
-    "BACKEND_HEALTH": "1",
-    "PROGRESSION_ALLOW_DELETE": "1",
-}
+SWITCHES = {**EVERY_ROUTE, "PROGRESSION_ALLOW_DELETE": "1"}
 ODD_SEGMENTS = ("x%00y", "%F0%9F%98%80", "x" * 300, "99999999999999999999", "%25", "-1")
 QUERY = b"accountId=%00&UserId=%00&CharacterId=%00&offset=-1"
 ODD_IDS = ("x\0y", "y" * 300, "\U0001f600", "UID-gone")

@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 import pytest
 
+from svcserver.metagame.owner.dashboard.document import EVERY_ROUTE
 from tests.support.processes import Service, free_port, metagame_environ, register
 from tests.support.requirements import skip
 
@@ -30,9 +31,7 @@ BOUND_S = 900
 @pytest.fixture
 def service(tmp_path: Path) -> Any:
     port = free_port()
-    environ = metagame_environ(
-        tmp_path, port, BACKEND_HEALTH="1", STORE="free", ESCALATION_MODE="real", LOG_REQUESTS="0"
-    )
+    environ = metagame_environ(tmp_path, port, **EVERY_ROUTE, LOG_REQUESTS="0")
     made = Service("svc-metagame", tmp_path, environ, port)
     made.start()
     yield made

@@ -122,7 +122,7 @@ class Rules:
 def rules_of(row: Row) -> Rules:
     """The rules of a row, as its operation in the document says them."""
     schemas: dict[str, Any] = {}
-    said = operation(row, row.name, schemas, Credentials())
+    said = operation(row, schemas, Credentials())
 
     def validator(content: Any, named: dict[str, Any]) -> Any:
         found = content.get(JSON, {}).get("schema")

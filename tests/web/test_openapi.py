@@ -7,18 +7,25 @@ import re
 from collections.abc import Iterator
 from typing import Annotated, Any, get_args, get_origin, get_type_hints, is_typeddict
 
-from attrs import has
+from attrs import evolve, has
 from openapi_spec_validator import validate
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.datafiles import read
 from svcserver.kernel.envelope import Empty, Envelope
 from svcserver.metagame.owner.dashboard import document
-from svcserver.metagame.owner.dashboard.document import describe
+from svcserver.metagame.owner.dashboard.document import EVERY_ROUTE, describe
 from svcserver.metagame.owner.dashboard.pages import KINDS
 from svcserver.metagame.owner.dashboard.wire import JoinWish
 from svcserver.metagame.refusal_wire import WordedRefusal
-from svcserver.web.openapi import Credentials, operation, schema, shape_name, template
+from svcserver.web.openapi import (
+    Credentials,
+    operation,
+    operation_name,
+    schema,
+    shape_name,
+    template,
+)
 from svcserver.web.refusals import wording_of
 from tests.support.described import rules_of, rules_of_shape
 from tests.support.game import Game
@@ -49,7 +56,7 @@ def shapes(kind: Any) -> Iterator[Any]:
 
 class DocumentTests(SynchronousTestCase):
     def setUp(self) -> None:
-        self.rows = Game(self, BACKEND_HEALTH="1", STORE="free").door.rows
+        self.rows = Game(self, **EVERY_ROUTE).door.rows
         self.said = describe(self.rows, "1")
 
     def operations(self) -> Iterator[tuple[str, Any]]:
@@ -154,8 +161,7 @@ class DocumentTests(SynchronousTestCase):
     def test_every_body_of_json_has_an_example_and_no_example_is_of_a_row_that_is_gone(
         self,
     ) -> None:
-        other = Game(self, ESCALATION_MODE="real").door.rows
-        named = {row.name for row in (*self.rows, *other)}
+        named = {row.name for row in self.rows}
         self.assertEqual(EXAMPLES.keys() - named, set(), RECORD_AGAIN)
         without = {"GET /svc/api/DashboardOpenApi answered"}  # a document like this one
         for row in self.rows:
@@ -190,12 +196,32 @@ class DocumentTests(SynchronousTestCase):
         self.assertNotIn("500", self.said["paths"]["/svc/api/Register"]["post"]["responses"])
 
 
+class NameTests(SynchronousTestCase):
+    """The names of a generated client's functions."""
+
+    def test_a_name_is_of_one_route_whatever_is_switched_off(self) -> None:
+        off = {"GUILDS": "0", "MISC_ROUTES": "0", "SLAYER_LINKS": "0", "PROGRESSION_CONFIRM": "off"}
+        routes: dict[str, str] = {}
+        names: dict[str, str] = {}
+        for switches in (EVERY_ROUTE, off, EVERY_ROUTE | off, {}):
+            for row in Game(self, **switches).door.rows:
+                name = operation_name(row)
+                self.assertEqual(routes.setdefault(name, row.name), row.name, switches)
+                self.assertEqual(names.setdefault(row.name, name), name, switches)
+        self.assertEqual(names["DELETE /guild/<guild_id>"], "guilds_disband")
+        self.assertEqual(names["POST /svc/api/DisbandGuild"], "guilds_disband_by_name")
+
+    def test_two_rows_of_one_name_are_a_defect(self) -> None:
+        row = Game(self).door.rows[0]
+        with self.assertRaisesRegex(ValueError, "are both called "):
+            describe([row, evolve(row, path="/elsewhere")], "1")
+
+
 class RefusalTests(SynchronousTestCase):
     """Each row says how it refuses, and when it answers without a body."""
 
     def setUp(self) -> None:
-        switches = {"BACKEND_HEALTH": "1", "MATCHMAKING_CANCEL": "1", "ESCALATION_MODE": "real"}
-        self.rows = Game(self, STORE="free", **switches).door.rows
+        self.rows = Game(self, **EVERY_ROUTE).door.rows
         self.said = describe(self.rows, "1")
         self.operations = {
             row.name: self.said["paths"][template(row.path)][row.method.lower()]
@@ -244,7 +270,7 @@ class RefusalTests(SynchronousTestCase):
 
     def test_what_is_always_refused_has_no_success(self) -> None:
         closed = Game(self, STORE="off", GUILDS="0").door.rows
-        self.operations |= {row.name: operation(row, "x", {}, Credentials()) for row in closed}
+        self.operations |= {row.name: operation(row, {}, Credentials()) for row in closed}
         wanted = {"GET /vivox/login", "POST /key/generate", "GET /product/skus/public"}
         successes = {"2XX", "204", "302"}
         none = {n for n, one in self.operations.items() if not successes & set(one["responses"])}

@@ -54,7 +54,7 @@ class ProgressionManagementRoutes:
     @routes.row(
         "POST", "/svc/api/GrantEntitlement", body=wire.GrantWish, reply=wire.EntitlementsHeld
     )
-    async def grant(self, call: Call[wire.GrantWish]) -> Answer:
+    async def grant_entitlement(self, call: Call[wire.GrantWish]) -> Answer:
         """Grant an entitlement for hours; 0 or absent for ever."""
         wish = call.body
         entry = self._entry(call, wire.show_held, "grant")
@@ -63,7 +63,7 @@ class ProgressionManagementRoutes:
     @routes.row(
         "POST", "/svc/api/RevokeEntitlement", body=wire.RevokeWish, reply=wire.EntitlementRevoked
     )
-    async def revoke(self, call: Call[wire.RevokeWish]) -> Answer:
+    async def revoke_entitlement(self, call: Call[wire.RevokeWish]) -> Answer:
         """Revoke an entitlement; ``Revoked`` tells whether it was in force."""
         wish = call.body
         entry = self._entry(call, wire.show_revoked, "revoke")

@@ -57,7 +57,7 @@ class ProgressionRoutes:
         own=True,
         reply=Envelope[list[ObjectiveRecord] | Granted],
     )
-    async def objectives(self, call: Call, user_id: str) -> Answer:
+    async def read_objectives(self, call: Call, user_id: str) -> Answer:
         """The objectives that are stored, as a list."""
         if not self.settings.real_progression(user_id):
             found = wire.show_stub_objectives(shown(call, user_id), self.tracks.paths)
@@ -71,7 +71,7 @@ class ProgressionRoutes:
         own=True,
         reply=Envelope[ObjectiveRecord],
     )
-    async def objective(self, call: Call, user_id: str, objective_id: str) -> Answer:
+    async def read_objective(self, call: Call, user_id: str, objective_id: str) -> Answer:
         """One objective; zeros when none is stored."""
         if not self.settings.real_progression(user_id):
             return enveloped(wire.stub_objective(user_id, objective_id), code="OK")
@@ -85,7 +85,7 @@ class ProgressionRoutes:
         own=True,
         reply=Envelope[list[TrackRecord]],
     )
-    async def read(self, call: Call, user_id: str) -> Answer:
+    async def read_tracks(self, call: Call, user_id: str) -> Answer:
         """Every track of the account, with zeros where nothing is stored."""
         paths = self.tracks.paths
         if not self.settings.real_progression(user_id):
@@ -101,7 +101,7 @@ class ProgressionRoutes:
         real_only=True,
         reply=Envelope[TrackRecord],
     )
-    async def one(self, call: Call, user_id: str, progression_id: str) -> Answer:
+    async def read_track(self, call: Call, user_id: str, progression_id: str) -> Answer:
         """One track of the account; 404 if it was never added to."""
         found = (await self.acts.stored(user_id)).get(progression_id)
         if found is None:
@@ -183,7 +183,7 @@ class HuntPassRoutes:
     acting: Acting
 
     @routes.row("GET", "/huntpass/<user_id>", own=True, reply=Envelope[str])
-    async def read(self, call: Call, user_id: str) -> Answer:
+    async def read_hunt_pass(self, call: Call, user_id: str) -> Answer:
         """The stored selection while it is configured, else the default."""
         if not self.settings.real_progression(user_id):
             return enveloped(self.tracks.active)
@@ -197,7 +197,7 @@ class HuntPassRoutes:
         body=Late[HuntPassWish],
         reply=Envelope[str],
     )
-    async def choose(self, call: Call[Late[HuntPassWish]], user_id: str) -> Answer:
+    async def choose_hunt_pass(self, call: Call[Late[HuntPassWish]], user_id: str) -> Answer:
         """Choose one of the configured tracks."""
         entry = recorded.entry(self.acting, call, user_id, _show_choice)
         return Answer(200, _show_choice(await self.acts.choose(entry, call.body)))

@@ -12,6 +12,12 @@ from svcserver.web.routes import Row
 
 TITLE = "svc-metagame"
 EXAMPLES = "examples.json"  # what the rows were sent and answered when the tests ran
+EVERY_ROUTE = {  # settings that mount every route; all others that do so by themselves are on
+    "BACKEND_HEALTH": "1",
+    "ESCALATION_MODE": "real",
+    "MATCHMAKING_CANCEL": "1",
+    "STORE": "free",
+}
 
 
 def describe(rows: Iterable[Row], version: str) -> dict[str, Any]:

@@ -28,6 +28,6 @@ class ApiDocumentRoutes:
         reply=ApiDocument,
         quiet=True,
     )
-    async def read(self, call: Call) -> Answer:
+    async def api_document(self, call: Call) -> Answer:
         """Every route that these settings switch on, as an OpenAPI 3.1 document."""
         return Answer(200, describe(self.rows(), self.version), NO_STORE)

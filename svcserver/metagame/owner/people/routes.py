@@ -33,7 +33,7 @@ class PeopleRoutes:
         reply=wire.PeopleReply,
         query={"Text": str, "Sort": Order, "Offset": int},
     )
-    async def people(self, call: Call) -> Answer:
+    async def find(self, call: Call) -> Answer:
         """Accounts whose name or id holds ``?Text=``, sorted by ``?Sort=`` name, seen or role."""
         await self.reads.take(call.request.peer)
         text = wire.read_text(call.request.argument("Text"))

@@ -53,7 +53,7 @@ class BannerRoutes:
         return cls(banner, json.dump(banner), announced, wall_clock)
 
     @routes.row("GET", "/svc-status", access=Access.NONE, reply=wire.StatusBanner)
-    async def status(self, call: Call) -> Answer:
+    async def read(self, call: Call) -> Answer:
         """The banner, or what is announced in its place; no player data."""
         one = self.announced()
         if one is None:

@@ -31,7 +31,7 @@ class FriendManagementRoutes:
         reply=wire.FriendsReply,
         bad_json=BAD_JSON,
     )
-    async def request(self, call: Call[BehalfWish]) -> Answer:
+    async def request_by_name(self, call: Call[BehalfWish]) -> Answer:
         """Send a friend request by user name; an admin may send it for another (``From``)."""
         pair, result = await self.behalf.act_for(
             call,

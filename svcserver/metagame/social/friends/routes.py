@@ -33,7 +33,7 @@ class FriendRoutes:
         query={"includePending": bool},
         when=MISC_ROUTES,
     )
-    async def friends(self, call: Call, user_id: str) -> Answer:
+    async def listed(self, call: Call, user_id: str) -> Answer:
         """The caller's own list; anybody else's is empty."""
         me = own_or_none(call, user_id)
         if me is None:

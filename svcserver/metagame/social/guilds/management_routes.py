@@ -41,7 +41,7 @@ class GuildManagementRoutes:
         reply=wire.GuildInviteReply,
         bad_json=BAD_JSON,
     )
-    async def invite(self, call: Call[Late[BehalfWish]]) -> Answer:
+    async def invite_by_name(self, call: Call[Late[BehalfWish]]) -> Answer:
         """Invite to a guild by user name, checked as in the game."""
         self._on()
         sent = call.body.read()
@@ -60,7 +60,7 @@ class GuildManagementRoutes:
         role=Role.HELPER,
         reply=list[wire.GuildSummary],
     )
-    async def guilds(self, call: Call) -> Answer:
+    async def summaries(self, call: Call) -> Answer:
         """A summary of every guild, by name."""
         self._on()
         return Answer(200, [wire.show_summary(one) for one in await self.acts.summaries()])
@@ -73,7 +73,7 @@ class GuildManagementRoutes:
         reply=wire.DisbandReply,
         bad_json=BAD_JSON,
     )
-    async def disband(self, call: Call[Late[wire.DisbandWish]]) -> Answer:
+    async def disband_by_name(self, call: Call[Late[wire.DisbandWish]]) -> Answer:
         """Disband a guild, by id or name."""
         self._on()
         asked = call.body.read().guild

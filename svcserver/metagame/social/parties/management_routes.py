@@ -31,7 +31,7 @@ class PartyManagementRoutes:
         reply=wire.PartyInviteReply,
         bad_json=BAD_JSON,
     )
-    async def invite(self, call: Call[BehalfWish]) -> Answer:
+    async def invite_by_name(self, call: Call[BehalfWish]) -> Answer:
         """Invite to a party by user name, checked as in the game."""
         pair, _ = await self.behalf.act_for(call, call.body, "party invite for", self._invite)
         reply: wire.PartyInviteReply = {"From": pair.sender.username, "To": pair.target.username}
