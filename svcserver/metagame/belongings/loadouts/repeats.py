@@ -14,13 +14,20 @@ def is_saved(
     at_ms: int,
     repeat: Repeat,
 ) -> bool:
-    """Whether it is the newest, or was since it was asked for: what another saved then stays.
+    """Whether it is the newest, or was so at any time since it was asked for.
 
-    ``lately``: when and as what it was saved.
+    What another saved then stays.
+
+    ``lately``: when and as what it was saved, the newest first. When it was replaced counts, not
+    when it was saved: a metagame binds its port before it can answer, and a repeat that waits there
+    seems to have been asked for later than it was, after its own first try even.
     """
     if newest == document:
         return True
-    return any(
-        text == document and repeat.is_before(saved_ms, at_ms, late_ms=0)
-        for saved_ms, text in lately
-    )
+    replaced_ms: int | None = None  # unknown of the first one: another version may lack the element
+    for saved_ms, text in lately:
+        last_ms = saved_ms if replaced_ms is None else replaced_ms
+        if text == document and repeat.is_before(last_ms, at_ms, late_ms=0):
+            return True
+        replaced_ms = saved_ms
+    return False

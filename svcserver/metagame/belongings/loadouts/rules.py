@@ -86,7 +86,7 @@ class Loadouts(Protocol):
         """The newest elements by name; none when never saved."""
 
     def lately(self, character_id: CharacterId, name: str) -> Sequence[tuple[int, bytes]]:
-        """When and as what the element stands in the last few history rows."""
+        """When and as what the element stands in the last few history rows, the newest first."""
 
     def saved(self, character_id: CharacterId, version: int) -> str | None:
         """The content of a history row, for ``restore``; None when there is none."""
