@@ -22,9 +22,15 @@ from building import ROOT, epoch, need, run, target, version
 from suite import SUITE, need_suite
 
 START = "/usr/lib/svcserver/start"
+# The kernel spares process 1 a SIGTERM for which it has no handler yet, and Python needs a second
+# until it has one: so that process is this one, which hands the signal on and takes over orphans.
+INIT = "tini"
+# An end by SIGTERM is as asked, and no failure: twistd, too, ends by it when all has stopped.
+AS_ASKED = "143"
 # The same in every image, else the next one could not read the /data of the one before. One of the
 # system's users, so that the package takes it for its own, far from where Debian begins to count.
 SVC_ID = 770
+INSTALL = "apt-get install -y -q --no-install-recommends"
 CLIENT = "postgresql-client"  # pg_dump, pg_restore and psql, for backups of a host on PostgreSQL
 EXPOSED = ("443/tcp", "8770-8777/udp")
 LEFT_OUT = ("usr/share/man/*", "usr/share/locale/*", "var/cache/*", "var/log/*")
@@ -57,7 +63,7 @@ def install(package: Path, system: Path) -> None:
         f'chroot "$1" useradd --system --uid {SVC_ID} --gid svc --home-dir {HOME} '
         "--no-create-home --comment svcserver --shell /usr/sbin/nologin svc",
         f"copy-in {package} /tmp",
-        f'chroot "$1" apt-get install -y -q --no-install-recommends /tmp/{package.name} {CLIENT}',
+        f'chroot "$1" {INSTALL} /tmp/{package.name} {CLIENT} {INIT}',
         f'rm "$1"/tmp/{package.name}',
         f"upload {ROOT / 'packaging' / 'image' / 'start'} {START}",
         f'chmod 0755 "$1"{START}',
@@ -121,7 +127,8 @@ def without_container(pushed: Path, archive: Path) -> None:
 def settings() -> list[str]:
     """How it runs: as its own user, writing to /data alone, ended by SIGTERM."""
     words = ["--user", "svc", "--workingdir", "/data", "--volume", "/data"]
-    words += ["--entrypoint", f'["{START}"]', "--stop-signal", "SIGTERM"]
+    start = json.dumps([f"/usr/bin/{INIT}", "-e", AS_ASKED, "--", START])
+    words += ["--entrypoint", start, "--stop-signal", "SIGTERM"]
     words += ["--healthcheck", f"CMD {HEALTH}", "--healthcheck-interval", "30s"]
     words += ["--healthcheck-start-period", "60s", "--healthcheck-timeout", "10s"]
     for port in EXPOSED:

@@ -145,6 +145,7 @@ def test_a_port_of_the_name_that_is_not_the_published_one_is_refused(image: str)
         assert "give SVC_GATEWAY_PORT=8443" in told(name)
 
 
+# slow: a container that is stopped, and a look into it before
 def test_a_stop_while_it_makes_the_host_ends_it_at_once_and_leaves_nothing(
     image: str, tmp_path: Path
 ) -> None:
@@ -161,7 +162,7 @@ def test_a_stop_while_it_makes_the_host_ends_it_at_once_and_leaves_nothing(
                 assert "svcctl" in lines
                 assert "postgresql:" not in lines  # everybody would read its password
                 run("podman", "stop", "-t", "40", name)
-            assert run("podman", "inspect", name, "--format", "{{.State.ExitCode}}") == "143\n"
+            assert run("podman", "inspect", name, "--format", "{{.State.ExitCode}}") == "0\n"
     assert list(tmp_path.iterdir()) == []
 
 

@@ -1,0 +1,65 @@
+"""A container that is ended right after its start, before its programs listen to signals."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.packages.support import PATIENCE_S, run
+from tests.packages.test_image import HARDENED, NAME, until
+
+pytestmark = pytest.mark.packages
+
+AT_ONCE_S = 20.0  # podman waits for 40 before it kills
+
+
+@pytest.fixture(scope="module")
+def container(image: str) -> Iterator[str]:
+    """The name of one whose host is made, and which was stopped."""
+    run("podman", "run", "-d", "--name", NAME, *HARDENED, "-e", "SVC_PUBLIC_HOST=127.0.0.1", image)
+    try:
+        until(NAME, "gateway ready", times=1)
+        run("podman", "stop", "-t", "40", NAME)
+        yield NAME
+    finally:
+        run("podman", "rm", "-f", "-v", NAME)
+
+
+# slow: the start that it shares makes a host
+def test_a_stop_at_once_ends_it(container: str) -> None:
+    run("podman", "start", container)
+    ends_at_once(container)
+
+
+# slow: the start that it shares makes a host
+def test_a_stop_while_twistd_imports_ends_it(container: str) -> None:
+    run("podman", "start", container)
+    first = int(run("podman", "inspect", container, "--format", "{{.State.Pid}}"))
+    deadline = time.monotonic() + PATIENCE_S
+    while not any("twistd" in words for words in command_lines(first)):
+        assert time.monotonic() < deadline
+    ends_at_once(container)
+
+
+def command_lines(pid: int) -> list[str]:
+    """Those of a process and of its children, as far as they are still there."""
+    found = []
+    try:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        for one in (str(pid), *children):
+            found.append(Path(f"/proc/{one}/cmdline").read_text())
+    except (FileNotFoundError, ProcessLookupError):  # one has just ended
+        return found
+    return found
+
+
+def ends_at_once(container: str) -> None:
+    began = time.monotonic()
+    run("podman", "stop", "-t", "40", container)
+    took = time.monotonic() - began
+    said = run("podman", "inspect", container, "--format", "{{.State.ExitCode}}").strip()
+    assert said == "0"  # killed it would be 137
+    assert took < AT_ONCE_S
