@@ -1,34 +1,41 @@
-"""Writes a host's folder, completely or not at all, and never over existing files."""
+"""Writes a host's folder, completely or not at all, and never over existing files.
+
+The files are written first, the owner's key among them; then the database learns of that key; then
+the files are moved into place. ``staging`` says what a stop in between leaves.
+"""
 
 from __future__ import annotations
 
 import os
 import secrets
 import shlex
-import shutil
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
+import click
 from attrs import frozen
 from sqlalchemy.engine import URL
 
 from svcserver.content.manifest_builder import OWNERS_NOTE, BuildFailed, build_manifest
-from svcserver.ctl import blueprint, units
+from svcserver.ctl import blueprint, staging, units
 from svcserver.ctl.blueprint import Plan, Ports, Scale
 from svcserver.ctl.database import transaction
 from svcserver.ctl.host import OWNER_KEY
 from svcserver.ctl.keys import new_signing_keys
 from svcserver.ctl.output import fail
+from svcserver.ctl.staging import Note, Staged
 from svcserver.db import migrations
 from svcserver.db.engine import BadDatabase, database_url, make_engine
 from svcserver.edge.certificate import BadCertificate, Pair, make_pair, write_pair
+from svcserver.kernel.ids import new_account_id
 from svcserver.kernel.refusals import Refusal
 from svcserver.kernel.secrets import Secret, hex_token
 from svcserver.kernel.settings import parse_env_file
 from svcserver.metagame.accounts import rules
+from svcserver.metagame.accounts.rules import Account
 from svcserver.metagame.accounts.store import SqlAccounts, add_game_server_key
 
 DATABASE = "svc.db"
@@ -72,38 +79,41 @@ def create_host(
     ``data``: another folder for the database, the game's files and what the services write.
     """
     folder, data, name = folder.absolute(), (data or folder).absolute(), _owner(owner)
-    with _one_line(folder, owner), _staging(folder, data) as (staged, kept):
+    with _one_line(folder, owner), staging.alone(folder):
+        with staging.begun(folder) as found:
+            if found is not None:
+                click.echo(f"finishing the host that was begun in {folder}, as it was", err=True)
+                return _finish(found)
         pair = None if private else make_pair(list(dict.fromkeys([host, "127.0.0.1", "localhost"])))
-        plan = Plan(
-            folder,
-            host,
-            _secrets(),
-            pair.fingerprint if pair else "",
-            ports or Ports(),
-            demo,
-            private,
-            scale or Scale(),
-            data,
-        )
-        _write(staged, kept, plan, name, pair)
-        _move({staged: folder, kept: data})
-    return CreatedHost(folder, name, pair.fingerprint if pair else None, _my_ip(folder))
+        fingerprint = pair.fingerprint if pair else None
+        with staging.new(folder, Note(data, name, fingerprint)) as staged:
+            plan = Plan(
+                folder,
+                host,
+                _secrets(),
+                fingerprint or "",
+                ports or Ports(),
+                demo,
+                private,
+                scale or Scale(),
+                data,
+            )
+            _write(staged.settings, staged.data, plan, pair)
+            return _finish(staged)
 
 
-@contextmanager
-def _staging(folder: Path, data: Path) -> Iterator[tuple[Path, Path]]:
-    """Empty folders within these two (one where they are one), removed in the end."""
-    with ExitStack() as made:
-        staged: dict[Path, Path] = {}
-        for one in (folder, data):
-            if one not in staged:
-                staged[one] = _stage(one)
-                made.callback(shutil.rmtree, staged[one], ignore_errors=True)
-        yield staged[folder], staged[data]
+def _finish(staged: Staged) -> CreatedHost:
+    """Register the owner of a host whose files are written, and move those into place."""
+    if not staged.is_placed():
+        staged.need_room()  # before the database knows of a host that is none
+        _register(staged)
+    staged.place()
+    note = staged.note
+    return CreatedHost(staged.goal, note.owner, note.fingerprint, _my_ip(staged.goal))
 
 
 def _my_ip(folder: Path) -> str:
-    return parse_env_file((folder / "deploy.env").read_text(encoding="utf-8"))["MY_IP"]
+    return _values(folder, "deploy")["MY_IP"]
 
 
 @contextmanager
@@ -126,17 +136,6 @@ def _owner(owner: str) -> str:
         fail(f"--owner {owner}: {why.message}")
 
 
-def _stage(folder: Path) -> Path:
-    """An empty folder within ``folder`` to write into."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        staged = folder / f".new-{hex_token(8)}"
-        staged.mkdir(mode=0o700)
-    except OSError as why:
-        fail(f"{folder} cannot be written: {why.strerror}")
-    return staged
-
-
 def _secrets() -> blueprint.Secrets:
     return blueprint.Secrets(
         gateway=Secret(hex_token(64)),
@@ -146,7 +145,7 @@ def _secrets() -> blueprint.Secrets:
     )
 
 
-def _write(staged: Path, kept: Path, plan: Plan, owner: str, pair: Pair | None) -> None:
+def _write(staged: Path, kept: Path, plan: Plan, pair: Pair | None) -> None:
     """Write all files into the staging folders: of settings, and of data."""
     if pair is not None:
         write_pair(pair, staged)
@@ -162,8 +161,9 @@ def _write(staged: Path, kept: Path, plan: Plan, owner: str, pair: Pair | None) 
     told = LAUNCHER_README.format(folder=shlex.quote(str(plan.folder)))
     (launcher / "README.txt").write_text(told, encoding="utf-8")
     build_manifest(game, "1.4.4", kept / "manifest.json")
-    key = _database(_url(kept, plan), owner, plan.secrets.game_server)
-    write_private(staged / OWNER_KEY, key + "\n")
+    if not plan.scale.database:
+        write_private(kept / DATABASE, "")  # SQLite keeps the mode of the file it finds
+    write_private(staged / OWNER_KEY, rules.new_account_key() + "\n")
     run_by = staged / UNITS
     run_by.mkdir()
     python = Path(sys.executable)
@@ -172,23 +172,35 @@ def _write(staged: Path, kept: Path, plan: Plan, owner: str, pair: Pair | None) 
         (run_by / name).write_text(text, encoding="utf-8")
 
 
-def _url(kept: Path, plan: Plan) -> URL:
-    """The database: that of ``plan``, or a new file in the staging folder of data."""
-    if plan.scale.database:
-        return database_url(plan.scale.database)
-    file = kept / DATABASE
-    write_private(file, "")  # SQLite keeps the mode of the file it finds
-    return URL.create("sqlite", database=str(file))
-
-
-def _database(url: URL, owner: str, game_server: Secret) -> str:
-    """Make the database with the owner's account; returns the account's key."""
-    engine = make_engine(url)
+def _register(staged: Staged) -> None:
+    """Make the database with the owner's account, unless it has that of this very key already."""
+    key = (staged.settings / OWNER_KEY).read_text(encoding="utf-8").strip()
+    game_server = _values(staged.settings, "deploy")["METAGAME_API_KEY"]
+    if staged.settings.name.startswith(staging.NEW):
+        staged.complete()
+    engine = make_engine(_url(staged))
     migrations.upgrade(engine)
     with transaction(engine) as tx:
-        made = rules.register(SqlAccounts(tx), "OPEN", owner, None, time.time(), is_admin=True)
-        add_game_server_key(tx, game_server.reveal())
-    return made.key
+        accounts = SqlAccounts(tx)
+        if accounts.by_key(key) is None:
+            staged.kept = False
+            rules.check_free(accounts, staged.note.owner)
+            owner = Account(new_account_id(), staged.note.owner, is_admin=True)
+            accounts.add(owner, key, time.time())
+            add_game_server_key(tx, game_server)
+        staged.kept = True  # from here on it may be committed, whatever becomes of this process
+
+
+def _url(staged: Staged) -> URL:
+    """The database: the one that was asked for, or the new file among the staged ones."""
+    file = staged.data / DATABASE
+    if file.exists():
+        return URL.create("sqlite", database=str(file))
+    return database_url(_values(staged.settings, "metagame")["DATABASE_URL"])
+
+
+def _values(folder: Path, component: str) -> dict[str, str]:
+    return parse_env_file((folder / f"{component}.env").read_text(encoding="utf-8"))
 
 
 def write_private(path: Path, text: str) -> None:
@@ -196,22 +208,3 @@ def write_private(path: Path, text: str) -> None:
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "w", encoding="utf-8") as file:
         file.write(text)
-
-
-def _move(folders: dict[Path, Path]) -> None:
-    """Move what was staged into place; fails where any of the names exists."""
-    moves = {
-        one: folder / one.name
-        for staged, folder in folders.items()
-        for one in sorted(staged.iterdir())
-    }
-    for place in moves.values():
-        if os.path.lexists(place):
-            fail(
-                f"{place.parent} already holds {place.name}; "
-                "nothing was changed: choose another folder"
-            )
-    # last the file by which a folder counts as a host (packaging/image/start): a stop in between
-    # leaves a folder that is visibly none, instead of a host that lacks some of its files
-    for one, place in sorted(moves.items(), key=lambda move: move[0].name == "metagame.env"):
-        one.rename(place)

@@ -1,0 +1,185 @@
+"""Where a new host's files lie until all are there, and how they come into place.
+
+A stop at any moment, by ``kill -9`` too, leaves a host that works, or what the next ``svcctl init``
+of the same folder clears away or finishes: ``.new-...`` holds files of which nothing counts yet;
+``.whole-...`` holds all of them, and the database may know the owner whose key is among them.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from attrs import define, frozen
+
+from svcserver.ctl.host import OWNER_KEY
+from svcserver.ctl.output import fail
+from svcserver.kernel import json
+from svcserver.kernel.secrets import hex_token
+
+NEW, WHOLE = ".new-", ".whole-"
+NOTE = "init.json"
+LAST = "metagame.env"  # by which a folder counts as a host (packaging/image/start)
+
+
+@frozen
+class Note:
+    """What is known of a host before it is there: its folder of data, and what is told of it."""
+
+    data: Path
+    owner: str
+    fingerprint: str | None
+
+    def write(self, folder: Path) -> None:
+        """Put it into a staging folder."""
+        said = {"data": str(self.data), "owner": self.owner, "fingerprint": self.fingerprint}
+        (folder / NOTE).write_bytes(json.dump(said))
+
+    @classmethod
+    def read(cls, folder: Path) -> Note | None:
+        """That of a staging folder; None where it was not written to its end."""
+        try:
+            said = json.read((folder / NOTE).read_bytes())
+        except (FileNotFoundError, json.BadJson):
+            return None
+        return cls(Path(said["data"]), said["owner"], said["fingerprint"]) if said else None
+
+
+@define
+class Staged:
+    """A new host's files: ``settings`` lies within the host's folder ``goal``.
+
+    ``kept``: what is there must outlive a failure, since the database may know the owner by it.
+    """
+
+    goal: Path
+    settings: Path
+    note: Note
+    kept: bool = False
+
+    @property
+    def data(self) -> Path:
+        """Where the files for the folder of data lie; ``settings`` where the two are one."""
+        if self.note.data == self.goal:
+            return self.settings
+        return self.note.data / f"{NEW}{self.settings.name.rpartition('-')[2]}"
+
+    def complete(self) -> None:
+        """All files are there; what comes next is finished by another, if not by this process."""
+        self._call(WHOLE)
+
+    def is_placed(self) -> bool:
+        """Whether some or all are in place; the first one is the owner's key."""
+        return not (self.settings / OWNER_KEY).exists()
+
+    def moves(self) -> dict[Path, Path]:
+        """What is still to be moved, and where to, in its order."""
+        found = {one: self.note.data / one.name for one in _within(self.data)}
+        found.update((one, self.goal / one.name) for one in _within(self.settings))
+        order = {OWNER_KEY: -1, LAST: 1}
+        return dict(sorted(found.items(), key=lambda move: order.get(move[0].name, 0)))
+
+    def need_room(self) -> None:
+        """Fail where a name that is still to be moved exists in its place."""
+        for place in self.moves().values():
+            if os.path.lexists(place):
+                cure = "move that away, and repeat this" if self.kept else "choose another folder"
+                done = "" if self.kept else "nothing was changed: "
+                fail(f"{place.parent} already holds {place.name}; {done}{cure}")
+
+    def place(self) -> None:
+        """Move what is still to be moved."""
+        self.need_room()
+        for one, place in self.moves().items():
+            one.rename(place)
+        self._remove()
+
+    def discard(self) -> None:
+        """Remove it: nothing of it counts."""
+        self._call(NEW)  # before the first file is gone, else the rest would be taken for all
+        self._remove()
+
+    def _call(self, state: str) -> None:
+        named = self.settings.with_name(f"{state}{self.settings.name.rpartition('-')[2]}")
+        os.rename(self.settings, named)
+        self.settings = named
+
+    def _remove(self) -> None:
+        for one in {self.data: None, self.settings: None}:
+            shutil.rmtree(one, ignore_errors=True)
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Make the folder, and be the only one who makes a host there. Raises OSError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            fail(f"another command makes a host in {folder}: wait until it has ended")
+        yield
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def new(folder: Path, note: Note) -> Iterator[Staged]:
+    """Empty folders to write into, within ``folder`` and that of data; removed on failure."""
+    staged = Staged(folder, folder / f"{NEW}{hex_token(8)}", note)
+    with _cleared(staged):
+        staged.settings.mkdir(mode=0o700)
+        note.write(staged.settings)
+        if staged.data != staged.settings:
+            _make_data(staged)
+        yield staged
+
+
+def _make_data(staged: Staged) -> None:
+    data = staged.note.data
+    try:
+        data.mkdir(parents=True, exist_ok=True)
+        staged.data.mkdir(mode=0o700)
+    except OSError as why:
+        fail(f"{data} cannot be written: {why.strerror}")
+
+
+@contextmanager
+def begun(folder: Path) -> Iterator[Staged | None]:
+    """What an earlier command that was ended has left whole; clears away what it left in pieces."""
+    whole = None
+    for one in sorted(folder.iterdir()):
+        ours = one.name.startswith((NEW, WHOLE)) and one.is_dir()
+        note = Note.read(one) if ours else None
+        if note is None:
+            continue  # none of ours, or ended before there was anything in it
+        staged = Staged(folder, one, note, kept=True)
+        if one.name.startswith(WHOLE) and (one / LAST).exists():
+            whole = staged
+        else:
+            staged.discard()
+    if whole is None:
+        yield None
+        return
+    with _cleared(whole):
+        yield whole
+
+
+@contextmanager
+def _cleared(staged: Staged) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        if not staged.kept and staged.settings.exists():
+            staged.discard()
+        raise
+
+
+def _within(folder: Path) -> list[Path]:
+    """The files of a staging folder that belong into place."""
+    return [one for one in sorted(folder.iterdir()) if one.name != NOTE] if folder.exists() else []

@@ -1,0 +1,156 @@
+"""``svcctl init`` that is killed at any of its steps, and repeated."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from unittest import mock
+
+from sqlalchemy import create_engine
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.ctl import staging
+from svcserver.db.transaction import transaction
+from svcserver.metagame.accounts.store import SqlAccounts
+from tests.ctl.command import Ran, nowhere, svcctl
+
+MOST = 40  # renames: one says that all is written, then one for each file
+KILLED = -signal.SIGKILL
+
+
+def killed_at_rename(number: int) -> None:
+    """End this process before its rename of that number, but for those of single staged files."""
+    seen = 0
+
+    def hear(event: str, sent: tuple[object, ...]) -> None:
+        nonlocal seen
+        if event == "os.rename" and staging.NEW not in str(sent[1]):
+            seen += 1
+            if seen == number:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(hear)
+
+
+def killed_at_removal() -> None:
+    """End this process where it clears away what it has staged."""
+
+    def hear(event: str, _: object) -> None:
+        if event == "shutil.rmtree":
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(hear)
+
+
+def killed_before_the_commit() -> None:
+    """End this process when the owner is written, and not committed."""
+    add = SqlAccounts.add
+
+    def written(*sent: object) -> None:
+        add(*sent)  # type: ignore[arg-type]
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    mock.patch.object(SqlAccounts, "add", written).start()
+
+
+class StoppedTests(SynchronousTestCase):
+    """Hosts with a database of their own, and with one that is there before them."""
+
+    def setUp(self) -> None:
+        self.folder, self.data = nowhere(self), nowhere(self)
+        self.data.mkdir()
+        self.database = self.data / "engine.db"
+
+    def words(self, *more: object) -> list[object]:
+        beside = ("--database", f"sqlite:///{self.database}")
+        return ["init", self.folder, "--private-host", "127.0.0.1", *beside, *more]
+
+    def child(self, trap: Callable[[], object], *words: object) -> int:
+        """How a process with that trap ends that calls it."""
+        pid = os.fork()
+        if not pid:
+            os.close(1)
+            trap()
+            os._exit(svcctl(*words).status)
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+    def owners(self, file: Path | None = None) -> list[str]:
+        """Whose key is in the folder, and who else owns the host."""
+        engine = create_engine(f"sqlite:///{file or self.database}")
+        self.addCleanup(engine.dispose)
+        with transaction(engine) as tx:
+            mine = SqlAccounts(tx).by_key((self.folder / "owner.key").read_text().strip())
+            assert mine is not None
+            others = [one for one in SqlAccounts(tx).everyone() if one.id != mine.id]
+        return [mine.username, *(one.username for one in others)]
+
+    def repeated(self) -> Ran:
+        ran = svcctl(*self.words())
+        self.assertEqual(ran.status, 0, ran.err)
+        self.assertEqual([one for one in self.folder.iterdir() if "-" in one.name[:7]], [])
+        self.assertEqual(svcctl(*self.words()).status, 1)  # it is there, and stays as it is
+        return ran
+
+    def test_before_the_owner_is_known_the_next_one_begins_anew_or_goes_on(self) -> None:
+        for trap in (partial(killed_at_rename, 1), killed_before_the_commit):
+            self.setUp()
+            self.assertEqual(self.child(trap, *self.words()), KILLED)
+            self.assertFalse((self.folder / "metagame.env").exists())
+            self.repeated()
+            self.assertEqual(self.owners(), ["owner"])
+
+    def test_after_each_move_the_next_one_goes_on(self) -> None:
+        for number in range(2, MOST):
+            self.setUp()
+            if (status := self.child(partial(killed_at_rename, number), *self.words())) != KILLED:
+                break
+            self.assertFalse((self.folder / "metagame.env").exists())
+            self.assertIn("finishing the host", self.repeated().err)
+            self.assertEqual(self.owners(), ["owner"])
+        self.assertEqual(status, 0)
+        self.assertGreater(number, 5)
+
+    def test_what_is_left_of_one_that_is_done_is_cleared_away_by_the_next(self) -> None:
+        self.assertEqual(self.child(killed_at_removal, *self.words()), KILLED)
+        self.assertTrue((self.folder / "metagame.env").exists())
+        self.assertEqual(svcctl(*self.words()).status, 1)
+        self.assertEqual(self.owners(), ["owner"])
+        self.assertEqual([one for one in self.folder.iterdir() if "-" in one.name[:7]], [])
+
+    def test_a_new_database_in_a_folder_of_data_is_finished_too(self) -> None:
+        for number in (2, 4):
+            self.setUp()
+            own = ("init", self.folder, "--private-host", "127.0.0.1", "--data", self.data)
+            self.assertEqual(self.child(partial(killed_at_rename, number), *own), KILLED)
+            ran = svcctl(*own)
+            self.assertEqual(ran.status, 0, ran.err)
+            self.assertEqual(self.owners(self.data / "svc.db"), ["owner"])
+            self.assertEqual([one for one in self.data.iterdir() if one.name[0] == "."], [])
+
+    def test_an_owner_of_that_name_is_not_taken_over(self) -> None:
+        """Also where the one that was killed had not come to the database."""
+        self.assertEqual(self.child(partial(killed_at_rename, 2), *self.words()), KILLED)
+        self.database.unlink()
+        other = nowhere(self)
+        self.assertEqual(svcctl("init", other, *self.words()[2:]).status, 0)
+        ran = svcctl(*self.words())
+        self.assertEqual((ran.status, list(self.folder.iterdir())), (1, []))
+        self.assertIn("knows that name already", ran.err)
+
+    def test_a_host_that_is_there_gets_no_second_owner(self) -> None:
+        self.assertEqual(svcctl(*self.words()).status, 0)
+        ran = svcctl(*self.words("--owner", "Mallory"))
+        self.assertEqual(ran.status, 1)
+        self.assertIn("nothing was changed", ran.line)
+        self.assertEqual(self.owners(), ["owner"])
+
+    def test_one_who_makes_a_host_is_not_disturbed(self) -> None:
+        self.folder.mkdir()
+        with staging.alone(self.folder):
+            ran = svcctl(*self.words())
+        self.assertEqual((ran.status, list(self.folder.iterdir())), (1, []))
+        self.assertIn("wait until it has ended", ran.line)
