@@ -84,6 +84,7 @@ def test_its_copyright_names_each_packed_project_its_licence_and_where_the_text_
     assert "License: LGPL-3.0-only\n" in driver
 
 
+# slow: makes a Debian and installs the package, for all that use them, and plays an evening
 def test_it_plays_an_evening_as_its_own_user(system: System) -> None:
     places = ("--data", DATA, "--public-host", "127.0.0.1", "--owner", "Olga")
     system.run("svcctl", "init", SETTINGS, *places, user="svc")
@@ -117,6 +118,7 @@ def test_its_units_run_only_where_a_host_was_made(system: System) -> None:
     assert wanted.is_symlink()
 
 
+# slow: apt unpacks the package once more, and compiles it
 def test_installing_again_and_removing_leave_every_setting_and_all_data(
     system: System, package: Path
 ) -> None:
