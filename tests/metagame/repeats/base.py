@@ -12,7 +12,7 @@ from svcserver.db.tables import METADATA
 from svcserver.kernel import json
 from svcserver.kernel.headers import REPEATED
 from svcserver.metagame.accounts.store import SqlAccounts
-from tests.contract.test_rows import EVERY_SWITCH
+from svcserver.metagame.owner.dashboard.document import EVERY_ROUTE
 from tests.metagame.play.matchmaking.base import Deploy
 from tests.support.browser import Page
 from tests.support.game import GAME_SERVER_KEY, Game, Player
@@ -31,7 +31,7 @@ class Town:
     def __init__(self, test: SynchronousTestCase) -> None:
         self.test = test
         self.deploy = Deploy()
-        self.game = Game(test, http=self.deploy, **EVERY_SWITCH)
+        self.game = Game(test, http=self.deploy, **EVERY_ROUTE)
         names = ("Ann_1", "Bob_1", "Cat_1", "Dan_1")
         self.ann, self.bob, self.cat, self.dan = (self.game.player(name) for name in names)
 
