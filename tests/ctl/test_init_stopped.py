@@ -103,6 +103,7 @@ class StoppedTests(SynchronousTestCase):
             self.repeated()
             self.assertEqual(self.owners(), ["owner"])
 
+    # slow: a host is made and finished once for each of its files
     def test_after_each_move_the_next_one_goes_on(self) -> None:
         for number in range(2, MOST):
             self.setUp()
