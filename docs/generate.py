@@ -67,6 +67,11 @@ def http(document: Json) -> str:
         "",
         "Written from the code: `svcctl openapi` prints the same as an OpenAPI document, of the",
         "routes that a host's settings switch on. Here all are on.",
+        "",
+        document["info"]["description"],
+        "Credentials:",
+        "",
+        *_credentials(document["components"]["securitySchemes"]),
     ]
     for tag in document["tags"]:
         lines += ["", f"## {tag['name']}", "", tag["description"], "", *groups[tag["name"]]]
@@ -74,6 +79,13 @@ def http(document: Json) -> str:
     for name, shape in sorted(document["components"]["schemas"].items()):
         lines += [*_shape(name, shape)]
     return "\n".join(lines) + "\n"
+
+
+def _credentials(schemes: Json) -> Iterator[str]:
+    """How each is sent, and what it is."""
+    for name, one in schemes.items():
+        place = f"{one['in']} `{one['name']}`" if "in" in one else "header `Authorization: Bearer`"
+        yield f"- `{name}` ({place}): {one['description']}"
 
 
 def _operation(method: str, path: str, operation: Json) -> str:
@@ -156,7 +168,6 @@ def _refusal_link(response: Json) -> str:
 
 
 def _refusals(document: Json) -> Iterator[str]:
-    yield from (document["info"]["description"], "")
     for name, one in sorted(document["components"]["responses"].items()):
         yield from (f"(refusal-{name.lower()})=", f"### {name}", "", one["description"], "")
         content: Json = one.get("content", {})

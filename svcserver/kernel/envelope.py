@@ -10,7 +10,9 @@ P = TypeVar("P")
 
 
 class Envelope(TypedDict, Generic[P]):
-    """What ``payload`` is carried in; nothing in the client acts on ``code``."""
+    """The envelope of many replies: what was asked for is the ``payload``. Nothing in the client
+    acts on ``code``.
+    """
 
     code: str | int | None
     message: str
@@ -18,7 +20,7 @@ class Envelope(TypedDict, Generic[P]):
 
 
 class Empty(TypedDict):
-    """``{}``, as the client expects it where nothing is said."""
+    """An object without members (``{}``): the client wants one where there is nothing to say."""
 
 
 NOTHING = Envelope[Empty]

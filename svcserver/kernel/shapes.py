@@ -332,6 +332,7 @@ AsSent = Annotated[
 ]
 """What the game client knows alone. A contract test looks for parts of bodies that are anything
 without saying why: this one and ``Opaque`` are the only means."""
+Ignored = Annotated[Json, Opaque("What the game client says here changes nothing.")]
 Itself = Annotated[dict[str, Any], ItselfMark()]
 """The object as sent with every key of it; only as the last member of a shape."""
 

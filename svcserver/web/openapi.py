@@ -43,7 +43,6 @@ _ANY_BODY: Schema = {"type": ["object", "array"]}
 _TOO_LARGE = "TooLarge"
 _NO_BODY: Schema = {"description": "Success, without a body."}
 _PAGE: Schema = {"text/html": {"schema": {"type": "string"}}}
-_NOTE = "Where a refusal has no body, a body that is not JSON still gets 400 and a page of HTML."
 NEXT = "\n\n"  # between paragraphs
 
 
@@ -63,10 +62,12 @@ def document(
     version: str,
     credentials: Credentials | None = None,
     examples: Mapping[str, Mapping[str, Any]] | None = None,
+    about: str = "",
 ) -> Schema:
     """The whole document; rows that share a path share its entry.
 
-    ``examples`` holds by the name of a row bodies that were ``sent`` and ``answered``.
+    ``examples`` holds by the name of a row bodies that were ``sent`` and ``answered``;
+    ``about`` tells readers what the service is and how to use it.
     """
     credentials = credentials or Credentials()
     schemas: dict[str, Schema] = {}
@@ -81,7 +82,7 @@ def document(
         paths.setdefault(template(row.path), {})[row.method.lower()] = found
     return {
         "openapi": "3.1.0",
-        "info": {"title": title, "version": version, "description": _NOTE},
+        "info": {"title": title, "version": version, "description": about},
         "servers": [{"url": "/", "description": "The server that this document is of."}],
         "tags": tags(rows),
         "paths": paths,
@@ -176,7 +177,7 @@ def tags(rows: Iterable[Row]) -> list[Schema]:
     for row in rows:
         package = sys.modules[row.handler.__module__.rpartition(".")[0]]
         said.setdefault(tag(row), {})[plain(package.__doc__ or "")] = None
-    return [{"name": one, "description": " ".join(said[one])} for one in sorted(said)]
+    return [{"name": one, "description": NEXT.join(said[one])} for one in sorted(said)]
 
 
 def plain(text: str) -> str:
@@ -232,7 +233,10 @@ def refusals(row: Row, schemas: dict[str, Schema], failure: str = "") -> Schema:
 def shared_responses() -> dict[str, Schema]:
     """The refusals that rows of every feature may have."""
     return {
-        BARE.name: {"description": "Nothing but the status."},
+        BARE.name: {
+            "description": "Nothing but the status; where the body of the request is not JSON,"
+            " 400 with a page of HTML."
+        },
         _TOO_LARGE: {"description": "The body is too large: a page of HTML.", "content": _PAGE},
     }
 

@@ -10,6 +10,18 @@ from svcserver.web.openapi import Credentials
 _ACCOUNT, _GAME_SERVER, _TOKEN = ("accountKey",), ("gameServerKey",), ("playerToken",)
 _SESSION = ("dashboardCookie", "dashboardWord")  # both together
 _NOTHING = ()
+_ACCOUNT_KEY_SAYS = (
+    "The key of an account, which `POST /svc/api/Register` hands out once:"
+    " all that an account logs in with."
+)
+_GAME_SERVER_KEY_SAYS = (
+    "A key that the owner has registered for game servers (`svcctl gameserver-key`)."
+    " It counts only from the machine of the server and from GAMESERVER_ALLOW_FROM;"
+    " the gateway refuses it."
+)
+_BEARER_SAYS = (
+    "A player's token, for a day: `POST /account/api/oauth/token` gives it for an account key."
+)
 _COOKIE_SAYS = (
     "The cookie of the dashboard's session, which `POST /svc/api/DashboardSession` sets."
     " Its whole name ends with the first 12 digits of the SHA-256 of the session's `Word`."
@@ -17,9 +29,24 @@ _COOKIE_SAYS = (
 
 CREDENTIALS = Credentials(
     schemes={
-        "accountKey": {"type": "apiKey", "in": "header", "name": ACCOUNT_KEY.decode()},
-        "gameServerKey": {"type": "apiKey", "in": "header", "name": GAME_SERVER_KEY.decode()},
-        "playerToken": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"},
+        "accountKey": {
+            "type": "apiKey",
+            "in": "header",
+            "name": ACCOUNT_KEY.decode(),
+            "description": _ACCOUNT_KEY_SAYS,
+        },
+        "gameServerKey": {
+            "type": "apiKey",
+            "in": "header",
+            "name": GAME_SERVER_KEY.decode(),
+            "description": _GAME_SERVER_KEY_SAYS,
+        },
+        "playerToken": {
+            "type": "http",
+            "scheme": "bearer",
+            "bearerFormat": "JWT",
+            "description": _BEARER_SAYS,
+        },
         "dashboardCookie": {
             "type": "apiKey",
             "in": "cookie",

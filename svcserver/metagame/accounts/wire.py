@@ -71,7 +71,8 @@ Noted = Annotated[Json, Opaque("What the recorded act says of it.")]
 class AuditRow(TypedDict):
     """A row of the audit log; ``refused`` says why nothing was done, null where it was.
 
-    ``targetKind``: what the target is, as of ``actions.Target``; empty where it is nothing.
+    ``targetKind``: what the target is (account, invite, guild, channel, game server, host, file);
+    empty where there is none.
     """
 
     id: int

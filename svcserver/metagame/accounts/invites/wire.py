@@ -43,13 +43,13 @@ class CodeEntry(TypedDict):
 
 
 class CodeList(TypedDict):
-    """The reply of ``InviteCodes``."""
+    """Every invite code."""
 
     InviteCodes: list[CodeEntry]
 
 
 class NewCode(TypedDict):
-    """The reply of ``CreateInvite``."""
+    """A new invite code."""
 
     code: str
 

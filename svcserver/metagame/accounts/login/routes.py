@@ -83,7 +83,7 @@ class LoginRoutes:
         reply=wire.TicketReply,
     )
     async def queue(self, call: Call[wire.QueueWish]) -> Answer:
-        """The login queue; ``email`` must be the token's own, existing account."""
+        """Ask for a turn to log in, which comes at once; ``email`` is the caller's account id."""
         own = own_or_none(call, call.body.email)
         if own is None or await self.directory.account_of_id(own) is None:
             raise Malformed("email is not the caller's account id")
@@ -91,7 +91,9 @@ class LoginRoutes:
 
     @routes.row("PUT", "/gamesession/epic", access=Access.TOKEN, reply=Envelope[wire.GameSession])
     async def game_session(self, call: Call) -> Answer:
-        """Echo the caller's own bearer token."""
+        """Answer with the caller's own player token as ``sessionToken``, since the client asks for
+        it.
+        """
         if not call.caller.bearer:
             raise Forbidden("this needs a player's token")
         return enveloped(wire.show_session(call.caller.bearer))

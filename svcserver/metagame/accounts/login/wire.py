@@ -77,7 +77,7 @@ class GameSession(TypedDict):
 
 
 class TicketReply(TypedDict):
-    """The login queue's answer; it is always open."""
+    """The turn to log in, which always comes at once."""
 
     error_code: str
     message: str

@@ -1,1 +1,1 @@
-"""Who is who, as the client asks it."""
+"""Which account has which name and id, as the client asks it."""

@@ -68,7 +68,7 @@ class LookupRoutes:
         reply=Empty,
     )
     async def external_auths(self, call: Call, account_id: str) -> Answer:
-        """External logins of an account; always empty."""
+        """The account's log-ins with other providers: always none."""
         return Answer(200, EMPTY_OBJECT)
 
     @routes.row(
@@ -80,19 +80,19 @@ class LookupRoutes:
         body_log=True,
     )
     async def mapping(self, call: Call[wire.MappingWish | tuple[str, ...]]) -> Answer:
-        """Map ids to themselves; the reply is keyed by each requested id."""
+        """Which account each of the ids stands for: an account's id stands for itself."""
         return Answer(200, await self.acts.mapped(call.caller.account, call.body))
 
     @routes.row("GET", "/features/platform/win", access=Access.NONE, reply=Envelope[wire.Crossplay])
     async def features(self, call: Call) -> Answer:
-        """Crossplay and crossprogression are on."""
+        """Whether players of all platforms meet and take their progress along: always yes."""
         return enveloped({"crossplay": True, "crossprogression": True})
 
     @routes.row(
         "GET", "/account/link/epic/<account_id>", access=Access.NONE, reply=Envelope[wire.Linked]
     )
     async def linked(self, call: Call, account_id: str) -> Answer:
-        """Every account counts as linked."""
+        """Whether the account is linked to one of a game store: always yes."""
         return enveloped({"isLinked": True})
 
     @routes.row("GET", "/accountinfo", access=Access.TOKEN, reply=wire.AccountInfo)
@@ -103,7 +103,7 @@ class LookupRoutes:
 
     @routes.row("GET", "/tags", access=Access.TOKEN, reply=wire.Tags)
     async def tags(self, call: Call) -> Answer:
-        """Tags of the caller; always empty."""
+        """The caller's tags: always none."""
         reply: wire.Tags = {"accountId": call.caller.account, "tags": []}
         return Answer(200, reply)
 

@@ -88,7 +88,7 @@ class Mappings(TypedDict):
 
 
 class MappingReply(Mappings):
-    """The mappings twice: the client reads those at the root."""
+    """What each id stands for, twice: some clients read it in the payload, some beside it."""
 
     code: str
     message: str

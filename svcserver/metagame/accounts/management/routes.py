@@ -44,7 +44,10 @@ class AccountManagementRoutes:
         "GET", "/svc/api/RegistrationStatus", access=Access.NONE, reply=wire.ModeReply, public=True
     )
     async def registration_status(self, call: Call) -> Answer:
-        """The registration mode; ``{}`` when none is set."""
+        """Who may register: everybody (OPEN), with an invite code (INVITECODE), nobody (NONE).
+
+        The answer is ``{}`` where the owner has said nothing.
+        """
         return Answer(200, wire.show_mode(await self.acts.registration.mode()))
 
     @routes.row(
@@ -55,7 +58,7 @@ class AccountManagementRoutes:
         reply=wire.ModeReply,
     )
     async def set_registration_status(self, call: Call[wire.ModeWish]) -> Answer:
-        """Change the registration mode until the next restart."""
+        """Change who may register, until the next restart."""
         await self.acts.set_mode(by_staff(call, "registration mode"), call.body.registration_status)
         return Answer(200, wire.show_mode(call.body.registration_status))
 
@@ -135,7 +138,7 @@ class AccountManagementRoutes:
         quiet=True,
     )
     async def dashboard_accounts(self, call: Call) -> Answer:
-        """Up to 100 accounts by id, from ``?offset=``; never a whole hash."""
+        """Up to 100 accounts, by id; ``?offset=`` is where they begin."""
         await self.reads.take(call.request.peer)
         offset = read_offset(call.request.argument("offset"))
         found = await self.acts.page(offset, wire.PAGE + 1)
@@ -166,6 +169,8 @@ class AccountManagementRoutes:
         reply=wire.PlayerToken,
     )
     async def player_token(self, call: Call[wire.TokenWish]) -> Answer:
-        """A 24-hour player token for any id; the id is not checked."""
+        """A player token of 24 hours for any account; nobody looks whether there is such an
+        account.
+        """
         entry = by_staff(call, "player token", call.body.account_id)
         return Answer(200, {"JWT": await self.acts.player_token(entry, call.body.account_id)})

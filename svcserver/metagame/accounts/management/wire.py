@@ -35,7 +35,7 @@ class RegisterWish:
 @spelled(pascal_case)
 @frozen
 class ModeWish:
-    """The registration mode to set."""
+    """Who may register from now on: everybody, with an invite code, or nobody."""
 
     registration_status: Literal["OPEN", "INVITECODE", "NONE"]
     reason: Reason = ""
@@ -67,13 +67,13 @@ class TokenWish:
 
 
 class RegisterReply(TypedDict):
-    """The only copy of the account key, under the name that the client reads (``UUK_...``)."""
+    """The only copy of the account key, by the name that the client knows it by."""
 
     UUK: str
 
 
 class UserInfo(TypedDict):
-    """The account of the key."""
+    """Whose account key it is."""
 
     UserId: str
     Username: str
@@ -81,7 +81,7 @@ class UserInfo(TypedDict):
 
 
 class ModeReply(TypedDict, total=False):
-    """The registration mode; empty while none is set."""
+    """Who may register; empty where the owner has said nothing."""
 
     RegistrationMode: str
 
@@ -102,7 +102,7 @@ class UserEntry(TypedDict):
 
 
 class AllUsers(TypedDict):
-    """The reply of ``GetAllUsers``: accounts by user name."""
+    """All accounts."""
 
     Users: list[UserEntry]
 
@@ -123,7 +123,7 @@ class RenameReply(TypedDict):
 
 
 class PlayerToken(TypedDict):
-    """A player token that an admin has asked for; it lives for 24 hours."""
+    """A player token that staff has asked for; it lives for 24 hours."""
 
     JWT: str
 

@@ -31,12 +31,14 @@ class BountyRoutes:
 
     @routes.row("GET", "/bounty/game-data", reply=Envelope[wire.BountyRules])
     async def fixed(self, call: Call) -> Answer:
-        """How many slots a board has, and the ids of draft tokens; the same for all."""
+        """By what rules the client plays bounties: slots, drafts, tokens; the same for all
+        accounts.
+        """
         return Answer(200, self.game_data)
 
     @routes.row("GET", "/bounty/<user_id>", own=True, reply=Envelope[wire.BountyBoard])
     async def read(self, call: Call, user_id: str) -> Answer:
-        """The account's board as it was stored; the fixed one without real progression."""
+        """The account's bounty board; an empty one with stub progression."""
         if not self.settings.real_progression(user_id):
             return Answer(200, wire.show_fixed())
         return Answer(200, wire.show(await self.acts.read(user_id)))
@@ -49,7 +51,9 @@ class BountyRoutes:
         reply=Envelope[wire.BountyBoard],
     )
     async def update(self, call: Call[Late[wire.BountyUpdate]], user_id: str) -> Answer:
-        """Change bounties of the board, by id; answered with the board."""
+        """Add bounties to the account's board, or replace those with the same id; shows the whole
+        board.
+        """
         if not self.settings.real_progression(user_id):
             return Answer(200, wire.show_fixed())
         entry = recorded.entry(self.acting, call, user_id, wire.show)
@@ -64,6 +68,6 @@ class BountyRoutes:
         reply=Envelope[wire.BountyBoard],
     )
     async def delete(self, call: Call[Late[wire.BountyIds]], user_id: str) -> Answer:
-        """Delete bounties of the board, by id; answered with the board."""
+        """Take bounties off the account's board, by id; shows what is left of it."""
         entry = recorded.entry(self.acting, call, user_id, wire.show)
         return Answer(200, wire.show(await self.acts.delete(entry, call.body)))

@@ -1,1 +1,4 @@
-"""Breadcrumbs: a list for each character, kept as the client sends it. Spec: 1 §4 Progression."""
+"""Breadcrumbs: what is new to a character in the client's menus, kept as the client sends it.
+
+Spec: 1 §4 Progression.
+"""

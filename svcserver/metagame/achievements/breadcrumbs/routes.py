@@ -25,7 +25,7 @@ class BreadcrumbRoutes:
 
     @routes.row("GET", "/breadcrumbs/<character_id>", reply=Envelope[BreadcrumbList])
     async def read(self, call: Call, character_id: str) -> Answer:
-        """The stored list; empty at version 0."""
+        """The character's breadcrumbs; an empty list of version 0 where none were saved."""
         return Answer(200, wire.show(*await self.acts.read(call.player, character_id)))
 
     @routes.row(
@@ -35,7 +35,9 @@ class BreadcrumbRoutes:
         reply=Envelope[BreadcrumbList],
     )
     async def save(self, call: Call[Late[BreadcrumbSave]], character_id: str) -> Answer:
-        """Replace the whole list; 409 unless the version rises."""
+        """Replace all of the character's breadcrumbs; 409 unless the version is above the stored
+        one.
+        """
         player, sent = call.player, call.body.read()
         version, listed = sent.update_version, json.dump(sent.breadcrumbs)
         await self.acts.save(player, character_id, version, listed, repeat=call.repeat)

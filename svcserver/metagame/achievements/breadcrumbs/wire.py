@@ -14,14 +14,14 @@ from svcserver.kernel.shapes import AsSent, Count, camel_case, spelled
 @spelled(camel_case)
 @frozen
 class BreadcrumbSave:
-    """The whole list, stored as sent; ``updateVersion`` must rise."""
+    """All breadcrumbs of a character, kept as sent; ``updateVersion`` must rise with every save."""
 
     breadcrumbs: list[AsSent]
     update_version: Count
 
 
 class BreadcrumbList(TypedDict):
-    """The whole list, as sent."""
+    """All breadcrumbs of a character (marks of what is new in the menus), as they were sent."""
 
     breadcrumbs: list[AsSent]
     updateVersion: int

@@ -33,7 +33,7 @@ class CooldownRoutes:
 
     @routes.row("GET", "/cooldown/<user_id>", own=True, reply=Envelope[dict[str, str]])
     async def read(self, call: Call, user_id: str) -> Answer:
-        """When each cooldown began, by id; none without real progression."""
+        """When each of the account's cooldowns began, by id; none with stub progression."""
         if not self.settings.real_progression(user_id):
             return enveloped(EMPTY_OBJECT)
         return Answer(200, _show(await self.acts.read(user_id)))
@@ -46,7 +46,7 @@ class CooldownRoutes:
         reply=Envelope[dict[str, str]],
     )
     async def batch(self, call: Call[Late[CooldownBatch]], user_id: str) -> Answer:
-        """Start several; answered with all of the account's."""
+        """Start several cooldowns; answered with all of the account's."""
         if not self.settings.real_progression(user_id):
             return enveloped(EMPTY_OBJECT)
         entry = recorded.entry(self.acting, call, user_id, _show)
@@ -56,7 +56,7 @@ class CooldownRoutes:
         "PUT", "/cooldown/<user_id>/<cooldown_id>", real_only=True, game_server=True, reply=Empty
     )
     async def start(self, call: Call, user_id: str, cooldown_id: str) -> Answer:
-        """Start one now; one-time ids of more than a day ago are dropped."""
+        """Start a cooldown now; those whose id is used only once are forgotten after a day."""
         entry = recorded.entry(self.acting, call, user_id, recorded.nothing)
         await self.acts.start(entry, cooldown_id)
         return Answer(200, EMPTY_OBJECT)

@@ -1,1 +1,1 @@
-"""Which kinds of content a character has met. Spec: 1 §4 Progression."""
+"""Which content of the game a character has met. Spec: 1 §4 Progression."""

@@ -49,7 +49,10 @@ class EncounterRoutes:
 
     @routes.row("POST", "/encountered-content/<character_id>", body=Late[Encounter], reply=NOTHING)
     async def add(self, call: Call[Late[Encounter]], character_id: str) -> Answer:
-        """Note what the character has met; a repeat changes nothing."""
+        """Note content of a type (a person, say) as met by the character.
+
+        Once it is noted, noting it again changes nothing.
+        """
         player, met, size = call.player, call.body.read(), len(call.request.body)
         await self.acts.add(player, character_id, met.content_type, met.content_id, size)
         return enveloped(EMPTY_OBJECT)

@@ -34,14 +34,14 @@ class ContentTypes:
 
 
 class MetContent(TypedDict):
-    """The content ids of one type, oldest first."""
+    """What a character has met of one type of content, the first met first."""
 
     content: list[str]
     content_type: int
 
 
 class MetReply(TypedDict):
-    """An entry for each requested type, in the order of the request."""
+    """What a character has met: an entry for each type asked for, in the order of the request."""
 
     content_types: list[MetContent]
     success: bool

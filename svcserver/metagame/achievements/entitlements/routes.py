@@ -44,7 +44,7 @@ class EntitlementRoutes:
         reply=Listed,
     )
     async def grant(self, call: Call[Late[EntitlementWish]], user_id: str) -> Answer:
-        """Grant an entitlement; answered with all of the account's."""
+        """Grant an entitlement to the account; answered with all that it has."""
         if not self.settings.real_progression(user_id):
             return enveloped([])
         entry = recorded.entry(self.acting, call, user_id, wire.show)
@@ -58,7 +58,7 @@ class EntitlementRoutes:
         reply=Empty,
     )
     async def revoke(self, call: Call, user_id: str, entitlement: str) -> Answer:
-        """Revoke an entitlement; 200 also where the account has none."""
+        """Take an entitlement from the account; 200 also where it has none."""
         entry = recorded.entry(self.acting, call, user_id, recorded.nothing)
         await self.acts.revoke(entry, entitlement)
         return Answer(200, EMPTY_OBJECT)

@@ -72,7 +72,7 @@ class EscalationRoutes:
 
     @routes.row("GET", "/escalation/<season>/<user_id>", own=True, reply=Envelope[EscalationSeason])
     async def read(self, call: Call, season: str, user_id: str) -> Answer:
-        """The stored season, or level 0; creates nothing."""
+        """The account's level and talents in an escalation season; level 0 where none was saved."""
         if not self.settings.real_progression(user_id):
             return enveloped(wire.STUB)
         return Answer(200, _show(await self.acts.read(user_id, season)))
@@ -86,6 +86,6 @@ class EscalationRoutes:
         reply=Envelope[EscalationSeason],
     )
     async def save(self, call: Call[Late[SeasonSave]], season: str, user_id: str) -> Answer:
-        """Save a whole season; answered with the stored state."""
+        """Save the account's level and talents in an escalation season; shows what is kept then."""
         entry = recorded.entry(self.acting, call, user_id, _show)
         return Answer(200, _show(await self.acts.save(entry, call.body, season)))

@@ -37,7 +37,9 @@ class UnlockSave:
 
 @frozen
 class SeasonSave:
-    """The whole season; ``next_level_xp`` is the XP gathered within the level."""
+    """All that is kept of an account in a season; ``next_level_xp`` is what it has gathered within
+    its level.
+    """
 
     escalation_level: Count
     next_level_xp: Annotated[int, whole(0, INT_MAX)]
@@ -71,7 +73,7 @@ class UnlockProgress(TypedDict):
 
 
 class EscalationSeason(TypedDict):
-    """A season; ``next_level_xp`` is the XP gathered within the level."""
+    """An account's state in a season; ``next_level_xp`` is what it has gathered in its level."""
 
     escalation_level: int
     next_level_xp: int

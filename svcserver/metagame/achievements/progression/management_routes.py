@@ -46,7 +46,7 @@ class ProgressionManagementRoutes:
 
     @routes.row("POST", "/svc/api/SeedProgression", body=wire.SeedWish, reply=wire.Seeded)
     async def seed(self, call: Call[wire.SeedWish]) -> Answer:
-        """Set all tracks: ``grandfather`` to their end, ``fresh`` to 0."""
+        """Set all tracks of an account: to their end (``grandfather``) or to 0 (``fresh``)."""
         wish = call.body
         entry = self._entry(call, wire.show_seeded, "seed progression")
         return Answer(200, entry.show(await self.acts.seed(entry, wish.mode)))
@@ -55,7 +55,7 @@ class ProgressionManagementRoutes:
         "POST", "/svc/api/GrantEntitlement", body=wire.GrantWish, reply=wire.EntitlementsHeld
     )
     async def grant_entitlement(self, call: Call[wire.GrantWish]) -> Answer:
-        """Grant an entitlement for hours; 0 or absent for ever."""
+        """Grant an account an entitlement, for ``Duration`` hours; for ever with 0 or without."""
         wish = call.body
         entry = self._entry(call, wire.show_held, "grant")
         return Answer(200, entry.show(await self.acts.grant(entry, wish)))
@@ -64,7 +64,7 @@ class ProgressionManagementRoutes:
         "POST", "/svc/api/RevokeEntitlement", body=wire.RevokeWish, reply=wire.EntitlementRevoked
     )
     async def revoke_entitlement(self, call: Call[wire.RevokeWish]) -> Answer:
-        """Revoke an entitlement; ``Revoked`` tells whether it was in force."""
+        """Take an entitlement from an account; ``Revoked`` tells whether it had it."""
         wish = call.body
         entry = self._entry(call, wire.show_revoked, "revoke")
         return Answer(200, entry.show(await self.acts.revoke(entry, wish.entitlement)))

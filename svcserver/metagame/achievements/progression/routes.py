@@ -86,7 +86,7 @@ class ProgressionRoutes:
         reply=Envelope[list[TrackRecord]],
     )
     async def read_tracks(self, call: Call, user_id: str) -> Answer:
-        """Every track of the account, with zeros where nothing is stored."""
+        """Every configured track of the account, with zeros where it has earned nothing yet."""
         paths = self.tracks.paths
         if not self.settings.real_progression(user_id):
             return enveloped(wire.stub_tracks(shown(call, user_id), paths))
@@ -117,7 +117,9 @@ class ProgressionRoutes:
         reply=Envelope[Granted],
     )
     async def grant(self, call: Call[Late[GrantBody]], user_id: str) -> Answer:
-        """Add to tracks, replace objectives; a repeated request gets the stored reply."""
+        """Add experience to tracks, and set objectives. A request that is repeated at once is
+        answered as the first time, and adds nothing.
+        """
         if not self.settings.real_progression(user_id):
             raise Malformed("fixed progression takes no grant")
         entry = recorded.entry(self.acting, call, user_id, recorded.as_stored)
@@ -150,7 +152,9 @@ class ProgressionRoutes:
     async def confirm(
         self, call: Call, user_id: str, progression_id: str, rank: str, kind: str
     ) -> Answer:
-        """Confirm a rank; with PROGRESSION_CONFIRM_ENTITLEMENTS grant its permanent ones."""
+        """Confirm that the client has seen a rank. With PROGRESSION_CONFIRM_ENTITLEMENTS the
+        account gets the rank's permanent entitlements, too.
+        """
         entry = self._entry(call, user_id)
         return Answer(200, entry.show(await self.acts.confirm(entry, progression_id, rank, kind)))
 
@@ -184,7 +188,9 @@ class HuntPassRoutes:
 
     @routes.row("GET", "/huntpass/<user_id>", own=True, reply=Envelope[str])
     async def read_hunt_pass(self, call: Call, user_id: str) -> Answer:
-        """The stored selection while it is configured, else the default."""
+        """Which track is the account's hunt pass: its own choice while that is configured, else the
+        default.
+        """
         if not self.settings.real_progression(user_id):
             return enveloped(self.tracks.active)
         return Answer(200, _show_choice(await self.acts.read(user_id)))
@@ -198,6 +204,6 @@ class HuntPassRoutes:
         reply=Envelope[str],
     )
     async def choose_hunt_pass(self, call: Call[Late[HuntPassWish]], user_id: str) -> Answer:
-        """Choose one of the configured tracks."""
+        """Choose which of the configured tracks is the account's hunt pass."""
         entry = recorded.entry(self.acting, call, user_id, _show_choice)
         return Answer(200, _show_choice(await self.acts.choose(entry, call.body)))

@@ -161,7 +161,7 @@ class GrantWish:
 
 
 class TrackRecord(TypedDict):
-    """A track; ``phx_account_id`` is the account in the URL, ``fremium`` the client's spelling."""
+    """How far an account is in a track, and which of its ranks the client has confirmed."""
 
     phx_account_id: str
     progression_id: str

@@ -1,1 +1,1 @@
-"""Characters: versioned documents, every save of them kept."""
+"""Characters: JSON documents with a version, of which older saves are kept."""

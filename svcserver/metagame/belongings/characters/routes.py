@@ -33,7 +33,7 @@ class CharacterRoutes:
 
     @routes.row("PUT", "/character", body=Late[NewCharacter], reply=CharacterReply)
     async def create(self, call: Call[Late[NewCharacter]]) -> Answer:
-        """Create a character and show its head."""
+        """Create a character, without data as yet."""
         me, name, size = call.player, call.body.read().name, len(call.request.body)
         return Answer(200, show(await self.acts.create(me, name, size, repeat=call.repeat)))
 

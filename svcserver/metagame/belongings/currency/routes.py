@@ -21,10 +21,12 @@ class CurrencyRoutes:
 
     @routes.row("GET", "/balance", reply=dict[str, int])
     async def balance(self, call: Call) -> Answer:
-        """The 52 keys, always all and always in the same order."""
+        """How much the caller has of each currency: all 52 that the client knows, always in one
+        order.
+        """
         return Answer(200, await self.acts.balance(call.player))
 
     @routes.row("POST", "/reconcile", reply=ReconcileReply)
     async def reconcile(self, call: Call) -> Answer:
-        """The main currency in both spellings; the body is ignored."""
+        """What the caller has of the main currency, by both of its names. The body is ignored."""
         return Answer(200, show_reconciled(await self.acts.reconciled(call.player)))

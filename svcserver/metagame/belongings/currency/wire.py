@@ -6,7 +6,7 @@ from typing import TypedDict
 
 
 class ReconcileReply(TypedDict):
-    """The main currency, and the instruction to reload the inventory."""
+    """What the account has of the main currency; the client then reads its inventory again."""
 
     balances: dict[str, int]
     refreshInventory: bool

@@ -34,12 +34,12 @@ class InventoryRoutes:
 
     @routes.row("GET", "/inventory/<user_id>/<character_id>", reply=InventoryReply)
     async def read(self, call: Call, user_id: str, character_id: str) -> Answer:
-        """The inventory of a player's own account, or of the URL's for a game server."""
+        """What a character holds. A player reads of its own account, whatever the path says."""
         return Answer(200, await self.acts.read(self.acting.reads(call, user_id), character_id))
 
     @routes.row("POST", "/inventory", body=Late[TransactionWish], reply=TransactionReply)
     async def transact(self, call: Call[Late[TransactionWish]]) -> Answer:
-        """Run one inventory transaction; the answer comes after it is on disk."""
+        """Add and remove items, all or none of them; answered once that is on disk."""
         owner, sent, size = self._owner(call), call.body.read(), len(call.request.body)
         deal, by = sent.transaction(), _by(call)
         if deal.transaction_id is None and call.repeat:
@@ -48,7 +48,7 @@ class InventoryRoutes:
 
     @routes.row("POST", "/inventory/instanceditem", body=Late[ItemWish], reply=InstancedItem)
     async def update(self, call: Call[Late[ItemWish]]) -> Answer:
-        """Save one item that is held already."""
+        """Save the new state of one item that the character holds already."""
         owner, sent, size = self._owner(call), call.body.read(), len(call.request.body)
         item, by = sent.instance(), _by(call)
         named = owner, sent.character_id

@@ -1,1 +1,1 @@
-"""Loadout slots, the persistent part, and their history."""
+"""Loadouts: the sets of weapon and armour that a character keeps, and their history."""

@@ -33,7 +33,10 @@ class LoadoutRoutes:
 
     @routes.row("GET", "/loadout/<user_id>/<character_id>/all", reply=Envelope[LoadoutPayload])
     async def read(self, call: Call, user_id: str, character_id: str) -> Answer:
-        """Every saved slot, the persistent part and the counts."""
+        """Every saved loadout of the character, and how many it may have.
+
+        The persistent part is what all of them share, such as emotes and banner.
+        """
         owner = self.acting.reads(call, user_id)
         return Answer(
             200, wire.show(*await self.acts.read(owner, character_id), real=self.acts.real(owner))
@@ -49,7 +52,9 @@ class LoadoutRoutes:
     async def save(
         self, call: Call[Late[LoadoutSave]], user_id: str, character_id: str, index: str
     ) -> Answer:
-        """Save one slot or the persistent part; answered with the whole, after it is on disk."""
+        """Save one loadout, or by ``persistent`` as index what all share; shows all, once it is on
+        disk.
+        """
         owner, size = self.acting.writes(call, user_id), len(call.request.body)
         reason = reason_of(game_server=call.caller.game_server)
         named = owner, character_id, index
@@ -65,7 +70,7 @@ class LoadoutRoutes:
         reply=Envelope[SlotCounts],
     )
     async def unlock(self, call: Call, user_id: str, character_id: str, num_slots: str) -> Answer:
-        """Unlock more character slots, up to 5."""
+        """Let the character keep more loadouts, up to 5."""
         owner = self.acting.writes(call, user_id)
         unlocked = await self.acts.unlock(owner, character_id, num_slots)
         return enveloped(wire.counts(unlocked, real=True))
@@ -77,7 +82,7 @@ class LoadoutRoutes:
         reply=Envelope[SlotCounts],
     )
     async def slot_count(self, call: Call, user_id: str, character_id: str) -> Answer:
-        """How many slots the account and the character have, and may have at most."""
+        """How many loadouts the account and the character may keep now, and at most."""
         owner = self.acting.reads(call, user_id)
         return enveloped(wire.counts(await self.acts.counts(owner, character_id), real=True))
 
@@ -90,6 +95,6 @@ class LoadoutRoutes:
         reply=Activated,
     )
     async def activate(self, call: Call, user_id: str, character_id: str, index: str) -> Answer:
-        """Make one slot the active one."""
+        """Say which of the loadouts is worn."""
         await self.acts.activate(self.acting.writes(call, user_id), character_id, index)
         return Answer(200, wire.ACTIVATED)

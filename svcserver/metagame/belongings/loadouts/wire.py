@@ -20,7 +20,7 @@ from svcserver.metagame.belongings.loadouts.rules import (
 
 
 class SlotCounts(TypedDict):
-    """The numbers of slots; the client fails unless all four are there, as numbers."""
+    """How many loadouts may be kept, of the account and of the character; now and at most."""
 
     num_account_slots: int
     max_account_slots: int
@@ -69,7 +69,10 @@ def counts(loadout: Loadout, *, real: bool) -> SlotCounts:
 
 
 def show(loadout: Loadout, elements: Mapping[str, bytes], *, real: bool) -> dict[str, Any]:
-    """Every saved slot, the persistent part and the counts."""
+    """Every saved loadout of the character, and how many it may have.
+
+    The persistent part is what all of them share, such as emotes and banner.
+    """
     slots = sorted(name for name in elements if name != PERSISTENT)
     return envelope(
         {

@@ -1,1 +1,1 @@
-"""Reading, thinning and rolling back the history of saves."""
+"""The older saves of characters and loadouts: which there are, and back to one of them."""

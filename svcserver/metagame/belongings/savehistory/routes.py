@@ -36,7 +36,7 @@ class SaveHistoryRoutes:
         query={"UserId": str, "CharacterId": str},
     )
     async def read(self, call: Call) -> Answer:
-        """The kept versions of a character or else of an account, without their data."""
+        """Which saves are kept of a character, or of all of an account's, without their data."""
         user_id, character_id = map(call.request.argument, ("UserId", "CharacterId"))
         if not user_id and not character_id:
             raise Malformed("name a UserId or a CharacterId")
@@ -60,7 +60,7 @@ class SaveHistoryRoutes:
 
     @routes.row("POST", "/svc/api/RollbackLoadout", body=RollbackWish, reply=LoadoutRolledBack)
     async def roll_back_loadout(self, call: Call[RollbackWish]) -> Answer:
-        """Make an old version of a loadout the newest."""
+        """Make an old version of a character's loadouts the newest."""
         wish = call.body
         after = await self.acts.roll_back_loadout(
             by_staff(call, "roll back loadout", wish.character_id),

@@ -1,1 +1,1 @@
-"""The free store: catalogue, purchase tokens, redemption."""
+"""The store, where all is free: its offers, and tokens that redeem one."""

@@ -60,18 +60,22 @@ class ShopRoutes:
         query={"requiredTags": Needed(str)},
     )
     async def listing(self, call: Call) -> Answer:
-        """The offers of one tag, each with how often it may still be taken."""
+        """The store's offers with a tag (``webstore`` is its front page), each with how often it
+        may still be taken.
+        """
         found = await self.acts.tagged(call.player, call.request.arguments("requiredTags"))
         return Answer(200, [show(*one) for one in found])
 
     @routes.row("GET", "/product/sku/<sku_id>", reply=OfferReply)
     async def offer(self, call: Call, sku_id: str) -> Answer:
-        """One offer of any tag."""
+        """One offer of the store."""
         return Answer(200, show(*await self.acts.offer(call.player, sku_id)))
 
     @routes.row("GET", "/token/<currency>/<sku_id>", reply=TokenReply, path_types=PRICED)
     async def token(self, call: Call, currency: str, sku_id: str) -> Answer:
-        """A token that redeems this offer once; 404 if unknown, 409 if it cannot be bought."""
+        """A purchase token, which gets this offer once. 404 without such an offer, 409 if it cannot
+        be taken.
+        """
         rules.priced_in(currency)
         return Answer(200, {"purchaseToken": await self.acts.issue(call.player, sku_id)})
 
@@ -83,7 +87,10 @@ class ShopRoutes:
         query={"token": Needed(str)},
     )
     async def redeem(self, call: Call, currency: str) -> Answer:
-        """Grant the purchase, once; a repeat gets 204, too, and grants nothing."""
+        """Redeem a purchase token: its items and entitlements become the caller's, once.
+
+        A repeat gets 204, too, and gives nothing.
+        """
         rules.priced_in(currency)
         sent = call.request.arguments("token")
         await self.acts.redeem(call.player, sent[0] if len(sent) == 1 else None)

@@ -9,7 +9,7 @@ from svcserver.metagame.belongings.shop.catalogue import Offer
 
 
 class OfferedItem(TypedDict):
-    """How many of what the purchase puts into the active character's inventory."""
+    """An item of an offer, and how many of it the active character gets."""
 
     catalogId: str
     quantity: int

@@ -37,6 +37,6 @@ class AlertRoutes:
         bad_json=BAD_JSON,
     )
     async def test(self, call: Call[wire.TrialWish]) -> Answer:
-        """Send a test through one channel, whatever its quiet hours."""
+        """Send a test alert through one channel, in its quiet hours, too."""
         await self.acts.test(staff_of(call).name, call.body.name, call.body.reason)
         return Answer(200, wire.ASKED, NO_STORE)

@@ -22,7 +22,7 @@ class TrialWish:
 
 
 class AskedReply(TypedDict):
-    """It was asked for; how it went stands beside the channel."""
+    """The test is under way; how it went is shown with the channel."""
 
     asked: bool
 

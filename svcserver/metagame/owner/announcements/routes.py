@@ -30,7 +30,7 @@ class AnnouncementRoutes:
         quiet=True,
     )
     async def current(self, call: Call) -> Answer:
-        """What is announced at the moment; all may ask."""
+        """What is announced at the moment, and by whom. Players read it at ``/svc-status``."""
         return Answer(200, wire.show(self.announcements.current()), NO_STORE)
 
     @routes.row(

@@ -55,7 +55,7 @@ class DashboardRoutes:
         query=VERSIONS,
     )
     async def loadout_diff(self, call: Call) -> Answer:
-        """The differences between two versions of the character's loadout."""
+        """What differs between versions ``?From=`` and ``?To=`` of a character's loadouts."""
         found = await self.acts.loadout_diff(*await self._versions(call))
         return Answer(200, wire.show_diff(found), NO_STORE)
 

@@ -1,1 +1,1 @@
-"""Weeks of figures: minutes, hours and days of what the metagame counted, in the database."""
+"""What the server has counted, over minutes, hours, days and weeks."""

@@ -1,1 +1,1 @@
-"""How busy the metagame is: figures for the owner, kept only in memory."""
+"""How busy the server is at the moment, for the owner."""

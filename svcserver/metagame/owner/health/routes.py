@@ -36,7 +36,7 @@ class HealthRoutes:
         quiet=True,
     )
     async def report(self, call: Call) -> Answer:
-        """The metagame's health; 404 unless BACKEND_HEALTH=1."""
+        """How busy the server is: requests, event loop, memory. 404 unless BACKEND_HEALTH=1."""
         await self.reads.take(call.request.peer)
         now = self.wall_clock()
         reply: wire.BackendHealthReply = {

@@ -22,7 +22,7 @@ class RequestReply(TypedDict):
 
 
 class LoopReply(TypedDict):
-    """The measured intervals of a 20 ms timer, which show how busy the event loop is."""
+    """By how much a timer of 20 ms comes late, which shows how busy the server is."""
 
     p50Ms: float
     p95Ms: float

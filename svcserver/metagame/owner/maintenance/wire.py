@@ -95,7 +95,7 @@ class GameServerList(TypedDict):
 
 
 class HandledReply(TypedDict):
-    """What runs now in its place; null after a stop."""
+    """The id of the game server that runs now in its place; null after a stop."""
 
     id: str | None
 

@@ -1,1 +1,1 @@
-"""The server status: who is where, for launchers and host scripts."""
+"""Whether the server is up and who is where, for launchers and host scripts."""

@@ -39,7 +39,7 @@ class ServerStatusRoutes:
         quiet=True,
     )
     async def status(self, call: Call) -> Answer:
-        """The server status; without players for callers that are not registered."""
+        """Whether the server is up, what runs, and who plays; for strangers without the players."""
         known = is_registered(call)
         status = await (self.reports.full() if known else self.reports.limited())
         if self._encoded.get(known, NOTHING)[0] is not status:

@@ -7,17 +7,17 @@ from typing import TypedDict
 from svcserver.kernel.times import iso
 from svcserver.metagame.owner.management.rules import Instance, Status
 from svcserver.metagame.play.matches import Sent
-from svcserver.metagame.play.presence.rules import Beat
+from svcserver.metagame.play.presence.rules import Beat, Place
 
 
 class PlayerReply(TypedDict):
-    """A player online, by name; ``where`` is a ``Place``.
+    """A player online, by name, and where in the game that is.
 
     ``instance`` is the id of an entry of ``instances``, null outside the game servers listed.
     """
 
     name: str
-    where: str
+    where: Place
     instance: str | None
 
 
@@ -74,7 +74,7 @@ def show_status(status: Status) -> ServerStatusReply:
         "registration": status.registration,
         "playersOnline": len(status.players),
         "players": [
-            {"name": one.name, "where": one.where.value, "instance": one.instance}
+            {"name": one.name, "where": one.where, "instance": one.instance}
             for one in status.players
         ],
         "instances": [show_instance(one) for one in status.instances],

@@ -1,1 +1,1 @@
-"""My hunter, and the passport: what a player has here, signed, for a host that trusts this one."""
+"""What a player has on this host: to look at, and signed, for another host that trusts this one."""

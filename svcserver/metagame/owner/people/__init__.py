@@ -1,1 +1,1 @@
-"""What staff sees of people: lists of accounts in any order, and one account whole."""
+"""What staff sees of accounts: lists of them, and one with all that is known of it."""

@@ -75,7 +75,7 @@ class HandlingRoutes:
 
     @routes.row("POST", "/svc/api/DashboardMergeNotes", body=wire.MergeWish, reply=wire.Merged)
     async def merge_notes(self, call: Call[wire.MergeWish]) -> Answer:
-        """Give one account's notes to another, as of a player who had to begin anew."""
+        """Give one account's notes (the main currency) to another, as of one who began anew."""
         sent = call.body
         done = await self.acts.merge_notes(staff_of(call), sent.account, sent.to, sent.reason)
         source, target, moved = done

@@ -44,7 +44,7 @@ class SignInRoutes:
 
     @routes.row("POST", PATH, reply=wire.WhoIsIn, headers=CODE, signs_in=True)
     async def sign_in(self, call: Call) -> Answer:
-        """Begin a session: cookie and word stand for the key until it ends.
+        """Sign in to the dashboard with an account key: a cookie and a word stand for it then.
 
         Where the account has a second factor its code is in ``x-svc-second-factor``.
         """
@@ -69,7 +69,7 @@ class SignInRoutes:
 
     @routes.row("GET", "/svc/api/DashboardAccess", reply=wire.Ways, quiet=True)
     async def shown(self, call: Call) -> Answer:
-        """What opens the dashboard for the caller, and a secret to begin a second factor with."""
+        """How the caller signs in to the dashboard, and a fresh secret for an app of codes."""
         import segno  # most metagames never draw one
 
         has, fresh = await self.ways.of(call.player), new_factor()
@@ -112,7 +112,7 @@ class SignInRoutes:
         signs_in=True,
     )
     async def second_factor(self, call: Call[wire.FactorWish]) -> Answer:
-        """Begin or end to ask for the code of a second factor; the other sessions end.
+        """Ask for a code at sign-in from now on, or no longer. The account's other sessions end.
 
         It takes the key that signs in now; the code proves that the factor is at hand.
         """

@@ -22,7 +22,9 @@ class WhoIsIn(TypedDict):
 
 
 class Ways(TypedDict):
-    """What opens the dashboard for this account; the secret is a fresh one, not kept yet."""
+    """How this account signs in to the dashboard: by its own key or another, with a code or
+    without. The secret is a fresh one, which counts once a code of it was sent.
+    """
 
     ownKey: bool
     secondFactor: bool

@@ -1,1 +1,1 @@
-"""The status banner and the replies that never change."""
+"""The banner that the client shows of the server, and replies that are always the same."""

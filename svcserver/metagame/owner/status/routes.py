@@ -54,7 +54,7 @@ class BannerRoutes:
 
     @routes.row("GET", "/svc-status", access=Access.NONE, reply=wire.StatusBanner)
     async def read(self, call: Call) -> Answer:
-        """The banner, or what is announced in its place; no player data."""
+        """What the client shows of the server (the banner), or what is announced. Names nobody."""
         one = self.announced()
         if one is None:
             return Answer(200, self.body)
@@ -71,7 +71,7 @@ class FixedReplyRoutes:
 
     @routes.row("POST", "/event", access=Access.NONE, reply=Empty)
     async def event(self, call: Call) -> Answer:
-        """Take what the client measures; nothing of it is kept. Spec: 1 §6.2."""
+        """Take what the client measures of itself; nothing of it is kept. Spec: 1 §6.2."""
         return Answer(200, EMPTY_OBJECT)
 
     @routes.row("POST", "/account/migrate", access=Access.TOKEN, reply=wire.Migrated)
@@ -104,7 +104,7 @@ class FixedReplyRoutes:
 
     @routes.row("GET", "/playertreatments/<user_id>", access=Access.TOKEN, reply=wire.Treatments)
     async def treatments(self, call: Call, user_id: str) -> Answer:
-        """The test cohort of a player, the same for all."""
+        """Which variant of an experiment the player sees: the same for all."""
         return Answer(200, wire.TREATMENTS)
 
     @routes.row("GET", "/eventstats/", access=Access.TOKEN, reply=wire.EventStats)
@@ -143,5 +143,5 @@ class FixedReplyRoutes:
         "POST", "/inventory/<character_id>/<change_list>", access=Access.TOKEN, reply=wire.Moved
     )
     async def migrate_items(self, call: Call, character_id: str, change_list: str) -> Answer:
-        """Move old items, of which there are none."""
+        """Move items of an older kind, of which there are none: always says that it is done."""
         return Answer(200, wire.MOVED_ITEMS)

@@ -45,7 +45,7 @@ class Migrated(TypedDict):
 
 
 class Treatments(TypedDict):
-    """The test cohorts of a player."""
+    """Which variants of experiments a player sees."""
 
     treatments: list[str]
 

@@ -1,1 +1,1 @@
-"""From a wish to hunt to a game server's address."""
+"""Matchmaking: from the wish to hunt to the address of a game server."""

@@ -38,7 +38,12 @@ class MatchmakingRoutes:
         reply=wire.JoinReply,
     )
     async def join(self, call: Call[Late[wire.CandidateWish]]) -> Answer:
-        """Ask for a world or a hunt; a refused join leaves an older one alone."""
+        """Ask for a game server: for the city, the dojo or a hunt. A refusal leaves an earlier wish
+        alone.
+
+        The answer is a candidate, as the client calls the wish; ``GET /candidate/status`` tells
+        what comes of it.
+        """
         player = call.player
         if not self.settings.matchmaking:
             raise Malformed("matchmaking is off")
@@ -48,24 +53,31 @@ class MatchmakingRoutes:
 
     @routes.row("POST", "/candidate/join/<candidate_id>", access=TOKEN, reply=wire.JoinReply)
     async def follow(self, call: Call, candidate_id: str) -> Answer:
-        """A party member follows the leader's candidate."""
+        """Join the candidate (the wish for a game server) of one's party's leader."""
         return Answer(200, wire.show_joined(await self.acts.follow(call.player, candidate_id)))
 
     @routes.row("GET", "/candidate/status", access=TOKEN, reply=wire.StandingReply)
     async def status(self, call: Call) -> Answer:
-        """The state of the caller's candidate; a poll starts what is due and retries capacity."""
+        """How the caller's search for a game server stands; with its address once there is one.
+
+        Clients ask again every ten seconds: groups are closed and game servers started by that.
+        """
         found = await self.acts.poll(call.player)
         return Answer(200, wire.show_standing(call.player, *found, self.settings.target_changelist))
 
     @routes.row("DELETE", "/candidate", access=TOKEN, when=_cancels, reply=Empty)
     async def cancel(self, call: Call) -> Answer:
-        """Cancel; a party leader's cancel is the party's. Off unless MATCHMAKING_CANCEL=1."""
+        """End the caller's search for a game server; where a party's leader does, the whole
+        party's.
+
+        Off unless the owner has set MATCHMAKING_CANCEL=1.
+        """
         await self.acts.cancel(call.player, repeat=call.repeat)
         return Answer(200, EMPTY_OBJECT)
 
     @routes.row("DELETE", "/candidate/leave", access=TOKEN, when=_cancels, reply=Empty)
     async def leave(self, call: Call) -> Answer:
-        """Only the caller leaves; the others of the party stay queued."""
+        """End the search for a game server for the caller alone; its party goes on."""
         await self.acts.leave(call.player, repeat=call.repeat)
         return Answer(200, EMPTY_OBJECT)
 
@@ -78,22 +90,22 @@ class MatchmakingRoutes:
         reply=wire.AliveReply,
     )
     async def alive(self, call: Call[wire.AliveWish]) -> Answer:
-        """The players that the caller says it expects, echoed."""
+        """The ids that were sent, as ``expectedPlayerIds``: nobody looks whether they are there."""
         return Answer(200, {"expectedPlayerIds": list(call.body.player_ids)})
 
     @routes.row("POST", "/candidate/player/register", access=TOKEN, reply=Empty)
     async def register(self, call: Call) -> Answer:
-        """Accepted, since clients ask for it; there is nothing to register."""
+        """Does nothing: nobody has to be registered, but clients ask for it."""
         return Answer(200, EMPTY_OBJECT)
 
     @routes.row("GET", "/candidate/regions", access=TOKEN, reply=wire.RegionsReply)
     async def regions(self, call: Call) -> Answer:
-        """The one region, with the ping address of QOS_TARGET_URL."""
+        """The regions to choose from: there is one, with the address to ping (QOS_TARGET_URL)."""
         return Answer(200, wire.show_regions(self.settings.qos_target_url))
 
     @routes.row("GET", "/QoS", access=Access.NONE, reply=Page)
     async def pong(self, call: Call) -> Answer:
-        """The target of the client's pings."""
+        """Where the client's pings go, by which it learns how near the host is."""
         return Answer(200, wire.PONG, content_type="text/html; charset=utf-8")
 
     @routes.row("POST", "/key/generate", access=TOKEN, reply=NoReturn)

@@ -41,7 +41,9 @@ class AliveWish:
 
 
 class JoinReply(TypedDict):
-    """A new candidate; always MATCHING, the address is learned from the status poll."""
+    """A new candidate (a wish for a game server). It is always MATCHING; ``GET /candidate/status``
+    tells the address.
+    """
 
     candidateId: str
     gameMode: str
@@ -51,7 +53,7 @@ class JoinReply(TypedDict):
 
 
 class GameServerInfo(TypedDict):
-    """The game server's address; the session's id is the candidate's."""
+    """Where the game server is; ``gameSessionId`` is the id of the candidate."""
 
     buildId: str
     gameSessionId: str
@@ -60,7 +62,9 @@ class GameServerInfo(TypedDict):
 
 
 class StandingReply(TypedDict):
-    """``status`` is MATCHING, FAILED or, with ``serverInfo``, IN_PROGRESS."""
+    """How a candidate (a wish for a game server) stands: MATCHING, FAILED or, with ``serverInfo``,
+    IN_PROGRESS.
+    """
 
     candidateId: str
     candidateStatusPeriodMillis: int
@@ -80,7 +84,7 @@ class AliveReply(TypedDict):
 
 
 class Regions(TypedDict):
-    """How often the client pings what."""
+    """Which addresses the client pings, how many times and how often."""
 
     maxPingingStepTime: float
     pingCount: int

@@ -12,7 +12,7 @@ from svcserver.metagame.social.friends.rules import Friendship
 
 
 class FriendEntry(TypedDict):
-    """A friend (``ACCEPTED``) or an open request (``PENDING``); ``created`` is ISO 8601.
+    """A friend (ACCEPTED) or an open request (PENDING); ``created`` is ISO 8601.
 
     ``direction`` is OUTBOUND where the caller has asked, also later.
     """

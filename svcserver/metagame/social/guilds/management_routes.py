@@ -61,7 +61,7 @@ class GuildManagementRoutes:
         reply=list[wire.GuildSummary],
     )
     async def summaries(self, call: Call) -> Answer:
-        """A summary of every guild, by name."""
+        """All guilds by name, each with its leader and its number of members."""
         self._on()
         return Answer(200, [wire.show_summary(one) for one in await self.acts.summaries()])
 

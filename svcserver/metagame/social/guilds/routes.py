@@ -96,7 +96,7 @@ class GuildRoutes:
         reply=NOTHING,
     )
     async def kick(self, call: Call, account_id: str) -> Answer:
-        """Remove a member; naming oneself is leaving."""
+        """Remove a member; who names itself leaves."""
         await self.acts.remove(call.player, account_id, repeat=call.repeat)
         return ACK
 
@@ -131,7 +131,7 @@ class GuildRoutes:
         reply=NOTHING,
     )
     async def set_rank(self, call: Call, account_id: str, rank: str) -> Answer:
-        """Change a member's rank; ``leader`` hands the guild over."""
+        """Change a member's rank; who makes another the leader hands the guild over."""
         await self.acts.set_rank(call.player, account_id, rank, repeat=call.repeat)
         return ACK
 

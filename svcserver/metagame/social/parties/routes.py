@@ -44,12 +44,14 @@ class PartyRoutes:
         "POST", "/party", access=PLAYER, body=OrEmpty[wire.PartyPoll], reply=wire.PartyReply
     )
     async def poll(self, call: Call) -> Answer:
-        """The caller's party or a party of one; a sign of life."""
+        """The caller's party; who has none gets a party of one. Also says that the caller is still
+        there.
+        """
         return await self._party(await self.acts.poll(call.player))
 
     @routes.row("GET", "/party/invites", access=Access.OPTIONAL_TOKEN, reply=wire.PartyInvites)
     async def invites(self, call: Call) -> Answer:
-        """The caller's pending invites; none without a player."""
+        """The party invites that wait for the caller."""
         me = call.caller.account
         return Answer(200, {"invitations": [] if me is None else await self._invites(me)})
 
@@ -57,7 +59,7 @@ class PartyRoutes:
         "PUT", "/party/invite", access=PLAYER, body=OrEmpty[wire.PartyInviteWish], reply=Empty
     )
     async def invite(self, call: Call[wire.PartyInviteWish]) -> Answer:
-        """Invite into the caller's own party, whatever party the body names."""
+        """Invite a player into the caller's own party, whatever party the body names."""
         sent = call.body
         to, party_id = sent.recipient_player_id, sent.party_id
         await self.acts.invite(call.player, to, party_id, repeat=call.repeat)
@@ -71,14 +73,16 @@ class PartyRoutes:
         reply=wire.PartyReply,
     )
     async def accept(self, call: Call, invite_id: str) -> Answer:
-        """Join by party id or sender; a repeated accept shows the party again."""
+        """Accept a party invite, named by the id of the party or of its sender; shows the party."""
         return await self._party(await self.acts.accept(call.player, invite_id))
 
     @routes.row(
         "DELETE", "/party/invite", access=PLAYER, body=OrEmpty[wire.PartyInviteEnd], reply=Empty
     )
     async def drop_invite(self, call: Call[wire.PartyInviteEnd]) -> Answer:
-        """Decline an invite, or withdraw one that the caller sent; always 200."""
+        """Decline a party invite, or withdraw one that the caller sent; 200 also where there is
+        none.
+        """
         sent = call.body
         named = (sent.sending_player_id, sent.party_id)
         await self.acts.drop_invite(call.player, named, sent.recipient_player_id)
@@ -86,13 +90,13 @@ class PartyRoutes:
 
     @routes.row("DELETE", "/party/member", access=PLAYER, reply=Empty)
     async def leave(self, call: Call) -> Answer:
-        """Leave; the client sends it at every login."""
+        """Leave the party; the client does so at every log-in."""
         await self.acts.leave(call.player)
         return OK
 
     @routes.row("DELETE", "/party/member/<member_id>", access=PLAYER, reply=Empty)
     async def kick(self, call: Call, member_id: str) -> Answer:
-        """Remove a member; naming oneself is leaving."""
+        """Remove a member; who names itself leaves."""
         await self.acts.kick(call.player, member_id, repeat=call.repeat)
         return OK
 
@@ -104,7 +108,7 @@ class PartyRoutes:
 
     @routes.row("DELETE", "/party/leader/<leader_id>", access=PLAYER, reply=Empty)
     async def drop_leader(self, call: Call, leader_id: str) -> Answer:
-        """Replace a leader: ignored; one unheard for two minutes is replaced anyway."""
+        """Ask for another leader of the party: who is not heard of for two minutes is replaced."""
         await self.acts.refresh(call.player)
         return OK
 

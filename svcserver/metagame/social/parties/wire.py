@@ -9,7 +9,7 @@ from attrs import frozen
 
 from svcserver.kernel.envelope import Empty
 from svcserver.kernel.ids import AccountId
-from svcserver.kernel.shapes import AsSent, First, Lenient, Or, Skipping, camel_case, spelled
+from svcserver.kernel.shapes import First, Ignored, Lenient, Or, Skipping, camel_case, spelled
 from svcserver.metagame.social.parties.rules import Invite, Party, PartyCandidate
 
 SOLO_CANDIDATE = "SOLO_CANDIDATE"
@@ -22,16 +22,16 @@ NOBODY = ""  # for an account id that is no text: nobody has it
 @spelled(camel_case)
 @frozen
 class PartyPoll:
-    """What the client says of itself; nothing of it is read."""
+    """What the client says of itself. The server acts on nothing of it."""
 
     build_id: Lenient[str] = ""
-    feature_overrides: Lenient[list[AsSent] | None] = None
+    feature_overrides: Lenient[list[Ignored] | None] = None
 
 
 @spelled(camel_case)
 @frozen
 class PartyInviteWish:
-    """Whom; the party is the caller's own, whatever ``partyId`` says."""
+    """Whom to invite. The party is the caller's own, whatever ``partyId`` says."""
 
     recipient_player_id: Annotated[AccountId, Or(NOBODY)]
     party_id: Lenient[str | None] = None
@@ -53,7 +53,7 @@ class PartyInviteEnd:
 @spelled(camel_case)
 @frozen
 class PartyStatusWish:
-    """Of whom; the first 16 count. None where no list was sent."""
+    """The players whose parties are asked for; only the first 16 count."""
 
     player_ids: Lenient[Annotated[Skipping[str], First(MAX_ASKED)] | None]
 
@@ -79,7 +79,7 @@ class MemberState(TypedDict):
 
 
 class PartyReply(TypedDict, total=False):
-    """A party; ``playerIds`` is missing in a party of one."""
+    """A party; a party of one has no ``playerIds``."""
 
     partyId: str
     leaderPlayerId: str

@@ -1,1 +1,1 @@
-"""Slayer links: invites and slots between friends."""
+"""Slayer links: two friends linked for some days, each by one of their slots."""

@@ -38,19 +38,19 @@ class SlayerLinkRoutes:
 
     @routes.row("GET", "/slayerlink/status_good", reply=Envelope[wire.SlayerStatus])
     async def status(self, call: Call) -> Answer:
-        """Pending invites, running links, and their lifetimes."""
+        """The caller's open invites and running slayer links, and how long such live."""
         found = await self.acts.status(call.player)
         return enveloped(wire.show_status(*found, call.player))
 
     @routes.row("GET", "/slayerlink/invites", reply=Envelope[wire.SlayerInvites])
     async def invites(self, call: Call) -> Answer:
-        """The caller's pending invites in both directions."""
+        """The invites to slayer links that the caller has sent or got, and that are still open."""
         found = await self.acts.invites(call.player)
         return enveloped({"invites": wire.show_invites(found, call.player)})
 
     @routes.row("GET", "/slayerlink/links", reply=Envelope[wire.SlayerLinkList])
     async def links(self, call: Call) -> Answer:
-        """The caller's running links by slot."""
+        """The caller's running slayer links, by slot."""
         found = await self.acts.links(call.player)
         return enveloped({"links": wire.show_links(found)})
 
@@ -61,7 +61,9 @@ class SlayerLinkRoutes:
         reply=Envelope[wire.LinkId],
     )
     async def invite(self, call: Call[wire.SlayerInviteWish]) -> Answer:
-        """Invite; a repeat gives the same id. Later builds also cancel by this route."""
+        """Invite a player to a slayer link; a repeat gets the same id. Later clients withdraw
+        (``cancel``) by this route, too.
+        """
         sent = call.body
         if sent.action is rules.Action.CANCEL:
             return await self._answer(call, wire.reply_of(sent))
@@ -76,7 +78,7 @@ class SlayerLinkRoutes:
         reply=Envelope[wire.LinkId],
     )
     async def answer(self, call: Call[wire.SlayerInviteAnswer]) -> Answer:
-        """Accept, reject or cancel an invite, as the body says."""
+        """Accept, reject or withdraw (``cancel``) an invite to a slayer link, as the body says."""
         return await self._answer(call, wire.reply_of(call.body))
 
     async def _answer(self, call: Call, reply: rules.Reply) -> Answer:
@@ -85,7 +87,9 @@ class SlayerLinkRoutes:
 
     @routes.row("DELETE", "/slayerlink/invites/<account_id>", reply=NOTHING)
     async def drop_invites(self, call: Call, account_id: str) -> Answer:
-        """Withdraw and decline invites: all with one's own id, else those between the two."""
+        """Withdraw and decline open invites to slayer links: all of them where the path has the
+        caller's own id, else those between the two players.
+        """
         other = rules.other_account(account_id)
         await self.acts.drop_invites(call.player, other, repeat=call.repeat)
         return enveloped(EMPTY_OBJECT)
@@ -98,7 +102,7 @@ class SlayerLinkRoutes:
         reply=NOTHING,
     )
     async def end_link(self, call: Call[wire.SlayerLinkEnd]) -> Answer:
-        """End a link for both, named in the body or the query, if there is one."""
+        """End a slayer link for both players. The body names it, or the query."""
         other, slot = wire.which_link(call.body, call.request.argument)
         await self.acts.end_link(call.player, other, slot)
         return enveloped(EMPTY_OBJECT)
@@ -110,6 +114,8 @@ class SlayerLinkRoutes:
         reply=Envelope[wire.AvailabilityReply],
     )
     async def availability(self, call: Call[wire.AvailabilityWish]) -> Answer:
-        """Which of up to 50 players could be invited now, in the order of the request."""
+        """Which of up to 50 players could be invited to a slayer link now, in the order of the
+        request.
+        """
         found = await self.acts.available(call.player, call.body.account_ids)
         return enveloped(wire.show_availability(found))

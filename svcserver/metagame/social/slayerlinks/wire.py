@@ -11,7 +11,7 @@ from svcserver.kernel.envelope import Empty
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.json import Json
 from svcserver.kernel.readers import reader
-from svcserver.kernel.shapes import As, AsSent, First, Lenient, Skipping, whole
+from svcserver.kernel.shapes import As, First, Ignored, Lenient, Skipping, whole
 from svcserver.kernel.times import iso
 from svcserver.metagame.social.slayerlinks.rules import (
     INVITE_HOURS,
@@ -56,7 +56,7 @@ class SlayerInviteAnswer:
     link_id: Lenient[str | None] = None
     invite_id: Lenient[str | None] = None
     slot: Lenient[Slot | None] = None
-    action_source: AsSent = None
+    action_source: Ignored = None
 
 
 @frozen
@@ -68,7 +68,7 @@ class SlayerInviteWish:
     action: Lenient[Action | None] = None
     link_id: Lenient[str | None] = None
     invite_id: Lenient[str | None] = None
-    action_source: AsSent = None
+    action_source: Ignored = None
 
 
 def reply_of(sent: SlayerInviteAnswer | SlayerInviteWish) -> Reply:
@@ -83,7 +83,7 @@ class SlayerLinkEnd:
 
     account_id: Anybody = None
     slot: AnySlot = None
-    delete_pair: AsSent = None
+    delete_pair: Ignored = None
 
 
 def which_link(
