@@ -8,6 +8,7 @@ static segment of another method never hides a parameter of this one.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Generic, TypeVar
 from urllib.parse import unquote
 
@@ -26,6 +27,17 @@ class BadPath(ValueError):
     """A parameter that is not percent-encoded UTF-8."""
 
 
+@lru_cache(maxsize=1024)
+def _way(path: str) -> tuple[tuple[str, ...], bytes | None]:
+    """The steps through a trie to a row, and its whole path where that has no parameter.
+
+    Remembered, for tests and a simulation put many services of the same rows together.
+    """
+    segments = [segment for segment in path.lower().split("/") if segment]
+    way = tuple(_ANY if segment.startswith("<") else segment for segment in segments)
+    return way, None if "<" in path else b"/" + "/".join(segments).encode()
+
+
 @define
 class RouteTable(Generic[T]):
     """Built once from the mounted rows; ``T`` is what a request of a row finds."""
@@ -35,15 +47,15 @@ class RouteTable(Generic[T]):
 
     def add(self, row: Row, found: T) -> None:
         """Mount ``row``; a second row of the same shape is a defect."""
-        segments = [segment for segment in row.path.split("/") if segment]
-        if "<" not in row.path:
-            key = (row.method, b"/" + "/".join(segments).lower().encode())
+        way, fixed = _way(row.path)
+        if fixed is not None:
+            key = (row.method, fixed)
             if key in self._fixed:
                 raise ValueError(f"{row.name} is mounted twice")
             self._fixed[key] = found
         node = self._tries.setdefault(row.method, {})
-        for segment in segments:
-            node = node.setdefault(_ANY if segment.startswith("<") else segment.lower(), {})
+        for segment in way:
+            node = node.setdefault(segment, {})
         if _LEAF in node:
             raise ValueError(f"{row.name} is mounted twice")
         node[_LEAF] = found, row.parameters

@@ -1,24 +1,31 @@
-"""The metagame's tests once more, on PostgreSQL, in a process of their own."""
+"""The metagame's tests once more, on PostgreSQL, in a process of their own.
+
+That process has this module as a plugin: a file whose tests cannot ask for a database would do
+the same twice.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import tempfile
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 TIMEOUT_S = 1800  # two minutes where nothing else runs
-COMMAND = ("-m", "pytest", "tests/metagame", "-p", "no:cacheprovider", "-p", "no:xdist")
+PLUGINS = ("-p", __name__, "-p", "no:cacheprovider", "-p", "no:xdist")
+GIVES_DATABASES = ROOT / "tests" / "support" / "postgres.py"  # nothing else knows the server
 
 
 def run() -> tuple[int, str]:
     """Exit status and output; a Ctrl-C ends it as well, and then it ends its database."""
     with tempfile.TemporaryFile("w+") as out:
         process = subprocess.Popen(
-            [sys.executable, *COMMAND],
+            [sys.executable, "-m", "pytest", "tests/metagame", *PLUGINS],
             cwd=ROOT,
             env={**os.environ, "SVC_TEST_DATABASE": "postgresql"},
             stdout=out,
@@ -33,3 +40,32 @@ def run() -> tuple[int, str]:
                 process.wait(60)
         out.seek(0)
         return status, out.read()
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Leave out a file that imports, by whatever it imports, no database of PostgreSQL."""
+    if not collection_path.match("test_*.py"):
+        return None
+    return None if GIVES_DATABASES in reached(collection_path) else True
+
+
+def reached(file: Path) -> set[Path]:
+    """The files of ``tests`` that are imported with this one, and itself."""
+    found, waiting = {file}, [file]
+    while waiting:
+        new = _imported(waiting.pop()) - found
+        found |= new
+        waiting += new
+    return found
+
+
+@cache
+def _imported(file: Path) -> frozenset[Path]:
+    """The files of ``tests`` that this one imports, or names as a module anywhere else."""
+    text = file.read_text()
+    named = set(re.findall(r"\btests(?:\.\w+)+", text))
+    for package, names in re.findall(r"from (tests[\w.]*) import (\([^)]*\)|.*)", text):
+        named |= {f"{package}.{one}" for one in re.findall(r"\w+", names)}
+    assert not re.search(r"^\s*from \.", text, re.MULTILINE), f"{file} imports by a relative name"
+    files = (ROOT.joinpath(*one.split(".")).with_suffix(".py") for one in named)
+    return frozenset(one for one in files if one.exists())

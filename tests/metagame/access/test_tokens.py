@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from typing import Any
 
 import jwt
@@ -13,7 +12,7 @@ from svcserver.ctl.keys import new_signing_keys
 from svcserver.kernel.secrets import Secret
 from svcserver.kernel.signals import SessionsEnded
 from svcserver.metagame.access.epochs import Epochs
-from svcserver.metagame.access.keys import MAX_FURTHER, Keys
+from svcserver.metagame.access.keys import MAX_FURTHER, Keys, load_private
 from svcserver.metagame.access.tokens import InvalidToken, Tokens
 from tests.support.game import START, signing_keys
 
@@ -40,7 +39,7 @@ class TokenCase(SynchronousTestCase):
             "aud": "svc-metagame",
         } | claims
         kept = {name: value for name, value in whole.items() if value is not None}
-        return jwt.encode(kept, base64.b64decode(signing_keys()[0]), algorithm="RS256")
+        return jwt.encode(kept, load_private(signing_keys()[0]), algorithm="RS256")
 
 
 class EpochTests(TokenCase):
@@ -207,7 +206,7 @@ class KeyTests(TokenCase):
         self.assertEqual(both.verify(self.signed()), ANN)
 
     def test_a_kid_that_is_not_ours_is_refused(self) -> None:
-        private = base64.b64decode(signing_keys()[0])
+        private = load_private(signing_keys()[0])
         claims = jwt.decode(self.tokens.sign(ANN), options={"verify_signature": False})
         self.refused(jwt.encode(claims, private, algorithm="RS256", headers={"kid": "other"}))
 

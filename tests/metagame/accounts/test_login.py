@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.metagame.access.keys import load_private
 from svcserver.metagame.accounts.login.wire import NOBODYS_ID
 from tests.support.game import GAME_SERVER_KEY, Game, signing_keys
 from tests.support.proves import proves
@@ -219,7 +220,7 @@ class BadTokenTests(SynchronousTestCase):
             "iss": "svc-metagame",
             "aud": "svc-metagame",
         }
-        self.private = base64.b64decode(signing_keys()[0])
+        self.private = load_private(signing_keys()[0])
         self.public = base64.b64decode(signing_keys()[1])
 
     def status(self, token: str) -> int:

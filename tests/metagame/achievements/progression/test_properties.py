@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import create_engine
 from twisted.trial.unittest import SynchronousTestCase
@@ -20,6 +20,7 @@ from svcserver.metagame.achievements.progression import config, rules
 from svcserver.metagame.achievements.progression.store import SqlProgress
 from svcserver.metagame.achievements.progression.wire import GrantBody
 from tests.metagame.achievements.progression.base import Achieving
+from tests.support.effort import tried
 from tests.support.proves import proves
 
 CAP = 5000
@@ -49,7 +50,7 @@ JSON = st.recursive(
 
 class GrantProperties(SynchronousTestCase):
     @proves("POST /progression/:userId", "limit: Progression grant cap per request per track")
-    @settings(max_examples=50, deadline=None)
+    @tried(50)
     @given(st.lists(ENTRIES, min_size=1, max_size=6))
     def test_no_request_adds_more_than_the_cap_and_nothing_ever_falls(self, sent: Any) -> None:
         engine = create_engine("sqlite://")
@@ -65,7 +66,7 @@ class GrantProperties(SynchronousTestCase):
                     self.assertTrue(was <= after.progress <= min(was + CAP, rules.INT_MAX))
         engine.dispose()
 
-    @settings(max_examples=100, deadline=None)
+    @tried(100)
     @given(JSON)
     def test_any_json_is_a_grant_or_malformed(self, body: Any) -> None:
         try:
@@ -77,7 +78,7 @@ class GrantProperties(SynchronousTestCase):
 
 class RetryProperties(Achieving):
     @proves("POST /progression/:userId")
-    @settings(max_examples=20, deadline=None)
+    @tried(20)
     @given(st.lists(st.tuples(st.integers(0, 900), st.integers(1, 4)), min_size=1, max_size=5))
     def test_retries_never_double(self, grants: list[tuple[int, int]]) -> None:
         path, before, asked = f"/progression/{self.ann.id}", self.total(), 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -16,6 +16,7 @@ from svcserver.metagame.belongings import documents
 from svcserver.metagame.belongings.characters import rules
 from svcserver.metagame.belongings.characters.wire import CharacterSave
 from tests.support.browser import Page
+from tests.support.effort import tried
 from tests.support.game import GAME_SERVER_KEY, Game
 from tests.support.proves import proves
 
@@ -209,7 +210,7 @@ class Shelf:
 
 
 class RulesTests(SynchronousTestCase):
-    @settings(max_examples=60, deadline=None)
+    @tried(60)
     @given(st.lists(st.integers(0, 12)))
     def test_accepted_versions_only_rise(self, versions: list[int]) -> None:
         shelf = Shelf()

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 import orjson
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -16,6 +16,7 @@ from svcserver.metagame.belongings.characters.store import SqlCharacters
 from svcserver.metagame.belongings.inventory.rules import By, Policy, is_newer, transact
 from svcserver.metagame.belongings.inventory.store import SqlInventory, inventory_of
 from tests.metagame.belongings.inventory import sent as items
+from tests.support.effort import tried
 from tests.support.ledger import InstantLedger
 from tests.support.proves import proves
 
@@ -94,7 +95,7 @@ class CoreTests(SynchronousTestCase):
         return model, balance, orjson.loads(ledger.run(lambda tx: inventory_of(tx, first.id)))
 
     @proves("thing: Inventory transaction")
-    @settings(max_examples=60, deadline=None)
+    @tried(60)
     @given(st.lists(DEALS, max_size=8))
     def test_sums_are_what_was_acknowledged_whatever_is_repeated(self, deals: Any) -> None:
         model, balance, held = self.run_all(deals, Policy(refuse_overspend=True))
@@ -103,14 +104,14 @@ class CoreTests(SynchronousTestCase):
         self.assertEqual(stacks, {name: n for name, n in model.stacks.items() if n})
 
     @proves("thing: Inventory transaction")
-    @settings(max_examples=40, deadline=None)
+    @tried(40)
     @given(st.lists(DEALS, max_size=8))
     def test_clamped_sums_are_still_what_was_acknowledged(self, deals: Any) -> None:
         model, _, held = self.run_all(deals, Policy())
         stacks = {one["catalogId"]: one["quantity"] for one in held["stackedItems"]}
         self.assertEqual(stacks, {name: n for name, n in model.stacks.items() if n})
 
-    @settings(max_examples=100, deadline=None)
+    @tried(100)
     @given(
         st.recursive(
             st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import orjson
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
@@ -14,6 +14,7 @@ from svcserver.kernel.refusals import Malformed
 from svcserver.metagame.belongings.documents import shallow_object
 from svcserver.metagame.belongings.loadouts import defaults, rules
 from tests.support.belongings import Owner
+from tests.support.effort import tried
 from tests.support.game import GAME_SERVER_KEY, Game
 from tests.support.proves import proves
 
@@ -242,7 +243,7 @@ class StubTests(Case):
 
 
 class RulesTests(SynchronousTestCase):
-    @settings(max_examples=100, deadline=None)
+    @tried(100)
     @given(st.text(max_size=12), st.integers(1, 6))
     def test_an_index_is_an_unlocked_slot_or_refused(self, index: str, slots: int) -> None:
         try:
@@ -251,7 +252,7 @@ class RulesTests(SynchronousTestCase):
             return
         self.assertTrue(name == rules.PERSISTENT or 0 <= int(name) < slots)
 
-    @settings(max_examples=100, deadline=None)
+    @tried(100)
     @given(st.text() | st.none() | st.booleans() | st.floats() | st.lists(st.text()))
     def test_only_the_text_of_an_object_is_data(self, data: Any) -> None:
         with self.assertRaises(Malformed):

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import func, select
 from twisted.trial.unittest import SynchronousTestCase
@@ -16,6 +16,7 @@ from svcserver.metagame.belongings.savehistory.rules import (
     thinned,
 )
 from tests.support.belongings import Owner
+from tests.support.effort import tried
 from tests.support.game import Game
 from tests.support.proves import proves
 
@@ -224,7 +225,7 @@ class ThinningTests(Case):
         self.assertEqual(self.slots()["loadouts"][0]["n"], 8)
 
     @proves("SAVE_HISTORY_KEEP, SAVE_HISTORY_HOURLY, SAVE_HISTORY_DAILY")
-    @settings(max_examples=60, deadline=None)
+    @tried(60)
     @given(
         st.lists(st.integers(0, 5 * DAY_MS), max_size=40),
         st.integers(2, 5),

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import delete, select, update
 from twisted.logger import capturedLogs
@@ -12,6 +12,7 @@ from svcserver.metagame.belongings.characters.store import CHARACTERS
 from svcserver.metagame.belongings.inventory.store import ITEM_LOG
 from svcserver.metagame.belongings.shop.store import PURCHASE_TOKENS, forget_purchases
 from tests.support.belongings import Owner
+from tests.support.effort import tried
 from tests.support.game import GAME_SERVER_KEY, Game
 from tests.support.proves import proves
 
@@ -337,9 +338,10 @@ class PurchaseTests(Case):
         self.assertEqual(len(rows), 1)
 
     @proves("purchase token issued: redeemed")
-    @settings(max_examples=25, deadline=None)
+    @tried(25)
     @given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from([0, 200, 601])), max_size=10))
     def test_a_token_grants_exactly_once_whatever_is_done(self, steps: Any) -> None:
+        self.game.ledger.free()  # of the example before
         self.start(STORE_REPEATABLE_TOKENS="1")
         tokens, done = [], set()
         for action, wait in steps:

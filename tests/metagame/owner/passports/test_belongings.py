@@ -6,7 +6,7 @@ import base64
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -18,6 +18,7 @@ from svcserver.metagame.owner.passports.acts import take_in, trust
 from svcserver.metagame.owner.passports.rules import Taken, Terms
 from tests.ctl.command import new_host, nowhere, svcctl
 from tests.support.belongings import Owner
+from tests.support.effort import tried
 from tests.support.game import Game
 from tests.support.game import settings as game_settings
 
@@ -142,7 +143,7 @@ class BelongingsTests(SynchronousTestCase):
         self.assertIn("holds as much as one may", said)
         self.assertIn("slot 0 of the loadout of", said)
 
-    @settings(max_examples=40, deadline=None)
+    @tried(40)
     @given(
         st.recursive(
             st.none() | st.booleans() | st.integers() | st.text(max_size=5),

@@ -32,7 +32,7 @@ class FriendMachine(RuleBasedStateMachine):
         self.blocks: set[tuple[str, str]] = set()
 
     def teardown(self) -> None:
-        self.ledger.engine.dispose()
+        self.ledger.free()
 
     def run_rule(self, work: Any) -> Any:
         self.at += 1

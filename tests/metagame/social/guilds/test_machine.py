@@ -38,7 +38,7 @@ class GuildMachine(RuleBasedStateMachine):
         self.ledger.run(lambda tx: add_accounts(tx, PLAYERS))
 
     def teardown(self) -> None:
-        self.ledger.engine.dispose()
+        self.ledger.free()
 
     def run_rule(self, work: Callable[[Any], Any]) -> Any:
         with suppress(Refusal):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -12,6 +12,7 @@ from svcserver.metagame.social.guilds import names
 from svcserver.metagame.social.guilds.names import Words, readings
 from svcserver.metagame.social.guilds.wire import GuildName, Nameplate
 from tests.metagame.social.guilds.base import Base, code
+from tests.support.effort import tried
 from tests.support.proves import proves
 
 WORDS = Words.of()
@@ -163,7 +164,7 @@ class NameTests(SynchronousTestCase):
     def test_every_swap_is_undone_and_one_has_two_readings(self) -> None:
         self.assertEqual(readings("0134578$@X"), {"oieastbsax", "oleastbsax"})
 
-    @settings(max_examples=100, deadline=None)
+    @tried(100)
     @given(st.one_of(st.text(max_size=20), st.integers(), st.none(), st.lists(st.integers())))
     def test_anything_is_allowed_or_refused_with_a_code(self, name: object) -> None:
         for check in (name_of, nameplate_of):
