@@ -94,15 +94,20 @@ def program() -> str:
 
 
 def address_of(host: str) -> str:
-    """The IPv4 address of ``host``, for MY_IP; empty when the name does not resolve."""
+    """The IPv4 address of ``host``, for MY_IP; empty where it is not known here.
+
+    Debian writes a machine's own name beside 127.0.1.1 into /etc/hosts, and podman passes that file
+    on to containers: MY_IP would send players' games to their own PCs.
+    """
     try:
         return str(ipaddress.IPv4Address(host))
     except ValueError:
         pass
     try:
-        return socket.gethostbyname(host)
+        found = socket.gethostbyname(host)
     except OSError:
         return ""
+    return "" if ipaddress.IPv4Address(found).is_loopback and host != "localhost" else found
 
 
 def files(plan: Plan) -> dict[str, str]:

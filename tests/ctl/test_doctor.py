@@ -266,6 +266,12 @@ class MatchingTests(DoctorCase):
         self.assertEqual(self.wrong(lost), [])
         self.assertIn("has no IPv4 address; correct its DNS entry", self.notes(lost))
 
+    def test_a_name_that_is_this_machines_own_in_its_hosts_file_says_nothing_of_my_ip(self) -> None:
+        self.plant("deploy", "MY_IP", "203.0.113.99")
+        own = Quiet(names={"203.0.113.10": "127.0.1.1"})
+        self.assertEqual(self.wrong(own), [])
+        self.assertNotIn("MY_IP", self.notes(own))
+
     def test_a_gateway_that_nobody_outside_reaches(self) -> None:
         self.plant("gateway", "GATEWAY_BIND", "127.0.0.1")
         self.finds("only this machine reaches the gateway", "GATEWAY_BIND=0.0.0.0")

@@ -17,9 +17,14 @@ pytestmark = pytest.mark.live
 START = Path(__file__).parents[2] / "packaging" / "image" / "start"
 INIT = """\
 #!/bin/sh
-echo "init $*"
+echo "init $* database=$SVC_DATABASE_URL"
 echo GATEWAY_PORT=443 > DATA/gateway.env
 touch DATA/metagame.env
+"""
+STACK = """\
+#!/bin/sh
+echo "twistd $*"
+env | grep -E "POSTGRES|DATABASE" || true
 """
 
 
@@ -31,12 +36,12 @@ class Start:
         self.data.mkdir()
         home = "/usr/lib/svcserver/bin"
         text = START.read_text().replace(f"{home}/python", sys.executable)
-        text = text.replace(f"{home}/twistd", "echo twistd").replace("/data", str(self.data))
+        text = text.replace(f"{home}/twistd", "twistd").replace("/data", str(self.data))
         self.script = here / "start"
         self.script.write_text(text)
-        init = here / "svcctl"
-        init.write_text(INIT.replace("DATA", str(self.data)))
-        init.chmod(0o755)
+        for name, program in (("svcctl", INIT), ("twistd", STACK)):
+            (here / name).write_text(program.replace("DATA/", f"{self.data}/"))
+            (here / name).chmod(0o755)
         self.path = f"{here}:{os.environ['PATH']}"
 
     def says(self, *, ends: int = 0, **environ: str) -> str:
@@ -65,9 +70,17 @@ def start(tmp_path: Path) -> Start:
 
 def test_the_first_start_makes_the_host_and_says_its_port(start: Start) -> None:
     said = start.says(SVC_PUBLIC_HOST="play.example.org")
-    assert "--public-host play.example.org:443\n" in said
+    assert "--public-host play.example.org:443 database=\n" in said
     assert "by TCP port 443: publish it under the same number" in said
     assert "twistd --nodaemon" in said
+
+
+def test_the_password_of_the_database_gets_into_its_url_and_no_further(start: Start) -> None:
+    """compose.yaml gives the two apart: podman-compose shows what stands in the file itself."""
+    words = {"SVC_DATABASE_URL": "postgresql://svc@database/svc", "POSTGRES_PASSWORD": "a b@c"}
+    made, _, stack = start.says(**words).partition("twistd")
+    assert "database=postgresql://svc:a%20b%40c@database/svc\n" in made
+    assert "--config" in stack and "DATABASE" not in stack and "POSTGRES" not in stack
 
 
 def test_a_port_that_is_not_the_published_one_is_refused_at_the_first_start_alone(

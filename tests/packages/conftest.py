@@ -17,7 +17,7 @@ ENGINE = """\
 cgroup_manager = "cgroupfs"
 runtime = "{runtime}"
 [containers]
-default_ulimits = ["nofile=4096:4096", "nproc=2000:2000"]
+default_ulimits = ["nofile=8192:8192", "nproc=2000:2000"]
 """
 
 

@@ -33,6 +33,7 @@ def database() -> str:
         'chmod 0755 "$1"/usr/local/bin/start',
     ]
     words = ["--user", "postgres", "--entrypoint", '["/usr/local/bin/start"]', "--volume", folder]
+    words += ["--stop-signal", "SIGINT"]  # by SIGTERM it would wait for its last caller
     return _image("svc-test-postgresql", "postgresql", hooks, words, DATABASE)
 
 

@@ -1,19 +1,24 @@
 """compose.yaml as it is: two metagames on PostgreSQL and an engine for live state, in containers.
 
-The engines' images are made from Debian's packages here, since no registry is asked.
+What docs/owners/container.md tells an owner to paste is what runs them. The engines' images are
+made from Debian's packages here, since no registry is asked.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from attrs import frozen
 
 from tests.packages import engines, outside
+from tests.packages.pages import block, paste, went_well
 from tests.packages.support import PATIENCE_S, ROOT, run
 from tests.support.proves import proves
 
@@ -21,83 +26,160 @@ pytestmark = pytest.mark.packages
 
 PROJECT = f"svctest{os.getpid()}"
 PORT = 28443  # which anybody may publish, unlike 443
+PAGE = "container.md"
+ARCHIVE, NEWER = "svcserver-0.2.0-image.tar", "svcserver-NEW-image.tar"
+OWN = {"play.example.org": "127.0.0.1", "=443": f"={PORT}", "YourName": "Olga"}
+HOST = f"{PROJECT}_svcserver_1"
 ACCOUNTS = ("svcctl", "account", "list", "--config", "/data")
 
 
+@frozen
+class Compose:
+    """The folder of compose.yaml, and where the image of the release lies."""
+
+    folder: Path
+    archive: Path
+    version: str
+
+    def takes(self, version: str) -> None:
+        """Let that version of the image be the one of the next start."""
+        env = self.folder / ".env"
+        env.write_text(re.sub("(?m)^SVC_VERSION=.*$", f"SVC_VERSION={version}", env.read_text()))
+
+    def paste(self, has: str, names: dict[str, str] | None = None) -> str:
+        """All that a block of the page says."""
+        return paste(block(PAGE, has, names), self.folder)
+
+    @property
+    def password(self) -> str:
+        return (self.folder / "database.env").read_text().strip().partition("=")[2]
+
+
 @pytest.fixture(scope="module")
-def environ(image: str) -> Iterator[dict[str, str]]:
+def machine(image: str) -> Iterator[dict[str, str]]:
+    """What .env has besides on a machine that has no registry."""
     database, live = engines.database(), engines.live()
-    yield {
-        "SVC_VERSION": image.rpartition(":")[2],
-        "SVC_DATABASE_IMAGE": database,
-        "SVC_LIVE_IMAGE": live,
-        "SVC_DATABASE_PASSWORD": "a-word-for-this-test",
-        "SVC_PUBLIC_HOST": "127.0.0.1",
-        "SVC_GATEWAY_PORT": str(PORT),
-    }
+    version = image.rpartition(":")[2]
+    yield {"SVC_VERSION": version, "SVC_DATABASE_IMAGE": database, "SVC_LIVE_IMAGE": live}
     run("podman", "rmi", "-f", database, live)
 
 
 @pytest.fixture
-def host(environ: dict[str, str]) -> Iterator[str]:
-    """The name of the running host's container."""
-    compose("up", "-d", environ=environ)
+def host(machine: dict[str, str], release: Path, tmp_path: Path) -> Iterator[Compose]:
+    """It runs, by the page's first start."""
+    folder = tmp_path / PROJECT
+    folder.mkdir()
+    shutil.copy(ROOT / "compose.yaml", folder)
+    [archive] = release.glob("*-image.tar")
+    made = Compose(folder, archive, machine["SVC_VERSION"])
+    made.paste("POSTGRES_PASSWORD=", OWN)
+    assert (folder / "database.env").stat().st_mode & 0o777 == 0o600
+    with (folder / ".env").open("a") as env:
+        env.writelines(f"{name}={value}\n" for name, value in machine.items())
+    first = block(PAGE, f"podman load -i {ARCHIVE}", {ARCHIVE: str(archive)})
+    start, up, look = first.partition("podman-compose up -d\n")
     try:
-        yield f"{PROJECT}_svcserver_1"
+        said = paste(start + up, folder)
+        ready(times=1)  # it may begin anew until its database has been made
+        said += paste(look, folder)
+        assert went_well(said), said
+        assert made.password not in said
+        yield made
     finally:
-        compose("down", "-v", "-t", "40", environ=environ)
-
-
-def compose(*words: str, environ: dict[str, str]) -> str:
-    return run("podman-compose", "-p", PROJECT, "-f", ROOT / "compose.yaml", *words, **environ)
+        paste(f"podman-compose down -v -t 40; podman network rm {PROJECT}_default", folder)
 
 
 # slow: two engines' images are made, and a host of six processes starts three times
 def test_it_plays_on_two_metagames_and_keeps_everything_over_a_restart(
-    host: str, environ: dict[str, str], tmp_path: Path
+    host: Compose, tmp_path: Path
 ) -> None:
-    ready(host, times=1)
-    said = outside.joins(tmp_path / "ada", outside.invite(host), "Ada")
-    assert said.port == PORT
-    inside(host, "sh", "-c", "echo ALLOWLIST_ALLOW_PRIVATE=1 >> /data/allowlist.env")
-    compose("restart", "-t", "40", environ=environ)
-    ready(host, times=2)
-    assert "all went well" in inside(host, "svcctl", "play", "--keep", "--config", "/data")
-    assert "stack ready: metagame-1, metagame-2, " in run("podman", "logs", host)
-    compose("restart", "-t", "40", environ=environ)
-    ready(host, times=3)
-    accounts = inside(host, *ACCOUNTS)
+    said = host.paste("cat /data/owner.key")
+    assert went_well(said) and "svc://join" in said, said
+    assert len(host.password) == 32
+    lines = run("sh", "-c", "cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' '\\n' || true")
+    assert HOST in lines and host.password not in lines
+    assert host.password not in host.paste("podman-compose logs")
+    told = outside.joins(tmp_path / "ada", outside.invite(HOST), "Ada")
+    assert told.port == PORT
+    inside("sh", "-c", "echo ALLOWLIST_ALLOW_PRIVATE=1 >> /data/allowlist.env")
+    inside("sed", "-i", "s/^MY_IP=.*/MY_IP=/", "/data/deploy.env")  # as of a name unknown there
+    host.paste("MY_IP=", {"203.0.113.10": "127.0.0.1"})
+    ready(times=2)
+    assert "all went well" in inside("svcctl", "play", "--keep", "--config", "/data")
+    assert "stack ready: metagame-1, metagame-2, " in run("podman", "logs", HOST)
+    said = host.paste("podman-compose stop -t 40")
+    stopped = re.findall(rf"(?m)^podman stop -t 40 {PROJECT}_(\w+)_1$", said)
+    assert stopped == ["svcserver", "live", "database"] and "SIGKILL" not in said, said
+    ready(times=3)
+    accounts = inside(*ACCOUNTS)
     assert len(accounts.splitlines()) >= 6  # the owner, four players and Ada
 
 
 # slow: a backup is restored and played on
 @proves("svcctl backup now|list|prove|restore")
-def test_the_night_of_its_stack_makes_a_backup_of_postgresql_and_proves_it(
-    host: str,
-) -> None:
-    ready(host, times=1)
+def test_the_night_of_its_stack_makes_a_backup_of_postgresql_and_proves_it(host: Compose) -> None:
     run("podman", "healthcheck", "run", f"{PROJECT}_database_1")  # what docker waits for
     # what the stack starts at BACKUP_AT, in its user's place: a root that nobody can write to
-    said = inside(host, "svcctl", "backup", "nightly", "--config", "/data")
+    said = inside("svcctl", "backup", "nightly", "--config", "/data")
     assert "it was restored into scratch and played on" in said, said
-    listed = json.loads(inside(host, "svcctl", "backup", "list", "--json", "--config", "/data"))
+    listed = json.loads(inside("svcctl", "backup", "list", "--json", "--config", "/data"))
     [kept] = listed["backups"]
     assert kept["proven"] and kept["file"].startswith("/data/backups/")
     assert listed["wrong"] is None
+    host.paste("podman cp", {"NAME": HOST})
+    [copy] = host.folder.glob(f"backups-*/{Path(kept['file']).name}")
+    assert copy.stat().st_size > 0
+    assert inside("date", "+%Z") == "UTC\n"
+    assert inside("env", "TZ=Europe/Paris", "date", "+%Z") in {"CET\n", "CEST\n"}
 
 
-def ready(host: str, times: int) -> None:
+# slow: five starts of a host, and two friends who download
+def test_a_new_version_takes_it_over_and_the_way_back_is_open(
+    host: Compose, tmp_path: Path
+) -> None:
+    outside.joins(tmp_path / "ada", outside.invite(HOST), "Ada")
+    made = host.paste("backup=/data/before-$(date")
+    assert went_well(made), made
+    [backup] = set(re.findall(r"/data/before-[0-9-]+", made))
+    assert went_well(host.paste("drain on --wait"))
+    newer = f"next-{os.getpid()}"
+    run("podman", "tag", f"localhost/svcserver:{host.version}", f"localhost/svcserver:{newer}")
+    try:
+        host.takes(newer)
+        said = host.paste(
+            "podman load -i svcserver-NEW", {"svcserver-NEW-image.tar": str(host.archive)}
+        )
+        assert went_well(said), said
+        assert run("podman", "inspect", HOST, "--format", "{{.ImageName}}").endswith(f"{newer}\n")
+        outside.joins(tmp_path / "bob", outside.invite(HOST), "Bob")
+        host.takes(host.version)
+        back = block(PAGE, "podman\npodman-compose down -t 40\npodman-compose up -d\n")
+        assert went_well(paste(back, host.folder))
+        assert "Bob" in inside(*ACCOUNTS)
+        assert not went_well(host.paste("db restore"))  # as the page has it: a name of no backup
+        assert HOST not in run("podman", "ps", "-a", "--format", "{{.Names}}").split()
+        said = host.paste("db restore", {"/data/before-DATE-TIME": backup})
+        assert said.rstrip().endswith("exit code: 0"), said
+        started = block(PAGE, "podman\npodman-compose up -d\n")
+        assert went_well(paste(started, host.folder))
+        accounts = inside(*ACCOUNTS)
+        assert "Ada" in accounts and "Bob" not in accounts
+    finally:
+        run("podman", "untag", f"localhost/svcserver:{newer}", f"localhost/svcserver:{newer}")
+
+
+def ready(times: int) -> None:
     """Wait until the whole host has been ready that often."""
     deadline = time.monotonic() + PATIENCE_S
-    while run("podman", "logs", host).count("gateway ready") < times:
-        assert time.monotonic() < deadline, run("podman", "logs", host)
+    while run("podman", "logs", HOST).count("gateway ready") < times:
+        assert time.monotonic() < deadline, run("podman", "logs", HOST)
         time.sleep(0.5)
 
 
-def inside(host: str, *words: str) -> str:
+def inside(*words: str) -> str:
     """The output of a command in the host's container; the database's own words where it fails."""
     try:
-        return run("podman", "exec", host, *words)
+        return run("podman", "exec", HOST, *words)
     except AssertionError as why:
         said = run("sh", "-c", f"podman logs --tail 20 {PROJECT}_database_1 2>&1")
         raise AssertionError(f"{why}\nthe database says:\n{said}") from why

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from svcserver.ctl.units import KEEPERS
+from tests.packages.pages import block
 from tests.packages.support import ROOT, STACK_IS_READY, System, clean_system, run
 
 pytestmark = pytest.mark.packages
@@ -86,8 +87,10 @@ def test_its_copyright_names_each_packed_project_its_licence_and_where_the_text_
 
 # slow: makes a Debian and installs the package, for all that use them, and plays an evening
 def test_it_plays_an_evening_as_its_own_user(system: System) -> None:
-    places = ("--data", DATA, "--public-host", "127.0.0.1", "--owner", "Olga")
-    system.run("svcctl", "init", SETTINGS, *places, user="svc")
+    own = {"play.example.org": "127.0.0.1", "YourName": "Olga"}
+    page = block("packages.md", "systemctl start svcserver.target", own)
+    [init] = [line for line in page.splitlines() if "svcctl init" in line]
+    system.run("sh", "-c", init.removeprefix("-u svc "), user="svc")
     env = system.root / "etc/svcserver/allowlist.env"
     env.write_text(env.read_text() + "ALLOWLIST_ALLOW_PRIVATE=1\n")
     with system.alone() as alone:

@@ -26,7 +26,7 @@ HARDENED = ("--read-only", "--tmpfs", "/tmp", "--cap-drop", "ALL", "--sysctl", L
 NAME = f"svc-test-{os.getpid()}"
 IDS = "770"  # of the image's user and group, in every image of every version
 ACCOUNTS = ("svcctl", "account", "list", "--config", "/data")
-# as docs/owners/packages.md waits for a host that has begun
+# as docs/owners/container.md waits for a host that has begun
 ANSWERS = "until svcctl status --config /data >/dev/null 2>&1; do sleep 1; done"
 # by its name in the list of processes; the brackets keep this shell's own words from being found
 FREEZE = """\

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import re
+import shutil
 import tarfile
 import zipfile
 from pathlib import Path
 
 import pytest
 
+from svcserver.kernel.settings import parse_env_file
+from tests.packages.pages import block
 from tests.packages.support import EARLIER, STACK_IS_READY, System, clean_system, run
 
 pytestmark = pytest.mark.packages
 
 PUBLIC = ("--public-host", "127.0.0.1:8443", "--owner", "Olga")
+PAGE = "packages.md"
+NEWER = "svcserver-NEW-py3-none-any.whl"
 
 
 @pytest.fixture(scope="module")
@@ -42,16 +47,42 @@ def test_the_wheel_carries_every_file_of_the_program_and_no_other(wheel: Path) -
     assert added == set()
 
 
+# slow: an installation of everything and an evening on a whole host
 def test_pip_installs_it_and_up_is_the_first_command(system: System, wheel: Path) -> None:
-    path = system.copy(wheel)
-    system.run("python3", "-m", "venv", "/opt/pip")
-    system.run("/opt/pip/bin/pip", "install", "-q", path)
-    plays(system, "/opt/pip/bin/svcctl", "/srv/pip")
+    """By the page's lines, as a new user's, who signs in anew after them."""
+    first = new_user(system, "petra", wheel)
+    system.run("bash", "-c", block(PAGE, "apt-get install -y python3-venv"))
+    system.run(*first, block(PAGE, "-m venv ~/svcserver"))
+    plays_signed_in(system, first)
 
 
+# slow: two installations of everything and an evening on a whole host
 def test_pipx_installs_it_and_up_is_the_first_command(system: System, wheel: Path) -> None:
-    system.run("pipx", "install", system.copy(wheel))
-    plays(system, "/root/.local/bin/svcctl", "/srv/pipx")
+    """By the page's lines, and those of the page of upgrades once more."""
+    first = new_user(system, "piet", wheel)
+    system.run("bash", "-c", block(PAGE, "apt-get install -y pipx"))
+    system.run(*first, block(PAGE, "pipx ensurepath"))
+    plays_signed_in(system, first)
+    again = block("upgrade.md", "pipx install --force", {NEWER: wheel.name})
+    system.run(*first, again)
+    assert f"version {wheel.name.split('-')[1]}\n" in system.run(*first, "svcctl --version")
+
+
+def new_user(system: System, name: str, wheel: Path) -> tuple[str, ...]:
+    """What runs commands as they are typed by a new user who has signed in, the wheel at hand."""
+    system.run("useradd", "--create-home", "--shell", "/bin/bash", name)
+    shutil.copy(wheel, system.root / "home" / name)
+    who = ("setpriv", f"--reuid={name}", f"--regid={name}", "--init-groups")
+    home = f"/home/{name}"
+    return (*who, "env", "-C", home, f"HOME={home}", f"USER={name}", "bash", "-elc")
+
+
+def plays_signed_in(system: System, first: tuple[str, ...]) -> None:
+    """The page's first command, in its user's shell, and an evening on the host that it makes."""
+    answers = f"--yes {' '.join(PUBLIC)}"
+    up = block(PAGE, "svcctl up ~/game", {"svcctl up ~/game": f"exec svcctl up ~/game {answers}"})
+    with system.alone() as alone, alone.running(*first, up, user="root", until="Ctrl-C stops it"):
+        assert "all went well" in alone.run(*first, "svcctl play --config ~/game")
 
 
 # slow: a Debian, an installation of everything and an evening on a whole host
@@ -92,6 +123,7 @@ def plays(system: System, svcctl: str, folder: str) -> None:
             assert "all went well" in alone.run(svcctl, "play", "--config", folder)
 
 
+# slow: two installations of everything and two evenings on a whole host
 def test_a_full_host_of_the_first_release_is_upgraded(system: System, wheel: Path) -> None:
     svcctl, folder = "/opt/upgraded/bin/svcctl", "/srv/upgraded"
     system.run("python3", "-m", "venv", "/opt/upgraded")
@@ -99,15 +131,37 @@ def test_a_full_host_of_the_first_release_is_upgraded(system: System, wheel: Pat
     system.run(svcctl, "init", folder, "--public-host", "127.0.0.1", "--owner", "Olga")
     gateway = system.root / "srv/upgraded/gateway.env"
     gateway.write_text(gateway.read_text().replace("GATEWAY_PORT=443", "GATEWAY_PORT=8443"))
+    system.run(svcctl, "init", "/srv/private", "--private-host", "127.0.0.1", "--owner", "Olga")
     stack = ("/opt/upgraded/bin/twistd", "--nodaemon", "--pidfile=", "svc-stack", "-c", folder)
     with system.alone() as alone:
         with alone.running(*stack, user="root", until=STACK_IS_READY):
             assert "all went well" in alone.run(svcctl, "play", "--config", folder)
         before = alone.run(svcctl, "account", "list", "--config", folder)
         system.run("/opt/upgraded/bin/pip", "install", "-q", system.copy(wheel))
+        public, private = (upgraded(system, one) for one in ("srv/upgraded", "srv/private"))
         with alone.running(*stack, user="root", until=STACK_IS_READY):
             after = alone.run(svcctl, "account", "list", "--config", folder)
             assert "all went well" in alone.run(svcctl, "play", "--config", folder)
     names = [line.split()[0] for line in before.splitlines() if line]
     assert len(names) > 4
     assert all(name in after for name in names)
+    assert public["content"]["GATEWAY_SECRET"] == public["gateway"]["GATEWAY_SECRET"]
+    assert public["metagame"]["ALLOWLIST_SECRET"] == public["gateway"]["ALLOWLIST_SECRET"]
+    assert public["allowlist"]["METRICS_PORT"] == "61024"
+    assert set(private) == {"metagame", "deploy", "content"}
+    assert not {"GATEWAY_SECRET", "ALLOWLIST_SECRET"} & {*private["content"], *private["metagame"]}
+    for one in (public, private):
+        assert one["deploy"]["GAMESERVER_LAUNCH_KEYS"] == "1"
+        assert one["metagame"]["METRICS_PORT"] == "61020"
+
+
+def upgraded(system: System, folder: str) -> dict[str, dict[str, str]]:
+    """The settings of a host of 0.1.0, once its owner has pasted the page's lines, twice."""
+    lines = block("upgrade.md", "GAMESERVER_LAUNCH_KEYS=1", {"~/game": f"/{folder}"})
+    made = []
+    for _ in range(2):
+        system.run("bash", "-c", lines)
+        files = sorted((system.root / folder).glob("*.env"))
+        made.append({one.stem: one.read_text() for one in files})
+    assert made[0] == made[1]
+    return {name: parse_env_file(text) for name, text in made[0].items()}

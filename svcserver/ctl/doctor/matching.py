@@ -257,6 +257,8 @@ def _ways_in(case: Case) -> Iterator[Finding]:
     if not found:
         what = f"{public}, which players connect to, has no IPv4 address"
         yield Finding.note("relay", what, "correct its DNS entry, or SVC_RELAY_HOST in relay.env")
+    elif all(map(_here, found)):  # as Debian's /etc/hosts has a machine's own name
+        return
     elif case.deploy is not None and case.deploy.my_ip and case.deploy.my_ip not in found:
         what = f"MY_IP is {case.deploy.my_ip}, but {public} is {min(found)}"
         cure = "set MY_IP in deploy.env to the address that games reach this machine by"

@@ -1,0 +1,54 @@
+"""The commands of the owners' pages on packages, as an owner pastes them."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.packages.support import PATIENCE_S, ROOT
+from tests.support.pages import blocks
+
+OWNERS = ROOT / "docs" / "owners"
+EXIT_CODE = "exit code: "
+
+
+def block(page: str, has: str, names: Mapping[str, str] | None = None) -> str:
+    """The one block of shell that has these words, root's already; ``names`` replaces by name.
+
+    Each name must stand in it: one that a page no longer has would leave an example's word there.
+    """
+    shell = [one.text.replace("sudo ", "") for one in blocks(OWNERS / page) if one.word == "sh"]
+    found = [one for one in shell if has in one]
+    assert len(found) == 1, f"{page}: {len(found)} blocks with {has}"
+    [text] = found
+    for name, value in (names or {}).items():
+        assert name in text, f"{page}: no {name} in {text}"
+        text = text.replace(name, value)
+    return text
+
+
+def paste(text: str, folder: Path) -> str:
+    """All that the commands say, run there one after another, whatever becomes of each."""
+    ran = subprocess.run(
+        ["bash", "-c", text],
+        cwd=folder,
+        # podman-compose says what it runs before that says anything
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert ran.returncode == 0, f"{text}\n{ran.stdout}"
+    return ran.stdout
+
+
+def went_well(said: str) -> bool:
+    """Whether each command in a container did: podman-compose has its status in its words alone."""
+    ended = re.findall(rf"(?ms)^podman (?:exec|run --name=\S+_tmp).*?^{EXIT_CODE}(\d+)$", said)
+    return bool(ended) and set(ended) == {"0"}
