@@ -8,6 +8,7 @@ from pathlib import Path
 
 from attrs import define, field
 
+from svcserver.kernel.disk import sync_folder
 from svcserver.kernel.refusals import Conflict
 from svcserver.kernel.secrets import hex_token
 
@@ -35,7 +36,7 @@ class NewFile:
             os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
             self.is_there = True  # the name is ours from here on
             os.replace(part, self.path)
-            _sync(self.path.parent)
+            sync_folder(self.path.parent)
         except BaseException as why:
             self.drop()
             if isinstance(why, FileExistsError):
@@ -59,14 +60,3 @@ def _write(part: Path, found: object) -> None:
         json.dump(found, out, indent=1)
         out.flush()
         os.fsync(out.fileno())
-
-
-def _sync(folder: Path) -> None:
-    """The name is on disk, too; a system that opens no folders has no such thing."""
-    if not hasattr(os, "O_DIRECTORY"):
-        return
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

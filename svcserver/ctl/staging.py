@@ -19,6 +19,7 @@ from attrs import define, frozen
 from svcserver.ctl.host import OWNER_KEY
 from svcserver.ctl.output import fail
 from svcserver.kernel import json
+from svcserver.kernel.disk import sync_folder, sync_tree
 from svcserver.kernel.secrets import hex_token
 
 NEW, WHOLE = ".new-", ".whole-"
@@ -69,8 +70,15 @@ class Staged:
         return self.note.data / f"{NEW}{self.settings.name.rpartition('-')[2]}"
 
     def complete(self) -> None:
-        """All files are there; what comes next is finished by another, if not by this process."""
+        """All files are there; what comes next is finished by another, if not by this process.
+
+        They are on the disk before the database is: it may be another machine, and know the owner
+        after this one was without power.
+        """
+        for one in (self.data, self.settings):
+            sync_tree(one)
         self._call(WHOLE)
+        sync_folder(self.goal)
 
     def is_placed(self) -> bool:
         """Whether some or all are in place; the first one is the owner's key."""
@@ -96,6 +104,8 @@ class Staged:
         self.need_room()
         for one, place in self.moves().items():
             one.rename(place)
+        for folder in (self.note.data, self.goal):
+            sync_folder(folder)
         self._remove()
 
     def discard(self) -> None:

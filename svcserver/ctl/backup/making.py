@@ -33,6 +33,7 @@ from svcserver.ctl.postgres import needs, pg_dump
 from svcserver.db.engine import SQLAlchemyError, describe, make_engine
 from svcserver.kernel import backups
 from svcserver.kernel.backups import Backup
+from svcserver.kernel.disk import sync_folder
 from svcserver.stack.backups import BackupSettings
 
 NAME = re.compile(r"svc-backup-(\d{8}-\d{6})\.tar\.gz(?:\.age)?\Z")
@@ -98,7 +99,7 @@ def make(wanted: Wanted, now: float) -> tuple[Backup, Lock]:
         made = _finish(clear, final, lock, scratch)
         digest, size = archive.digest_of(made), made.stat().st_size
         made.rename(final)
-        _sync(wanted.target)
+        sync_folder(wanted.target)
         return Backup(str(final), now, size, digest, bool(lock), contents.secrets), lock
     except OSError as why:
         fail(f"the backup cannot be written: {why.strerror or why}")
@@ -136,14 +137,6 @@ def _room(target: Path, file: Path | None) -> None:
             f"the disk of {target} has {free >> 20} MB left, a backup wants "
             f"{(ROOM * size >> 20) + 64}; make room, or set BACKUP_DIR in stack.env"
         )
-
-
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _pack(wanted: Wanted, url: URL, scratch: Path, clear: Path, now: float) -> Contents:
