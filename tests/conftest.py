@@ -98,10 +98,11 @@ def _names_live(file: Path) -> bool:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """One failure is one failure."""
-    from tests.support import leftovers  # it imports the reactor, which is installed only now
+    """One failure is one failure, and what need be done once is done once."""
+    from tests.support import leftovers, once  # they import the reactor, installed only now
 
     session.config.pluginmanager.register(leftovers)
+    once.install()
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

@@ -1,0 +1,43 @@
+"""What is done once for all tests serves each of them: tests/support/once.py."""
+
+from __future__ import annotations
+
+import warnings
+
+from _pytest import unittest
+from twisted.trial import _synctest
+from twisted.trial.unittest import SynchronousTestCase
+
+from tests.support import once
+
+
+def warn() -> None:
+    warnings.warn("it is told to each", UserWarning, stacklevel=1)
+
+
+class WarningTests(SynchronousTestCase):
+    """Each test is told what the one before it was told, though it comes from the same line."""
+
+    def test_one(self) -> None:
+        warn()
+        self.assertEqual(len(self.flushWarnings([warn])), 1)
+
+    def test_and_another(self) -> None:
+        warn()
+        self.assertEqual(len(self.flushWarnings([warn])), 1)
+
+    def test_trial_changes_the_filters_each_time(self) -> None:
+        """By that Python forgets what it has warned of, also where it would warn once a line."""
+        told: list[object] = []
+        warnings.simplefilter("default")
+        for _ in range(2):
+            _synctest._collectWarnings(told.append, warn)
+        self.assertEqual(len(told), 2)
+
+
+class InstalledTests(SynchronousTestCase):
+    def test_both_are_replaced(self) -> None:
+        """A version of them that has other names is noticed."""
+        self.assertIs(_synctest._setWarningRegistryToNone, once._leave_registries)
+        self.assertIs(unittest._get_twisted_version(), unittest.TwistedVersion.Version25)
+        self.assertGreater(unittest._get_twisted_version.cache_info().hits, 0)
