@@ -16,7 +16,7 @@ import svcserver.metagame
 from svcserver.ctl.main import main as svcctl_main
 from svcserver.metagame.accounts.actions import ACTIONS
 from tests.support.proves import proves
-from tests.support.sources import parsed
+from tests.support.sources import nodes
 
 # where the name of an act stands among the arguments of what hands it over
 NAMED_AT = {
@@ -42,7 +42,7 @@ def acts_in(code: Path) -> set[str]:
         (getattr(one.func, "attr", getattr(one.func, "id", "")), one.args)
         for file in code.rglob("*.py")
         if RECORDS.search(text := file.read_text("utf-8"))
-        for one in ast.walk(parsed(text))
+        for one in nodes(text)
         if isinstance(one, ast.Call)
     )
     return {

@@ -10,7 +10,7 @@ from pathlib import Path
 from twisted.trial.unittest import SynchronousTestCase
 
 import svcserver.metagame
-from tests.support.sources import parsed
+from tests.support.sources import nodes, parsed
 
 PACKAGE = Path(svcserver.metagame.__file__).parent
 PAGE = PACKAGE.parents[1] / "docs" / "contributors" / "transactions.md"
@@ -82,7 +82,7 @@ def marks() -> Iterator[str]:
         text = file.read_text("utf-8")
         if "@isolates(" not in text:
             continue
-        for function in ast.walk(parsed(text)):
+        for function in nodes(text):
             if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
                 for mark in function.decorator_list:
                     if isinstance(mark, ast.Call) and ast.unparse(mark.func) == "isolates":

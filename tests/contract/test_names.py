@@ -9,7 +9,7 @@ from pathlib import Path
 from twisted.trial.unittest import SynchronousTestCase
 
 import svcserver
-from tests.support.sources import parsed
+from tests.support.sources import nodes
 
 ROOT = Path(svcserver.__file__).parent
 # once used here, where the field has a word: throttle, monotonic clock, characters, inventory
@@ -18,7 +18,7 @@ PRIVATE = frozenset({"seldom", "steady", "stable", "rack", "bag", "circle"})
 
 def wrong_nows(source: str) -> Iterator[int]:
     """The lines where ``now`` is not epoch seconds but something that tells them."""
-    for node in ast.walk(parsed(source)):
+    for node in nodes(source):
         match node:
             case ast.AnnAssign(target=ast.Name("now") | ast.Attribute(attr="now"), annotation=kind):
                 if "Callable" in ast.unparse(kind):
@@ -37,7 +37,7 @@ def wrong_nows(source: str) -> Iterator[int]:
 
 def defined(source: str) -> Iterator[str]:
     """The names of a module's classes and functions."""
-    for node in ast.walk(parsed(source)):
+    for node in nodes(source):
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             yield node.name
 

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
 import svcserver
-from tests.support.sources import parsed
+from tests.support.sources import nodes, parsed
 
 ROOT = Path(svcserver.__file__).parent
 SHAPING = {"spelled", "sent_as"}  # what gives a body's fields their names
 WHERE = {"a row": "routes", "a shape": "wire"}
 
 
-def kinds(tree: ast.AST) -> Iterator[tuple[str, str]]:
+def kinds(source: str) -> Iterator[tuple[str, str]]:
     """Each row and each shape in a module, with the name of the method or class."""
-    for one in ast.walk(tree):
+    for one in nodes(source):
         if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef):
             if any(_called(mark) == "row" for mark in one.decorator_list):
                 yield "a row", one.name
@@ -35,14 +35,15 @@ def _is_shape(one: ast.ClassDef) -> bool:
 
 def _called(node: ast.AST) -> str:
     """The last name of what is called; empty for what is no call."""
-    return ast.unparse(node.func).rpartition(".")[2] if isinstance(node, ast.Call) else ""
+    func = node.func if isinstance(node, ast.Call) else None
+    return func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
 
 
-def out_of_place(name: str, source: str) -> list[str]:
+def out_of_place(name: str, found: Iterable[tuple[str, str]]) -> list[str]:
     """What stands in a module of that name, and belongs elsewhere."""
     return [
         f"{what}, {which}"
-        for what, which in kinds(parsed(source))
+        for what, which in found
         if name != WHERE[what] and not name.endswith(f"_{WHERE[what]}")
     ]
 
@@ -56,21 +57,21 @@ class PlaceTests(SynchronousTestCase):
             "class A(typing.TypedDict, total=False): ...",
             "@frozen\nclass A:\n    name: str = field(metadata=sent_as('Name'))",
         ):
-            self.assertEqual(out_of_place("rules", shape), ["a shape, A"])
-            self.assertEqual(out_of_place("management_wire", shape), [])
-        self.assertEqual(out_of_place("pages", row), ["a row, a"])
-        self.assertEqual(out_of_place("wire", row), ["a row, a"])
+            self.assertEqual(out_of_place("rules", kinds(shape)), ["a shape, A"])
+            self.assertEqual(out_of_place("management_wire", kinds(shape)), [])
+        self.assertEqual(out_of_place("pages", kinds(row)), ["a row, a"])
+        self.assertEqual(out_of_place("wire", kinds(row)), ["a row, a"])
         for name in ("routes", "live_routes"):
-            self.assertEqual(out_of_place(name, row), [])
+            self.assertEqual(out_of_place(name, kinds(row)), [])
 
     def test_every_row_stands_in_routes_and_every_shape_of_the_game_in_wire(self) -> None:
         found, seen = [], 0
         for file in sorted(ROOT.rglob("*.py")):
-            source, place = file.read_text("utf-8"), file.relative_to(ROOT).as_posix()
-            seen += sum(1 for _ in kinds(parsed(source)))
+            place, held = file.relative_to(ROOT).as_posix(), [*kinds(file.read_text("utf-8"))]
+            seen += len(held)
             found += [
                 f"{place}: {one}"
-                for one in out_of_place(file.stem, source)
+                for one in out_of_place(file.stem, held)
                 if one.startswith("a row") or place.startswith("metagame/")
             ]
         self.assertEqual(found, [])

@@ -9,7 +9,7 @@ from pathlib import Path
 from twisted.trial.unittest import SynchronousTestCase
 
 import svcserver
-from tests.support.sources import parsed
+from tests.support.sources import nodes
 
 ROOT = Path(svcserver.__file__).parent
 FILE, FUNCTION = 400, 40  # lines
@@ -18,7 +18,7 @@ LISTS = ROOT / "db" / "migrations"  # what they create is a list, and never chan
 
 def long_functions(source: str) -> Iterator[str]:
     """The names of those that are too long."""
-    for one in ast.walk(parsed(source)):
+    for one in nodes(source):
         if not isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
         if (one.end_lineno or 0) - one.lineno >= FUNCTION:

@@ -9,7 +9,7 @@ from pathlib import Path
 from twisted.trial.unittest import SynchronousTestCase
 
 import svcserver.metagame
-from tests.support.sources import parsed
+from tests.support.sources import nodes, parsed
 
 PACKAGE = Path(svcserver.metagame.__file__).parent
 OF_THE_MOMENT = {"wall_clock", "_at", "seconds", "epoch", "new_id", "token_hex", "new_invite_code"}
@@ -92,7 +92,7 @@ def asks_the_moment(value: ast.AST) -> bool:
 def functions() -> Iterator[tuple[Path, ast.AST]]:
     """Every function of the metagame."""
     for file in sorted(PACKAGE.rglob("*.py")):
-        for one in ast.walk(parsed(file.read_text("utf-8"))):
+        for one in nodes(file.read_text("utf-8")):
             if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef):
                 yield file.relative_to(PACKAGE), one
 
@@ -110,7 +110,7 @@ class TransactionTests(SynchronousTestCase):
         called = {
             name_of(one)
             for path in PACKAGE.rglob("*.py")
-            for one in ast.walk(parsed(path.read_text()))
+            for one in nodes(path.read_text())
             if isinstance(one, ast.Call)
         }
         self.assertEqual((OF_THE_MOMENT | WAYS_IN) - called, set(), "renamed, so nothing is found")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 
 MODULES = 2048  # more than there are
@@ -16,10 +18,23 @@ def parsed(text: str) -> ast.Module:
     Nothing of it is for the collector, which would take twice as long as the parser, and go
     through half a million nodes again at each look at everything.
     """
+    with _out_of_the_collectors_way():
+        return ast.parse(text)
+
+
+@lru_cache(maxsize=MODULES)
+def nodes(text: str) -> tuple[ast.AST, ...]:
+    """What ``ast.walk`` finds in the module: the walk takes longer than the parser."""
+    with _out_of_the_collectors_way():
+        return tuple(ast.walk(parsed(text)))
+
+
+@contextmanager
+def _out_of_the_collectors_way() -> Iterator[None]:
     collects = gc.isenabled()
     gc.disable()
     try:
-        return ast.parse(text)
+        yield
     finally:
         gc.freeze()
         if collects:
