@@ -1,7 +1,9 @@
 """The exceptions by which a rule refuses, one per HTTP status.
 
-The front door (``web.front``) is the only place that turns them into an answer; the
-feature's ``refuse`` words its body.
+The front door (``web.front``) is the only place that turns them into an answer. What its body looks
+like is up to the row's ``refuse``, a function (``metagame/replies.py`` has those that features
+share) whose shapes stand in ``metagame/refusal_wire.py``. ``web/refusals.py`` tells the OpenAPI
+document which function answers with which shape.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The bodies of refusals; which feature answers with which, its ``refuse`` says."""
+"""The shapes of the bodies of refusals; which rows answer with which, their ``refuse`` says.
+
+What raises them is in ``kernel/refusals.py``, what makes these bodies of it in ``replies.py``.
+"""
 
 from __future__ import annotations
 

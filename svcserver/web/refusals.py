@@ -1,5 +1,9 @@
 """What the OpenAPI document says of the ways in which features word their refusals.
 
+The exceptions themselves are in ``kernel/refusals.py``; here is noted for each function that words
+them (a row's ``refuse``) which shape it gives. A row's ``refusals`` are single statuses that it
+words otherwise.
+
     @worded_as("NoteRefusal", NoteRefused, bare_too=(401, 403))
     def refuse(status: int, refusal: Refusal) -> Answer: ...
 

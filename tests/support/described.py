@@ -2,7 +2,8 @@
 
 Every ``Game`` watches its own front door so: what any feature test does is compared with the
 document, and no list of routes is needed for that. A test that sends on purpose what the
-document leaves out, because older clients do, says ``game.described.odd = True``.
+document leaves out, because older clients do, says ``game.described.odd = True``; one whose
+requests shall be the document's examples says ``game.described.shown = True``.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ class Described:
     """An observer that notes what differs; the test fails at its end."""
 
     odd: bool = False
+    shown: bool = False  # as examples in the document, whatever other tests send
     faults: list[str] = field(factory=list, init=False)
     _rules: dict[str, Rules] = field(factory=dict, init=False)
 
@@ -62,7 +64,7 @@ class Described:
         if not 200 <= done.status < 300:
             return
         if examples.RECORDED is not None and not self.odd:
-            examples.RECORDED.note(row.name, done.request.body, answer)
+            examples.RECORDED.note(row, done.request.body, answer, self.shown)
         _compared[row.name] += 1
         if _compared[row.name] > ENOUGH:
             return

@@ -3,72 +3,95 @@
     SVC_RECORD_EXAMPLES=1 .venv/bin/python -m pytest tests/metagame -m "not live"
 
 runs the feature tests and writes EXAMPLES anew; a test in tests/web/test_openapi.py compares each
-of them with the shapes of its row, and says when this is due.
+of them with the shapes of its row, and says when this is due. What is sent and what is answered
+are of one request. Where tests ask only oddly, tests/metagame/test_examples.py asks plainly.
 """
 
 from __future__ import annotations
 
 import atexit
 import os
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import orjson
-from attrs import define, field
+from attrs import define, field, frozen
 
 from svcserver.kernel.redaction import redact
 from svcserver.metagame.owner.dashboard import document
 from svcserver.web.response import encode_body
-from svcserver.web.routes import Answer
+from svcserver.web.routes import Answer, Row
+from tests.support.closed import PlainRules
 
 EXAMPLES = Path(document.__file__).parent / "data" / document.EXAMPLES
 LONGEST = 1_500  # bytes of an example; of longer lists the first entries are enough, or the first
 ENTRIES = 2
 SECRETS = ("secret", "Secret")  # of a second factor: it has the shape of a plain word
+IN_ADDRESS = re.compile(r"(?<=[?&]secret=)\w+")  # and stands in the address for an app, too
+WORTH = 3  # members that a pair may show less for one odd text less
+EMPTY: tuple[Any, ...] = (None, "", [], {})
+SHORT = 2  # characters of a text that says nothing to a reader
+
+
+@frozen
+class Pair:
+    """What one request sent and was answered, by ``sent`` and ``answered``."""
+
+    bodies: dict[str, Any]
+    meant: bool  # a test asked so to have it shown
+
+    @property
+    def worth(self) -> tuple[bool, int, int]:
+        """The greater, the better to read: it shows many members, and nothing odd or long."""
+        texts = [one for body in self.bodies.values() for one in _texts(body)]
+        shown = {place for name, body in self.bodies.items() for place in _places(body, name)}
+        rated = len(shown) - WORTH * sum(map(_is_odd, texts))
+        return self.meant, rated, -len(orjson.dumps(self.bodies))
 
 
 @define
 class Examples:
-    """For each row the richest body that was sent, and the richest that was answered."""
+    """For each row the pair that is best to read."""
 
-    sent: dict[str, Any] = field(factory=dict)
-    answered: dict[str, Any] = field(factory=dict)
+    kept: dict[str, Pair] = field(factory=dict)
+    _rules: dict[str, PlainRules] = field(factory=dict, init=False)
 
-    def note(self, row: str, sent: bytes, answer: Answer) -> None:
-        """Keep what a row was sent and what it answered, where it is better than before."""
-        _keep(self.sent, row, sent)
+    def note(self, row: Row, sent: bytes, answer: Answer, meant: bool) -> None:
+        """Keep what a row was sent and answered, where that is better than before."""
+        found = {"sent": _shown(sent) if row.body is not None else None}
         if answer.content_type.startswith("application/json"):
-            _keep(self.answered, row, encode_body(answer))
+            found["answered"] = _shown(encode_body(answer))
+        bodies = {name: body for name, body in found.items() if body is not None}
+        pair, before = Pair(bodies, meant), self.kept.get(row.name)
+        if not bodies or (before is not None and pair.worth <= before.worth):
+            return
+        if row.name not in self._rules:
+            self._rules[row.name] = PlainRules.of(row)
+        if not self._rules[row.name].faults(bodies):
+            self.kept[row.name] = pair
 
     def write(self) -> None:
         """Write them, sorted, without what has the shape of a secret."""
-        rows = sorted(self.sent | self.answered)
-        found = {
-            row: {
-                name: kept[row]
-                for name, kept in (("sent", self.sent), ("answered", self.answered))
-                if row in kept
-            }
-            for row in rows
-        }
+        found = {row: self.kept[row].bodies for row in sorted(self.kept)}
         text = orjson.dumps(found, option=orjson.OPT_INDENT_2).decode()
-        lines = [redact(line) for line in text.splitlines()]
+        lines = [redact(IN_ADDRESS.sub("<secret>", line)) for line in text.splitlines()]
         EXAMPLES.parent.mkdir(exist_ok=True)
         EXAMPLES.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def _keep(kept: dict[str, Any], row: str, body: bytes) -> None:
+def _shown(body: bytes) -> Any:
+    """The body with the first entries of its lists; None where it is no JSON, or too long."""
     try:
-        sent = orjson.loads(body)
+        said = orjson.loads(body)
     except ValueError:
-        return
+        return None
     for entries in (ENTRIES, 1):
-        value = _shortened(sent, entries)
-        size = len(orjson.dumps(value))
-        if size <= LONGEST:
-            if size > len(orjson.dumps(kept.get(row))):
-                kept[row] = value
-            return
+        value = _shortened(said, entries)
+        if len(orjson.dumps(value)) <= LONGEST:
+            return value
+    return None
 
 
 def _shortened(value: Any, entries: int) -> Any:
@@ -80,6 +103,31 @@ def _shortened(value: Any, entries: int) -> Any:
             for key, one in value.items()
         }
     return value
+
+
+def _places(value: Any, place: str) -> Iterator[str]:
+    """Where a value has members that say something; all entries of a list are one place."""
+    if isinstance(value, list):
+        for one in value:
+            yield from _places(one, f"{place}[]")
+    elif isinstance(value, dict):
+        for key, one in value.items():
+            if one not in EMPTY:
+                yield f"{place}.{key}"
+                yield from _places(one, f"{place}.{key}")
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list | dict):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _texts(one)
+
+
+def _is_odd(text: str) -> bool:
+    plain = text.isascii() and text.isprintable() and text == text.strip()
+    return not plain or (text.isalpha() and len(text) <= SHORT)
 
 
 RECORDED = Examples() if "SVC_RECORD_EXAMPLES" in os.environ else None

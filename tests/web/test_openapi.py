@@ -27,6 +27,7 @@ from svcserver.web.openapi import (
     template,
 )
 from svcserver.web.refusals import wording_of
+from tests.support.closed import PlainRules
 from tests.support.described import rules_of, rules_of_shape
 from tests.support.game import Game
 from tests.support.proves import proves
@@ -153,10 +154,8 @@ class DocumentTests(SynchronousTestCase):
 
     def test_examples_have_the_shapes_of_their_rows(self) -> None:
         for row in self.rows:
-            for which, value in EXAMPLES.get(row.name, {}).items():
-                rules = getattr(rules_of(row), which)
-                faults = [one.message for one in rules.iter_errors(value)] if rules else []
-                self.assertEqual(faults, [], f"{row.name}: {RECORD_AGAIN}")
+            faults = PlainRules.of(row).faults(EXAMPLES.get(row.name, {}))
+            self.assertEqual(faults, [], f"{row.name}: {RECORD_AGAIN}")
 
     def test_every_body_of_json_has_an_example_and_no_example_is_of_a_row_that_is_gone(
         self,

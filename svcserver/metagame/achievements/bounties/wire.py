@@ -109,6 +109,8 @@ class StoredBounty(TypedDict):
 
     bounty_id: str
     drafted_timestamp: AsSent
+    slot_index: NotRequired[AsSent]
+    update_version: NotRequired[AsSent]
 
 
 class BountyBoard(TypedDict):
