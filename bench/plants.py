@@ -220,8 +220,8 @@ PLANTS = (
         "a friendship that was accepted stays a request",
         "lost write",
         M + "social.friends.store",
-        "values(status=ACCEPTED)",
-        'values(status="PENDING")',
+        "values(status=ACCEPTED,",
+        'values(status="PENDING",',
     ),
     Plant(
         "the board does not compare what it has read",
