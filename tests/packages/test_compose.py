@@ -80,6 +80,7 @@ def host(machine: dict[str, str], release: Path, tmp_path: Path) -> Iterator[Com
     start, up, look = first.partition("podman-compose up -d\n")
     try:
         said = paste(start + up, folder)
+        assert set(re.findall(r"(?m)^exit code: (\d+)$", said)) == {"0"}, said  # the ports are free
         ready(times=1)  # it may begin anew until its database has been made
         said += paste(look, folder)
         assert went_well(said), said
