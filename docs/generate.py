@@ -91,7 +91,7 @@ def _credentials(schemes: Json) -> Iterator[str]:
 def _operation(method: str, path: str, operation: Json) -> str:
     body: Json = next(iter(operation.get("requestBody", {}).get("content", {}).values()), {})
     sent = _links(body["schema"]) if body else ""
-    success: Json = operation["responses"].get("2XX", {})
+    success: Json = operation["responses"].get("200", {})
     reply: Json = next(iter(success.get("content", {}).values()), {})
     *more, access = operation["description"].split("\n\n")
     lines = [f"### {method.upper()} {path}", "", operation["summary"], ""]
@@ -132,8 +132,8 @@ def _taken(parameters: list[Json]) -> Iterator[tuple[str, str]]:
 def _answers(responses: Json) -> str:
     """The successes of an operation, in words."""
     found = []
-    if "2XX" in responses:
-        content: Json = responses["2XX"].get("content", {"": {}})
+    if "200" in responses:
+        content: Json = responses["200"].get("content", {"": {}})
         kinds = [
             _links(one["schema"])
             if kind == "application/json"

@@ -15,13 +15,13 @@ from svcserver.web.routes import Answer
 BAD_JSON = Answer(400, {"error": "bad_request", "message": "the body is not JSON"})
 
 
-@worded_as("CodedRefusal", CodedRefusal)
+@worded_as(CodedRefusal)
 def coded(status: int, refusal: Refusal) -> Answer:
     """``{code: '<status>', message}``. Spec: 1 §7 Store refusals."""
     return Answer(status, {"code": str(status), "message": refusal.message})
 
 
-@worded_as("WordedRefusal", WordedRefusal, bare_too=(401, 403, 429))
+@worded_as(WordedRefusal, bare_too=(401, 403, 429))
 def worded(status: int, refusal: Refusal) -> Answer:
     """``{error: <code>, message}``, the refusal of nine management routes. Spec: 2 §7.
 

@@ -40,9 +40,10 @@ _PLAIN: dict[Any, Schema] = {
 }
 _MEDIA = {str: "text/plain", Page: "text/html"}
 _ANY_BODY: Schema = {"type": ["object", "array"]}
+_FORM = "application/x-www-form-urlencoded"
 _TOO_LARGE = "TooLarge"
 _NO_BODY: Schema = {"description": "Success, without a body."}
-_PAGE: Schema = {"text/html": {"schema": {"type": "string"}}}
+PAGE: Schema = {"text/html": {"schema": {"type": "string"}}}
 NEXT = "\n\n"  # between paragraphs
 
 
@@ -53,7 +54,7 @@ class Credentials:
     schemes: Mapping[str, Schema] = field(factory=dict)  # by name, as OpenAPI wants them
     # by access label the ways to prove it, each by names of ``schemes``; (): with nothing
     taken: Mapping[str, Sequence[tuple[str, ...]]] = field(factory=dict)
-    failures: Mapping[str, str] = field(factory=dict)  # what 500 means, by access label
+    failures: Mapping[str, Schema] = field(factory=dict)  # a 500 that is no defect, by access label
 
 
 def document(
@@ -78,7 +79,9 @@ def document(
     for row in rows:
         shown = (examples or {}).get(row.name, {})
         found = operation(row, schemas, credentials, shown)
-        responses |= refusal_responses(row, schemas)
+        for name, one in refusal_responses(row, schemas).items():
+            if responses.setdefault(name, one) != one:
+                raise ValueError(f"two wordings are called {name}")
         paths.setdefault(template(row.path), {})[row.method.lower()] = found
     return {
         "openapi": "3.1.0",
@@ -136,12 +139,14 @@ def operation(
         ],
         "parameters": parameters(row, schemas),
         "responses": successes(row, schemas, examples)
-        | refusals(row, schemas, credentials.failures.get(row.access, "")),
+        | refusals(row, schemas, credentials.failures.get(row.access)),
     }
     if row.body is not None:
         shape = schema(row.body, schemas) or _ANY_BODY
         content = _content(shape, examples, "sent")
-        found["requestBody"] = {"content": {"application/json": content}}
+        kinds = {"application/json": content} | ({_FORM: {"schema": shape}} if row.form else {})
+        needed = {"required": True} if _needed(shape, schemas) else {}
+        found["requestBody"] = {"content": kinds, **needed}
     return found
 
 
@@ -160,6 +165,15 @@ def _parameter(name: str, place: str, kind: Any, schemas: dict[str, Schema]) -> 
     shape = schema(kind.kind if needed else kind, schemas)
     found: Schema = {"name": name, "in": place, "schema": shape}
     return found | {"required": True} if needed else found
+
+
+def _needed(shape: Schema, schemas: Mapping[str, Schema]) -> bool:
+    """Whether the empty object, as which no body at all counts, does not fit a shape."""
+    if "$ref" in shape:
+        shape = schemas[shape["$ref"].rpartition("/")[2]]
+    if "anyOf" in shape:
+        return all(_needed(one, schemas) for one in shape["anyOf"])
+    return bool(shape.get("required")) or shape.get("type") == "array"
 
 
 def _content(shape: Schema, examples: Mapping[str, Any], which: str) -> Schema:
@@ -202,42 +216,41 @@ def successes(row: Row, schemas: dict[str, Schema], examples: Mapping[str, Any])
         shown = {"Location": {"schema": {"type": "string"}}}
         return {"302": {"description": "Go there.", "headers": shown}}
     if reply is None:
-        return found | {"2XX": _NO_BODY}
+        return found | {"200": _NO_BODY}
     if isinstance(reply, Media):
         content: Schema = {one: {"schema": {"type": "string"}} for one in reply.kinds}
     else:
         kind = _MEDIA.get(reply, "application/json")
         content = {kind: _content(schema(reply, schemas), examples, "answered")}
-    return found | {"2XX": {"description": "Success.", "content": content}}
+    return found | {"200": {"description": "Success.", "content": content}}
 
 
-def refusals(row: Row, schemas: dict[str, Schema], failure: str = "") -> Schema:
+def refusals(row: Row, schemas: dict[str, Schema], failure: Schema | None = None) -> Schema:
     """The error responses of a row; a status that is not named here is a defect.
 
-    ``failure``: what 500 means, where it is no defect.
+    ``failure``: a 500 that is no defect.
     """
     wording = wording_of(row.refuse)
-    found = {"4XX": _response(wording.name)}
-    found |= {str(status): _response(f"{wording.name}OrBare") for status in wording.bare_too}
-    if row.body is not None:
-        found["413"] = _response(_TOO_LARGE)
-    if _has_page(row):
+    worded = wording.shape is not None
+    or_bare = f"{wording.name}OrBare" if worded else wording.name
+    found = {"4XX": _response(wording.name), "503": _response(or_bare)}  # bare: full of uploads
+    found |= {str(status): _response(or_bare) for status in wording.bare_too}
+    found["413"] = _response(_TOO_LARGE)
+    if worded and has_page(row):
         found["400"] = _response(f"{wording.name}OrPage")
     for status, shape in row.refusals.items():
         found[str(status)] = _response(BARE.name) if shape is None else _refusal(shape, schemas)
-    if failure:
-        found["500"] = {"description": failure}
-    return found | {"503": {"description": "The database cannot serve just now."}}
+    return found if failure is None else found | {"500": failure}
 
 
 def shared_responses() -> dict[str, Schema]:
     """The refusals that rows of every feature may have."""
     return {
         BARE.name: {
-            "description": "Nothing but the status; where the body of the request is not JSON,"
-            " 400 with a page of HTML."
+            "description": "Nothing but the status; where a request body is not JSON, or the path"
+            " is not UTF-8, 400 with a page of HTML."
         },
-        _TOO_LARGE: {"description": "The body is too large: a page of HTML.", "content": _PAGE},
+        _TOO_LARGE: {"description": "The body is too large: a page of HTML.", "content": PAGE},
     }
 
 
@@ -247,20 +260,19 @@ def refusal_responses(row: Row, schemas: dict[str, Schema]) -> dict[str, Schema]
     if wording.shape is None:
         return {}
     usual = _refusal(wording.shape, schemas)
-    found = {wording.name: usual}
-    if _has_page(row):
-        said = f"As `{wording.name}`, or a page of HTML where the body is not JSON."
-        found[f"{wording.name}OrPage"] = {"description": said, "content": usual["content"] | _PAGE}
-    if wording.bare_too:
-        said = f"As `{wording.name}`, or nothing but the status."
-        found[f"{wording.name}OrBare"] = {"description": said}
+    said = f"As `{wording.name}`, or nothing but the status."
+    found = {wording.name: usual, f"{wording.name}OrBare": {"description": said}}
+    if has_page(row):
+        said = f"As `{wording.name}`, or a page of HTML where the request cannot be read."
+        found[f"{wording.name}OrPage"] = {"description": said, "content": usual["content"] | PAGE}
     return found
 
 
-def _has_page(row: Row) -> bool:
-    """Whether its answer to a body that is no JSON differs from how it words refusals."""
-    worded = wording_of(row.refuse).shape is not None
-    return worded and row.body is not None and row.bad_json is None
+def has_page(row: Row) -> bool:
+    """Whether it may answer 400 with a page: to a body that is no JSON, even where it wants none,
+    and to a path that is not UTF-8.
+    """
+    return row.bad_json is None or bool(row.parameters)
 
 
 def _refusal(shape: Any, schemas: dict[str, Schema]) -> Schema:

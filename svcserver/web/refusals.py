@@ -4,7 +4,7 @@ The exceptions themselves are in ``kernel/refusals.py``; here is noted for each 
 them (a row's ``refuse``) which shape it gives. A row's ``refusals`` are single statuses that it
 words otherwise.
 
-    @worded_as("NoteRefusal", NoteRefused, bare_too=(401, 403))
+    @worded_as(NoteRefusal, bare_too=(401, 403))
     def refuse(status: int, refusal: Refusal) -> Answer: ...
 
 It only describes: the decorated function stays as it is.
@@ -23,7 +23,7 @@ from svcserver.web.routes import Refuse, bare
 @frozen
 class Wording:
     """How a function words refusals. A generated client cannot read the JSON of an empty body,
-    so ``bare_too`` are the statuses that may also come without one.
+    so ``bare_too`` are the statuses that may also come without one; 503 always may.
     """
 
     name: str
@@ -36,12 +36,14 @@ _WORDINGS: dict[Refuse, Wording] = {bare: BARE}
 
 
 def worded_as(
-    name: str, shape: Any, *, bare_too: tuple[int, ...] = ()
+    shape: Any, *, name: str = "", bare_too: tuple[int, ...] = ()
 ) -> Callable[[Refuse], Refuse]:
-    """Note how the decorated function words refusals; ``name`` stands in the document."""
+    """Note how the decorated function words refusals; ``name`` stands in the document, the
+    shape's own where none is given.
+    """
 
     def note(refuse: Refuse) -> Refuse:
-        _WORDINGS[refuse] = Wording(name, shape, bare_too)
+        _WORDINGS[refuse] = Wording(name or shape.__name__, shape, bare_too)
         return refuse
 
     return note

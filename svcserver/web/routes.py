@@ -93,6 +93,7 @@ class Row:
     reply: Any = None
     query: Mapping[str, Any] = field(factory=dict, hash=False)  # types of arguments, for the same
     headers: Mapping[str, Any] = field(factory=dict, hash=False)  # and of headers it looks for
+    form: bool = False  # clients may send the body as a form, which is read of every row
     path_types: Mapping[str, Any] = field(factory=dict, hash=False)  # of the path; else ``str``
     refusals: Mapping[int, Any] = field(factory=dict, hash=False)  # where not as ``refuse``
     bad_json: Answer | None = None  # instead of the HTML 400 page

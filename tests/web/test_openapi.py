@@ -13,11 +13,20 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.datafiles import read
 from svcserver.kernel.envelope import Empty, Envelope
+from svcserver.kernel.refusals import (
+    Conflict,
+    Forbidden,
+    Missing,
+    TooMany,
+    Unauthenticated,
+    Unavailable,
+)
 from svcserver.metagame.owner.dashboard import document
 from svcserver.metagame.owner.dashboard.document import EVERY_ROUTE, describe
 from svcserver.metagame.owner.dashboard.pages import KINDS
 from svcserver.metagame.owner.dashboard.wire import JoinWish
 from svcserver.metagame.refusal_wire import WordedRefusal
+from svcserver.metagame.rows import Access
 from svcserver.web.openapi import (
     Credentials,
     operation,
@@ -34,6 +43,16 @@ from tests.support.proves import proves
 
 STRING = {"type": "string"}
 EXAMPLES = read(str(document.__package__), document.EXAMPLES)
+REFUSALS = (
+    (401, Unauthenticated("no key")),
+    (401, Unauthenticated("no key", code="key_wanted")),
+    (403, Forbidden("not you")),
+    (404, Missing("gone", code="not_found")),
+    (409, Conflict("taken", code="taken")),
+    (429, TooMany("too often")),
+    (503, Unavailable("not now")),
+    (503, Unavailable("not now", code="disk")),
+)
 RECORD_AGAIN = "record the examples again: see tests/support/examples.py"
 
 
@@ -91,7 +110,7 @@ class DocumentTests(SynchronousTestCase):
         health = self.said["paths"]["/svc/api/BackendHealth"]["get"]
         session: dict[str, list[str]] = {"dashboardCookie": [], "dashboardWord": []}
         self.assertEqual(health["security"], [{"accountKey": []}, session])
-        answer = health["responses"]["2XX"]["content"]["application/json"]["schema"]
+        answer = health["responses"]["200"]["content"]["application/json"]["schema"]
         self.assertEqual(answer, {"$ref": "#/components/schemas/BackendHealthReply"})
         shape = self.said["components"]["schemas"]["BackendHealthReply"]
         self.assertEqual(shape["properties"]["uptimeSeconds"], {"type": "integer"})
@@ -131,7 +150,7 @@ class DocumentTests(SynchronousTestCase):
     def test_every_body_that_has_members_is_a_named_shape(self) -> None:
         for path, entry in self.said["paths"].items():
             for method, one in entry.items():
-                sides = one.get("requestBody", {}), one["responses"].get("2XX", {})
+                sides = one.get("requestBody", {}), one["responses"].get("200", {})
                 for media in (kind for side in sides for kind in side.get("content", {}).values()):
                     self.assertNotIn("properties", media["schema"], f"{method} {path}")
 
@@ -183,8 +202,34 @@ class DocumentTests(SynchronousTestCase):
         ends = self.said["paths"]["/slayerlink/links"]["delete"]["parameters"]
         self.assertEqual([one["name"] for one in ends], ["account_id", "slot", "delete_pair"])
 
+    def test_a_body_is_required_where_the_empty_object_does_not_fit(self) -> None:
+        paths = self.said["paths"]
+        register = paths["/svc/api/Register"]["post"]["requestBody"]
+        self.assertTrue(register["required"])
+        self.assertNotIn("required", paths["/slayerlink/links"]["delete"]["requestBody"])
+        login = paths["/account/api/oauth/token"]["post"]["requestBody"]
+        self.assertNotIn("required", login)
+        self.assertIn("application/x-www-form-urlencoded", login["content"])
+        self.assertEqual(list(register["content"]), ["application/json"])
+
+    def test_arguments_have_their_types(self) -> None:
+        paths = self.said["paths"]
+        shown = {
+            (path, one["name"]): (one["schema"], one.get("required", False))
+            for path in ("/account/api/public/account", "/svc/api/DashboardSaveDiff")
+            for one in paths[path]["get"]["parameters"]
+        }
+        whole = {"type": "integer"}
+        listed = {"type": "array", "items": STRING}
+        self.assertEqual(shown["/account/api/public/account", "accountId"], (listed, False))
+        self.assertEqual(shown["/svc/api/DashboardSaveDiff", "From"], (whole, True))
+        [_, _, index] = paths["/loadout/{user_id}/{character_id}/{index}"]["post"]["parameters"]
+        self.assertEqual(index["schema"], {"anyOf": [whole, {"enum": ["persistent"]}]})
+        [code] = paths["/svc/api/DashboardOwnKey"]["post"]["parameters"]
+        self.assertEqual((code["name"], code["in"]), ("x-svc-second-factor", "header"))
+
     def test_a_status_that_nobody_documented_is_not_there(self) -> None:
-        usual = {"2XX", "204", "302", "4XX", "400", "401", "403", "413", "429", "500", "503"}
+        usual = {"200", "204", "302", "4XX", "400", "401", "403", "413", "429", "500", "503"}
         own = {
             "/launcher/new-key": "409",
             "/launcher/passport": "409",
@@ -192,7 +237,11 @@ class DocumentTests(SynchronousTestCase):
         }
         for path, one in self.operations():
             self.assertLessEqual(set(one["responses"]), usual | {own.get(path, "4XX")}, path)
-        self.assertNotIn("500", self.said["paths"]["/svc/api/Register"]["post"]["responses"])
+        for path in ("/svc/api/Register", "/launcher/name-free"):  # REGISTRATION_MODE is wrong
+            failure = self.said["paths"][path]["post"]["responses"]["500"]
+            self.assertEqual(failure, {"$ref": "#/components/responses/BareRefusal"})
+        failed = {path for path, one in self.operations() if "500" in one["responses"]}
+        self.assertIn("/progression/{user_id}/{progression_id}", failed)
 
 
 class NameTests(SynchronousTestCase):
@@ -235,14 +284,23 @@ class RefusalTests(SynchronousTestCase):
             said = self.operations[row.name]["responses"]
             name = said["4XX"]["$ref"].rpartition("/")[2]
             used |= {one["$ref"].rpartition("/")[2] for one in said.values() if "$ref" in one}
-            bodies = kept[name].get("content", {})
-            shape = bodies.get("application/json", {}).get("schema")
-            wanted = wording_of(row.refuse).shape
-            self.assertEqual(shape, wanted and reference(wanted.__name__), row.name)
+            self.assertIn("description", kept[name])
+            never = {*row.refusals, *([401] if row.access == Access.NONE else [])}
+            worded = [one for one in REFUSALS if one[0] not in never]
+            for status, why in worded:
+                answer, kinds = row.refuse(status, why), rules_of(row).refused(status)
+                faults = ["nothing" if answer.body is None else "a body"]
+                if answer.body is None:
+                    faults = [] if "" in kinds else faults
+                elif "application/json" in kinds:
+                    shape = kinds["application/json"]
+                    faults = [one.message for one in shape.iter_errors(answer.body)]
+                self.assertEqual(faults, [], f"{row.name} refuses with {status}")
         self.assertEqual(used, set(kept))
         self.assertEqual(
             {name for name in used if "content" in kept[name]},
             {"CodedRefusal", "EmptyRefusal", "EnvelopedRefusal", "GuildRefusal"}
+            | {"CodedRefusalOrPage"}
             | {"EmptyRefusalOrPage", "EnvelopedRefusalOrPage", "GuildRefusalOrPage"}
             | {"TooLarge", "WordedRefusal", "WordedRefusalOrPage"},
         )
@@ -264,21 +322,21 @@ class RefusalTests(SynchronousTestCase):
             | {f"{method} {block}" for method in ("POST", "PUT", "DELETE")}
             | {f"{method} {friend}" for method in ("POST", "DELETE")},
         )
-        both = {name for name in found if "2XX" in self.operations[name]["responses"]}
+        both = {name for name in found if "200" in self.operations[name]["responses"]}
         self.assertEqual(both, {"GET /guild"})
 
     def test_what_is_always_refused_has_no_success(self) -> None:
         closed = Game(self, STORE="off", GUILDS="0").door.rows
         self.operations |= {row.name: operation(row, {}, Credentials()) for row in closed}
         wanted = {"GET /vivox/login", "POST /key/generate", "GET /product/skus/public"}
-        successes = {"2XX", "204", "302"}
+        successes = {"200", "204", "302"}
         none = {n for n, one in self.operations.items() if not successes & set(one["responses"])}
         self.assertEqual(none, wanted)
 
     def test_files_and_events_have_their_content_types(self) -> None:
-        events = self.operations["GET /svc/api/DashboardEvents"]["responses"]["2XX"]
+        events = self.operations["GET /svc/api/DashboardEvents"]["responses"]["200"]
         self.assertEqual(list(events["content"]), ["text/event-stream"])
-        part = self.operations["GET /svc/dashboard/<file>"]["responses"]["2XX"]["content"]
+        part = self.operations["GET /svc/dashboard/<file>"]["responses"]["200"]["content"]
         self.assertIn("text/javascript", part)
         self.assertEqual({one.partition(";")[0] for one in KINDS.values()}, set(part))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from svcserver.kernel.headers import ACCOUNT_KEY, GAME_SERVER_KEY
 from svcserver.metagame.access.staff_sessions import COOKIE, PAGE_HEADER
 from svcserver.metagame.rows import Access
-from svcserver.web.openapi import Credentials
+from svcserver.web.openapi import PAGE, Credentials
 
 _ACCOUNT, _GAME_SERVER, _TOKEN = ("accountKey",), ("gameServerKey",), ("playerToken",)
 _SESSION = ("dashboardCookie", "dashboardWord")  # both together
@@ -26,6 +26,11 @@ _COOKIE_SAYS = (
     "The cookie of the dashboard's session, which `POST /svc/api/DashboardSession` sets."
     " Its whole name ends with the first 12 digits of the SHA-256 of the session's `Word`."
 )
+_BAD_TOKEN = {
+    "description": "A game server forwarded a player token that is not valid: a page of HTML.",
+    "content": PAGE,
+}
+_NO_LOGIN = {"description": "No login method is configured (AUTH_MODE): nothing but the status."}
 
 CREDENTIALS = Credentials(
     schemes={
@@ -71,9 +76,10 @@ CREDENTIALS = Credentials(
         Access.ADMIN_OR_GAME_SERVER: [_ACCOUNT, _GAME_SERVER],
     },
     failures={
-        Access.TOKEN: "A game server forwarded a player token that is not valid.",
-        Access.PLAYER: "A game server forwarded a player token that is not valid.",
-        Access.ACCOUNT_KEY: "No login method is configured (AUTH_MODE).",
-        Access.ADMIN_KEY: "No login method is configured (AUTH_MODE).",
+        Access.TOKEN: _BAD_TOKEN,
+        Access.PLAYER: _BAD_TOKEN,
+        Access.ACCOUNT_KEY: _NO_LOGIN,
+        Access.ADMIN_KEY: _NO_LOGIN,
+        Access.ADMIN_OR_GAME_SERVER: _NO_LOGIN,
     },
 )

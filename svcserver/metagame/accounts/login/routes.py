@@ -40,6 +40,7 @@ class LoginRoutes:
         "/account/api/oauth/token",
         access=Access.NONE,
         body=OrEmpty[wire.LoginWish],
+        form=True,
         reply=wire.LoginReply,
     )
     async def log_in(self, call: Call[wire.LoginWish]) -> Answer:

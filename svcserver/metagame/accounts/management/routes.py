@@ -25,7 +25,7 @@ from svcserver.web.routes import NO_STORE, Answer, bare
 ADMIN = Access.ADMIN_KEY
 
 
-@worded_as("WordedRefusal", WordedRefusal, bare_too=(403, 429))
+@worded_as(WordedRefusal, bare_too=(403, 429))
 def refuse_registration(status: int, refusal: Refusal) -> Answer:
     """``{error, message}``, but an empty 500 for a wrong REGISTRATION_MODE."""
     return Answer(status) if isinstance(refusal, rules.ServerFault) else worded(status, refusal)
@@ -69,6 +69,7 @@ class AccountManagementRoutes:
         body=wire.RegisterWish,
         reply=wire.RegisterReply,
         refuse=refuse_registration,
+        refusals={500: None},  # of a wrong REGISTRATION_MODE
         bad_json=BAD_JSON,
         public=True,
     )
@@ -98,6 +99,7 @@ class AccountManagementRoutes:
         body=wire.RegisterWish,
         reply=wire.NameReply,
         refuse=refuse_registration,
+        refusals={500: None},  # of a wrong REGISTRATION_MODE
         bad_json=BAD_JSON,
     )
     async def name_free(self, call: Call[wire.RegisterWish]) -> Answer:

@@ -28,7 +28,7 @@ def _show(state: State) -> dict[str, Any]:
     return envelope(wire.show(state))
 
 
-@worded_as("EnvelopedRefusal", EnvelopedRefusal, bare_too=(401, 403))
+@worded_as(EnvelopedRefusal, bare_too=(401, 403))
 def refuse(status: int, refusal: Refusal) -> Answer:
     """``{code: '<status>', message, payload: null}``; 401 and 403 have no body."""
     if status in (401, 403):

@@ -23,7 +23,7 @@ from svcserver.web.routes import NO_CONTENT, Answer, Needed, NoContent
 PRICED = {"currency": Literal["platinum"]}
 
 
-@worded_as("CodedRefusal", CodedRefusal, bare_too=(401, 403))
+@worded_as(CodedRefusal, bare_too=(401, 403))
 def refuse(status: int, refusal: Refusal) -> Answer:
     """``{code: '<status>', message}``; the gate's own refusals have no body."""
     by_gate = isinstance(refusal, Unauthenticated | Forbidden) and not isinstance(refusal, NotYours)

@@ -52,7 +52,9 @@ bodies are as the retired client (1.4.4) wants them, odd as they may be.
 **Paths** match in any letter case, with or without a slash at the end; HEAD works where GET does.
 
 **Refusals** have a status of 4xx. What their body looks like differs between routes, as the client
-has it; each route names the one it uses. 503 means that a part of the host is away: try again.
+has it; each route names the one it uses. 503 means that a part of the host is away, that the server
+is full, or that it does not know whether a request that was sent twice has been done already: ask
+again later, after as many seconds as the header Retry-After says where it is there.
 
 **Stub progression:** an owner can give accounts everything instead of letting them earn it
 (`PROGRESSION_MODE`, `PROGRESSION_REAL_ACCOUNTS`). Such an account reads fixed values, nothing that

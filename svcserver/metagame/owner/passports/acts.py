@@ -105,7 +105,7 @@ class PassportActs:
 def _account(tx: Connection, account_id: AccountId) -> Account:
     found = SqlAccounts(tx).find(account_id)
     if found is None:
-        raise Missing("no such account")
+        raise Missing("no such account", code="not_found")
     return found
 
 

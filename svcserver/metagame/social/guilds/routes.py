@@ -22,7 +22,7 @@ from svcserver.web.routes import EMPTY_OBJECT, NO_CONTENT, Answer, NoContent
 ACK = Answer(200, {"code": "OK", "message": "", "payload": EMPTY_OBJECT})
 
 
-@worded_as("GuildRefusal", GuildRefusal)
+@worded_as(GuildRefusal)
 def refuse(status: int, refusal: Refusal) -> Answer:
     """``{code, message, payload: {}}``; the code is empty where none is documented."""
     body = {"code": refusal.code, "message": refusal.message, "payload": EMPTY_OBJECT}

@@ -26,7 +26,7 @@ PLAYER = Access.PLAYER
 OK = Answer(200, EMPTY_OBJECT)
 
 
-@worded_as("EmptyRefusal", Empty)
+@worded_as(Empty, name="EmptyRefusal")
 def refuse(status: int, refusal: Refusal) -> Answer:
     """Every refusal here has the body ``{}``."""
     return Answer(status, EMPTY_OBJECT)

@@ -20,7 +20,7 @@ from svcserver.web.routes import EMPTY_OBJECT, Answer
 PLAYER = Access.PLAYER
 
 
-@worded_as("EnvelopedRefusal", EnvelopedRefusal)
+@worded_as(EnvelopedRefusal)
 def refuse(status: int, refusal: Refusal) -> Answer:
     """``{code: '<status>', message, payload: null}``."""
     body = {"code": str(status), "message": refusal.message, "payload": None}

@@ -334,6 +334,7 @@ class MaintenanceTests(SynchronousTestCase):
     @proves("every act of staff and every refused try is in the audit log")
     def test_where_a_fault_of_ours_ends_it_part_of_it_may_have_been_done(self) -> None:
         client, bug = type(self.game.parts.deploy), ZeroDivisionError()
+        self.game.described.odd = True
         with mock.patch.object(client, "handle", side_effect=bug):
             self.assertEqual(self.handle().status, 500)
         self.assertTrue(self.flushLoggedErrors(ZeroDivisionError))
