@@ -50,7 +50,7 @@ class PlainRules:
         said = operation(row, named, Credentials())
         bodies = {
             "sent": said.get("requestBody", {}),
-            "answered": said["responses"].get("2XX", {}),
+            "answered": said["responses"].get("200", {}),
         }
         schemas = {
             which: one["content"][JSON]["schema"]
