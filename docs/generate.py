@@ -194,6 +194,8 @@ def _links(schema: Json) -> str:
     if schema.get("additionalProperties") not in (None, False, True):
         return f"object of {_links(schema['additionalProperties']) or 'anything'}"
     kind = schema.get("type", "anything")
+    if "type" not in schema and "description" in schema:
+        return f"anything ({schema['description'].rstrip('.')})"
     bounds = [f"{key} {value}" for key, value in schema.items() if key.startswith(("min", "max"))]
     said = " or ".join(kind) if isinstance(kind, list) else str(kind)
     return f"{said} ({', '.join(bounds)})" if bounds else said

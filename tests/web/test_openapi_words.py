@@ -50,6 +50,10 @@ class WordTests(SynchronousTestCase):
         for label in MEANINGS:
             self.assertIn(f"- `{label}`: ", self.said["info"]["description"])
 
+    def test_every_shape_says_what_it_is(self) -> None:
+        shapes = self.said["components"]["schemas"]
+        self.assertEqual([one for one in shapes if not shapes[one]["description"]], [])
+
     def test_every_credential_says_how_it_is_got(self) -> None:
         schemes = self.said["components"]["securitySchemes"].values()
         self.assertEqual([one for one in schemes if not one.get("description")], [])

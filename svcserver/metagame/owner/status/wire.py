@@ -35,6 +35,7 @@ StatusBanner = TypedDict(  # the functional form, because of the hyphen
         "sourceUrl": NotRequired[str],
     },
 )
+StatusBanner.__doc__ = "What the client shows of the server, in each language, and what runs here."
 
 
 class Migrated(TypedDict):
