@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from importlib import import_module
 from pathlib import Path
@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from tests.ctl.command import new_host, svcctl
-from tests.support.processes import Service, metagame
+from tests.ctl.hosts import change
+from tests.support.processes import Service, free_port, metagame
 
 PACKAGE = "generated_client"
 Come = Callable[[str], tuple[Any, str]]
@@ -25,6 +26,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The generated package, importable; what the generator could not use is a failure."""
     folder = tmp_path_factory.mktemp("client")
     host = new_host(folder / "host")
+    change(host, "metagame", "STORE", "free")
     document = folder / "openapi.json"
     document.write_text(svcctl("openapi", "--config", host, "--json").out)
     words = ["-m", "openapi_python_client", "generate", "--meta", "none"]
@@ -43,17 +45,29 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    with metagame(tmp_path_factory.mktemp("metagame")) as running:
+    switches = {
+        "STORE": "free",
+        "MATCHMAKING_MODE": "DEPLOYSERVER",
+        "DEPLOYSERVER_URL": f"127.0.0.1:{free_port()}",  # nobody is there: nothing is started
+    }
+    with metagame(tmp_path_factory.mktemp("metagame"), **switches) as running:
         yield running
 
 
-def response(operation: str, *words: str, client: Any, shape: str = "", **fields: Any) -> Any:
+def response(
+    operation: str,
+    *words: str,
+    client: Any,
+    shape: str = "",
+    query: Mapping[str, Any] | None = None,
+    **fields: Any,
+) -> Any:
     """The response to an operation; ``fields`` are those of the body's ``shape``."""
     tag = operation.partition("_")[0]
     module = import_module(f"{PACKAGE}.api.{tag}.{operation}")
     models = import_module(f"{PACKAGE}.models")
     sent = {"body": getattr(models, shape)(**fields)} if shape else {}
-    return module.sync_detailed(*words, client=client, **sent)
+    return module.sync_detailed(*words, client=client, **sent, **(query or {}))
 
 
 def ask(operation: str, *words: str, client: Any, **sent: Any) -> Any:
@@ -130,6 +144,35 @@ def test_two_of_them_are_a_party_and_read_what_stands_in_an_envelope(player: Com
     assert ask("bounties_read", doras_id, client=dora).payload.draft_data.gold_count == 0
 
 
+def test_it_takes_loot_shops_and_asks_for_a_hunt(player: Come) -> None:
+    iris, iris_id = player("Iris")
+    [character] = ask("characters_read", client=iris)
+    stacks = import_module(f"{PACKAGE}.models").StackWish
+    loot = {
+        "shape": "TransactionWish",
+        "character_id": character.id,
+        "transaction_id": "t-1",
+        "add_stacked_items": [stacks(catalog_id="MAT_ORE", quantity=5)],
+    }
+    [ore] = ask("inventory_transact", client=iris, **loot).updated_stacked_items
+    assert (ore.catalog_id, ore.quantity) == ("MAT_ORE", 5)
+    offers = ask("shop_listing", client=iris, query={"required_tags": "webstore"})
+    wanted = next(one for one in offers if one.id == "bundle_armour_iron")
+    token = ask("shop_token", "platinum", wanted.id, client=iris).purchase_token
+    ask("shop_redeem", "platinum", client=iris, query={"token": token})
+    held = ask("inventory_read", iris_id, character.id, client=iris).stacked_items
+    assert "AR_IRON_HELM" in {one.catalog_id for one in held}
+    wish = {
+        "shape": "CandidateWish",
+        "game_args": "",
+        "game_mode": "ISLAND",
+        "player_hunt_id": "Hunt_A",
+    }
+    asked = ask("matchmaking_join", client=iris, **wish)
+    standing = ask("matchmaking_status", client=iris)
+    assert standing.candidate_id == asked.candidate_id
+
+
 def test_it_reads_why_it_was_refused(player: Come) -> None:
     finn, finns_id = player("Finn")
     wish = {"client": finn, "shape": "RegisterWish"}
@@ -144,6 +187,11 @@ def test_it_reads_why_it_was_refused(player: Come) -> None:
         "slayerlinks_invite", client=finn, shape="SlayerInviteWish", account_id=finns_id, slot=1
     )
     assert (status, why.code, why.payload) == (409, "409", None), why
+    with import_module(PACKAGE).Client(base_url=finn._base_url) as nobody:
+        got = response("slayerlinks_status", client=nobody)
+        assert (got.status_code.value, got.parsed.code) == (401, "401"), got.content
+        got = response("shop_listing", client=nobody, query={"required_tags": "webstore"})
+        assert (got.status_code.value, got.parsed, got.content) == (401, None, b"")
 
 
 def test_a_refusal_without_a_body_is_no_fault_of_its_client(player: Come) -> None:
