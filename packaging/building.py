@@ -12,6 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 DIST = ROOT / "dist"
+OLDEST = 315_532_800  # the first moment of 1980: an archive in the zip format knows none before
 
 
 def version() -> str:
@@ -23,11 +24,17 @@ def version() -> str:
 
 
 def epoch() -> int:
-    """The time that everything built bears: SOURCE_DATE_EPOCH, else that of the last commit."""
+    """The time that everything built bears: SOURCE_DATE_EPOCH, else that of the last commit.
+
+    An unpacked sdist has that time in its files, of which ``PKG-INFO`` is nobody's to change.
+    """
     given = os.environ.get("SOURCE_DATE_EPOCH")
-    if given is None:
-        given = git("log", "-1", "--format=%ct") if cloned() else "0"
-    return int(given)
+    if given is not None:
+        return int(given)
+    if cloned():
+        return int(git("log", "-1", "--format=%ct"))
+    made = ROOT / "PKG-INFO"
+    return max(OLDEST, int(made.stat().st_mtime)) if made.exists() else OLDEST
 
 
 def cloned() -> bool:
@@ -111,7 +118,11 @@ def copied(folder: Path) -> Path:
 
 
 def target() -> Path:
-    """The folder that the command line names, else ``dist``; made where it is missing."""
+    """The folder that the command line names, else ``dist``; made where it is missing.
+
+    From here on the modes of files do not depend on who builds.
+    """
+    os.umask(0o022)
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else DIST).absolute()
     folder.mkdir(parents=True, exist_ok=True)
     return folder

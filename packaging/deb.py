@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from email.utils import format_datetime
 from pathlib import Path
 
-from building import ROOT, epoch, need, run, target, version, wheel
+from building import ROOT, copied, epoch, need, run, target, version, wheel
 from licenses import paragraphs
 
 from svcserver.ctl import units
@@ -33,12 +33,14 @@ def main() -> None:
     dist = target()
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder, "svcserver")
-        shutil.copytree(ROOT / "packaging" / "deb" / "debian", work / "debian")
+        source = copied(Path(folder, "source"))
+        shutil.copytree(source / "packaging" / "deb" / "debian", work / "debian")
         home = work / "usr" / "lib" / "svcserver"
         install(work, home)
         write_copyright(work / "debian" / "copyright", home)
         settle(home)
         lay_out_shared(home, work)
+        shutil.copy(source / "CHANGELOG.md", work / "usr" / "share" / "doc" / "svcserver")
         write_units(work / "lib" / "systemd" / "system")
         write_changelog(work / "debian" / "changelog")
         settle_times(work)
@@ -89,12 +91,11 @@ def settle(home: Path) -> None:
 
 
 def lay_out_shared(home: Path, work: Path) -> None:
-    """The board for Grafana and the pages for owners, where Debian keeps such; and what is new."""
+    """The board for Grafana and the pages for owners, where Debian keeps such."""
     shared = work / "usr" / "share"
     for name in ("svcserver", "doc/svcserver"):
         shutil.copytree(home / "share" / name, shared / name)
     shutil.rmtree(home / "share")  # the rest are the pages of programs that are not packed
-    shutil.copy(ROOT / "CHANGELOG.md", shared / "doc" / "svcserver")
 
 
 def settle_times(work: Path) -> None:

@@ -4,7 +4,8 @@
 
 Needs Debian 12, mmdebstrap and buildah, as root or as a user with subordinate ids. The image is
 left in the local store as ``localhost/svcserver:VERSION`` and in DIST as an archive for ``podman
-load``. Two builds of a commit on the same state of Debian are equal byte for byte.
+load``, with a list of its Debian packages. Two builds of a commit on the same state of Debian are
+equal byte for byte.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from building import ROOT, epoch, need, run, target, version
+from sbom import write_image
 from suite import SUITE, need_suite
 
 START = "/usr/lib/svcserver/start"
@@ -53,6 +55,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         system = Path(folder, "system.tar")
         install(package, system)
+        write_image(system, dist / f"svcserver-{version()}-image-sbom.json")
         print(commit(system, dist / f"svcserver-{version()}-image.tar"))
 
 

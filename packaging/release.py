@@ -2,10 +2,11 @@
 
     python packaging/release.py [DIST]
 
-sdist, wheel, the launcher's two, the Debian package, the image, compose.yaml, an SBOM, the changes
-of this version, and SHA256SUMS of them. Two runs on a commit are equal byte for byte where the work
-tree is as committed, which a tagged commit's must be; what a system lacks (see ``need`` in
-building.py) ends it with one line, and nothing is left out silently.
+sdist, wheel with its constraints, the launcher's two, the Debian package, the image, compose.yaml,
+lists of what they are made of (SBOM), the changes of this version, and SHA256SUMS of them. Two runs
+on a commit are equal byte for byte where the work tree is as committed, which a tagged commit's
+must be; what a system lacks ends it with one line, and nothing is left out silently. The release
+that DIST held before is replaced when the new one is whole.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
-import os
 import re
 import shutil
 import sys
@@ -23,44 +23,93 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from building import ROOT, built, cloned, epoch, git, need, run, target, version, wheel
+from sbom import need_tool, write_pinned
 from suite import need_suite
 
 SUMS = "SHA256SUMS"
+KINDS = (
+    *("svcserver-*.whl", "svcserver-*.tar.gz", "svcserver-*-constraints.txt"),
+    *("svc_launcher-*.whl", "svc-launcher.pyz", "svcserver_*.deb", "svcserver-*-image.tar"),
+    *("compose.yaml", "svcserver-*-sbom.json", "svc-launcher-*-sbom.json"),
+    *("svcserver-*-changes.md", SUMS),
+)
 
 
 def main() -> None:
     """Build everything, and say what was built."""
+    check_clone()
     need_suite()
     need("dpkg-buildpackage", "dh", "mmdebstrap", "buildah")
+    need_tool()
     check_tag()
     dist = target()
-    for old in dist.iterdir():
-        if old.is_file():
-            old.unlink()
-    os.umask(0o022)  # the modes in archives shall not depend on who builds
+    held(dist)
+    with tempfile.TemporaryDirectory() as folder:
+        made = Path(folder)
+        build(made)
+        replace(dist, made)
+    print((dist / SUMS).read_text(), end="")
+
+
+def build(folder: Path) -> None:
+    """All of a release, in ``folder``."""
     python = sys.executable
-    wheel(dist)
-    source(dist)
-    run(python, "packaging/launcher/build.py", dist)
-    run(python, "packaging/deb.py", dist)
-    run(python, "packaging/image.py", dist)
-    shutil.copy(ROOT / "compose.yaml", dist)
-    run("make", "sbom")
-    shutil.copy(ROOT / "sbom.json", dist / f"svcserver-{version()}-sbom.json")
-    changes(dist / f"svcserver-{version()}-changes.md")
-    made = sorted(one for one in dist.iterdir() if one.name != SUMS)
-    lines = [f"{hashlib.sha256(one.read_bytes()).hexdigest()}  {one.name}" for one in made]
-    (dist / SUMS).write_text("\n".join(lines) + "\n")
-    print("\n".join(lines))
+    wheel(folder)
+    constraints(folder / f"svcserver-{version()}-constraints.txt")
+    source(folder)
+    run(python, "packaging/launcher.py", folder)
+    run(python, "packaging/deb.py", folder)
+    run(python, "packaging/image.py", folder)
+    shutil.copy(ROOT / "compose.yaml", folder)
+    list(write_pinned(folder))
+    changes(folder / f"svcserver-{version()}-changes.md")
+    made = sorted(folder.iterdir())
+    lines = [f"{hashlib.sha256(one.read_bytes()).hexdigest()}  {one.name}\n" for one in made]
+    (folder / SUMS).write_text("".join(lines))
+
+
+def held(dist: Path) -> list[Path]:
+    """The files of a release in ``dist``; fails with one line where it holds anything else."""
+    found = sorted(dist.iterdir())
+    for one in found:
+        if not one.is_file() or not any(one.match(kind) for kind in KINDS):
+            raise SystemExit(
+                f"{dist} holds {one.name}, which belongs to no release, and what lies there "
+                "is replaced: name an empty folder, or one that holds a release alone"
+            )
+    return found
+
+
+def replace(dist: Path, made: Path) -> None:
+    """Put what was built in the place of the release before."""
+    for old in held(dist):
+        old.unlink()
+    for one in sorted(made.iterdir(), key=lambda one: one.name == SUMS):  # the sums are the last
+        shutil.move(one, dist)
+
+
+def check_clone() -> None:
+    """A release is what was committed, which an unpacked sdist cannot tell."""
+    if not cloned():
+        raise SystemExit(
+            f"{ROOT} is no clone, and a release is made of a commit: clone the project; "
+            "make launcher, make deb and make image work here, too"
+        )
+
+
+def constraints(path: Path) -> None:
+    """The versions that this one was tested with, for ``pip install -c``: those of run.lock."""
+    lock = (ROOT / "requirements" / "run.lock").read_text()
+    pins = re.findall(r"(?m)^[A-Za-z0-9][^ \\\n]*==[^ \\\n]+", lock)
+    path.write_text("".join(f"{one}\n" for one in pins))
 
 
 def check_tag() -> None:
     """A commit that is tagged as a version is released as that one, and as it was committed.
 
-    Its changes are gathered. What is no clone has no tags.
+    Its changes are gathered.
     """
-    said = git("tag", "--points-at", "HEAD") if cloned() else ""
-    tags = [one for one in said.split() if one.startswith("v")]
+    tags = [one for one in git("tag", "--points-at", "HEAD").split() if one.startswith("v")]
     if not tags:
         return
     tagged = f"this commit is tagged {' '.join(tags)}, and"

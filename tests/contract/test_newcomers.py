@@ -64,14 +64,13 @@ class HalvesTests(SynchronousTestCase):
 
 class HostedTests(SynchronousTestCase):
     def test_it_runs_what_everybody_runs(self) -> None:
-        jobs = read(".github/workflows/ci.yml")["jobs"]
-        scripts = {
-            name: [one["run"] for one in job["steps"] if one.get("run", "").startswith(".")]
-            for name, job in jobs.items()
-        }
-        self.assertEqual(scripts, {"everything": [".ci/run"], "packages": [".ci/packages"]})
-        for name, job in jobs.items():
-            self.assertTrue(os.access(ROOT / scripts[name][0], os.X_OK), name)
+        for name, script in (("everything", ".ci/run"), ("packages", ".ci/packages")):
+            file = "ci" if name == "everything" else name
+            [(found, job)] = read(f".github/workflows/{file}.yml")["jobs"].items()
+            self.assertEqual(found, name)
+            scripts = [one["run"] for one in job["steps"] if one.get("run", "").startswith(".")]
+            self.assertEqual(scripts, [script])
+            self.assertTrue(os.access(ROOT / script, os.X_OK), name)
             # git reads no clone of another user, and the release is made of what git knows
             trusts = [one for one in job["steps"] if "safe.directory" in one.get("run", "")]
             self.assertEqual(len(trusts), 1, name)
@@ -79,9 +78,20 @@ class HostedTests(SynchronousTestCase):
             for package in ("git", "python3", "python3-venv", "make"):
                 self.assertIn(f" {package}", first, name)
 
+    def test_packages_are_tried_for_a_tag_each_week_and_where_a_change_may_concern_them(
+        self,
+    ) -> None:
+        begins = read(".github/workflows/packages.yml")[True]  # what YAML makes of "on"
+        self.assertEqual(set(begins), {"push", "pull_request", "schedule", "workflow_dispatch"})
+        self.assertEqual(begins["push"]["tags"], ["v*"])
+        for event in ("push", "pull_request"):
+            for path in begins[event]["paths"]:
+                self.assertTrue([*ROOT.glob(path)], path)
+            wanted = {"packaging/**", "compose.yaml", "requirements/**"}
+            self.assertLess(wanted, set(begins[event]["paths"]))
+
     def test_a_tag_leaves_the_release_that_was_tested(self) -> None:
-        job = read(".github/workflows/ci.yml")["jobs"]["packages"]
-        self.assertIn("startsWith(github.ref, 'refs/tags/')", job["if"])
+        job = read(".github/workflows/packages.yml")["jobs"]["packages"]
         tested, kept = job["steps"][-2:]
         self.assertEqual(tested["run"], ".ci/packages")
         self.assertTrue(kept["uses"].startswith("actions/upload-artifact@"))

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 
 def packed() -> dict[str, Path]:
     """The modules of the package, by name."""
-    build = recipe("launcher/build.py")
+    build = recipe("launcher.py")
     whole = ROOT / "svcserver"
     files = [path for name in build.PACKAGES for path in sorted((whole / name).rglob("*.py"))]
     left_out = {whole / name for name in build.LEFT_OUT}

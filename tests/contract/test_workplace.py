@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import os
 import re
-import runpy
 import tempfile
 import time
 from pathlib import Path
@@ -14,6 +13,7 @@ from attrs import evolve
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests import scratch
+from tests.support.packaging import recipe
 from tests.support.watch import NAP_S, Watch
 from tests.workplace import HEADLESS, PROGRAMS, RELEASING, SUITE, Machine, findings
 
@@ -53,16 +53,16 @@ class FindingTests(SynchronousTestCase):
         self.assertIn("Debian 12: make release and make image need bookworm, and this is tr", line)
         [line] = self.faults(suite=lambda: "")
         self.assertIn("this is no Debian; run them there, or in a container", line)
-        recipe = runpy.run_path(str(ROOT / "packaging/suite.py"))
-        self.assertEqual(recipe["SUITE"], SUITE)
+        suite = recipe("suite.py")
+        self.assertEqual(suite.SUITE, SUITE)
         other = {"VERSION_CODENAME": "trixie", "PRETTY_NAME": "Debian GNU/Linux 13 (trixie)"}
         with mock.patch("platform.freedesktop_os_release", return_value=other):
-            error = self.assertRaises(SystemExit, recipe["need_suite"])
+            error = self.assertRaises(SystemExit, suite.need_suite)
         self.assertIn("on Debian 12 (bookworm), and this is Debian GNU/Linux 13", str(error))
         with mock.patch(
             "platform.freedesktop_os_release", return_value={"VERSION_CODENAME": SUITE}
         ):
-            recipe["need_suite"]()
+            suite.need_suite()
 
     def test_what_is_too_little(self) -> None:
         changed: tuple[dict[str, Any], ...] = (

@@ -65,7 +65,7 @@ print(count, arguments(["--no-browser"]).no_browser)
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Path]]:
     dist = tmp_path_factory.mktemp("dist")
-    command = [sys.executable, str(PACKING / "build.py"), str(dist)]
+    command = [sys.executable, str(ROOT / "packaging" / "launcher.py"), str(dist)]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     [wheel] = dist.glob("svc_launcher-*.whl")

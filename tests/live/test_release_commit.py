@@ -5,10 +5,8 @@ Why processes: git is one.
 
 from __future__ import annotations
 
-import importlib
 import os
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from unittest import mock
@@ -16,9 +14,10 @@ from unittest import mock
 import pytest
 from twisted.trial.unittest import SynchronousTestCase
 
+from tests.support.packaging import recipes
+
 pytestmark = pytest.mark.live
 
-PACKAGING = Path(__file__).parents[2] / "packaging"
 # git reads no settings but the clone's
 NOBODY = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
 
@@ -30,12 +29,7 @@ class ReleaseCommitTests(SynchronousTestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.root = Path(folder.name, "clone")
-        known = mock.patch.dict(sys.modules)  # forgets the scripts' modules again
-        known.start()
-        self.addCleanup(known.stop)
-        with mock.patch.object(sys, "path", [str(PACKAGING), *sys.path]):
-            self.building = importlib.import_module("building")
-            self.release = importlib.import_module("release")
+        self.building, self.release = recipes("building.py", "release.py")
         for module in (self.building, self.release):
             self.patch(module, "ROOT", self.root)
         environ = mock.patch.dict(os.environ, NOBODY)
@@ -116,8 +110,18 @@ class ReleaseCommitTests(SynchronousTestCase):
         self.assertEqual([one.name for one in copied.iterdir()], ["pyproject.toml"])
         self.assertGreater(self.building.epoch(), 0)
 
-    def test_an_unpacked_sdist_is_built_where_it_is(self) -> None:
+    def test_an_unpacked_sdist_is_built_where_it_is_at_the_time_of_its_files(self) -> None:
         (self.root / ".git").rename(self.root.parent / "gone")
         self.assertEqual(self.building.copied(self.root.parent / "copied"), self.root)
-        self.assertEqual(self.building.epoch(), 0)
-        self.release.check_tag()
+        self.assertEqual(self.building.epoch(), self.building.OLDEST)
+        made = self.root / "PKG-INFO"
+        made.touch()
+        for moment, epoch in ((0, self.building.OLDEST), (1_700_000_000, 1_700_000_000)):
+            os.utime(made, (moment, moment))
+            self.assertEqual(self.building.epoch(), epoch)
+
+    def test_a_release_is_made_of_a_clone_alone(self) -> None:
+        self.release.check_clone()
+        (self.root / ".git").rename(self.root.parent / "gone")
+        [line] = str(self.assertRaises(SystemExit, self.release.check_clone)).splitlines()
+        self.assertIn("is no clone, and a release is made of a commit: clone the project", line)

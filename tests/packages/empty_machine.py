@@ -22,6 +22,7 @@ from pathlib import Path
 from tests.live.owners_pictures import Owner, taken
 from tests.live.tour_times import INSTALL, PAGE, machine, written
 from tests.packages.support import System, clean_system, need_everything, run
+from tests.support.packaging import recipe
 from tests.support.pages import Block, blocks
 
 PICTURES = PAGE.parent / "pictures"
@@ -30,12 +31,6 @@ HOME = f"/home/{NAME}"
 SVCCTL = f"{HOME}/.local/bin/svcctl"
 TOOK = "took.json"
 INSIDE = "import sys, tests.packages.empty_machine as m; m.inside(sys.argv[1], sys.argv[2])"
-WHEEL = """\
-import pathlib, sys
-sys.path.insert(0, "packaging")
-import building
-building.wheel(pathlib.Path(sys.argv[1]))
-"""
 TEST = "tests/packages/test_first_evening.py"
 
 
@@ -92,8 +87,7 @@ def main() -> None:
     where = machine(date.today(), TEST)
     with tempfile.TemporaryDirectory() as work:
         folder = Path(work)
-        run(sys.executable, "-c", WHEEL, folder)
-        [wheel] = folder.glob("svcserver-*.whl")
+        wheel = recipe("building.py").wheel(folder)
         took = tour(folder / "root", wheel, pictures)
     for step, seconds in took.items():
         print(f"{seconds:6.1f} s  {step}")

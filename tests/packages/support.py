@@ -35,7 +35,7 @@ def need_everything() -> None:
         raise requirements.skip("packages", "only root can make systems and networks of their own")
 
 
-def run(*words: object, patience_s: float = PATIENCE_S, **environ: str) -> str:
+def run(*words: object, patience_s: float = PATIENCE_S, umask: int = 0o022, **environ: str) -> str:
     """The output of a command that must go well."""
     command = [str(word) for word in words]
     ran = subprocess.run(
@@ -45,6 +45,7 @@ def run(*words: object, patience_s: float = PATIENCE_S, **environ: str) -> str:
         capture_output=True,
         text=True,
         timeout=patience_s,
+        umask=umask,
         check=False,
     )
     assert ran.returncode == 0, f"{command}\n{ran.stdout}{ran.stderr}"

@@ -12,13 +12,13 @@ import pytest
 from svcserver.ctl.units import KEEPERS, SERVICES, unit
 from tests.packages.support import (
     LONGEST_BUILD_S,
-    ROOT,
     STACK_IS_READY,
     Alone,
     System,
     clean_system,
     run,
 )
+from tests.support.packaging import recipe
 
 pytestmark = pytest.mark.packages
 
@@ -39,17 +39,14 @@ RESTARTED = [*(unit(name) for name in SERVICES), *(one for one in KEEPERS if "ba
 def newer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The package of a later version, whose program says so."""
     source, dist = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("newer")
-    for name in filter(None, run("git", "ls-files", "-z").split("\0")):
-        if (ROOT / name).exists():
-            path = source / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes((ROOT / name).read_bytes())
-            path.chmod((ROOT / name).stat().st_mode)
+    recipe("building.py").copied(source)
     project = source / "pyproject.toml"
     text = re.sub(r'(?m)^version = ".*"$', f'version = "{NEWER}"', project.read_text())
     project.write_text(text)
     build = (sys.executable, source / "packaging" / "deb.py", dist)
-    run(*build, patience_s=LONGEST_BUILD_S, SOURCE_DATE_EPOCH="1893456000")
+    # the units are those that its own program writes, not the program in this environment
+    year = "1893456000"  # later than any commit
+    run(*build, patience_s=LONGEST_BUILD_S, SOURCE_DATE_EPOCH=year, PYTHONPATH=str(source))
     [made] = dist.glob(f"svcserver_{NEWER}_*.deb")
     return made
 

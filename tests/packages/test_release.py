@@ -5,18 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.packages.support import ROOT, build
+from tests.packages.support import LONGEST_BUILD_S, ROOT, run
 
 pytestmark = pytest.mark.packages
 
 KINDS = (
-    *("*.whl", "*.tar.gz", "*.deb", "*.pyz"),
+    *("*.whl", "*.tar.gz", "*.deb", "*.pyz", "*-constraints.txt"),
     *("*-image.tar", "compose.yaml", "*-sbom.json", "*-changes.md"),
 )
+PINS = re.compile(r"(?m)^([a-z0-9-]+)==([^ ]+)")
 SUMS = "SHA256SUMS"
 
 
@@ -38,13 +40,34 @@ def test_its_checksums_name_every_file(release: Path) -> None:
     assert said == {one.name: hashlib.sha256(one.read_bytes()).hexdigest() for one in files}
 
 
-def test_its_list_of_materials_is_what_an_owner_runs(release: Path) -> None:
-    [path] = release.glob("*-sbom.json")
+@pytest.mark.parametrize(
+    ("what", "locks"),
+    [("svcserver", ("run",)), ("svc-launcher", ("launcher", "launcher-windows"))],
+)
+def test_its_lists_of_materials_are_what_a_host_and_the_launcher_bring_along(
+    release: Path, what: str, locks: tuple[str, ...]
+) -> None:
+    [path] = [one for one in release.glob(f"{what}-*-sbom.json") if "-image-" not in one.name]
     found = json.loads(path.read_text())["components"]
-    lock = (ROOT / "requirements" / "run.lock").read_text()
-    pinned = set(re.findall(r"(?m)^([a-z0-9-]+)==([^ ]+)", lock))
+    texts = [(ROOT / "requirements" / f"{one}.lock").read_text() for one in locks]
+    pinned = set(PINS.findall("".join(texts)))
     assert {(one["name"].lower(), one["version"]) for one in found} == pinned
-    assert {"twisted", "klein", "autobahn", "sqlalchemy", "cryptography"} <= {n for n, _ in pinned}
+    assert {"twisted", "cryptography"} <= {name for name, _ in pinned}
+
+
+def test_its_list_of_the_image_names_each_debian_package(release: Path) -> None:
+    [path] = release.glob("*-image-sbom.json")
+    found = {one["name"]: one["version"] for one in json.loads(path.read_text())["components"]}
+    assert {"bash", "libc6", "postgresql-client-15", "python3.11"} <= set(found)
+    assert found["svcserver"] == path.name.split("-")[1]
+
+
+def test_its_constraints_are_the_versions_that_it_was_tested_with(release: Path) -> None:
+    [path] = release.glob("*-constraints.txt")
+    lock = (ROOT / "requirements" / "run.lock").read_text()
+    assert path.read_text() == "".join(
+        f"{name}=={version}\n" for name, version in PINS.findall(lock)
+    )
 
 
 def test_its_changes_are_all_that_was_written_since_the_release_before(release: Path) -> None:
@@ -58,6 +81,18 @@ def test_its_changes_are_all_that_was_written_since_the_release_before(release: 
     assert missing == []
 
 
-def test_a_second_build_gives_the_same_bytes(release: Path, tmp_path: Path) -> None:
-    build("release.py", tmp_path)
-    assert (tmp_path / SUMS).read_text() == (release / SUMS).read_text()
+def test_a_build_in_another_clone_gives_the_same_bytes(release: Path, tmp_path: Path) -> None:
+    """Where nobody else may read, which is another mode of each file; with what git cannot know."""
+    clone, changed = tmp_path / "clone", tmp_path / "changed.patch"
+    # without tags: a tagged commit is released only as it was committed
+    run("git", "clone", "-q", "--no-tags", ROOT, clone, umask=0o077)
+    changed.write_text(run("git", "diff", "HEAD", "--binary"))
+    if changed.stat().st_size:
+        run("git", "-C", clone, "apply", changed, umask=0o077)
+    for name in ("svcserver/kernel", "svcserver/ctl", "packaging/deb/debian", "docs/owners"):
+        for kind in ("docs", "md", "py"):
+            (clone / name / f"untracked.{kind}").write_text("# untracked\n")
+    build = (sys.executable, clone / "packaging" / "release.py", tmp_path / "dist")
+    # the program writes units, and is that of the clone
+    run(*build, patience_s=LONGEST_BUILD_S, umask=0o077, PYTHONPATH=str(clone))
+    assert (tmp_path / "dist" / SUMS).read_text() == (release / SUMS).read_text()

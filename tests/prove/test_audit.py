@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.live.edge_host import ROOT
+from tests.support.packaging import recipe
 from tests.support.requirements import skip
 
 BIN = ROOT / ".venv" / "audit" / "bin"  # in a venv of its own: requirements/audit.lock
@@ -37,16 +38,8 @@ def test_no_pinned_package_has_a_known_weakness(lock: str) -> None:
 def test_the_bill_of_materials_names_every_pin_with_its_hashes(tmp_path: Path) -> None:
     if not (BIN / "cyclonedx-py").exists():
         raise skip("audit", "cyclonedx-bom is not installed")
-    line = re.search(
-        r"^\t@PYTHONWARNINGS=ignore \$\(VENV\)/audit/bin/(cyclonedx-py (?:.*\\\n)?.*)$",
-        MAKEFILE,
-        re.M,
-    )
-    assert line is not None
-    words = line[1].replace("\\\n", " ").split()
-    words[0], words[-1] = str(BIN / words[0]), str(tmp_path / "sbom.json")
-    subprocess.run(words, cwd=ROOT, capture_output=True, timeout=120, check=True)
-    found = json.loads((tmp_path / "sbom.json").read_text())
+    [path, _] = recipe("sbom.py").write_pinned(tmp_path)
+    found = json.loads(path.read_text())
     assert found["bomFormat"] == "CycloneDX"
     assert found["metadata"]["component"]["name"] == "svcserver"
     pins = re.findall(r"^([a-z0-9][^=\s]*)==([^\s]+)", RUN.read_text(), re.M)
@@ -58,5 +51,4 @@ def test_the_bill_of_materials_names_every_pin_with_its_hashes(tmp_path: Path) -
         assert hashes, one["name"]
 
 
-MAKEFILE = (ROOT / "Makefile").read_text()
 RUN = ROOT / "requirements" / "run.lock"

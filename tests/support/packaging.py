@@ -1,19 +1,27 @@
-"""The scripts in ``packaging/``, which are no package: a test reads one as a module."""
+"""The scripts in ``packaging/``, which are no package: a test reads them as modules."""
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
+import sys
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 PACKAGING = Path(__file__).parents[2] / "packaging"
 
 
 def recipe(script: str) -> Any:
-    """The module of a script such as ``launcher/build.py``."""
-    spec = importlib.util.spec_from_file_location(Path(script).stem, PACKAGING / script)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    """The module of a script such as ``deb.py``."""
+    [module] = recipes(script)
     return module
+
+
+def recipes(*scripts: str) -> list[Any]:
+    """New modules of these scripts, which import one another, and which nobody else finds."""
+    try:
+        with mock.patch.object(sys, "path", [str(PACKAGING), *sys.path]):
+            return [importlib.import_module(Path(one).stem) for one in scripts]
+    finally:
+        for one in PACKAGING.glob("*.py"):  # as programs they have modules of such plain names
+            sys.modules.pop(one.stem, None)

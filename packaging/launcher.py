@@ -1,6 +1,6 @@
 """Builds the launcher: a wheel for ``pipx install``, and one file that runs wherever Python does.
 
-    python packaging/launcher/build.py [DIST]
+    python packaging/launcher.py [DIST]
 
 Only the packages that the launcher stands on are packed. The one file holds the pinned
 dependencies, and what is compiled of them for this machine and for each of ``PYTHONS`` on Linux
@@ -12,15 +12,15 @@ from __future__ import annotations
 import hashlib
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 import zipfile
 from itertools import product
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-HERE = Path(__file__).resolve().parent
+import building
+from building import ROOT, copied, target
+
 PACKAGES = ("kernel", "http", "edge", "relay", "launcher")
 LEFT_OUT = ("relay/service.py", "relay/settings.py", "edge/joining.py")  # of the host's programs
 BUNDLE = "svc-launcher.pyz"
@@ -35,28 +35,24 @@ SYSTEMS = (
 
 
 def lay_out(source: Path) -> None:
-    """Everything that is packed, below ``source``."""
-    package = source / "svcserver"
-    package.mkdir(parents=True)
-    for name in ("__init__.py", "py.typed"):
-        shutil.copy(ROOT / "svcserver" / name, package)
-    for one in PACKAGES:
-        ignored = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(ROOT / "svcserver" / one, package / one, ignore=ignored)
-    for name in LEFT_OUT:
-        (package / name).unlink()
-    shutil.copy(ROOT / "LICENSE", source)
-    shutil.copy(HERE / "README.md", source)
-    text = (HERE / "pyproject.toml").read_text()
-    (source / "pyproject.toml").write_text(re.sub(r'(?m)^version = ".*"$', version_line(), text))
-
-
-def version_line() -> str:
-    """The version is that of the whole project."""
-    found = re.search(r'(?m)^version = ".*"$', (ROOT / "pyproject.toml").read_text())
-    if found is None:
-        raise SystemExit("pyproject.toml has no version")
-    return found[0]
+    """Everything that is packed, below ``source``: of a clone, what git knows of it."""
+    with tempfile.TemporaryDirectory() as folder:
+        whole = copied(Path(folder, "whole"))
+        package = source / "svcserver"
+        package.mkdir(parents=True)
+        for name in ("__init__.py", "py.typed"):
+            shutil.copy(whole / "svcserver" / name, package)
+        for one in PACKAGES:
+            ignored = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(whole / "svcserver" / one, package / one, ignore=ignored)
+        for name in LEFT_OUT:
+            (package / name).unlink()
+        shutil.copy(whole / "LICENSE", source)
+        own = whole / "packaging" / "launcher"
+        shutil.copy(own / "README.md", source)
+        text = (own / "pyproject.toml").read_text()
+    line = f'version = "{building.version()}"'
+    (source / "pyproject.toml").write_text(re.sub(r'(?m)^version = ".*"$', line, text))
 
 
 def build_wheel(source: Path, dist: Path) -> Path:
@@ -118,16 +114,12 @@ def unpack_compiled(wheel: Path, site: Path) -> None:
 def run(module: str, *words: object) -> None:
     """A Python program; what it says is shown only when it fails."""
     options = ["--disable-pip-version-check"] if module == "pip" else []
-    command = [sys.executable, "-m", module, *map(str, words), *options]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False)
-    if ran.returncode:
-        raise SystemExit(f"{module} has failed:\n{ran.stdout}{ran.stderr}")
+    building.run(sys.executable, "-m", module, *words, *options)
 
 
 def main() -> None:
     """Build both, and say where they are."""
-    dist = Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "dist").absolute()
-    dist.mkdir(parents=True, exist_ok=True)
+    dist = target()
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         lay_out(work / "source")

@@ -1,0 +1,104 @@
+"""Lists what a host, the launcher and the image are made of (CycloneDX): ``make sbom``.
+
+    python packaging/sbom.py [DIST]
+
+writes the first two lists, from the locks; image.py writes the third, from the image's own Debian.
+Two runs on the same locks, or the same image, are equal byte for byte.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from email.parser import HeaderParser
+from pathlib import Path
+from urllib.parse import quote
+
+from building import ROOT, run, target, version
+from suite import SUITE
+
+STATUS = "./var/lib/dpkg/status"
+# in an environment of its own: requirements/audit.lock
+TOOL = Path(sys.prefix, "audit", "bin", "cyclonedx-py")
+MADE_OF = {
+    "svcserver": ("pyproject.toml", ("run",)),
+    "svc-launcher": ("packaging/launcher/pyproject.toml", ("launcher", "launcher-windows")),
+}
+
+
+def main() -> None:
+    """Write the lists of what is pinned, and say where they are."""
+    need_tool()
+    for made in write_pinned(target()):
+        print(f"{made} (CycloneDX)")
+
+
+def need_tool() -> None:
+    """Fails with one line where the program that reads the locks is missing."""
+    if not TOOL.exists():
+        raise SystemExit(f"missing: {TOOL}; make sbom installs it, of requirements/audit.lock")
+
+
+def write_pinned(dist: Path) -> Iterator[Path]:
+    """The lists of what ``svcserver`` and ``svc-launcher`` bring along, in ``dist``."""
+    for name, (project, locks) in MADE_OF.items():
+        path = dist / f"{name}-{version()}-sbom.json"
+        texts = [(ROOT / "requirements" / f"{one}.lock").read_text() for one in locks]
+        with tempfile.TemporaryDirectory() as folder:
+            lock = Path(folder, "pinned.lock")
+            lock.write_text("".join(texts))
+            words = ("--pyproject", ROOT / project, "--mc-type", "application")
+            words += ("--output-reproducible", "--of", "JSON", "-o", path)
+            run(TOOL, "requirements", lock, *words, PYTHONWARNINGS="ignore")
+        yield path
+
+
+def write_image(system: Path, path: Path) -> None:
+    """The list of the Debian packages in ``system``, the tar of the image's files."""
+    with tarfile.open(system) as packed:
+        status = packed.extractfile(STATUS)
+        if status is None:
+            raise SystemExit(f"{system} has no file {STATUS}")
+        text = status.read().decode()
+    said = {
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.6",
+        "version": 1,
+        "metadata": {
+            "component": {
+                "type": "container",
+                "bom-ref": "image",
+                "name": "localhost/svcserver",
+                "version": version(),
+            }
+        },
+        "components": sorted(debian_packages(text), key=lambda one: one["bom-ref"]),
+    }
+    path.write_text(json.dumps(said, indent=2) + "\n")
+
+
+def debian_packages(status: str) -> Iterator[dict[str, str]]:
+    """A component for each package that dpkg says is installed."""
+    for paragraph in status.strip().split("\n\n"):
+        found = HeaderParser().parsestr(paragraph)
+        if found["Status"] != "install ok installed":
+            continue
+        name, number = found["Package"], found["Version"]
+        where = f"arch={found['Architecture']}&distro={SUITE}"
+        purl = f"pkg:deb/debian/{quote(name, safe='')}@{quote(number, safe='')}?{where}"
+        if name == "svcserver":  # which no archive of Debian's has
+            purl = f"pkg:generic/{name}@{number}"
+        yield {
+            "type": "application" if name == "svcserver" else "library",
+            "bom-ref": purl,
+            "name": name,
+            "version": number,
+            "purl": purl,
+        }
+
+
+if __name__ == "__main__":
+    main()
