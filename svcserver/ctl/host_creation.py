@@ -36,7 +36,7 @@ from svcserver.kernel.secrets import Secret, hex_token
 from svcserver.kernel.settings import parse_env_file
 from svcserver.metagame.accounts import rules
 from svcserver.metagame.accounts.rules import Account
-from svcserver.metagame.accounts.store import SqlAccounts, add_game_server_key
+from svcserver.metagame.accounts.store import SqlAccounts, add_game_server_key, is_anothers
 
 DATABASE = "svc.db"
 UNITS = "host"  # the folder with the systemd units
@@ -72,18 +72,20 @@ def create_host(
     private: bool = False,
     scale: Scale | None = None,
     data: Path | None = None,
+    shared: bool = False,
 ) -> CreatedHost:
     """Write a ready-to-run host into ``folder``; fails with one line, leaving nothing behind.
 
     ``host`` is the address or name that players connect to; ``private``: without a gateway.
     ``data``: another folder for the database, the game's files and what the services write.
+    ``shared``: the database may be that of another host.
     """
     folder, data, name = folder.absolute(), (data or folder).absolute(), _owner(owner)
     with _one_line(folder, owner), staging.alone(folder):
         with staging.begun(folder) as found:
             if found is not None:
                 click.echo(f"finishing the host that was begun in {folder}, as it was", err=True)
-                return _finish(found)
+                return _finish(found, shared)
         pair = None if private else make_pair(list(dict.fromkeys([host, "127.0.0.1", "localhost"])))
         fingerprint = pair.fingerprint if pair else None
         with staging.new(folder, Note(data, name, fingerprint)) as staged:
@@ -99,14 +101,14 @@ def create_host(
                 data,
             )
             _write(staged.settings, staged.data, plan, pair)
-            return _finish(staged)
+            return _finish(staged, shared)
 
 
-def _finish(staged: Staged) -> CreatedHost:
+def _finish(staged: Staged, shared: bool) -> CreatedHost:
     """Register the owner of a host whose files are written, and move those into place."""
     if not staged.is_placed():
         staged.need_room()  # before the database knows of a host that is none
-        _register(staged)
+        _register(staged, shared)
     staged.place()
     note = staged.note
     return CreatedHost(staged.goal, note.owner, note.fingerprint, _my_ip(staged.goal))
@@ -172,13 +174,21 @@ def _write(staged: Path, kept: Path, plan: Plan, pair: Pair | None) -> None:
         (run_by / name).write_text(text, encoding="utf-8")
 
 
-def _register(staged: Staged) -> None:
+def _register(staged: Staged, shared: bool) -> None:
     """Make the database with the owner's account, unless it has that of this very key already."""
     key = (staged.settings / OWNER_KEY).read_text(encoding="utf-8").strip()
     game_server = _values(staged.settings, "deploy")["METAGAME_API_KEY"]
     if staged.settings.name.startswith(staging.NEW):
         staged.complete()
     engine = make_engine(_url(staged))
+    with transaction(engine) as tx:
+        if not shared and is_anothers(tx, key):  # before anything of it is changed
+            staged.kept = False
+            fail(
+                f"the database {_url(staged).render_as_string()} has accounts, so it is another "
+                "host's: nothing was changed; take another, without SVC_DATABASE_URL and "
+                "--database one of its own, or be one more host on it: --share-database"
+            )
     migrations.upgrade(engine)
     with transaction(engine) as tx:
         accounts = SqlAccounts(tx)

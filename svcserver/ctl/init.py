@@ -12,7 +12,7 @@ from click.core import ParameterSource
 from svcserver.board.factory import live_url
 from svcserver.ctl.blueprint import Ports, Scale
 from svcserver.ctl.host import find
-from svcserver.ctl.host_creation import UNITS, CreatedHost, create_host
+from svcserver.ctl.host_creation import DATABASE, UNITS, CreatedHost, create_host
 from svcserver.ctl.output import Out, fail, program
 from svcserver.ctl.private_network import LOOPBACK, is_private, own_address
 from svcserver.db.engine import database_url
@@ -54,6 +54,12 @@ FIRST_NO_PORT = 65_536
     show_envvar=True,
     help="A valkey:// or valkeys:// to use.",
 )
+@click.option(
+    "--share-database",
+    "shared",
+    is_flag=True,
+    help="The database may have accounts, of another host: be one more on it.",
+)
 @click.option("--owner", metavar="NAME", default="owner", help="The owner's account name.")
 @click.option(
     "--data",
@@ -69,6 +75,7 @@ def init(
     workers: int,
     database: str,
     live: str,
+    shared: bool,
     owner: str,
     data: Path | None,
     as_json: bool,
@@ -84,21 +91,17 @@ def init(
     out = Out(as_json)
     place = place_of(public_host, private_host)
     scale = scale_of(workers, database, live, private=place.private)
-    ports, private = place.ports, place.private
     made = create_host(
-        folder, place.address, owner, ports=ports, private=private, scale=scale, data=data
+        folder,
+        place.address,
+        owner,
+        ports=place.ports,
+        private=place.private,
+        scale=scale,
+        data=data,
+        shared=shared,
     )
-    out.data(
-        {
-            "folder": str(made.folder),
-            "owner": made.owner,
-            "fingerprint": made.fingerprint,
-            "mode": "private" if place.private else "public",
-            "host": place.address,
-            "dashboard": find(str(made.folder), None).dashboard(),
-        }
-    )
-    tell(out, made, place.address)
+    tell(out, made, place, database_of(made, scale))
 
 
 @frozen
@@ -171,12 +174,34 @@ def warn_of_passwords(scale: Scale) -> None:
             )
 
 
-def tell(out: Out, made: CreatedHost, address: str) -> None:
+def database_of(made: CreatedHost, scale: Scale) -> str:
+    """Where its accounts are, without the password, and who said so."""
+    if not scale.database:
+        return str(find(str(made.folder), None).path(DATABASE))
+    source = click.get_current_context().get_parameter_source("database")
+    who = DATABASE_VARIABLE if source is ParameterSource.ENVIRONMENT else "--database"
+    return f"{database_url(scale.database).render_as_string()} from {who}"
+
+
+def tell(out: Out, made: CreatedHost, place: Place, database: str) -> None:
     """Print what was written and the next steps."""
+    out.data(
+        {
+            "folder": str(made.folder),
+            "owner": made.owner,
+            "fingerprint": made.fingerprint,
+            "mode": "private" if place.private else "public",
+            "host": place.address,
+            "database": database,
+            "dashboard": find(str(made.folder), None).dashboard(),
+        }
+    )
+    address = place.address
     svcctl, folder = program("svcctl"), made.folder
     out.say(
         f"host         {folder}",
         f"owner        {made.owner}, key in owner.key",
+        f"database     {database}",
         f"fingerprint  {made.fingerprint}"
         if made.fingerprint
         else f"private      on {address}, without a gateway",

@@ -56,7 +56,7 @@ def demo_host(folder: Path, scale: Scale | None = None, owner: str = "owner") ->
     udp = row_of(8, socket.SOCK_DGRAM)
     row = [tcp + at for at in range(12)]
     ports = Ports(*row[:7], udp, udp + 7, *row[7:])
-    create_host(folder, "127.0.0.1", owner, ports=ports, demo=True, scale=scale)
+    create_host(folder, "127.0.0.1", owner, ports=ports, demo=True, scale=scale, shared=True)
     if workers > 1:
         with (folder / "stack.env").open("a") as file:
             file.write(f"WORKER_PORTS={tcp + 14}\n")

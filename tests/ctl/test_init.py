@@ -9,6 +9,7 @@ from unittest import mock
 
 import jwt
 from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_pem_public_key
+from sqlalchemy import create_engine
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.allowlist.settings import Settings as AllowlistSettings
@@ -165,7 +166,8 @@ class InitTests(SynchronousTestCase):
     def test_nothing_secret_is_printed(self) -> None:
         ran = svcctl("init", nowhere(self), "--json")
         self.assertEqual(
-            sorted(ran.data), ["dashboard", "fingerprint", "folder", "host", "mode", "owner"]
+            sorted(ran.data),
+            ["dashboard", "database", "fingerprint", "folder", "host", "mode", "owner"],
         )
         self.assertNotIn("UUK_", ran.out)
 
@@ -236,13 +238,36 @@ class EngineTests(SynchronousTestCase):
         self.assertIn("SVC_LIVE_URL", line)
         self.assertNotIn("hush", line)
         words = ("--database", self.database, "--live", "valkey://127.0.0.1:6379")
-        _, err = self.made(*words, "--owner", "another")
+        _, err = self.made(*words, "--owner", "another", "--share-database")
         self.assertEqual(err, "")
         database = "postgresql://svc:hush@127.0.0.1:1/svc"  # where nobody listens
         ran = svcctl("init", nowhere(self), "--database", database)
         self.assertEqual(ran.status, 1)
         self.assertIn("the password of --database stood", ran.err)
         self.assertNotIn("hush", ran.err)
+
+    def test_which_database_it_took_is_said_without_the_password(self) -> None:
+        with mock.patch.dict(os.environ, SVC_DATABASE_URL=self.database):
+            ran = svcctl("init", nowhere(self))
+        self.assertIn(f"database     {self.database} from SVC_DATABASE_URL\n", ran.out)
+        ran = svcctl("init", nowhere(self), "--database", f"sqlite:///{self.folder / 'b.db'}")
+        self.assertIn("b.db from --database\n", ran.out)
+        folder = nowhere(self)
+        self.assertIn(f"database     {folder}/svc.db\n", svcctl("init", folder).out)
+
+    def test_the_database_of_another_host_is_neither_changed_nor_taken_unasked(self) -> None:
+        self.made("--database", self.database)
+        engine = create_engine(self.database)
+        self.addCleanup(engine.dispose)
+        with engine.begin() as tx:  # of an older version, which init would bring up to date
+            tx.exec_driver_sql("UPDATE alembic_version SET version_num = '0001'")
+        before, folder = (self.folder / "mine.db").read_bytes(), nowhere(self)
+        with mock.patch.dict(os.environ, SVC_DATABASE_URL=self.database):
+            ran = svcctl("init", folder, "--owner", "another")
+        self.assertEqual((ran.status, [*folder.iterdir()]), (1, []))
+        self.assertIn("has accounts, so it is another host's: nothing was changed", ran.line)
+        self.assertIn("--share-database", ran.line)
+        self.assertEqual((self.folder / "mine.db").read_bytes(), before)
 
     def test_a_wrong_one_is_one_line_that_names_the_variable(self) -> None:
         folder = nowhere(self)

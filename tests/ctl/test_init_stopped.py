@@ -23,12 +23,15 @@ KILLED = -signal.SIGKILL
 
 
 def killed_at_rename(number: int) -> None:
-    """End this process before its rename of that number, but for those of single staged files."""
+    """End this process before its rename of that number, but for those of single staged files.
+
+    Python, too, renames what it has compiled.
+    """
     seen = 0
 
     def hear(event: str, sent: tuple[object, ...]) -> None:
         nonlocal seen
-        if event == "os.rename" and staging.NEW not in str(sent[1]):
+        if event == "os.rename" and staging.NEW not in str(sent[1]) and ".pyc" not in str(sent[0]):
             seen += 1
             if seen == number:
                 os.kill(os.getpid(), signal.SIGKILL)
@@ -138,9 +141,18 @@ class StoppedTests(SynchronousTestCase):
         self.database.unlink()
         other = nowhere(self)
         self.assertEqual(svcctl("init", other, *self.words()[2:]).status, 0)
-        ran = svcctl(*self.words())
+        ran = svcctl(*self.words("--share-database"))
         self.assertEqual((ran.status, list(self.folder.iterdir())), (1, []))
         self.assertIn("knows that name already", ran.err)
+
+    def test_a_database_that_became_another_hosts_is_not_taken(self) -> None:
+        self.assertEqual(self.child(partial(killed_at_rename, 2), *self.words()), KILLED)
+        self.database.unlink()
+        other = nowhere(self)
+        self.assertEqual(svcctl("init", other, *self.words("--owner", "Ben")[2:]).status, 0)
+        ran = svcctl(*self.words())
+        self.assertEqual((ran.status, list(self.folder.iterdir())), (1, []))
+        self.assertIn("it is another host's: nothing was changed", ran.err)
 
     def test_a_host_that_is_there_gets_no_second_owner(self) -> None:
         self.assertEqual(svcctl(*self.words()).status, 0)

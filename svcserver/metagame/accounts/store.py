@@ -19,6 +19,7 @@ from sqlalchemy import (
     delete,
     func,
     insert,
+    inspect,
     or_,
     select,
     update,
@@ -295,6 +296,16 @@ def knows_game_server(tx: Connection, key: str) -> bool:
     offered = fingerprint(key)
     row = tx.execute(_GAMESERVER_KEY, {"key_hash": offered}).first()
     return row is not None and constant_time_equal(row.key_hash, offered)
+
+
+def is_anothers(tx: Connection, key: str) -> bool:
+    """Whether the database, of whatever version, has accounts, and none with this account key."""
+    there = set(inspect(tx).get_table_names())
+    if not {ACCOUNTS.name, ACCOUNT_KEYS.name} <= there:
+        return False
+    mine = select(ACCOUNT_KEYS.c.key_hash).where(ACCOUNT_KEYS.c.key_hash == fingerprint(key))
+    anybody = tx.execute(select(ACCOUNTS.c.id).limit(1)).first()
+    return anybody is not None and tx.execute(mine).first() is None
 
 
 def add_game_server_key(tx: Connection, key: str) -> None:
