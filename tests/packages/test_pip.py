@@ -6,6 +6,7 @@ import re
 import shutil
 import tarfile
 import zipfile
+from importlib.metadata import distributions
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,8 @@ pytestmark = pytest.mark.packages
 
 PUBLIC = ("--public-host", "127.0.0.1:8443", "--owner", "Olga")
 PAGE = "packages.md"
-NEWER = "svcserver-NEW-py3-none-any.whl"
+NEWER = "svcserver-NEW-"
+PINS = "svcserver-*-constraints.txt"
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +55,7 @@ def test_pip_installs_it_and_up_is_the_first_command(system: System, wheel: Path
     first = new_user(system, "petra", wheel)
     system.run("bash", "-c", block(PAGE, "apt-get install -y python3-venv"))
     system.run(*first, block(PAGE, "-m venv ~/svcserver"))
+    assert other_versions(system.root / "home/petra/svcserver", wheel) == set()
     plays_signed_in(system, first)
 
 
@@ -63,18 +66,33 @@ def test_pipx_installs_it_and_up_is_the_first_command(system: System, wheel: Pat
     system.run("bash", "-c", block(PAGE, "apt-get install -y pipx"))
     system.run(*first, block(PAGE, "pipx ensurepath"))
     plays_signed_in(system, first)
-    again = block("upgrade.md", "pipx install --force", {NEWER: wheel.name})
+    again = block(
+        "upgrade.md", "pipx install --force", {NEWER: f"svcserver-{wheel.name.split('-')[1]}-"}
+    )
     system.run(*first, again)
+    assert other_versions(system.root / "home/piet/.local/pipx/venvs/svcserver", wheel) == set()
     assert f"version {wheel.name.split('-')[1]}\n" in system.run(*first, "svcctl --version")
 
 
 def new_user(system: System, name: str, wheel: Path) -> tuple[str, ...]:
-    """What runs commands as they are typed by a new user who has signed in, the wheel at hand."""
+    """What runs commands as they are typed by a new user who has signed in, the files at hand."""
     system.run("useradd", "--create-home", "--shell", "/bin/bash", name)
-    shutil.copy(wheel, system.root / "home" / name)
+    [pins] = wheel.parent.glob(PINS)
+    for one in (wheel, pins):
+        shutil.copy(one, system.root / "home" / name)
     who = ("setpriv", f"--reuid={name}", f"--regid={name}", "--init-groups")
     home = f"/home/{name}"
     return (*who, "env", "-C", home, f"HOME={home}", f"USER={name}", "bash", "-elc")
+
+
+def other_versions(environment: Path, wheel: Path) -> set[str]:
+    """What of the release's constraints is not in an environment."""
+    [pins], [packages] = wheel.parent.glob(PINS), environment.glob("lib/python3*/site-packages")
+    found = {
+        f"{re.sub('[-_.]+', '-', one.name).lower()}=={one.version}"
+        for one in distributions(path=[str(packages)])
+    }
+    return set(pins.read_text().split()) - found
 
 
 def plays_signed_in(system: System, first: tuple[str, ...]) -> None:
