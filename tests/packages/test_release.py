@@ -81,6 +81,7 @@ def test_its_changes_are_all_that_was_written_since_the_release_before(release: 
     assert missing == []
 
 
+# slow: a whole release is built
 def test_a_build_in_another_clone_gives_the_same_bytes(release: Path, tmp_path: Path) -> None:
     """Where nobody else may read, which is another mode of each file; with what git cannot know."""
     clone, changed = tmp_path / "clone", tmp_path / "changed.patch"
