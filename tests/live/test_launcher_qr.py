@@ -48,12 +48,14 @@ def rows(code: segno.QRCode) -> list[str]:
 
 
 def longest(version: int, error: str, text: str) -> segno.QRCode | None:
-    """As much of ``text`` as fits."""
+    """As much of ``text`` as fits.
+
+    The mask is given: to find the best one, segno makes and rates all eight of them.
+    """
+    kind: dict[str, Any] = {"version": version, "error": error, "mask": version % 8}
     for length in range(len(text), 0, -7):
         try:
-            return segno.make(
-                text[:length], version=version, error=error, boost_error=False, micro=False
-            )
+            return segno.make(text[:length], boost_error=False, micro=False, **kind)
         except segno.DataOverflowError:
             continue
     return None
