@@ -55,7 +55,7 @@ check: $(VENV)/dev.stamp
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/mypy docs/drawings.py docs/generate.py docs/look.py docs/protocol.py docs/variables.py
+	$(BIN)/mypy docs/drawings.py docs/generate.py docs/look.py docs/protocol.py docs/routes.py docs/variables.py
 	$(BIN)/mypy --platform win32 -p svcserver.launcher
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python -m tests.contract.coverage

@@ -56,7 +56,12 @@ class Drawing(SphinxDirective):
         if title is None:
             raise self.error("a drawing needs words for those who do not see it: accTitle: ...")
         image = nodes.image(uri=f"/static/drawings/{name}", alt=title[1])
-        return [nodes.container("", image, classes=["drawing"])]
+        whole = nodes.reference("", "", image, refuri=self._place(name))  # at its full size
+        return [nodes.container("", nodes.paragraph("", "", whole), classes=["drawing"])]
+
+    def _place(self, name: str) -> str:
+        """Where the built site has the drawing, from the page that it stands on."""
+        return "../" * self.env.docname.count("/") + f"_static/drawings/{name}"
 
 
 def texts() -> Iterator[str]:

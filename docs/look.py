@@ -46,6 +46,11 @@ BROKEN = """(() => {
     }
     return [...found];
 })()"""
+# a picture that goes beyond its own column, or scrolls within a box
+OVER = """[...document.querySelectorAll(".drawing img")].filter((one) => {
+    const column = one.closest("section").getBoundingClientRect();
+    return one.getBoundingClientRect().right > column.right + 1;
+}).map((one) => one.alt)"""
 UNSEEN = "[...document.images].filter((one) => !one.naturalWidth).map((one) => one.src)"
 KINDS = (  # doors, pictures, blocks, drawings, tables, what a search finds
     "index.html",
@@ -116,6 +121,7 @@ def looked_at(page: Page, path: Path) -> Iterator[str]:
     )
     yield from (f"a table that scrolls: {' '.join(one.split())}" for one in page.evaluate(WIDE))
     yield from (f"a word in a cell that breaks: {one}" for one in page.evaluate(BROKEN))
+    yield from (f"a drawing wider than the page: {one}" for one in page.evaluate(OVER))
     yield from (f"no picture at {one}" for one in page.evaluate(UNSEEN))
     elsewhere = {one for one in asked if not one.startswith(("file:", "data:"))}
     yield from (f"it asks for {one}" for one in sorted(elsewhere))

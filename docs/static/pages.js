@@ -15,7 +15,7 @@ const breakable = (cell) => {
 
 document.addEventListener("DOMContentLoaded", () => {
   // what scrolls within itself is reached by the keyboard, too
-  for (const one of document.querySelectorAll(".content pre, .content .drawing")) {
+  for (const one of document.querySelectorAll(".content pre")) {
     if (one.scrollWidth > one.clientWidth) one.tabIndex = 0;
   }
   // the theme calls them headings, but not of which level

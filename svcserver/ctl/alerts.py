@@ -84,7 +84,7 @@ def add(
     more: tuple[str, ...],
     reason: str,
 ) -> None:
-    """Make the file alert-NAME.env; the page "Be told" names its lines.
+    """Make the file alert-NAME.env; the page "Alerts" names its lines.
 
     What must stay secret (a webhook's URL, a TOKEN) comes from the FILE or the standard
     input: what stands on the command line is seen by everybody on the machine.

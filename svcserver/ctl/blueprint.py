@@ -131,7 +131,7 @@ def files(plan: Plan) -> dict[str, str]:
 def _stack(plan: Plan) -> str:
     text = f"""\
 # svc-stack itself: how many metagames share the work.
-# See the page "When one process is no longer enough"
+# See the page "Scale"
 WORKERS={plan.scale.workers}
 """
     return text if plan.data == plan.folder else f"{text}DATA_DIR={plan.data}\n"

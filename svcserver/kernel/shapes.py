@@ -130,6 +130,16 @@ class Mark:
         return plain
 
 
+class Told(Mark):
+    """Documented with ``more``, and read without it: a rule whose refusal is worded elsewhere."""
+
+    def __init__(self, more: Schema) -> None:
+        self.more = more
+
+    def schema(self, plain: Schema) -> Schema:
+        return {**plain, **self.more}
+
+
 class As(Mark):
     """Read by ``read``, which raises Unfit; documented as ``documented``."""
 

@@ -40,7 +40,7 @@ class Options(usage.Options):
     ]
     longdesc = (
         "Alerts of a host whose services have units of their own. "
-        'See svcctl alerts --help and the page "Be told".'
+        'See svcctl alerts --help and the page "Alerts".'
     )
 
     def postOptions(self) -> None:

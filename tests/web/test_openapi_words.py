@@ -8,13 +8,19 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.metagame.owner.dashboard.document import EVERY_ROUTE, MEANINGS, describe
+from svcserver.gateway.policy import PUBLIC_MANAGEMENT
+from svcserver.metagame.owner.dashboard.document import (
+    EVERY_ROUTE,
+    MEANINGS,
+    PASSED,
+    describe,
+)
 from svcserver.metagame.rows import Access
 from tests.support.game import Game
 
 NAMED = re.compile(r"`([^`]+)`")
 MODULE = re.compile(r"\b[a-z_]+\.[A-Z]\w+|\w+\.py\b|\w+\(\)")
-EXAMPLE = re.compile(r"\{\}|\d+[smhd]|svcctl .*|Authorization: .*|Accept: .*")
+EXAMPLE = re.compile(r"\{\}|\d+[smhd]|svcctl .*|Authorization: .*|Accept: .*|(https?|svc)://.*")
 ROUTE = re.compile(r"(?:(?P<method>[A-Z]+) )?(?P<path>/\S+)\Z")
 SETTING = re.compile(r"[A-Z]+(_[A-Z]+)+\Z")
 
@@ -49,6 +55,16 @@ class WordTests(SynchronousTestCase):
         self.assertEqual(set(MEANINGS), set(Access))
         for label in MEANINGS:
             self.assertIn(f"- `{label}`: ", self.said["info"]["description"])
+
+    def test_each_management_route_says_whether_the_gateway_passes_it_on(self) -> None:
+        passed = set()
+        for path, methods in self.said["paths"].items():
+            for method, operation in methods.items():
+                said = [one for one in PASSED.values() if one in operation["description"]]
+                self.assertEqual(len(said), int(path.startswith("/svc/")), path)
+                if said == [PASSED[True]]:
+                    passed.add((method.upper(), path.lower()))
+        self.assertEqual(passed, {one for one in PUBLIC_MANAGEMENT if one[0] != "HEAD"})
 
     def test_every_shape_says_what_it_is(self) -> None:
         shapes = self.said["components"]["schemas"]

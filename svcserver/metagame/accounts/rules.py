@@ -16,7 +16,9 @@ from svcserver.kernel.roles import Role, role_of
 from svcserver.kernel.secrets import hex_token
 from svcserver.kernel.system import choice
 
-USERNAME = re.compile(r"[A-Za-z0-9_]{3,16}\Z")
+_NAME = "[A-Za-z0-9_]{3,16}"
+USERNAME = re.compile(rf"{_NAME}\Z")
+NAME_PATTERN = rf"^\s*{_NAME}\s*$"  # the same, as it is sent, for readers of the API's document
 MODES = ("NONE", "INVITECODE", "OPEN")
 MAX_LOOKUP_NAME = 64
 CODE_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"

@@ -11,15 +11,17 @@ from svcserver.kernel.refusals import Malformed, Refusal
 from svcserver.kernel.shapes import (
     Lenient,
     TextWithNul,
+    Told,
     pascal_case,
     sent_as,
     spelled,
     text_where,
 )
-from svcserver.metagame.accounts.rules import Account
+from svcserver.metagame.accounts.rules import NAME_PATTERN, Account
 from svcserver.metagame.accounts.wire import AccountEntry, Reason, entry
 
 PAGE = 100  # accounts
+NewName = Annotated[TextWithNul, Told({"pattern": NAME_PATTERN})]
 AnyId = Annotated[str, text_where(bool, "a text that is not empty")]
 
 
@@ -28,7 +30,7 @@ AnyId = Annotated[str, text_where(bool, "a text that is not empty")]
 class RegisterWish:
     """An account to register, with an invite code where the mode requires one."""
 
-    username: TextWithNul
+    username: NewName
     invite_code: TextWithNul | None = None
 
 
@@ -46,7 +48,7 @@ class ModeWish:
 class RenameWish:
     """The account, by id or by name, and its new name."""
 
-    new_username: TextWithNul
+    new_username: NewName
     user_id: Lenient[TextWithNul | None] = None
     username: Lenient[TextWithNul | None] = None
     reason: Reason = ""

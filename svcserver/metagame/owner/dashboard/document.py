@@ -7,9 +7,9 @@ from typing import Any
 
 from svcserver.kernel.datafiles import read
 from svcserver.metagame.access.credentials import CREDENTIALS
-from svcserver.metagame.rows import Access
-from svcserver.web.openapi import document
-from svcserver.web.routes import Row
+from svcserver.metagame.rows import Access, Row
+from svcserver.web import routes as web
+from svcserver.web.openapi import document, template
 
 TITLE = "svc-metagame"
 EXAMPLES = "examples.json"  # what the rows were sent and answered when the tests ran
@@ -20,35 +20,50 @@ EVERY_ROUTE = {  # settings that mount every route; all others that do so by the
     "STORE": "free",
 }
 MEANINGS: Mapping[Access, str] = {
-    Access.NONE: "anybody; no credential is looked at.",
+    Access.NONE: "whoever reaches the route; no credential is looked at.",
     Access.TOKEN: "a player by its token, or a game server by its key. A game server that acts"
     " for a player sends that player's token, too.",
     Access.PLAYER: "as `token`, but a player's token must be there: 403 for a game server that"
     " sends none.",
     Access.OPTIONAL_TOKEN: "anybody; without a valid player token the answer is empty.",
-    Access.ACCOUNT_KEY: "whoever holds an account's key.",
+    Access.ACCOUNT_KEY: "whoever holds an account's key and reaches the route.",
     Access.ADMIN_KEY: "staff (helpers, moderators, owners) by their account key or by a session"
-    " of the dashboard, and only on the machine of the server itself: 403 through the gateway"
-    " or any other proxy.",
+    " of the dashboard, and only directly.",
     Access.REGISTERED: "anybody; a valid account key or player token gets the whole answer,"
     " everybody else a shorter one.",
     Access.GAME_SERVER: "a game server by its key.",
     Access.ADMIN_OR_GAME_SERVER: "either of the two, as above.",
-    Access.DIRECT: "anybody on the machine of the server itself, not through a proxy; no"
-    " credential is looked at.",
+    Access.DIRECT: "anybody, but only directly; no credential is looked at.",
 }
+MANAGEMENT = "/svc/"
+PASSED = {True: "The gateway passes it on.", False: "Not through the gateway: 403 there."}
 ABOUT = f"""The backend of an online co-op monster-hunting game: accounts, characters, inventories,
 progression, parties, friends, guilds and matchmaking. Its callers are the game client, the game
 servers, the launcher, and the owner's dashboard, whose routes begin with `/svc/`. Most paths and
 bodies are as the retired client (1.4.4) wants them, odd as they may be.
 
-**To log in:** `POST /svc/api/Register` makes an account and hands out its account key, this once.
-`POST /account/api/oauth/token` takes that key as `exchange_code` and gives a player token
-(`access_token`) for a day. It goes with every later request as `Authorization: Bearer TOKEN`.
+**Where:** from elsewhere `https://HOST` (port 443, if the owner chose no other), where the gateway
+answers; on the machine of the server, and only with BIND_HOST from another, the metagame itself
+does: `http://127.0.0.1:61000`, if PORT says nothing else. The gateway's certificate is signed by
+nobody but itself: its SHA-256 stands in every invite, and a client compares that instead of
+a name.
+
+**To log in:** `POST /svc/api/Register` makes an account and hands out its account key (`UUK`), this
+once. Where only the invited may register (`GET /svc/api/RegistrationStatus` says it) it takes an
+invite code: the owner makes one by `svcctl invite create`; it is the `code` of the join string
+(`svc://join`). `POST /account/api/oauth/token` takes the key as `exchange_code` and gives a player
+token (`access_token`) for as many seconds as `expires_in` says, a day; `expires_at` is
+a fixed date, as the client wants it. The token goes with every later request as
+`Authorization: Bearer TOKEN`.
 
 **Access** says with each route who may call it:
 
 {"".join(f"- `{label}`: {said}{chr(10)}" for label, said in MEANINGS.items())}
+Directly means: neither through the gateway or another proxy, nor from another site's web page, and
+on the server's own machine with a Host that means just that (an address, localhost or its own name,
+not the public one): 403 otherwise. From another machine it works only where BIND_HOST lets it. Of
+the routes below `/svc/` the gateway passes on a few alone; each says whether it is one of them.
+
 **Paths** match in any letter case, with or without a slash at the end; HEAD works where GET does.
 
 **Refusals** have a status of 4xx. What their body looks like differs between routes, as the client
@@ -63,7 +78,13 @@ is of all other accounts.
 """
 
 
-def describe(rows: Iterable[Row], version: str) -> dict[str, Any]:
+def describe(rows: Iterable[web.Row], version: str) -> dict[str, Any]:
     """The OpenAPI document of these rows, with who may ask and an example where one is kept."""
+    rows = list(rows)
     examples = read(str(__package__), EXAMPLES)
-    return document(rows, TITLE, version, CREDENTIALS, examples, ABOUT)
+    found = document(rows, TITLE, version, CREDENTIALS, examples, ABOUT)
+    for row in rows:
+        if row.path.startswith(MANAGEMENT):
+            operation = found["paths"][template(row.path)][row.method.lower()]
+            operation["description"] += f" {PASSED[isinstance(row, Row) and row.public]}"
+    return found

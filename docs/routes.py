@@ -1,0 +1,217 @@
+"""The pages on the routes of the game: one for each group of them, from the OpenAPI document."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+
+Json = dict[str, Any]
+
+
+def pages(document: Json) -> dict[str, str]:
+    """By file: the first page, one for each tag, and the shapes that they use."""
+    groups: dict[str, list[str]] = defaultdict(list)
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            tag = operation.get("tags", ["other"])[0]
+            groups[tag].append(_operation(method, path, operation))
+    found = {"http.md": _first(document), "http/shapes.md": _shapes(document)}
+    for tag in document["tags"]:
+        lines = [f"# {tag['name'].capitalize()}", "", tag["description"], "", *groups[tag["name"]]]
+        found[f"http/{tag['name']}.md"] = "\n".join(lines)
+    return found
+
+
+def _first(document: Json) -> str:
+    """How to call, who may, and where each group of routes stands."""
+    said = {one["name"]: _line(one) for one in document["tags"]}
+    groups = [f"| [{tag}](http/{tag}.md) | {line} |" for tag, line in said.items()]
+    lines = [
+        "# HTTP routes",
+        "",
+        "Written from the code, as an OpenAPI document, too, for programs that make clients:",
+        '<a href="openapi.json">openapi.json</a>. Here all routes are on; `svcctl openapi` prints',
+        "those that a host's settings switch on.",
+        "",
+        document["info"]["description"],
+        "**Credentials:**",
+        "",
+        *_credentials(document["components"]["securitySchemes"]),
+        "",
+        "## Groups",
+        "",
+        "| routes of | which are |",
+        "|---|---|",
+        *groups,
+        "",
+        "What bodies are made of stands under [Shapes](http/shapes.md).",
+        "",
+        "```{toctree}",
+        ":hidden:",
+        "",
+        *(f"http/{tag}" for tag in said),
+        "http/shapes",
+        "```",
+        "",
+        "## Refusals",
+        "",
+        *_refusals(document),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _line(tag: Json) -> str:
+    """The first paragraph on a tag, for a cell."""
+    first: str = tag["description"].split("\n\n")[0]
+    return " ".join(first.split())
+
+
+def _shapes(document: Json) -> str:
+    lines = ["# Shapes", "", "What bodies and answers are made of.", ""]
+    for name, shape in sorted(document["components"]["schemas"].items()):
+        lines += _shape(name, shape)
+    return "\n".join(lines) + "\n"
+
+
+def _credentials(schemes: Json) -> Iterator[str]:
+    """How each is sent, and what it is."""
+    for name, one in schemes.items():
+        place = f"{one['in']} `{one['name']}`" if "in" in one else "header `Authorization: Bearer`"
+        yield f"- `{name}` ({place}): {one['description']}"
+
+
+def _operation(method: str, path: str, operation: Json) -> str:
+    body: Json = next(iter(operation.get("requestBody", {}).get("content", {}).values()), {})
+    sent = _links(body["schema"]) if body else ""
+    success: Json = operation["responses"].get("200", {})
+    reply: Json = next(iter(success.get("content", {}).values()), {})
+    *more, access = operation["description"].split("\n\n")
+    lines = [f"## {method.upper()} {path}", "", operation["summary"], ""]
+    lines += [line for one in more for line in (one, "")]
+    lines.append(f"- {access}")
+    lines += [f"- {title}: {said}." for title, said in _taken(operation["parameters"])]
+    if sent:
+        lines.append(f"- Body: {sent}.")
+    lines.append(f"- Answer: {_answers(operation['responses'])}.")
+    lines.append(f"- Refused: {_refused(operation['responses'])}.")
+    lines.append(f"- In clients made from the document: `{operation['operationId']}`.")
+    for title, content in (("sent", body), ("answered", reply)):
+        if "example" in content:
+            lines += [
+                "",
+                f"```{{code-block}} json\n:caption: {title}",
+                "",
+                _indented(content),
+                "```",
+            ]
+    return "\n".join([*lines, ""])
+
+
+def _taken(parameters: list[Json]) -> Iterator[tuple[str, str]]:
+    """What an operation takes beside its body, in words: nothing of texts in its path."""
+    for place in ("path", "query", "header"):
+        found = [one for one in parameters if one["in"] == place]
+        if place == "path":
+            found = [one for one in found if one["schema"] != {"type": "string"}]
+        said = [
+            f"`{one['name']}` ({_links(one['schema'])}"
+            f"{', needed' if 'required' in one and place != 'path' else ''})"
+            for one in found
+        ]
+        if said:
+            yield place.capitalize(), ", ".join(said)
+
+
+def _answers(responses: Json) -> str:
+    """The successes of an operation, in words."""
+    found = []
+    if "200" in responses:
+        content: Json = responses["200"].get("content", {"": {}})
+        kinds = [
+            _links(one["schema"])
+            if kind == "application/json"
+            else f"`{kind}`"
+            if kind
+            else "nothing"
+            for kind, one in content.items()
+        ]
+        found.append(" or ".join(kinds))
+    found += [f"{status} without a body" for status in ("204", "302") if status in responses]
+    return ", or ".join(found) or "none, for it always refuses"
+
+
+def _refused(responses: Json) -> str:
+    """The refusals of an operation, as links; those that differ with their status."""
+    by_name: dict[str, list[str]] = defaultdict(list)
+    for status, one in responses.items():
+        if status.startswith("4"):
+            by_name[_refusal_link(one)].append(status)
+    usual = _refusal_link(responses["4XX"])
+    others = [
+        f"{', '.join(sorted(which))}: {link}" for link, which in by_name.items() if link != usual
+    ]
+    return "; ".join([usual, *others])
+
+
+def _refusal_link(response: Json) -> str:
+    if "$ref" not in response:
+        return _links(response["content"]["application/json"]["schema"])
+    name = response["$ref"].rpartition("/")[2]
+    return f"[{name}](#refusal-{name.lower()})"
+
+
+def _refusals(document: Json) -> Iterator[str]:
+    for name, one in sorted(document["components"]["responses"].items()):
+        yield from (f"(refusal-{name.lower()})=", f"### {name}", "", one["description"], "")
+        content: Json = one.get("content", {})
+        if "application/json" in content:
+            body = _links(content["application/json"]["schema"])
+            yield from (f"Body: {body}.", "")
+
+
+def _indented(content: Json) -> str:
+    return orjson.dumps(content["example"], option=orjson.OPT_INDENT_2).decode()
+
+
+def _links(schema: Json) -> str:
+    """What a schema is, in words, named shapes as links."""
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        return f"[{name}](#shape-{name.lower()})"
+    if "anyOf" in schema:
+        return " or ".join(_links(one) for one in schema["anyOf"])
+    if "enum" in schema:
+        return " or ".join(f"`{one}`" for one in schema["enum"])
+    if schema.get("type") == "array" and "items" in schema:
+        return f"list of {_links(schema['items']) or 'anything'}"
+    if schema.get("additionalProperties") not in (None, False, True):
+        return f"object of {_links(schema['additionalProperties']) or 'anything'}"
+    kind = schema.get("type", "anything")
+    if "type" not in schema and "description" in schema:
+        return f"anything ({schema['description'].rstrip('.')})"
+    bounds = [f"{key} {value}" for key, value in schema.items() if key.startswith(("min", "max"))]
+    if "pattern" in schema:
+        bounds.append(f"`{schema['pattern']}`")
+    said = " or ".join(kind) if isinstance(kind, list) else str(kind)
+    return f"{said} ({', '.join(bounds)})" if bounds else said
+
+
+def _shape(name: str, shape: Json) -> Iterator[str]:
+    yield from (f"(shape-{name.lower()})=", f"## {name}", "")
+    if shape.get("description"):
+        yield from (shape["description"], "")
+    required = set(shape.get("required", ()))
+    fields = shape.get("properties", {})
+    if not fields:
+        yield from (_links(shape), "")
+        return
+    yield from ("| field | is | |", "|---|---|---|")
+    for field, kind in fields.items():
+        yield f"| `{field}` | {_links(kind)} | {'' if field in required else 'may be left out'} |"
+    further = shape.get("additionalProperties")
+    if further:
+        yield from ("", f"It may have more: {further['description']}")
+    yield ""
