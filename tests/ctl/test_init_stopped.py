@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from unittest import mock
 
+import pytest
 from sqlalchemy import create_engine
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -20,6 +22,8 @@ from tests.ctl.command import Ran, nowhere, svcctl
 
 MOST = 40  # renames: one says that all is written, then one for each file
 KILLED = -signal.SIGKILL
+RAISED = 99  # the status of a child that raises
+LONGEST_S = 60  # a child that hangs is ended
 
 
 def killed_at_rename(number: int) -> None:
@@ -60,6 +64,7 @@ def killed_before_the_commit() -> None:
     mock.patch.object(SqlAccounts, "add", written).start()
 
 
+@pytest.mark.live
 class StoppedTests(SynchronousTestCase):
     """Hosts with a database of their own, and with one that is there before them."""
 
@@ -76,9 +81,16 @@ class StoppedTests(SynchronousTestCase):
         """How a process with that trap ends that calls it."""
         pid = os.fork()
         if not pid:
-            os.close(1)
-            trap()
-            os._exit(svcctl(*words).status)
+            status = RAISED
+            try:
+                signal.alarm(LONGEST_S)
+                os.close(1)
+                trap()
+                status = svcctl(*words).status
+            except BaseException:  # whatever it is, there is to be no second run of the tests
+                traceback.print_exc()
+            finally:
+                os._exit(status)
         return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
     def owners(self, file: Path | None = None) -> list[str]:

@@ -9,6 +9,7 @@ document leaves out, because older clients do, or makes the server fail, says
 
 from __future__ import annotations
 
+import weakref
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from functools import lru_cache
@@ -39,12 +40,16 @@ ENOUGH = 10  # bodies of one outline, of a row and kind in one process: more say
 OUTLINES = 50  # of a row and kind: where keys are ids, each body has another
 
 _compared: dict[str, Counter[str]] = defaultdict(Counter)
-_asked: dict[int, set[str]] = {}  # names of arguments that were read, by the id of a request
+_asked: dict[int, set[str]] = {}  # names of arguments that a request was asked for, by its id
 _arguments = HttpRequest.arguments
 
 
 def _arguments_noted(request: HttpRequest, name: str) -> list[str]:
-    _asked.setdefault(id(request), set()).add(name)
+    asked = _asked.get(id(request))
+    if asked is None:
+        asked = _asked[id(request)] = set()
+        weakref.finalize(request, _asked.pop, id(request), None)  # another may get its id
+    asked.add(name)
     return _arguments(request, name)
 
 
@@ -62,7 +67,7 @@ class Described:
 
     def __call__(self, done: FinishedRequest) -> None:
         row, answer = done.row, done.answer
-        asked = _asked.pop(id(done.request), set())
+        asked = _asked.get(id(done.request), set())
         if row is None or answer is None:
             return
         own = {name for name, _ in getattr(row, "owners", ())}  # which the gate may ask for first

@@ -104,11 +104,12 @@ def _end(code: object) -> NoReturn:
         print(code, file=sys.stderr)
     threading._shutdown()  # type: ignore[attr-defined]  # waits for threads, as it does
     atexit._run_exitfuncs()
-    try:
-        sys.stdout.flush()
-        sys.stderr.flush()
-    except OSError:  # nobody reads it any more
-        status = 120  # the interpreter's own
+    for stream in (sys.stdout, sys.stderr):
+        if not stream.closed:
+            try:
+                stream.flush()
+            except OSError:  # nobody reads it any more
+                status = 120  # the interpreter's own
     os._exit(status & 0xFF)
 
 
