@@ -76,8 +76,8 @@ class Children(ProcessMonitor):
     async def _prepare_waiting(self) -> None:
         """One by one, so that the one that starts has a processor for itself."""
         for one in list(self._waiting):
-            if self.running and one in self._waiting and not await self._prepared.begin(one):
-                self._prepared.drop(one.name)  # it is started at its turn, and says why it fails
+            if self.running and one in self._waiting:
+                await self._prepared.begin(one)  # one that cannot says why when it is its turn
 
     def stopService(self) -> Any:
         """Stop the children, the last started first; fires when all are gone."""
@@ -155,14 +155,15 @@ class Children(ProcessMonitor):
 
     async def _prepare(self, one: Component) -> bool:
         """Start the process that is to follow, up to where it needs what the one before holds."""
-        well = await self._prepared.begin(one)
-        if well and self.running and one.name in self.protocols:
+        if not await self._prepared.begin(one, show=True):
+            return False
+        if self.running and one.name in self.protocols:
             return True
-        self._prepared.drop(one.name, show=True)
+        self._prepared.drop(one.name)
         return False
 
     def _start_prepared(self, one: Component) -> Child:
-        return self._spawn(Child(one.name, self, waits=True), one, one.prepared)
+        return self._spawn(Child(one.name, self, waits=True), one, one.waiting_command)
 
     def _spawn(self, child: Child, one: Component, words: list[str]) -> Child:
         environ = {**self.environ, **one.extra}

@@ -60,7 +60,7 @@ class Component:
         return self._command()
 
     @property
-    def prepared(self) -> list[str]:
+    def waiting_command(self) -> list[str]:
         """That of a process that waits until it is told to go on (``stack/child.py``)."""
         return self._command(PREPARED)
 

@@ -100,32 +100,42 @@ class Child(LinesAndEnd):
 class Prepared:
     """At most one process of each component that waits for its turn.
 
-    ``start`` starts that of a component (``Component.prepared``); raises OSError.
+    ``start`` starts that of a component (``Component.waiting_command``); raises OSError.
     """
 
     clock: Any
     start: Callable[[Component], Child]
     _waiting: dict[str, Child] = field(factory=dict, init=False)
 
-    async def begin(self, one: Component) -> bool:
-        """Start one; True when it can go on at once, or went on before it was so far."""
+    async def begin(self, one: Component, *, show: bool = False) -> bool:
+        """Start one; True when it can go on at once, or went on before it was so far.
+
+        One that cannot is ended; with ``show`` what it said is printed.
+        """
+        self.drop(one.name)
         try:
             child = self._waiting[one.name] = self.start(one)
-            return await child.prepared.addTimeout(PREPARED_S, self.clock)
-        except (OSError, defer.TimeoutError):
+        except OSError:
             return False
+        try:
+            well = await child.prepared.addTimeout(PREPARED_S, self.clock)
+        except defer.TimeoutError:
+            well = False
+        if not well and self._waiting.get(one.name) is child:  # not one that came after it
+            if show:
+                child.show()
+            self.drop(one.name)
+        return well
 
     def take(self, name: str) -> Child | None:
         """Let one go on, and give it away; None where none lives."""
         child = self._waiting.pop(name, None)
         return child if child is not None and child.go_on() else None
 
-    def drop(self, name: str, *, show: bool = False) -> None:
-        """End one that waits, if any; with ``show`` what it said is printed."""
+    def drop(self, name: str) -> None:
+        """End one that waits, if any."""
         child = self._waiting.pop(name, None)
         if child is not None:
-            if show:
-                child.show()
             child.kill()
 
     def drop_all(self) -> None:

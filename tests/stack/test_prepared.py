@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from twisted.internet.defer import Deferred
 from twisted.logger import capturedLogs, formatEvent
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -100,6 +101,21 @@ class PreparedTests(SynchronousTestCase):
         self.last("deploy").says("deploy ready")
         self.assertEqual(self.reactor.names, list(NAMES))
         self.assertIsNot(self.last("gateway"), hung)
+
+    def test_one_that_took_too_long_ends_none_that_came_after_it(self) -> None:
+        self.last("metagame").says("metagame ready")
+        first = self.last("deploy")
+        first.says("deploy ready")
+        rolled = Deferred.fromCoroutine(self.children.roll())
+        self.last("metagame").says(PREPARED)
+        self.reactor.advance(0)
+        self.last("metagame").says("metagame ready")
+        second = self.last("deploy")
+        self.assertIsNot(second, first)
+        first.ends(1)
+        self.assertFalse(second.gone)
+        self.children.stopService()
+        self.assertFalse(self.successResultOf(rolled))
 
     @proves("svc-stack: graceful stop")
     def test_a_stop_ends_those_that_wait(self) -> None:
