@@ -30,6 +30,7 @@ PAGE = "container.md"
 ARCHIVE, NEWER = "svcserver-0.2.0-image.tar", "svcserver-NEW-image.tar"
 OWN = {"play.example.org": "127.0.0.1", "=443": f"={PORT}", "YourName": "Olga"}
 HOST = f"{PROJECT}_svcserver_1"
+RESTORE = "--entrypoint=svcctl svcserver db restore"
 ACCOUNTS = ("svcctl", "account", "list", "--config", "/data")
 
 
@@ -76,7 +77,7 @@ def host(machine: dict[str, str], release: Path, tmp_path: Path) -> Iterator[Com
     assert (folder / "database.env").stat().st_mode & 0o777 == 0o600
     with (folder / ".env").open("a") as env:
         env.writelines(f"{name}={value}\n" for name, value in machine.items())
-    first = block(PAGE, f"podman load -i {ARCHIVE}", {ARCHIVE: str(archive)})
+    first = block(PAGE, f"podman load -i {ARCHIVE}\npodman-compose up", {ARCHIVE: str(archive)})
     start, up, look = first.partition("podman-compose up -d\n")
     try:
         said = paste(start + up, folder)
@@ -139,17 +140,16 @@ def test_a_new_version_takes_it_over_and_the_way_back_is_open(
     host: Compose, tmp_path: Path
 ) -> None:
     outside.joins(tmp_path / "ada", outside.invite(HOST), "Ada")
-    made = host.paste("backup=/data/before-$(date")
+    assert went_well(host.paste("podman-compose exec svcserver svcctl drain on --wait"))
+    made = host.paste("podman-compose exec svcserver svcctl db backup")
     assert went_well(made), made
     [backup] = set(re.findall(r"/data/before-[0-9-]+", made))
-    assert went_well(host.paste("drain on --wait"))
     newer = f"next-{os.getpid()}"
     run("podman", "tag", f"localhost/svcserver:{host.version}", f"localhost/svcserver:{newer}")
     try:
         host.takes(newer)
-        said = host.paste(
-            "podman load -i svcserver-NEW", {"svcserver-NEW-image.tar": str(host.archive)}
-        )
+        newer_one = {NEWER: str(host.archive)}
+        said = host.paste(f"podman load -i {NEWER}\npodman-compose down", newer_one)
         assert went_well(said), said
         assert run("podman", "inspect", HOST, "--format", "{{.ImageName}}").endswith(f"{newer}\n")
         outside.joins(tmp_path / "bob", outside.invite(HOST), "Bob")
@@ -157,9 +157,9 @@ def test_a_new_version_takes_it_over_and_the_way_back_is_open(
         back = block(PAGE, "podman\npodman-compose down -t 40\npodman-compose up -d\n")
         assert went_well(paste(back, host.folder))
         assert "Bob" in inside(*ACCOUNTS)
-        assert not went_well(host.paste("db restore"))  # as the page has it: a name of no backup
+        assert not went_well(host.paste(RESTORE))  # as the page has it: a name of no backup
         assert HOST not in run("podman", "ps", "-a", "--format", "{{.Names}}").split()
-        said = host.paste("db restore", {"/data/before-DATE-TIME": backup})
+        said = host.paste(RESTORE, {"/data/before-DATE-TIME": backup})
         assert said.rstrip().endswith("exit code: 0"), said
         started = block(PAGE, "podman\npodman-compose up -d\n")
         assert went_well(paste(started, host.folder))

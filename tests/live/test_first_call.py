@@ -1,0 +1,36 @@
+"""The commands of ``docs/contributors/first-call.md`` as a reader pastes them.
+
+Why processes: they are shell commands, and a metagame that they call.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.pages import blocks
+from tests.support.processes import metagame
+from tests.support.requirements import skip
+
+pytestmark = pytest.mark.live
+
+PAGE = Path(__file__).parents[2] / "docs" / "contributors" / "first-call.md"
+
+
+def test_it_registers_logs_in_and_reads_its_character(tmp_path: Path) -> None:
+    if shutil.which("curl") is None:
+        raise skip("curl", "there is no curl")
+    names, calls = (one.text for one in blocks(PAGE) if one.word == "sh")
+    assert "host=http://127.0.0.1:61000\n" in names
+    with metagame(tmp_path) as service:
+        own = names.replace(":61000", f":{service.port}")
+        ran = subprocess.run(
+            ["bash", "-ec", own + calls], capture_output=True, text=True, check=False, timeout=60
+        )
+    assert ran.returncode == 0, ran.stderr
+    [character] = json.loads(ran.stdout)
+    assert character["id"]
