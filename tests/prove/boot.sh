@@ -8,8 +8,12 @@ mkdir /mnt/upper /mnt/scratch /mnt/root
 mount -t overlay overlay -o lowerdir=/,upperdir=/mnt/upper,workdir=/mnt/scratch /mnt/root
 root=/mnt/root
 mount -t proc proc $root/proc
+mount --bind $root/proc/sys $root/proc/sys
 mount --rbind /dev $root/dev
-mount -t sysfs sysfs $root/sys
+# they are this machine's own: nothing that systemd starts may set its kernel or its devices' owners
+mount -o remount,bind,ro $root/proc/sys
+mount -o remount,bind,ro $root/dev
+mount -t sysfs -o ro sysfs $root/sys
 mount -t cgroup2 none $root/sys/fs/cgroup
 mount -t tmpfs none $root/run
 mount -t tmpfs none $root/tmp
