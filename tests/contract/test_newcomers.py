@@ -12,9 +12,19 @@ import yaml
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.flaky import LIVE_HALF
+from tests.live import tour_times
 from tests.workplace import PROGRAMS, RELEASING
 
 ROOT = Path(__file__).parents[2]
+MADE_OF = {
+    "packaging/**",
+    "compose.yaml",
+    "requirements/**",
+    "pyproject.toml",
+    "setup.cfg",
+    "MANIFEST.in",
+    "tests/support/**",
+}
 CHECK = re.search(r"(?m)^check:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text())
 
 
@@ -27,6 +37,16 @@ def installed_by(script: str) -> set[str]:
     found = re.search(r"(?m)^packages=\((.*)\)", (ROOT / ".ci" / script).read_text())
     assert found is not None, script
     return set(found[1].split())
+
+
+def pages_that_packages_paste() -> set[str]:
+    """The owners' pages that the tests of packages name, and the tour's where one takes it."""
+    texts = [one.read_text() for one in (ROOT / "tests" / "packages").glob("*.py")]
+    words = re.findall(r'"([\w-]+\.md)"', "".join(texts))
+    named = {ROOT / "docs" / "owners" / word for word in words}
+    if any("tests.live.tour_times import" in one for one in texts):
+        named.add(tour_times.PAGE)
+    return {str(one.relative_to(ROOT)) for one in named if one.exists()}
 
 
 class HookTests(SynchronousTestCase):
@@ -84,11 +104,12 @@ class HostedTests(SynchronousTestCase):
         begins = read(".github/workflows/packages.yml")[True]  # what YAML makes of "on"
         self.assertEqual(set(begins), {"push", "pull_request", "schedule", "workflow_dispatch"})
         self.assertEqual(begins["push"]["tags"], ["v*"])
+        pasted = pages_that_packages_paste()
+        self.assertGreater(len(pasted), 3)
         for event in ("push", "pull_request"):
             for path in begins[event]["paths"]:
                 self.assertTrue([*ROOT.glob(path)], path)
-            wanted = {"packaging/**", "compose.yaml", "requirements/**"}
-            self.assertLess(wanted, set(begins[event]["paths"]))
+            self.assertLess(MADE_OF | pasted, set(begins[event]["paths"]))
 
     def test_a_tag_leaves_the_release_that_was_tested(self) -> None:
         job = read(".github/workflows/packages.yml")["jobs"]["packages"]

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.packages.support import build, need_everything, run
+from tests.packages import images
+from tests.packages.support import build, need_everything
 
 # for a machine within a machine: no systemd, and no right to raise limits
 ENGINE = """\
@@ -56,24 +55,5 @@ def image(tmp_path_factory: pytest.TempPathFactory, release: Path) -> Iterator[s
     [archive] = release.glob("*-image.tar")
     with pytest.MonkeyPatch.context() as patches:
         patches.setenv("CONTAINERS_CONF", str(engine))
-        with loaded(archive) as name:
+        with images.loaded(archive) as name:
             yield name
-
-
-@contextmanager
-def loaded(archive: Path) -> Iterator[str]:
-    """An image by a name of this test's: by its own name a host of this machine may run already."""
-    own = run("tar", "-xOf", archive, "manifest.json")
-    [called] = json.loads(own)[0]["RepoTags"]
-    before = run("podman", "images", "-q", "--no-trunc", "--filter", f"reference={called}").strip()
-    name = f"{called.rpartition(':')[0]}:test-{os.getpid()}"
-    run("podman", "load", "-q", "-i", archive)
-    try:
-        run("podman", "tag", called, name)
-        if before:
-            run("podman", "tag", before, called)
-        else:
-            run("podman", "untag", called, called)
-        yield name
-    finally:
-        run("podman", "rmi", name)  # not by force, which would remove containers, too

@@ -4,7 +4,7 @@ set -u
 units="svc-metagame svc-deploy svc-content svc-allowlist svc-gateway"
 as_svc() { runuser -u svc -- svcctl "$@" --config /etc/svcserver; }
 ready() {
-    for _ in $(seq 90); do
+    for _ in $(seq 300); do
         as_svc status > /dev/null 2>&1 && as_svc relay check > /dev/null 2>&1 && return
         sleep 1
     done

@@ -1,6 +1,6 @@
 """The Debian package's own units under a live systemd: started, played on, restarted, stopped.
 
-Why it may be skipped: see tests/prove/test_systemd.py.
+Why it may be skipped: see tests/prove/test_systemd.py. ``.ci/packages`` insists on it.
 """
 
 from __future__ import annotations

@@ -10,10 +10,12 @@ import pytest
 
 from tests.packages.support import PATIENCE_S, run
 from tests.packages.test_image import HARDENED, NAME, until
+from tests.support.watch import Watch
 
 pytestmark = pytest.mark.packages
 
-AT_ONCE_S = 20.0  # podman waits for 40 before it kills
+AT_ONCE_S = 20.0  # of what the machine had for it
+KILLED_AFTER_S = "120"  # by the clock, which others may fill: far later
 
 
 @pytest.fixture(scope="module")
@@ -57,9 +59,8 @@ def command_lines(pid: int) -> list[str]:
 
 
 def ends_at_once(container: str) -> None:
-    began = time.monotonic()
-    run("podman", "stop", "-t", "40", container)
-    took = time.monotonic() - began
+    with Watch() as watch:
+        run("podman", "stop", "-t", KILLED_AFTER_S, container)
     said = run("podman", "inspect", container, "--format", "{{.State.ExitCode}}").strip()
     assert said == "0"  # killed it would be 137
-    assert took < AT_ONCE_S
+    assert watch.seconds < AT_ONCE_S

@@ -3,7 +3,7 @@
 Why it may be skipped: a systemd that boots mounts file systems and cgroups of its own, which takes
 CAP_SYS_ADMIN; root in a container has that only where it was started with it, whatever packages it
 has. So no requirement of ``.ci/run`` stands for it, and it belongs to ``make prove``; who runs that
-on a machine of their own may insist on it with SVC_TEST_REQUIRE=boot.
+on a machine of their own may insist on it with SVC_TEST_REQUIRE=boot, as ``.ci/packages`` does.
 """
 
 from __future__ import annotations
