@@ -22,13 +22,21 @@ from sqlalchemy.engine import URL
 from svcserver.content.manifest_builder import OWNERS_NOTE, BuildFailed, build_manifest
 from svcserver.ctl import blueprint, staging, units
 from svcserver.ctl.blueprint import Plan, Ports, Scale
-from svcserver.ctl.database import transaction
+from svcserver.ctl.database import file_of, transaction
 from svcserver.ctl.host import OWNER_KEY
 from svcserver.ctl.keys import new_signing_keys
 from svcserver.ctl.output import fail
 from svcserver.ctl.staging import Note, Staged
+from svcserver.ctl.stopping import stoppable
 from svcserver.db import migrations
-from svcserver.db.engine import BadDatabase, database_url, make_engine
+from svcserver.db.engine import (
+    BadDatabase,
+    SQLAlchemyError,
+    database_url,
+    describe,
+    make_engine,
+)
+from svcserver.db.transaction import transaction as short_transaction
 from svcserver.edge.certificate import BadCertificate, Pair, make_pair, write_pair
 from svcserver.kernel.ids import new_account_id
 from svcserver.kernel.refusals import Refusal
@@ -36,7 +44,12 @@ from svcserver.kernel.secrets import Secret, hex_token
 from svcserver.kernel.settings import parse_env_file
 from svcserver.metagame.accounts import rules
 from svcserver.metagame.accounts.rules import Account
-from svcserver.metagame.accounts.store import SqlAccounts, add_game_server_key, is_anothers
+from svcserver.metagame.accounts.store import (
+    SqlAccounts,
+    add_game_server_key,
+    is_anothers,
+    knows_key,
+)
 
 DATABASE = "svc.db"
 UNITS = "host"  # the folder with the systemd units
@@ -81,11 +94,9 @@ def create_host(
     ``shared``: the database may be that of another host.
     """
     folder, data, name = folder.absolute(), (data or folder).absolute(), _owner(owner)
-    with _one_line(folder, owner), staging.alone(folder):
-        with staging.begun(folder) as found:
-            if found is not None:
-                click.echo(f"finishing the host that was begun in {folder}, as it was", err=True)
-                return _finish(found, shared)
+    with stoppable(), _one_line(folder, owner), staging.alone(folder):
+        if (earlier := _finished(folder)) is not None:
+            return earlier
         pair = None if private else make_pair(list(dict.fromkeys([host, "127.0.0.1", "localhost"])))
         fingerprint = pair.fingerprint if pair else None
         with staging.new(folder, Note(data, name, fingerprint)) as staged:
@@ -104,11 +115,26 @@ def create_host(
             return _finish(staged, shared)
 
 
+def _finished(folder: Path) -> CreatedHost | None:
+    """The host that was begun there, if its database knows its owner; else it is discarded."""
+    with staging.begun(folder) as found:
+        if found is None:
+            return None
+        if not _is_registered(found):
+            found.discard()
+            return None
+        click.echo(f"finishing the host that was begun in {folder}, as it was", err=True)
+        return _place(found)
+
+
 def _finish(staged: Staged, shared: bool) -> CreatedHost:
     """Register the owner of a host whose files are written, and move those into place."""
-    if not staged.is_placed():
-        staged.need_room()  # before the database knows of a host that is none
-        _register(staged, shared)
+    staged.need_room()  # before the database knows of a host that is none
+    _register(staged, shared)
+    return _place(staged)
+
+
+def _place(staged: Staged) -> CreatedHost:
     staged.place()
     note = staged.note
     return CreatedHost(staged.goal, note.owner, note.fingerprint, _my_ip(staged.goal))
@@ -175,30 +201,53 @@ def _write(staged: Path, kept: Path, plan: Plan, pair: Pair | None) -> None:
 
 
 def _register(staged: Staged, shared: bool) -> None:
-    """Make the database with the owner's account, unless it has that of this very key already."""
-    key = (staged.settings / OWNER_KEY).read_text(encoding="utf-8").strip()
+    """Make the database with the owner's account."""
+    key = _key(staged)
     game_server = _values(staged.settings, "deploy")["METAGAME_API_KEY"]
-    if staged.settings.name.startswith(staging.NEW):
-        staged.complete()
-    engine = make_engine(_url(staged))
-    with transaction(engine) as tx:
+    with transaction(make_engine(_url(staged))) as tx:  # while a stop still leaves nothing
         if not shared and is_anothers(tx, key):  # before anything of it is changed
-            staged.kept = False
             fail(
                 f"the database {_url(staged).render_as_string()} has accounts, so it is another "
                 "host's: nothing was changed; take another, without SVC_DATABASE_URL and "
                 "--database one of its own, or be one more host on it: --share-database"
             )
+    staged.complete()
+    engine = make_engine(_url(staged))
     migrations.upgrade(engine)
     with transaction(engine) as tx:
         accounts = SqlAccounts(tx)
-        if accounts.by_key(key) is None:
-            staged.kept = False
-            rules.check_free(accounts, staged.note.owner)
-            owner = Account(new_account_id(), staged.note.owner, is_admin=True)
-            accounts.add(owner, key, time.time())
-            add_game_server_key(tx, game_server)
+        rules.check_free(accounts, staged.note.owner)
+        owner = Account(new_account_id(), staged.note.owner, is_admin=True)
+        accounts.add(owner, key, time.time())
+        add_game_server_key(tx, game_server)
         staged.kept = True  # from here on it may be committed, whatever becomes of this process
+
+
+def _is_registered(staged: Staged) -> bool:
+    """Whether the database knows the owner of a host that was begun; fails where it cannot say."""
+    if staged.is_placed():
+        return True
+    url = _url(staged)
+    file = file_of(url)
+    if file is not None and not file.exists():
+        return False  # a look is not to make one
+    engine = make_engine(url)
+    try:
+        with short_transaction(engine) as tx:
+            return knows_key(tx, _key(staged))
+    except SQLAlchemyError as why:
+        folders = shlex.join(str(one) for one in {staged.settings: None, staged.data: None})
+        fail(
+            f"a host was begun in {staged.goal}, and its database {url.render_as_string()} cannot "
+            f"say whether it knows the owner: {describe(why)}; repeat this when it answers, or "
+            f"give that host up: rm -r {folders}"
+        )
+    finally:
+        engine.dispose()
+
+
+def _key(staged: Staged) -> str:
+    return (staged.settings / OWNER_KEY).read_text(encoding="utf-8").strip()
 
 
 def _url(staged: Staged) -> URL:

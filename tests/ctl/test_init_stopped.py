@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import socket
 import sys
 import traceback
 from collections.abc import Callable
@@ -77,8 +79,13 @@ class StoppedTests(SynchronousTestCase):
         beside = ("--database", f"sqlite:///{self.database}")
         return ["init", self.folder, "--private-host", "127.0.0.1", *beside, *more]
 
-    def child(self, trap: Callable[[], object], *words: object) -> int:
-        """How a process with that trap ends that calls it."""
+    def child(
+        self,
+        trap: Callable[[], object],
+        *words: object,
+        meanwhile: Callable[[int], object] = lambda pid: None,
+    ) -> int:
+        """How a process with that trap ends that calls it; ``meanwhile`` gets its id."""
         pid = os.fork()
         if not pid:
             status = RAISED
@@ -91,6 +98,7 @@ class StoppedTests(SynchronousTestCase):
                 traceback.print_exc()
             finally:
                 os._exit(status)
+        meanwhile(pid)
         return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
     def owners(self, file: Path | None = None) -> list[str]:
@@ -117,6 +125,45 @@ class StoppedTests(SynchronousTestCase):
             self.assertFalse((self.folder / "metagame.env").exists())
             self.repeated()
             self.assertEqual(self.owners(), ["owner"])
+
+    def test_a_closed_terminal_leaves_nothing_of_one_that_waits_for_its_database(self) -> None:
+        for number in (signal.SIGHUP, signal.SIGTERM):
+            with socket.create_server(("127.0.0.1", 0)) as silent:
+                silent.settimeout(LONGEST_S)
+
+                def ended(pid: int, number: int = number, silent: socket.socket = silent) -> None:
+                    with silent.accept()[0] as asked:
+                        asked.recv(1)
+                        os.kill(pid, number)
+                        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+
+                url = f"postgresql://svc@127.0.0.1:{silent.getsockname()[1]}/svc"
+                trap = partial(signal.signal, signal.SIGHUP, signal.SIG_DFL)
+                words = (*self.words(), "--database", url)
+                self.assertEqual(self.child(trap, *words, meanwhile=ended), 128 + number)
+            self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_one_that_its_database_does_not_know_gives_way_to_new_options(self) -> None:
+        self.assertEqual(self.child(killed_before_the_commit, *self.words()), KILLED)
+        beside = f"sqlite:///{self.data / 'other.db'}"
+        public = ("--public-host", "203.0.113.10", "--database", beside, "--owner", "Olga")
+        ran = svcctl("init", self.folder, *public)
+        self.assertEqual((ran.status, ran.err), (0, ""))
+        self.assertEqual(self.owners(self.data / "other.db"), ["Olga"])
+        self.assertTrue((self.folder / "gateway.env").exists())
+
+    def test_where_its_database_cannot_say_one_line_tells_how_to_give_it_up(self) -> None:
+        self.assertEqual(self.child(killed_before_the_commit, *self.words()), KILLED)
+        self.database.unlink()
+        self.database.mkdir()  # which is none
+        [left] = self.folder.iterdir()
+        ran = svcctl(*self.words())
+        self.assertEqual((ran.status, list(self.folder.iterdir())), (1, [left]))
+        self.assertIn("cannot say whether it knows the owner: unable to open", ran.line)
+        self.assertTrue(ran.line.endswith(f"rm -r {left}"), ran.line)
+        shutil.rmtree(left)
+        self.database.rmdir()
+        self.repeated()
 
     # slow: a host is made and finished again and again
     def test_wherever_the_moves_end_the_next_one_goes_on(self) -> None:

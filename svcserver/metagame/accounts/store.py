@@ -300,12 +300,21 @@ def knows_game_server(tx: Connection, key: str) -> bool:
 
 def is_anothers(tx: Connection, key: str) -> bool:
     """Whether the database, of whatever version, has accounts, and none with this account key."""
-    there = set(inspect(tx).get_table_names())
-    if not {ACCOUNTS.name, ACCOUNT_KEYS.name} <= there:
+    if not _has_accounts(tx):
         return False
-    mine = select(ACCOUNT_KEYS.c.key_hash).where(ACCOUNT_KEYS.c.key_hash == fingerprint(key))
     anybody = tx.execute(select(ACCOUNTS.c.id).limit(1)).first()
-    return anybody is not None and tx.execute(mine).first() is None
+    return anybody is not None and not knows_key(tx, key)
+
+
+def knows_key(tx: Connection, key: str) -> bool:
+    """Whether the database, of whatever version, has an account with this account key."""
+    mine = select(ACCOUNT_KEYS.c.key_hash).where(ACCOUNT_KEYS.c.key_hash == fingerprint(key))
+    return _has_accounts(tx) and tx.execute(mine).first() is not None
+
+
+def _has_accounts(tx: Connection) -> bool:
+    """Whether the tables are there; not so in a new database."""
+    return {ACCOUNTS.name, ACCOUNT_KEYS.name} <= set(inspect(tx).get_table_names())
 
 
 def add_game_server_key(tx: Connection, key: str) -> None:
