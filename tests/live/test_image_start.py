@@ -83,6 +83,30 @@ def test_the_password_of_the_database_gets_into_its_url_and_no_further(start: St
     assert "--config" in stack and "DATABASE" not in stack and "POSTGRES" not in stack
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://me:secret@db.example/x",
+        "postgresql://me:@db.example/x",
+        "postgresql://db.example/svc",
+        "postgresql://db.example/svc?user=a@b",
+        "sqlite:////srv/a@b.db",
+        "nonsense",
+    ],
+)
+def test_a_url_that_wants_no_password_stays_as_it_is(start: Start, url: str) -> None:
+    """compose.yaml's database.env gives a password always, also to who names another database."""
+    said = start.says(SVC_DATABASE_URL=url, POSTGRES_PASSWORD="PW")
+    assert f"database={url}\n" in said
+
+
+def test_a_url_that_names_its_driver_gets_the_password(start: Start) -> None:
+    said = start.says(
+        SVC_DATABASE_URL="postgresql+psycopg://me@[::1]:5433/x", POSTGRES_PASSWORD="PW"
+    )
+    assert "database=postgresql+psycopg://me:PW@[::1]:5433/x\n" in said
+
+
 def test_a_port_that_is_not_the_published_one_is_refused_at_the_first_start_alone(
     start: Start,
 ) -> None:
