@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import click
-from attrs import frozen
+from attrs import field, frozen
 from sqlalchemy.engine import URL
 
 from svcserver.content.manifest_builder import OWNERS_NOTE, BuildFailed, build_manifest
@@ -67,12 +67,29 @@ svcctl content launcher FILE --config {folder}
 
 @frozen
 class CreatedHost:
-    """What ``svcctl init`` made, for the card that it prints."""
+    """What ``svcctl init`` made or finished, for the card that it prints."""
 
     folder: Path
     owner: str
     fingerprint: str | None  # of the gateway's certificate, where there is a gateway
-    my_ip: str = ""  # MY_IP in deploy.env; empty where it could not be found out
+    address: str  # where players reach it
+    database: str = field(repr=False)  # DATABASE_URL, perhaps with a password
+    gateway_port: str  # empty where there is no gateway
+    my_ip: str  # MY_IP in deploy.env; empty where it could not be found out
+
+    @classmethod
+    def of(cls, folder: Path, note: Note) -> CreatedHost:
+        """What its files say, which may be those of an earlier command with other options."""
+        metagame, private = _values(folder, "metagame"), note.fingerprint is None
+        return cls(
+            folder,
+            note.owner,
+            note.fingerprint,
+            metagame["BIND_HOST"] if private else _values(folder, "relay")["SVC_RELAY_HOST"],
+            metagame["DATABASE_URL"],
+            "" if private else _values(folder, "gateway")["GATEWAY_PORT"],
+            _values(folder, "deploy")["MY_IP"],
+        )
 
 
 def create_host(
@@ -136,12 +153,7 @@ def _finish(staged: Staged, shared: bool) -> CreatedHost:
 
 def _place(staged: Staged) -> CreatedHost:
     staged.place()
-    note = staged.note
-    return CreatedHost(staged.goal, note.owner, note.fingerprint, _my_ip(staged.goal))
-
-
-def _my_ip(folder: Path) -> str:
-    return _values(folder, "deploy")["MY_IP"]
+    return CreatedHost.of(staged.goal, staged.note)
 
 
 @contextmanager

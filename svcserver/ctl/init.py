@@ -11,8 +11,9 @@ from click.core import ParameterSource
 
 from svcserver.board.factory import live_url
 from svcserver.ctl.blueprint import Ports, Scale
+from svcserver.ctl.database import file_of
 from svcserver.ctl.host import find
-from svcserver.ctl.host_creation import DATABASE, UNITS, CreatedHost, create_host
+from svcserver.ctl.host_creation import UNITS, CreatedHost, create_host
 from svcserver.ctl.output import Out, fail, program
 from svcserver.ctl.private_network import LOOPBACK, is_private, own_address
 from svcserver.db.engine import database_url
@@ -101,7 +102,7 @@ def init(
         data=data,
         shared=shared,
     )
-    tell(out, made, place, database_of(made, scale))
+    tell(out, made, database_of(made, scale))
 
 
 @frozen
@@ -176,27 +177,29 @@ def warn_of_passwords(scale: Scale) -> None:
 
 def database_of(made: CreatedHost, scale: Scale) -> str:
     """Where its accounts are, without the password, and who said so."""
-    if not scale.database:
-        return str(find(str(made.folder), None).path(DATABASE))
-    source = click.get_current_context().get_parameter_source("database")
-    who = DATABASE_VARIABLE if source is ParameterSource.ENVIRONMENT else "--database"
-    return f"{database_url(scale.database).render_as_string()} from {who}"
+    url = database_url(made.database)
+    if made.database == scale.database:
+        source = click.get_current_context().get_parameter_source("database")
+        who = DATABASE_VARIABLE if source is ParameterSource.ENVIRONMENT else "--database"
+        return f"{url.render_as_string()} from {who}"
+    file = file_of(url)
+    return url.render_as_string() if file is None else str(file)
 
 
-def tell(out: Out, made: CreatedHost, place: Place, database: str) -> None:
+def tell(out: Out, made: CreatedHost, database: str) -> None:
     """Print what was written and the next steps."""
     out.data(
         {
             "folder": str(made.folder),
             "owner": made.owner,
             "fingerprint": made.fingerprint,
-            "mode": "private" if place.private else "public",
-            "host": place.address,
+            "mode": "public" if made.fingerprint else "private",
+            "host": made.address,
             "database": database,
             "dashboard": find(str(made.folder), None).dashboard(),
         }
     )
-    address = place.address
+    address = made.address
     svcctl, folder = program("svcctl"), made.folder
     out.say(
         f"host         {folder}",
@@ -216,7 +219,7 @@ def tell(out: Out, made: CreatedHost, place: Place, database: str) -> None:
         f"  6. look:    {find(str(folder), None).dashboard()} in a browser on this machine,",
         f"              or {svcctl} status --config {folder}",
     )
-    tell_my_ip(out, made, address)
+    tell_my_ip(out, made)
     if address == LOOPBACK:
         out.say(
             "",
@@ -225,8 +228,9 @@ def tell(out: Out, made: CreatedHost, place: Place, database: str) -> None:
         )
 
 
-def tell_my_ip(out: Out, made: CreatedHost, address: str) -> None:
+def tell_my_ip(out: Out, made: CreatedHost) -> None:
     """Say loudly when MY_IP is not one that players' games can reach."""
+    address = made.address
     if made.my_ip and (address in (LOOPBACK, made.my_ip) or not made.my_ip.startswith("127.")):
         return
     seen = f"is here only {made.my_ip}" if made.my_ip else "has no IPv4 address that is known here"

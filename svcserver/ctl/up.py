@@ -100,10 +100,10 @@ def answers(
 def make(folder: Path, place: Place, owner: str, out: Out) -> None:
     """Write the host, as ``svcctl init`` does."""
     made = create_host(folder, place.address, owner, ports=place.ports, private=place.private)
-    out.say(f"a host for {place.address} was made in {made.folder}")
-    if place.ports.gateway == UNPRIVILEGED_PORT:
+    out.say(f"a host for {made.address} was made in {made.folder}")
+    if made.gateway_port == str(UNPRIVILEGED_PORT):
         out.say(f"its gateway is on port {UNPRIVILEGED_PORT}: let TCP to it through")
-    tell_my_ip(out, made, place.address)
+    tell_my_ip(out, made)
 
 
 def runs(host: Host) -> bool:

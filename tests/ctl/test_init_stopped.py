@@ -143,6 +143,16 @@ class StoppedTests(SynchronousTestCase):
                 self.assertEqual(self.child(trap, *words, meanwhile=ended), 128 + number)
             self.assertEqual(list(self.folder.iterdir()), [])
 
+    def test_one_that_is_finished_is_told_of_as_it_is(self) -> None:
+        first = ("--public-host", "203.0.113.10", "--database", f"sqlite:///{self.database}")
+        trap = partial(killed_at_rename, 2)
+        self.assertEqual(self.child(trap, "init", self.folder, *first), KILLED)
+        second = ("--private-host", "127.0.0.1", "--owner", "Olga", "--json")
+        ran = svcctl("init", self.folder, *second)
+        self.assertEqual(ran.status, 0, ran.err)
+        told = [ran.data[one] for one in ("host", "mode", "owner", "database")]
+        self.assertEqual(told, ["203.0.113.10", "public", "owner", str(self.database)])
+
     def test_one_that_its_database_does_not_know_gives_way_to_new_options(self) -> None:
         self.assertEqual(self.child(killed_before_the_commit, *self.words()), KILLED)
         beside = f"sqlite:///{self.data / 'other.db'}"
