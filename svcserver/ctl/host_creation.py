@@ -111,7 +111,7 @@ def create_host(
     ``shared``: the database may be that of another host.
     """
     folder, data, name = folder.absolute(), (data or folder).absolute(), _owner(owner)
-    with stoppable(), _one_line(folder, owner), staging.alone(folder):
+    with stoppable(), _one_line(folder, owner), staging.locked(folder):
         if (earlier := _finished(folder)) is not None:
             return earlier
         pair = None if private else make_pair(list(dict.fromkeys([host, "127.0.0.1", "localhost"])))

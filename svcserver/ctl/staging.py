@@ -7,7 +7,6 @@ of the same folder clears away or finishes: ``.new-...`` holds files of which no
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 from collections.abc import Iterator
@@ -77,7 +76,7 @@ class Staged:
         """
         for one in (self.data, self.settings):
             sync_tree(one)
-        self._call(WHOLE)
+        self._rename_to(WHOLE)
         sync_folder(self.goal)
 
     def is_placed(self) -> bool:
@@ -110,10 +109,10 @@ class Staged:
 
     def discard(self) -> None:
         """Remove it: nothing of it counts."""
-        self._call(NEW)  # before the first file is gone, else the rest would be taken for all
+        self._rename_to(NEW)  # before the first file is gone, else the rest would be taken for all
         self._remove()
 
-    def _call(self, state: str) -> None:
+    def _rename_to(self, state: str) -> None:
         named = self.settings.with_name(f"{state}{self.settings.name.rpartition('-')[2]}")
         os.rename(self.settings, named)
         self.settings = named
@@ -124,9 +123,14 @@ class Staged:
 
 
 @contextmanager
-def alone(folder: Path) -> Iterator[None]:
+def locked(folder: Path) -> Iterator[None]:
     """Make the folder, and be the only one who makes a host there. Raises OSError."""
     folder.mkdir(parents=True, exist_ok=True)
+    try:
+        import fcntl
+    except ImportError:  # Windows: nobody but the owner keeps two commands apart
+        yield
+        return
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         try:

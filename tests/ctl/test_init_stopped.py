@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import runpy
 import shutil
 import signal
 import socket
@@ -232,7 +233,13 @@ class StoppedTests(SynchronousTestCase):
 
     def test_one_who_makes_a_host_is_not_disturbed(self) -> None:
         self.folder.mkdir()
-        with staging.alone(self.folder):
+        with staging.locked(self.folder):
             ran = svcctl(*self.words())
         self.assertEqual((ran.status, list(self.folder.iterdir())), (1, []))
         self.assertIn("wait until it has ended", ran.line)
+
+    def test_a_host_is_made_where_there_are_no_locks(self) -> None:
+        """As on Windows: neither the import nor the command wants fcntl."""
+        with mock.patch.dict(sys.modules, fcntl=None):
+            runpy.run_path(staging.__file__)
+            self.repeated()
