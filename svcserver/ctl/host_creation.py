@@ -220,8 +220,11 @@ def _register(staged: Staged, shared: bool) -> None:
         if not shared and is_anothers(tx, key):  # before anything of it is changed
             fail(
                 f"the database {_url(staged).render_as_string()} has accounts, so it is another "
-                "host's: nothing was changed; take another, without SVC_DATABASE_URL and "
-                "--database one of its own, or be one more host on it: --share-database"
+                "host's: nothing was changed. A host of its own wants another database: name it by "
+                "SVC_DATABASE_URL or --database, or leave both out for a file. One more host on "
+                "this database wants --share-database. Where it is this host's and its folder "
+                "was lost, put that back: "
+                f"svcctl backup restore FILE --into {shlex.quote(str(staged.goal))}"
             )
     staged.complete()
     engine = make_engine(_url(staged))

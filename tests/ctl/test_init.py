@@ -266,7 +266,8 @@ class EngineTests(SynchronousTestCase):
             ran = svcctl("init", folder, "--owner", "another")
         self.assertEqual((ran.status, [*folder.iterdir()]), (1, []))
         self.assertIn("has accounts, so it is another host's: nothing was changed", ran.line)
-        self.assertIn("--share-database", ran.line)
+        self.assertIn("One more host on this database wants --share-database.", ran.line)
+        self.assertIn(f"svcctl backup restore FILE --into {folder}", ran.line)
         self.assertEqual((self.folder / "mine.db").read_bytes(), before)
 
     def test_a_wrong_one_is_one_line_that_names_the_variable(self) -> None:
