@@ -134,7 +134,7 @@ $(VENV)/prove.stamp: requirements/prove.lock $(VENV)/dev.stamp
 $(VENV)/audit.stamp: requirements/audit.lock $(VENV)/dev.stamp
 	@$(PYTHON) -m venv $(VENV)/audit
 	@if $(VENV)/audit/bin/pip install -q --disable-pip-version-check --require-hashes -r requirements/audit.lock; \
-	  then touch $@; else echo "make: pip-audit and cyclonedx-py cannot be installed here; make prove skips what needs them"; fi
+	  then touch $@; else echo "make: pip-audit and cyclonedx-py cannot be installed here; make prove skips what needs them, make sbom and make release cannot do without"; fi
 
 $(VENV)/schema.stamp: requirements/schema.lock $(VENV)/dev.stamp
 	@$(PYTHON) -m venv $(VENV)/schema

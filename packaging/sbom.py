@@ -37,9 +37,14 @@ def main() -> None:
 
 
 def need_tool() -> None:
-    """Fails with one line where the program that reads the locks is missing."""
+    """Fails with one line where the program that reads the locks is missing.
+
+    ``make`` has tried to install it before, and goes on where that fails.
+    """
     if not TOOL.exists():
-        raise SystemExit(f"missing: {TOOL}; make sbom installs it, of requirements/audit.lock")
+        pip = f"{TOOL.with_name('pip')} install --require-hashes -r requirements/audit.lock"
+        where = "where the package index can be reached"
+        raise SystemExit(f"missing: {TOOL}; make sbom installs it {where}, by {pip}")
 
 
 def write_pinned(dist: Path) -> Iterator[Path]:

@@ -76,6 +76,18 @@ class ReleaseFolderTests(SynchronousTestCase):
             self.assertIn(f"{line} \\\n", lock)
 
 
+class ToolTests(SynchronousTestCase):
+    def test_who_lacks_it_reads_the_command_that_shows_why(self) -> None:
+        """The rule of make has just tried, and goes on where the package index is out of reach."""
+        sbom = recipe("sbom.py")
+        sbom.TOOL = Path(self.mktemp(), "bin", "cyclonedx-py")
+        said = str(self.assertRaises(SystemExit, sbom.need_tool))
+        [line] = said.splitlines()
+        command = f"{sbom.TOOL.parent}/pip install --require-hashes -r requirements/audit.lock"
+        self.assertIn(command, line)
+        self.assertIn("where the package index can be reached", line)
+
+
 class DebianPackagesTests(SynchronousTestCase):
     def test_what_is_installed_is_listed_and_the_project_is_none_of_debians(self) -> None:
         found = {one["name"]: one for one in recipe("sbom.py").debian_packages(DPKG)}
