@@ -21,6 +21,10 @@ def is_saved(
     ``lately``: when and as what it was saved, the newest first. When it was replaced counts, not
     when it was saved: a metagame binds its port before it can answer, and a repeat that waits there
     seems to have been asked for later than it was, after its own first try even.
+
+    So one wish is lost: of two saves of an element under way when a metagame ends, neither done,
+    the second back to what was there before. Repeated in that order, the first replaces the old
+    text, which then counts as the second one's first try: the first one's stays.
     """
     if newest == document:
         return True
