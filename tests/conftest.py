@@ -20,7 +20,7 @@ from tests.support import postgres, shared, slow
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background ignores it
 
 GARBAGE = (20_000, 10, 10)  # allocations between looks for cycles; the tests themselves make few
-WHOLE_EVERY = 1_000  # tests, between looks at everything: each takes more than a second
+WHOLE_EVERY = 1_500  # tests, between looks at everything: each takes more than a second
 gc.disable()  # what is imported and collected stays
 _tests = itertools.count(1)
 _file: list[Path] = []  # the one that is tested

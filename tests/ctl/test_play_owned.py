@@ -127,7 +127,9 @@ class EarningTests(SynchronousTestCase):
         for words, what in thefts:
             [name] = re.findall(r"(?:UPDATE|DELETE FROM) (\w+)", words)
             kept = self.rows(name)
-            self.steal(words, **({"data": b'{"slot_index":0}'} if ":data" in words else {}))
+            # a saved character is a string of the game's, a loadout an object
+            data = b'"another"' if name == "character_saves" else b'{"slot_index":0}'
+            self.steal(words, **({"data": data} if ":data" in words else {}))
             with self.assertRaises((PlayFailed, self.failureException), msg=words) as seen:
                 self.look()
             self.assertIn(what, str(seen.exception), words)

@@ -26,6 +26,15 @@ SETTINGS, DATA = "/etc/svcserver", "/var/lib/svcserver"
 OWN_DROP_IN = "etc/systemd/system/svc-metagame.service.d/mine.conf"
 STACK = ("/usr/lib/svcserver/bin/twistd", "--nodaemon", "--pidfile=", "svc-stack")
 NEWER = "0.999.1"
+# the units are those that its own program writes, not the program in this environment; by
+# PYTHONPATH pip, which it starts, would find the program there and install none
+AS_ITS_OWN = """\
+import runpy, sys
+_, source, script, dist = sys.argv
+sys.path[:0] = [source, source + "/packaging"]
+sys.argv = [script, dist]
+runpy.run_path(script, run_name="__main__")
+"""
 INSTALL = ("apt-get", "install", "-y", "-q", "--no-install-recommends")
 # there is no systemd in a root of a folder: what the package asks of it is written down
 SYSTEMCTL = """\
@@ -43,10 +52,9 @@ def newer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     project = source / "pyproject.toml"
     text = re.sub(r'(?m)^version = ".*"$', f'version = "{NEWER}"', project.read_text())
     project.write_text(text)
-    build = (sys.executable, source / "packaging" / "deb.py", dist)
-    # the units are those that its own program writes, not the program in this environment
+    build = (sys.executable, "-c", AS_ITS_OWN, source, source / "packaging" / "deb.py", dist)
     year = "1893456000"  # later than any commit
-    run(*build, patience_s=LONGEST_BUILD_S, SOURCE_DATE_EPOCH=year, PYTHONPATH=str(source))
+    run(*build, patience_s=LONGEST_BUILD_S, SOURCE_DATE_EPOCH=year)
     [made] = dist.glob(f"svcserver_{NEWER}_*.deb")
     return made
 
