@@ -76,9 +76,10 @@ class CreatedHost:
     database: str = field(repr=False)  # DATABASE_URL, perhaps with a password
     gateway_port: str  # empty where there is no gateway
     my_ip: str  # MY_IP in deploy.env; empty where it could not be found out
+    is_finished: bool = False  # an earlier command began it, by options of its own
 
     @classmethod
-    def of(cls, folder: Path, note: Note) -> CreatedHost:
+    def of(cls, folder: Path, note: Note, *, is_finished: bool = False) -> CreatedHost:
         """What its files say, which may be those of an earlier command with other options."""
         metagame, private = _values(folder, "metagame"), note.fingerprint is None
         return cls(
@@ -89,6 +90,7 @@ class CreatedHost:
             metagame["DATABASE_URL"],
             "" if private else _values(folder, "gateway")["GATEWAY_PORT"],
             _values(folder, "deploy")["MY_IP"],
+            is_finished,
         )
 
 
@@ -141,7 +143,7 @@ def _finished(folder: Path) -> CreatedHost | None:
             found.discard()
             return None
         click.echo(f"finishing the host that was begun in {folder}, as it was", err=True)
-        return _place(found)
+        return _place(found, is_finished=True)
 
 
 def _finish(staged: Staged, shared: bool) -> CreatedHost:
@@ -151,9 +153,9 @@ def _finish(staged: Staged, shared: bool) -> CreatedHost:
     return _place(staged)
 
 
-def _place(staged: Staged) -> CreatedHost:
+def _place(staged: Staged, *, is_finished: bool = False) -> CreatedHost:
     staged.place()
-    return CreatedHost.of(staged.goal, staged.note)
+    return CreatedHost.of(staged.goal, staged.note, is_finished=is_finished)
 
 
 @contextmanager

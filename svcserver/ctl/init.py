@@ -102,6 +102,8 @@ def init(
         data=data,
         shared=shared,
     )
+    is_named = source_of("owner") is ParameterSource.COMMANDLINE
+    warn_of_others(made, place, owner if is_named else None, scale.database)
     tell(out, made, database_of(made, scale))
 
 
@@ -113,6 +115,7 @@ class Place:
     private: bool
     ports: Ports = field(factory=Ports)
     port_given: bool = False
+    given: bool = False  # by an option or an answer; else it is what there is by itself
 
 
 def place_of(public_host: str | None, private_host: str | None) -> Place:
@@ -125,17 +128,19 @@ def place_of(public_host: str | None, private_host: str | None) -> Place:
             "on any other address every stranger reaches the metagame; use --public-host"
         )
     if public_host is None:
-        return Place(private_host or own_address() or LOOPBACK, private=True)
+        address = private_host or own_address() or LOOPBACK
+        return Place(address, private=True, given=private_host is not None)
     name, colon, port = public_host.partition(":")
     if not colon or ":" in port:  # a name alone, or an IPv6 address
-        return Place(public_host, private=False)
+        return Place(public_host, private=False, given=True)
     number = whole_in(port, LONGEST_PORT)
     if not name or number is None or not 0 < number < FIRST_NO_PORT:
         fail(f"--public-host {public_host}: give NAME or NAME:PORT, a port from 1 to 65535")
     ports = Ports()
     if number in astuple(evolve(ports, gateway=0)):
         fail(f"--public-host {public_host}: port {number} is another component's; give another")
-    return Place(name, private=False, ports=evolve(ports, gateway=number), port_given=True)
+    ports = evolve(ports, gateway=number)
+    return Place(name, private=False, ports=ports, port_given=True, given=True)
 
 
 def scale_of(workers: int, database: str, live: str, *, private: bool) -> Scale:
@@ -159,14 +164,13 @@ def scale_of(workers: int, database: str, live: str, *, private: bool) -> Scale:
 
 def warn_of_passwords(scale: Scale) -> None:
     """Say which passwords stood on the command line, and how to give them unseen."""
-    source = click.get_current_context().get_parameter_source
     database = scale.database and database_url(scale.database).password
     live = scale.live and urlsplit(scale.live.strip()).password
     for name, password, variable in (
         ("database", database, DATABASE_VARIABLE),
         ("live", live, LIVE_VARIABLE),
     ):
-        if password and source(name) is ParameterSource.COMMANDLINE:
+        if password and source_of(name) is ParameterSource.COMMANDLINE:
             click.echo(
                 f"svcctl: the password of --{name} stood on the command line, which everybody on"
                 " this machine can see, and the shell keeps: make a new one, and give the URL by"
@@ -175,12 +179,42 @@ def warn_of_passwords(scale: Scale) -> None:
             )
 
 
+def source_of(name: str) -> ParameterSource | None:
+    """Where an option of this command comes from."""
+    return click.get_current_context().get_parameter_source(name)
+
+
+def warn_of_others(made: CreatedHost, place: Place, owner: str | None, database: str = "") -> None:
+    """Say which options did not count, where a host that was begun by others was finished.
+
+    Whose host it is stands in its database already, so it cannot become another one.
+    """
+    if not made.is_finished:
+        return
+    named = (not place.private, place.address) == (bool(made.fingerprint), made.address)
+    port = not place.port_given or str(place.ports.gateway) == made.gateway_port
+    others = []
+    if place.given and not (named and port):
+        others.append("--private-host" if place.private else "--public-host")
+    if owner and owner.strip() != made.owner:
+        others.append("--owner")
+    if database and database != made.database:
+        others.append("--database")
+    if others:
+        click.echo(
+            f"svcctl: {' and '.join(others)} did not count: {made.folder} was begun by an earlier"
+            f" command, for {made.address} and its owner {made.owner}, and is that host now; for"
+            " another one remove that folder and its database, and repeat this",
+            err=True,
+        )
+
+
 def database_of(made: CreatedHost, scale: Scale) -> str:
     """Where its accounts are, without the password, and who said so."""
     url = database_url(made.database)
     if made.database == scale.database:
-        source = click.get_current_context().get_parameter_source("database")
-        who = DATABASE_VARIABLE if source is ParameterSource.ENVIRONMENT else "--database"
+        is_from_there = source_of("database") is ParameterSource.ENVIRONMENT
+        who = DATABASE_VARIABLE if is_from_there else "--database"
         return f"{url.render_as_string()} from {who}"
     file = file_of(url)
     return url.render_as_string() if file is None else str(file)

@@ -19,7 +19,7 @@ from svcserver.ctl.doctor.command import examine
 from svcserver.ctl.doctor.machine import Machine
 from svcserver.ctl.host import OWNER_KEY, Host, find
 from svcserver.ctl.host_creation import create_host
-from svcserver.ctl.init import Place, place_of, tell_my_ip
+from svcserver.ctl.init import Place, place_of, tell_my_ip, warn_of_others
 from svcserver.ctl.launcher_file import supply
 from svcserver.ctl.output import Failed, Out, fail, program
 from svcserver.ctl.play.failed import PlayFailed
@@ -74,8 +74,11 @@ def up(
 
 def answers(
     public_host: str | None, private_host: str | None, owner: str | None, *, ask: bool
-) -> tuple[Place, str]:
-    """Where players reach the new host, and its first player: from options, else by asking."""
+) -> tuple[Place, str | None]:
+    """Where players reach the new host, and its first player: from options, else by asking.
+
+    None where nobody has named that player.
+    """
     if ask and public_host is None and private_host is None:
         mode = click.prompt(
             "Who can reach it: the internet (public) or your overlay network (private)",
@@ -94,12 +97,15 @@ def answers(
     free = place.private or place.port_given
     if not free and Machine().port(LOOPBACK, place.ports.gateway).denied:
         place = evolve(place, ports=evolve(place.ports, gateway=UNPRIVILEGED_PORT))
-    return place, owner or OWNER
+    return place, owner
 
 
-def make(folder: Path, place: Place, owner: str, out: Out) -> None:
-    """Write the host, as ``svcctl init`` does."""
-    made = create_host(folder, place.address, owner, ports=place.ports, private=place.private)
+def make(folder: Path, place: Place, owner: str | None, out: Out) -> None:
+    """Write the host, as ``svcctl init`` does; the first player is OWNER where none is named."""
+    made = create_host(
+        folder, place.address, owner or OWNER, ports=place.ports, private=place.private
+    )
+    warn_of_others(made, place, owner)
     out.say(f"a host for {made.address} was made in {made.folder}")
     if made.gateway_port == str(UNPRIVILEGED_PORT):
         out.say(f"its gateway is on port {UNPRIVILEGED_PORT}: let TCP to it through")

@@ -153,6 +153,8 @@ class StoppedTests(SynchronousTestCase):
         self.assertEqual(ran.status, 0, ran.err)
         told = [ran.data[one] for one in ("host", "mode", "owner", "database")]
         self.assertEqual(told, ["203.0.113.10", "public", "owner", str(self.database)])
+        others = "--private-host and --owner did not count"
+        self.assertIn(f"{others}: {self.folder} was begun by an earlier command", ran.err)
 
     def test_one_that_its_database_does_not_know_gives_way_to_new_options(self) -> None:
         self.assertEqual(self.child(killed_before_the_commit, *self.words()), KILLED)
@@ -183,7 +185,8 @@ class StoppedTests(SynchronousTestCase):
             if (status := self.child(partial(killed_at_rename, number), *self.words())) != KILLED:
                 break
             self.assertFalse((self.folder / "metagame.env").exists())
-            self.assertIn("finishing the host", self.repeated().err)
+            [said] = self.repeated().err.splitlines()  # the same options: none that did not count
+            self.assertIn("finishing the host", said)
             self.assertEqual(self.owners(), ["owner"])
         self.assertEqual(status, 0)
         self.assertGreater(number, 5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from errno import EIO
 from pathlib import Path
 from unittest import mock
 
@@ -13,6 +14,7 @@ from svcserver.ctl.doctor.machine import Port
 from svcserver.ctl.host import Host
 from svcserver.ctl.main import main
 from svcserver.ctl.play.failed import PlayFailed
+from svcserver.ctl.staging import Staged
 from svcserver.edge.invite import decode
 from tests.ctl.command import Ran, new_host, nowhere
 from tests.ctl.doctor_host import Quiet
@@ -91,6 +93,25 @@ class UpTests(SynchronousTestCase):
         self.assertEqual({one: one.read_bytes() for one in self.folder.glob("*.env")}, files)
         self.assertIsNotNone(self.up("--json", "--invite").data["join"])
         self.assertIn("is a host already", self.up("--owner", "Other").line)
+
+    def test_answers_for_a_host_that_another_command_began_are_said_not_to_count(self) -> None:
+        first = ("--yes", "--public-host", "203.0.113.10:7443", "--owner", "Olga")
+        for words, others in (
+            (("--private-host", "127.0.0.1", "--owner", "Ben"), "--private-host and --owner"),
+            (("--public-host", "203.0.113.10:8443"), "--public-host"),
+            (("--public-host", "203.0.113.10", "--owner", "Olga"), None),
+            ((), None),
+        ):
+            self.folder = nowhere(self)
+            with mock.patch.object(Staged, "place", side_effect=OSError(EIO, "no disk")):
+                self.assertEqual(self.up(*first).status, 1)
+            ran = self.up("--yes", *words)
+            self.assertEqual(ran.status, 0, ran.err)
+            self.assertEqual(value(self.folder, "gateway", "GATEWAY_PORT"), "7443")
+            self.assertIn("finishing the host", ran.err)
+            said = f"svcctl: {others} did not count: {self.folder} was begun" if others else ""
+            self.assertIn(said, ran.err)
+            self.assertEqual("did not count" in ran.err, others is not None)
 
     def test_what_the_doctor_finds_wrong_is_not_started(self) -> None:
         new_host(self.folder)
