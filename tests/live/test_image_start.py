@@ -18,13 +18,14 @@ START = Path(__file__).parents[2] / "packaging" / "image" / "start"
 INIT = """\
 #!/bin/sh
 echo "init $* database=$SVC_DATABASE_URL"
+echo "live=$SVC_LIVE_URL"
 echo GATEWAY_PORT=443 > DATA/gateway.env
 touch DATA/metagame.env
 """
 STACK = """\
 #!/bin/sh
 echo "twistd $*"
-env | grep -E "POSTGRES|DATABASE" || true
+env | grep -E "POSTGRES|DATABASE|LIVE" || true
 """
 
 
@@ -105,6 +106,28 @@ def test_a_url_that_names_its_driver_gets_the_password(start: Start) -> None:
         SVC_DATABASE_URL="postgresql+psycopg://me@[::1]:5433/x", POSTGRES_PASSWORD="PW"
     )
     assert "database=postgresql+psycopg://me:PW@[::1]:5433/x\n" in said
+
+
+@pytest.mark.parametrize(
+    ("url", "whole"),
+    [
+        ("valkey://live:6379", "valkey://:a%20b%40c@live:6379"),
+        ("rediss://me@[::1]:6380/2", "rediss://me:a%20b%40c@[::1]:6380/2"),
+        ("valkeys://h.example?ca=/srv/ca.pem", "valkeys://:a%20b%40c@h.example?ca=/srv/ca.pem"),
+        ("valkey://:secret@live:6379", "valkey://:secret@live:6379"),
+        ("valkey://me:secret@live:6379", "valkey://me:secret@live:6379"),
+        ("memory:", "memory:"),
+        ("", ""),
+    ],
+)
+def test_the_password_of_live_state_gets_into_a_url_that_lacks_it(
+    start: Start, url: str, whole: str
+) -> None:
+    """As the database's, so that an owner's own Valkey has none on a command line."""
+    said = start.says(SVC_LIVE_URL=url, SVC_LIVE_PASSWORD="a b@c")
+    made, _, stack = said.partition("twistd")
+    assert f"live={whole}\n" in made
+    assert "--config" in stack and "LIVE" not in stack
 
 
 def test_a_port_that_is_not_the_published_one_is_refused_at_the_first_start_alone(
