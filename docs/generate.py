@@ -109,22 +109,36 @@ def audit() -> str:
             "",
             *wrap(
                 "Written from the code: what `svcctl audit --json` prints and the dashboard's page"
-                " shows. Each row is an object with `id`, `at` (UTC), `actor` (an account, or"
-                " `svcctl:` and the user of the machine), `action`, `target`,"
-                " `targetKind` (what the target is, as in the table), `reason`, `before`"
-                " and `after` (objects, null where there is nothing to say, cut beyond"
-                f" {MAX_SHOWN} characters) and `refused` (why nothing was done, null where it was)."
-                " A try that was refused before its act began"
-                " stands there as method and path of its route."
-                " An act that is no transaction of the database (on a game server, in a player's"
-                " name) has two rows: before it one whose `after` says `begun`, then one of what"
-                " came of it; where nobody said that, the `after` of the second says `outcome`:"
-                " no answer, it may have been done. A first row without a second: the metagame"
-                " ended meanwhile, and it may have been done. The `outcome` says `failed` where the"
-                " act ended by a fault of ours, and `called off` where `svcctl` was stopped in the"
-                " middle: part of it may have been done.",
+                " shows. Each row is an object:",
                 100,
             ),
+            "",
+            "| member | is |",
+            "|---|---|",
+            "| `id`, `at` | its number, and when (UTC) |",
+            "| `actor` | an account, or `svcctl:` and the user of the machine |",
+            "| `action` | as in the table below; of a try that was refused before its act began,"
+            " method and path of its route |",
+            "| `target`, `targetKind` | whom or what it concerns, and what that is |",
+            "| `reason` | why, as whoever did it says |",
+            "| `before`, `after` | objects, null where there is nothing to say; cut beyond"
+            f" {MAX_SHOWN} characters |",
+            "| `refused` | why nothing was done; null where it was |",
+            "",
+            *wrap(
+                "An act that is no transaction of the database (on a game server, in a player's"
+                " name) has two rows: before it one whose `after` says `begun`, then one of what"
+                " came of it. Where no second one came, the metagame ended meanwhile, and the act"
+                " may have been done. Where the second one cannot say what was"
+                " done, the `outcome` in its `after` says what is known, such as:",
+                100,
+            ),
+            "",
+            "* `no answer`: nobody said what came of it, and it may have been done.",
+            "* `failed`: it ended by a fault of ours; part of it may have been done.",
+            "* `called off`: `svcctl` was stopped in the middle; part of it may have been done.",
+            "",
+            "## Actions",
             "",
             "| action | what was done | target | before | after |",
             "|---|---|---|---|---|",

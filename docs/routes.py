@@ -209,9 +209,9 @@ def _shape(name: str, shape: Json) -> Iterator[str]:
     if not fields:
         yield from (_links(shape), "")
         return
-    yield from ("| field | is | |", "|---|---|---|")
+    yield from ("| field | is |", "|---|---|")
     for field, kind in fields.items():
-        yield f"| `{field}` | {_links(kind)} | {'' if field in required else 'may be left out'} |"
+        yield f"| `{field}` | {_links(kind)}{'' if field in required else '; may be left out'} |"
     further = shape.get("additionalProperties")
     if further:
         yield from ("", f"It may have more: {further['description']}")

@@ -1,5 +1,5 @@
 // A phone shows a table's rows as cards (narrow.css): each cell says of which column it is. Long names, paths
-// and lists of values in a cell may break between their words, and nowhere else.
+// and lists of values in a cell or a heading may break between their words, and nowhere else.
 const BETWEEN = /(?<=\w[_/,=])(?=\w)|(?<=[a-z])(?=\.[a-z_])/;
 const BETWEEN_IN_CODE = /(?<=\w[_/,=:])(?=[\w<])|(?<=[a-z])(?=\.[a-z_]|[A-Z])/;
 const breakable = (cell) => {
@@ -7,7 +7,7 @@ const breakable = (cell) => {
   const texts = [];
   while (walk.nextNode()) texts.push(walk.currentNode);
   for (const text of texts) {
-    const parts = text.data.split(text.parentElement.closest("code") ? BETWEEN_IN_CODE : BETWEEN);
+    const parts = text.data.split(text.parentElement.closest("code, h2, h3") ? BETWEEN_IN_CODE : BETWEEN);
     if (parts.length < 2) continue;
     text.replaceWith(...parts.flatMap((part, place) => (place ? [document.createElement("wbr"), part] : [part])));
   }
@@ -29,6 +29,8 @@ document.addEventListener("DOMContentLoaded", () => {
     heading.textContent = document.title.split(" - ")[0];
     document.querySelector("article").prepend(heading);
   }
+  // a phone has no room for the path of a route
+  for (const one of document.querySelectorAll(".content h2, .content h3")) breakable(one);
   for (const table of document.querySelectorAll(".content table.docutils")) {
     const columns = [...table.querySelectorAll("thead th")].map((one) => one.textContent.trim());
     for (const row of table.querySelectorAll("tbody tr")) {
