@@ -7,12 +7,12 @@ answer, as blocking clients do: they run in a thread.
 
 from __future__ import annotations
 
-import gc
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, chdir, contextmanager
 from pathlib import Path
 from threading import Event
 from typing import Any
+from unittest.mock import patch
 
 import orjson
 from attrs import define, field
@@ -27,6 +27,7 @@ from twisted.web.client import Agent, HTTPConnectionPool
 from svcserver.kernel.settings import load
 from svcserver.metagame.service import Options, makeService
 from svcserver.metagame.settings import Settings
+from svcserver.web import serving
 from tests.support.processes import PATIENCE_S, ask, free_port, metagame_environ
 
 FREE = "free"  # in place of a port
@@ -63,8 +64,9 @@ async def joined_metagame(folder: Path, **environ: str) -> AsyncIterator[Joined]
     environment = metagame_environ(folder, free_port(), **environ)
     options.settings, options.warnings = load(Settings, environment)
     options.environ = environment
-    threshold = gc.get_threshold()
-    with chdir(folder):  # a database in memory keeps its live state where the process stands
+    # a database in memory keeps its live state where the process stands; and a service looks once
+    # through all that its process holds, here all that the tests do, which takes half a second
+    with chdir(folder), patch.object(serving, "gc"):
         top = makeService(options, reactor)
         top.privilegedStartService()
         top.startService()
@@ -77,10 +79,6 @@ async def joined_metagame(folder: Path, **environ: str) -> AsyncIterator[Joined]
     finally:
         await pool.closeCachedConnections()
         await maybeDeferred(top.stopService)
-        gc.unfreeze()
-        gc.collect()
-        gc.freeze()  # again only what was there before
-        gc.set_threshold(*threshold)
 
 
 async def register(service: Joined, name: str) -> dict[str, str]:
