@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+from itertools import count
+from math import gcd
 from typing import Any
 
 import jwt
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -12,7 +18,7 @@ from svcserver.ctl.keys import new_signing_keys
 from svcserver.kernel.secrets import Secret
 from svcserver.kernel.signals import SessionsEnded
 from svcserver.metagame.access.epochs import Epochs
-from svcserver.metagame.access.keys import MAX_FURTHER, Keys, load_private
+from svcserver.metagame.access.keys import MAX_FURTHER, BadKey, Keys, load_private
 from svcserver.metagame.access.tokens import InvalidToken, Tokens
 from tests.support.game import START, signing_keys
 
@@ -224,3 +230,45 @@ class KeyTests(TokenCase):
             tokens = self.made(*signing_keys(), *["nonsense"] * MAX_FURTHER, signing_keys()[1])
         self.assertEqual(len(events), MAX_FURTHER + 1)
         self.assertEqual(len(tokens.keys.public), 1)
+
+
+class UnsoundKeyTests(SynchronousTestCase):
+    """Each of its numbers is looked at: one that belongs to another key is no key to sign with."""
+
+    def read(self, numbers: rsa.RSAPrivateNumbers) -> RSAPrivateKey:
+        made = numbers.private_key(unsafe_skip_rsa_key_validation=True)
+        pem = made.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+        return load_private(base64.b64encode(pem).decode())
+
+    def setUp(self) -> None:
+        self.sound = load_private(signing_keys()[0]).private_numbers()
+
+    def of(self, **other: Any) -> rsa.RSAPrivateNumbers:
+        names = ("p", "q", "d", "dmp1", "dmq1", "iqmp", "public_numbers")
+        return rsa.RSAPrivateNumbers(**{one: getattr(self.sound, one) for one in names} | other)
+
+    def test_a_number_of_another_key_makes_it_none(self) -> None:
+        self.assertEqual(self.read(self.of()).private_numbers(), self.sound)
+        for name in ("d", "dmp1", "dmq1", "iqmp"):
+            with self.subTest(name), self.assertRaises(BadKey):
+                self.read(self.of(**{name: getattr(self.sound, name) + 2}))
+        of_three = rsa.RSAPublicNumbers(3, self.sound.public_numbers.n)
+        with self.assertRaises(BadKey):
+            self.read(self.of(public_numbers=of_three))
+
+    def test_a_factor_that_is_no_prime_makes_it_none(self) -> None:
+        """All else of it fits."""
+        e, q = self.sound.public_numbers.e, self.sound.q
+        odd = count(self.sound.p + 2, 2)
+        p = next(one for one in odd if one % 3 == 0 and gcd(one - 1, e) == 1)
+        d = pow(e, -1, (p - 1) * (q - 1))
+        public = rsa.RSAPublicNumbers(e, p * q)
+        fits = rsa.RSAPrivateNumbers(
+            p, q, d, d % (p - 1), d % (q - 1), pow(q, -1, p), public_numbers=public
+        )
+        with self.assertRaises(BadKey):
+            self.read(fits)
