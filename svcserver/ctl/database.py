@@ -24,13 +24,18 @@ from svcserver.db.transaction import transaction as one_transaction
 
 T = TypeVar("T")
 
+# of a restored host whose backup did not hold its own: no service begins a new database by it
+UNNAMED = "postgresql://USER:PASSWORD@HOST/NAME"
 WAIT_MS = 30_000  # how long a command waits for the metagame's writer
 
 
 def url_of(host: Host) -> URL:
     """DATABASE_URL, with a relative file name resolved in the metagame's working directory."""
+    named = host.variables("metagame").get("DATABASE_URL", "") or DEFAULT_URL
+    if named == UNNAMED:
+        fail(f"{host.name_of('metagame')}: DATABASE_URL is still {UNNAMED}; write your own there")
     try:
-        url = database_url(host.variables("metagame").get("DATABASE_URL", "") or DEFAULT_URL)
+        url = database_url(named)
     except ValueError as why:
         fail(f"{host.name_of('metagame')}: DATABASE_URL {why}")
     file = file_of(url)

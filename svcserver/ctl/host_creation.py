@@ -253,11 +253,10 @@ def _is_registered(staged: Staged) -> bool:
         with short_transaction(engine) as tx:
             return knows_key(tx, _key(staged))
     except SQLAlchemyError as why:
-        folders = shlex.join(str(one) for one in {staged.settings: None, staged.data: None})
         fail(
             f"a host was begun in {staged.goal}, and its database {url.render_as_string()} cannot "
             f"say whether it knows the owner: {describe(why)}; repeat this when it answers, or "
-            f"give that host up: rm -r {folders}"
+            f"give that host up: rm -r {staged.folders}"
         )
     finally:
         engine.dispose()

@@ -8,11 +8,13 @@ of the same folder clears away or finishes: ``.new-...`` holds files of which no
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import click
 from attrs import define, frozen
 
 from svcserver.ctl.host import OWNER_KEY
@@ -44,9 +46,9 @@ class Note:
         """That of a staging folder; None where it was not written to its end."""
         try:
             said = json.read((folder / NOTE).read_bytes())
-        except (FileNotFoundError, json.BadJson):
+            return cls(Path(said["data"]), said["owner"], said["fingerprint"])
+        except (FileNotFoundError, json.BadJson, KeyError, TypeError):
             return None
-        return cls(Path(said["data"]), said["owner"], said["fingerprint"]) if said else None
 
 
 @define
@@ -67,6 +69,11 @@ class Staged:
         if self.note.data == self.goal:
             return self.settings
         return self.note.data / f"{NEW}{self.settings.name.rpartition('-')[2]}"
+
+    @property
+    def folders(self) -> str:
+        """Where its files lie, as words for a shell."""
+        return shlex.join(str(one) for one in {self.settings: None, self.data: None})
 
     def complete(self) -> None:
         """All files are there; what comes next is finished by another, if not by this process.
@@ -118,8 +125,17 @@ class Staged:
         self.settings = named
 
     def _remove(self) -> None:
-        for one in {self.data: None, self.settings: None}:
-            shutil.rmtree(one, ignore_errors=True)
+        """Remove the rest; the note goes last, for by it the next command finds what is left."""
+        data = [] if self.data == self.settings else [self.data]
+        try:
+            for one in (*data, *_within(self.settings), self.settings):
+                if one.is_dir():
+                    shutil.rmtree(one)
+                else:
+                    one.unlink(missing_ok=True)
+        except OSError as why:
+            said = f"svcctl: what svcctl has staged cannot be removed: {why.strerror}"
+            click.echo(f"{said}; do it by hand: rm -r {self.folders}", err=True)
 
 
 @contextmanager
@@ -168,10 +184,12 @@ def begun(folder: Path) -> Iterator[Staged | None]:
     """What an earlier command that was ended has left whole; clears away what it left in pieces."""
     whole = None
     for one in sorted(folder.iterdir()):
-        ours = one.name.startswith((NEW, WHOLE)) and one.is_dir()
-        note = Note.read(one) if ours else None
+        if not one.name.startswith((NEW, WHOLE)) or not one.is_dir():
+            continue
+        note = Note.read(one)
         if note is None:
-            continue  # none of ours, or ended before there was anything in it
+            _noteless(one)
+            continue
         staged = Staged(folder, one, note, kept=True)
         if one.name.startswith(WHOLE) and (one / LAST).exists():
             whole = staged
@@ -182,6 +200,27 @@ def begun(folder: Path) -> Iterator[Staged | None]:
         return
     with _cleared(whole):
         yield whole
+
+
+def clear(folder: Path) -> None:
+    """Clear away what an earlier command left in pieces; fails where it left a host whole."""
+    with locked(folder), begun(folder) as found:
+        if found is not None:
+            fail(
+                f"a host was begun in {folder}: finish it with svcctl init "
+                f"{shlex.quote(str(folder))}, or give it up: rm -r {found.folders}"
+            )
+
+
+def _noteless(folder: Path) -> None:
+    """One whose note cannot be read: cleared away where it was ended before there was more."""
+    if not _within(folder):
+        shutil.rmtree(folder, ignore_errors=True)
+    elif folder.name.startswith(WHOLE):
+        fail(
+            f"{folder} has the files of a host that was begun, and its {NOTE} cannot be read; the "
+            "database may know the owner whose key is there: move that folder away, and repeat this"
+        )
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import runpy
 import shutil
@@ -197,6 +198,38 @@ class StoppedTests(SynchronousTestCase):
         self.assertEqual(svcctl(*self.words()).status, 1)
         self.assertEqual(self.owners(), ["owner"])
         self.assertEqual([one for one in self.folder.iterdir() if "-" in one.name[:7]], [])
+
+    def test_what_cannot_be_removed_keeps_its_note_for_the_next_one(self) -> None:
+        own = ("init", self.folder, "--private-host", "127.0.0.1", "--data", self.data)
+        remove = shutil.rmtree
+
+        def stuck(path: Path) -> None:
+            if path.parent == self.data:
+                raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+            remove(path)
+
+        with mock.patch.object(shutil, "rmtree", stuck):
+            ran = svcctl(*own)
+        self.assertEqual(ran.status, 0)
+        [left] = self.data.glob(".new-*")
+        [note] = self.folder.glob(".whole-*")
+        self.assertIn(f"Read-only file system; do it by hand: rm -r {note} {left}\n", ran.err)
+        self.assertEqual(svcctl(*own).status, 1)  # the host is there
+        self.assertFalse(left.exists() or note.exists())
+
+    def test_files_without_a_note_are_passed_over_only_where_nothing_of_them_counts(self) -> None:
+        self.assertEqual(self.child(partial(killed_at_rename, 2), *self.words()), KILLED)
+        [left] = self.folder.iterdir()
+        for damaged in ("{", "[]", "{}"):
+            (left / staging.NOTE).write_text(damaged)
+            ran = svcctl(*self.words())
+            self.assertEqual((ran.status, list(self.folder.iterdir())), (1, [left]))
+            self.assertIn(f"{left} has the files of a host that was begun", ran.line)
+        left.rename(self.folder / "away")
+        for one in (staging.NEW, staging.WHOLE):
+            (self.folder / f"{one}0123").mkdir()
+        self.database.unlink()
+        self.repeated()
 
     def test_a_new_database_in_a_folder_of_data_is_finished_too(self) -> None:
         for number in (2, 4):

@@ -24,7 +24,7 @@ from svcserver.ctl.output import Failed, fail
 from svcserver.db import migrations
 from svcserver.db.engine import database_url, make_engine
 from svcserver.db.migrations import revisions
-from tests.ctl.command import Ran, nowhere
+from tests.ctl.command import Ran, nowhere, svcctl
 from tests.ctl.hosts import change
 from tests.ctl.test_accounts import HostCase
 from tests.support.postgres import own_database
@@ -182,6 +182,25 @@ class RestoreTests(HostCase):
         self.assertNotIn("newer", self.tables())
 
     @proves("svcctl db")
+    @proves("svcctl backup now|list|prove|restore")
+    def test_a_new_folder_whose_database_nobody_has_named_begins_no_other(self) -> None:
+        """A backup without secrets does not hold DATABASE_URL."""
+        self.filled()
+        made = self.ctl("backup", "now", "--json").data["file"]
+        other = nowhere(self)
+        ran = self.ctl("backup", "restore", made, "--into", other)
+        self.assertEqual(ran.status, 0)
+        self.assertIn(f"write it into {other / 'metagame.env'} first", ran.out)
+        self.assertIn(f"svcctl db restore {other / 'restored.dump'} --config {other}", ran.out)
+        env = f"{other / 'metagame.env'}: DATABASE_URL is still postgresql://USER"
+        self.assertIn(f"done, but not in the audit log: {env}", ran.line)
+        for words in (("db", "upgrade"), ("doctor",)):
+            ran = svcctl(*words, "--config", other)
+            self.assertEqual(ran.status, 1)
+            self.assertIn(env, ran.out + ran.err)
+        change(other, "metagame", "DATABASE_URL", self.url)
+        self.assertEqual(svcctl("account", "new-key", "later", "--config", other).status, 0)
+
     def test_a_damaged_dump_leaves_what_was_there(self) -> None:
         data = self.filled().read_bytes()
         block = data.rindex(b"\x78\x9c")  # where compressed rows begin

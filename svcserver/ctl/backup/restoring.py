@@ -12,7 +12,8 @@ from pathlib import Path
 
 from sqlalchemy.engine import URL
 
-from svcserver.ctl import database, postgres, postgres_restore
+from svcserver.content.manifest_builder import OWNERS_NOTE
+from svcserver.ctl import database, postgres, postgres_restore, staging
 from svcserver.ctl.backup import archive
 from svcserver.ctl.backup.archive import Contents, Damaged
 from svcserver.ctl.backup.opening import opened, same
@@ -20,7 +21,7 @@ from svcserver.ctl.backup.sealing import CannotSeal, Lock
 from svcserver.ctl.database_commands import bring_up, migrate, put_back, sqlite_faults
 from svcserver.ctl.envfile import change
 from svcserver.ctl.host import OWNER_KEY, Host
-from svcserver.ctl.host_creation import DATABASE, create_host, write_private
+from svcserver.ctl.host_creation import DATABASE, README, create_host, write_private
 from svcserver.ctl.output import Out, fail
 from svcserver.db.engine import DEFAULT_URL, database_url
 from svcserver.kernel.settings import parse_env_file
@@ -54,21 +55,47 @@ def into_folder(source: Path, lock: Lock, folder: Path, out: Out) -> None:
     Secrets that the backup does not hold are made anew: players keep their keys, but need a new
     invite for the new certificate, and must log in again.
     """
-    if folder.exists() and any(folder.iterdir()):
-        fail(f"{folder} is not empty; a restore overwrites nothing: choose another folder")
+    _empty(folder)
     with _parts(source, lock) as (contents, parts):
         try:
             fresh = restored(contents, parts, folder)
+            _room_for_the_game(folder)
         except OSError as why:
             fail(f"{folder} cannot be written: {why.strerror or why}")
-    left = [f"its {contents.kind} database"] if contents.kind != "sqlite" else []
     out.data({"folder": str(folder), "secrets": contents.secrets, "made_anew": list(fresh)})
     out.say(f"the host of {source} is in {folder}")
     if fresh:
         out.say("made anew, since the backup holds no secrets: " + ", ".join(fresh))
-    for one in left:
-        out.say(f"{one} is in {folder / DUMP}: put it back with svcctl db restore")
+    if contents.kind != "sqlite":
+        if fresh:
+            out.say(f"its DATABASE_URL was a secret: write it into {folder / 'metagame.env'} first")
+        out.say(f"its {contents.kind} database is in {folder / DUMP}: unless it is still where it")
+        out.say(f"was, put it back with svcctl db restore {folder / DUMP} --config {folder}")
     out.say(f"look at it with svcctl doctor --config {folder}")
+
+
+def _empty(folder: Path) -> None:
+    """Fail unless nothing is in the folder but what ``svcctl init`` left in pieces, which goes."""
+    if not folder.exists():
+        return
+    try:
+        staging.clear(folder)
+        found = any(folder.iterdir())
+    except OSError as why:
+        fail(f"{folder} cannot be used: {why.strerror}; choose another folder")
+    if found:
+        fail(f"{folder} is not empty; a restore overwrites nothing: choose another folder")
+
+
+def _room_for_the_game(folder: Path) -> None:
+    """The folder for the game, which no backup holds, as ``svcctl init`` makes it."""
+    if not (folder / "content.env").is_file():
+        return
+    named = Host(folder).variables("content").get("CONTENT_GAME_DIR", "")
+    game = folder / (named or "game")
+    if folder in game.parents and not game.exists():
+        game.mkdir(parents=True)
+        (game / OWNERS_NOTE).write_text(README, encoding="utf-8")
 
 
 def restored(contents: Contents, parts: Path, folder: Path) -> tuple[str, ...]:
@@ -169,6 +196,8 @@ def _fresh(contents: Contents, parts: Path, files: Path, folder: Path) -> tuple[
     _place_database(contents, parts, folder)
     if contents.kind == "sqlite":
         _let_in(folder)
+    else:
+        change(folder / "metagame.env", {"DATABASE_URL": database.UNNAMED})
     certificate = [] if made.fingerprint is None else ["the gateway's certificate"]
     key = f"{OWNER_KEY} (svcctl account new-key NAME)"
     return ("the keys that sign tokens", "the components' shared secrets", *certificate, key)

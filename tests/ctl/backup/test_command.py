@@ -11,6 +11,7 @@ import pyrage
 
 from svcserver.ctl.backup import runs
 from svcserver.ctl.backup.proving import Proof
+from svcserver.ctl.staging import Note, Staged
 from svcserver.ctl.stopping import Ended
 from svcserver.kernel import backups
 from svcserver.metagame.accounts.store import SqlAccounts
@@ -85,6 +86,8 @@ class BackupTests(BackupCase):
             self.assertEqual((other / name).read_text(), (self.folder / name).read_text())
         self.assertNotIn(str(self.folder), (other / "metagame.env").read_text())
         self.assertEqual([one.name for one in (other / "launcher").iterdir()], ["README.txt"])
+        note = (self.folder / "game" / "README.txt").read_text()
+        self.assertEqual((other / "game" / "README.txt").read_text(), note)  # of no backup
         again = self.ctl("backup", "restore", made["file"], "--into", other)
         self.assertIn("is not empty", again.line)
 
@@ -102,6 +105,27 @@ class BackupTests(BackupCase):
         self.assertEqual(there, value(other, "metagame", name))
         self.assertEqual(value(other, "metagame", "SERVER_NAME"), "Game Server")
         self.assertFalse((other / "owner.key").exists())
+
+    @proves("svcctl backup now|list|prove|restore")
+    def test_what_init_left_in_pieces_is_in_nobodys_way_and_a_begun_host_is(self) -> None:
+        made = self.made().data["file"]
+        other = nowhere(self)
+        left = other / ".new-0123"
+        left.mkdir(parents=True)
+        Note(other, "Olga", None).write(left)
+        (left / "metagame.env").touch()
+        ran = self.ctl("backup", "restore", made, "--into", other)
+        self.assertEqual((ran.status, ran.err, left.exists()), (0, "", False))
+        begun = nowhere(self)
+        with mock.patch.object(Staged, "place", side_effect=OSError):
+            self.assertEqual(svcctl("init", begun).status, 1)
+        [left] = begun.iterdir()
+        ran = self.ctl("backup", "restore", made, "--into", begun)
+        self.assertEqual((ran.status, list(begun.iterdir())), (1, [left]))
+        self.assertIn(f"finish it with svcctl init {begun}, or give it up: rm -r {left}", ran.line)
+        file = nowhere(self)
+        file.touch()
+        self.assertIn("another folder", self.ctl("backup", "restore", made, "--into", file).line)
 
     @proves("svcctl backup now|list|prove|restore")
     def test_the_database_is_put_back_and_what_was_there_is_kept(self) -> None:
