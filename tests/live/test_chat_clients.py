@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.processes import Service, eventually, free_port, metagame, register
+from tests.support.registries import loaded
 from tests.support.requirements import skip
 
 pytestmark = pytest.mark.live
@@ -32,7 +33,7 @@ TALK_S = 90
 
 
 def node_modules() -> Path:
-    """The libraries of the lock, installed once per lock; skips where Node or they are missing."""
+    """The libraries of the lock, installed once per lock; skips without Node or their registry."""
     if shutil.which("node") is None or shutil.which("npm") is None:
         raise skip("node", "node and npm are not installed")
     lock = Path(HERE, "package-lock.json").read_bytes()
@@ -54,14 +55,8 @@ def _install(folder: Path) -> None:
     for name in ("package.json", "package-lock.json"):
         shutil.copy(HERE / name, folder)
     command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
-    try:
-        done = subprocess.run(
-            command, cwd=folder, capture_output=True, text=True, timeout=INSTALL_S, check=False
-        )
-    except subprocess.TimeoutExpired:
-        raise skip("node", f"npm ci took more than {INSTALL_S} s") from None
-    if done.returncode != 0:
-        raise skip("node", f"npm ci failed: {done.stderr[-500:]}")
+    done = loaded(command, INSTALL_S, folder)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def talk(folder: Path, service: Service, chat_port: int, ann: str, bob: str) -> list[str]:

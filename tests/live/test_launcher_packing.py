@@ -28,6 +28,7 @@ from tests.live.players_host import COMMAND, invite, players_host, running
 from tests.live.players_terminal import Player
 from tests.live.real_browser import browser
 from tests.support.processes import eventually
+from tests.support.registries import loaded
 
 __all__ = ["browser"]  # a fixture
 
@@ -66,7 +67,7 @@ print(count, arguments(["--no-browser"]).no_browser)
 def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Path]]:
     dist = tmp_path_factory.mktemp("dist")
     command = [sys.executable, str(ROOT / "packaging" / "launcher.py"), str(dist)]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    ran = loaded(command, PATIENCE_S)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     [wheel] = dist.glob("svc_launcher-*.whl")
     yield wheel, dist / "svc-launcher.pyz"
@@ -175,10 +176,7 @@ def by_wheel(wheel: Path, folder: Path) -> str:
         ("install", "-q", "--no-deps", wheel),
         ("check",),
     ):
-        command = [*pip, *map(str, words)]
-        ran = subprocess.run(
-            command, capture_output=True, text=True, timeout=PATIENCE_S, check=False
-        )
+        ran = loaded([*pip, *words], PATIENCE_S)
         assert ran.returncode == 0, ran.stdout + ran.stderr
     return str(folder / "bin" / "svc-launcher")
 

@@ -1,0 +1,56 @@
+"""What tests load from registries of packages: tried again, and skipped where none can be reached.
+
+A registry's bad day says nothing of the change that is looked at. So it is a skip on which
+``.ci/run`` does not insist; ``SVC_TEST_REQUIRE=registries`` does.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from tests.support.requirements import skip
+
+PAUSES_S = (5.0, 20.0)  # before the second try, and before the third
+LAST_WORDS = 500
+# what pip and npm say of a registry that is not found, ends a connection or answers with an error
+AWAY = re.compile(
+    r"Retrying \(Retry\(|Max retries exceeded|Connection (?:broken|reset)|Read timed out"
+    r"|HTTP error \d{3} while getting|(?:Client|Server) Error|\(from versions: none\)"
+    r"|npm (?:error|ERR!) (?:code (?:E\d{3}|EAI_|ECONN|ENET|EHOST|EPIPE|E\w*TIMEDOUT|E\w*TIMEOUT"
+    r"|ENOTFOUND|ERR_SOCKET|ERR_STREAM)|network)"
+)
+
+
+def is_away(said: str) -> bool:
+    """Whether a program that failed with these words could not load from its registry."""
+    return AWAY.search(said) is not None
+
+
+def loaded(
+    command: Iterable[str | Path],
+    patience_s: float,
+    folder: Path | None = None,
+    wait: Callable[[float], None] = time.sleep,
+) -> subprocess.CompletedProcess[str]:
+    """What became of a program that loads packages; a skip where no try has reached its registry.
+
+    A failure of any other kind is the caller's, and comes at once.
+    """
+    words = [str(one) for one in command]
+    for pause in (*PAUSES_S, None):
+        try:
+            done = subprocess.run(
+                words, cwd=folder, capture_output=True, text=True, timeout=patience_s, check=False
+            )
+        except subprocess.TimeoutExpired:
+            raise skip("registries", f"{words} took more than {patience_s:.0f} s") from None
+        said = done.stdout + done.stderr
+        if done.returncode == 0 or not is_away(said):
+            return done
+        if pause is not None:
+            wait(pause)
+    raise skip("registries", f"{words} cannot load: {said[-LAST_WORDS:]}")
