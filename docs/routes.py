@@ -194,6 +194,8 @@ def _links(schema: Json) -> str:
     if "type" not in schema and "description" in schema:
         return f"anything ({schema['description'].rstrip('.')})"
     bounds = [f"{key} {value}" for key, value in schema.items() if key.startswith(("min", "max"))]
+    if schema.get("format") == "date-time":
+        bounds.append("a time, as `2026-09-21T10:00:00.000Z`")
     if "pattern" in schema:
         bounds.append(f"`{schema['pattern']}`")
     said = " or ".join(kind) if isinstance(kind, list) else str(kind)

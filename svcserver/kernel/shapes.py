@@ -221,6 +221,8 @@ WholeNumber = Annotated[int, whole()]
 Count = Annotated[int, whole(0)]
 CountOrDigits = Annotated[int, whole(0, digits=MAX_DIGITS)]
 Name = Annotated[str, text_where(is_name, "an id of 1 to 128 characters")]
+Moment = Annotated[str, Told({"format": "date-time"})]
+"""For replies: a time as ``kernel.times.iso`` writes it, never empty; made clients parse it."""
 TextWithNul = Annotated[str, As(_any_text, {"type": "string"})]
 """For texts in which NUL is allowed: those that stay inside JSON, or are only looked up."""
 

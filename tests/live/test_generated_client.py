@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -125,6 +126,7 @@ def test_it_makes_friends_and_is_online(player: Come) -> None:
     ask("friends_request", cleos_id, bobs_id, client=cleo)
     [friend] = ask("friends_listed", bobs_id, client=bob)
     assert friend.account_id == cleos_id
+    assert timedelta(0) <= datetime.now(UTC) - friend.created < timedelta(hours=1)  # a time
     ask("presence_beat", client=bob, shape="Heartbeat")
     assert ask("inventory_read", bobs_id, ask("characters_read", client=bob)[0].id, client=bob)
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import orjson
 from attrs import define, field, frozen
-from openapi_schema_validator import OAS31Validator
+from openapi_schema_validator import OAS31Validator, oas31_format_checker
 
 from svcserver.metagame.access.credentials import CREDENTIALS
 from svcserver.web.front import FinishedRequest
@@ -204,4 +204,5 @@ def rules_of_shape(shape: Any) -> Any:
 
 
 def _validator(said: dict[str, Any], schemas: dict[str, Any]) -> Any:
-    return OAS31Validator({**said, "components": {"schemas": schemas}})
+    whole = {**said, "components": {"schemas": schemas}}
+    return OAS31Validator(whole, format_checker=oas31_format_checker)

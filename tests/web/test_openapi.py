@@ -25,6 +25,7 @@ from svcserver.metagame.owner.dashboard import document
 from svcserver.metagame.owner.dashboard.document import EVERY_ROUTE, describe
 from svcserver.metagame.owner.dashboard.pages import KINDS
 from svcserver.metagame.owner.dashboard.wire import JoinWish
+from svcserver.metagame.owner.wire import SanctionEntry
 from svcserver.metagame.refusal_wire import WordedRefusal
 from svcserver.metagame.rows import Access
 from svcserver.web.openapi import (
@@ -123,6 +124,16 @@ class DocumentTests(SynchronousTestCase):
     def test_what_is_not_known_may_be_anything(self) -> None:
         self.assertEqual(schema(object, {}), {})
         self.assertEqual(schema(str | None, {}), {"anyOf": [{"type": "string"}, {"type": "null"}]})
+
+    def test_a_reply_that_is_to_have_a_time_may_not_have_another_text_there(self) -> None:
+        times = {"type": "string", "format": "date-time"}
+        shape = self.said["components"]["schemas"]["SanctionEntry"]["properties"]
+        self.assertEqual(shape["since"], times)
+        self.assertEqual(shape["until"], {"anyOf": [times, {"type": "null"}]})
+        sanction = {"by": "Olga", "networks": [], "note": "", "reason": "", "until": None}
+        for since, fits in (("2026-09-21T14:13:20.000Z", True), ("", False), ("soon", False)):
+            faults = [*rules_of_shape(SanctionEntry).iter_errors({**sanction, "since": since})]
+            self.assertEqual(not faults, fits, since)
 
     def test_an_envelope_is_a_shape_named_after_what_is_in_it(self) -> None:
         schemas: dict[str, Any] = {}

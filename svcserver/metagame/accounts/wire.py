@@ -11,7 +11,7 @@ from svcserver.kernel.digits import whole_in
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.json import Json
 from svcserver.kernel.refusals import Malformed
-from svcserver.kernel.shapes import Late, Opaque, TextWithNul, sent_as, text
+from svcserver.kernel.shapes import Late, Moment, Opaque, TextWithNul, sent_as, text
 from svcserver.kernel.times import iso
 from svcserver.metagame.accounts.actions import target_of
 from svcserver.metagame.accounts.sanctions import MAX_REASON
@@ -76,7 +76,7 @@ class AuditRow(TypedDict):
     """
 
     id: int
-    at: str
+    at: Moment
     actor: str
     action: str
     target: str

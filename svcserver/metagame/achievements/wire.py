@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, TypedDict
 
 from svcserver.kernel.json import Json
-from svcserver.kernel.shapes import As, Unfit
+from svcserver.kernel.shapes import As, Moment, Unfit
 from svcserver.kernel.times import iso
 from svcserver.metagame.achievements.bounds import MAX_HOURS
 
@@ -26,7 +26,7 @@ class EntitlementRecord(TypedDict):
 
     name: str
     duration: float
-    activatedDate: str
+    activatedDate: Moment
 
 
 def record(name: str, hours: float, activated_at: int) -> EntitlementRecord:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, TypedDict
 
-from svcserver.kernel.shapes import text
+from svcserver.kernel.shapes import Moment, text
 from svcserver.kernel.times import iso
 from svcserver.metagame.accounts.sanctions import FOREVER, Sanction
 
@@ -23,8 +23,8 @@ class SanctionEntry(TypedDict):
     reason: str
     note: str
     by: str
-    since: str
-    until: str | None
+    since: Moment
+    until: Moment | None
     networks: list[str]
 
 
@@ -35,7 +35,7 @@ class AccountExport(TypedDict):
     """
 
     account: str
-    exportedAt: str
+    exportedAt: Moment
     tables: Tables
     leftOut: dict[str, int]
 

@@ -7,7 +7,7 @@ from typing import TypedDict
 from attrs import frozen
 
 from svcserver.kernel.ids import AccountId, new_id
-from svcserver.kernel.shapes import Lenient, TextWithNul
+from svcserver.kernel.shapes import Lenient, Moment, TextWithNul
 from svcserver.kernel.times import FAR_FUTURE
 from svcserver.metagame.access.tokens import LIFETIME_S
 
@@ -44,14 +44,14 @@ class LoginReply(TypedDict):
     access_token: str
     token_type: str
     expires_in: int
-    expires_at: str
+    expires_at: Moment
     features: list[str]
     organization_id: str
     product_id: str
     sandbox_id: str
     deployment_id: str
     refresh_token: str
-    refresh_expires_at: str
+    refresh_expires_at: Moment
     account_id: str
 
 
@@ -62,7 +62,7 @@ class VerifyReply(TypedDict):
     scope: str
     token_type: str
     expires_in: int
-    expires_at: str
+    expires_at: Moment
     account_id: str
     client_id: str
     application_id: str

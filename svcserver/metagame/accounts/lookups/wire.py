@@ -11,6 +11,7 @@ from attrs import field, frozen
 from svcserver.kernel.envelope import Empty
 from svcserver.kernel.shapes import (
     Lenient,
+    Moment,
     Skipping,
     TextWithNul,
     camel_case,
@@ -46,12 +47,12 @@ class OwnAccount(TypedDict):
     lastName: str
     email: str
     failedLoginAttempts: int
-    lastLogin: str
+    lastLogin: Moment
     numberOfDisplayNameChanges: int
     ageGroup: str
     headless: bool
     country: str
-    lastNameChange: str
+    lastNameChange: Moment
     preferredLanguage: str
     canUpdateDisplayName: bool
     tfaEnabled: bool

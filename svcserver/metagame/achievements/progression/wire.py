@@ -18,6 +18,7 @@ from svcserver.kernel.shapes import (
     As,
     Late,
     Lenient,
+    Moment,
     Name,
     Skipping,
     TextWithNul,
@@ -168,7 +169,7 @@ class TrackRecord(TypedDict):
     progress: int
     confirmed_fremium_rank: int
     confirmed_premium_rank: int
-    confirmed_date: str
+    confirmed_date: Moment
 
 
 class TrackReport(TrackRecord):
@@ -185,8 +186,8 @@ class ObjectiveRecord(TypedDict):
     objective_id: str
     progress: int
     completed_count: int
-    created_date: str
-    last_modified_date: str
+    created_date: Moment
+    last_modified_date: Moment
 
 
 class Granted(TypedDict):

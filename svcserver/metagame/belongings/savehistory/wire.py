@@ -6,7 +6,7 @@ from typing import Annotated, TypedDict
 
 from attrs import frozen
 
-from svcserver.kernel.shapes import Count, pascal_case, spelled, text
+from svcserver.kernel.shapes import Count, Moment, pascal_case, spelled, text
 from svcserver.kernel.times import iso
 from svcserver.metagame.accounts.wire import Reason
 from svcserver.metagame.belongings.savehistory.rules import Kept
@@ -16,7 +16,7 @@ class LoadoutVersion(TypedDict):
     """A save of a loadout, without its data."""
 
     Version: int
-    SavedDate: str
+    SavedDate: Moment
     Reason: str
 
 

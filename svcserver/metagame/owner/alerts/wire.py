@@ -7,7 +7,7 @@ from typing import Annotated, TypedDict
 from attrs import frozen
 
 from svcserver.kernel.alert_channels import AlertChannel, AlertChannels, is_name
-from svcserver.kernel.shapes import pascal_case, spelled, text_where
+from svcserver.kernel.shapes import Moment, pascal_case, spelled, text_where
 from svcserver.kernel.times import iso
 from svcserver.metagame.accounts.wire import Reason
 
@@ -30,7 +30,7 @@ class AskedReply(TypedDict):
 class ToldReply(TypedDict):
     """The last alert through a channel; ``why`` it did not arrive, null where it did."""
 
-    at: str
+    at: Moment
     title: str
     why: str | None
 

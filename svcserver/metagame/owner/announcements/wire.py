@@ -6,7 +6,7 @@ from typing import Annotated, TypedDict
 
 from attrs import frozen
 
-from svcserver.kernel.shapes import pascal_case, spelled, text
+from svcserver.kernel.shapes import Moment, pascal_case, spelled, text
 from svcserver.kernel.times import iso
 from svcserver.metagame.accounts.wire import Reason
 from svcserver.metagame.owner.announcements.rules import MAX_TEXT, Announcement
@@ -30,9 +30,9 @@ class AnnouncementEntry(TypedDict):
 
     text: str
     by: str
-    since: str
-    until: str
-    restartAt: str | None
+    since: Moment
+    until: Moment
+    restartAt: Moment | None
 
 
 class AnnouncementReply(TypedDict):

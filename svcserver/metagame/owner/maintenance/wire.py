@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypedDict
 from attrs import frozen
 
 from svcserver.kernel.refusals import Malformed
-from svcserver.kernel.shapes import pascal_case, spelled, text, text_where
+from svcserver.kernel.shapes import Moment, pascal_case, spelled, text, text_where
 from svcserver.kernel.times import iso
 from svcserver.metagame.accounts.wire import Reason
 from svcserver.metagame.owner.maintenance.rules import ACTS, Order, Standing
@@ -48,7 +48,7 @@ class DrainEntry(TypedDict):
     """
 
     by: str
-    since: str
+    since: Moment
     then: str
     until: str
     reason: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TypedDict
 
+from svcserver.kernel.shapes import Moment
 from svcserver.kernel.times import iso
 from svcserver.metagame.owner.management.rules import Instance, Status
 from svcserver.metagame.play.matches import Sent
@@ -60,7 +61,7 @@ class OnlineEntry(TypedDict):
     UserId: str
     Map: str
     HuntId: str | None
-    EnteredHuntAt: str | None
+    EnteredHuntAt: Moment | None
 
 
 def show_status(status: Status) -> ServerStatusReply:

@@ -9,7 +9,7 @@ from attrs import frozen
 
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Malformed
-from svcserver.kernel.shapes import pascal_case, spelled
+from svcserver.kernel.shapes import Moment, pascal_case, spelled
 from svcserver.kernel.times import iso
 from svcserver.metagame.accounts.sanctions import Kind
 from svcserver.metagame.accounts.wire import FINGERPRINT, Reason
@@ -27,7 +27,7 @@ class ListedReply(TypedDict):
     id: str
     name: str
     role: str
-    lastSeen: str | None
+    lastSeen: Moment | None
     where: str | None
     banned: bool
     muted: bool
@@ -46,8 +46,8 @@ class PersonView(TypedDict):
     id: str
     name: str
     role: str
-    createdAt: str
-    lastSeen: str | None
+    createdAt: Moment
+    lastSeen: Moment | None
     where: str | None
     keyFingerprint: str | None
     notes: int

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NotRequired, TypedDict
 
 from svcserver.kernel.envelope import Empty
+from svcserver.kernel.shapes import Moment
 
 WELCOME = {
     "en": "Welcome to {name}!",
@@ -87,7 +88,7 @@ class HuntPass(TypedDict):
 class Creator(TypedDict):
     """The content creator whom the player supports; fixed."""
 
-    expirationDate: str
+    expirationDate: Moment
     slug: str
     success: bool
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TypedDict
 
 from svcserver.kernel.ids import AccountId
+from svcserver.kernel.shapes import Moment
 from svcserver.kernel.times import iso
 from svcserver.metagame.social.friends import rules
 from svcserver.metagame.social.friends.rules import Friendship
@@ -20,7 +21,7 @@ class FriendEntry(TypedDict):
     accountId: str
     status: str
     direction: str
-    created: str
+    created: Moment
 
 
 class BlockedReply(TypedDict):

@@ -11,7 +11,7 @@ from svcserver.kernel.envelope import Empty
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.json import Json
 from svcserver.kernel.readers import reader
-from svcserver.kernel.shapes import As, First, Ignored, Lenient, Skipping, whole
+from svcserver.kernel.shapes import As, First, Ignored, Lenient, Moment, Skipping, whole
 from svcserver.kernel.times import iso
 from svcserver.metagame.social.slayerlinks.rules import (
     INVITE_HOURS,
@@ -109,7 +109,7 @@ class SlayerInvite(TypedDict):
     slot: int
     direction: str
     status: str
-    expires: str
+    expires: Moment
     link_id: str
 
 
@@ -119,7 +119,7 @@ class SlayerLink(TypedDict):
     account_id: str
     linked_account_id: str
     slot: int
-    ends: str
+    ends: Moment
     link_id: str
     prize_pool: list[Empty]
 
