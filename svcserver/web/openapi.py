@@ -260,7 +260,10 @@ def refusal_responses(row: Row, schemas: dict[str, Schema]) -> dict[str, Schema]
     if wording.shape is None:
         return {}
     usual = _refusal(wording.shape, schemas)
-    said = f"As `{wording.name}`, or nothing but the status."
+    said = (
+        f"As `{wording.name}`, or nothing but the status. A generated client cannot parse a body"
+        " that may be empty and gives none here: what came is in its raw response."
+    )
     found = {wording.name: usual, f"{wording.name}OrBare": {"description": said}}
     if has_page(row):
         said = f"As `{wording.name}`, or a page of HTML where the request cannot be read."
