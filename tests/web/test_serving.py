@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest import mock
 
 from attrs import define, field
 from twisted.application.service import MultiService, Service
@@ -14,10 +15,11 @@ from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.counters import Counters
+from svcserver.web import serving
 from svcserver.web.metrics import metrics
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import Answer
-from svcserver.web.serving import DRAIN_S, Listening, OrderedServices
+from svcserver.web.serving import DRAIN_S, GARBAGE, Listening, OrderedServices
 from svcserver.web.site import HttpFactory
 from tests.edge.wires import Wire
 from tests.support.proves import proves
@@ -36,6 +38,27 @@ class Part(Service):
         Service.stopService(self)
         self.told.append(self.name)
         return self.stopped
+
+
+class CollectorTests(SynchronousTestCase):
+    def test_what_a_service_holds_once_it_has_started_is_no_garbage(self) -> None:
+        # each look for cycles would else go through all that stays
+        collector = self.enterContext(mock.patch.object(serving, "gc"))
+        self.enterContext(mock.patch.object(serving, "raise_file_limit"))
+        before: list[Any] = []
+
+        class Held(Service):
+            def startService(self) -> None:
+                super().startService()
+                before.extend(collector.mock_calls)
+
+        top = serving.TopService(mock.Mock())
+        Held().setServiceParent(top)
+        start(top)
+        self.addCleanup(top.stopService)
+        self.assertEqual(before, [])  # it comes after the parts
+        wanted = [mock.call.collect(), mock.call.freeze(), mock.call.set_threshold(GARBAGE)]
+        self.assertEqual(collector.mock_calls, wanted)
 
 
 class InTurnTests(SynchronousTestCase):
