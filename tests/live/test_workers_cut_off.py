@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from svcserver.chat.leases import LEASE_S
 from tests.chat.sockets import Talker
 from tests.live.test_engine_away import Proxy
 from tests.live.test_workers import sabotaged
@@ -102,7 +103,7 @@ def test_where_the_worker_reads_nothing_of_what_it_missed_lines_are_lost(tmp_pat
 
 
 # nobody loses a lease meanwhile, however slow the machine is
-PATIENT = "from svcserver.chat import leases\nleases.LEASE_S = 600.0\n"
+PATIENT = f"from svcserver.chat import leases\nleases.LEASE_S = {50 * LEASE_S}\n"
 
 
 def heard_anew(folder: Path, change: str = "") -> list[str]:
