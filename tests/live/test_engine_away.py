@@ -208,14 +208,14 @@ def heard(talker: Talker) -> bool:
 
 
 NOTHING_DISPENSABLE = """
-from svcserver.board import waiting
-waiting.dispensable = lambda done, instead: done
+from svcserver.metagame.play.presence import store
+store.dispensable = lambda done, instead: done
 """
 
 
 def test_where_nothing_is_dispensable_a_heartbeat_fails_too(tmp_path: Path) -> None:
     """The sabotage: acts that are done without live state wait for it like all others."""
-    changed = sabotaged(tmp_path, NOTHING_DISPENSABLE)
+    changed = sabotaged(NOTHING_DISPENSABLE)
     with killed() as away, metagame(tmp_path, LIVE_URL=away.url, **changed) as service:
         ann = Player(service, register(service, "Ann_1")).begin()
         eventually(lambda: ann.live()["party"][0] == 200)
@@ -238,7 +238,7 @@ NO_DEADLINE = "from svcserver.board import connection\nconnection.DEADLINE_S = 1
 
 def test_without_a_deadline_an_engine_that_is_cut_off_holds_up_players(tmp_path: Path) -> None:
     """The sabotage: an answer of the engine is waited for as long as it takes."""
-    changed = sabotaged(tmp_path, NO_DEADLINE)
+    changed = sabotaged(NO_DEADLINE)
     with cut_off() as away, metagame(tmp_path, LIVE_URL=away.url, **changed) as service:
         ann = Player(service, register(service, "Ann_1")).begin()
         eventually(lambda: ann.live()["party"][0] == 200)

@@ -49,11 +49,10 @@ def test_friends_at_two_workers_see_each_other(tmp_path: Path) -> None:
 DEAF = "from svcserver.chat import presence\npresence.Presences.changed = lambda *_: None\n"
 
 
-# slow: what is sabotaged starts as an owner's does, for a change of ours
 def test_where_nobody_hears_what_is_shown_elsewhere_they_do_not(tmp_path: Path) -> None:
     """The sabotage: what the test above rests on."""
     with ExitStack() as stack:
-        for one in befriended(stack, tmp_path, **sabotaged(tmp_path, DEAF)):
+        for one in befriended(stack, tmp_path, **sabotaged(DEAF)):
             one.wire.settimeout(SILENT_S)
             with pytest.raises(TimeoutError):
                 one.hear("<presence")

@@ -221,7 +221,7 @@ def test_the_death_of_the_worker_that_asks_leaves_one_game_server_a_match(tmp_pa
     assert servers_after_death(tmp_path) == 1
 
 
-# slow: as above, and what is sabotaged starts as an owner's does
+# slow: as above
 def test_where_nobody_says_for_which_match_it_leaves_two(tmp_path: Path) -> None:
     """The sabotage: launches without the match id."""
-    assert servers_after_death(tmp_path, **sabotaged(tmp_path, NO_MATCH_ID)) == 2
+    assert servers_after_death(tmp_path, **sabotaged(NO_MATCH_ID)) == 2

@@ -41,6 +41,7 @@ ROOT = Path(__file__).resolve().parents[2]
 MOST_WORKERS = 64  # that wait at its door while it imports
 END_S = 20.0
 FORKED = {"pid": 0}  # what a fork hears of its own start
+CHANGE = "SVC_TEST_CHANGE"  # in its environment: Python that changes a rule before it starts
 _begun: dict[str, subprocess.Popen[bytes]] = {}  # by its door, where it was this worker
 
 
@@ -115,7 +116,7 @@ def start(
     err: int | None = None,
     program: str = "twistd",
 ) -> Prestarted:
-    """``twistd``, ``svcctl`` or a function (``tests.x:main``) with these words.
+    """``twistd``, ``svcctl``, ``svc-launcher`` or a function (``tests.x:main``) with these words.
 
     ``err`` is ``out`` where it is not given.
     """
@@ -190,6 +191,7 @@ def main() -> None:
     line = offspring.with_nurse(line)
     del sys.modules[REACTOR]
     vars(sys.modules["twisted.internet"]).pop("reactor", None)
+    exec(os.environ.pop(CHANGE, ""), {})  # noqa: S102 - a test's own words
     offspring.run(line)
 
 
