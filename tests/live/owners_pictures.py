@@ -143,10 +143,10 @@ def invite(page: Page, tour: Tour) -> str:
 @contextmanager
 def friend(browser: Browser, home: Path, join: str, tour: Tour) -> Iterator[Visit]:
     """Somebody who opens the invite, and plays."""
-    with launcher(home, "--print-link") as process:
+    with launcher(home, "--print-link") as started:
         made = browser.new_context(locale="en-GB", viewport=SIZE)
         player = Visit(made.new_page(), "light", home)
-        player.page.goto(link_of(process))
+        player.page.goto(link_of(started))
         player.join(join)
         player.register(FRIEND)
         player.download()

@@ -12,10 +12,14 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 import pytest
+from attrs import define
 
 from tests.ctl.hosts import PATIENCE_S, change, demo_host, run, said, stack, value
+from tests.support import prestarted
+from tests.support.prestarted import Prestarted
 from tests.support.processes import eventually, free_port
 
 MB = 1024 * 1024
@@ -123,18 +127,19 @@ def metagame(host: Path) -> str:
     return f"http://127.0.0.1:{value(host, 'metagame', 'PORT')}"
 
 
-def modules_of(home: Path) -> Path:
-    """Where a launcher of ``home`` also looks for modules; there are none but a test's."""
-    return home / "modules"
+def change_of(home: Path) -> Path:
+    """A file with what a launcher of ``home`` is to run first; there is none but a test's."""
+    return home / "change.py"
 
 
 def environ_of(home: Path) -> dict[str, str]:
     """What a launcher finds in its environment, with all its files below ``home``."""
+    change = change_of(home)
     return {
         "PATH": f"{home / 'bin'}:{os.environ['PATH']}",
         "HOME": str(home),
         "SVC_LAUNCHER_HOME": str(home / "launcher"),
-        "PYTHONPATH": str(modules_of(home)),
+        prestarted.CHANGE: change.read_text() if change.exists() else "",
         "SVC_RELAY_PORT": str(free_port()),
         "PYTHONUNBUFFERED": "1",
     }
@@ -149,8 +154,16 @@ def start_again(home: Path, *words: str) -> str:
     return ran.stdout
 
 
+@define
+class Running:
+    """A launcher's process, and what it prints."""
+
+    process: Prestarted
+    said: IO[str]
+
+
 @contextmanager
-def launcher(home: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
+def launcher(home: Path, *words: str) -> Iterator[Running]:
     """A launcher with a clean home; ``link_of`` finds its page.
 
     Its Wine is a Python: the simulated game is no Windows program.
@@ -159,26 +172,24 @@ def launcher(home: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
     wine.parent.mkdir(parents=True, exist_ok=True)
     wine.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
     wine.chmod(0o755)
-    process = subprocess.Popen(
-        [LAUNCHER, "--key-file", *words],
-        env=environ_of(home),
-        cwd=home,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    try:
-        yield process
-    finally:
-        process.terminate()
-        process.communicate(timeout=PATIENCE_S)
+    heard, told = os.pipe()
+    with os.fdopen(heard) as said:
+        try:
+            line = ["--key-file", *words]
+            process = prestarted.start(line, environ_of(home), home, told, program="svc-launcher")
+        finally:
+            os.close(told)
+        try:
+            yield Running(process, said)
+        finally:
+            process.terminate()
+            said.read()
+            process.wait(PATIENCE_S)
 
 
-def link_of(process: subprocess.Popen[str]) -> str:
+def link_of(launcher: Running) -> str:
     """The page's link, from what it prints."""
-    assert process.stdout is not None
-    for line in process.stdout:
+    for line in launcher.said:
         found = re.search(r"http://127\.0\.0\.1:\d+/#[0-9a-f]+", line)
         if found:
             return found[0]

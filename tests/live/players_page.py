@@ -109,8 +109,8 @@ class Visit(Seen):
 @contextmanager
 def visit(browser: Browser, home: Path, look: str = "light", *words: str) -> Iterator[Visit]:
     """A launcher with a clean home, and its page; a fault in the console fails the test."""
-    with launcher(home, "--print-link", *words) as process:
-        link = link_of(process)
+    with launcher(home, "--print-link", *words) as started:
+        link = link_of(started)
         own = link.partition("#")[0]
         made = browser.new_context(locale="en-GB", **LOOKS[look])
         seen = Visit(made.new_page(), look, home)

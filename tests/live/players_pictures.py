@@ -131,10 +131,10 @@ def walk(browser: Browser, ann: Friend, home: Path, look: str, folder: Path) -> 
         (AS_ASKED, IN_STORE),
         (f" This is svc-launcher {version('svcserver')}.", ""),
     ]
-    with launcher(home, "--print-link") as process:
+    with launcher(home, "--print-link") as started:
         made = browser.new_context(locale="en-GB", **{**LOOKS[look], "viewport": SIZES[look]})
         page = made.new_page()
-        page.goto(link_of(process))
+        page.goto(link_of(started))
         player, shot = Visit(page, look, home), Shot(page, look, folder, shown)
         join(player, shot, text)
         expect(page.get_by_role("button", name=re.compile("^Download"))).to_be_visible()

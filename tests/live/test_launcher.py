@@ -167,8 +167,8 @@ def test_a_page_of_another_origin_gets_and_does_nothing(browser: Browser, tmp_pa
     second start. A page may send such a request to anybody, only read no answer.
     """
     hosts = tmp_path / "launcher/state/hosts.json"
-    with launcher(tmp_path, "--print-link") as process, another_site() as site:
-        link = link_of(process)
+    with launcher(tmp_path, "--print-link") as started, another_site() as site:
+        link = link_of(started)
         own, _, token = link.partition("#")
         secret = json.loads((tmp_path / "launcher/state/running.json").read_text())["secret"]
         made = browser.new_context()
@@ -226,8 +226,8 @@ def another_site() -> Iterator[str]:
 def test_a_name_that_is_pointed_at_this_pc_gets_nothing(browser: Browser, tmp_path: Path) -> None:
     """Not even with the link's token: the name's owner could read what the page reads."""
     pointed = "--host-resolver-rules=MAP evil.example 127.0.0.1"
-    with beside(browser, pointed) as other, launcher(tmp_path, "--print-link") as process:
-        link = link_of(process)
+    with beside(browser, pointed) as other, launcher(tmp_path, "--print-link") as started:
+        link = link_of(started)
         evil = link.replace("127.0.0.1", "evil.example")
         page = other.new_page()
         answer = page.goto(evil)
@@ -372,12 +372,12 @@ def test_an_invite_that_is_clicked_is_shown_by_the_launcher_that_runs(
 
 
 def test_the_page_ends_the_launcher(browser: Browser, tmp_path: Path) -> None:
-    with launcher(tmp_path, "--print-link") as process:
+    with launcher(tmp_path, "--print-link") as started:
         page = browser.new_page()
-        page.goto(link_of(process))
+        page.goto(link_of(started))
         page.get_by_role("button", name="Close the launcher").click()
         expect(page.locator("main")).to_contain_text("The launcher has ended")
-        assert process.wait(30) == 0
+        assert started.process.wait(30) == 0
 
 
 # slow: a second stack, started twice

@@ -35,10 +35,10 @@ READ = """async (codes) => {
 
 @pytest.fixture
 def page(browser: Browser, tmp_path: Path) -> Iterator[Page]:
-    with launcher(tmp_path, "--print-link") as process:
+    with launcher(tmp_path, "--print-link") as started:
         made = browser.new_context()
         opened = made.new_page()
-        opened.goto(link_of(process))
+        opened.goto(link_of(started))
         yield opened
         made.close()
 

@@ -19,10 +19,10 @@ from svcserver.launcher import words
 from tests.ctl.hosts import change, run, value
 from tests.live.players_host import (
     MB,
+    change_of,
     host,
     invite,
     make_manifest,
-    modules_of,
     players_host,
     running,
 )
@@ -88,9 +88,9 @@ def small_disk(folder: Path, home: Path) -> Iterator[Callable[[], object]]:
         finally:
             subprocess.run(["umount", "--lazy", str(folder)], check=True)
         return
-    room, program = home / "room", modules_of(home) / "sitecustomize.py"
-    program.parent.mkdir(parents=True)
-    program.write_text(SAYS.format(folder=str(folder), room=str(room)))
+    room, change = home / "room", change_of(home)
+    home.mkdir()
+    change.write_text(SAYS.format(folder=str(folder), room=str(room)))
     room.write_text(str(66 * MB))
     yield lambda: room.write_text(str(200 * MB))
 

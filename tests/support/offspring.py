@@ -32,6 +32,7 @@ MOST = 1 << 17  # bytes of a request
 HIGH = 64  # nobody was given a descriptor from here on
 PR_SET_CHILD_SUBREAPER = 36
 PARENTS = {"svc-stack", "demo", "up", "rehearse", "backup"}
+MAINS = {"svcctl": "svcserver.ctl.main:main", "svc-launcher": "svcserver.launcher.main:main"}
 OURS = {"svcserver.stack.child", "svcserver.ctl.main"}
 Ask = Callable[[dict[str, Any], Sequence[int]], dict[str, Any]]
 
@@ -56,6 +57,8 @@ def become(wish: Mapping[str, Any], descriptors: Sequence[int]) -> list[str]:
     os.chdir(wish["cwd"])
     os.environ.clear()
     os.environ.update(wish["environ"])
+    if "PYTHONUNBUFFERED" in wish["environ"]:
+        sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     line: list[str] = wish["line"]
     proclist.show(line, wish["environ"])
     return line
@@ -93,7 +96,7 @@ def _run(line: list[str]) -> NoReturn:
             os.execv = partial(_in_place, os.execv)
     if name == "twistd":
         sys.exit(twistd.run())
-    module, _, function = {"svcctl": "svcserver.ctl.main:main"}.get(name, name).partition(":")
+    module, _, function = MAINS.get(name, name).partition(":")
     sys.exit(getattr(import_module(module), function)())
 
 
