@@ -1,5 +1,5 @@
 #!/bin/bash
-# Run by systemd inside boot.sh: what docs/owners/packages.md says of the Debian package, then an evening under its units.
+# Run by the systemd of support/systemd.sh: what packages.md says of the Debian package, then an evening under its units.
 set -u
 units="svc-metagame svc-deploy svc-content svc-allowlist svc-gateway"
 as_svc() { runuser -u svc -- svcctl "$@" --config /etc/svcserver; }

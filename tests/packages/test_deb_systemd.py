@@ -12,12 +12,14 @@ from pathlib import Path
 import pytest
 
 from svcserver.ctl.units import SERVICES, unit
-from tests.packages.support import PATIENCE_S, clean_system
+from tests.packages.support import PATIENCE_S, ROOT, clean_system
 from tests.support.requirements import skip
 
 pytestmark = pytest.mark.packages
 
 HERE = Path(__file__).parent
+BOOT = ROOT / "tests" / "support" / "systemd.sh"
+EVENING_S = 850
 OWN = ("--pid", "--mount", "--net", "--cgroup", "--ipc", "--uts", "--propagation=private")
 
 
@@ -30,9 +32,9 @@ def test_its_units_play_are_restarted_by_apt_and_stop_as_a_whole(
     system.run(*install, system.copy(package))
     for one in (package, HERE / "deb_evening.sh"):
         shutil.copy(one, system.root / "srv")  # systemd empties /tmp when it begins
-    boot = ["unshare", "--fork", "--kill-child", *OWN, "bash", HERE / "boot.sh"]
+    boot = ["unshare", "--fork", "--kill-child", *OWN, "bash", BOOT, system.root]
     ran = subprocess.run(
-        [*boot, system.root, "/srv/deb_evening.sh"],
+        [*boot, "/srv/said", str(EVENING_S), "/srv/deb_evening.sh"],
         capture_output=True,
         text=True,
         timeout=PATIENCE_S,

@@ -1,0 +1,35 @@
+#!/bin/bash
+# systemd.sh ROOT SAID SECONDS SCRIPT...: become the systemd of the Debian in ROOT, in namespaces of our own. It runs SCRIPT
+# once, for at most SECONDS, and what that says is in SAID, a file in ROOT.
+set -eu
+root=$1 said=$2 seconds=$3
+shift 3
+mountpoint -q "$root" || mount --bind "$root" "$root"
+mount -t proc proc "$root/proc"
+mount --rbind /dev "$root/dev"
+# they are this machine's own: nothing that systemd starts may set its kernel or its devices' owners
+mount -o remount,bind,ro "$root/dev"
+for one in sys sysrq-trigger irq bus fs; do
+    if [ -e "$root/proc/$one" ]; then
+        mount --bind "$root/proc/$one" "$root/proc/$one"
+        mount -o remount,bind,ro "$root/proc/$one"
+    fi
+done
+mount -t sysfs -o ro sysfs "$root/sys"
+mount -t cgroup2 none "$root/sys/fs/cgroup"
+mount -t tmpfs none "$root/run"
+cat > "$root/etc/systemd/system/evening.service" <<END
+[Unit]
+DefaultDependencies=no
+[Service]
+Type=oneshot
+ExecStart=/bin/bash $*
+ExecStopPost=/bin/systemctl exit --no-block
+StandardOutput=file:$said
+StandardError=inherit
+TimeoutStartSec=$seconds
+END
+export container=svcserver-test
+# nothing there may make a device of this machine's, load a module into its kernel, or set its clock, either
+exec setpriv --bounding-set=-mknod,-sys_module,-sys_time \
+    chroot "$root" /lib/systemd/systemd --system --unit=evening.service --log-target=null
