@@ -25,6 +25,7 @@ from tests.support.requirements import skip
 
 pytestmark = pytest.mark.live
 NOBODY = 65_534
+TWISTD = str(Path(sys.executable).with_name("twistd"))
 LOWEST_FREE = Path("/proc/sys/net/ipv4/ip_unprivileged_port_start")
 BIND = "net_bind_service"
 CAPABILITY = "0000000000000400"  # CAP_NET_BIND_SERVICE and nothing else
@@ -42,13 +43,16 @@ def unprivileged(*kept: str) -> list[str]:
 
 @pytest.fixture(scope="module", autouse=True)
 def machine() -> None:
-    """A machine where nobody can run our Python, and cannot open low ports."""
+    """A machine where nobody can run our ``twistd``, and cannot open low ports.
+
+    With a long path that is a program of the shell, which sees no Python in another's home.
+    """
     if shutil.which("setpriv") is None:
         raise skip("capability", "setpriv (util-linux) is not installed")
     if not LOWEST_FREE.exists() or int(LOWEST_FREE.read_text()) < 1024:
         raise skip("capability", f"{LOWEST_FREE} lets everybody open low ports")
     tried = subprocess.run(
-        [*unprivileged(BIND), sys.executable, "-c", "import svcserver.gateway.service"],
+        [*unprivileged(BIND), TWISTD, "svc-gateway", "--help"],
         cwd=ROOT,
         capture_output=True,
         text=True,
