@@ -58,8 +58,9 @@ def into_folder(source: Path, lock: Lock, folder: Path, out: Out) -> None:
     _empty(folder)
     with _parts(source, lock) as (contents, parts):
         try:
-            fresh = restored(contents, parts, folder)
-            _room_for_the_game(folder)
+            with _nothing_by_halves(folder):
+                fresh = restored(contents, parts, folder)
+                _room_for_the_game(folder)
         except OSError as why:
             fail(f"{folder} cannot be written: {why.strerror or why}")
     out.data({"folder": str(folder), "secrets": contents.secrets, "made_anew": list(fresh)})
@@ -85,6 +86,20 @@ def _empty(folder: Path) -> None:
         fail(f"{folder} cannot be used: {why.strerror}; choose another folder")
     if found:
         fail(f"{folder} is not empty; a restore overwrites nothing: choose another folder")
+
+
+@contextmanager
+def _nothing_by_halves(folder: Path) -> Iterator[None]:
+    """Empty the folder again where the body fails: half a host would be started as one."""
+    try:
+        yield
+    except BaseException:
+        for one in folder.iterdir() if folder.exists() else ():
+            if one.is_dir() and not one.is_symlink():
+                shutil.rmtree(one, ignore_errors=True)
+            else:
+                one.unlink(missing_ok=True)
+        raise
 
 
 def _room_for_the_game(folder: Path) -> None:

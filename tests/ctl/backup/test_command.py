@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import tarfile
+from errno import ENOSPC
 from pathlib import Path
 from unittest import mock
 
@@ -126,6 +128,18 @@ class BackupTests(BackupCase):
         file = nowhere(self)
         file.touch()
         self.assertIn("another folder", self.ctl("backup", "restore", made, "--into", file).line)
+
+    @proves("svcctl backup now|list|prove|restore")
+    def test_one_that_fails_half_way_leaves_nothing_that_could_be_started(self) -> None:
+        made = self.made().data["file"]
+        other = nowhere(self)
+        for why, status in ((OSError(ENOSPC, "No space left on device"), 1), (Ended(143), 143)):
+            with mock.patch.object(shutil, "move", side_effect=why):
+                ran = self.ctl("backup", "restore", made, "--into", other)
+            self.assertEqual((ran.status, list(other.iterdir())), (status, []))
+            self.assertEqual("No space left on device" in ran.err, status == 1)
+        self.assertEqual(self.ctl("backup", "restore", made, "--into", other).status, 0)
+        self.assertEqual(self.names(other), {"Olga"})
 
     @proves("svcctl backup now|list|prove|restore")
     def test_the_database_is_put_back_and_what_was_there_is_kept(self) -> None:
