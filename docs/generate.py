@@ -23,6 +23,7 @@ from svcserver.kernel.settings import load
 from svcserver.metagame.accounts.actions import ACTIONS
 from svcserver.metagame.accounts.audit import MAX_SHOWN
 from svcserver.metagame.composition import Metagame
+from svcserver.metagame.owner.build import Build
 from svcserver.metagame.owner.dashboard.document import EVERY_ROUTE, describe
 from svcserver.metagame.settings import Settings
 
@@ -58,7 +59,7 @@ def api() -> Json:
     signing = {"AUTH_SIGNING_PRIVKEY_B64": keys.private, "AUTH_SIGNING_PUBKEY_B64": keys.public}
     settings = load(Settings, EVERYTHING | signing)[0]
     game = Metagame(settings, nothing, MemoryBoard(time.time), Clock(), time.time, nothing, nothing)
-    return describe(game.front_door().rows, "")
+    return describe(game.front_door().rows, Build.of(settings).version)
 
 
 def metrics(code: Path) -> str:
