@@ -1,7 +1,8 @@
 """The commands on the engineers' pages: their targets, modules, options and files exist.
 
 They are not run, as those of the owner's pages are (tests/live/test_owner_pages.py): they are the
-test run itself, and benches that take minutes. One page's are (tests/live/test_first_call.py).
+test run itself, and benches that take minutes. One page's are (tests/live/test_first_call.py and
+test_generated_client.py).
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The commands of ``docs/contributors/first-call.md`` as a reader pastes them.
+"""The commands of ``docs/contributors/first-call.md`` as a reader pastes them; those of its
+generated client are pasted by ``test_generated_client.py``.
 
 Why processes: they are shell commands, and a metagame that they call.
 """
@@ -24,7 +25,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "contributors" / "first-call.md"
 def test_it_registers_logs_in_and_reads_its_character(tmp_path: Path) -> None:
     if shutil.which("curl") is None:
         raise skip("curl", "there is no curl")
-    names, calls = (one.text for one in blocks(PAGE) if one.word == "sh")
+    names, calls, _ = (one.text for one in blocks(PAGE) if one.word == "sh")
     assert "host=http://127.0.0.1:61000\n" in names
     with metagame(tmp_path) as service:
         own = names.replace(":61000", f":{service.port}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -16,10 +17,17 @@ import pytest
 
 from tests.ctl.command import new_host, svcctl
 from tests.ctl.hosts import change
+from tests.support.pages import blocks
 from tests.support.processes import Service, free_port, metagame
 
-PACKAGE = "generated_client"
+PAGE = Path(__file__).parents[2] / "docs" / "contributors" / "first-call.md"
+GENERATOR, PACKAGE = ".venv/bin/openapi-python-client ", "game_client"  # as the page has them
 Come = Callable[[str], tuple[Any, str]]
+
+
+def pasted(word: str) -> str:
+    """The last block of that language on the page of a first call."""
+    return [one.text for one in blocks(PAGE) if one.word == word][-1]
 
 
 @pytest.fixture(scope="module")
@@ -30,10 +38,15 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     change(host, "metagame", "STORE", "free")
     document = folder / "openapi.json"
     document.write_text(svcctl("openapi", "--config", host, "--json").out)
-    words = ["-m", "openapi_python_client", "generate", "--meta", "none"]
-    places = ["--path", str(document), "--output-path", str(folder / PACKAGE)]
+    [line] = [one for one in pasted("sh").splitlines() if one.startswith(GENERATOR)]
+    _, *words = shlex.split(line)
     ran = subprocess.run(
-        [sys.executable, *words, *places], capture_output=True, text=True, check=False, timeout=120
+        [sys.executable, "-m", "openapi_python_client", *words],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "WARNING parsing" not in ran.stdout + ran.stderr, ran.stdout + ran.stderr
@@ -117,6 +130,15 @@ def test_it_logs_in_saves_and_reads_again(player: Come) -> None:
     [saved] = ask("characters_read", client=mine)
     assert saved.update_version == character.update_version + 1
     assert json.loads(saved.data) == {"level": 2}
+
+
+def test_it_is_called_as_the_page_of_a_first_call_says(
+    client: Path, service: Service, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = pasted("python")
+    assert ":61000" in text
+    exec(text.replace(":61000", f":{service.port}"), {})  # noqa: S102 - it is our page
+    assert capsys.readouterr().out.strip()
 
 
 def test_it_makes_friends_and_is_online(player: Come) -> None:
