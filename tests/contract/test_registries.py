@@ -3,6 +3,7 @@ from __future__ import annotations
 import subprocess
 from typing import Any
 from unittest import SkipTest, mock
+from urllib.request import proxy_bypass_environment
 
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -40,6 +41,12 @@ class AwayTests(SynchronousTestCase):
             "SyntaxError: invalid syntax",
         ):
             self.assertFalse(is_away(said), said)
+
+
+class ProxyTests(SynchronousTestCase):
+    def test_none_stands_between_the_tests_and_what_they_start(self) -> None:
+        for host in ("127.0.0.1:61000", "localhost:80", "localhost"):
+            self.assertTrue(proxy_bypass_environment(host), host)
 
 
 class LoadedTests(SynchronousTestCase):
