@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import tarfile
 from errno import ENOSPC
@@ -27,6 +28,10 @@ GOOD = mock.Mock(return_value=Proof(None))
 
 
 class BackupCase(HostCase):
+    def setUp(self) -> None:
+        super().setUp()
+        self.patch(os, "nice", lambda _: 0)  # by which all later tests would have to wait, too
+
     def stack_env(self, *lines: str) -> None:
         (self.folder / "stack.env").write_text("".join(f"{one}\n" for one in lines))
 
