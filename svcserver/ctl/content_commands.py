@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -114,11 +115,10 @@ def places(host: Host, folder: Path | None, manifest: Path | None) -> tuple[Path
 @contextmanager
 def progress_bar(out: Out) -> Iterator[Report | None]:
     """A progress callback that draws a bar on a terminal; None elsewhere."""
-    console = Console(stderr=True)
-    if out.as_json or not console.is_terminal:
+    if out.as_json or not sys.stderr.isatty():  # rich takes FORCE_COLOR for a terminal
         yield None
         return
-    with Bar(console=console, transient=True) as bar:
+    with Bar(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("hashing", total=None)
 
         def report(done: Progress) -> None:

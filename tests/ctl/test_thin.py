@@ -116,6 +116,14 @@ class ContentTests(HostCase):
         ran = svcctl("content", "verify", self.folder / "game", "--manifest", "none.json")
         self.assertIn("none.json", ran.line)
 
+    def test_no_bar_is_drawn_into_a_file_or_a_log_whatever_is_said_of_colours(self) -> None:
+        game = self.folder / "files"
+        game.mkdir()
+        (game / "a.pak").write_bytes(b"abc")
+        with mock.patch.dict("os.environ", FORCE_COLOR="1"):
+            ran = svcctl("content", "manifest", game, "--out", self.folder / "list.json")
+        self.assertEqual((ran.status, ran.err), (0, ""))
+
 
 class EdgeTests(HostCase):
     @proves("svcctl relay check")
