@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
@@ -52,6 +53,7 @@ def scope_of(call: ast.Call) -> str:
     return "account" if "OneAccount" in said or "_scope" in said else ""
 
 
+@lru_cache(maxsize=1)
 def in_code() -> dict[str, str]:
     """The scope of each act, as ``folder: method``."""
     found = {}

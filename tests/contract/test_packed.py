@@ -12,7 +12,7 @@ from pathlib import Path
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.support.packaging import recipe
-from tests.support.sources import parsed
+from tests.support.sources import nodes
 
 ROOT = Path(__file__).parents[2]
 
@@ -31,9 +31,9 @@ def packed() -> dict[str, Path]:
     }
 
 
-def imported(tree: ast.AST) -> Iterator[tuple[str, ...]]:
+def imported(source: str) -> Iterator[tuple[str, ...]]:
     """What each import may mean: a module, or a name of the module before it."""
-    for node in ast.walk(tree):
+    for node in nodes(source):
         if isinstance(node, ast.Import):
             yield from ((one.name,) for one in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module is not None:
@@ -50,6 +50,6 @@ class PackedTests(SynchronousTestCase):
         }
         self.assertGreater(len(modules), 80)
         for name, path in modules.items():
-            for meant in imported(parsed(path.read_text(encoding="utf-8"))):
+            for meant in imported(path.read_text(encoding="utf-8")):
                 missing = {one for one in meant if one in every} - set(modules)
                 self.assertEqual(missing, set(), f"{name} imports what the launcher has not")

@@ -21,7 +21,7 @@ from re import _parser  # type: ignore[attr-defined]
 from typing import Any
 
 import svcserver
-from tests.support.sources import parsed
+from tests.support.sources import nodes
 
 ROOT = Path(svcserver.__file__).parent
 LENGTHS = (20, 1_000, 6_000, 48_000)  # characters: short ones find a bad pattern soon
@@ -47,7 +47,7 @@ def used() -> dict[tuple[Text, int, bool], set[Text]]:
                 uses = uses_in(where).get(name, {"search"})
                 found.setdefault(key_of(pattern), set()).update(uses)
     for path in ROOT.rglob("*.py"):
-        for use, pattern in inside(parsed(path.read_text())):
+        for use, pattern in inside(path.read_text()):
             found.setdefault(key_of(pattern), set()).add(use)
     return found
 
@@ -64,9 +64,9 @@ def patterns_in(value: object) -> Iterator[re.Pattern[Any]]:
         yield from (one for one in vars(value).values() if isinstance(one, re.Pattern))
 
 
-def inside(tree: ast.AST) -> Iterator[tuple[Text, re.Pattern[Any]]]:
+def inside(source: Text) -> Iterator[tuple[Text, re.Pattern[Any]]]:
     """What is given to ``re.match`` and its like, and compiled within functions."""
-    for node in ast.walk(tree):
+    for node in nodes(source):
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
             continue
         of_re = isinstance(node.func.value, ast.Name) and node.func.value.id == "re"

@@ -10,7 +10,7 @@ from pathlib import Path
 from twisted.trial.unittest import SynchronousTestCase
 
 import svcserver
-from tests.support.sources import parsed
+from tests.support.sources import nodes
 
 PACKAGE = Path(svcserver.__file__).parent
 # what asks the machine, by module; None: everything of it
@@ -73,10 +73,10 @@ ALLOWED = {
 }
 
 
-def asked(tree: ast.AST) -> Iterator[str]:
+def asked(source: str) -> Iterator[str]:
     """What is taken from the machine, as ``module.name``, under whatever names it was imported."""
-    names = dict(imported(tree))
-    for node in ast.walk(tree):
+    names = dict(imported(source))
+    for node in nodes(source):
         if isinstance(node, ast.Attribute):
             yield from taken(f"{spelled(node.value, names)}.{node.attr}")
         elif isinstance(node, ast.ImportFrom) and node.module is not None:
@@ -88,9 +88,9 @@ def asked(tree: ast.AST) -> Iterator[str]:
             yield from (f"SQL: {one[0]}" for one in IN_SQL.finditer(node.value))
 
 
-def imported(tree: ast.AST) -> Iterator[tuple[str, str]]:
+def imported(source: str) -> Iterator[tuple[str, str]]:
     """What each name of the module stands for."""
-    for node in ast.walk(tree):
+    for node in nodes(source):
         if isinstance(node, ast.Import):
             for one in node.names:
                 yield one.asname or one.name.partition(".")[0], one.name
@@ -128,7 +128,7 @@ class SourcesTests(SynchronousTestCase):
             if not place.startswith(ELSEWHERE):
                 found |= {
                     f"{place}: {one}"
-                    for one in asked(parsed(file.read_text("utf-8")))
+                    for one in asked(file.read_text("utf-8"))
                     if one not in ALLOWED.get(place, set())
                 }
         self.assertEqual(found, set(), "take it from svcserver.kernel.system")
@@ -149,6 +149,6 @@ class SourcesTests(SynchronousTestCase):
             ("x = 'UPDATE t SET at = CURRENT_TIMESTAMP'", "SQL: CURRENT_TIMESTAMP"),
             ("x = \"SELECT strftime('%s', 'now')\"", "SQL: strftime('%s', 'now'"),
         ):
-            self.assertEqual(list(asked(ast.parse(said))), [found], said)
+            self.assertEqual(list(asked(said)), [found], said)
         for harmless in ("import time\ntime.struct_time", "x.time()", "from os import path"):
-            self.assertEqual(list(asked(ast.parse(harmless))), [], harmless)
+            self.assertEqual(list(asked(harmless)), [], harmless)

@@ -36,15 +36,16 @@ def taken_before(function: ast.AST) -> Iterator[tuple[int, str]]:
 
 def works_of(function: ast.AST) -> Iterator[ast.Lambda | ast.FunctionDef]:
     """The work that ``function`` hands over."""
+    within = list(ast.walk(function))
     given = [
         argument
-        for call in ast.walk(function)
+        for call in within
         if isinstance(call, ast.Call) and name_of(call) in WAYS_IN
         for argument in call.args
     ]
     yield from (one for one in given if isinstance(one, ast.Lambda))
     named = {one.id for one in given if isinstance(one, ast.Name)}
-    for one in ast.walk(function):
+    for one in within:
         if isinstance(one, ast.FunctionDef) and one.name in named:
             yield one
 
