@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import warnings
 
+import pytest
 from _pytest import unittest
+from _pytest.fixtures import FixtureManager
 from twisted.trial import _synctest
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -35,8 +37,22 @@ class WarningTests(SynchronousTestCase):
         self.assertEqual(len(told), 2)
 
 
-def test_both_are_replaced() -> None:
+class Fixture:
+    @pytest.fixture(autouse=True)
+    def noted(self) -> None:
+        """Pytest runs it for each test of a class that inherits it."""
+        vars(self)["has_run"] = True
+
+
+class FixtureTests(Fixture, SynchronousTestCase):
+    def test_one_that_a_class_inherits_is_found(self) -> None:
+        self.assertTrue(vars(self).get("has_run"))
+
+
+def test_all_are_replaced() -> None:
     """A version of them that has other names is noticed; only pytest replaces them."""
     assert _synctest._setWarningRegistryToNone is once._leave_registries
     assert unittest._get_twisted_version() is unittest.TwistedVersion.Version25
     assert unittest._get_twisted_version.cache_info().hits > 0
+    assert FixtureManager.parsefactories is once._parse_factories
+    assert once._has_fixtures.cache_info().hits > 0
