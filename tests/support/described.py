@@ -39,6 +39,7 @@ HTML = "text/html"
 ENOUGH = 10  # bodies of one outline, of a row and kind in one process: more say little new
 OUTLINES = 50  # of a row and kind: where keys are ids, each body has another
 
+_rules: dict[int, tuple[Row, Rules]] = {}  # by id of the row, which every game mounts
 _compared: dict[str, Counter[str]] = defaultdict(Counter)
 _asked: dict[int, set[str]] = {}  # names of arguments that a request was asked for, by its id
 _arguments = HttpRequest.arguments
@@ -63,7 +64,6 @@ class Described:
     odd: bool = False
     shown: bool = False  # as examples in the document, whatever other tests send
     faults: list[str] = field(factory=list, init=False)
-    _rules: dict[str, Rules] = field(factory=dict, init=False)
 
     def __call__(self, done: FinishedRequest) -> None:
         row, answer = done.row, done.answer
@@ -112,10 +112,11 @@ class Described:
         elif kind == JSON:
             self._compare_answer(kinds[kind], answer, what)
 
-    def _rules_of(self, row: Row) -> Rules:
-        if row.name not in self._rules:
-            self._rules[row.name] = rules_of(row)
-        return self._rules[row.name]
+    @staticmethod
+    def _rules_of(row: Row) -> Rules:
+        if id(row) not in _rules:
+            _rules[id(row)] = row, rules_of(row)
+        return _rules[id(row)][1]
 
     def _compare_answer(self, rules: Any, answer: Answer, what: str) -> None:
         try:

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from tests.support.sources import nodes
+
 LIVE = Path(__file__).parents[3] / "live"
 STATIC = Path(__file__).parents[4] / "svcserver/metagame/owner/dashboard/static"
 OTHERS = {"uplot.js", "dialog.js"}  # a library's, and what draws all dialogs
@@ -80,8 +82,8 @@ def _titles(after: str) -> Iterator[str]:
 
 def pressed(file: str) -> set[str]:
     """The buttons of dialogs that the tests of a file press, by their names."""
-    tree = ast.parse((LIVE / file).read_text("utf-8"))
-    calls = (one for one in ast.walk(tree) if isinstance(one, ast.Call))
+    source = (LIVE / file).read_text("utf-8")
+    calls = (one for one in nodes(source) if isinstance(one, ast.Call))
     named = (
         one.args[0]
         for one in calls
