@@ -15,12 +15,13 @@ OWNERS = ROOT / "docs" / "owners"
 EXIT_CODE = "exit code: "
 
 
-def block(page: str, has: str, names: Mapping[str, str] | None = None) -> str:
-    """The one block of shell that has these words, root's already; ``names`` replaces by name.
+def block(page: str, has: str, names: Mapping[str, str] | None = None, sudo: str = "") -> str:
+    """The one block of shell that has these words; ``names`` replaces by name.
 
-    Each name must stand in it: one that a page no longer has would leave an example's word there.
+    It is root's already, unless ``sudo`` is what stands in the place of that word. Each name must
+    stand in it: one that a page no longer has would leave an example's word there.
     """
-    shell = [one.text.replace("sudo ", "") for one in blocks(OWNERS / page) if one.word == "sh"]
+    shell = [one.text.replace("sudo ", sudo) for one in blocks(OWNERS / page) if one.word == "sh"]
     found = [one for one in shell if has in one]
     assert len(found) == 1, f"{page}: {len(found)} blocks with {has}"
     [text] = found

@@ -1,18 +1,22 @@
-"""The Debian package's own units under a live systemd: started, played on, restarted, stopped.
+"""The Debian package's own units under a live systemd: started, played on, upgraded and brought
+back by what docs/owners/upgrade.md tells an owner to paste, stopped.
 
 Why it may be skipped: see tests/prove/test_systemd.py. ``.ci/packages`` insists on it.
 """
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from svcserver.ctl.units import SERVICES, unit
-from tests.packages.support import PATIENCE_S, ROOT, clean_system
+from tests.packages.pages import block
+from tests.packages.support import PATIENCE_S, ROOT, System, clean_system, run
 from tests.support.requirements import skip
 
 pytestmark = pytest.mark.packages
@@ -20,18 +24,27 @@ pytestmark = pytest.mark.packages
 HERE = Path(__file__).parent
 BOOT = ROOT / "tests" / "support" / "systemd.sh"
 EVENING_S = 850
+PAGE = "upgrade.md"
+NEWER = "0.999.1"
+PASTED = {  # by the name of the file that the script reads: words of the block, and its example
+    "upgrade": ("apt install ./svcserver_NEW", "svcserver_NEW_amd64.deb"),
+    "back": ("--allow-downgrades", "svcserver_OLD_amd64.deb"),
+    "restore": ('db restore "$before" --config /etc', ""),
+}
 OWN = ("--pid", "--mount", "--net", "--cgroup", "--ipc", "--uts", "--propagation=private")
 
 
-# slow: a Debian with systemd, two installations, two starts of a host and two evenings
-def test_its_units_play_are_restarted_by_apt_and_stop_as_a_whole(
+# slow: a Debian with systemd, three installations, four starts of a host and two evenings
+def test_its_units_play_are_upgraded_and_brought_back_by_the_page_and_stop_as_a_whole(
     tmp_path: Path, package: Path
 ) -> None:
-    system = clean_system(tmp_path / "root", "systemd", "procps", "iproute2")
+    system = clean_system(tmp_path / "root", "systemd", "sudo", "procps", "iproute2")
     install = ("apt-get", "install", "-y", "-q", "--no-install-recommends")
     system.run(*install, system.copy(package))
+    place = system.root / "srv"  # systemd empties /tmp when it begins
     for one in (package, HERE / "deb_evening.sh"):
-        shutil.copy(one, system.root / "srv")  # systemd empties /tmp when it begins
+        shutil.copy(one, place)
+    pages(system, {"back": package.name, "upgrade": newer(package, place, tmp_path).name})
     boot = ["unshare", "--fork", "--kill-child", *OWN, "bash", BOOT, system.root]
     ran = subprocess.run(
         [*boot, "/srv/said", str(EVENING_S), "/srv/deb_evening.sh"],
@@ -40,15 +53,38 @@ def test_its_units_play_are_restarted_by_apt_and_stop_as_a_whole(
         timeout=PATIENCE_S,
         check=False,
     )
-    told = system.root / "srv" / "said"
+    told = place / "said"
     if not told.is_file():
         raise skip("boot", f"no systemd can be booted here: {ran.stderr.strip()[-300:]}")
     said = told.read_text()
     assert "enabled: enabled" in said, said
     for name in SERVICES:
         assert said.count(f"{unit(name).removesuffix('.service')} active ") == 2, said
-    assert "apt ended with 0" in said, said
+    assert f"upgrade ended with 0, at {NEWER}\n" in said, said
     assert "as before: 0\n" in said, said  # each of them is another process
+    assert f"back ended with 0, at {package.name.split('_')[1]}\n" in said, said
+    assert "restore ended with 0, who came since: 0\n" in said, said
     assert "never ready" not in said, said
     assert said.count("all went well") == 2, said
     assert "left over: 0" in said, said
+
+
+def newer(package: Path, place: Path, scratch: Path) -> Path:
+    """The same package as of a later version; test_deb_upgrade.py builds a later one."""
+    unpacked = scratch / "unpacked"
+    run("dpkg-deb", "-R", package, unpacked)
+    control = unpacked / "DEBIAN" / "control"
+    control.write_text(re.sub("(?m)^Version: .*$", f"Version: {NEWER}", control.read_text()))
+    made = place / re.sub("_.*_", f"_{NEWER}_", package.name)
+    run("dpkg-deb", "-Zgzip", "-z1", "-b", unpacked, made)
+    return made
+
+
+def pages(system: System, packages: Mapping[str, str]) -> None:
+    """The page's blocks as files, each with its package; who pastes them says yes to apt."""
+    for name, (has, example) in PASTED.items():
+        names = {example: packages[name]} if example else {}
+        text = block(PAGE, has, names, sudo="sudo ")
+        (system.root / "srv" / f"{name}.sh").write_text(text)
+    yes = system.root / "etc/apt/apt.conf.d/yes"
+    yes.write_text('APT::Get::Assume-Yes "true";\n')
