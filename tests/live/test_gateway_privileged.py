@@ -65,10 +65,14 @@ def machine() -> None:
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A folder that nobody may enter, which is not so of pytest's own."""
-    with tempfile.TemporaryDirectory() as made:
-        Path(made).chmod(0o755)
-        yield Path(made)
+    """A folder that nobody may enter, which is not so of pytest's own, and read what is there."""
+    before = os.umask(0o022)
+    try:
+        with tempfile.TemporaryDirectory() as made:
+            Path(made).chmod(0o755)
+            yield Path(made)
+    finally:
+        os.umask(before)
 
 
 def low_port() -> int:
