@@ -67,11 +67,12 @@ def build_wheel(source: Path, dist: Path) -> Path:
 def build_bundle(wheel: Path, dist: Path, work: Path) -> Path:
     """The one file, in ``dist``: the pinned dependencies, then the wheel."""
     site = work / "site"
-    run("pip", "install", "-q", "--require-hashes", "--target", site, "-r", LOCK)
-    run("pip", "install", "-q", "--require-hashes", "--target", site, "-r", WINDOWS_LOCK)
+    install = ("pip", "install", "-q", "--no-compile", "--target", site)  # shiv packs no bytecode
+    run(*install, "--require-hashes", "-r", LOCK)
+    run(*install, "--require-hashes", "-r", WINDOWS_LOCK)
     # by name, since pip would note the path of a wheel that it is given, which differs by machine
     named = ("--no-index", "--find-links", wheel.parent, "svc-launcher")
-    run("pip", "install", "-q", "--no-deps", "--target", site, *named)
+    run(*install, "--no-deps", *named)
     remove_programs(site)
     add_compiled(site, work)
     bundle = dist / BUNDLE

@@ -172,7 +172,7 @@ def by_wheel(wheel: Path, folder: Path) -> str:
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python]
     lock = ROOT / "requirements" / "launcher.lock"
     for words in (
-        ("install", "-q", "--require-hashes", "-r", lock),
+        ("install", "-q", "--no-compile", "--require-hashes", "-r", lock),
         ("install", "-q", "--no-deps", wheel),
         ("check",),
     ):
