@@ -59,6 +59,7 @@ def without_bodies_of_refusals(said: bytes) -> bytes:
     return orjson.dumps(document)
 
 
+# slow: thousands of requests, as three callers
 def test_no_undocumented_status_and_no_reply_that_breaks_its_schema(
     service: Service, tmp_path: Path
 ) -> None:
