@@ -177,12 +177,13 @@ class Migrations:
         for step in steps:
             engine = self.engine()
             migrations.upgrade(engine, step)
+            tables = shape(engine)
             with self.assertRaises(Undone), transaction(newest) as tx:
                 # a worker of that version runs on, and writes its rows
-                for one, row in rows(shape(engine)):
+                for one, row in rows(tables):
                     tx.execute(insert(one), row)
                 raise Undone
-            before = fill(engine)
+            before = fill(engine, tables)
             migrations.upgrade(engine)
             after = {
                 name: [row[: len(before[name][0])] for row in rows]  # new columns stand last

@@ -9,11 +9,14 @@ from sqlalchemy import Engine, MetaData, Table, insert, select
 from sqlalchemy.types import Boolean, Float, Integer, LargeBinary, Numeric
 
 
-def fill(engine: Engine) -> dict[str, list[tuple[Any, ...]]]:
-    """Insert a row into each table, parents first; what each table then holds."""
+def fill(engine: Engine, tables: MetaData | None = None) -> dict[str, list[tuple[Any, ...]]]:
+    """Insert a row into each table, parents first; what each table then holds.
+
+    ``tables``: its ``shape``, where that is known.
+    """
     held = {}
     with engine.begin() as tx:
-        for table, row in rows(shape(engine)):
+        for table, row in rows(tables or shape(engine)):
             tx.execute(insert(table), row)
             held[table.name] = sorted(tuple(row) for row in tx.execute(select(table)).all())
     return held
