@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from functools import lru_cache
 from typing import Any, ClassVar, Generic, Protocol
 
 from attrs import define, field, frozen
@@ -119,7 +120,13 @@ class Row:
     @property
     def parameters(self) -> list[str]:
         """Names of the path parameters, in order."""
-        return re.findall(r"<(\w+)>", self.path)
+        return list(_parameters(self.path))
+
+
+@lru_cache(maxsize=1024)
+def _parameters(path: str) -> tuple[str, ...]:
+    """Remembered, for tests and a simulation put many services of the same rows together."""
+    return tuple(re.findall(r"<(\w+)>", path))
 
 
 def logged_path(path: bytes, row: Row | None = None) -> str:

@@ -6,6 +6,8 @@ Spec: 2 §4 Management API; 1 §5.9.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import lru_cache
 from importlib.resources import files
 
 from svcserver.web.routes import Answer
@@ -42,8 +44,12 @@ HEADERS = {
 }
 
 
-def read_files() -> dict[str, Answer]:
-    """The answers with the page's files, by name."""
+@lru_cache(maxsize=1)
+def read_files() -> Mapping[str, Answer]:
+    """The answers with the page's files, by name.
+
+    Remembered, for tests and a simulation put many services together.
+    """
     found = {}
     for one in files(__package__).joinpath("static").iterdir():
         kind = KINDS.get("." + one.name.rpartition(".")[2])
