@@ -1,7 +1,7 @@
 """What tests load from registries of packages: tried again, and skipped where none can be reached.
 
-A registry's bad day says nothing of the change that is looked at. So it is a skip on which
-``.ci/run`` does not insist; ``SVC_TEST_REQUIRE=registries`` does.
+A registry's bad minute says nothing of the change that is looked at; ``.ci/run`` insists all the
+same, by ``registries`` in SVC_TEST_REQUIRE, for a skip proves nothing either.
 """
 
 from __future__ import annotations
