@@ -15,7 +15,7 @@ from svcserver.ctl.blueprint import Ports
 from svcserver.ctl.host import OWNER_KEY, Host, find
 from svcserver.ctl.host_creation import create_host
 from svcserver.ctl.launcher_file import how, supply
-from svcserver.ctl.output import Out, fail, program
+from svcserver.ctl.output import Out, config_of, fail, program
 from svcserver.ctl.play.evening import MAX_PLAYERS, Wishes
 from svcserver.ctl.play.failed import PlayFailed
 from svcserver.ctl.play.timings import Timings
@@ -145,7 +145,8 @@ def player_lines(host: Host) -> list[str]:
 def tell(host: Host, out: Out) -> None:
     """Print the addresses and the next steps."""
     gateway, metagame = host.variables("gateway"), host.variables("metagame")
-    svcctl = program("svcctl")
+    assert host.folder is not None  # noqa: S101 - found by --config
+    svcctl, config = program("svcctl"), config_of(host.folder)
     out.say(
         "",
         f"gateway    https://127.0.0.1:{gateway.get('GATEWAY_PORT', '443')} (what players reach)",
@@ -156,9 +157,9 @@ def tell(host: Host, out: Out) -> None:
         *player_lines(host),
         "",
         "Next, in another terminal:",
-        f"  {svcctl} status --config {host.folder}",
-        f"  {svcctl} play --config {host.folder}",
-        f"  {svcctl} invite create --config {host.folder}",
+        f"  {svcctl} status {config}",
+        f"  {svcctl} play {config}",
+        f"  {svcctl} invite create {config}",
         f"A host of your own: {svcctl} init DIR --public-host YOUR.ADDRESS",
         "",
         "Ctrl-C stops everything.",

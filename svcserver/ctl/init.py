@@ -14,7 +14,7 @@ from svcserver.ctl.blueprint import Ports, Scale
 from svcserver.ctl.database import file_of
 from svcserver.ctl.host import find
 from svcserver.ctl.host_creation import UNITS, CreatedHost, create_host
-from svcserver.ctl.output import Out, fail, program
+from svcserver.ctl.output import Out, config_of, fail, program
 from svcserver.ctl.private_network import LOOPBACK, is_private, own_address
 from svcserver.db.engine import database_url
 from svcserver.kernel.digits import whole_in
@@ -234,9 +234,9 @@ def tell(out: Out, made: CreatedHost, database: str) -> None:
         }
     )
     address = made.address
-    svcctl, folder = program("svcctl"), made.folder
+    svcctl, config = program("svcctl"), config_of(made.folder)
     out.say(
-        f"host         {folder}",
+        f"host         {made.folder}",
         f"owner        {made.owner}, key in owner.key",
         f"database     {database}",
         f"fingerprint  {made.fingerprint}"
@@ -245,13 +245,13 @@ def tell(out: Out, made: CreatedHost, database: str) -> None:
         "",
         "Next:",
         "  1. deploy.env: GAMESERVER_BINARY_PATH, and CITY_MAP there and in metagame.env",
-        f"  2. check:   {svcctl} doctor --config {folder}",
-        f"  3. start:   {program('twistd')} --nodaemon --pidfile= svc-stack --config {folder}",
-        f"     or by systemd, with the units in {folder / UNITS}",
-        f"  4. invite:  {svcctl} invite create --config {folder}",
-        f"  5. friends without a launcher: {svcctl} content launcher FILE --config {folder}",
-        f"  6. look:    {find(str(folder), None).dashboard()} in a browser on this machine,",
-        f"              or {svcctl} status --config {folder}",
+        f"  2. check:   {svcctl} doctor {config}",
+        f"  3. start:   {program('twistd')} --nodaemon --pidfile= svc-stack {config}",
+        f"     or by systemd, with the units in {made.folder / UNITS}",
+        f"  4. invite:  {svcctl} invite create {config}",
+        f"  5. friends without a launcher: {svcctl} content launcher FILE {config}",
+        f"  6. look:    {find(str(made.folder), None).dashboard()} in a browser on this machine,",
+        f"              or {svcctl} status {config}",
     )
     tell_my_ip(out, made)
     if address == LOOPBACK:

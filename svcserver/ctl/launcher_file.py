@@ -9,7 +9,7 @@ from pathlib import Path
 
 import svcserver
 from svcserver.ctl.host import Host
-from svcserver.ctl.output import Out
+from svcserver.ctl.output import Out, config_of
 from svcserver.edge.joining import CHECKSUM_FILE, LAUNCHER_FILE, launcher_folder
 
 BUILT = Path(svcserver.__file__).parents[1] / "dist" / LAUNCHER_FILE
@@ -57,6 +57,6 @@ def supply(host: Host, out: Out) -> None:
 
 def how(folder: Path | None) -> str:
     """What an owner does for a host without a launcher."""
-    where = f" --config {folder}" if folder is not None else ""
+    where = f" {config_of(folder)}" if folder is not None else ""
     have = "a release holds svc-launcher.pyz, make launcher in a clone builds it"
     return f"{have}; then svcctl content launcher FILE{where}"

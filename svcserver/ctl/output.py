@@ -45,6 +45,11 @@ def program(name: str) -> str:
     return name if ours or not beside.exists() else shlex.quote(str(beside))
 
 
+def config_of(folder: Path) -> str:
+    """What to type for a command about the host in this folder."""
+    return f"--config {shlex.quote(str(folder))}"
+
+
 @frozen
 class Out:
     """What a command prints: lines for people, or with ``--json`` one object."""

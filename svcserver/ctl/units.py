@@ -6,6 +6,7 @@ for a host in ``/srv/game`` (``python -m svcserver.ctl.units docs/host`` writes 
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -38,7 +39,7 @@ class Place:
     @property
     def written(self) -> str:
         """The folders that the services may write to."""
-        return " ".join(dict.fromkeys((str(self.folder), str(self.data))))
+        return " ".join(dict.fromkeys((_word(self.folder), _word(self.data))))
 
     @property
     def at_home(self) -> bool:
@@ -111,13 +112,13 @@ WantedBy=multi-user.target
 
 
 def _unit(name: str, service: Service, place: Place) -> str:
-    return _daemon(name, service, place, f"--env-file {place.folder}/{name}.env")
+    return _daemon(name, service, place, f"--env-file {_argument(place.folder / f'{name}.env')}")
 
 
 def _watch(names: Iterable[str], place: Place) -> str:
     """What sends alerts where no svc-stack runs."""
     service = Service("tells the owner when something is wrong", tuple(names))
-    return _daemon("watch", service, place, f"--config {place.folder}")
+    return _daemon("watch", service, place, f"--config {_argument(place.folder)}")
 
 
 def _daemon(name: str, service: Service, place: Place, options: str) -> str:
@@ -127,8 +128,8 @@ def _daemon(name: str, service: Service, place: Place, options: str) -> str:
 Type=exec
 User={USER}
 Group={USER}
-WorkingDirectory={place.data}
-ExecStart={place.program} --nodaemon --pidfile= svc-{name} {options}
+WorkingDirectory={_literal(place.data)}
+ExecStart={_word(place.program)} --nodaemon --pidfile= svc-{name} {options}
 Restart=always
 RestartSec=2
 TimeoutStopSec={STOP_S}
@@ -156,14 +157,15 @@ After={after}
 def _backup(place: Place) -> str:
     """The night's work of svc-stack, done once; its timer says when."""
     service = Service("makes a backup, and proves it", ("metagame",), confined=False)
+    svcctl = _word(place.program.with_name("svcctl"))
     return f"""\
 {_head("backup", service)}
 [Service]
 Type=oneshot
 User={USER}
 Group={USER}
-WorkingDirectory={place.data}
-ExecStart={place.program.with_name("svcctl")} backup nightly --config {place.folder}
+WorkingDirectory={_literal(place.data)}
+ExecStart={svcctl} backup nightly --config {_argument(place.folder)}
 TimeoutStartSec={LONGEST_BACKUP}
 IOSchedulingClass=idle
 UMask=0077
@@ -230,7 +232,7 @@ def _logrotate(place: Place) -> str:
     return f"""\
 # Only for a host that is started with its output appended to a file (>> stack.log); under
 # systemd the journal keeps the logs. Copy to /etc/logrotate.d/svcserver
-{place.data}/stack.log {place.data}/bodies.log {{
+{_quoted(place.data / "stack.log")} {_quoted(place.data / "bodies.log")} {{
     su {USER} {USER}
     weekly
     rotate 8
@@ -240,6 +242,30 @@ def _logrotate(place: Place) -> str:
     copytruncate
 }}
 """
+
+
+def _quoted(path: Path | str) -> str:
+    """One word, as systemd and logrotate read it: in quotes where it is more than one without."""
+    text = str(path)
+    if re.search(r"""[\s"'\\;#]""", text) is None:
+        return text
+    escaped = re.sub(r'(["\\])', r"\\\1", text)
+    return f'"{escaped}"'
+
+
+def _literal(path: Path) -> str:
+    """Without systemd's specifiers."""
+    return str(path).replace("%", "%%")
+
+
+def _word(path: Path) -> str:
+    """A program of a command line, or one of a list of folders."""
+    return _quoted(_literal(path))
+
+
+def _argument(path: Path) -> str:
+    """Of a command line, where ``$`` would begin the name of a variable."""
+    return _word(path).replace("$", "$$")
 
 
 def write(folder: Path) -> None:

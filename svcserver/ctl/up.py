@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from svcserver.ctl.host import OWNER_KEY, Host, find
 from svcserver.ctl.host_creation import create_host
 from svcserver.ctl.init import Place, place_of, tell_my_ip, warn_of_others
 from svcserver.ctl.launcher_file import supply
-from svcserver.ctl.output import Failed, Out, fail, program
+from svcserver.ctl.output import Failed, Out, config_of, fail, program
 from svcserver.ctl.play.failed import PlayFailed
 from svcserver.ctl.private_network import LOOPBACK, own_address
 from svcserver.ctl.stack_process import LOG, Stack
@@ -172,7 +173,7 @@ class Card:
         out.say(
             f"settings   {self.folder}; the services' log is {LOG} there",
             "",
-            f"Ctrl-C stops it; {svcctl} up {self.folder} starts it again.",
+            f"Ctrl-C stops it; {svcctl} up {shlex.quote(str(self.folder))} starts it again.",
         )
 
     def _invite(self) -> list[str]:
@@ -181,7 +182,7 @@ class Card:
             return [f"invite     {self.join}", "", "Send it to a friend, privately:", *letter, ""]
         if self.code is not None:
             return [f"invite     code {self.code}; only this machine reaches this host"]
-        return [f"invite     {program('svcctl')} invite create --qr --config {self.folder}"]
+        return [f"invite     {program('svcctl')} invite create --qr {config_of(self.folder)}"]
 
 
 def run(host: Host, ready: Callable[[str], None]) -> PlayFailed | None:

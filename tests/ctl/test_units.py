@@ -93,6 +93,19 @@ class UnitTests(SynchronousTestCase):
         ):
             self.assertIn("ProtectHome=read-only\n", files(place)[unit("metagame")])
 
+    def test_a_folder_with_a_space_stays_one_word(self) -> None:
+        here = files(Place(folder=Path("/srv/our $5 game, 100%"), program=Path("/opt/a b/twistd")))
+        said = here[unit("metagame")]
+        line = (
+            'ExecStart="/opt/a b/twistd" --nodaemon --pidfile= svc-metagame'
+            ' --env-file "/srv/our $$5 game, 100%%/metagame.env"\n'
+        )
+        self.assertIn(line, said)
+        self.assertIn("WorkingDirectory=/srv/our $5 game, 100%%\n", said)
+        self.assertIn('ReadWritePaths="/srv/our $5 game, 100%%"\n', said)
+        folder = '"/srv/our $5 game, 100%/'
+        self.assertIn(f'{folder}stack.log" {folder}bodies.log" {{\n', here["svcserver.logrotate"])
+
     def test_a_host_without_a_gateway_has_none_to_start(self) -> None:
         made = files(Place(), ["metagame", "deploy"])
         self.assertNotIn("gateway", "".join(made))
@@ -105,13 +118,15 @@ class UnitTests(SynchronousTestCase):
 def test_systemd_understands_every_unit_and_finds_them_tight(tmp_path: Path) -> None:
     if ANALYZE is None:
         raise requirements.skip("systemd", "systemd-analyze is not installed")
-    twistd = tmp_path / "twistd"
-    for program in (twistd, tmp_path / "svcctl"):
+    installed = tmp_path / "100% ours"
+    installed.mkdir()
+    twistd = installed / "twistd"
+    for program in (twistd, installed / "svcctl"):
         program.write_text("#!/bin/sh\n")
         program.chmod(0o755)
     units = tmp_path / "units"
     units.mkdir()
-    for name, text in files(Place(Path("/srv"), twistd)).items():
+    for name, text in files(Place(Path("/srv/a game"), twistd)).items():
         (units / name).write_text(text)
     paths = sorted(str(one) for one in units.iterdir() if one.suffix != ".logrotate")
     done = subprocess.run(

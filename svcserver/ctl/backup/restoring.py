@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shlex
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -22,7 +23,7 @@ from svcserver.ctl.database_commands import bring_up, migrate, put_back, sqlite_
 from svcserver.ctl.envfile import change
 from svcserver.ctl.host import OWNER_KEY, Host
 from svcserver.ctl.host_creation import DATABASE, README, create_host, write_private
-from svcserver.ctl.output import Out, fail
+from svcserver.ctl.output import Out, config_of, fail
 from svcserver.db.engine import DEFAULT_URL, database_url
 from svcserver.kernel.settings import parse_env_file
 from svcserver.metagame.accounts.store import add_game_server_key
@@ -67,12 +68,14 @@ def into_folder(source: Path, lock: Lock, folder: Path, out: Out) -> None:
     out.say(f"the host of {source} is in {folder}")
     if fresh:
         out.say("made anew, since the backup holds no secrets: " + ", ".join(fresh))
+    config = config_of(folder)
     if contents.kind != "sqlite":
         if fresh:
             out.say(f"its DATABASE_URL was a secret: write it into {folder / 'metagame.env'} first")
         out.say(f"its {contents.kind} database is in {folder / DUMP}: unless it is still where it")
-        out.say(f"was, put it back with svcctl db restore {folder / DUMP} --config {folder}")
-    out.say(f"look at it with svcctl doctor --config {folder}")
+        dump = shlex.quote(str(folder / DUMP))
+        out.say(f"was, put it back with svcctl db restore {dump} {config}")
+    out.say(f"look at it with svcctl doctor {config}")
 
 
 def _empty(folder: Path) -> None:

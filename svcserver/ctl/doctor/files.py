@@ -19,6 +19,7 @@ from svcserver.ctl.database import file_of
 from svcserver.ctl.doctor.case import Case, Finding
 from svcserver.ctl.host import OWNER_KEY
 from svcserver.ctl.launcher_file import how, sha256_of
+from svcserver.ctl.output import config_of
 from svcserver.edge.certificate import BadCertificate, check_pair, fingerprint, read_pair
 from svcserver.edge.joining import LAUNCHER_FILE, launcher_checksum
 from svcserver.edge.tls import server_context
@@ -105,7 +106,7 @@ def game_files(case: Case) -> Iterator[Finding]:
     if case.content is None:
         return
     folder, listed = case.folder / case.content.game_dir, case.folder / case.content.manifest_file
-    make = f"run svcctl content manifest --config {case.folder}"
+    make = f"run svcctl content manifest {config_of(case.folder)}"
     try:
         manifest = load_manifest(listed)
     except BadManifest as why:
@@ -163,7 +164,7 @@ def launcher(case: Case) -> Iterator[Finding]:
         return
     if not good:
         what = f"the checksum beside {file} is missing or another file's"
-        cure = f"run svcctl content launcher FILE --config {case.folder}, which writes both"
+        cure = f"run svcctl content launcher FILE {config_of(case.folder)}, which writes both"
         yield Finding.note("content", f"{what}, so no letter tells it", cure)
 
 

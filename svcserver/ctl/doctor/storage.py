@@ -14,7 +14,7 @@ from svcserver.ctl.database_commands import sqlite_faults
 from svcserver.ctl.doctor.case import Case, Finding
 from svcserver.ctl.host import OWNER_KEY
 from svcserver.ctl.keys import expired_at
-from svcserver.ctl.output import Failed
+from svcserver.ctl.output import Failed, config_of
 from svcserver.db import migrations
 from svcserver.db.engine import SQLAlchemyError, describe, is_sqlite, make_engine
 from svcserver.db.faults import cure_of
@@ -60,7 +60,7 @@ def storage(case: Case) -> Iterator[Finding]:
 
 def _file(case: Case, file: Path) -> Iterator[Finding]:
     if not file.is_file():
-        cure = f"run svcctl db upgrade --config {case.folder}, or correct DATABASE_URL"
+        cure = f"run svcctl db upgrade {config_of(case.folder)}, or correct DATABASE_URL"
         yield Finding("database", f"there is no database {file}", cure)
         return
     if file.stat().st_size > migrations.LOOKED_THROUGH:
@@ -96,7 +96,7 @@ def _inside(case: Case, url: URL) -> Iterator[Finding]:
 
 
 def _content(case: Case, tx: Connection) -> Iterator[Finding]:
-    cure = f"run svcctl db upgrade --config {case.folder}; the metagame does it at its start"
+    cure = f"run svcctl db upgrade {config_of(case.folder)}; the metagame does it at its start"
     found = revisions.present(tx)
     if found is None:
         yield Finding("database", "it is empty", cure)
@@ -121,7 +121,7 @@ def _content(case: Case, tx: Connection) -> Iterator[Finding]:
         yield Finding(
             "deploy",
             "METAGAME_API_KEY is not registered: game servers can save nothing",
-            f"run svcctl gameserver-key add --config {case.folder} and put its key there",
+            f"run svcctl gameserver-key add {config_of(case.folder)} and put its key there",
         )
 
 
