@@ -46,7 +46,8 @@ class Fixture:
 
 class FixtureTests(Fixture, SynchronousTestCase):
     def test_one_that_a_class_inherits_is_found(self) -> None:
-        self.assertTrue(vars(self).get("has_run"))
+        if FixtureManager.parsefactories is once._parse_factories:  # trial knows no fixtures
+            self.assertTrue(vars(self).get("has_run"))
 
 
 def test_all_are_replaced() -> None:
