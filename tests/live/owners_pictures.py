@@ -34,7 +34,7 @@ HOST = "friday"
 TIMEZONE = "Europe/Berlin"
 NAME, OWNER, FRIEND = "Friday Hunts", "Olga", "Robin"
 ANSWERS = f"public\n127.0.0.1\n{OWNER}\n"
-READY = re.compile(r"^Your host runs", re.MULTILINE)
+READY = re.compile(r"^Ctrl-C stops it;.*\n", re.MULTILINE)  # the last line of the card
 
 
 @frozen
@@ -98,7 +98,6 @@ def up(owner: Owner, answers: str = "") -> Iterator[str]:
                 assert process.poll() is None, printed.read_text("utf-8", "replace")
                 assert time.monotonic() < deadline, "the host is not ready"
                 time.sleep(0.1)
-            time.sleep(0.5)  # the rest of the card
             yield printed.read_text("utf-8", "replace")
         finally:
             process.send_signal(signal.SIGINT)
