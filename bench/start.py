@@ -1,30 +1,35 @@
-"""How long a start takes: `svcctl --version`, a metagame until it listens, and a demo evening.
+"""What a start takes: `svcctl --version`, a metagame until it listens, a demo evening; and memory.
 
-    python -m bench.start [--rounds 3] [--parts version,metagame,evening]
+    python -m bench.start [--rounds 3] [--parts version,metagame,evening,memory]
 
-Each is measured in turn with a yardstick of the same round, and the quickest of all rounds counts:
+Each is measured in turn with a yardstick of the same round, and the least of all rounds counts:
 
 * ``svcctl --version``, in seconds of processor time; a bare interpreter beside it;
 * ``twistd svc-metagame`` on a host that `svcctl init` made, until it listens, in seconds of
   processor time; an interpreter that imports Twisted's reactor beside it;
 * ``svcctl demo --once`` in an empty folder, which is what ``make run ONCE=1`` does in a clone whose
   environment is there: makes a host, starts it, lives an evening, stops it; by the clock; the same
-  yardstick beside it, by the clock, too. It wants the demo host's ports.
+  yardstick beside it, by the clock, too. It wants the demo host's ports;
+* the resident memory of that metagame after twenty requests, idle for two seconds, in megabytes;
+  an interpreter that has imported the libraries of a metagame, and nothing of ours, beside it.
 
-Prints a table, and ends with 1 when a part missed its floor: both the seconds, which a slow machine
+Prints a table, and ends with 1 when a part missed its floor: both the figure, which a slow machine
 misses, and as many times the yardstick, which a fast one might.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import resource
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from urllib.request import urlopen
 
 from attrs import frozen
 
@@ -35,6 +40,22 @@ from svcserver.kernel.settings import with_env_file
 
 PROGRAMS = Path(sys.executable).parent
 LONGEST_S = 600
+REQUESTS, IDLE_S = 20, 2.0  # before memory is looked at
+
+
+# what a metagame with chat and figures on SQLite imports of its libraries, as its modules do
+LIBRARIES = """
+from twisted.scripts import twistd
+from twisted.internet import reactor, endpoints, ssl
+from twisted.application.service import IServiceMaker
+from twisted.plugin import getPlugins
+list(getPlugins(IServiceMaker))
+import autobahn.twisted.websocket, autobahn.websocket.types, txaio
+import cachetools, cattrs, httptools, jwt, klein, orjson, prometheus_client, treq
+import cryptography.hazmat.primitives.asymmetric.rsa, cryptography.hazmat.primitives.serialization
+import sqlalchemy, sqlalchemy.dialects.sqlite, sqlite3
+print(next(line for line in open("/proc/self/status") if line.startswith("VmRSS:")))
+"""
 
 
 @frozen
@@ -43,19 +64,20 @@ class Cost:
 
     wall_s: float
     cpu_s: float
+    printed: str
 
 
 @frozen
 class Part:
-    """One kind of start, its yardstick, and what it may take."""
+    """One figure, its yardstick, and what it may be."""
 
     name: str
     measure: Callable[[Path], float]
+    unit: str
     yardstick_name: str
-    yardstick: Callable[[], Cost]
-    at_most_s: float
+    yardstick: Callable[[], float]
+    at_most: float
     at_most_times: float
-    by_clock: bool = False
 
 
 def ran(*command: str | Path) -> Cost:
@@ -69,10 +91,11 @@ def ran(*command: str | Path) -> Cost:
         check=False,
     )
     wall_s, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+    printed = done.stdout.decode(errors="replace")
     if done.returncode:
-        raise SystemExit(f"{command} failed:\n{done.stdout.decode(errors='replace')[-2000:]}")
+        raise SystemExit(f"{command} failed:\n{printed[-2000:]}")
     user, system = after.ru_utime - before.ru_utime, after.ru_stime - before.ru_stime
-    return Cost(wall_s, user + system)
+    return Cost(wall_s, user + system, printed)
 
 
 def version(folder: Path) -> float:
@@ -80,8 +103,9 @@ def version(folder: Path) -> float:
     return ran(PROGRAMS / "svcctl", "--version").cpu_s
 
 
-def metagame(folder: Path) -> float:
-    """Processor seconds of a metagame until it listens, chat and figures on, its database made."""
+@contextmanager
+def metagame(folder: Path) -> Iterator[tuple[int, int]]:
+    """Port and pid of a new host's metagame that listens, chat and figures on."""
     create_host(folder / "host", "127.0.0.1", "owner")
     environ = with_env_file(str(folder / "host" / "metagame.env"), {})
     port = free_port()
@@ -89,7 +113,23 @@ def metagame(folder: Path) -> float:
     environ |= {name: str(value) for name, value in ports.items()}
     command = [str(PROGRAMS / "twistd"), "--nodaemon", "--pidfile=", "svc-metagame"]
     with running(command, port, folder / "log", environ) as pid:
+        yield port, pid
+
+
+def start(folder: Path) -> float:
+    """Processor seconds of a metagame until it listens, its database made."""
+    with metagame(folder) as (_, pid):
         return cpu_s(pid)
+
+
+def idle(folder: Path) -> float:
+    """Megabytes that a metagame holds when it has answered a few requests."""
+    with metagame(folder) as (port, pid):
+        for _ in range(REQUESTS):
+            with urlopen(f"http://127.0.0.1:{port}/svc/api/serverstatus", timeout=10) as page:
+                page.read()
+        time.sleep(IDLE_S)
+        return resident(Path(f"/proc/{pid}/status").read_text())
 
 
 def evening(folder: Path) -> float:
@@ -97,9 +137,17 @@ def evening(folder: Path) -> float:
     return ran(PROGRAMS / "svcctl", "demo", "--once", "--config", folder / "demo-host").wall_s
 
 
-def bare() -> Cost:
-    """An interpreter that does nothing."""
-    return ran(sys.executable, "-c", "")
+def resident(said: str) -> float:
+    """The megabytes of a line ``VmRSS:``, pages of files included."""
+    found = re.search(r"^VmRSS:\s*(\d+) kB", said, re.MULTILINE)
+    if found is None:
+        raise SystemExit("the system does not say what a process holds in memory")
+    return int(found[1]) / 1000
+
+
+def bare() -> float:
+    """Processor seconds of an interpreter that does nothing."""
+    return ran(sys.executable, "-c", "").cpu_s
 
 
 def reactor() -> Cost:
@@ -107,39 +155,52 @@ def reactor() -> Cost:
     return ran(sys.executable, "-c", "import twisted.internet.reactor")
 
 
-BARE, REACTOR = "a bare interpreter", "importing Twisted's reactor"
+def libraries() -> float:
+    """Megabytes of an interpreter that has imported a metagame's libraries."""
+    return resident(ran(sys.executable, "-c", LIBRARIES).printed)
+
+
+REACTOR = "importing Twisted's reactor, {:.3f} s"
 PARTS = {
-    "version": Part("svcctl --version", version, BARE, bare, 0.25, 12.0),
-    "metagame": Part("a metagame that listens", metagame, REACTOR, reactor, 1.2, 6.0),
-    "evening": Part("a demo evening", evening, REACTOR, reactor, 8.0, 40.0, by_clock=True),
+    "version": Part(
+        "svcctl --version", version, "s of CPU", "a bare interpreter, {:.3f} s", bare, 0.25, 12.0
+    ),
+    "metagame": Part(
+        "a metagame that listens", start, "s of CPU", REACTOR, lambda: reactor().cpu_s, 1.2, 6.0
+    ),
+    "evening": Part(
+        "a demo evening", evening, "s by the clock", REACTOR, lambda: reactor().wall_s, 8.0, 40.0
+    ),
+    "memory": Part(
+        "an idle metagame", idle, "MB resident", "its libraries, {:.1f} MB", libraries, 75.0, 1.3
+    ),
 }
 
 
 def measured(part: Part, rounds: int) -> tuple[float, float]:
-    """The least that it took, and the least that its yardstick took."""
-    took, beside = [], []
+    """The least of the figure, and the least of its yardstick."""
+    figures, beside = [], []
     for _ in range(rounds):
-        cost = part.yardstick()
-        beside.append(cost.wall_s if part.by_clock else cost.cpu_s)
+        beside.append(part.yardstick())
         with tempfile.TemporaryDirectory() as name:
-            took.append(part.measure(Path(name)))
-    return min(took), min(beside)
+            figures.append(part.measure(Path(name)))
+    return min(figures), min(beside)
 
 
 def report(parts: Iterable[Part], rounds: int) -> int:
     """Measure and print the table; 1 when a floor is missed."""
     failed = False
-    print("| start | seconds | of | at most | yardstick | times | at most |")
+    print("| start | figure | of | at most | yardstick | times | at most |")
     print("|---|---:|---|---:|---|---:|---:|")
     for part in parts:
-        took, beside = measured(part, rounds)
-        times = took / beside
-        missed = took > part.at_most_s and times > part.at_most_times
+        figure, beside = measured(part, rounds)
+        times = figure / beside
+        missed = figure > part.at_most and times > part.at_most_times
         failed |= missed
         print(
-            f"| {part.name} | {took:.2f}{' MISSED' if missed else ''} |"
-            f" {'the clock' if part.by_clock else 'CPU'} | {part.at_most_s} |"
-            f" {part.yardstick_name}, {beside:.3f} s | {times:.1f} | {part.at_most_times:.0f} |",
+            f"| {part.name} | {figure:.2f}{' MISSED' if missed else ''} | {part.unit} |"
+            f" {part.at_most} | {part.yardstick_name.format(beside)} | {times:.2f} |"
+            f" {part.at_most_times:.1f} |",
             flush=True,
         )
     return int(failed)
