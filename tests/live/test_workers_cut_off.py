@@ -22,6 +22,7 @@ pytestmark = pytest.mark.live
 ROOM, LOST = "City-1", "the connection to the engine of LIVE_URL is lost"
 MISSED = "news of other processes may have been missed"
 LINES = 8
+CONNECTIONS = 2  # of a worker to the engine: it asks, and it listens
 
 
 def chat(stack: ExitStack, folder: Path, live_url: str, **environ: str) -> tuple[Service, int]:
@@ -68,7 +69,7 @@ def heard(folder: Path, **environ: str) -> list[str]:
         proxy.cut()
         for number in range(LINES):
             if number == LINES // 2:
-                eventually(lambda: LOST in other.log)
+                eventually(lambda: other.log.count(LOST) == CONNECTIONS)
             say(f"line {number}")
         proxy.mend()
         eventually(lambda: both_back(other))
@@ -77,8 +78,8 @@ def heard(folder: Path, **environ: str) -> list[str]:
 
 
 def both_back(service: Service) -> bool:
-    """Whether both connections to the engine are back: it asks, and it listens."""
-    return service.log.count("is back after") >= 2
+    """Whether both connections to the engine are back."""
+    return service.log.count("is back after") >= CONNECTIONS
 
 
 def until_the_last(talker: Talker) -> list[str]:
