@@ -6,7 +6,7 @@ import contextlib
 import os
 import shutil
 import tarfile
-from errno import ENOSPC
+from errno import ENOSPC, EROFS
 from pathlib import Path
 from unittest import mock
 
@@ -145,6 +145,24 @@ class BackupTests(BackupCase):
             self.assertEqual("No space left on device" in ran.err, status == 1)
         self.assertEqual(self.ctl("backup", "restore", made, "--into", other).status, 0)
         self.assertEqual(self.names(other), {"Olga"})
+
+    def test_what_cannot_be_removed_again_is_named_and_in_nobodys_way(self) -> None:
+        made, other = self.made().data["file"], nowhere(self)
+        full = mock.patch.object(shutil, "move", side_effect=OSError(ENOSPC, "No space left"))
+        stuck = mock.patch.object(shutil, "rmtree", side_effect=OSError(EROFS, "Read-only"))
+        with full, stuck:
+            ran = self.ctl("backup", "restore", made, "--into", other)
+        [left] = other.iterdir()
+        cannot = "svcctl: what svcctl has staged cannot be removed: Read-only"
+        by_hand, why = ran.err.splitlines()
+        self.assertEqual(by_hand, f"{cannot}; do it by hand: rm -r {left}")
+        self.assertIn("No space left", why)
+        self.assertEqual(self.ctl("backup", "restore", made, "--into", other).err, "")
+        empty = nowhere(self) / ".new-0123"  # as a kill at the first step of all leaves it
+        empty.mkdir(parents=True)
+        with stuck:
+            ran = svcctl("init", empty.parent)
+        self.assertIn(f"{cannot}; do it by hand: rm -r {empty}\n", ran.err)
 
     @proves("svcctl backup now|list|prove|restore")
     def test_the_database_is_put_back_and_what_was_there_is_kept(self) -> None:
