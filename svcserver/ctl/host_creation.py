@@ -148,6 +148,18 @@ def write_ownerless(at: Path, folder: Path, host: str, *, private: bool) -> str 
     return fingerprint
 
 
+def finish_begun(folder: Path) -> CreatedHost | None:
+    """The host that an earlier command began in ``folder``, finished; None where there is none.
+
+    Fails with one line, as ``create_host`` does.
+    """
+    folder = folder.absolute()
+    if not folder.is_dir():
+        return None
+    with stoppable(), _one_line(folder, ""), staging.locked(folder):
+        return _finished(folder)
+
+
 def _finished(folder: Path) -> CreatedHost | None:
     """The host that was begun there, if its database knows its owner; else it is discarded."""
     with staging.begun(folder) as found:
