@@ -27,6 +27,11 @@ from tests.support.proves import proves
 GOOD = mock.Mock(return_value=Proof(None))
 
 
+def no_room(handle: int, *_: object) -> None:
+    os.close(handle)
+    raise OSError(ENOSPC, "No space left on device")
+
+
 class BackupCase(HostCase):
     def setUp(self) -> None:
         super().setUp()
@@ -145,6 +150,16 @@ class BackupTests(BackupCase):
             self.assertEqual("No space left on device" in ran.err, status == 1)
         self.assertEqual(self.ctl("backup", "restore", made, "--into", other).status, 0)
         self.assertEqual(self.names(other), {"Olga"})
+
+    def test_a_full_disk_is_not_said_to_be_a_damaged_backup(self) -> None:
+        made, other = self.made().data["file"], nowhere(self)
+        full = mock.patch("svcserver.ctl.backup.archive.os.fdopen", side_effect=no_room)
+        with full:
+            into = self.ctl("backup", "restore", made, "--into", other).line
+            here = self.ctl("backup", "restore", made).line
+        self.assertIn(f"{other} cannot be written: No space left", into)
+        self.assertIn("cannot be restored: No space left", here)
+        self.assertEqual(list(other.iterdir()), [])
 
     def test_what_cannot_be_removed_again_is_named_and_in_nobodys_way(self) -> None:
         made, other = self.made().data["file"], nowhere(self)
