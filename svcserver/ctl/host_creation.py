@@ -111,7 +111,7 @@ def create_host(
     ``data``: another folder for the database, the game's files and what the services write.
     ``shared``: the database may be that of another host.
     """
-    folder, data, name = folder.absolute(), (data or folder).absolute(), _owner(owner)
+    folder, data, name = whole_path(folder), whole_path(data or folder), _owner(owner)
     with stoppable(), _one_line(folder, owner), staging.locked(folder):
         if (earlier := _finished(folder)) is not None:
             return earlier
@@ -153,9 +153,9 @@ def finish_begun(folder: Path) -> CreatedHost | None:
 
     Fails with one line, as ``create_host`` does.
     """
-    folder = folder.absolute()
     if not folder.is_dir():
         return None
+    folder = whole_path(folder)
     with stoppable(), _one_line(folder, ""), staging.locked(folder):
         return _finished(folder)
 
@@ -205,6 +205,21 @@ def _one_line(folder: Path, owner: str) -> Iterator[None]:
         fail(f"--owner {owner}: {why.message}; the database knows that name already")
     except OSError as why:
         fail(f"{folder} cannot be written: {why.strerror}")
+
+
+def whole_path(folder: Path) -> Path:
+    """The whole path of a host's folder, as its settings name it; fails where none can.
+
+    A link stays, since it may be there to lead elsewhere one day; but a folder that was only gone
+    through (``../game``) may be gone tomorrow. A line of an env file is read as text, and stripped.
+    """
+    path = folder.resolve() if ".." in folder.parts else folder.absolute()
+    if not str(path).isprintable() or str(path) != str(path).strip():
+        fail(
+            f"{str(path)!a} has a line break, another character that cannot be printed or a "
+            "blank at its end, which no setting can name: choose another folder"
+        )
+    return path
 
 
 def _owner(owner: str) -> str:

@@ -157,9 +157,12 @@ class Staged:
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path, *, mode: int = 0o777) -> Iterator[None]:
     """Make the folder, and be the only one who makes a host there. Raises OSError."""
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(mode=mode, parents=True, exist_ok=True)
+    except FileExistsError:
+        fail(f"{folder} is no folder; choose another name")
     try:
         import fcntl
     except ImportError:  # Windows: nobody but the owner keeps two commands apart

@@ -31,7 +31,7 @@ from svcserver.ctl.host_creation import (
 )
 from svcserver.ctl.output import Out, config_of, fail
 from svcserver.ctl.staging import Note, Origin
-from svcserver.db.engine import DEFAULT_URL, database_url, make_engine
+from svcserver.db.engine import DEFAULT_URL, database_url, make_engine, sqlite_url
 from svcserver.kernel.settings import parse_env_file
 from svcserver.metagame.accounts.store import add_game_server_key
 
@@ -67,10 +67,8 @@ def into_folder(source: Path, lock: Lock, folder: Path, out: Out) -> None:
     """
     with _readable(source):
         origin = Origin(str(source.absolute()), archive.digest_of(source))
-    with _writable(folder):
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with staging.locked(folder):
-            done = _finished(folder, origin) or _made(source, lock, folder, origin)
+    with _writable(folder), staging.locked(folder, mode=0o700):
+        done = _finished(folder, origin) or _made(source, lock, folder, origin)
     _tell(done, source, folder, out)
 
 
@@ -238,7 +236,7 @@ def _place_database(contents: Contents, parts: Path, at: Path, folder: Path) -> 
     file = _staged(folder / said, at, folder)
     if file is None or file.exists():
         file = at / DATABASE
-        change(env, {"DATABASE_URL": f"sqlite:///{folder / DATABASE}"})
+        change(env, {"DATABASE_URL": sqlite_url(folder / DATABASE)})
     file.parent.mkdir(parents=True, exist_ok=True)
     shutil.move(parts / archive.DATABASE, file)
     migrate(URL.create("sqlite", database=str(file)))

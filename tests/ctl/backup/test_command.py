@@ -137,7 +137,7 @@ class BackupTests(BackupCase):
         self.assertIn(f"finish it with svcctl init {begun}, or give it up: rm -r {left}", ran.line)
         file = nowhere(self)
         file.touch()
-        self.assertIn("another folder", self.ctl("backup", "restore", made, "--into", file).line)
+        self.assertIn("is no folder", self.ctl("backup", "restore", made, "--into", file).line)
 
     @proves("svcctl backup now|list|prove|restore")
     def test_one_that_fails_half_way_leaves_nothing_that_could_be_started(self) -> None:
@@ -150,6 +150,27 @@ class BackupTests(BackupCase):
             self.assertEqual("No space left on device" in ran.err, status == 1)
         self.assertEqual(self.ctl("backup", "restore", made, "--into", other).status, 0)
         self.assertEqual(self.names(other), {"Olga"})
+
+    def test_a_folder_by_any_name_is_made_backed_up_and_restored(self) -> None:
+        for name in ("größe 100%41", "which?one", "a#b", 'it\'s "$x"'):
+            folder, again = nowhere(self) / name, nowhere(self) / f"again {name}"
+            self.assertEqual(svcctl("init", folder, "--owner", "Olga").status, 0)
+            self.assertEqual(self.names(folder), {"Olga"})
+            with mock.patch("svcserver.ctl.backup.command.prove", GOOD):
+                made = svcctl("backup", "now", "--json", "--config", folder)
+            self.assertEqual(made.status, 0, made.err)
+            self.assertEqual([*folder.parent.iterdir()], [folder])  # no file by a part of its name
+            ran = svcctl("backup", "restore", made.data["file"], "--into", again)
+            self.assertEqual((ran.status, ran.err), (0, ""))
+            self.assertEqual(self.names(again), {"Olga"})
+
+    def test_a_folder_that_no_setting_can_name_is_refused(self) -> None:
+        made = self.made().data["file"]
+        for name in ("two\nlines", "not \udcff text", "blank "):
+            folder = nowhere(self) / name
+            for words in (("init",), ("backup", "restore", made, "--into")):
+                self.assertIn("which no setting can name", svcctl(*words, folder).line)
+            self.assertFalse(folder.parent.exists())
 
     def test_a_full_disk_is_not_said_to_be_a_damaged_backup(self) -> None:
         made, other = self.made().data["file"], nowhere(self)
