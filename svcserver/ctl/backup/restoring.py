@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import tempfile
@@ -28,9 +29,11 @@ from svcserver.ctl.host_creation import (
     begun_by_a_restore,
     write_ownerless,
     write_private,
+    write_units,
 )
 from svcserver.ctl.output import Out, config_of, fail
 from svcserver.ctl.staging import Note, Origin
+from svcserver.ctl.units import SERVICES
 from svcserver.db.engine import DEFAULT_URL, database_url, make_engine, sqlite_url
 from svcserver.kernel.settings import parse_env_file
 from svcserver.metagame.accounts.store import add_game_server_key
@@ -216,14 +219,16 @@ def _whole(contents: Contents, parts: Path, at: Path, folder: Path) -> None:
     shutil.copytree(parts / archive.FILES, at, dirs_exist_ok=True)
     for path in at.glob("*.env"):
         path.write_text(_moved(contents, path.read_text(encoding="utf-8-sig"), folder), "utf-8")
+    components = [name for name in SERVICES if (at / f"{name}.env").is_file()]
+    write_units(at, folder, folder, components)  # those of the backup name the old folder
     _place_database(contents, parts, at, folder)
 
 
 def _moved(contents: Contents, text: str, folder: Path) -> str:
-    """``text`` with the paths of the new folder."""
-    for old in sorted({contents.folder, contents.data}, key=len, reverse=True):
-        text = text.replace(old, str(folder))
-    return text
+    """``text`` with the paths of the new folder, but not those that only begin like the old one."""
+    old = sorted({contents.folder, contents.data}, key=len, reverse=True)
+    either = "|".join(re.escape(one) for one in old)
+    return re.sub(rf"(?<![\w.-])(?:{either})(?![\w.-])", lambda _: str(folder), text)
 
 
 def _place_database(contents: Contents, parts: Path, at: Path, folder: Path) -> Path:

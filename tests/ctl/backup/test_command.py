@@ -19,7 +19,7 @@ from svcserver.ctl.stopping import Ended
 from svcserver.kernel import backups
 from svcserver.metagame.accounts.store import SqlAccounts
 from tests.ctl.command import Ran, database_of, nowhere, svcctl
-from tests.ctl.hosts import value
+from tests.ctl.hosts import change, value
 from tests.ctl.test_accounts import HostCase
 from tests.support import cheap_age
 from tests.support.proves import proves
@@ -117,6 +117,25 @@ class BackupTests(BackupCase):
         self.assertEqual(there, value(other, "metagame", name))
         self.assertEqual(value(other, "metagame", "SERVER_NAME"), "Game Server")
         self.assertFalse((other / "owner.key").exists())
+
+    def test_what_names_the_old_folder_names_the_new_one_but_not_what_begins_alike(
+        self,
+    ) -> None:
+        beside, above = f"{self.folder}-2/game.exe", f"/mnt{self.folder}/city"
+        change(self.folder, "deploy", "GAMESERVER_BINARY_PATH", beside)
+        change(self.folder, "metagame", "CITY_MAP", above)
+        self.patch(pyrage.passphrase, "encrypt", cheap_age.encrypt)
+        for secrets in (0, 1):
+            self.stack_env("BACKUP_PASSPHRASE=correct horse", f"BACKUP_SECRETS={secrets}")
+            with mock.patch("svcserver.ctl.backup.command.time.time", return_value=4e9 + secrets):
+                made, other = self.made().data["file"], nowhere(self)
+            self.assertEqual(self.ctl("backup", "restore", made, "--into", other).status, 0)
+            self.assertEqual(value(other, "deploy", "GAMESERVER_BINARY_PATH"), beside)
+            self.assertEqual(value(other, "metagame", "CITY_MAP"), above)
+            self.assertEqual(value(other, "content", "CONTENT_GAME_DIR"), f"{other}/game")
+            unit = (other / "host" / "svc-metagame.service").read_text()
+            self.assertIn(f"--env-file {other}/metagame.env", unit)
+            self.assertNotIn(str(self.folder), unit)
 
     @proves("svcctl backup now|list|prove|restore")
     def test_what_init_left_in_pieces_is_in_nobodys_way_and_a_begun_host_is(self) -> None:
