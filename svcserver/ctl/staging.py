@@ -21,7 +21,7 @@ from attrs import asdict, define, frozen
 from svcserver.ctl.host import OWNER_KEY
 from svcserver.ctl.output import fail
 from svcserver.kernel import json
-from svcserver.kernel.disk import sync_folder, sync_tree
+from svcserver.kernel.disk import sync_file, sync_folder, sync_tree
 from svcserver.kernel.secrets import hex_token
 
 NEW, WHOLE = ".new-", ".whole-"
@@ -49,12 +49,17 @@ class Note:
     origin: Origin | None = None  # of a host that is restored, which has no owner of its own
 
     def write(self, folder: Path) -> None:
-        """Put it into a staging folder; one that is there is replaced in one step."""
+        """Put it into a staging folder; one that is there is replaced in one step.
+
+        It is on the disk before the first file: those without it are cleared away by nobody.
+        """
         origin = asdict(self.origin) if self.origin else None
         said = {"owner": self.owner, "fingerprint": self.fingerprint, "origin": origin}
         fresh = folder / f"{NOTE}.new"
         fresh.write_bytes(json.dump({"data": str(self.data), **said}))
+        sync_file(fresh)
         os.replace(fresh, folder / NOTE)
+        sync_folder(folder)
 
     @classmethod
     def read(cls, folder: Path) -> Note | None:

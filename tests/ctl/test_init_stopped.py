@@ -17,7 +17,7 @@ import pytest
 from sqlalchemy import create_engine
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.ctl import staging
+from svcserver.ctl import host_creation, staging
 from svcserver.db.transaction import transaction
 from svcserver.metagame.accounts.store import SqlAccounts
 from tests.ctl.command import Ran, nowhere, svcctl
@@ -187,6 +187,19 @@ class StoppedTests(SynchronousTestCase):
             (self.folder / f"{one}0123").mkdir()
         self.database.unlink()
         self.repeated()
+
+    def test_the_note_is_on_the_disk_before_any_file_is_written(self) -> None:
+        """Else a machine that loses power leaves files of which nobody knows whose they are."""
+        done: list[str] = []
+        for name in ("sync_file", "sync_folder"):
+            do = getattr(staging, name)
+            self.patch(staging, name, lambda path, do=do: (do(path), done.append(path.name)))
+        write = host_creation.write_private
+        kept = mock.Mock(side_effect=lambda path, text: (done.append("file"), write(path, text)))
+        self.patch(host_creation, "write_private", kept)
+        self.assertEqual(svcctl(*self.words()).status, 0)
+        [new] = {one for one in done if one.startswith(staging.NEW)}
+        self.assertEqual(done[:3], [f"{staging.NOTE}.new", new, "file"])
 
     def test_a_new_database_in_a_folder_of_data_is_finished_too(self) -> None:
         for number in (2, 4):

@@ -105,8 +105,9 @@ def _finished(folder: Path, origin: Origin) -> Origin | None:
 
 def _made(source: Path, lock: Lock, folder: Path, origin: Origin) -> Origin:
     """Restore into a staging folder, and move what is there into place."""
-    if any(folder.iterdir()):
-        fail(f"{folder} is not empty; a restore overwrites nothing: choose another folder")
+    if there := sorted(one.name for one in folder.iterdir()):
+        said = f"it holds {there[0]}; a restore overwrites nothing: choose another folder"
+        fail(f"{folder} is not empty: {said}")
     with staging.new(folder, Note(folder, origin=origin)) as staged:
         unpacked = staged.settings / UNPACKED
         unpacked.mkdir(mode=0o700)

@@ -101,7 +101,7 @@ class BackupTests(BackupCase):
         note = (self.folder / "game" / "README.txt").read_text()
         self.assertEqual((other / "game" / "README.txt").read_text(), note)  # of no backup
         again = self.ctl("backup", "restore", made["file"], "--into", other)
-        self.assertIn("is not empty", again.line)
+        self.assertIn("is not empty: it holds allowlist.env; a restore", again.line)
 
     @proves("svcctl backup now|list|prove|restore")
     def test_a_host_without_its_secrets_gets_new_ones(self) -> None:
