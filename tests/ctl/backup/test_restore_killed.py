@@ -22,7 +22,7 @@ from tests.support import cheap_age
 
 WORDS = "correct horse battery"
 MOST = 1000  # steps of a restore
-STRIDE = 23  # steps from one kill to the next; 1 takes some minutes
+STRIDE = 41  # steps from one kill to the next, of some 230; 1 takes six minutes
 STATE = "backup-state.json"
 
 
