@@ -11,6 +11,7 @@ from pathlib import Path
 from attrs import Factory, field, frozen
 
 from svcserver.ctl.keys import SigningKeys
+from svcserver.db.engine import sqlite_url
 from svcserver.kernel.secrets import Secret
 
 PRIVATE = ("metagame", "deploy", "content")
@@ -149,7 +150,7 @@ AUTH_SIGNING_PRIVKEY_B64={secrets.signing.private}
 AUTH_SIGNING_PUBKEY_B64={secrets.signing.public}
 # NONE: nobody may register. INVITECODE: with a code (svcctl invite create). OPEN: anybody.
 REGISTRATION_MODE=INVITECODE
-DATABASE_URL={plan.scale.database or f"sqlite:///{plan.data / 'svc.db'}"}
+DATABASE_URL={plan.scale.database or sqlite_url(plan.data / "svc.db")}
 {f"LIVE_URL={plan.scale.live}" if plan.scale.live else "# LIVE_URL=memory:"}
 # of each character: so many newest saves, the last of 48 hours and of 30 days; without it all
 SAVE_HISTORY_KEEP=100

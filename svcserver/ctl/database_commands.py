@@ -7,6 +7,7 @@ import sqlite3
 import time
 from contextlib import closing
 from pathlib import Path
+from urllib.parse import quote
 
 import click
 from sqlalchemy.engine import URL
@@ -93,12 +94,17 @@ def sqlite_faults(file: Path | None) -> list[str]:
     if not file.is_file():
         fail(f"there is no database {file}; make it with svcctl db upgrade")
     try:
-        with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True, timeout=30)) as one:
+        with closing(sqlite3.connect(_to_read(file), uri=True, timeout=30)) as one:
             said = [str(row[0]) for row in one.execute("PRAGMA integrity_check")]
             broken = one.execute("PRAGMA foreign_key_check").fetchall()
     except sqlite3.Error as why:
         return [str(why)]
     return [line for line in said if line != "ok"] + [f"{row[0]} row {row[1]}" for row in broken]
+
+
+def _to_read(file: Path) -> str:
+    """The name of a file by which SQLite opens it to read only, whatever stands in it."""
+    return f"file:{quote(str(file))}?mode=ro"
 
 
 @db.command("backup")
@@ -160,7 +166,7 @@ def restore(host: Host, out: Out, source: Path, reason: str) -> None:
 
 
 def _has_accounts(source: Path) -> bool:
-    with closing(sqlite3.connect(f"file:{source}?mode=ro", uri=True)) as one:
+    with closing(sqlite3.connect(_to_read(source), uri=True)) as one:
         found = one.execute("SELECT count(*) FROM sqlite_master WHERE name = 'accounts'")
         return bool(found.fetchone()[0])
 
@@ -198,7 +204,7 @@ def copy_sqlite(source: Path, target: Path) -> None:
 
     try:
         with (
-            closing(sqlite3.connect(f"file:{source}?mode=ro", uri=True, timeout=0)) as one,
+            closing(sqlite3.connect(_to_read(source), uri=True, timeout=0)) as one,
             closing(sqlite3.connect(target, timeout=0)) as other,
         ):
             one.backup(other, progress=tried)

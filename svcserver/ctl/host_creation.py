@@ -11,11 +11,10 @@ import secrets
 import shlex
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import click
 from attrs import field, frozen
 from sqlalchemy.engine import URL
 
@@ -26,7 +25,7 @@ from svcserver.ctl.database import file_of, transaction
 from svcserver.ctl.host import OWNER_KEY
 from svcserver.ctl.keys import new_signing_keys
 from svcserver.ctl.output import fail
-from svcserver.ctl.staging import Note, Staged
+from svcserver.ctl.staging import Note, Origin, Staged
 from svcserver.ctl.stopping import stoppable
 from svcserver.db import migrations
 from svcserver.db.engine import (
@@ -112,11 +111,11 @@ def create_host(
     ``data``: another folder for the database, the game's files and what the services write.
     ``shared``: the database may be that of another host.
     """
-    folder, data, name = folder.absolute(), (data or folder).absolute(), _owner(owner)
+    folder, data, name = whole_path(folder), whole_path(data or folder), _owner(owner)
     with stoppable(), _one_line(folder, owner), staging.locked(folder):
         if (earlier := _finished(folder)) is not None:
             return earlier
-        pair = None if private else make_pair(list(dict.fromkeys([host, "127.0.0.1", "localhost"])))
+        pair = None if private else _certificate(host)
         fingerprint = pair.fingerprint if pair else None
         with staging.new(folder, Note(data, name, fingerprint)) as staged:
             plan = Plan(
@@ -134,16 +133,54 @@ def create_host(
             return _finish(staged, shared)
 
 
+def write_ownerless(at: Path, folder: Path, host: str, *, private: bool) -> str | None:
+    """Write the files of a new host for ``folder`` into ``at``, but for owner and database.
+
+    Returns the fingerprint of its certificate, where there is a gateway.
+    """
+    with _one_line(folder, ""):
+        pair = None if private else _certificate(host)
+        fingerprint = pair.fingerprint if pair else None
+        plan = Plan(folder, host, _secrets(), fingerprint or "", private=private)
+        _write(at, at, plan, pair)
+        for name in (OWNER_KEY, DATABASE):
+            (at / name).unlink()
+    return fingerprint
+
+
+def finish_begun(folder: Path) -> CreatedHost | None:
+    """The host that an earlier command began in ``folder``, finished; None where there is none.
+
+    Fails with one line, as ``create_host`` does.
+    """
+    if not folder.is_dir():
+        return None
+    folder = whole_path(folder)
+    with stoppable(), _one_line(folder, ""), staging.locked(folder):
+        return _finished(folder)
+
+
 def _finished(folder: Path) -> CreatedHost | None:
     """The host that was begun there, if its database knows its owner; else it is discarded."""
     with staging.begun(folder) as found:
         if found is None:
             return None
-        if not _is_registered(found):
+        if found.note.origin is not None and not found.is_untouched():
+            fail(begun_by_a_restore(found, found.note.origin))
+        if found.note.origin is not None or not _is_registered(found):
             found.discard()
             return None
-        click.echo(f"finishing the host that was begun in {folder}, as it was", err=True)
+        staging.tell_of_finishing(folder)
         return _place(found, is_finished=True)
+
+
+def begun_by_a_restore(staged: Staged, origin: Origin) -> str:
+    """One line: how a restored host, some of whose files are in place, is finished or given up."""
+    file, folder = shlex.quote(origin.file), shlex.quote(str(staged.goal))
+    return (
+        f"the restore of {origin.file} was begun in {staged.goal}: finish it with "
+        f"svcctl backup restore {file} --into {folder}, or empty that folder to give it up"
+    )
 
 
 def _finish(staged: Staged, shared: bool) -> CreatedHost:
@@ -170,12 +207,31 @@ def _one_line(folder: Path, owner: str) -> Iterator[None]:
         fail(f"{folder} cannot be written: {why.strerror}")
 
 
+def whole_path(folder: Path) -> Path:
+    """The whole path of a host's folder, as its settings name it; fails where none can.
+
+    A link stays, since it may be there to lead elsewhere one day; but a folder that was only gone
+    through (``../game``) may be gone tomorrow. A line of an env file is read as text, and stripped.
+    """
+    path = folder.resolve() if ".." in folder.parts else folder.absolute()
+    if not str(path).isprintable() or str(path) != str(path).strip():
+        fail(
+            f"{str(path)!a} has a line break, another character that cannot be printed or a "
+            "blank at its end, which no setting can name: choose another folder"
+        )
+    return path
+
+
 def _owner(owner: str) -> str:
     """The owner's name by the rules of user names; a bad one ends the command."""
     try:
         return rules.username(owner)
     except Refusal as why:
         fail(f"--owner {owner}: {why.message}")
+
+
+def _certificate(host: str) -> Pair:
+    return make_pair(list(dict.fromkeys([host, "127.0.0.1", "localhost"])))
 
 
 def _secrets() -> blueprint.Secrets:
@@ -206,11 +262,15 @@ def _write(staged: Path, kept: Path, plan: Plan, pair: Pair | None) -> None:
     if not plan.scale.database:
         write_private(kept / DATABASE, "")  # SQLite keeps the mode of the file it finds
     write_private(staged / OWNER_KEY, rules.new_account_key() + "\n")
-    run_by = staged / UNITS
-    run_by.mkdir()
-    python = Path(sys.executable)
-    place = units.Place(plan.folder, python.with_name("twistd"), python.resolve(), plan.data)
-    for name, text in units.files(place, plan.components).items():
+    write_units(staged, plan.folder, plan.data, plan.components)
+
+
+def write_units(at: Path, folder: Path, data: Path, components: Iterable[str]) -> None:
+    """Write the systemd units of the host whose place is ``folder`` into ``at``."""
+    run_by, python = at / UNITS, Path(sys.executable)
+    run_by.mkdir(exist_ok=True)
+    place = units.Place(folder, python.with_name("twistd"), python.resolve(), data)
+    for name, text in units.files(place, components).items():
         (run_by / name).write_text(text, encoding="utf-8")
 
 

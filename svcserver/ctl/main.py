@@ -5,14 +5,18 @@ A command's module is imported when it is asked for: together they take seconds.
 
 from __future__ import annotations
 
+import errno
 import gc
 import importlib
 import logging
 import sys
 from collections.abc import Mapping
 from types import ModuleType
+from typing import Any
 
 import click
+
+from svcserver.ctl.output import fail
 
 # name: module below svcserver.ctl, and the command in it
 COMMANDS: Mapping[str, tuple[str, str]] = {
@@ -56,6 +60,15 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "rehearse": ("rehearse.command", "rehearse"),
     "demo": ("demo", "demo"),
 }
+CURES = {
+    errno.EACCES: "run this as the user whose file it is",
+    errno.EPERM: "run this as the user whose file it is",
+    errno.EROFS: "its disk can only be read",
+    errno.ENOSPC: "make room on its disk",
+    errno.EDQUOT: "make room on its disk",
+    errno.EIO: "look at its disk",
+}
+"""Of faults that are none of ours, wherever a command meets them."""
 _QUIET = logging.NullHandler()
 
 
@@ -71,6 +84,15 @@ class Commands(click.Group):
         module, name = COMMANDS[cmd_name]
         command: click.Command = getattr(_imported(f"svcserver.ctl.{module}"), name)
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; what only the machine's owner can mend is one line like any other."""
+        try:
+            return super().invoke(ctx)
+        except OSError as why:
+            if why.errno not in CURES or why.filename is None:
+                raise
+            fail(f"{why.filename}: {why.strerror}; {CURES[why.errno]}")
 
 
 def _imported(module: str) -> ModuleType:

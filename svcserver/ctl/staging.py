@@ -1,8 +1,9 @@
 """Where a new host's files lie until all are there, and how they come into place.
 
-A stop at any moment, by ``kill -9`` too, leaves a host that works, or what the next ``svcctl init``
-of the same folder clears away or finishes: ``.new-...`` holds files of which nothing counts yet;
-``.whole-...`` holds all of them, and the database may know the owner whose key is among them.
+A stop at any moment, by ``kill -9`` too, leaves a host that works, or what the next command of the
+same folder clears away or finishes: ``.new-...`` holds files of which nothing counts yet;
+``.whole-...`` holds all of them, and some may be in place. Of a host that ``svcctl init`` makes the
+database may know the owner whose key is among them; one that is restored is known to nobody.
 """
 
 from __future__ import annotations
@@ -15,17 +16,27 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import click
-from attrs import define, frozen
+from attrs import asdict, define, frozen
 
 from svcserver.ctl.host import OWNER_KEY
 from svcserver.ctl.output import fail
 from svcserver.kernel import json
-from svcserver.kernel.disk import sync_folder, sync_tree
+from svcserver.kernel.disk import sync_file, sync_folder, sync_tree
 from svcserver.kernel.secrets import hex_token
 
 NEW, WHOLE = ".new-", ".whole-"
-NOTE = "init.json"
+NOTE = ".init.json"  # no backup holds such a name, so none of its files lies in its place
 LAST = "metagame.env"  # by which a folder counts as a host (packaging/image/start)
+
+
+@frozen
+class Origin:
+    """The backup that a restored host is of, and what is told of it once it is there."""
+
+    file: str
+    sha256: str
+    kind: str = ""  # of its database
+    made_anew: tuple[str, ...] = ()
 
 
 @frozen
@@ -33,20 +44,30 @@ class Note:
     """What is known of a host before it is there: its folder of data, and what is told of it."""
 
     data: Path
-    owner: str
-    fingerprint: str | None
+    owner: str = ""
+    fingerprint: str | None = None
+    origin: Origin | None = None  # of a host that is restored, which has no owner of its own
 
     def write(self, folder: Path) -> None:
-        """Put it into a staging folder."""
-        said = {"data": str(self.data), "owner": self.owner, "fingerprint": self.fingerprint}
-        (folder / NOTE).write_bytes(json.dump(said))
+        """Put it into a staging folder; one that is there is replaced in one step.
+
+        It is on the disk before the first file: those without it are cleared away by nobody.
+        """
+        origin = asdict(self.origin) if self.origin else None
+        said = {"owner": self.owner, "fingerprint": self.fingerprint, "origin": origin}
+        fresh = folder / f"{NOTE}.new"
+        fresh.write_bytes(json.dump({"data": str(self.data), **said}))
+        sync_file(fresh)
+        os.replace(fresh, folder / NOTE)
+        sync_folder(folder)
 
     @classmethod
     def read(cls, folder: Path) -> Note | None:
         """That of a staging folder; None where it was not written to its end."""
         try:
             said = json.read((folder / NOTE).read_bytes())
-            return cls(Path(said["data"]), said["owner"], said["fingerprint"])
+            origin = said["origin"] and Origin(**said["origin"])
+            return cls(Path(said["data"]), said["owner"], said["fingerprint"], origin)
         except (FileNotFoundError, json.BadJson, KeyError, TypeError):
             return None
 
@@ -55,7 +76,8 @@ class Note:
 class Staged:
     """A new host's files: ``settings`` lies within the host's folder ``goal``.
 
-    ``kept``: what is there must outlive a failure, since the database may know the owner by it.
+    ``kept``: what is there must outlive a failure, since the database may know the owner by it, or
+    some of it may be in place.
     """
 
     goal: Path
@@ -94,8 +116,7 @@ class Staged:
         """What is still to be moved, and where to, in its order."""
         found = {one: self.note.data / one.name for one in _within(self.data)}
         found.update((one, self.goal / one.name) for one in _within(self.settings))
-        order = {OWNER_KEY: -1, LAST: 1}
-        return dict(sorted(found.items(), key=lambda move: order.get(move[0].name, 0)))
+        return dict(sorted(found.items(), key=lambda move: _turn(move[0].name)))
 
     def need_room(self) -> None:
         """Fail where a name that is still to be moved exists in its place."""
@@ -112,12 +133,18 @@ class Staged:
             one.rename(place)
         for folder in (self.note.data, self.goal):
             sync_folder(folder)
-        self._remove()
+        with _removing(self.folders):
+            self._remove()
+
+    def is_untouched(self) -> bool:
+        """Whether the host's folder holds nothing else, so that no file is in place."""
+        return list(self.goal.iterdir()) == [self.settings]
 
     def discard(self) -> None:
         """Remove it: nothing of it counts."""
-        self._rename_to(NEW)  # before the first file is gone, else the rest would be taken for all
-        self._remove()
+        with _removing(self.folders):
+            self._rename_to(NEW)  # before the first file is gone: the rest would be taken for all
+            self._remove()
 
     def _rename_to(self, state: str) -> None:
         named = self.settings.with_name(f"{state}{self.settings.name.rpartition('-')[2]}")
@@ -127,21 +154,20 @@ class Staged:
     def _remove(self) -> None:
         """Remove the rest; the note goes last, for by it the next command finds what is left."""
         data = [] if self.data == self.settings else [self.data]
-        try:
-            for one in (*data, *_within(self.settings), self.settings):
-                if one.is_dir():
-                    shutil.rmtree(one)
-                else:
-                    one.unlink(missing_ok=True)
-        except OSError as why:
-            said = f"svcctl: what svcctl has staged cannot be removed: {why.strerror}"
-            click.echo(f"{said}; do it by hand: rm -r {self.folders}", err=True)
+        for one in (*data, *_within(self.settings), self.settings):
+            if one.is_dir():
+                shutil.rmtree(one)
+            else:
+                one.unlink(missing_ok=True)
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path, *, mode: int = 0o777) -> Iterator[None]:
     """Make the folder, and be the only one who makes a host there. Raises OSError."""
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(mode=mode, parents=True, exist_ok=True)
+    except FileExistsError:
+        fail(f"{folder} is no folder; choose another name")
     try:
         import fcntl
     except ImportError:  # Windows: nobody but the owner keeps two commands apart
@@ -202,20 +228,16 @@ def begun(folder: Path) -> Iterator[Staged | None]:
         yield whole
 
 
-def clear(folder: Path) -> None:
-    """Clear away what an earlier command left in pieces; fails where it left a host whole."""
-    with locked(folder), begun(folder) as found:
-        if found is not None:
-            fail(
-                f"a host was begun in {folder}: finish it with svcctl init "
-                f"{shlex.quote(str(folder))}, or give it up: rm -r {found.folders}"
-            )
+def tell_of_finishing(folder: Path) -> None:
+    """Say that no new host is made, but one that an earlier command began."""
+    click.echo(f"finishing the host that was begun in {folder}, as it was", err=True)
 
 
 def _noteless(folder: Path) -> None:
     """One whose note cannot be read: cleared away where it was ended before there was more."""
     if not _within(folder):
-        shutil.rmtree(folder, ignore_errors=True)
+        with _removing(shlex.quote(str(folder))):
+            shutil.rmtree(folder)
     elif folder.name.startswith(WHOLE):
         fail(
             f"{folder} has the files of a host that was begun, and its {NOTE} cannot be read; the "
@@ -233,6 +255,24 @@ def _cleared(staged: Staged) -> Iterator[None]:
         raise
 
 
+@contextmanager
+def _removing(folders: str) -> Iterator[None]:
+    """Where the body cannot remove what is staged, one line says so; nobody starts a host by it."""
+    try:
+        yield
+    except OSError as why:
+        said = f"svcctl: what svcctl has staged cannot be removed: {why.strerror}"
+        click.echo(f"{said}; do it by hand: rm -r {folders}", err=True)
+
+
+def _turn(name: str) -> int:
+    """When a file comes into place: what a service or the stack starts by comes after the rest."""
+    if name == OWNER_KEY:
+        return 0
+    return 3 if name == LAST else 2 if name.endswith(".env") else 1
+
+
 def _within(folder: Path) -> list[Path]:
     """The files of a staging folder that belong into place."""
-    return [one for one in sorted(folder.iterdir()) if one.name != NOTE] if folder.exists() else []
+    found = sorted(folder.iterdir()) if folder.exists() else ()
+    return [one for one in found if not one.name.startswith(NOTE)]

@@ -19,7 +19,7 @@ from svcserver.ctl.doctor.case import Level
 from svcserver.ctl.doctor.command import examine
 from svcserver.ctl.doctor.machine import Machine
 from svcserver.ctl.host import OWNER_KEY, Host, find
-from svcserver.ctl.host_creation import create_host
+from svcserver.ctl.host_creation import create_host, finish_begun
 from svcserver.ctl.init import Place, place_of, tell_my_ip, warn_of_others
 from svcserver.ctl.launcher_file import supply
 from svcserver.ctl.output import Failed, Out, config_of, fail, program
@@ -58,8 +58,7 @@ def up(
     """
     out, new = Out(as_json), not (folder / "metagame.env").is_file()
     if new:
-        place, name = answers(public_host, private_host, owner, ask=not yes)
-        make(folder, place, name, out)
+        make(folder, public_host, private_host, owner, out, ask=not yes)
     elif public_host or private_host or owner:
         fail(f"{folder} is a host already; change its env files, or give another folder")
     host = find(str(folder.absolute()), None)
@@ -101,11 +100,27 @@ def answers(
     return place, owner
 
 
-def make(folder: Path, place: Place, owner: str | None, out: Out) -> None:
-    """Write the host, as ``svcctl init`` does; the first player is OWNER where none is named."""
-    made = create_host(
-        folder, place.address, owner or OWNER, ports=place.ports, private=place.private
-    )
+def make(
+    folder: Path,
+    public_host: str | None,
+    private_host: str | None,
+    owner: str | None,
+    out: Out,
+    *,
+    ask: bool,
+) -> None:
+    """Write the host, as ``svcctl init`` does; the first player is OWNER where none is named.
+
+    Where an earlier command began one that its database knows, that is finished, and nothing is
+    asked: no answer would count.
+    """
+    place = place_of(public_host, private_host)  # a bad option ends the command before all else
+    made = finish_begun(folder)
+    if made is None:
+        place, owner = answers(public_host, private_host, owner, ask=ask)
+        made = create_host(
+            folder, place.address, owner or OWNER, ports=place.ports, private=place.private
+        )
     warn_of_others(made, place, owner)
     out.say(f"a host for {made.address} was made in {made.folder}")
     if made.gateway_port == str(UNPRIVILEGED_PORT):

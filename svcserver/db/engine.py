@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Engine, create_engine, event
@@ -49,6 +50,11 @@ def database_url(text: str) -> URL:
     if backend == "sqlite" and url.drivername in ("sqlite", "sqlite+pysqlite"):
         return url
     raise ValueError("must name a sqlite or a postgresql+psycopg database")
+
+
+def sqlite_url(file: Path) -> str:
+    """DATABASE_URL of a file by any name: what a URL gives a meaning is escaped, the rest stays."""
+    return "sqlite:///" + str(file).replace("%", "%25").replace("?", "%3F")
 
 
 def is_sqlite(engine: Engine) -> bool:
@@ -101,4 +107,5 @@ __all__ = [
     "describe",
     "is_sqlite",
     "make_engine",
+    "sqlite_url",
 ]

@@ -17,12 +17,17 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
+def sync_file(file: Path) -> None:
+    """Put what a file holds on the disk."""
+    with file.open("rb") as opened:
+        os.fsync(opened.fileno())
+
+
 def sync_tree(folder: Path) -> None:
     """Put all that a folder holds on the disk, and the names."""
     for one in folder.iterdir():
         if one.is_dir():
             sync_tree(one)
         else:
-            with one.open("rb") as file:
-                os.fsync(file.fileno())
+            sync_file(one)
     sync_folder(folder)

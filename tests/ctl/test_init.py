@@ -51,6 +51,16 @@ class InitTests(SynchronousTestCase):
     def values(self, name: str) -> dict[str, str]:
         return parse_env_file((self.folder / f"{name}.env").read_text())
 
+    def test_a_folder_that_was_only_gone_through_is_in_no_setting_and_a_link_is(self) -> None:
+        above = self.folder.parent
+        (above / "link").symlink_to(above / "target", target_is_directory=True)
+        (above / "target").mkdir()
+        for given, place in (("through/../other", "other"), ("link", "link")):
+            (above / "through").mkdir(exist_ok=True)
+            self.assertEqual(svcctl("init", above / given).status, 0)
+            text = (above / place / "metagame.env").read_text()
+            self.assertIn(f"DATABASE_URL=sqlite:///{above.resolve() / place}/svc.db\n", text)
+
     @proves("svcctl init")
     def test_every_component_takes_its_file_without_a_warning(self) -> None:
         for name, shape in SHAPES.items():

@@ -9,8 +9,6 @@ import shutil
 import signal
 import socket
 import sys
-import traceback
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from unittest import mock
@@ -19,32 +17,13 @@ import pytest
 from sqlalchemy import create_engine
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.ctl import staging
+from svcserver.ctl import host_creation, staging
 from svcserver.db.transaction import transaction
 from svcserver.metagame.accounts.store import SqlAccounts
 from tests.ctl.command import Ran, nowhere, svcctl
+from tests.ctl.killed import KILLED, LONGEST_S, child, killed_at_rename
 
 MOST = 40  # renames: one says that all is written, then one for each file
-KILLED = -signal.SIGKILL
-RAISED = 99  # the status of a child that raises
-LONGEST_S = 60  # a child that hangs is ended
-
-
-def killed_at_rename(number: int) -> None:
-    """End this process before its rename of that number, but for those of single staged files.
-
-    Python, too, renames what it has compiled.
-    """
-    seen = 0
-
-    def hear(event: str, sent: tuple[object, ...]) -> None:
-        nonlocal seen
-        if event == "os.rename" and staging.NEW not in str(sent[1]) and ".pyc" not in str(sent[0]):
-            seen += 1
-            if seen == number:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-    sys.addaudithook(hear)
 
 
 def killed_at_removal() -> None:
@@ -81,28 +60,6 @@ class StoppedTests(SynchronousTestCase):
         beside = ("--database", f"sqlite:///{self.database}")
         return ["init", self.folder, "--private-host", "127.0.0.1", *beside, *more]
 
-    def child(
-        self,
-        trap: Callable[[], object],
-        *words: object,
-        meanwhile: Callable[[int], object] = lambda pid: None,
-    ) -> int:
-        """How a process with that trap ends that calls it; ``meanwhile`` gets its id."""
-        pid = os.fork()
-        if not pid:
-            status = RAISED
-            try:
-                signal.alarm(LONGEST_S)
-                os.close(1)
-                trap()
-                status = svcctl(*words).status
-            except BaseException:  # whatever it is, there is to be no second run of the tests
-                traceback.print_exc()
-            finally:
-                os._exit(status)
-        meanwhile(pid)
-        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-
     def owners(self, file: Path | None = None) -> list[str]:
         """Whose key is in the folder, and who else owns the host."""
         engine = create_engine(f"sqlite:///{file or self.database}")
@@ -123,7 +80,7 @@ class StoppedTests(SynchronousTestCase):
     def test_before_the_owner_is_known_the_next_one_begins_anew_or_goes_on(self) -> None:
         for trap in (partial(killed_at_rename, 1), killed_before_the_commit):
             self.setUp()
-            self.assertEqual(self.child(trap, *self.words()), KILLED)
+            self.assertEqual(child(trap, *self.words()), KILLED)
             self.assertFalse((self.folder / "metagame.env").exists())
             self.repeated()
             self.assertEqual(self.owners(), ["owner"])
@@ -142,13 +99,13 @@ class StoppedTests(SynchronousTestCase):
                 url = f"postgresql://svc@127.0.0.1:{silent.getsockname()[1]}/svc"
                 trap = partial(signal.signal, signal.SIGHUP, signal.SIG_DFL)
                 words = (*self.words(), "--database", url)
-                self.assertEqual(self.child(trap, *words, meanwhile=ended), 128 + number)
+                self.assertEqual(child(trap, *words, meanwhile=ended), 128 + number)
             self.assertEqual(list(self.folder.iterdir()), [])
 
     def test_one_that_is_finished_is_told_of_as_it_is(self) -> None:
         first = ("--public-host", "203.0.113.10", "--database", f"sqlite:///{self.database}")
         trap = partial(killed_at_rename, 2)
-        self.assertEqual(self.child(trap, "init", self.folder, *first), KILLED)
+        self.assertEqual(child(trap, "init", self.folder, *first), KILLED)
         second = ("--private-host", "127.0.0.1", "--owner", "Olga", "--json")
         ran = svcctl("init", self.folder, *second)
         self.assertEqual(ran.status, 0, ran.err)
@@ -158,7 +115,7 @@ class StoppedTests(SynchronousTestCase):
         self.assertIn(f"{others}: {self.folder} was begun by an earlier command", ran.err)
 
     def test_one_that_its_database_does_not_know_gives_way_to_new_options(self) -> None:
-        self.assertEqual(self.child(killed_before_the_commit, *self.words()), KILLED)
+        self.assertEqual(child(killed_before_the_commit, *self.words()), KILLED)
         beside = f"sqlite:///{self.data / 'other.db'}"
         public = ("--public-host", "203.0.113.10", "--database", beside, "--owner", "Olga")
         ran = svcctl("init", self.folder, *public)
@@ -167,7 +124,7 @@ class StoppedTests(SynchronousTestCase):
         self.assertTrue((self.folder / "gateway.env").exists())
 
     def test_where_its_database_cannot_say_one_line_tells_how_to_give_it_up(self) -> None:
-        self.assertEqual(self.child(killed_before_the_commit, *self.words()), KILLED)
+        self.assertEqual(child(killed_before_the_commit, *self.words()), KILLED)
         self.database.unlink()
         self.database.mkdir()  # which is none
         [left] = self.folder.iterdir()
@@ -183,7 +140,7 @@ class StoppedTests(SynchronousTestCase):
     def test_wherever_the_moves_end_the_next_one_goes_on(self) -> None:
         for number in range(2, MOST, 4):
             self.setUp()
-            if (status := self.child(partial(killed_at_rename, number), *self.words())) != KILLED:
+            if (status := child(partial(killed_at_rename, number), *self.words())) != KILLED:
                 break
             self.assertFalse((self.folder / "metagame.env").exists())
             [said] = self.repeated().err.splitlines()  # the same options: none that did not count
@@ -193,7 +150,7 @@ class StoppedTests(SynchronousTestCase):
         self.assertGreater(number, 5)
 
     def test_what_is_left_of_one_that_is_done_is_cleared_away_by_the_next(self) -> None:
-        self.assertEqual(self.child(killed_at_removal, *self.words()), KILLED)
+        self.assertEqual(child(killed_at_removal, *self.words()), KILLED)
         self.assertTrue((self.folder / "metagame.env").exists())
         self.assertEqual(svcctl(*self.words()).status, 1)
         self.assertEqual(self.owners(), ["owner"])
@@ -218,7 +175,7 @@ class StoppedTests(SynchronousTestCase):
         self.assertFalse(left.exists() or note.exists())
 
     def test_files_without_a_note_are_passed_over_only_where_nothing_of_them_counts(self) -> None:
-        self.assertEqual(self.child(partial(killed_at_rename, 2), *self.words()), KILLED)
+        self.assertEqual(child(partial(killed_at_rename, 2), *self.words()), KILLED)
         [left] = self.folder.iterdir()
         for damaged in ("{", "[]", "{}"):
             (left / staging.NOTE).write_text(damaged)
@@ -231,11 +188,24 @@ class StoppedTests(SynchronousTestCase):
         self.database.unlink()
         self.repeated()
 
+    def test_the_note_is_on_the_disk_before_any_file_is_written(self) -> None:
+        """Else a machine that loses power leaves files of which nobody knows whose they are."""
+        done: list[str] = []
+        for name in ("sync_file", "sync_folder"):
+            do = getattr(staging, name)
+            self.patch(staging, name, lambda path, do=do: (do(path), done.append(path.name)))
+        write = host_creation.write_private
+        kept = mock.Mock(side_effect=lambda path, text: (done.append("file"), write(path, text)))
+        self.patch(host_creation, "write_private", kept)
+        self.assertEqual(svcctl(*self.words()).status, 0)
+        [new] = {one for one in done if one.startswith(staging.NEW)}
+        self.assertEqual(done[:3], [f"{staging.NOTE}.new", new, "file"])
+
     def test_a_new_database_in_a_folder_of_data_is_finished_too(self) -> None:
         for number in (2, 4):
             self.setUp()
             own = ("init", self.folder, "--private-host", "127.0.0.1", "--data", self.data)
-            self.assertEqual(self.child(partial(killed_at_rename, number), *own), KILLED)
+            self.assertEqual(child(partial(killed_at_rename, number), *own), KILLED)
             ran = svcctl(*own)
             self.assertEqual(ran.status, 0, ran.err)
             self.assertEqual(self.owners(self.data / "svc.db"), ["owner"])
@@ -243,7 +213,7 @@ class StoppedTests(SynchronousTestCase):
 
     def test_an_owner_of_that_name_is_not_taken_over(self) -> None:
         """Also where the one that was killed had not come to the database."""
-        self.assertEqual(self.child(partial(killed_at_rename, 2), *self.words()), KILLED)
+        self.assertEqual(child(partial(killed_at_rename, 2), *self.words()), KILLED)
         self.database.unlink()
         other = nowhere(self)
         self.assertEqual(svcctl("init", other, *self.words()[2:]).status, 0)
@@ -252,7 +222,7 @@ class StoppedTests(SynchronousTestCase):
         self.assertIn("knows that name already", ran.err)
 
     def test_a_database_that_became_another_hosts_is_not_taken(self) -> None:
-        self.assertEqual(self.child(partial(killed_at_rename, 2), *self.words()), KILLED)
+        self.assertEqual(child(partial(killed_at_rename, 2), *self.words()), KILLED)
         self.database.unlink()
         other = nowhere(self)
         self.assertEqual(svcctl("init", other, *self.words("--owner", "Ben")[2:]).status, 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from errno import EACCES
 from pathlib import Path
 from tempfile import mkdtemp
 from unittest import mock
@@ -31,6 +32,16 @@ class MainTests(SynchronousTestCase):
         for words in (("status", "--config", f"{empty}/x"), ("doctor", "--config", f"{empty}/x")):
             self.assertIn(f"there is no folder {empty}/x; make a host", svcctl(*words).line)
         self.assertIn("is no host: it has no settings", svcctl("doctor", "--config", empty).line)
+
+    def test_a_folder_that_only_another_user_may_read_is_one_line(self) -> None:
+        """As root reads everything, the answer is planted."""
+        denied = PermissionError(EACCES, "Permission denied", "/srv/game/metagame.env")
+        with mock.patch.object(Path, "is_file", side_effect=denied):
+            ran = svcctl("up", "--yes", "/srv/game")
+        line = "svcctl: /srv/game/metagame.env: Permission denied; run this as the user whose"
+        self.assertEqual((ran.status, ran.line), (1, f"{line} file it is"))
+        with mock.patch.object(Path, "is_file", side_effect=FileNotFoundError("ours")):
+            self.assertRaises(FileNotFoundError, svcctl, "up", "--yes", "/srv/game")
 
 
 INSTALL = Path(__file__).parents[2] / "docs" / "owners" / "install.md"

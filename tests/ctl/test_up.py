@@ -113,6 +113,17 @@ class UpTests(SynchronousTestCase):
             self.assertIn(said, ran.err)
             self.assertEqual("did not count" in ran.err, others is not None)
 
+    def test_a_host_that_was_begun_is_finished_and_nothing_is_asked(self) -> None:
+        with mock.patch.object(Staged, "place", side_effect=OSError(EIO, "no disk")):
+            self.assertEqual(self.up(answers="public\n203.0.113.10\nOlga\n").status, 1)
+        ran = self.up()  # without an answer, of which a question would end it
+        self.assertEqual(ran.status, 0, ran.err)
+        self.assertEqual(
+            ran.err, f"finishing the host that was begun in {self.folder}, as it was\n"
+        )
+        self.assertIn("203.0.113.10", (self.folder / "relay.env").read_text())
+        self.assertEqual([one.folder for one in self.started], [self.folder])
+
     def test_what_the_doctor_finds_wrong_is_not_started(self) -> None:
         new_host(self.folder)
         change(self.folder, "metagame", "PORT", "many")

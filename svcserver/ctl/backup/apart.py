@@ -42,7 +42,7 @@ class Restored(ThrowAway):
 
     def make(self) -> None:
         """Restore it as an owner does who has lost a machine, then set it apart."""
-        restored(self.contents, self.parts, self.folder)
+        restored(self.contents, self.parts, self.folder, self.folder)
         plain = self.folder.with_name("plain")
         create_host(plain, LOCALHOST, "owner", ports=self.ports, demo=True)
         set_apart(self.folder, plain)

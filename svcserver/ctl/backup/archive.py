@@ -6,6 +6,7 @@ table had and what the characters' documents add up to, so that a restore can be
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import os
@@ -84,17 +85,15 @@ def _add(archive: tarfile.TarFile, name: str, source: Any, size: int) -> None:
 
 
 def unpack(source: Path, into: Path) -> Contents:
-    """Write every entry below ``into`` and compare it with its digest; raises Damaged.
+    """Write every entry below ``into`` and compare it with its digest; raises Damaged or OSError.
 
     Only names that ``backup.json`` lists are written, and none that leads out of ``into``.
     """
     try:
         with tarfile.open(source, "r:gz") as archive:
             return _unpack(archive, into)
-    except (tarfile.TarError, EOFError, zlib.error) as why:
+    except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile) as why:
         raise Damaged(f"it cannot be read to its end ({why})") from None
-    except OSError as why:  # gzip's own is one, too
-        raise Damaged(f"it cannot be read: {why.strerror or why}") from None
 
 
 def _unpack(archive: tarfile.TarFile, into: Path) -> Contents:

@@ -20,6 +20,7 @@ from svcserver.ctl.backup.retention import Retention
 from svcserver.ctl.backup.runs import Busy, known, put, run
 from svcserver.ctl.backup.sealing import Lock, is_closed
 from svcserver.ctl.host import Host, about_a_host, with_reason
+from svcserver.ctl.host_creation import whole_path
 from svcserver.ctl.noting import noted
 from svcserver.ctl.output import Failed, Out, fail
 from svcserver.ctl.stopping import stoppable
@@ -243,9 +244,10 @@ def restore(
             into_place(file, wanted_of(host, identity).lock, host, out)
         return
     _there(file)
-    other = Host(into.absolute())  # this one may be gone
+    folder = whole_path(into)
+    other = Host(folder)  # this one may be gone
     with noted(other, "restore", file.name, reason=reason), stoppable():
-        into_folder(file, _lock(host, identity, file), into.absolute(), out)
+        into_folder(file, _lock(host, identity, file), folder, out)
 
 
 def _there(file: Path) -> None:

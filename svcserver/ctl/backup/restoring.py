@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import secrets
+import re
 import shlex
 import shutil
 import tempfile
@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from attrs import evolve
 from sqlalchemy.engine import URL
 
 from svcserver.content.manifest_builder import OWNERS_NOTE
@@ -22,14 +23,24 @@ from svcserver.ctl.backup.sealing import CannotSeal, Lock
 from svcserver.ctl.database_commands import bring_up, migrate, put_back, sqlite_faults
 from svcserver.ctl.envfile import change
 from svcserver.ctl.host import OWNER_KEY, Host
-from svcserver.ctl.host_creation import DATABASE, README, create_host, write_private
+from svcserver.ctl.host_creation import (
+    DATABASE,
+    README,
+    begun_by_a_restore,
+    write_ownerless,
+    write_private,
+    write_units,
+)
 from svcserver.ctl.output import Out, config_of, fail
-from svcserver.db.engine import DEFAULT_URL, database_url
+from svcserver.ctl.staging import Note, Origin
+from svcserver.ctl.units import SERVICES
+from svcserver.db.engine import DEFAULT_URL, database_url, make_engine, sqlite_url
 from svcserver.kernel.settings import parse_env_file
 from svcserver.metagame.accounts.store import add_game_server_key
 
 LOCALHOST = "127.0.0.1"
 DUMP = "restored.dump"  # of a PostgreSQL, in a restored folder
+UNPACKED = ".unpacked"  # among the staged files until they are written
 
 
 def into_place(source: Path, lock: Lock, host: Host, out: Out) -> None:
@@ -54,88 +65,138 @@ def into_folder(source: Path, lock: Lock, folder: Path, out: Out) -> None:
     """Make the host of the backup in ``folder``, which holds nothing yet.
 
     Secrets that the backup does not hold are made anew: players keep their keys, but need a new
-    invite for the new certificate, and must log in again.
+    invite for the new certificate, and must log in again. ``staging`` says what a stop leaves: the
+    same command begins anew then, or finishes it.
     """
-    _empty(folder)
-    with _parts(source, lock) as (contents, parts):
-        try:
-            with _nothing_by_halves(folder):
-                fresh = restored(contents, parts, folder)
-                _room_for_the_game(folder)
-        except OSError as why:
-            fail(f"{folder} cannot be written: {why.strerror or why}")
-    out.data({"folder": str(folder), "secrets": contents.secrets, "made_anew": list(fresh)})
+    with _readable(source):
+        origin = Origin(str(source.absolute()), archive.digest_of(source))
+    with _writable(folder), staging.locked(folder, mode=0o700):
+        done = _finished(folder, origin) or _made(source, lock, folder, origin)
+    _tell(done, source, folder, out)
+
+
+@contextmanager
+def _writable(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as why:
+        fail(f"{folder} cannot be written: {why.strerror or why}; mend that or give another folder")
+
+
+def _finished(folder: Path, origin: Origin) -> Origin | None:
+    """What is told of the host whose restore was begun there; None where there is none."""
+    with staging.begun(folder) as found:
+        if found is None:
+            return None
+        if found.note.origin is None:
+            fail(
+                f"a host was begun in {folder}: finish it with svcctl init "
+                f"{shlex.quote(str(folder))}, or give it up: rm -r {found.folders}"
+            )
+        if found.is_untouched():
+            found.discard()
+            return None
+        if found.note.origin.sha256 != origin.sha256:
+            fail(begun_by_a_restore(found, found.note.origin))
+        staging.tell_of_finishing(folder)
+        found.place()
+        return found.note.origin
+
+
+def _made(source: Path, lock: Lock, folder: Path, origin: Origin) -> Origin:
+    """Restore into a staging folder, and move what is there into place."""
+    if there := sorted(one.name for one in folder.iterdir()):
+        said = f"it holds {there[0]}; a restore overwrites nothing: choose another folder"
+        fail(f"{folder} is not empty: {said}")
+    with staging.new(folder, Note(folder, origin=origin)) as staged:
+        unpacked = staged.settings / UNPACKED
+        unpacked.mkdir(mode=0o700)
+        with _sound_backup(source):
+            contents = opened(source, lock, unpacked / "parts")
+            made_anew = restored(contents, unpacked / "parts", staged.settings, folder)
+        shutil.rmtree(unpacked)
+        _room_for_the_game(staged.settings, folder)
+        done = evolve(origin, kind=contents.kind, made_anew=made_anew)
+        evolve(staged.note, origin=done).write(staged.settings)
+        staged.need_room()
+        staged.complete()
+        staged.kept = True  # from here on some of it may be in place
+        staged.place()
+    return done
+
+
+def _tell(done: Origin, source: Path, folder: Path, out: Out) -> None:
+    fresh = done.made_anew
+    out.data({"folder": str(folder), "secrets": not fresh, "made_anew": list(fresh)})
     out.say(f"the host of {source} is in {folder}")
     if fresh:
         out.say("made anew, since the backup holds no secrets: " + ", ".join(fresh))
     config = config_of(folder)
-    if contents.kind != "sqlite":
+    if done.kind != "sqlite":
         if fresh:
             out.say(f"its DATABASE_URL was a secret: write it into {folder / 'metagame.env'} first")
-        out.say(f"its {contents.kind} database is in {folder / DUMP}: unless it is still where it")
+        out.say(f"its {done.kind} database is in {folder / DUMP}: unless it is still where it")
         dump = shlex.quote(str(folder / DUMP))
         out.say(f"was, put it back with svcctl db restore {dump} {config}")
     out.say(f"look at it with svcctl doctor {config}")
 
 
-def _empty(folder: Path) -> None:
-    """Fail unless nothing is in the folder but what ``svcctl init`` left in pieces, which goes."""
-    if not folder.exists():
-        return
-    try:
-        staging.clear(folder)
-        found = any(folder.iterdir())
-    except OSError as why:
-        fail(f"{folder} cannot be used: {why.strerror}; choose another folder")
-    if found:
-        fail(f"{folder} is not empty; a restore overwrites nothing: choose another folder")
-
-
-@contextmanager
-def _nothing_by_halves(folder: Path) -> Iterator[None]:
-    """Empty the folder again where the body fails: half a host would be started as one."""
-    try:
-        yield
-    except BaseException:
-        for one in folder.iterdir() if folder.exists() else ():
-            if one.is_dir() and not one.is_symlink():
-                shutil.rmtree(one, ignore_errors=True)
-            else:
-                one.unlink(missing_ok=True)
-        raise
-
-
-def _room_for_the_game(folder: Path) -> None:
+def _room_for_the_game(at: Path, folder: Path) -> None:
     """The folder for the game, which no backup holds, as ``svcctl init`` makes it."""
-    if not (folder / "content.env").is_file():
+    if not (at / "content.env").is_file():
         return
-    named = Host(folder).variables("content").get("CONTENT_GAME_DIR", "")
-    game = folder / (named or "game")
-    if folder in game.parents and not game.exists():
+    named = Host(at).variables("content").get("CONTENT_GAME_DIR", "")
+    game = _staged(folder / (named or "game"), at, folder)
+    if game is not None and not game.exists():
         game.mkdir(parents=True)
         (game / OWNERS_NOTE).write_text(README, encoding="utf-8")
 
 
-def restored(contents: Contents, parts: Path, folder: Path) -> tuple[str, ...]:
-    """Make the host of an unpacked backup; what was made anew. Raises Damaged or OSError."""
+def _staged(path: Path, at: Path, folder: Path) -> Path | None:
+    """Where a file of ``folder`` is written to; None for one that does not lie below it."""
+    path = Path(os.path.normpath(path))
+    return at / path.relative_to(folder) if folder in path.parents else None
+
+
+def restored(contents: Contents, parts: Path, at: Path, folder: Path) -> tuple[str, ...]:
+    """Write the host of an unpacked backup into ``at``; its settings name ``folder``, its place.
+
+    Returns what was made anew. Raises Damaged or OSError.
+    """
     if contents.kind == "sqlite":
         _sound(contents, parts / archive.DATABASE)
+    at.mkdir(mode=0o700, parents=True, exist_ok=True)
     if contents.secrets:
-        _whole(contents, parts, folder)
+        _whole(contents, parts, at, folder)
         return ()
-    return _fresh(contents, parts, parts / archive.FILES, folder)
+    return _fresh(contents, parts, at, folder)
 
 
 @contextmanager
 def _parts(source: Path, lock: Lock) -> Iterator[tuple[Contents, Path]]:
     """The unpacked backup; a fault is one line, and nothing was touched."""
+    with (
+        _readable(source),
+        _sound_backup(source),
+        tempfile.TemporaryDirectory(prefix="svc-restore-") as scratch,
+    ):
+        parts = Path(scratch) / "parts"
+        contents = opened(source, lock, parts)
+        yield contents, parts
+
+
+@contextmanager
+def _sound_backup(source: Path) -> Iterator[None]:
     try:
-        with tempfile.TemporaryDirectory(prefix="svc-restore-") as text_folder:
-            parts = Path(text_folder) / "parts"
-            contents = opened(source, lock, parts)
-            yield contents, parts
+        yield
     except (Damaged, CannotSeal) as why:
         fail(f"{source}: {why}; nothing was touched")
+
+
+@contextmanager
+def _readable(source: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as why:
         fail(f"{source} cannot be restored: {why.strerror or why}")
 
@@ -154,86 +215,83 @@ def _sound(contents: Contents, restored: Path) -> None:
     same(contents, URL.create("sqlite", database=str(restored)))
 
 
-def _whole(contents: Contents, parts: Path, folder: Path) -> None:
+def _whole(contents: Contents, parts: Path, at: Path, folder: Path) -> None:
     """Everything as it was, with the paths of the new folder."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    shutil.copytree(parts / archive.FILES, folder, dirs_exist_ok=True)
-    for path in folder.glob("*.env"):
+    shutil.copytree(parts / archive.FILES, at, dirs_exist_ok=True)
+    for path in at.glob("*.env"):
         path.write_text(_moved(contents, path.read_text(encoding="utf-8-sig"), folder), "utf-8")
-    _place_database(contents, parts, folder)
+    components = [name for name in SERVICES if (at / f"{name}.env").is_file()]
+    write_units(at, folder, folder, components)  # those of the backup name the old folder
+    _place_database(contents, parts, at, folder)
 
 
 def _moved(contents: Contents, text: str, folder: Path) -> str:
-    """``text`` with the paths of the new folder."""
-    for old in sorted({contents.folder, contents.data}, key=len, reverse=True):
-        text = text.replace(old, str(folder))
-    return text
+    """``text`` with the paths of the new folder, but not those that only begin like the old one."""
+    old = sorted({contents.folder, contents.data}, key=len, reverse=True)
+    either = "|".join(re.escape(one) for one in old)
+    return re.sub(rf"(?<![\w.-])(?:{either})(?![\w.-])", lambda _: str(folder), text)
 
 
-def _place_database(contents: Contents, parts: Path, folder: Path) -> None:
+def _place_database(contents: Contents, parts: Path, at: Path, folder: Path) -> Path:
     """Put the database where ``metagame.env`` says, if that is in the new folder."""
     if contents.kind != "sqlite":
-        shutil.move(parts / archive.DATABASE, folder / DUMP)
-        return
-    env = folder / "metagame.env"
+        return Path(shutil.move(parts / archive.DATABASE, at / DUMP))
+    env = at / "metagame.env"
     named = parse_env_file(env.read_text(encoding="utf-8-sig")).get("DATABASE_URL")
-    file = database.file_of(database_url(named or DEFAULT_URL)) or Path(DATABASE)
-    file = folder / file
-    if folder not in file.parents or file.exists():
-        file = folder / DATABASE
-        change(env, {"DATABASE_URL": f"sqlite:///{file}"})
+    said = database.file_of(database_url(named or DEFAULT_URL)) or Path(DATABASE)
+    file = _staged(folder / said, at, folder)
+    if file is None or file.exists():
+        file = at / DATABASE
+        change(env, {"DATABASE_URL": sqlite_url(folder / DATABASE)})
     file.parent.mkdir(parents=True, exist_ok=True)
     shutil.move(parts / archive.DATABASE, file)
     migrate(URL.create("sqlite", database=str(file)))
+    return file
 
 
-def _fresh(contents: Contents, parts: Path, files: Path, folder: Path) -> tuple[str, ...]:
+def _fresh(contents: Contents, parts: Path, at: Path, folder: Path) -> tuple[str, ...]:
     """A new host with the settings of the backup, where those are no secrets."""
+    files = parts / archive.FILES
     stored = {one.name: _read(one) for one in sorted(files.glob("*.env"))}
     private = "gateway.env" not in stored
     relay = stored.get("relay.env", {})
     address = relay.get("SVC_RELAY_HOST") or stored.get("metagame.env", {}).get("BIND_HOST")
-    made = create_host(folder, address or LOCALHOST, _owner(), private=private)
+    fingerprint = write_ownerless(at, folder, address or LOCALHOST, private=private)
     for name, values in stored.items():
-        path = folder / name
-        if not path.exists():
-            write_private(path, "")
-        kept = {key: _moved(contents, value, folder) for key, value in values.items() if value}
-        if name == "relay.env":
-            kept.pop("SVC_RELAY_FINGERPRINT", None)
-        change(
-            path, {key: value for key, value in kept.items() if key != "AUTH_SIGNING_PUBKEY_B64"}
-        )
+        _settle(contents, at / name, values, folder)
     for path in sorted(files.rglob("*")):
-        goal = folder / path.relative_to(files)
+        goal = at / path.relative_to(files)
         if path.is_file() and not goal.exists():
             goal.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             shutil.copy(path, goal)
-    (folder / OWNER_KEY).unlink()
-    (folder / DATABASE).unlink()
-    _place_database(contents, parts, folder)
+    file = _place_database(contents, parts, at, folder)
     if contents.kind == "sqlite":
-        _let_in(folder)
+        _let_in(at, file)
     else:
-        change(folder / "metagame.env", {"DATABASE_URL": database.UNNAMED})
-    certificate = [] if made.fingerprint is None else ["the gateway's certificate"]
+        change(at / "metagame.env", {"DATABASE_URL": database.UNNAMED})
+    certificate = [] if fingerprint is None else ["the gateway's certificate"]
     key = f"{OWNER_KEY} (svcctl account new-key NAME)"
     return ("the keys that sign tokens", "the components' shared secrets", *certificate, key)
+
+
+def _settle(contents: Contents, path: Path, values: Mapping[str, str], folder: Path) -> None:
+    """Write a component's settings of the backup into the new host's."""
+    if not path.exists():
+        write_private(path, "")
+    kept = {name: _moved(contents, value, folder) for name, value in values.items() if value}
+    kept.pop("AUTH_SIGNING_PUBKEY_B64", None)
+    if path.name == "relay.env":
+        kept.pop("SVC_RELAY_FINGERPRINT", None)
+    change(path, kept)
 
 
 def _read(path: Path) -> Mapping[str, str]:
     return parse_env_file(path.read_text(encoding="utf-8-sig"))
 
 
-def _owner() -> str:
-    """The account of the new host's own database, which is not kept."""
-    return f"restore_{secrets.token_hex(3)}"
-
-
-def _let_in(folder: Path) -> None:
+def _let_in(at: Path, file: Path) -> None:
     """Register the new host's key for game servers with the restored database."""
-    host = Host(folder)
-    key = host.variables("deploy").get("METAGAME_API_KEY", "")
+    key = Host(at).variables("deploy").get("METAGAME_API_KEY", "")
     if key:
-        database.transact(host, lambda tx: add_game_server_key(tx, key))
-    os.chmod(folder, 0o700)
+        with database.transaction(make_engine(URL.create("sqlite", database=str(file)))) as tx:
+            add_game_server_key(tx, key)

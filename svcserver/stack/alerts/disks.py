@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from urllib.parse import unquote
 
 from attrs import frozen
 
@@ -69,7 +70,8 @@ def places(config: Path, data: Path) -> Iterator[tuple[str, Path]]:
     yield "the settings'", config
     database = metagame.get("DATABASE_URL", "")
     if database.startswith(SQLITE):
-        yield "the database's", (data / database.removeprefix(SQLITE)).parent
+        file = unquote(database.removeprefix(SQLITE).partition("?")[0])
+        yield "the database's", (data / file).parent
     if game := content.get("CONTENT_GAME_DIR"):
         yield "the game files'", data / game
     if manifest := content.get("CONTENT_MANIFEST"):

@@ -6,7 +6,7 @@ import contextlib
 import os
 import shutil
 import tarfile
-from errno import ENOSPC
+from errno import ENOSPC, EROFS
 from pathlib import Path
 from unittest import mock
 
@@ -19,12 +19,17 @@ from svcserver.ctl.stopping import Ended
 from svcserver.kernel import backups
 from svcserver.metagame.accounts.store import SqlAccounts
 from tests.ctl.command import Ran, database_of, nowhere, svcctl
-from tests.ctl.hosts import value
+from tests.ctl.hosts import change, value
 from tests.ctl.test_accounts import HostCase
 from tests.support import cheap_age
 from tests.support.proves import proves
 
 GOOD = mock.Mock(return_value=Proof(None))
+
+
+def no_room(handle: int, *_: object) -> None:
+    os.close(handle)
+    raise OSError(ENOSPC, "No space left on device")
 
 
 class BackupCase(HostCase):
@@ -96,7 +101,7 @@ class BackupTests(BackupCase):
         note = (self.folder / "game" / "README.txt").read_text()
         self.assertEqual((other / "game" / "README.txt").read_text(), note)  # of no backup
         again = self.ctl("backup", "restore", made["file"], "--into", other)
-        self.assertIn("is not empty", again.line)
+        self.assertIn("is not empty: it holds allowlist.env; a restore", again.line)
 
     @proves("svcctl backup now|list|prove|restore")
     def test_a_host_without_its_secrets_gets_new_ones(self) -> None:
@@ -112,6 +117,25 @@ class BackupTests(BackupCase):
         self.assertEqual(there, value(other, "metagame", name))
         self.assertEqual(value(other, "metagame", "SERVER_NAME"), "Game Server")
         self.assertFalse((other / "owner.key").exists())
+
+    def test_what_names_the_old_folder_names_the_new_one_but_not_what_begins_alike(
+        self,
+    ) -> None:
+        beside, above = f"{self.folder}-2/game.exe", f"/mnt{self.folder}/city"
+        change(self.folder, "deploy", "GAMESERVER_BINARY_PATH", beside)
+        change(self.folder, "metagame", "CITY_MAP", above)
+        self.patch(pyrage.passphrase, "encrypt", cheap_age.encrypt)
+        for secrets in (0, 1):
+            self.stack_env("BACKUP_PASSPHRASE=correct horse", f"BACKUP_SECRETS={secrets}")
+            with mock.patch("svcserver.ctl.backup.command.time.time", return_value=4e9 + secrets):
+                made, other = self.made().data["file"], nowhere(self)
+            self.assertEqual(self.ctl("backup", "restore", made, "--into", other).status, 0)
+            self.assertEqual(value(other, "deploy", "GAMESERVER_BINARY_PATH"), beside)
+            self.assertEqual(value(other, "metagame", "CITY_MAP"), above)
+            self.assertEqual(value(other, "content", "CONTENT_GAME_DIR"), f"{other}/game")
+            unit = (other / "host" / "svc-metagame.service").read_text()
+            self.assertIn(f"--env-file {other}/metagame.env", unit)
+            self.assertNotIn(str(self.folder), unit)
 
     @proves("svcctl backup now|list|prove|restore")
     def test_what_init_left_in_pieces_is_in_nobodys_way_and_a_begun_host_is(self) -> None:
@@ -132,7 +156,7 @@ class BackupTests(BackupCase):
         self.assertIn(f"finish it with svcctl init {begun}, or give it up: rm -r {left}", ran.line)
         file = nowhere(self)
         file.touch()
-        self.assertIn("another folder", self.ctl("backup", "restore", made, "--into", file).line)
+        self.assertIn("is no folder", self.ctl("backup", "restore", made, "--into", file).line)
 
     @proves("svcctl backup now|list|prove|restore")
     def test_one_that_fails_half_way_leaves_nothing_that_could_be_started(self) -> None:
@@ -145,6 +169,55 @@ class BackupTests(BackupCase):
             self.assertEqual("No space left on device" in ran.err, status == 1)
         self.assertEqual(self.ctl("backup", "restore", made, "--into", other).status, 0)
         self.assertEqual(self.names(other), {"Olga"})
+
+    def test_a_folder_by_any_name_is_made_backed_up_and_restored(self) -> None:
+        for name in ("größe 100%41", "which?one", "a#b", 'it\'s "$x"'):
+            folder, again = nowhere(self) / name, nowhere(self) / f"again {name}"
+            self.assertEqual(svcctl("init", folder, "--owner", "Olga").status, 0)
+            self.assertEqual(self.names(folder), {"Olga"})
+            with mock.patch("svcserver.ctl.backup.command.prove", GOOD):
+                made = svcctl("backup", "now", "--json", "--config", folder)
+            self.assertEqual(made.status, 0, made.err)
+            self.assertEqual([*folder.parent.iterdir()], [folder])  # no file by a part of its name
+            ran = svcctl("backup", "restore", made.data["file"], "--into", again)
+            self.assertEqual((ran.status, ran.err), (0, ""))
+            self.assertEqual(self.names(again), {"Olga"})
+
+    def test_a_folder_that_no_setting_can_name_is_refused(self) -> None:
+        made = self.made().data["file"]
+        for name in ("two\nlines", "not \udcff text", "blank "):
+            folder = nowhere(self) / name
+            for words in (("init",), ("backup", "restore", made, "--into")):
+                self.assertIn("which no setting can name", svcctl(*words, folder).line)
+            self.assertFalse(folder.parent.exists())
+
+    def test_a_full_disk_is_not_said_to_be_a_damaged_backup(self) -> None:
+        made, other = self.made().data["file"], nowhere(self)
+        full = mock.patch("svcserver.ctl.backup.archive.os.fdopen", side_effect=no_room)
+        with full:
+            into = self.ctl("backup", "restore", made, "--into", other).line
+            here = self.ctl("backup", "restore", made).line
+        self.assertIn(f"{other} cannot be written: No space left", into)
+        self.assertIn("cannot be restored: No space left", here)
+        self.assertEqual(list(other.iterdir()), [])
+
+    def test_what_cannot_be_removed_again_is_named_and_in_nobodys_way(self) -> None:
+        made, other = self.made().data["file"], nowhere(self)
+        full = mock.patch.object(shutil, "move", side_effect=OSError(ENOSPC, "No space left"))
+        stuck = mock.patch.object(shutil, "rmtree", side_effect=OSError(EROFS, "Read-only"))
+        with full, stuck:
+            ran = self.ctl("backup", "restore", made, "--into", other)
+        [left] = other.iterdir()
+        cannot = "svcctl: what svcctl has staged cannot be removed: Read-only"
+        by_hand, why = ran.err.splitlines()
+        self.assertEqual(by_hand, f"{cannot}; do it by hand: rm -r {left}")
+        self.assertIn("No space left", why)
+        self.assertEqual(self.ctl("backup", "restore", made, "--into", other).err, "")
+        empty = nowhere(self) / ".new-0123"  # as a kill at the first step of all leaves it
+        empty.mkdir(parents=True)
+        with stuck:
+            ran = svcctl("init", empty.parent)
+        self.assertIn(f"{cannot}; do it by hand: rm -r {empty}\n", ran.err)
 
     @proves("svcctl backup now|list|prove|restore")
     def test_the_database_is_put_back_and_what_was_there_is_kept(self) -> None:

@@ -12,6 +12,7 @@ from unittest import mock
 from attrs import evolve
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.db.engine import sqlite_url
 from svcserver.kernel import alert_channels, backups, services_down
 from svcserver.kernel.alert_channels import AlertChannels
 from svcserver.kernel.backups import Backup, Backups
@@ -258,10 +259,10 @@ class WatchTests(SynchronousTestCase):
 
     @proves("alerts: every disk that the host writes to")
     def test_each_disk_is_told_of_once_by_what_lies_there(self) -> None:
-        far = self.folder / "far"
+        far = self.folder / "far 100%41"
         written = {
             "content": f"CONTENT_GAME_DIR={far}/game\nCONTENT_MANIFEST=manifest.json\n",
-            "metagame": f"DATABASE_URL=sqlite:///{far}/db/svc.db\nLOG_BODIES=1\n",
+            "metagame": f"DATABASE_URL={sqlite_url(far / 'db/svc.db')}\nLOG_BODIES=1\n",
             "stack": f"BACKUP_DIR={far}/not/yet/there\n",
             "allowlist": f"ALLOWLIST_AUDIT_LOG={far}/log/audit.log\n",
         }

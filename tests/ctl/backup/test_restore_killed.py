@@ -1,0 +1,138 @@
+"""``svcctl backup restore --into`` that is killed at any of its steps, and repeated."""
+
+from __future__ import annotations
+
+import shutil
+from functools import partial
+from pathlib import Path
+
+import pyrage
+import pytest
+from attrs import evolve
+
+from svcserver.ctl import staging
+from svcserver.ctl.backup import archive
+from svcserver.ctl.backup.opening import opened
+from svcserver.ctl.backup.sealing import Lock
+from svcserver.kernel.secrets import Secret
+from tests.ctl.backup.test_command import BackupCase
+from tests.ctl.command import Ran, nowhere, svcctl
+from tests.ctl.killed import KILLED, child, killed_at_rename, killed_at_step
+from tests.support import cheap_age
+
+WORDS = "correct horse battery"
+MOST = 1000  # steps of a restore
+STRIDE = 41  # steps from one kill to the next, of some 230; 1 takes six minutes
+STATE = "backup-state.json"
+
+
+@pytest.mark.live
+class KilledTests(BackupCase):
+    def backup(self, *, secrets: bool, kind: str) -> Path:
+        """A backup that is not encrypted; a dump of PostgreSQL is a file like any other here."""
+        self.stack_env(f"BACKUP_PASSPHRASE={WORDS}", f"BACKUP_SECRETS={int(secrets)}")
+        self.patch(pyrage.passphrase, "encrypt", cheap_age.encrypt)
+        parts = nowhere(self)
+        parts.parent.mkdir(exist_ok=True)
+        made = Path(self.made().data["file"])
+        contents = opened(made, Lock(passphrase=Secret(WORDS)), parts)
+        shutil.rmtree(made.parent)  # another one may be made in the same second
+        (self.folder / STATE).unlink()
+        file = parts.with_name("one.tar.gz")
+        packed = {name: parts / name for name in contents.files}
+        archive.pack(file, evolve(contents, kind=kind), packed)
+        return file
+
+    def restored(self, file: Path, folder: Path) -> Ran:
+        return svcctl("backup", "restore", file, "--into", folder)
+
+    def sound_or_none(self, folder: Path, whole: set[str]) -> bool:
+        """Whether a host is there; half a one, which could be started, fails the test."""
+        there = files_of(folder)
+        if staging.LAST in there:
+            self.assertEqual(there, whole)
+        elif any(name.endswith(".env") for name in there):
+            self.assertEqual({name for name in whole - there if not name.endswith(".env")}, set())
+        return staging.LAST in there
+
+    def killed_everywhere(self, *, secrets: bool, kind: str) -> None:
+        file, other = self.backup(secrets=secrets, kind=kind), nowhere(self)
+        self.assertEqual(self.restored(file, other).status, 0)
+        whole = files_of(other)
+        for number in range(1, MOST, STRIDE):
+            folder = nowhere(self)
+            trap = partial(killed_at_step, number, folder)
+            if (status := child(trap, "backup", "restore", file, "--into", folder)) != KILLED:
+                break
+            if self.sound_or_none(folder, whole):
+                self.assertIn("is not empty", self.restored(file, folder).err)
+            else:
+                ran = self.restored(file, folder)
+                self.assertEqual(ran.status, 0, ran.err)
+            self.assert_whole(folder, whole, kind)
+        self.assertEqual(status, 0)
+        self.assertGreater(number, 50)
+
+    def assert_whole(self, folder: Path, whole: set[str], kind: str) -> None:
+        self.assertEqual(files_of(folder), whole)
+        self.assertEqual([one for one in folder.iterdir() if one.name[0] == "."], [])
+        for one in folder.glob("*.env"):
+            text = one.read_text()
+            self.assertFalse(staging.NEW in text or staging.WHOLE in text, text)
+        if kind == "sqlite":
+            self.assertEqual(self.names(folder), {"Olga"})
+
+    # slow: a host is restored again and again
+    def test_with_its_secrets(self) -> None:
+        self.killed_everywhere(secrets=True, kind="sqlite")
+
+    # slow: the same
+    def test_with_new_secrets(self) -> None:
+        self.killed_everywhere(secrets=False, kind="sqlite")
+
+    # slow: the same
+    def test_of_postgresql(self) -> None:
+        for secrets in (False, True):
+            self.killed_everywhere(secrets=secrets, kind="postgresql")
+
+    def begun(self, file: Path, *, moves: int) -> Path:
+        """A folder where a restore was killed when so many files were in place."""
+        folder = nowhere(self)
+        trap = partial(killed_at_rename, 2 + moves)  # the first rename says that all is there
+        self.assertEqual(child(trap, "backup", "restore", file, "--into", folder), KILLED)
+        return folder
+
+    def test_one_that_is_finished_is_told_of_as_it_is(self) -> None:
+        file = self.backup(secrets=False, kind="postgresql")
+        folder = self.begun(file, moves=2)
+        ran = self.restored(file, folder)
+        self.assertEqual(ran.status, 0, ran.err)
+        self.assertIn(f"finishing the host that was begun in {folder}", ran.err)
+        self.assertIn("made anew, since the backup holds no secrets: the keys", ran.out)
+        self.assertIn("its DATABASE_URL was a secret", ran.out)
+
+    def test_neither_another_backup_nor_init_takes_its_place(self) -> None:
+        file = self.backup(secrets=True, kind="sqlite")
+        another = self.backup(secrets=False, kind="sqlite")
+        folder = self.begun(file, moves=1)
+        before = files_of(folder)
+        for ran in (self.restored(another, folder), svcctl("init", folder)):
+            self.assertEqual((ran.status, files_of(folder)), (1, before))
+            cure = f"finish it with svcctl backup restore {file} --into {folder}"
+            self.assertIn(cure, ran.line)
+        self.assertEqual(self.restored(file, folder).status, 0)
+
+    def test_one_of_which_nothing_is_in_place_yet_is_in_nobodys_way(self) -> None:
+        file = self.backup(secrets=True, kind="sqlite")
+        another = self.backup(secrets=False, kind="sqlite")
+        self.assertIn("made anew", self.restored(another, self.begun(file, moves=0)).out)
+        folder = self.begun(file, moves=0)
+        self.assertEqual(svcctl("init", folder, "--owner", "Ben").status, 0)
+        self.assertEqual(self.names(folder), {"Ben"})
+
+
+def files_of(folder: Path) -> set[str]:
+    """The files in place, by their paths; not what is staged."""
+    found = folder.rglob("*") if folder.exists() else ()
+    names = (str(one.relative_to(folder)) for one in found if one.is_file())
+    return {one for one in names if not one.startswith((staging.NEW, staging.WHOLE))}

@@ -1,0 +1,71 @@
+"""``svcctl`` in a child that is killed at one of its steps."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+from svcserver.ctl import staging
+from tests.ctl.command import svcctl
+
+KILLED = -signal.SIGKILL
+RAISED = 99  # the status of a child that raises
+LONGEST_S = 60  # a child that hangs is ended
+CHANGES = ("open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.chmod", "sqlite3.connect")
+
+
+def killed_at_rename(number: int) -> None:
+    """End this process before its rename of that number, but for those of single staged files.
+
+    Python, too, renames what it has compiled.
+    """
+    seen = 0
+
+    def hear(event: str, sent: tuple[object, ...]) -> None:
+        nonlocal seen
+        if event == "os.rename" and staging.NEW not in str(sent[1]) and ".pyc" not in str(sent[0]):
+            seen += 1
+            if seen == number:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(hear)
+
+
+def killed_at_step(number: int, folder: Path) -> None:
+    """End this process before its step of that number that touches a file of ``folder``."""
+    seen = 0
+
+    def hear(event: str, sent: tuple[object, ...]) -> None:
+        nonlocal seen
+        if event in CHANGES and any(str(folder) in str(one) for one in sent):
+            seen += 1
+            if seen == number:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(hear)
+
+
+def child(
+    trap: Callable[[], object],
+    *words: object,
+    meanwhile: Callable[[int], object] = lambda pid: None,
+) -> int:
+    """How a process with that trap ends that calls it; ``meanwhile`` gets its id."""
+    pid = os.fork()
+    if not pid:
+        status = RAISED
+        try:
+            signal.alarm(LONGEST_S)
+            os.close(1)
+            trap()
+            status = svcctl(*words).status
+        except BaseException:  # whatever it is, there is to be no second run of the tests
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    meanwhile(pid)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
