@@ -34,10 +34,12 @@ _PLAIN: dict[Any, Schema] = {
     int: {"type": "integer"},
     float: {"type": "number"},
     bool: {"type": "boolean"},
-    NoneType: {"type": "null"},
+    # not the type "null" alone, which most generators cannot name in their language
+    NoneType: {"type": ["string", "null"], "const": None},
     dict: {"type": "object"},
     list: {"type": "array", "items": {}},
 }
+_NULL: Schema = {"type": "null"}  # as one of several
 _MEDIA = {str: "text/plain", Page: "text/html"}
 _ANY_BODY: Schema = {"type": ["object", "array"]}
 _FORM = "application/x-www-form-urlencoded"
@@ -76,13 +78,19 @@ def document(
     responses = shared_responses()
     rows = sorted(rows, key=lambda one: (one.path, one.method))
     check_names(rows)
+    path_of = templates(rows)
     for row in rows:
         shown = (examples or {}).get(row.name, {})
         found = operation(row, schemas, credentials, shown)
         for name, one in refusal_responses(row, schemas).items():
             if responses.setdefault(name, one) != one:
                 raise ValueError(f"two wordings are called {name}")
-        paths.setdefault(template(row.path), {})[row.method.lower()] = found
+        path = path_of[row.name]
+        # those of the path come first
+        for one, name in zip(found["parameters"], re.findall(r"{(\w+)}", path), strict=False):
+            if one["name"] != name:
+                one |= {"name": name, "description": f"Here the {one['name'].replace('_', ' ')}."}
+        paths.setdefault(path, {})[row.method.lower()] = found
     return {
         "openapi": "3.1.0",
         "info": {"title": title, "version": version, "description": about},
@@ -100,6 +108,30 @@ def document(
 def template(path: str) -> str:
     """``/note/{id}`` of a row's ``/note/<id>``."""
     return re.sub(r"<(\w+)>", r"{\1}", path)
+
+
+def templates(rows: Iterable[Row]) -> dict[str, str]:
+    """By the name of a row its path in the document.
+
+    To OpenAPI paths that differ in the names of parameters alone are one path, with one name for
+    what stands at a place of it: ``/note/{note_id_or_user_id}``.
+    """
+    rows = list(rows)
+    alike: dict[str, list[list[str]]] = {}
+    for row in rows:
+        alike.setdefault(_nameless(row.path), []).append(row.parameters)
+    joined = {
+        path: path.format(
+            *(f"{{{'_or_'.join(sorted(set(names)))}}}" for names in zip(*named, strict=True))
+        )
+        for path, named in alike.items()
+    }
+    return {row.name: joined[_nameless(row.path)] for row in rows}
+
+
+def _nameless(path: str) -> str:
+    """A path without the names of its parameters: ``/note/{}``."""
+    return re.sub(r"<\w+>", "{}", path)
 
 
 def operation_name(row: Row) -> str:
@@ -304,7 +336,7 @@ def schema(kind: Any, schemas: dict[str, Schema]) -> Schema:
             schemas[name] = _object(origin, schemas, given)
         return {"$ref": f"#/components/schemas/{name}"}
     if isinstance(kind, type) and issubclass(kind, Enum):
-        return {"enum": [one.value for one in kind]}
+        return _one_of([one.value for one in kind])
     return _made_of(origin, inner, schemas)
 
 
@@ -330,14 +362,20 @@ def _made_of(origin: Any, inner: tuple[Any, ...], schemas: dict[str, Schema]) ->
     if origin in (NotRequired, Required, Late):
         return schema(inner[0], schemas)
     if origin in (Union, UnionType):
-        return {"anyOf": [schema(one, schemas) for one in inner]}
+        return {"anyOf": [_NULL if one is NoneType else schema(one, schemas) for one in inner]}
     if origin is Literal:
-        return {"enum": list(inner)}
+        return _one_of(list(inner))
     if origin in (list, tuple):
         return {"type": "array", "items": schema(inner[0], schemas)}
     if origin is dict:
         return {"type": "object", "additionalProperties": schema(inner[1], schemas)}
     return {}
+
+
+def _one_of(values: list[Any]) -> Schema:
+    """With their type, without which generators make them anything."""
+    texts = all(isinstance(one, str) for one in values)
+    return {**({"type": "string"} if texts else {}), "enum": values}
 
 
 def _marked(plain: Any, marks: tuple[Any, ...], schemas: dict[str, Schema]) -> Schema:
