@@ -112,7 +112,7 @@ def create_host(
     ``data``: another folder for the database, the game's files and what the services write.
     ``shared``: the database may be that of another host.
     """
-    folder, data, name = folder.absolute(), (data or folder).absolute(), _owner(owner)
+    folder, data, name = folder.absolute(), (data or folder).absolute(), owner_name(owner)
     with stoppable(), _one_line(folder, owner), staging.locked(folder):
         if (earlier := _finished(folder)) is not None:
             return earlier
@@ -170,7 +170,7 @@ def _one_line(folder: Path, owner: str) -> Iterator[None]:
         fail(f"{folder} cannot be written: {why.strerror}")
 
 
-def _owner(owner: str) -> str:
+def owner_name(owner: str) -> str:
     """The owner's name by the rules of user names; a bad one ends the command."""
     try:
         return rules.username(owner)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shlex
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,7 @@ from svcserver.ctl.doctor.case import Level
 from svcserver.ctl.doctor.command import examine
 from svcserver.ctl.doctor.machine import Machine
 from svcserver.ctl.host import OWNER_KEY, Host, find
-from svcserver.ctl.host_creation import create_host
+from svcserver.ctl.host_creation import create_host, owner_name
 from svcserver.ctl.init import Place, place_of, tell_my_ip, warn_of_others
 from svcserver.ctl.launcher_file import supply
 from svcserver.ctl.output import Failed, Out, config_of, fail, program
@@ -33,6 +35,7 @@ FOLDER = "my-host"
 OWNER = "owner"
 UNPRIVILEGED_PORT = 8443  # for the gateway, where 443 needs a right that we do not have
 PUBLIC, PRIVATE = "public", "private"
+OPTION = re.compile(r"--[a-z-]+ ")  # which an answer has not named
 
 
 @click.command("up")
@@ -58,7 +61,12 @@ def up(
     """
     out, new = Out(as_json), not (folder / "metagame.env").is_file()
     if new:
-        place, name = answers(public_host, private_host, owner, ask=not yes)
+        try:
+            place, name = answers(public_host, private_host, owner, ask=not yes)
+        except click.Abort:
+            if sys.stdin.isatty():
+                raise
+            fail("nobody is here to ask; give --yes, with --public-host H and --owner NAME")
         make(folder, place, name, out)
     elif public_host or private_host or owner:
         fail(f"{folder} is a host already; change its env files, or give another folder")
@@ -88,17 +96,33 @@ def answers(
             err=True,
         )
         if mode == PUBLIC:
-            public_host = click.prompt("Name or address that players reach it by", err=True)
+            question = "Name or address that players reach it by"
+            public_host = asked(question, lambda said: place_of(said, None))
         else:
             address = own_address() or LOOPBACK
-            private_host = click.prompt("Address to listen on", default=address, err=True)
+            question = "Address to listen on"
+            private_host = asked(question, lambda said: place_of(None, said), address)
     place = place_of(public_host, private_host)
     if ask and owner is None:
-        owner = click.prompt("Name of the first player, who owns it", default=OWNER, err=True)
+        owner = asked("Name of the first player, who owns it", owner_name, OWNER)
     free = place.private or place.port_given
     if not free and Machine().port(LOOPBACK, place.ports.gateway).denied:
         place = evolve(place, ports=evolve(place.ports, gateway=UNPRIVILEGED_PORT))
     return place, owner
+
+
+def asked(question: str, check: Callable[[str], object], default: str | None = None) -> str:
+    """An answer that passes ``check``; one that fails there is told why, and asked again."""
+
+    def checked(said: str) -> str:
+        try:
+            check(said)
+        except Failed as why:
+            raise click.UsageError(OPTION.sub("", why.message)) from None
+        return said
+
+    found: str = click.prompt(question, default=default, value_proc=checked, err=True)
+    return found
 
 
 def make(folder: Path, place: Place, owner: str | None, out: Out) -> None:
