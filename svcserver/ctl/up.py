@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import sys
 from collections.abc import Callable
@@ -35,7 +34,6 @@ FOLDER = "my-host"
 OWNER = "owner"
 UNPRIVILEGED_PORT = 8443  # for the gateway, where 443 needs a right that we do not have
 PUBLIC, PRIVATE = "public", "private"
-OPTION = re.compile(r"--[a-z-]+ ")  # which an answer has not named
 
 
 @click.command("up")
@@ -118,7 +116,8 @@ def asked(question: str, check: Callable[[str], object], default: str | None = N
         try:
             check(said)
         except Failed as why:
-            raise click.UsageError(OPTION.sub("", why.message)) from None
+            _, _, rest = why.message.partition(" ")  # after the option, which nobody has named
+            raise click.UsageError(rest) from None
         return said
 
     found: str = click.prompt(question, default=default, value_proc=checked, err=True)

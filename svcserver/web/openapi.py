@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
@@ -25,6 +24,7 @@ from typing import (
 from attrs import NOTHING, field, frozen, has
 
 from svcserver.kernel.shapes import FURTHER, Late, Mark, Schema, members
+from svcserver.web.openapi_paths import rename, templates
 from svcserver.web.refusals import BARE, wording_of
 from svcserver.web.routes import Media, Needed, NoContent, Page, Redirect, Row
 
@@ -85,12 +85,8 @@ def document(
         for name, one in refusal_responses(row, schemas).items():
             if responses.setdefault(name, one) != one:
                 raise ValueError(f"two wordings are called {name}")
-        path = path_of[row.name]
-        # those of the path come first
-        for one, name in zip(found["parameters"], re.findall(r"{(\w+)}", path), strict=False):
-            if one["name"] != name:
-                one |= {"name": name, "description": f"Here the {one['name'].replace('_', ' ')}."}
-        paths.setdefault(path, {})[row.method.lower()] = found
+        rename(found["parameters"], path_of[row.name])
+        paths.setdefault(path_of[row.name], {})[row.method.lower()] = found
     return {
         "openapi": "3.1.0",
         "info": {"title": title, "version": version, "description": about},
@@ -103,35 +99,6 @@ def document(
             "securitySchemes": dict(credentials.schemes),
         },
     }
-
-
-def template(path: str) -> str:
-    """``/note/{id}`` of a row's ``/note/<id>``."""
-    return re.sub(r"<(\w+)>", r"{\1}", path)
-
-
-def templates(rows: Iterable[Row]) -> dict[str, str]:
-    """By the name of a row its path in the document.
-
-    To OpenAPI paths that differ in the names of parameters alone are one path, with one name for
-    what stands at a place of it: ``/note/{note_id_or_user_id}``.
-    """
-    rows = list(rows)
-    alike: dict[str, list[list[str]]] = {}
-    for row in rows:
-        alike.setdefault(_nameless(row.path), []).append(row.parameters)
-    joined = {
-        path: path.format(
-            *(f"{{{'_or_'.join(sorted(set(names)))}}}" for names in zip(*named, strict=True))
-        )
-        for path, named in alike.items()
-    }
-    return {row.name: joined[_nameless(row.path)] for row in rows}
-
-
-def _nameless(path: str) -> str:
-    """A path without the names of its parameters: ``/note/{}``."""
-    return re.sub(r"<\w+>", "{}", path)
 
 
 def operation_name(row: Row) -> str:

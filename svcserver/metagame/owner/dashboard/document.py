@@ -9,7 +9,8 @@ from svcserver.kernel.datafiles import read
 from svcserver.metagame.access.credentials import CREDENTIALS
 from svcserver.metagame.rows import Access, Row
 from svcserver.web import routes as web
-from svcserver.web.openapi import document, templates
+from svcserver.web.openapi import document
+from svcserver.web.openapi_paths import templates
 
 TITLE = "svc-metagame"
 EXAMPLES = "examples.json"  # what the rows were sent and answered when the tests ran
