@@ -139,7 +139,7 @@ $(VENV)/audit.stamp: requirements/audit.lock $(VENV)/dev.stamp
 $(VENV)/schema.stamp: requirements/schema.lock $(VENV)/dev.stamp
 	@$(PYTHON) -m venv $(VENV)/schema
 	@$(VENV)/schema/bin/pip install -q --disable-pip-version-check --require-hashes -r requirements/schema.lock \
-	  || echo "make: schemathesis cannot be installed here; what needs it is skipped"
+	  || echo "make: schemathesis and openapi-generator cannot be installed here; what needs them is skipped"
 	@touch $@
 
 $(VENV)/fuzz.stamp: requirements/fuzz.lock $(VENV)/dev.stamp

@@ -116,10 +116,13 @@ def _taken(parameters: list[Json]) -> Iterator[tuple[str, str]]:
     for place in ("path", "query", "header"):
         found = [one for one in parameters if one["in"] == place]
         if place == "path":
-            found = [one for one in found if one["schema"] != {"type": "string"}]
+            found = [
+                one for one in found if one["schema"] != {"type": "string"} or "description" in one
+            ]
         said = [
             f"`{one['name']}` ({_links(one['schema'])}"
             f"{', needed' if 'required' in one and place != 'path' else ''})"
+            f"{': ' + one['description'].rstrip('.') if 'description' in one else ''}"
             for one in found
         ]
         if said:
@@ -184,6 +187,8 @@ def _links(schema: Json) -> str:
         return f"[{name}](#shape-{name.lower()})"
     if "anyOf" in schema:
         return " or ".join(_links(one) for one in schema["anyOf"])
+    if "const" in schema:
+        return f"always `{orjson.dumps(schema['const']).decode()}`"
     if "enum" in schema:
         return " or ".join(f"`{one}`" for one in schema["enum"])
     if schema.get("type") == "array" and "items" in schema:

@@ -160,7 +160,7 @@ def tell(host: Host, out: Out) -> None:
         f"  {svcctl} status {config}",
         f"  {svcctl} play {config}",
         f"  {svcctl} invite create {config}",
-        f"A host of your own: {svcctl} init DIR --public-host YOUR.ADDRESS",
+        f"A host of your own: {svcctl} up DIR",
         "",
         "Ctrl-C stops everything.",
     )

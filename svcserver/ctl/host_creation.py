@@ -111,7 +111,7 @@ def create_host(
     ``data``: another folder for the database, the game's files and what the services write.
     ``shared``: the database may be that of another host.
     """
-    folder, data, name = whole_path(folder), whole_path(data or folder), _owner(owner)
+    folder, data, name = whole_path(folder), whole_path(data or folder), owner_name(owner)
     with stoppable(), _one_line(folder, owner), staging.locked(folder):
         if (earlier := _finished(folder)) is not None:
             return earlier
@@ -222,7 +222,7 @@ def whole_path(folder: Path) -> Path:
     return path
 
 
-def _owner(owner: str) -> str:
+def owner_name(owner: str) -> str:
     """The owner's name by the rules of user names; a bad one ends the command."""
     try:
         return rules.username(owner)

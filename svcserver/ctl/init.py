@@ -17,6 +17,7 @@ from svcserver.ctl.host_creation import UNITS, CreatedHost, create_host
 from svcserver.ctl.output import Out, config_of, fail, program
 from svcserver.ctl.private_network import LOOPBACK, is_private, own_address
 from svcserver.db.engine import database_url
+from svcserver.edge.invite import is_host
 from svcserver.kernel.digits import whole_in
 from svcserver.kernel.settings import BadSetting
 from svcserver.stack.workers import MOST, check
@@ -131,11 +132,14 @@ def place_of(public_host: str | None, private_host: str | None) -> Place:
         address = private_host or own_address() or LOOPBACK
         return Place(address, private=True, given=private_host is not None)
     name, colon, port = public_host.partition(":")
-    if not colon or ":" in port:  # a name alone, or an IPv6 address
-        return Place(public_host, private=False, given=True)
-    number = whole_in(port, LONGEST_PORT)
-    if not name or number is None or not 0 < number < FIRST_NO_PORT:
-        fail(f"--public-host {public_host}: give NAME or NAME:PORT, a port from 1 to 65535")
+    number = whole_in(port, LONGEST_PORT) if colon else Ports().gateway
+    if not is_host(name.lower()) or number is None or not 0 < number < FIRST_NO_PORT:
+        fail(
+            f"--public-host {public_host}: give NAME or NAME:PORT: a DNS name such as "
+            "play.example.org, or an IPv4 address; a port from 1 to 65535"
+        )
+    if not colon:
+        return Place(name, private=False, given=True)
     ports = Ports()
     if number in astuple(evolve(ports, gateway=0)):
         fail(f"--public-host {public_host}: port {number} is another component's; give another")

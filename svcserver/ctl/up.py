@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from svcserver.ctl.doctor.case import Level
 from svcserver.ctl.doctor.command import examine
 from svcserver.ctl.doctor.machine import Machine
 from svcserver.ctl.host import OWNER_KEY, Host, find
-from svcserver.ctl.host_creation import create_host, finish_begun
+from svcserver.ctl.host_creation import create_host, finish_begun, owner_name
 from svcserver.ctl.init import Place, place_of, tell_my_ip, warn_of_others
 from svcserver.ctl.launcher_file import supply
 from svcserver.ctl.output import Failed, Out, config_of, fail, program
@@ -87,17 +88,34 @@ def answers(
             err=True,
         )
         if mode == PUBLIC:
-            public_host = click.prompt("Name or address that players reach it by", err=True)
+            question = "Name or address that players reach it by"
+            public_host = asked(question, lambda said: place_of(said, None))
         else:
             address = own_address() or LOOPBACK
-            private_host = click.prompt("Address to listen on", default=address, err=True)
+            question = "Address to listen on"
+            private_host = asked(question, lambda said: place_of(None, said), address)
     place = place_of(public_host, private_host)
     if ask and owner is None:
-        owner = click.prompt("Name of the first player, who owns it", default=OWNER, err=True)
+        owner = asked("Name of the first player, who owns it", owner_name, OWNER)
     free = place.private or place.port_given
     if not free and Machine().port(LOOPBACK, place.ports.gateway).denied:
         place = evolve(place, ports=evolve(place.ports, gateway=UNPRIVILEGED_PORT))
     return place, owner
+
+
+def asked(question: str, check: Callable[[str], object], default: str | None = None) -> str:
+    """An answer that passes ``check``; one that fails there is told why, and asked again."""
+
+    def checked(said: str) -> str:
+        try:
+            check(said)
+        except Failed as why:
+            _, _, rest = why.message.partition(" ")  # after the option, which nobody has named
+            raise click.UsageError(rest) from None
+        return said
+
+    found: str = click.prompt(question, default=default, value_proc=checked, err=True)
+    return found
 
 
 def make(
@@ -117,7 +135,12 @@ def make(
     place = place_of(public_host, private_host)  # a bad option ends the command before all else
     made = finish_begun(folder)
     if made is None:
-        place, owner = answers(public_host, private_host, owner, ask=ask)
+        try:
+            place, owner = answers(public_host, private_host, owner, ask=ask)
+        except click.Abort:
+            if sys.stdin.isatty():
+                raise
+            fail("nobody is here to ask; give --yes, with --public-host H and --owner NAME")
         made = create_host(
             folder, place.address, owner or OWNER, ports=place.ports, private=place.private
         )

@@ -140,6 +140,16 @@ class Told(Mark):
         return {**plain, **self.more}
 
 
+class Shown(Mark):
+    """Documented as ``documented``, and read without it: what generators of clients understand."""
+
+    def __init__(self, documented: Schema) -> None:
+        self.documented = documented
+
+    def schema(self, plain: Schema) -> Schema:
+        return dict(self.documented)
+
+
 class As(Mark):
     """Read by ``read``, which raises Unfit; documented as ``documented``."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
@@ -25,6 +24,7 @@ from typing import (
 from attrs import NOTHING, field, frozen, has
 
 from svcserver.kernel.shapes import FURTHER, Late, Mark, Schema, members
+from svcserver.web.openapi_paths import rename, templates
 from svcserver.web.refusals import BARE, wording_of
 from svcserver.web.routes import Media, Needed, NoContent, Page, Redirect, Row
 
@@ -34,10 +34,12 @@ _PLAIN: dict[Any, Schema] = {
     int: {"type": "integer"},
     float: {"type": "number"},
     bool: {"type": "boolean"},
-    NoneType: {"type": "null"},
+    # not the type "null" alone, which most generators cannot name in their language
+    NoneType: {"type": ["string", "null"], "const": None},
     dict: {"type": "object"},
     list: {"type": "array", "items": {}},
 }
+_NULL: Schema = {"type": "null"}  # as one of several
 _MEDIA = {str: "text/plain", Page: "text/html"}
 _ANY_BODY: Schema = {"type": ["object", "array"]}
 _FORM = "application/x-www-form-urlencoded"
@@ -76,13 +78,15 @@ def document(
     responses = shared_responses()
     rows = sorted(rows, key=lambda one: (one.path, one.method))
     check_names(rows)
+    path_of = templates(rows)
     for row in rows:
         shown = (examples or {}).get(row.name, {})
         found = operation(row, schemas, credentials, shown)
         for name, one in refusal_responses(row, schemas).items():
             if responses.setdefault(name, one) != one:
                 raise ValueError(f"two wordings are called {name}")
-        paths.setdefault(template(row.path), {})[row.method.lower()] = found
+        rename(found["parameters"], path_of[row.name])
+        paths.setdefault(path_of[row.name], {})[row.method.lower()] = found
     return {
         "openapi": "3.1.0",
         "info": {"title": title, "version": version, "description": about},
@@ -95,11 +99,6 @@ def document(
             "securitySchemes": dict(credentials.schemes),
         },
     }
-
-
-def template(path: str) -> str:
-    """``/note/{id}`` of a row's ``/note/<id>``."""
-    return re.sub(r"<(\w+)>", r"{\1}", path)
 
 
 def operation_name(row: Row) -> str:
@@ -304,7 +303,7 @@ def schema(kind: Any, schemas: dict[str, Schema]) -> Schema:
             schemas[name] = _object(origin, schemas, given)
         return {"$ref": f"#/components/schemas/{name}"}
     if isinstance(kind, type) and issubclass(kind, Enum):
-        return {"enum": [one.value for one in kind]}
+        return _one_of([one.value for one in kind])
     return _made_of(origin, inner, schemas)
 
 
@@ -330,14 +329,20 @@ def _made_of(origin: Any, inner: tuple[Any, ...], schemas: dict[str, Schema]) ->
     if origin in (NotRequired, Required, Late):
         return schema(inner[0], schemas)
     if origin in (Union, UnionType):
-        return {"anyOf": [schema(one, schemas) for one in inner]}
+        return {"anyOf": [_NULL if one is NoneType else schema(one, schemas) for one in inner]}
     if origin is Literal:
-        return {"enum": list(inner)}
+        return _one_of(list(inner))
     if origin in (list, tuple):
         return {"type": "array", "items": schema(inner[0], schemas)}
     if origin is dict:
         return {"type": "object", "additionalProperties": schema(inner[1], schemas)}
     return {}
+
+
+def _one_of(values: list[Any]) -> Schema:
+    """With their type, without which generators make them anything."""
+    texts = all(isinstance(one, str) for one in values)
+    return {**({"type": "string"} if texts else {}), "enum": values}
 
 
 def _marked(plain: Any, marks: tuple[Any, ...], schemas: dict[str, Schema]) -> Schema:

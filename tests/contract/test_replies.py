@@ -17,7 +17,7 @@ from svcserver.metagame.owner.dashboard.document import EVERY_ROUTE
 from svcserver.metagame.replies import worded
 from svcserver.metagame.rows import NOBODY, Access, Row
 from svcserver.web.front import FinishedRequest
-from svcserver.web.openapi import template
+from svcserver.web.openapi_paths import template
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import Answer, Refuse, bare
 from tests.support import described

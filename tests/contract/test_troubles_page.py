@@ -1,4 +1,5 @@
-"""Every sentence that a player may read stands in the players' page of troubles, and no other."""
+"""Every sentence that a player may read stands in the players' page of troubles, and no other;
+the owners' page quotes none that no launcher says."""
 
 from __future__ import annotations
 
@@ -57,3 +58,10 @@ class TroublesTests(SynchronousTestCase):
             if not any(text.startswith(one) for text in said) and one not in elsewhere
         ]
         self.assertEqual(set(unknown), OTHERS)
+
+    def test_the_owners_page_quotes_what_the_launcher_says(self) -> None:
+        text = (ROOT / "docs/owners/troubleshoot.md").read_text(encoding="utf-8")
+        found = re.findall(r"launcher says \*([^*]+)\*", text)
+        self.assertGreater(len(found), 3)
+        said = sentences().values()
+        self.assertEqual([one for one in found if not any(s.startswith(one) for s in said)], [])

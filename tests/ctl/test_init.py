@@ -351,6 +351,10 @@ class PrivateTests(SynchronousTestCase):
             (("--private-host", "203.0.113.1"), "use --public-host"),
             (("--private-host", "0.0.0.0"), "use --public-host"),
             (("--private-host", "127.0.0.1", "--public-host", "h.example"), "not both"),
+            *(
+                (("--public-host", one), "or an IPv4 address; a port from 1 to 65535")
+                for one in ("https://h.example", "h.example/join", "a b", "", "2001:db8::1", "*.h")
+            ),
         ):
             folder = nowhere(self)
             ran = svcctl("init", folder, *words)

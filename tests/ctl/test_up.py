@@ -64,6 +64,21 @@ class UpTests(SynchronousTestCase):
         self.assertEqual((invite.host, invite.port), ("203.0.113.10", 443))
         self.assertIn("\N{UPPER HALF BLOCK}", ran.out)  # the QR code
 
+    def test_an_answer_that_will_not_do_is_asked_for_again(self) -> None:
+        said = "public\nhttps://h.example\n203.0.113.10\nBo\nBo_1\n"
+        ran = self.up(answers=said)
+        self.assertEqual(ran.status, 0, ran.err)
+        self.assertIn("Error: https://h.example: give NAME or NAME:PORT: a DNS name", ran.err)
+        self.assertIn("Error: Bo: a username has 3 to 16 letters", ran.err)
+        [join] = [one.split()[1] for one in ran.out.splitlines() if one.startswith("invite ")]
+        self.assertEqual(decode(join).host, "203.0.113.10")
+
+    def test_where_nobody_answers_it_names_the_options(self) -> None:
+        ran = self.up()
+        self.assertEqual((ran.status, self.started), (1, []))
+        self.assertIn("give --yes, with --public-host H and --owner NAME", ran.err)
+        self.assertFalse(self.folder.exists())
+
     @proves("svcctl up")
     def test_a_script_answers_by_options(self) -> None:
         ran = self.up("--yes", "--public-host", "203.0.113.10:7443", "--owner", "Olga", "--json")

@@ -201,7 +201,7 @@ class ShapeTests(SynchronousTestCase):
             list(shown["properties"]), ["UserId", "Colour", "HowOften", "Note", "Stacks", "Flag"]
         )
         self.assertEqual(shown["required"], ["UserId", "Colour"])
-        self.assertEqual(shown["properties"]["Colour"], {"enum": ["red", "blue"]})
+        self.assertEqual(shown["properties"]["Colour"], {"type": "string", "enum": ["red", "blue"]})
         self.assertEqual(shown["properties"]["HowOften"], {"type": "integer"})
         self.assertEqual(schemas["Stack"]["required"], ["catalogId"])
         schema(Late[Kept], schemas)

@@ -48,7 +48,7 @@ def commands(text: str) -> Iterator[list[str]]:
             except ValueError:
                 continue
             for at, word in enumerate(words):
-                if word == "svcctl" or word.endswith("/svcctl"):
+                if word == "svcctl" or word.endswith(("/svcctl", "(command -v svcctl)")):
                     yield words[at + 1 :]
 
 

@@ -34,8 +34,8 @@ from svcserver.web.openapi import (
     operation_name,
     schema,
     shape_name,
-    template,
 )
+from svcserver.web.openapi_paths import templates
 from svcserver.web.refusals import wording_of
 from tests.support.closed import PlainRules
 from tests.support.described import rules_of, rules_of_shape
@@ -75,6 +75,17 @@ def shapes(kind: Any) -> Iterator[Any]:
         yield from shapes(one)
 
 
+def parts(said: Any, place: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every object within, with where it stands; of a list's entries, where the list does."""
+    if isinstance(said, list):
+        for one in said:
+            yield from parts(one, place)
+    elif isinstance(said, dict):
+        yield place, said
+        for name, one in said.items():
+            yield from parts(one, f"{place}/{name}")
+
+
 class DocumentTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.rows = Game(self, **EVERY_ROUTE).door.rows
@@ -87,7 +98,8 @@ class DocumentTests(SynchronousTestCase):
     @proves("svcctl openapi")
     def test_every_row_appears_once(self) -> None:
         shown = {(m.upper(), p) for p, one in self.said["paths"].items() for m in one}
-        self.assertEqual(shown, {(row.method, template(row.path)) for row in self.rows})
+        path_of = templates(self.rows)
+        self.assertEqual(shown, {(row.method, path_of[row.name]) for row in self.rows})
         self.assertEqual(sum(len(one) for one in self.said["paths"].values()), len(self.rows))
 
     def test_every_row_says_what_it_is_for(self) -> None:
@@ -168,6 +180,32 @@ class DocumentTests(SynchronousTestCase):
     def test_it_is_valid_openapi(self) -> None:
         validate(json.loads(json.dumps(self.said)))
 
+    def test_no_two_paths_differ_in_the_names_of_parameters_alone(self) -> None:
+        paths = self.said["paths"]
+        nameless = [re.sub(r"{\w+}", "{}", one) for one in paths]
+        self.assertEqual(len(set(nameless)), len(nameless))
+        both = paths["/guild/invite/{account_id_or_invite_id}"]
+        self.assertEqual(set(both), {"delete", "put"})
+        wanted = {"name": "account_id_or_invite_id", "in": "path", "required": True}
+        for method, name in (("delete", "invite id"), ("put", "account id")):
+            said = {"schema": STRING, "description": f"Here the {name}."}
+            self.assertEqual(both[method]["parameters"], [wanted | said])
+
+    def test_widespread_generators_can_name_every_type(self) -> None:
+        nameless = []
+        for place, one in parts(self.said["components"]["schemas"], "schemas"):
+            of_several = place.endswith("anyOf")
+            if one.get("type") == "null" and not of_several:
+                nameless.append(f"{place} is null and nothing else")
+            if "enum" in one and "type" not in one:
+                nameless.append(f"{place} has values without a type")
+            if of_several and {"type": "null"} in one.get("additionalProperties", {}).get(
+                "anyOf", ()
+            ):
+                nameless.append(f"{place} may be a map in which some are null")
+        self.assertEqual(nameless, [])
+        self.assertEqual(schema(None.__class__, {}), {"type": ["string", "null"], "const": None})
+
     def test_bodies_and_the_querys_arguments_are_described(self) -> None:
         join = self.said["paths"]["/svc/api/DashboardJoin"]["post"]
         shape = join["requestBody"]["content"]["application/json"]["schema"]
@@ -235,7 +273,9 @@ class DocumentTests(SynchronousTestCase):
         self.assertEqual(shown["/account/api/public/account", "accountId"], (listed, False))
         self.assertEqual(shown["/svc/api/DashboardSaveDiff", "From"], (whole, True))
         [_, _, index] = paths["/loadout/{user_id}/{character_id}/{index}"]["post"]["parameters"]
-        self.assertEqual(index["schema"], {"anyOf": [whole, {"enum": ["persistent"]}]})
+        self.assertEqual(
+            index["schema"], {"anyOf": [whole, {"type": "string", "enum": ["persistent"]}]}
+        )
         [code] = paths["/svc/api/DashboardOwnKey"]["post"]["parameters"]
         self.assertEqual((code["name"], code["in"]), ("x-svc-second-factor", "header"))
 
@@ -282,9 +322,9 @@ class RefusalTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.rows = Game(self, **EVERY_ROUTE).door.rows
         self.said = describe(self.rows, "1")
+        path_of = templates(self.rows)
         self.operations = {
-            row.name: self.said["paths"][template(row.path)][row.method.lower()]
-            for row in self.rows
+            row.name: self.said["paths"][path_of[row.name]][row.method.lower()] for row in self.rows
         }
 
     @proves("svcctl openapi")

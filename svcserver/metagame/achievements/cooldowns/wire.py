@@ -8,12 +8,15 @@ from attrs import frozen
 
 from svcserver.kernel.names import is_name
 from svcserver.kernel.refusals import Malformed
-from svcserver.kernel.shapes import Late, Name, Skipping, text_where
+from svcserver.kernel.shapes import Late, Name, Shown, Skipping, text_where
 
 MAX_DATE = 64
 Date = Annotated[str, text_where(lambda one: len(one) <= MAX_DATE and one.isprintable(), "a date")]
 LateDate = Late[Date] | None
 """A malformed date refuses the batch, while an entry without a usable id is only skipped."""
+
+DateById = Annotated[LateDate, Shown({"type": "string"})]
+"""Null is read as well; described so, a widespread generator's clients for Go do not compile."""
 
 
 @frozen
@@ -28,7 +31,7 @@ class CooldownStart:
 class CooldownBatch:
     """Cooldowns to start: a list of entries, or an object of dates by id."""
 
-    cooldowns: Skipping[CooldownStart] | dict[str, LateDate]
+    cooldowns: Skipping[CooldownStart] | dict[str, DateById]
 
     def started(self, now: str) -> dict[str, str]:
         """Start times by id, as sent; raises Malformed."""

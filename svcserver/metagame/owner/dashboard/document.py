@@ -9,7 +9,8 @@ from svcserver.kernel.datafiles import read
 from svcserver.metagame.access.credentials import CREDENTIALS
 from svcserver.metagame.rows import Access, Row
 from svcserver.web import routes as web
-from svcserver.web.openapi import document, template
+from svcserver.web.openapi import document
+from svcserver.web.openapi_paths import templates
 
 TITLE = "svc-metagame"
 EXAMPLES = "examples.json"  # what the rows were sent and answered when the tests ran
@@ -83,8 +84,9 @@ def describe(rows: Iterable[web.Row], version: str) -> dict[str, Any]:
     rows = list(rows)
     examples = read(str(__package__), EXAMPLES)
     found = document(rows, TITLE, version, CREDENTIALS, examples, ABOUT)
+    path_of = templates(rows)
     for row in rows:
         if row.path.startswith(MANAGEMENT):
-            operation = found["paths"][template(row.path)][row.method.lower()]
+            operation = found["paths"][path_of[row.name]][row.method.lower()]
             operation["description"] += f" {PASSED[isinstance(row, Row) and row.public]}"
     return found
