@@ -13,6 +13,7 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import deferLater
 from twisted.logger import Logger
 
+from svcserver.kernel.headers import MATCH
 from svcserver.kernel.launch_requests import LaunchRequest
 from svcserver.kernel.refusals import (
     Conflict,
@@ -67,9 +68,10 @@ class DeployClient:
         }
         if wish.players:
             body["ExpectedPlayers"] = list(wish.players)
-        if match_id:
-            body["MatchId"] = match_id
-        status, said = await self._ask_again("POST", PATH, self.timeout_s, json=body)
+        # beside the body, which is fixed
+        headers = {MATCH: match_id.encode()} if match_id else {}
+        asked = self._ask_again("POST", PATH, self.timeout_s, json=body, headers=headers)
+        status, said = await asked
         match status, said:
             case 200, {"host": str(host), "port": int(port)} if host and _is_port(port):
                 return Server(host, port)

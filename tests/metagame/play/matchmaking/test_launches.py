@@ -33,7 +33,7 @@ class Fleet(Deploy):
             return self._list()
         if self.hold or self.answer.code != 200:
             return super().request(method, url, **sent)
-        self.note(sent["json"])
+        self.note(sent["json"], sent["headers"])
         wish = sent["json"]
         port = 8777
         if "ExpectedPlayers" in wish or wish["GameArgs"]:
