@@ -83,7 +83,7 @@ class RequestLog:
         for name, value in marks.items():
             marked += f" {name}={value}"
         omitted = self._refusals.omitted and self._refusals.take_omitted()
-        message = f"{method} {path}{marked} {status} {ms}ms{via}"
+        message = f"{method} {path}{marked} {status} {ms}ms"
         who = self.who(done)
         page = self.page(done) if who else ""
         if who:
@@ -92,6 +92,7 @@ class RequestLog:
             message += f" page={page}"
         if omitted:
             message += f" omitted={omitted}"
+        message += via  # the end of the line: Spec 1 §5.8
         if not self.lines.as_json:
             return f"{iso(self.wall_clock())} info web.requestlog: {message}\n"
         fields = {

@@ -179,6 +179,14 @@ class RequestLogTests(SynchronousTestCase):
         sent = {"X-Forwarded-For": "9.9.9.9, 203.0.113.7", "X-Svc-Gateway": "s" * 32}
         [line] = self.lines("GET", "/svc-status", game, headers=sent)
         self.assertTrue(line.endswith(" via=gateway ip=203.0.113.7"))
+        ann = game.player("Ann_1")
+        [line] = self.lines("GET", "/tags", game, token=ann.token, headers=sent)
+        self.assertTrue(line.endswith(f" by={ann.id} via=gateway ip=203.0.113.7"), line)
+        for _ in range(EACH.burst):
+            [line] = self.lines("GET", "/tags", game, headers=sent)
+        self.lines("GET", "/tags", game, headers=sent)
+        [line] = self.lines("GET", "/svc-status", game, headers=sent)
+        self.assertTrue(line.endswith(" omitted=1 via=gateway ip=203.0.113.7"), line)
         for bad in (
             sent | {"X-Svc-Gateway": "s" * 31},
             {"X-Forwarded-For": "1.2.3.4"},
