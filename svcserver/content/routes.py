@@ -165,22 +165,25 @@ class ContentHandler:
         """Whether a request from loopback has a Host that is not this machine's (DNS rebinding).
 
         What the gateway passes on has the public name. A web page may send any header of a proxy
-        itself, so only the gateway's secret proves that a request came through it.
+        itself, so only the gateway's secret proves that a request came through it; who was told
+        no secret cannot know the gateway's requests, and answers under every name: what is
+        public any page may read, and the rest wants a key.
         """
+        if self.gateway_secret is None:
+            return False
         hosts = _sent(request, b"host")
         if not is_loopback(request.peer) or all(map(names_this_machine, hosts)):
             return False
         offered = request.header(GATEWAY)
         if offered is None:
             return True
-        if self.gateway_secret is not None and self.gateway_secret.matches(offered):
+        if self.gateway_secret.matches(offered):
             return False
         if not self._told_of_secret:
             self._told_of_secret = True
             log.warn(
-                "a request with the header of a gateway was refused: GATEWAY_SECRET is {fault};"
-                " if players get 403, put the GATEWAY_SECRET of gateway.env in content.env",
-                fault="not set" if self.gateway_secret is None else "not the gateway's",
+                "a request with the header of a gateway was refused: GATEWAY_SECRET is not the"
+                " gateway's; if players get 403, put that of gateway.env in content.env"
             )
         return True
 

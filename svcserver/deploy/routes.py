@@ -12,6 +12,7 @@ from svcserver.deploy.fleet import NoCapacity
 from svcserver.deploy.handling import Handling
 from svcserver.deploy.hunts import Unlaunchable
 from svcserver.deploy.supervisor import Supervisor
+from svcserver.kernel.headers import MATCH
 from svcserver.kernel.redaction import printable
 from svcserver.kernel.refusals import Malformed, Refusal
 from svcserver.web.local import LOCAL
@@ -56,7 +57,7 @@ class Deploy:
     )
     async def hand_out(self, call: Call[wire.LaunchWish]) -> Answer:
         """A game server for the request, as soon as it is spawned or ready."""
-        wish = call.body.checked()
+        wish, match = call.body.checked(), wire.match_of(call.request.header(MATCH))
         log.info(
             "Handling matchmaking GameMode={mode} HuntId={hunt} GameArgs={args}",
             mode=wish.game_mode,
@@ -64,7 +65,7 @@ class Deploy:
             args=printable(wish.game_args, MAX_LOGGED),
         )
         try:
-            server = await self.supervisor.hand_out(wish, call.body.match_id or "")
+            server = await self.supervisor.hand_out(wish, match)
         except NoCapacity as why:
             body = {"error": "capacity_unavailable", "reason": why.reason}
             return Answer(503, body, {"Retry-After": RETRY_S})

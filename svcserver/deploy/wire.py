@@ -8,6 +8,7 @@ from attrs import frozen
 
 from svcserver.deploy.fleet import GameServerRecord
 from svcserver.kernel.launch_requests import MAX_PLAYERS, LaunchRequest, check, is_match, is_player
+from svcserver.kernel.refusals import Malformed
 from svcserver.kernel.shapes import AtMost, TextWithNul, pascal_case, spelled, text, text_where
 
 MOST_HEARD = 1_000
@@ -23,11 +24,17 @@ class LaunchWish:
     game_args: TextWithNul | None = None
     hunt_id: TextWithNul | None = None
     expected_players: Annotated[tuple[PlayerId, ...], AtMost(MAX_PLAYERS)] | None = None
-    match_id: Annotated[str, text_where(is_match, "a match id")] | None = None
 
     def checked(self) -> LaunchRequest:
         """The validated request; raises Malformed."""
         return check(self.game_mode, self.game_args, self.hunt_id, self.expected_players or ())
+
+
+def match_of(sent: str | None) -> str:
+    """The match of a launch as its header names it, empty where it names none; raises Malformed."""
+    if sent is not None and not is_match(sent):
+        raise Malformed("X-Svc-Match must be a match id")
+    return sent or ""
 
 
 @spelled(pascal_case)

@@ -41,6 +41,7 @@ class Connection(protocol.Protocol, ABC):
 
     transport: Any
     secure = False  # TLS is underneath
+    most_thrown = MAX_LINGER  # bytes of a refused request that are heard out
 
     def __init__(self, factory: Any, peer: str) -> None:
         self.factory: Any = factory
@@ -100,7 +101,7 @@ class Connection(protocol.Protocol, ABC):
         """Parse bytes, or discard them once the connection is closing."""
         if self.closing:
             self._thrown += len(data)
-            if self._thrown > MAX_LINGER:
+            if self._thrown > self.most_thrown:
                 self.cut()
             return
         self.waiting = self.waiting + data if self.waiting else data

@@ -34,6 +34,7 @@ IDLE_S = 60  # a keep-alive connection without a byte
 RECEIVE_S = 120  # from the first to the last byte of a request; also for a client that stalls
 YOUNG_S = 0.5  # so long after it was made its first request may be on its way
 FAREWELL_S = 2  # how long an answer may still take once the client has half-closed
+MAX_REFUSED = 64 * 1024 * 1024  # bytes of a refused request that are heard out: no body is larger
 MAX_HELD = 256 * 1024 * 1024  # bytes of bodies in memory, of all connections together
 PROMPT = 128 * 1024  # bytes of an answer offered to the socket at once
 
@@ -67,6 +68,7 @@ class Channel(Connection):
     """A client's connection; see the module."""
 
     read_s = RECEIVE_S
+    most_thrown = MAX_REFUSED
 
     def __init__(self, factory: Any, peer: str) -> None:
         super().__init__(factory, peer)

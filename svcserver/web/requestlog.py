@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from attrs import field, frozen
 from twisted.logger import Logger, LogLevel
 
+from svcserver.http.crosssite import is_loopback
 from svcserver.kernel import json
 from svcserver.kernel.counters import Counted, Counters
 from svcserver.kernel.networks import network_of
@@ -66,9 +67,11 @@ class RequestLog:
             self.lines.keep(self._line(done, path))
 
     def _keeps(self, done: FinishedRequest) -> bool:
-        return self._refusals.keeps(
-            network_of(done.address or done.request.peer), self.wall_clock()
-        )
+        """Whether a refusal has its line: of a flood a sample. This machine is no stranger."""
+        request = done.request
+        if not done.address and is_loopback(request.peer) and not request.proxied:
+            return True
+        return self._refusals.keeps(network_of(done.address or request.peer), self.wall_clock())
 
     def _line(self, done: FinishedRequest, path: str) -> str:
         method = done.request.method
@@ -80,7 +83,7 @@ class RequestLog:
         for name, value in marks.items():
             marked += f" {name}={value}"
         omitted = self._refusals.omitted and self._refusals.take_omitted()
-        message = f"{method} {path}{marked} {status} {ms}ms{via}"
+        message = f"{method} {path}{marked} {status} {ms}ms"
         who = self.who(done)
         page = self.page(done) if who else ""
         if who:
@@ -89,6 +92,7 @@ class RequestLog:
             message += f" page={page}"
         if omitted:
             message += f" omitted={omitted}"
+        message += via  # the end of the line: Spec 1 §5.8
         if not self.lines.as_json:
             return f"{iso(self.wall_clock())} info web.requestlog: {message}\n"
         fields = {

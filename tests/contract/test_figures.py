@@ -88,7 +88,8 @@ class FiguresTests(SynchronousTestCase):
         (self.folder / "game").mkdir()
         entry = write(self.folder / "game", "a", b"x")
         (self.folder / "manifest.json").write_bytes(make("1", [entry]).dump())
-        attacked = Attacked(self, content, {"CONTENT_GAME_DIR": str(self.folder / "game")})
+        environ = {"CONTENT_GAME_DIR": str(self.folder / "game"), "GATEWAY_SECRET": SECRET}
+        attacked = Attacked(self, content, environ)
         news = b"GET /content/v1/news"
         self.assertEqual(
             attacked.statuses(

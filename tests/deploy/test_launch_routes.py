@@ -79,6 +79,16 @@ class RouteTests(SupervisorCase):
         for body in ({"GameMode": "CITY"}, {}, {"GameMode": "ISLAND", "GameArgs": " "}):
             self.assertEqual(self.post(body).json, {"host": "203.0.113.9", "port": 8777})
 
+    def test_one_match_has_one_game_server_however_often_it_is_asked_for(self) -> None:
+        hunt = {"GameMode": "ISLAND", "HuntId": HUNT.hunt_id, "ExpectedPlayers": ["UID-a"]}
+        ports = [
+            self.post(hunt, headers={"X-Svc-Match": match}).json["port"]
+            for match in ("m-1", "m-1", "m-2")
+        ]
+        self.assertEqual((ports[0] == ports[1], ports[0] == ports[2]), (True, False))
+        page = self.post(hunt, headers={"X-Svc-Match": "a b"})
+        self.assertEqual((page.status, page.json["error"]), (400, "bad_request"))
+
     @proves("deploy: 400 bad_request: the input is checked here again", "Deploy server errors")
     def test_bad_input_is_400_in_words(self) -> None:
         for body in ({"HuntId": "a b"}, {"ExpectedPlayers": ["a:b"]}, [], {"GameMode": 7}):

@@ -65,6 +65,16 @@ class ChannelTests(SynchronousTestCase):
         self.assertEqual(self.wire.ended, "cut")
 
     @proves("convention 3: bodies and their limits", "limit: JSON body, form body")
+    def test_who_sends_on_what_is_refused_is_heard_out_and_not_reset(self) -> None:
+        self.send(b"POST /event HTTP/1.1\r\nHost: x\r\nContent-Length: 53477376\r\n\r\n")
+        for _ in range(51):
+            self.channel.dataReceived(b"x" * 1024 * 1024)
+        self.assertNotEqual(self.wire.ended, "cut", "a client that is still sending reads later")
+        for _ in range(51):
+            self.channel.dataReceived(b"x" * 1024 * 1024)
+        self.assertEqual(self.wire.ended, "cut")
+
+    @proves("convention 3: bodies and their limits", "limit: JSON body, form body")
     def test_a_chunked_body_is_counted(self) -> None:
         self.game.door.max_json = 1000
         head = b"POST /event HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"

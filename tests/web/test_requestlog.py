@@ -121,11 +121,35 @@ class RequestLogTests(SynchronousTestCase):
         log = self.log()
         done: list[FinishedRequest] = []
         Game(self, observers=[done.append]).browse("GET", "/accountinfo")
+        done[0].request.peer = "192.0.2.7"
         for status, written in ((401, EACH.burst), (500, 100), (503, 100), (200, 100)):
             self.out.truncate(self.out.seek(0))
             for _ in range(100):
                 log(evolve(done[0], status=status))
             self.assertEqual(len(self.out.getvalue().splitlines()), written, status)
+
+    @proves(
+        "convention 2: empty 404, logged as unstubbed",
+        "convention 6: request log line",
+        "convention 7: /progression warning",
+    )
+    def test_every_refusal_of_who_calls_directly_from_this_machine_is_written(self) -> None:
+        game = Game(self, observers=[self.log()])
+        with capturedLogs() as events:
+            for _ in range(3 * EACH.burst):
+                game.browse("GET", "/progression/a/b/c/d")
+        words = [e["log_format"].split()[0] for e in events if "requestlog" in e["log_namespace"]]
+        self.assertEqual(words, ["unstubbed", "unanswered"] * 3 * EACH.burst)
+        self.assertEqual(len(self.out.getvalue().splitlines()), 3 * EACH.burst)
+
+    def test_what_came_through_a_proxy_on_this_machine_is_sampled(self) -> None:
+        log = self.log()
+        done: list[FinishedRequest] = []
+        game = Game(self, observers=[done.append])
+        game.browse("GET", "/nope", headers={"X-Forwarded-For": "192.0.2.7"})
+        for _ in range(100):
+            log(done[0])
+        self.assertEqual(len(self.out.getvalue().splitlines()), EACH.burst)
 
     @proves(
         "convention 6: request log line",
@@ -155,6 +179,14 @@ class RequestLogTests(SynchronousTestCase):
         sent = {"X-Forwarded-For": "9.9.9.9, 203.0.113.7", "X-Svc-Gateway": "s" * 32}
         [line] = self.lines("GET", "/svc-status", game, headers=sent)
         self.assertTrue(line.endswith(" via=gateway ip=203.0.113.7"))
+        ann = game.player("Ann_1")
+        [line] = self.lines("GET", "/tags", game, token=ann.token, headers=sent)
+        self.assertTrue(line.endswith(f" by={ann.id} via=gateway ip=203.0.113.7"), line)
+        for _ in range(EACH.burst):
+            [line] = self.lines("GET", "/tags", game, headers=sent)
+        self.lines("GET", "/tags", game, headers=sent)
+        [line] = self.lines("GET", "/svc-status", game, headers=sent)
+        self.assertTrue(line.endswith(" omitted=1 via=gateway ip=203.0.113.7"), line)
         for bad in (
             sent | {"X-Svc-Gateway": "s" * 31},
             {"X-Forwarded-For": "1.2.3.4"},

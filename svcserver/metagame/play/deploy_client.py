@@ -13,6 +13,7 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import deferLater
 from twisted.logger import Logger
 
+from svcserver.kernel.headers import MATCH
 from svcserver.kernel.launch_requests import LaunchRequest
 from svcserver.kernel.refusals import (
     Conflict,
@@ -39,7 +40,14 @@ class Busy(Exception):
 
 
 class Failed(Exception):
-    """There is no usable answer; ``was_asked`` unless nobody can have heard the question."""
+    """There is no usable answer; ``was_asked`` unless nobody can have heard the question.
+
+    ``status`` is that of an answer which is no JSON; 0 where there is none.
+    """
+
+    def __init__(self, why: str, status: int = 0) -> None:
+        super().__init__(why)
+        self.status = status
 
     @property
     def was_asked(self) -> bool:
@@ -67,9 +75,10 @@ class DeployClient:
         }
         if wish.players:
             body["ExpectedPlayers"] = list(wish.players)
-        if match_id:
-            body["MatchId"] = match_id
-        status, said = await self._ask_again("POST", PATH, self.timeout_s, json=body)
+        # beside the body, which is fixed
+        headers = {MATCH: match_id.encode()} if match_id else {}
+        asked = self._ask_again("POST", PATH, self.timeout_s, json=body, headers=headers)
+        status, said = await asked
         match status, said:
             case 200, {"host": str(host), "port": int(port)} if host and _is_port(port):
                 return Server(host, port)
@@ -82,20 +91,29 @@ class DeployClient:
         return await self.listed() or []
 
     async def ports(self) -> set[int] | None:
-        """The UDP ports of the running game servers; None when the deploy server does not say."""
-        listed = await self.listed()
-        return None if listed is None else {one["port"] for one in listed if "port" in one}
+        """The UDP ports of the running game servers; None when the deploy server does not say.
+
+        Of one that answers and has no list nothing is known to run, so nobody waits for its end.
+        """
+        status, listed = await self._list()
+        if listed is None:
+            return set() if _has_no_list(status) else None
+        return {one["port"] for one in listed if "port" in one}
 
     async def listed(self) -> list[dict[str, Any]] | None:
         """The records; None when the deploy server does not say."""
+        return (await self._list())[1]
+
+    async def _list(self) -> tuple[int, list[dict[str, Any]] | None]:
+        """The status, 0 where there was no answer, and the records if they were in it."""
         try:
             status, said = await self._ask("GET", "/gameservers", LIST_TIMEOUT_S)
-        except Failed:
-            return None
+        except Failed as why:
+            return why.status, None
         match status, said:
             case 200, {"servers": list(servers)}:
-                return [one for one in servers if _is_record(one)]
-        return None
+                return status, [one for one in servers if _is_record(one)]
+        return status, None
 
     async def handle(self, act: str, server_id: str, kind: str) -> str | None:
         """Start, stop or restart one; the id of what runs now. Raises Refusal in its words.
@@ -171,15 +189,21 @@ class DeployClient:
     ) -> tuple[int, object]:
         if self.http is None or not self.address:
             raise Failed("DEPLOYSERVER_URL is not set")
+        status = 0
         try:
             url = f"http://{self.address}{path}"
             asked = self.http.request(method, url, **sent)
             reply = await asked.addTimeout(timeout_s, self.clock)
+            status = int(reply.code)
             said = await reply.json().addTimeout(timeout_s, self.clock)
         except Exception as why:  # refused, cut, silent, not JSON: all the same to a player
             log.debug("no answer from the deploy server: {why}", why=repr(why))
-            raise Failed("no usable answer") from why
-        return int(reply.code), said
+            raise Failed("no usable answer", status) from why
+        return status, said
+
+
+def _has_no_list(status: int) -> bool:
+    return 200 <= status < 500 or status == 501
 
 
 def _is_record(one: object) -> bool:

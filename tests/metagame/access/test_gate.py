@@ -54,6 +54,16 @@ class WrongKeyTests(SynchronousTestCase):
         self.game.clock.advance(TRIES_S)
         self.assertEqual(self.ask("x").status, 401)
 
+    @proves("label: admin key")
+    def test_each_route_of_admins_may_be_tried_in_vain_a_few_times(self) -> None:
+        rows = [row for row in self.game.door.rows if row.access is Access.ADMIN_KEY]
+        self.assertGreater(len(rows), 20)
+        for row in rows:
+            path = row.path.replace("<", "").replace(">", "")
+            for key, status in (("UUK_x", 401), ("y", 401), (None, 401), (self.ann.key, 403)):
+                page = self.game.browse(row.method, path, key=key)
+                self.assertEqual(page.status, status, row.path)
+
     def test_a_player_uses_up_nobody_elses_tries(self) -> None:
         statuses = [self.ask(self.ann.key).status for _ in range(TRIES + 1)]
         self.assertEqual(statuses, [403] * TRIES + [429])

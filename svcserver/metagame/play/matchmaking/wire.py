@@ -23,7 +23,7 @@ PONG = b"<!DOCTYPE html><html><body>pong</body></html>"
 class CandidateWish:
     """The world or hunt to join; further keys are ignored."""
 
-    game_mode: TextWithNul | None = None
+    game_mode: TextWithNul
     game_args: TextWithNul | None = None
     player_hunt_id: TextWithNul | None = None
 

@@ -19,6 +19,7 @@ from svcserver.kernel.times import HOUR_MS
 FIRST_SLOT = 1  # a client that counts from 0 needs only this changed
 SLOTS = range(FIRST_SLOT, FIRST_SLOT + 3)
 NO_SLOT = FIRST_SLOT - 1  # in place of an invalid slot: no link has it
+NOT_NAMED = "account_id is missing"
 NOBODY = "?"  # in place of an invalid account id
 INVITE_HOURS = 24
 LINK_HOURS = 168
@@ -155,7 +156,7 @@ def invite(
 def other_account(named: str | None) -> AccountId:
     """The other player's id; raises Malformed for a text that cannot be one."""
     if named is None or not is_account_shaped(named):
-        raise Malformed("account_id is missing")
+        raise Malformed(NOT_NAMED)
     return named
 
 
@@ -201,6 +202,8 @@ def answer(
     action = reply.action
     if action is None:
         raise Malformed("unknown action")
+    if not reply.ids and not reply.account_id:
+        raise Malformed(NOT_NAMED)
     found = _meant(links, me, action, reply, at, repeat)
     if found is None:
         raise Missing("no such invite")

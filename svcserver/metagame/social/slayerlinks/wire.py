@@ -73,7 +73,7 @@ class SlayerInviteWish:
 
 def reply_of(sent: SlayerInviteAnswer | SlayerInviteWish) -> Reply:
     """The answer to an invite for the rules."""
-    ids = [one for one in (sent.link_id, sent.invite_id) if one is not None]
+    ids = [one for one in (sent.link_id, sent.invite_id) if one]
     return Reply(sent.action, sent.account_id, ids, sent.slot)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from twisted.internet.defer import Deferred, fail, succeed
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.kernel.headers import MATCH
 from tests.support.browser import Page
 from tests.support.game import Game, Player
 
@@ -44,14 +45,14 @@ class Deploy:
 
     def request(self, method: str, url: str, **sent: Any) -> Deferred[Any]:
         assert url == "http://127.0.0.1:61001/api/matchmaker/handle-matchmaking-for-player"
-        self.note(sent["json"])
+        self.note(sent["json"], sent["headers"])
         if self.hold:
             self.held.append(Deferred())
             return self.held[-1]
         return fail(self.answer) if isinstance(self.answer, Exception) else succeed(self.answer)
 
-    def note(self, wish: dict[str, Any]) -> None:
-        self.ids.append(wish.pop("MatchId"))
+    def note(self, wish: dict[str, Any], headers: dict[bytes, bytes]) -> None:
+        self.ids.append(headers[MATCH].decode())
         self.asked.append(wish)
 
 

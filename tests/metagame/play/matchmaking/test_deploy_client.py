@@ -10,11 +10,13 @@ from twisted.internet.error import ConnectionLost, ConnectionRefusedError
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.kernel.headers import MATCH
 from svcserver.kernel.launch_requests import LaunchRequest
 from svcserver.metagame.play.deploy_client import RESTARTS_S, DeployClient, Failed
 from svcserver.metagame.play.matches import Server
+from tests.support.proves import proves
 
-HUNT = LaunchRequest("ISLAND", "", "some hunt")
+HUNT = LaunchRequest("ISLAND", "", "some hunt", ("UID-a",))
 
 
 class Reply:
@@ -30,9 +32,11 @@ class Restarting:
 
     why: Exception | None = field(factory=ConnectionRefusedError)
     asked: int = 0
+    sent: dict[str, Any] = field(factory=dict)
 
     def request(self, method: str, url: str, **sent: Any) -> Deferred[Any]:
         self.asked += 1
+        self.sent = sent
         return succeed(Reply()) if self.why is None else fail(self.why)
 
 
@@ -51,6 +55,21 @@ class RestartTests(SynchronousTestCase):
         self.http.why = None
         self.clock.advance(0.25)
         self.assertEqual(self.successResultOf(launched), Server("203.0.113.9", 8775))
+
+    @proves("deploy: POST /api/matchmaker/handle-matchmaking-for-player")
+    def test_the_body_has_the_four_members_and_the_match_stands_in_a_header(self) -> None:
+        self.http.why = None
+        self.successResultOf(self.launch())
+        self.assertEqual(
+            self.http.sent["json"],
+            {
+                "GameMode": HUNT.game_mode,
+                "GameArgs": HUNT.game_args,
+                "HuntId": HUNT.hunt_id,
+                "ExpectedPlayers": list(HUNT.players),
+            },
+        )
+        self.assertEqual(self.http.sent["headers"], {MATCH: b"match"})
 
     def test_one_that_does_not_come_back_is_a_failure_soon(self) -> None:
         launched = self.launch()

@@ -27,13 +27,14 @@ class Fleet(Deploy):
         self.running: set[int] = set()
         self.next = 8775
         self.says = True
+        self.instead: Reply | None = None  # of the list
 
     def request(self, method: str, url: str, **sent: Any) -> Deferred[Any]:
         if url.endswith("/gameservers"):
             return self._list()
         if self.hold or self.answer.code != 200:
             return super().request(method, url, **sent)
-        self.note(sent["json"])
+        self.note(sent["json"], sent["headers"])
         wish = sent["json"]
         port = 8777
         if "ExpectedPlayers" in wish or wish["GameArgs"]:
@@ -44,6 +45,8 @@ class Fleet(Deploy):
     def _list(self) -> Deferred[Any]:
         if not self.says:
             return fail(ConnectionLost())
+        if self.instead is not None:
+            return succeed(self.instead)
         record = {"id": "x", "map": "/Game/M", "expectedPlayers": []}
         return succeed(Reply(200, {"servers": [record | {"port": one} for one in self.running]}))
 
@@ -152,6 +155,22 @@ class AloneTests(LaunchCase):
         self.fleet.says = True
         self.game.clock.advance(1)
         self.assertEqual(self.sent_to(self.ann), 8774)
+
+    def test_a_deploy_server_that_keeps_no_list_holds_nobody_up(self) -> None:
+        lists_none = Reply(404, b"<pre>Cannot GET</pre>"), Reply(501, b""), Reply(200, {"port": 1})
+        for player, instead in zip(self.players, lists_none, strict=False):
+            self.fleet.instead = instead
+            self.hunt(player)
+            port = self.fleet.next
+            self.join(player, **CITY)
+            self.assertEqual(self.hunt(player, OTHER), port)
+
+    def test_one_that_is_at_a_loss_has_ended_nothing(self) -> None:
+        for player, status in zip(self.players, (500, 503), strict=False):
+            self.fleet.instead = Reply(status, b"")
+            self.hunt(player)
+            self.join(player, **CITY)
+            self.assertEqual(self.hunt(player, OTHER), "MATCHING")
 
     def test_a_city_and_another_player_are_never_in_the_way(self) -> None:
         self.join(self.ann, **TUTORIAL)

@@ -64,7 +64,10 @@ class WorldTests(MatchmakingCase):
     def test_off_or_bad_input_is_an_empty_400_and_keeps_the_older_join(self) -> None:
         self.join(self.ann, **CITY)
         for body in (
-            {"playerHuntId": "a b"},
+            {"gameMode": "ISLAND", "playerHuntId": "a b"},
+            {},
+            {"gameMode": None, "gameArgs": "", "playerHuntId": "Hunt_A"},
+            {"gameArgs": "", "playerHuntId": ""},
             {"gameMode": 7},
             {"gameMode": "ISLAND", "gameArgs": "/etc"},
         ):

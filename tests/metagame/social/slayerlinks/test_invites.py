@@ -151,7 +151,16 @@ class AnswerTests(Base):
             ("accept", self.cat, self.ann),
         ):
             self.refused(self.post(by, action, other), 404)
-        self.refused(self.post(self.bob, "accept"), 404)
+
+    @proves("Slayer link refusals")
+    def test_an_answer_that_names_neither_account_nor_invite_is_400(self) -> None:
+        self.invite(self.ann, self.bob)
+        for more in ({}, {"account_id": ""}, {"account_id": 7}, {"link_id": "", "invite_id": ""}):
+            for action in ("accept", "reject", "cancel"):
+                self.refused(self.post(self.bob, action, None, **more), 400)
+        cancel = {"action": "cancel", "slot": 1}
+        self.refused(self.do("PUT", "/invite", self.ann, cancel), 400)
+        self.refused(self.post(self.bob, "accept", None, link_id="nobody's"), 404)
 
     @proves("Slayer link refusals")
     def test_unknown_actions_are_400(self) -> None:
