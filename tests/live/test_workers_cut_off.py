@@ -73,14 +73,20 @@ def heard(folder: Path, change: str = "") -> list[str]:
             if number == LINES // 2:
                 eventually(lambda: LOST in other.log)
             say(f"line {number}")
+        eventually(lambda: both_lost(other))  # one that lives would hear what is on its way yet
         proxy.mend()
         eventually(lambda: both_back(other))
         say("the last")
         return until_the_last(bob)
 
 
+def both_lost(service: Service) -> bool:
+    """Whether it has given up both connections to the engine: it asks, and it listens."""
+    return service.log.count(LOST) >= 2
+
+
 def both_back(service: Service) -> bool:
-    """Whether both connections to the engine are back: it asks, and it listens."""
+    """Whether both are back."""
     return service.log.count("is back after") >= 2
 
 
