@@ -98,6 +98,7 @@ def until_the_last(talker: Talker) -> list[str]:
     return found
 
 
+# slow: a worker gives up both connections to the engine, and has both back
 def test_who_sits_at_a_worker_that_was_cut_off_hears_every_line_in_order(tmp_path: Path) -> None:
     assert heard(tmp_path) == [*(f"line {number}" for number in range(LINES)), "the last"]
 
@@ -105,6 +106,7 @@ def test_who_sits_at_a_worker_that_was_cut_off_hears_every_line_in_order(tmp_pat
 FORGETS = "from svcserver.board import news\nnews.NewsFeed._since = lambda self, lately: None\n"
 
 
+# slow: as above
 def test_where_the_worker_reads_nothing_of_what_it_missed_lines_are_lost(tmp_path: Path) -> None:
     """The sabotage: what the test above rests on."""
     assert heard(tmp_path, FORGETS) == ["the last"]
