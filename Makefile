@@ -24,12 +24,16 @@ run: $(VENV)/run.stamp
 	@$(BIN)/svcctl demo $(if $(ONCE),--once)
 
 # the live tests wait more than they compute: the fast half has the time that they leave, and tells in the end
+test: export SVC_TEST_FAILED = $(abspath $(VENV)/failed)
 test: $(VENV)/dev.stamp
+	@rm -f "$$SVC_TEST_FAILED"; trap 'exit 130' INT; trap 'kill $$beside 2>/dev/null' EXIT; \
+	echo "the fast half runs beside the live half into $(VENV)/fast.log, which is shown in the end"; \
 	nice -n 19 $(BIN)/python -m pytest $(SIDE_BY_SIDE) $(FAST) > $(VENV)/fast.log 2>&1 & beside=$$!; \
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) $(LIVE); live=$$?; \
 	$(BIN)/python -m pytest $(ALONE); alone=$$?; \
-	wait $$beside; fast=$$?; cat $(VENV)/fast.log; \
+	wait $$beside; fast=$$?; trap - EXIT; cat $(VENV)/fast.log; \
 	echo "make test: the fast half $$fast, the live half $$live, what runs alone $$alone (0: passed)"; \
+	if [ -s "$$SVC_TEST_FAILED" ]; then echo "what failed, each alone:"; cat "$$SVC_TEST_FAILED"; fi; \
 	exit $$((fast | live | alone))
 
 # how often each test of the live half fails: make flaky RUNS=20 WHAT=tests/live/test_chat.py

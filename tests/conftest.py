@@ -15,7 +15,7 @@ from zlib import crc32
 import pytest
 
 from tests.flaky import LIVE_HALF
-from tests.support import postgres, shared, slow
+from tests.support import failed, postgres, shared, slow
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background ignores it
 
@@ -99,14 +99,19 @@ def _names_live(file: Path) -> bool:
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     """One failure is one failure, and what need be done once is done once."""
+    from twisted.trial import _synctest
+
     from tests.support import leftovers, once  # they import the reactor, installed only now
+
+    vars(_synctest)["__unittest"] = True  # pytest shows the line of the test, not of assertEqual
 
     session.config.pluginmanager.register(leftovers)
     once.install()
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Name what took long and does not say why. A slow machine fails nobody's run."""
+    """Name what failed, and what took long and does not say why, which fails nobody's run."""
+    failed.tell(terminalreporter.stats)
     stats = terminalreporter.stats.values()
     named = slow.unexplained(slow.seconds(one for reports in stats for one in reports))
     if named:

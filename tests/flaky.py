@@ -75,13 +75,17 @@ def told(files: list[Path]) -> tuple[str, bool]:
         *(f"{name} failed in {count} of {len(files)} runs" for name, count in failed.most_common()),
         *(slowly := slow.unexplained(least)),
     ]
+    if not passed and not failed:
+        return "nothing was tested: none of it belongs to the live half", False
     verdict = f"{len(files)} runs, {passed} times passed, {len(failed)} flaky tests"
     return "\n".join([*lines, verdict]), not failed and not slowly
 
 
 def main() -> int:
     """See the module."""
-    runs, what = int(sys.argv[1]), sys.argv[2:] or ["tests"]
+    if not sys.argv[1].isdecimal() or (runs := int(sys.argv[1])) < 1:
+        sys.exit(f"make flaky: RUNS is a count of runs, such as 20; it was {sys.argv[1]}")
+    what = sys.argv[2:] or ["tests"]
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"],
         cwd=ROOT,

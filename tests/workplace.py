@@ -21,6 +21,7 @@ from attrs import frozen
 
 SYSTEM_PATH = os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", "/sbin"))
 NETWORK = ["unshare", "--map-root-user", "--net", "true"]
+ROOTS_NETWORK = ["unshare", "--net", "true"]
 FILES = 2_560  # as many as tests/live/test_gateway_abuse.py opens
 ROOM = 2 << 30
 HEADLESS = "chromium-headless-shell"  # the same pages for less processor time than chromium
@@ -64,6 +65,8 @@ PROGRAMS = (
     ("npm", "npm", "chat clients in JavaScript", "npm"),
     ("chromium", HEADLESS, "the dashboard in a browser", HEADLESS),
     ("nft", "nft", "the real firewall", "nftables"),
+    ("iptables", "iptables", "the firewall of an older machine", "iptables"),
+    ("ipset", "ipset", "the firewall of an older machine", "ipset"),
     ("ip", "ip", "networks of their own", "iproute2"),
     ("curl", "curl", "content through the gateway", "curl"),
     ("openssl", "openssl", "the gateway's TLS", "openssl"),
@@ -98,9 +101,7 @@ def findings(machine: Machine) -> Iterator[Finding]:
             yield Finding(what)
         else:
             yield Finding(what, f"the tests of {use} are skipped", f"apt-get install {package}")
-    if not machine.run(NETWORK):
-        cure = "run as root, or allow user namespaces (sysctl kernel.unprivileged_userns_clone=1)"
-        yield Finding("a network of one's own", "attacks from many addresses are skipped", cure)
+    yield from _networks(machine)
     if not machine.binds("127.0.0.99"):
         cure = "use Linux, or give lo the addresses of 127.0.0.0/8"
         yield Finding("the addresses 127.0.0.2 and on", "attacks from strangers fail", cure)
@@ -114,6 +115,18 @@ def findings(machine: Machine) -> Iterator[Finding]:
         cure = "end something, or make test SIDE_BY_SIDE="
         yield Finding("memory", "less than 2 GB are free", cure)
     yield from _releasing(machine)
+
+
+def _networks(machine: Machine) -> Iterator[Finding]:
+    if not machine.find("unshare"):
+        fault = "attacks from many addresses and the real firewall are skipped"
+        yield Finding("unshare", fault, "apt-get install util-linux")
+    elif not machine.run(NETWORK):
+        cure = "run as root, or allow user namespaces (sysctl kernel.unprivileged_userns_clone=1)"
+        yield Finding("a network of one's own", "attacks from many addresses are skipped", cure)
+    elif not machine.run(ROOTS_NETWORK):
+        cure = "run make test as root, in a container for instance"
+        yield Finding("root", "the tests of the real firewall are skipped", cure)
 
 
 def _releasing(machine: Machine) -> Iterator[Finding]:

@@ -65,8 +65,9 @@ class HookTests(SynchronousTestCase):
         found = re.search(r"(?s)```json\n(.*?)```", page)
         assert found is not None
         said = json.loads(found[1])
-        self.assertEqual(said["python.defaultInterpreterPath"], ".venv/bin/python")
-        self.assertTrue((ROOT / said["ruff.configuration"]).exists())
+        # an extension works in another folder; ruff and mypy are those of the interpreter
+        interpreter = "${workspaceFolder}/.venv/bin/python"
+        self.assertEqual(said["python.defaultInterpreterPath"], interpreter)
 
     def test_what_the_first_tasks_name_is_there(self) -> None:
         page = (ROOT / "docs" / "contributors" / "first-change.md").read_text()

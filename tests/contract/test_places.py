@@ -42,7 +42,7 @@ def _called(node: ast.AST) -> str:
 def out_of_place(name: str, found: Iterable[tuple[str, str]]) -> list[str]:
     """What stands in a module of that name, and belongs elsewhere."""
     return [
-        f"{what}, {which}"
+        f"{what}, {which}: belongs in {WHERE[what]}.py"
         for what, which in found
         if name != WHERE[what] and not name.endswith(f"_{WHERE[what]}")
     ]
@@ -57,10 +57,12 @@ class PlaceTests(SynchronousTestCase):
             "class A(typing.TypedDict, total=False): ...",
             "@frozen\nclass A:\n    name: str = field(metadata=sent_as('Name'))",
         ):
-            self.assertEqual(out_of_place("rules", kinds(shape)), ["a shape, A"])
+            self.assertEqual(
+                out_of_place("rules", kinds(shape)), ["a shape, A: belongs in wire.py"]
+            )
             self.assertEqual(out_of_place("management_wire", kinds(shape)), [])
-        self.assertEqual(out_of_place("pages", kinds(row)), ["a row, a"])
-        self.assertEqual(out_of_place("wire", kinds(row)), ["a row, a"])
+        self.assertEqual(out_of_place("pages", kinds(row)), ["a row, a: belongs in routes.py"])
+        self.assertEqual(out_of_place("wire", kinds(row)), ["a row, a: belongs in routes.py"])
         for name in ("routes", "live_routes"):
             self.assertEqual(out_of_place(name, kinds(row)), [])
 

@@ -89,3 +89,7 @@ class SlowTests(SynchronousTestCase):
             lines, ["a failed in 1 of 2 runs", "2 runs, 1 times passed, 1 flaky tests"]
         )
         self.assertFalse(well)
+
+    def test_runs_without_a_test_prove_nothing(self) -> None:
+        lines, well = self.told({"passed": 0}, {"passed": 0})
+        self.assertEqual((len(lines), well), (1, False))

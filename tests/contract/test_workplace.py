@@ -41,12 +41,20 @@ class FindingTests(SynchronousTestCase):
         faults = self.faults(find=lambda name: None if name == "nft" else name)
         fault = "the tests of the real firewall are skipped; apt-get install nftables"
         self.assertEqual(faults, [f"  missing  nft: {fault}"])
-        self.assertEqual(len(self.faults(find=lambda name: None)), len(PROGRAMS) + 1)
+        self.assertEqual(len(self.faults(find=lambda name: None)), len(PROGRAMS) + 2)
 
     def test_what_only_packages_need_is_told_apart(self) -> None:
         [line] = self.faults(find=lambda name: None if name in ("buildah", "dh") else name)
         self.assertTrue(line.startswith("  without  what makes packages: "), line)
         self.assertTrue(line.endswith("; apt-get install debhelper buildah"), line)
+
+    def test_a_network_of_ones_own_may_be_missing_in_three_ways(self) -> None:
+        [line] = self.faults(find=lambda name: None if name == "unshare" else name)
+        self.assertTrue(line.endswith("; apt-get install util-linux"), line)
+        [line] = self.faults(run=lambda command: False)
+        self.assertIn("user namespaces", line)
+        [line] = self.faults(run=lambda command: "--map-root-user" in command)
+        self.assertIn("  missing  root: the tests of the real firewall are skipped; ", line)
 
     def test_another_debian_makes_no_release(self) -> None:
         [line] = self.faults(suite=lambda: "trixie")
@@ -78,7 +86,7 @@ class FindingTests(SynchronousTestCase):
 
     def test_what_ci_installs_is_looked_for(self) -> None:
         packages = {word for *_, package in PROGRAMS for word in package.split()}
-        self.assertEqual(installed_by("run") - packages, {"make", "iptables", "ipset"})
+        self.assertEqual(installed_by("run") - packages, {"make"})
         browser = HEADLESS  # which the tour of a first evening uses, and the list above has
         self.assertEqual(installed_by("packages"), {"make", browser, *RELEASING.values()})
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import shutil
 from contextlib import AbstractContextManager
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from attrs import frozen
@@ -48,9 +47,7 @@ def svcctl(*words: object) -> Ran:
 
 def nowhere(test: Any) -> Path:
     """A path that is not there yet, and gone after ``test`` (mktemp would litter the checkout)."""
-    above = Path(mkdtemp())
-    test.addCleanup(shutil.rmtree, above)
-    return above / "folder"
+    return Path(test.enterContext(TemporaryDirectory())) / "folder"
 
 
 def new_host(folder: Path) -> Path:

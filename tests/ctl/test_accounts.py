@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from functools import lru_cache
 from pathlib import Path
-from tempfile import mkdtemp
 from urllib.parse import parse_qs, urlsplit
 
 from twisted.trial.unittest import SynchronousTestCase
@@ -17,12 +17,13 @@ from svcserver.metagame.accounts.sanctions import Kind, SqlSanctions
 from svcserver.metagame.accounts.store import SqlAccounts, knows_game_server
 from svcserver.metagame.owner.people.store import SqlPeople
 from tests.ctl.command import Ran, database_of, new_host, nowhere, svcctl
+from tests.support import shared
 from tests.support.proves import proves
 
 
 @lru_cache(maxsize=1)
 def pattern() -> Path:
-    return new_host(Path(mkdtemp()) / "host")
+    return new_host(shared.folder() / f"pattern-{os.getpid()}")
 
 
 class HostCase(SynchronousTestCase):

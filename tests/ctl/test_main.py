@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from errno import EACCES
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory
 from unittest import mock
 
 from click.shell_completion import BashComplete, ShellComplete
@@ -28,7 +28,7 @@ class MainTests(SynchronousTestCase):
             self.assertIn(f"  {name} ", said)
 
     def test_a_folder_that_is_none_or_no_host_is_named(self) -> None:
-        empty = mkdtemp()
+        empty = self.enterContext(TemporaryDirectory())
         for words in (("status", "--config", f"{empty}/x"), ("doctor", "--config", f"{empty}/x")):
             self.assertIn(f"there is no folder {empty}/x; make a host", svcctl(*words).line)
         self.assertIn("is no host: it has no settings", svcctl("doctor", "--config", empty).line)

@@ -54,7 +54,7 @@ class MakingTests(SynchronousTestCase):
 
     @proves("gateway: certificate made and checked at start")
     def test_files_are_private_and_never_overwritten_unasked(self) -> None:
-        folder = Path(tempfile.mkdtemp())
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
         first = make_pair(["a"])
         paths = write_pair(first, folder)
         self.assertEqual([path.name for path in paths], [CERT_FILE, KEY_FILE])

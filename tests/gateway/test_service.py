@@ -93,7 +93,7 @@ def rsa_pair(bits: int) -> Pair:
 
 class StartTests(SynchronousTestCase):
     def setUp(self) -> None:
-        folder = Path(tempfile.mkdtemp())
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
         certificate, key = write_pair(make_pair(["127.0.0.1"]), folder)
         self.environ = {
             "GATEWAY_CERT": str(certificate),

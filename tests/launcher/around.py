@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from attrs import define, field
@@ -185,8 +184,7 @@ class LauncherCase(SynchronousTestCase):
     """A test with a launcher in a folder of its own."""
 
     def setUp(self) -> None:
-        self.folder = Path(mkdtemp())
-        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.folder = new_folder(self)
         self.remote = FakeHost()
         self.remote.says("GET", "/svc/api/ServerStatus", 200, {"playersOnline": 0, "players": []})
         self.clock = ClockWithHost(self.remote)
@@ -232,6 +230,4 @@ class LauncherCase(SynchronousTestCase):
 
 def new_folder(test: Any) -> Path:
     """A folder that is gone after ``test``."""
-    folder = Path(mkdtemp())
-    test.addCleanup(shutil.rmtree, folder, ignore_errors=True)
-    return folder
+    return Path(test.enterContext(TemporaryDirectory(ignore_cleanup_errors=True)))

@@ -41,7 +41,7 @@ def node_modules() -> Path:
     ready = cache / f"xmpp-{hashlib.sha256(lock).hexdigest()[:16]}" / "node_modules"
     if not ready.is_dir():
         cache.mkdir(parents=True, exist_ok=True)
-        fresh = Path(tempfile.mkdtemp(prefix="xmpp-", dir=cache))
+        fresh = Path(tempfile.mkdtemp(prefix="xmpp-", dir=cache))  # noqa: TID251 - removed below
         try:
             _install(fresh)
             if not ready.is_dir():  # two runs at once: the first one's will do

@@ -174,7 +174,7 @@ class DecodingTests(SynchronousTestCase):
 class FileTests(SynchronousTestCase):
     @proves("relay: invite file")
     def test_a_file_holds_the_string_or_json(self) -> None:
-        path = Path(tempfile.mkdtemp()) / "join.txt"
+        path = Path(self.enterContext(tempfile.TemporaryDirectory())) / "join.txt"
         path.write_text(encode(GOOD) + "\nmore\n")
         self.assertEqual(read(str(path)), GOOD)
         values = {"host": GOOD.host, "port": 443, "fingerprint": FP, "name": GOOD.name}
@@ -186,7 +186,7 @@ class FileTests(SynchronousTestCase):
 
     @proves("relay: invite file")
     def test_bad_files_are_bad_invites(self) -> None:
-        path = Path(tempfile.mkdtemp()) / "join.txt"
+        path = Path(self.enterContext(tempfile.TemporaryDirectory())) / "join.txt"
         for content in (b"", b"{", b"{}", b'{"host": 1}', b"\xff\xfe", b"[" * 9_999, b"{" * 9_999):
             path.write_bytes(content)
             with self.assertRaises(BadInvite):

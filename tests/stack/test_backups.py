@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
 from datetime import datetime, time, timedelta
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory
 from unittest import mock
 
 from attrs import evolve
@@ -45,8 +44,7 @@ class DueTests(SynchronousTestCase):
 
 class NightlyTests(SynchronousTestCase):
     def setUp(self) -> None:
-        self.folder = Path(mkdtemp())
-        self.addCleanup(shutil.rmtree, self.folder)
+        self.folder = Path(self.enterContext(TemporaryDirectory()))
         self.reactor = Spawner()
         self.lines: list[str] = []
         self.now = datetime(2026, 11, 22, 1).timestamp()
@@ -130,8 +128,7 @@ class NightlyTests(SynchronousTestCase):
 
 class StateTests(SynchronousTestCase):
     def setUp(self) -> None:
-        self.folder = Path(mkdtemp())
-        self.addCleanup(shutil.rmtree, self.folder)
+        self.folder = Path(self.enterContext(TemporaryDirectory()))
 
     @proves("svcctl backup: a damaged one is noticed")
     def test_what_is_written_is_read_and_what_is_wrong_is_said(self) -> None:

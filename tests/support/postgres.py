@@ -37,7 +37,7 @@ class Instance:
 
         With a ``password`` it lets nobody in without.
         """
-        made = cls.there(Path(tempfile.mkdtemp(prefix="svc-pg-")))
+        made = cls.there(Path(tempfile.mkdtemp(prefix="svc-pg-")))  # noqa: TID251 - removed below
         how: list[Any] = ["-A", "trust"]
         if password is not None:
             made.password, file = password, made.folder / "password"

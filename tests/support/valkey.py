@@ -54,7 +54,7 @@ class Instance:
         found = [path for path in map(shutil.which, BINARIES) if path is not None]
         if not found:
             raise skip("valkey", "neither valkey-server nor redis-server is installed")
-        return cls(found[0], Path(tempfile.mkdtemp(prefix="svc-valkey-")), free_port())
+        return cls(found[0], Path(tempfile.mkdtemp(prefix="svc-valkey-")), free_port())  # noqa: TID251 - removed below
 
     @property
     def url(self) -> str:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import io
-import shutil
 import tarfile
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory
 
 import pyrage
 from hypothesis import given, settings
@@ -44,13 +43,12 @@ CHEAP = (  # closed by "correct horse" with the least work that the format knows
 
 class ArchiveCase(SynchronousTestCase):
     def setUp(self) -> None:
-        self.folder = Path(mkdtemp())
-        self.addCleanup(shutil.rmtree, self.folder)
+        self.folder = Path(self.enterContext(TemporaryDirectory()))
         self.file = self.folder / "one.tar.gz"
         archive.pack(self.file, CONTENTS, PARTS)
 
     def fresh(self) -> Path:
-        return Path(mkdtemp(dir=self.folder)) / "into"
+        return Path(self.enterContext(TemporaryDirectory(dir=self.folder))) / "into"
 
 
 class ArchiveTests(ArchiveCase):

@@ -1,6 +1,6 @@
 """An attacker's tour of one host, as ``svcctl init`` makes it and ``svc-stack`` runs it.
 
-Each stop is small; the whole attack has a file of its own: docs/contributors/testing.md, "Attacks".
+Each stop is small; the whole attack has a file of its own: docs/contributors/attacks.md.
 What is shown here is that the settings of a new host defend it, and that while it is attacked
 somebody else is served about as on the idle host.
 

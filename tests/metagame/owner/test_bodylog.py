@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from hypothesis import given
@@ -25,8 +24,7 @@ TOKEN = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhbm4ifQ.c2lnbmF0dXJl"
 
 class BodyLogTests(SynchronousTestCase):
     def setUp(self) -> None:
-        folder = Path(mkdtemp())
-        self.addCleanup(shutil.rmtree, folder)
+        folder = Path(self.enterContext(TemporaryDirectory()))
         self.file = folder / "bodies.log"
 
     def game(self, **environ: str) -> Game:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from twisted.logger import LogLevel, capturedLogs
@@ -17,8 +16,7 @@ from tests.support.game import Game
 
 class FlightRecorderTests(SynchronousTestCase):
     def setUp(self) -> None:
-        self.folder = Path(mkdtemp())
-        self.addCleanup(shutil.rmtree, self.folder)
+        self.folder = Path(self.enterContext(TemporaryDirectory()))
 
     def game(self, **environ: str) -> Game:
         return Game(self, **{"FLIGHT_RECORDER_DIR": str(self.folder)} | environ)

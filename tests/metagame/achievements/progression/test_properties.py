@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -114,8 +113,7 @@ class FolderTests(SynchronousTestCase):
     GOOD = {"progression_id": "new", "requirements": [{"rank_id": 1, "xp_required": 5}]}  # noqa: RUF012
 
     def folder(self, *contents: Any) -> str:
-        name = tempfile.mkdtemp()
-        self.addCleanup(shutil.rmtree, name)
+        name = self.enterContext(tempfile.TemporaryDirectory())
         for number, one in enumerate(contents):
             text = one if isinstance(one, bytes) else orjson.dumps(one)
             (Path(name) / f"{number}.json").write_bytes(text)
