@@ -92,7 +92,7 @@ class RequestLog:
             message += f" page={page}"
         if omitted:
             message += f" omitted={omitted}"
-        message += via  # ends the line. Spec: 1 §5.8
+        message += via  # last: the specification ends a line with it
         if not self.lines.as_json:
             return f"{iso(self.wall_clock())} info web.requestlog: {message}\n"
         fields = {
