@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -47,6 +48,50 @@ def test_a_killed_run_leaves_no_postgresql_and_no_files(tmp_path: Path) -> None:
     assert started_at(server) is None
     assert not made.exists()
     assert not postgres.exists()
+
+
+A_WORKER = """
+import sys, time
+from pathlib import Path
+from tests.support import prestarted, shared
+print(shared.folder(), flush=True)
+program = prestarted.start([], {"HOME": "/"}, Path(), 1, program="signal:pause")
+print(program.pid, flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.live
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_what_a_test_has_started_ends_with_its_run(how: int) -> None:
+    alone = {name: said for name, said in os.environ.items() if name != shared.NAME}
+    environ = {**alone, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", A_WORKER]
+    with subprocess.Popen(
+        command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as run:
+        assert run.stdout is not None
+        made = Path(run.stdout.readline().strip())
+        pid = int(run.stdout.readline())
+        assert started_at(pid) is not None
+        run.send_signal(how)
+    eventually(lambda: started_at(pid) is None)
+    eventually(lambda: not made.exists())
+
+
+DEAF = "trap '' TERM; echo deaf; exec sleep 600"
+
+
+@pytest.mark.live
+def test_what_hears_nothing_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    with subprocess.Popen(
+        ["sh", "-c", DEAF], stdout=subprocess.PIPE, start_new_session=True
+    ) as deaf:
+        assert deaf.stdout is not None and deaf.stdout.readline() == b"deaf\n"
+        monkeypatch.setattr(prestarted, "STOP_S", 0.0)
+        monkeypatch.setattr(prestarted, "_forked", {deaf.pid})
+        prestarted._end_forked()
+        assert started_at(deaf.pid) is None
 
 
 class ForkingTests(SynchronousTestCase):

@@ -40,8 +40,10 @@ SERVICES = (*(f"{one}.service" for one in NAMES), "stack.watch")
 ROOT = Path(__file__).resolve().parents[2]
 MOST_WORKERS = 64  # that wait at its door while it imports
 END_S = 20.0
+STOP_S = 8.0  # for what a worker left, which was killed itself: a stack ends others first
 FORKED = {"pid": 0}  # what a fork hears of its own start
 CHANGE = "SVC_TEST_CHANGE"  # in its environment: Python that changes a rule before it starts
+_forked: set[int] = set()  # and not reaped
 _begun: dict[str, subprocess.Popen[bytes]] = {}  # by its door, where it was this worker
 
 
@@ -206,6 +208,7 @@ def _serve(door: socket.socket, run: int) -> tuple[dict[str, Any], list[int]] | 
         while True:
             ready = select.select([*open_, run], [], [])[0]
             if run in ready:
+                _end_forked()
                 return None
             wishes = ready[0]
             if wishes is door:
@@ -220,6 +223,7 @@ def _serve(door: socket.socket, run: int) -> tuple[dict[str, Any], list[int]] | 
             try:
                 wish = json.loads(said)
                 if "end" in wish:
+                    _end_forked()
                     return None
                 reply = _granted(wish)
             except (OSError, ValueError) as error:
@@ -237,8 +241,29 @@ def _serve(door: socket.socket, run: int) -> tuple[dict[str, Any], list[int]] | 
 def _granted(wish: Mapping[str, Any]) -> dict[str, Any]:
     """The reply to a wish; ``FORKED`` in the process that it has asked for."""
     if "reap" in wish:
-        return {"status": os.waitpid(wish["reap"], 0)[1]}
-    return {"pid": os.fork()}
+        status = os.waitpid(wish["reap"], 0)[1]
+        _forked.discard(wish["reap"])
+        return {"status": status}
+    pid = os.fork()
+    if pid:
+        _forked.add(pid)
+    return {"pid": pid}
+
+
+def _end_forked() -> None:
+    """What still runs when the run is over: of a worker that Ctrl-C or a signal has ended."""
+    for pid in _forked:
+        os.kill(pid, signal.SIGTERM)
+    late = time.monotonic() + STOP_S
+    for pid in _forked:
+        ended = os.pidfd_open(pid)
+        if not select.select([ended], [], [], max(0.0, late - time.monotonic()))[0]:
+            with suppress(ProcessLookupError):  # it has only been forked, and leads no group yet
+                os.killpg(pid, signal.SIGKILL)
+            os.kill(pid, signal.SIGKILL)
+        os.close(ended)
+        os.waitpid(pid, 0)
+    _forked.clear()
 
 
 def _heard(wishes: socket.socket) -> tuple[bytes, list[int]]:
