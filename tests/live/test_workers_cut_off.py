@@ -146,10 +146,12 @@ def heard_anew(folder: Path, change: str = "") -> list[str]:
         return until_the_last(bob)
 
 
+# slow: the same, and the engine begins anew
 def test_who_comes_back_later_to_an_engine_that_began_anew_hears_every_line(tmp_path: Path) -> None:
     assert heard_anew(tmp_path) == ["early", "next", "the last"]
 
 
+# slow: the same, and the engine begins anew
 def test_where_a_new_life_is_not_told_apart_lines_are_lost(tmp_path: Path) -> None:
     """The sabotage: what the test above rests on."""
     forgets = "from svcserver.board import news\nnews.NewsFeed._anew = lambda self, lately: []\n"
