@@ -28,7 +28,7 @@ from svcserver.kernel import json
 
 CHUNK = 1 << 20  # bytes read at a time
 SAVE_EVERY = 256 * 1024 * 1024  # bytes hashed between two saves of the partial file
-OWNERS_NOTE = "README.txt"  # what svcctl init puts into the folder for the game
+OWNERS_NOTE = "README.txt"  # what svcctl init puts into folders that others fill
 _NOTES = (  # as the notes of this version and of 0.1.0 begin; a README.txt of the game is listed
     b"This host has no game files yet.",
     b"Put the game's files here, then run: svcctl content manifest",

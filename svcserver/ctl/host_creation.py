@@ -256,13 +256,18 @@ def _write(staged: Path, kept: Path, plan: Plan, pair: Pair | None) -> None:
         (game / "data.pak").write_bytes(secrets.token_bytes(GAME_FILE_BYTES))
     launcher = kept / blueprint.LAUNCHER
     launcher.mkdir()
-    told = LAUNCHER_README.format(folder=shlex.quote(str(plan.folder)))
-    (launcher / "README.txt").write_text(told, encoding="utf-8")
+    write_launcher_note(launcher, plan.folder)
     build_manifest(game, "1.4.4", kept / "manifest.json")
     if not plan.scale.database:
         write_private(kept / DATABASE, "")  # SQLite keeps the mode of the file it finds
     write_private(staged / OWNER_KEY, rules.new_account_key() + "\n")
     write_units(staged, plan.folder, plan.data, plan.components)
+
+
+def write_launcher_note(launcher: Path, folder: Path) -> None:
+    """Say in the launcher's folder how it comes there, for the host whose place is ``folder``."""
+    told = LAUNCHER_README.format(folder=shlex.quote(str(folder)))
+    (launcher / OWNERS_NOTE).write_text(told, encoding="utf-8")
 
 
 def write_units(at: Path, folder: Path, data: Path, components: Iterable[str]) -> None:

@@ -37,6 +37,7 @@ class Origin:
     sha256: str
     kind: str = ""  # of its database
     made_anew: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()  # settings of which the backup has no value
 
 
 @frozen
@@ -234,7 +235,7 @@ def tell_of_finishing(folder: Path) -> None:
 
 
 def _noteless(folder: Path) -> None:
-    """One whose note cannot be read: cleared away where it was ended before there was more."""
+    """One whose note cannot be read, as of an older version: cleared away if it has no more."""
     if not _within(folder):
         with _removing(shlex.quote(str(folder))):
             shutil.rmtree(folder)
@@ -243,6 +244,9 @@ def _noteless(folder: Path) -> None:
             f"{folder} has the files of a host that was begun, and its {NOTE} cannot be read; the "
             "database may know the owner whose key is there: move that folder away, and repeat this"
         )
+    else:
+        said = f"svcctl: {folder} holds files, perhaps keys, of a host that never was finished"
+        click.echo(f"{said}; remove it: rm -r {shlex.quote(str(folder))}", err=True)
 
 
 @contextmanager

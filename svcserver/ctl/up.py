@@ -202,7 +202,7 @@ class Card:
             f"Your host runs: {components}",
             "",
             f"dashboard  {self.dashboard}",
-            f"           in a browser on this machine; the key is in {self.folder / OWNER_KEY}",
+            f"           in a browser on this machine; {self._key()}",
             *self._invite(),
         )
         if self.join is not None and not out.as_json:
@@ -213,6 +213,12 @@ class Card:
             "",
             f"Ctrl-C stops it; {svcctl} up {shlex.quote(str(self.folder))} starts it again.",
         )
+
+    def _key(self) -> str:
+        """Where the owner's key is; a host that was restored without its secrets has no file."""
+        if (self.folder / OWNER_KEY).is_file():
+            return f"the key is in {self.folder / OWNER_KEY}"
+        return "its owner's key still counts, and is in no file here"
 
     def _invite(self) -> list[str]:
         if self.join is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import time
 from datetime import datetime
 from pathlib import Path
@@ -260,11 +261,16 @@ def _lock(host: Host, identity: Path | None, file: Path) -> Lock:
     if host.folder is not None and (host.folder / WORKER_FILE).is_file():
         return wanted_of(host, identity).lock
     if identity is None and is_closed(file):
-        words = os.environ.get("BACKUP_PASSPHRASE") or click.prompt(
-            "Passphrase", hide_input=True, err=True
-        )
-        return Lock(passphrase=Secret(words))
+        return Lock(passphrase=Secret(os.environ.get("BACKUP_PASSPHRASE") or _asked()))
     return Lock(identity=identity)
+
+
+def _asked() -> str:
+    """The passphrase, from a terminal; fails where there is none."""
+    if not sys.stdin.isatty():
+        fail("nobody is here to ask for the passphrase; give BACKUP_PASSPHRASE, or --identity FILE")
+    words: str = click.prompt("Passphrase", hide_input=True, err=True)
+    return words
 
 
 def shown(one: Backup) -> dict[str, object]:

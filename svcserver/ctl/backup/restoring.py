@@ -20,6 +20,8 @@ from svcserver.ctl.backup import archive
 from svcserver.ctl.backup.archive import Contents, Damaged
 from svcserver.ctl.backup.opening import opened, same
 from svcserver.ctl.backup.sealing import CannotSeal, Lock
+from svcserver.ctl.blueprint import LAUNCHER
+from svcserver.ctl.bundle import is_secret
 from svcserver.ctl.database_commands import bring_up, migrate, put_back, sqlite_faults
 from svcserver.ctl.envfile import change
 from svcserver.ctl.host import OWNER_KEY, Host
@@ -27,6 +29,7 @@ from svcserver.ctl.host_creation import (
     DATABASE,
     README,
     begun_by_a_restore,
+    write_launcher_note,
     write_ownerless,
     write_private,
     write_units,
@@ -114,9 +117,11 @@ def _made(source: Path, lock: Lock, folder: Path, origin: Origin) -> Origin:
         with _sound_backup(source):
             contents = opened(source, lock, unpacked / "parts")
             made_anew = restored(contents, unpacked / "parts", staged.settings, folder)
+            files = unpacked / "parts" / archive.FILES
+            missing = () if contents.secrets else _missing(files, staged.settings)
         shutil.rmtree(unpacked)
         _room_for_the_game(staged.settings, folder)
-        done = evolve(origin, kind=contents.kind, made_anew=made_anew)
+        done = evolve(origin, kind=contents.kind, made_anew=made_anew, missing=missing)
         evolve(staged.note, origin=done).write(staged.settings)
         staged.need_room()
         staged.complete()
@@ -127,10 +132,13 @@ def _made(source: Path, lock: Lock, folder: Path, origin: Origin) -> Origin:
 
 def _tell(done: Origin, source: Path, folder: Path, out: Out) -> None:
     fresh = done.made_anew
-    out.data({"folder": str(folder), "secrets": not fresh, "made_anew": list(fresh)})
+    said = {"secrets": not fresh, "made_anew": list(fresh), "missing": list(done.missing)}
+    out.data({"folder": str(folder), **said})
     out.say(f"the host of {source} is in {folder}")
     if fresh:
         out.say("made anew, since the backup holds no secrets: " + ", ".join(fresh))
+    if done.missing:
+        out.say("write these again, which the backup leaves out: " + ", ".join(done.missing))
     config = config_of(folder)
     if done.kind != "sqlite":
         if fresh:
@@ -219,9 +227,13 @@ def _whole(contents: Contents, parts: Path, at: Path, folder: Path) -> None:
     """Everything as it was, with the paths of the new folder."""
     shutil.copytree(parts / archive.FILES, at, dirs_exist_ok=True)
     for path in at.glob("*.env"):
-        path.write_text(_moved(contents, path.read_text(encoding="utf-8-sig"), folder), "utf-8")
+        # what is no UTF-8 stays as it is: such a file may be no component's
+        text = path.read_text("utf-8-sig", "surrogateescape")
+        path.write_text(_moved(contents, text, folder), "utf-8", "surrogateescape")
     components = [name for name in SERVICES if (at / f"{name}.env").is_file()]
     write_units(at, folder, folder, components)  # those of the backup name the old folder
+    if (at / LAUNCHER / OWNERS_NOTE).is_file():  # and so does this
+        write_launcher_note(at / LAUNCHER, folder)
     _place_database(contents, parts, at, folder)
 
 
@@ -283,6 +295,17 @@ def _settle(contents: Contents, path: Path, values: Mapping[str, str], folder: P
     if path.name == "relay.env":
         kept.pop("SVC_RELAY_FINGERPRINT", None)
     change(path, kept)
+
+
+def _missing(files: Path, at: Path) -> tuple[str, ...]:
+    """The settings that a backup without secrets leaves empty, and that nothing else sets."""
+    return tuple(
+        f"{name} in {stored.name}"
+        for stored in sorted(files.glob("*.env"))
+        for name, value in _read(stored).items()
+        if not value and (is_secret(stored.stem, name) or name.endswith("URL"))
+        if not _read(at / stored.name).get(name)
+    )
 
 
 def _read(path: Path) -> Mapping[str, str]:

@@ -52,6 +52,40 @@ class BackupCase(HostCase):
 
 
 class BackupTests(BackupCase):
+    def restored(self, *lines: str) -> tuple[Ran, Path]:
+        """Into a folder of its own, by the passphrase that ``lines`` of stack.env set."""
+        self.stack_env("BACKUP_PASSPHRASE=a long passphrase", *lines)
+        self.patch(os, "environ", {**os.environ, "BACKUP_PASSPHRASE": "a long passphrase"})
+        file, into = self.made().data["file"], nowhere(self)
+        return svcctl("backup", "restore", file, "--into", into), into
+
+    def test_a_restore_names_settings_that_the_backup_leaves_out(self) -> None:
+        change(self.folder, "metagame", "LIVE_URL", "valkey://u:secret@127.0.0.1:6379/0")
+        ran, _ = self.restored()
+        self.assertEqual(ran.status, 0, ran.err)
+        wanted = "LIVE_URL in metagame.env, BACKUP_PASSPHRASE in stack.env"
+        self.assertIn(f"write these again, which the backup leaves out: {wanted}\n", ran.out)
+
+    def test_a_restore_keeps_a_file_that_is_no_text(self) -> None:
+        (self.folder / "notes.env").write_bytes(b"caf\xe9=1\n")
+        ran, into = self.restored("BACKUP_SECRETS=1")
+        self.assertEqual(ran.status, 0, ran.err)
+        self.assertNotIn("write these again", ran.out)
+        self.assertEqual((into / "notes.env").read_bytes(), b"caf\xe9=1\n")
+
+    def test_a_restored_launcher_folder_names_the_new_one(self) -> None:
+        ran, into = self.restored("BACKUP_SECRETS=1")
+        self.assertEqual(ran.status, 0, ran.err)
+        self.assertIn(f"--config {into}\n", (into / "launcher" / "README.txt").read_text())
+
+    def test_a_passphrase_is_not_asked_for_where_nobody_is(self) -> None:
+        self.stack_env("BACKUP_PASSPHRASE=a long passphrase")
+        file, into = self.made().data["file"], nowhere(self)
+        ran = svcctl("backup", "restore", file, "--into", into)
+        self.assertEqual((ran.status, ran.out), (1, ""))
+        self.assertIn("nobody is here to ask for the passphrase", ran.err)
+        self.assertFalse(into.exists())
+
     @proves("svcctl backup now|list|prove|restore")
     def test_made_proven_and_listed(self) -> None:
         first = self.made("--prove").data
