@@ -58,37 +58,19 @@ class FaultTests(SynchronousTestCase):
 
 
 class MarkTests(SynchronousTestCase):
-    def idle(self, source: str, file: str = "tests/test_x.py") -> list[str]:
-        return [one.idle for one in marks_of(file, source)]
-
-    def test_a_mark_counts_where_a_test_runs(self) -> None:
-        for source in (
-            "@proves('a')\ndef test_x(): pass",
-            "class XTests:\n    @proves('a')\n    def test_x(self): pass",
-            "@proves('a')\nclass Machine: pass\nTestMachine = Machine.TestCase",
+    def test_a_mark_counts_only_beside_a_test_that_runs(self) -> None:
+        for source, idle in (
+            ("@proves('a')\ndef test_x(): pass", ""),
+            ("class XTests:\n    @proves('a')\n    def test_x(self): pass", ""),
+            ("@proves('a')\nclass Machine: pass\nTestMachine = Machine.TestCase", ""),
+            ("@proves('a')\ndef helper(): pass", "is no test"),
+            ("@proves('a')\n@pytest.mark.skip\ndef test_x(): pass", "is skipped"),
+            (
+                "class XTests:\n    skip = 'later'\n    @proves('a')\n    def test_x(): 0",
+                "is skipped",
+            ),
         ):
-            self.assertEqual(self.idle(source), [""], source)
-
-    def test_it_does_not_count_beside_anything_else(self) -> None:
-        for source in (
-            "@proves('a')\ndef helper(): pass",
-            "@proves('a')\nclass XTests: pass",
-            "class XTests:\n    @proves('a')\n    def helper(self): pass",
-        ):
-            self.assertEqual(self.idle(source), ["is no test"], source)
-        self.assertEqual(
-            self.idle("@proves('a')\ndef test_x(): pass", "tests/x.py"), ["is no test"]
-        )
-
-    def test_it_does_not_count_beside_a_test_that_is_always_skipped(self) -> None:
-        for source in (
-            "@proves('a')\n@pytest.mark.skip\ndef test_x(): pass",
-            "@pytest.mark.xfail(reason='later')\n@proves('a')\ndef test_x(): pass",
-            "@proves('a')\ndef test_x():\n    'Prose.'\n    pytest.skip('later')",
-            "@proves('a')\ndef test_x():\n    raise SkipTest('later')",
-            "class XTests:\n    skip = 'later'\n    @proves('a')\n    def test_x(self): pass",
-        ):
-            self.assertEqual(self.idle(source), ["is skipped"], source)
+            self.assertEqual([one.idle for one in marks_of("tests/test_x.py", source)], [idle])
 
     def test_the_marks_are_read_from_the_tests(self) -> None:
         found = marks()

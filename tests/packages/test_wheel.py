@@ -1,4 +1,4 @@
-"""The project as it is packed and documented."""
+"""The project as it is packed."""
 
 from __future__ import annotations
 
@@ -8,16 +8,12 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.kernel.settings import variables
-
 ROOT = Path(__file__).parents[2]
-COMPONENTS = ("metagame", "deploy", "content", "gateway", "allowlist", "relay")
 
 
 class LockTests(SynchronousTestCase):
@@ -28,31 +24,6 @@ class LockTests(SynchronousTestCase):
             pins = re.findall(r"^[a-z0-9][^\n]*==[^\n]*$", text, re.MULTILINE)
             self.assertTrue(pins)
             self.assertTrue(all(pin.endswith("\\") for pin in pins), lock.name)
-
-
-class DocumentationTests(SynchronousTestCase):
-    def test_every_setting_of_every_component_is_documented(self) -> None:
-        page = (ROOT / "docs" / "owners" / "configuration.md").read_text()
-        known = set(re.findall(r"[A-Z][A-Z0-9_]+", page))
-        for prefix in ("GATEWAY_RATE", "ALLOWLIST"):
-            known |= {f"{prefix}{one}" for one in re.findall(r"_[A-Z]+", page)}
-        for component in COMPONENTS:
-            shape = import_module(f"svcserver.{component}.settings").Settings
-            missing = [name for name in variables(shape) if name not in known]
-            self.assertEqual(missing, [], component)
-
-    def test_every_link_of_the_pages_in_the_first_folder_leads_somewhere(self) -> None:
-        for page in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"):
-            for target in re.findall(
-                r"\]\((?!http)([^)#]+)(?:#[^)]*)?\)", (ROOT / page).read_text()
-            ):
-                self.assertTrue((ROOT / target).exists(), f"{page}: {target}")
-
-    def test_every_dependency_is_explained(self) -> None:
-        project = (ROOT / "pyproject.toml").read_text()
-        page = (ROOT / "docs" / "dependencies.md").read_text()
-        for name in re.findall(r'^    "([a-z-]+)(?:\[[a-z]+\])?>=', project, re.MULTILINE):
-            self.assertIn(name, page)
 
 
 class PackageTests(SynchronousTestCase):
