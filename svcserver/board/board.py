@@ -86,5 +86,11 @@ class Board(Protocol):
         is for all. A board in memory gives everything to every listener.
         """
 
+    def forget_at_start(self, *keys: Key) -> None:
+        """Delete these entries unless a process that forgets such entries runs already.
+
+        It is asked for before the service starts, and done before any act.
+        """
+
     def when_missed(self, look: Callable[[], None]) -> None:
         """``look`` is called when news of other processes may have been missed."""

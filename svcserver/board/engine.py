@@ -6,7 +6,7 @@ once; nobody waits for an engine that does not answer.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 from attrs import define, field
@@ -41,6 +41,7 @@ LISTENS_LATE_S = 3.0  # in a simulation alone
 MOST_EARLY = 1_000  # who ask before the first connection is made, and wait for it
 
 Pushed = Callable[[bytes, bytes], None]
+Ask = Callable[..., Deferred[Any]]  # gets the words of a command
 
 
 class BoardAway(Unavailable):
@@ -58,6 +59,9 @@ class Engine(Protocol):
 
     def ask(self, *command: Argument) -> Deferred[Any]:
         """Give a command; fails with BoardAway."""
+
+    def before_all(self, look: Callable[[Ask], Awaitable[None]]) -> None:
+        """``look`` runs once, on the first connection and before any other command."""
 
     def subscribe(self, channel: bytes) -> None:
         """From now on the listener hears this channel, after every new connection, too."""
@@ -89,6 +93,7 @@ class RemoteEngine(Service):
     _listening: Connection = field(init=False)
     _said: Throttle = field(factory=Throttle, init=False)
     _early: list[Deferred[Any]] = field(factory=list, init=False)  # asked before all that
+    _looks: list[Callable[[Ask], Awaitable[None]]] = field(factory=list, init=False)
 
     def __attrs_post_init__(self) -> None:
         self._asking = Connection(self.reactor, self.address, self._ready)
@@ -118,6 +123,9 @@ class RemoteEngine(Service):
 
     def hear(self, pushed: Pushed, joined: Callable[[], None], lost: Callable[[], None]) -> None:
         self._pushed, self._joined, self._listening.lost = pushed, joined, lost
+
+    def before_all(self, look: Callable[[Ask], Awaitable[None]]) -> None:
+        self._looks.append(look)
 
     def subscribe(self, channel: bytes) -> None:
         self._channels.append(channel)
@@ -180,6 +188,9 @@ class RemoteEngine(Service):
     async def _ready(self, wire: Wire) -> None:
         for script in (LOAD, COMMIT):
             await wire.ask("SCRIPT", "LOAD", script.text)
+        while self._looks:
+            await self._looks[0](wire.ask)
+            del self._looks[0]
 
     async def _listens(self, wire: Wire) -> None:
         if buggify("engine: we listen again late"):

@@ -135,6 +135,11 @@ class MemoryBoard:
     def reads_as(self, name: str) -> None:
         """See ``Board.reads_as``: here all is heard."""
 
+    def forget_at_start(self, *keys: Key) -> None:
+        """See ``Board.forget_at_start``: no other process has this memory."""
+        for kind, key in keys:
+            self._tables[kind].pop(key, None)
+
     def when_missed(self, look: Callable[[], None]) -> None:
         """See ``Board.when_missed``: here nothing ever is."""
 

@@ -8,6 +8,7 @@ a refusal or an exception is believed. Time is the engine's.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from attrs import define, frozen
@@ -16,7 +17,7 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
 from svcserver.board.board import Key, Work
-from svcserver.board.engine import Engine
+from svcserver.board.engine import Ask, Engine
 from svcserver.board.kinds import FOR_EVER, Kind
 from svcserver.board.news import NewsFeed
 from svcserver.board.scripts import ABSENT, ANY, COMMIT, DROP, KEEP, LOAD, STAMP, UNLISTED
@@ -81,6 +82,18 @@ class ValkeyBoard:
 
     def reads_as(self, name: str) -> None:
         self._news.reads_as(name)
+
+    def forget_at_start(self, *keys: Key) -> None:
+        names = [self._name(*one) for one in keys]
+        self.engine.before_all(partial(self._forget_alone, names))
+
+    async def _forget_alone(self, names: list[bytes], ask: Ask) -> None:
+        """Delete the entries where no process shows, by listening, that it runs."""
+        running = f"{PREFIX}{self.engine.space}:running".encode()
+        _, listeners = await ask("PUBSUB", "NUMSUB", running)
+        if not listeners:
+            await ask("DEL", *names)
+        self.engine.subscribe(running)
 
     def when_missed(self, look: Callable[[], None]) -> None:
         self._news.when_missed(look)

@@ -164,6 +164,13 @@ class SimValkey:
             case b"SUBSCRIBE", [channel]:
                 self._heard.setdefault(channel, {})[wire] = None
                 return reply((b"subscribe", channel, 1))
+            case b"PUBSUB", [b"NUMSUB", channel]:
+                return reply((channel, len(self._heard.get(channel, {}).keys() & self.wires)))
+            case b"DEL", keys_to_delete:
+                there = [key for key in keys_to_delete if self._get(key) is not None]
+                for key in there:
+                    self._put(self._entries, key, _NOTHING)
+                return reply(len(there))
         return self._read(name, words)
 
     def _read(self, name: bytes, words: list[bytes]) -> bytes:

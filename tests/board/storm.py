@@ -162,6 +162,9 @@ class LaneBoard:
     def reads_as(self, name: str) -> None:
         self.board.reads_as(name)
 
+    def forget_at_start(self, *keys: Key) -> None:
+        self.board.forget_at_start(*keys)
+
     def when_missed(self, look: Callable[[], None]) -> None:
         self.board.when_missed(look)
 

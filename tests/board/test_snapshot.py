@@ -47,6 +47,14 @@ class SnapshotTests(SynchronousTestCase):
         self.board.act(lambda sheet: sheet.put(SIGNS, "s", 5.0))
         self.board.act(lambda sheet: sheet.put(RULES, "r", "OPEN"))
 
+    def test_what_is_to_be_forgotten_at_a_start_is_gone(self) -> None:
+        self.fill()
+        self.snapshot.stopService()
+        board, _ = self.started()
+        board.forget_at_start((RULES, "r"), (RULES, "none"))
+        seen = board.act(lambda sheet: (sheet.get(RULES, "r"), sheet.count(TABLES)))
+        self.assertEqual(self.successResultOf(seen), (None, 2))
+
     def test_what_was_true_at_the_stop_is_true_at_the_next_start(self) -> None:
         self.fill()
         self.snapshot.stopService()

@@ -76,6 +76,9 @@ COMMANDS: tuple[list[Argument], ...] = (
     ["MGET", LIST + b":x", LIST + b":y", b"a"],
     commit((b"a", STAMPS[2], b"", b"", b"")),
     ["GET", b"a"],
+    ["PUBSUB", "NUMSUB", b"svc:0:running"],
+    ["DEL", LIST + b":y", b"nothing"],
+    ["MGET", LIST + b":y"],
 )
 
 

@@ -6,7 +6,7 @@ if another process had been faster, so its work runs again and must give, write 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 import hiredis
@@ -15,7 +15,7 @@ from twisted.internet.defer import Deferred, succeed
 
 from svcserver.board.board import Key, Sheet, Work
 from svcserver.board.connection import Argument, EngineError
-from svcserver.board.engine import Pushed
+from svcserver.board.engine import Ask, Pushed
 from svcserver.board.scripts import COMMIT, LOAD, Script
 from svcserver.board.valkey import ANY, ValkeyBoard
 from svcserver.board.waiting import at_once
@@ -79,6 +79,9 @@ class ModelEngine:
         done = self.ask("EVALSHA", script.sha, len(keys), *keys, *arguments)
         self.deliver()
         return done
+
+    def before_all(self, look: Callable[[Ask], Awaitable[None]]) -> None:
+        at_once(Deferred.fromCoroutine(look(self.ask)))  # type: ignore[arg-type]
 
     def subscribe(self, channel: bytes) -> None:
         self.command("SUBSCRIBE", channel)

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
@@ -21,7 +21,7 @@ from twisted.internet.defer import Deferred, fail, succeed
 
 from svcserver.board.board import Work
 from svcserver.board.connection import Argument, EngineError, encoded
-from svcserver.board.engine import BoardAway, Pushed
+from svcserver.board.engine import Ask, BoardAway, Pushed
 from svcserver.board.scripts import COMMIT, LOAD, Script
 from svcserver.board.valkey import ValkeyBoard
 from svcserver.board.waiting import at_once
@@ -151,6 +151,9 @@ class BlockingEngine:
     def hear(self, pushed: Pushed, joined: Callable[[], None], lost: Callable[[], None]) -> None:
         self._pushed = pushed
         joined()
+
+    def before_all(self, look: Callable[[Ask], Awaitable[None]]) -> None:
+        at_once(Deferred.fromCoroutine(look(self.ask)))  # type: ignore[arg-type]
 
     def subscribe(self, channel: bytes) -> None:
         self._listening.ask("SUBSCRIBE", channel)

@@ -49,7 +49,7 @@ class AccountActs:
     also_rename: Sequence[Also] = ()
 
     async def set_mode(self, entry: Entry, mode: str) -> None:
-        """Change the registration mode until the next restart."""
+        """Change the registration mode until the next start of the host."""
         before = await self.registration.mode()
 
         def act(_: Connection, trace: Trace) -> None:

@@ -1,0 +1,49 @@
+"""What a start forgets on an engine: nothing while another process that forgets it runs."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.board.kinds import Kind
+from svcserver.board.valkey import ValkeyBoard
+from svcserver.board.waiting import at_once
+from svcserver.sim.clock import World
+from svcserver.sim.network import Network
+from svcserver.sim.valkey import SimValkey
+from tests.support.engine_model import ModelEngine
+
+RULE = Kind("rule_of_a_start", str)
+
+
+class ForgottenTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        world = World(1)
+        self.model = SimValkey(world, Network(world, lambda *_: None))
+        self.model.start()
+
+    def started(self, *, forgets: bool = True) -> ValkeyBoard:
+        board = ValkeyBoard(ModelEngine(self.model))
+        if forgets:
+            board.forget_at_start((RULE, ""))
+        return board
+
+    def stop_all(self) -> None:
+        self.model.wires.clear()  # as a process ends, and its connections with it
+
+    def rule(self, board: ValkeyBoard) -> str | None:
+        return at_once(board.act(lambda sheet: sheet.get(RULE, "")))
+
+    def test_the_first_process_forgets_and_the_second_does_not(self) -> None:
+        first = self.started()
+        at_once(first.act(lambda sheet: sheet.put(RULE, "", "NONE")))
+        second = self.started()
+        self.assertEqual((self.rule(first), self.rule(second)), ("NONE", "NONE"))
+        self.stop_all()
+        self.assertIsNone(self.rule(self.started()))
+
+    def test_a_process_that_forgets_nothing_does_not_count(self) -> None:
+        first = self.started()
+        at_once(first.act(lambda sheet: sheet.put(RULE, "", "NONE")))
+        self.stop_all()
+        self.started(forgets=False)  # a gateway
+        self.assertIsNone(self.rule(self.started()))

@@ -1,0 +1,1 @@
+"""Attacks of strangers and players on real services, from loopback sockets."""

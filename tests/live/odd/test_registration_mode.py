@@ -1,0 +1,70 @@
+"""The registration mode after restarts: of the only metagame, of one of two, of all.
+
+Why processes: what a restart forgets shows only in a new process.
+"""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import orjson
+import pytest
+
+from tests.ctl.command import svcctl
+from tests.live.test_workers import workers
+from tests.live.test_workers_rules import env_file
+from tests.support.postgres import fresh_database
+from tests.support.processes import Service, metagame, register
+from tests.support.valkey import fresh_url
+
+pytestmark = pytest.mark.live
+PATH = "/svc/api/RegistrationStatus"
+
+
+def mode(service: Service) -> str:
+    """The registration mode that anybody is shown."""
+    status, body = service.ask("GET", PATH)
+    assert status == 200, body
+    return str(orjson.loads(body)["RegistrationMode"])
+
+
+def close_registration(service: Service, env: Path) -> None:
+    """Register an owner, who lets nobody else in."""
+    key = register(service, "Olga")["key"]
+    assert svcctl("account", "promote", "Olga", "--env-file", str(env)).status == 0
+    head = {"x-svc-user-api-key": key}
+    assert service.ask("POST", PATH, {"RegistrationStatus": "NONE"}, head)[0] == 200
+    assert mode(service) == "NONE"
+
+
+@pytest.mark.parametrize("kept", ["sqlite", "postgresql", "engine"])
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_the_only_metagame_returns_to_its_setting(
+    tmp_path: Path, kept: str, how: signal.Signals
+) -> None:
+    environ = {} if kept == "sqlite" else {"DATABASE_URL": fresh_database()}
+    if kept == "engine":
+        environ["LIVE_URL"] = fresh_url()
+    with metagame(tmp_path, **environ) as service:
+        env = tmp_path / "metagame.env"
+        env.write_text(f"DATABASE_URL={service.environ['DATABASE_URL']}\n")
+        close_registration(service, env)
+        service.stop(how)
+        service.start()
+        assert mode(service) == "OPEN"
+
+
+def test_workers_agree_until_all_of_them_have_stopped(tmp_path: Path) -> None:
+    with workers(tmp_path, fresh_url()) as both:
+        close_registration(both.one, Path(env_file(tmp_path, both)))
+        for service in (both.one, both.other, both.one):
+            service.stop()
+            service.start()
+            assert [mode(both.one), mode(both.other)] == ["NONE", "NONE"]
+        for service in (both.one, both.other):
+            service.stop(signal.SIGKILL)
+        both.other.start()
+        assert mode(both.other) == "OPEN"
+        both.one.start()
+        assert [mode(both.one), mode(both.other)] == ["OPEN", "OPEN"]
