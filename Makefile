@@ -18,7 +18,7 @@ test test-fast trial flaky: export TMPDIR = $(shell $(PYTHON) tests/scratch.py)
 # a process that a test starts would otherwise compile all its modules again
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-fast flaky seeds other-python doctor trial check bench bench-chat bench-edge docs prove sbom format launcher pictures deb image release test-packages
+.PHONY: run test test-fast flaky seeds simulate other-python doctor trial check bench bench-chat bench-edge docs prove sbom format launcher pictures deb image release test-packages
 
 run: $(VENV)/run.stamp
 	@$(BIN)/svcctl demo $(if $(ONCE),--once)
@@ -44,7 +44,11 @@ test-fast: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) $(FAST)
 
 seeds: $(VENV)/dev.stamp
-	SVC_SIM_KEPT=all $(BIN)/python -m pytest -s tests/sim/test_seeds.py tests/sim/test_folding.py
+	SVC_SIM_KEPT=all $(BIN)/python -m pytest -s tests/simulation/test_seeds.py tests/simulation/test_folding.py
+
+# what the program takes: make simulate OPTIONS=--help
+simulate: $(VENV)/run.stamp
+	@$(BIN)/python -m simulation $(OPTIONS)
 
 other-python: $(VENV)/dev.stamp
 	@$(BIN)/python -m tests.other_python

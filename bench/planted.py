@@ -67,7 +67,7 @@ def child(plant: Plant | None, seeds: Sequence[int]) -> None:
         sys.meta_path.insert(0, Planting(plant))
     from twisted.logger import globalLogBeginner
 
-    from svcserver.sim.run import Wish, simulate
+    from simulation.run import Wish, simulate
 
     globalLogBeginner.beginLoggingTo([], redirectStandardIO=False, discardBuffer=True)
     gc.freeze()  # what was imported stays

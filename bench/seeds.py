@@ -20,8 +20,8 @@ from pathlib import Path
 
 from twisted.logger import globalLogBeginner
 
-from svcserver.sim.run import Result, Wish, simulate
-from svcserver.sim.shrink import command
+from simulation.run import Result, Wish, simulate
+from simulation.shrink import command
 
 PLAYERS, SECONDS = 20, 3600.0
 

@@ -41,7 +41,6 @@ LONGEST = (  # of which no other worker is to wait for one in the end; the longe
     "test_dashboard_away.py",
     "test_acts_across_accounts.py",
     "test_dashboard_people.py",
-    "test_rehearse.py",
     "test_dashboard_machine.py",
     "test_workers_rules.py",
     "test_dashboard.py",

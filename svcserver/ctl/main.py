@@ -56,8 +56,6 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "allowlist": ("edge_commands", "allowlist"),
     "openapi": ("openapi", "openapi"),
     "play": ("play_command", "play"),
-    "simulate": ("simulate", "simulate_command"),
-    "rehearse": ("rehearse.command", "rehearse"),
     "demo": ("demo", "demo"),
 }
 CURES = {

@@ -1,7 +1,7 @@
 """The one place where the machine's time and chance are read.
 
 Ids, random numbers, epoch seconds and timers' seconds come from here, so that a simulation of a
-whole host (``svcserver/sim``) can put its own in place and get the same run from the same seed.
+whole host (``simulation``) can put its own in place and get the same run from the same seed.
 A contract test finds code that asks the machine by itself.
 """
 

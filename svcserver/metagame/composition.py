@@ -83,8 +83,8 @@ from svcserver.metagame.belongings.shop.acts import ShopActs
 from svcserver.metagame.belongings.shop.catalogue import load as load_catalogue
 from svcserver.metagame.belongings.shop.routes import ClosedShopRoutes, ShopRoutes
 from svcserver.metagame.owner.announcements.acts import Announcements
+from svcserver.metagame.owner.bodylog import BodyLog
 from svcserver.metagame.owner.build import Build
-from svcserver.metagame.owner.captures import captures
 from svcserver.metagame.owner.dashboard.document_routes import ApiDocumentRoutes
 from svcserver.metagame.owner.dashboard.state import DashboardState
 from svcserver.metagame.owner.features import Desk
@@ -345,7 +345,8 @@ class Metagame:
         settings, observers = self.settings, (*observers, CountingRequests(self.counters))
         if settings.backend_health:
             observers = (*observers, Counting(self.health.requests, self.wall_clock))
-        observers = (*observers, *captures(settings, self.wall_clock))
+        if settings.log_bodies:
+            observers = (*observers, BodyLog.of(settings, self.wall_clock).check())
         attempts, desk = WrongAdminKeys(self.board, self.counters), self.desk
         gate = Gate.of(settings, self.tokens, self.directory, attempts, desk.staff, desk.tries)
         door = guarded(gate, observers)

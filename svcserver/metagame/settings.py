@@ -104,8 +104,6 @@ class Settings:
     log_bodies: bool = env("LOG_BODIES", off_unless_1, default=False)
     body_log_file: str = env("BODY_LOG_FILE", default="bodies.log")
     body_log_per_path: int = env("BODY_LOG_PER_PATH", cap, default=20, bad=Bad.WARN)
-    flight_recorder_dir: str = env("FLIGHT_RECORDER_DIR", str.strip, default="")
-    flight_recorder_mb: int = env("FLIGHT_RECORDER_MB", whole(1), default=64, bad=Bad.WARN)
     verify_stub_account: bool = env("VERIFY_STUB_ACCOUNT", off_unless_1, default=False)
     backend_health: bool = env("BACKEND_HEALTH", off_unless_1, default=False)
     misc_routes: bool = env("MISC_ROUTES", on_unless_0, default=True)

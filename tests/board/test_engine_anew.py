@@ -12,14 +12,14 @@ from typing import Any
 from attrs import define, field, frozen
 from twisted.trial.unittest import SynchronousTestCase
 
+from simulation.clock import World
+from simulation.network import Network
+from simulation.valkey import SimValkey
 from svcserver.board.board import Sheet
 from svcserver.board.kinds import Kind
 from svcserver.board.scripts import COMMIT, LOAD
 from svcserver.board.valkey import ValkeyBoard
 from svcserver.board.waiting import at_once
-from svcserver.sim.clock import World
-from svcserver.sim.network import Network
-from svcserver.sim.valkey import SimValkey
 from tests.support.engine_model import ModelEngine
 
 SEATS, LEADERS = Kind("seats_anew", str), Kind("leaders_anew", str)

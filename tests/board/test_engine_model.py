@@ -1,7 +1,7 @@
 """The board on the model of Valkey, every sheet run twice: parties, queues and quotas at random.
 
 The same machines as in memory, against the same plain models; on a real engine parties run in
-``test_valkey.py``; ``tests/sim/test_valkey.py`` shows that the model answers as the real one.
+``test_valkey.py``; ``tests/simulation/test_valkey.py`` compares the model with the real one.
 """
 
 from __future__ import annotations

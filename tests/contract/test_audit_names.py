@@ -69,7 +69,7 @@ SHOWS = {  # what is there, and change nothing
     *("passport trusted", "relay check", "sanctions", "status", "upgrade"),
 }
 NO_HOST_YET = {"init", "demo", "db copy"}  # they make one, whose log is empty
-OF_THEIR_OWN = {"simulate", "rehearse", "play"}  # hosts in scratch, or a player's client
+OF_THEIR_OWN = {"play"}  # a player's client
 BY_THE_MACHINE = {"backup nightly", "alerts deliver"}  # what runs says so in its own log
 WITHOUT_THE_DATABASE = {  # run where it is not, or by another user than its own
     *("content launcher", "allowlist close-ports"),

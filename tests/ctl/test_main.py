@@ -24,7 +24,7 @@ class MainTests(SynchronousTestCase):
 
     def test_every_command_is_listed_with_its_help(self) -> None:
         said = svcctl("--help").out
-        for name in ("announce", "db", "gameserver-key", "simulate"):
+        for name in ("announce", "db", "gameserver-key", "status"):
             self.assertIn(f"  {name} ", said)
 
     def test_a_folder_that_is_none_or_no_host_is_named(self) -> None:

@@ -290,8 +290,6 @@ class EveryCommandTests(SynchronousTestCase):
                 "demo",
                 "up",
                 "db copy",
-                "simulate",
-                "rehearse",
             ):  # they make or name their own hosts
                 self.assertLessEqual({"--config", "--env-file"}, names, path)
 
@@ -308,7 +306,7 @@ class EveryCommandTests(SynchronousTestCase):
             "db check", "db backup", "db restore", "content manifest", "content verify",
             "cert make", "cert fingerprint", "cert switch",
             "keys rotate", "keys retire", "status", "relay check", "allowlist close-ports",
-            "play", "demo", "doctor", "openapi", "simulate", "rehearse",
+            "play", "demo", "doctor", "openapi",
         }  # fmt: skip
         self.assertLessEqual(wanted, {path for path, _ in commands()})
 

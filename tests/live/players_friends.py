@@ -10,7 +10,7 @@ from typing import Any
 
 from attrs import define, field
 
-from svcserver.sim.gameclient import BUILD
+from svcserver.players.gameclient import BUILD
 from tests.ctl.hosts import run, value
 from tests.live.attacks.test_hunts import TUTORIAL
 from tests.live.players_host import metagame

@@ -6,17 +6,18 @@ Why processes: gateway, metagame, deploy server and allowlist helper, each with 
 from __future__ import annotations
 
 import json
+import ssl
 from contextlib import suppress
-from http.client import HTTPConnection
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
 from threading import Event
 from typing import Any
 
 import pytest
+from attrs import define, field
 
-from svcserver.ctl.rehearse.host import Player, Wrong
-from svcserver.edge.certificate import fingerprint
-from svcserver.kernel.json import BadJson
+from svcserver.edge.certificate import fingerprint, fingerprint_of_der
+from svcserver.kernel.json import BadJson, parse
 from tests.ctl.hosts import demo_host, run, said, stack, value
 from tests.live.attacks.test_hunts import TUTORIAL
 from tests.live.test_moderation import AT_MOST_S
@@ -27,6 +28,64 @@ from tests.support.watch import Watch
 pytestmark = pytest.mark.live
 
 HERE = "127.0.0.1"  # from where everybody plays
+ANSWER_S = 20.0
+
+
+class Wrong(Exception):
+    """A player was not served; ``str()`` is what the player notices."""
+
+
+@define
+class Player:
+    """One player, who came by an invite that names the certificate."""
+
+    port: int
+    pinned: str
+    key: str = field(default="", repr=False)
+    token: str = field(default="", repr=False)
+    character: str = ""
+    version: int = 0
+
+    def ask(self, path: str, sent: Any = None, *, form: str = "") -> Any:
+        """A request through the gateway; raises Wrong."""
+        # the default context would read all of the system's authorities, which sign nothing here
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # pinned, as a relay's
+        line = HTTPSConnection("127.0.0.1", self.port, timeout=ANSWER_S, context=context)
+        headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
+        body: bytes | None = None
+        if form:
+            body, headers["Content-Type"] = form.encode(), "application/x-www-form-urlencoded"
+        elif sent is not None:
+            body, headers["Content-Type"] = json.dumps(sent).encode(), "application/json"
+        try:
+            line.connect()
+            shown = fingerprint_of_der(line.sock.getpeercert(True) or b"")
+            if shown != self.pinned:
+                raise Wrong("the gateway shows another certificate than the invite names")
+            line.request("GET" if body is None else "POST", path, body, headers)
+            heard = line.getresponse()
+            said, status = heard.read(), heard.status
+        except (OSError, HTTPException) as why:
+            raise Wrong(f"the host cannot be reached ({type(why).__name__})") from None
+        finally:
+            line.close()
+        if status != 200:
+            raise Wrong(f"{path} was answered with {status}")
+        return parse(said)
+
+    def come(self, name: str) -> None:
+        """Register, log in and read the character."""
+        self.key = str(self.ask("/svc/api/Register", {"Username": name})["UUK"])
+        self.log_in()
+
+    def log_in(self) -> None:
+        """As the game does at its start."""
+        self.token = ""
+        form = f"grant_type=exchange_code&exchange_code={self.key}&token_type=eg1"
+        self.token = str(self.ask("/account/api/oauth/token", form=form)["access_token"])
+        [found] = self.ask("/character")
+        self.character, self.version = str(found["id"]), int(found["updateVersion"])
 
 
 class Hunting:

@@ -1,4 +1,4 @@
-"""The same simulation in several processes, with another Python, and from a real host's evening.
+"""The same simulation in several processes, and with another Python.
 
 Why processes: equal hashes in two interpreters are the point.
 """
@@ -11,16 +11,12 @@ import sys
 from functools import cache
 from pathlib import Path
 
-import orjson
 import pytest
-from pytest_twisted import ensureDeferred
-from twisted.internet.threads import deferToThread
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.other_python import OTHER, version_of
-from tests.sim.hashes import WORLDS
+from tests.simulation.hashes import WORLDS
 from tests.support import requirements
-from tests.support.joined import joined_metagame, register
 
 pytestmark = pytest.mark.live
 
@@ -31,7 +27,7 @@ ROOT = Path(__file__).parents[2]
 def hashes(python: str, hash_seed: str) -> list[str]:
     """What this interpreter makes of all worlds with this PYTHONHASHSEED."""
     done = subprocess.run(
-        [python, "-m", "tests.sim.hashes"],
+        [python, "-m", "tests.simulation.hashes"],
         cwd=ROOT,
         env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)},
         capture_output=True,
@@ -57,37 +53,3 @@ class ProcessTests(SynchronousTestCase):
             raise requirements.skip("another-python", "`make other-python` has made no .venv/other")
         self.assertNotEqual(version_of(str(OTHER)), version_of(sys.executable))
         self.assertEqual(hashes(str(OTHER), "1"), hashes(sys.executable, "4711"))
-
-
-def recording(folder: Path) -> Path:
-    """The one file of the flight recorder."""
-    [file] = folder.glob("flight-*.jsonl")
-    return file
-
-
-# slow: an evening on a real host, then in the simulation
-@ensureDeferred
-async def test_the_evening_of_a_real_host_is_lived_again(tmp_path: Path) -> None:
-    """Record over real connections what two players do; the same file gives the same run."""
-    async with joined_metagame(tmp_path, FLIGHT_RECORDER_DIR=str(tmp_path)) as service:
-        for name in ("Ann_1", "Bob_1"):
-            player = await register(service, name)
-            head = {"Authorization": f"Bearer {player['token']}"}
-            for method, path, sent in (
-                ("POST", "/party", {}),
-                ("POST", "/heartbeat", {"map": "", "state": ""}),
-                ("GET", "/character", None),
-                ("GET", "/banner", None),
-            ):
-                assert (await service.ask(method, path, sent, head))[0] < 500
-    file = recording(tmp_path)
-    assert player["token"] not in file.read_text()
-    words = [sys.executable, "-m", "svcserver.ctl.main", "simulate", "--from", str(file), "--json"]
-    runs = [
-        await deferToThread(subprocess.run, words, cwd=ROOT, capture_output=True, timeout=200)
-        for _ in range(2)
-    ]
-    one, other = (orjson.loads(ran.stdout) for ran in runs)
-    assert [ran.returncode for ran in runs] == [0, 0]
-    assert one["hash"] == other["hash"]
-    assert (one["violations"], one["steps"] >= 8, one["requests"] > 8) == (0, True, True)

@@ -13,6 +13,9 @@ import hiredis
 from attrs import define, field
 from twisted.internet.defer import Deferred, succeed
 
+from simulation.clock import World
+from simulation.network import Network
+from simulation.valkey import SimValkey
 from svcserver.board.board import Key, Sheet, Work
 from svcserver.board.connection import Argument, EngineError
 from svcserver.board.engine import Ask, Pushed
@@ -20,9 +23,6 @@ from svcserver.board.scripts import COMMIT, LOAD, Script
 from svcserver.board.valkey import ANY, ValkeyBoard
 from svcserver.board.waiting import at_once
 from svcserver.kernel.refusals import Refusal
-from svcserver.sim.clock import World
-from svcserver.sim.network import Network
-from svcserver.sim.valkey import SimValkey
 
 T = TypeVar("T")
 REFUSED = [1]  # the reply of COMMIT where the first key is not as it was read

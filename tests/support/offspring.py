@@ -31,7 +31,7 @@ from tests.support import proclist
 MOST = 1 << 17  # bytes of a request
 HIGH = 64  # nobody was given a descriptor from here on
 PR_SET_CHILD_SUBREAPER = 36
-PARENTS = {"svc-stack", "demo", "up", "rehearse", "backup"}
+PARENTS = {"svc-stack", "demo", "up", "backup"}
 MAINS = {"svcctl": "svcserver.ctl.main:main", "svc-launcher": "svcserver.launcher.main:main"}
 OURS = {"svcserver.stack.child", "svcserver.ctl.main"}
 Ask = Callable[[dict[str, Any], Sequence[int]], dict[str, Any]]

@@ -16,15 +16,15 @@ from attrs import define, field
 
 from svcserver.ctl.backup.archive import Contents
 from svcserver.ctl.backup.restoring import restored
+from svcserver.ctl.backup.throwaway import ThrowAway
 from svcserver.ctl.host_creation import create_host
-from svcserver.ctl.rehearse.host import ThrowAway
 from svcserver.edge.certificate import CERT_FILE, KEY_FILE
 from svcserver.kernel.settings import parse_env_file
 from svcserver.stack.alerts.channels import PATTERN
 
 LOCALHOST = "127.0.0.1"
 # settings that name a place, who may come there, or what is written where
-PLACE = re.compile(r"PORT|HOST|BIND|URL|LOG|RECORDER|ALLOW|SECRET|CERT|GATEWAY_KEY|CONNECTIONS")
+PLACE = re.compile(r"PORT|HOST|BIND|URL|LOG|ALLOW|SECRET|CERT|GATEWAY_KEY|CONNECTIONS")
 A_PATH = re.compile(r"_(DIR|FILE|PATH)\Z")
 # what the throw-away host's metagame.env says of the game itself: the backup's word counts
 THE_GAMES = re.compile(

@@ -18,6 +18,7 @@ from svcserver.ctl.backup.opening import opened, same
 from svcserver.ctl.backup.restoring import DUMP
 from svcserver.ctl.backup.scratch import database, scratch
 from svcserver.ctl.backup.sealing import CannotSeal, Lock
+from svcserver.ctl.backup.throwaway import ThrowAway
 from svcserver.ctl.database import file_of, url_of
 from svcserver.ctl.database_commands import migrate
 from svcserver.ctl.envfile import change
@@ -25,7 +26,6 @@ from svcserver.ctl.host import OWNER_KEY, find
 from svcserver.ctl.output import Failed
 from svcserver.ctl.postgres import needs
 from svcserver.ctl.postgres_restore import restore_into
-from svcserver.ctl.rehearse.host import ThrowAway
 from svcserver.kernel import json
 from svcserver.kernel.secrets import hex_token
 from svcserver.stack.components import environment

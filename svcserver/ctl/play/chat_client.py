@@ -18,7 +18,7 @@ from twisted.internet.endpoints import TCP4ClientEndpoint
 from svcserver.ctl.play.failed import PlayFailed
 from svcserver.ctl.play.player import Player
 from svcserver.kernel.secrets import hex_token
-from svcserver.sim.gameclient import (
+from svcserver.players.gameclient import (
     AUTH,
     BIND,
     BODY,

@@ -23,8 +23,8 @@ from svcserver.ctl.play.story import Story, and_more, counted
 from svcserver.ctl.play.timings import Timings
 from svcserver.ctl.play.wire import Wire
 from svcserver.kernel.secrets import hex_token
+from svcserver.players.gameclient import HUNTS, NAMES
 from svcserver.relay.relaying import PortBusy, RelayService
-from svcserver.sim.gameclient import HUNTS, NAMES
 
 SAVES = 3  # a player at least
 MAX_PLAYERS = 1000

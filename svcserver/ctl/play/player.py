@@ -11,7 +11,7 @@ from twisted.internet.task import deferLater
 from svcserver.ctl.play.earned import Earned, Relations
 from svcserver.ctl.play.failed import PlayFailed
 from svcserver.ctl.play.wire import Wire
-from svcserver.sim.gameclient import BUILD
+from svcserver.players.gameclient import BUILD
 
 SAVE_BYTES = 40_000  # the size of a character after many evenings
 MATCH = "matchmaking, from join to address"

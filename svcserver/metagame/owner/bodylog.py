@@ -21,6 +21,7 @@ from twisted.logger import Logger
 from svcserver.kernel import json
 from svcserver.kernel.redaction import OTHER, redact
 from svcserver.kernel.times import iso
+from svcserver.metagame.settings import Settings
 from svcserver.web.front import FinishedRequest
 from svcserver.web.routes import logged_path
 
@@ -46,6 +47,11 @@ class BodyLog:
     wall_clock: Callable[[], float]
     on: bool = True
     _written: Counter[str] = field(factory=Counter, init=False)
+
+    @classmethod
+    def of(cls, settings: Settings, wall_clock: Callable[[], float]) -> BodyLog:
+        """Return the log that BODY_LOG_FILE and BODY_LOG_PER_PATH describe."""
+        return cls(Path(settings.body_log_file), settings.body_log_per_path, wall_clock)
 
     def check(self) -> BodyLog:
         """Check at the start that the file can be written."""

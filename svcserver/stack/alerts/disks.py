@@ -78,8 +78,6 @@ def places(config: Path, data: Path) -> Iterator[tuple[str, Path]]:
         yield "the manifest's", (data / manifest).parent
     if off_unless_1(metagame.get("LOG_BODIES", "")):
         yield "the body log's", (data / (metagame.get("BODY_LOG_FILE") or "bodies.log")).parent
-    if records := metagame.get("FLIGHT_RECORDER_DIR"):
-        yield "the flight recorder's", data / records
     if log := allowlist.get("ALLOWLIST_AUDIT_LOG"):
         yield "the allowlist's", (data / log).parent
     yield "the backups'", data / (stack.get("BACKUP_DIR") or "backups")

@@ -8,8 +8,8 @@ from unittest import mock
 import pyrage
 
 from svcserver.ctl.backup import proving
+from svcserver.ctl.backup.throwaway import ThrowAway
 from svcserver.ctl.blueprint import Ports
-from svcserver.ctl.rehearse.host import ThrowAway
 from tests.ctl.backup.test_command import BackupCase
 from tests.ctl.hosts import change, value
 from tests.support.proves import proves
@@ -22,7 +22,6 @@ class ApartTests(BackupCase):
         super().setUp()
         change(self.folder, "metagame", "SERVER_NAME", "Hall of Olga")
         change(self.folder, "metagame", "GUILD_MAX_MEMBERS", "7")
-        change(self.folder, "metagame", "FLIGHT_RECORDER_DIR", "/var/lib/records")
         change(self.folder, "metagame", "PROGRESSION_CONFIG_DIR", f"{self.folder}/seasons")
         change(self.folder, "metagame", "LIVE_URL", "valkey://10.0.0.9:6379")
         change(self.folder, "gateway", "GATEWAY_RATE_NAME", "11,2")
@@ -69,8 +68,7 @@ class ApartTests(BackupCase):
             self.assertIn(f"{line}\n", metagame)
         self.assertIn(f"PROGRESSION_CONFIG_DIR={scratch}/seasons\n", metagame)
         self.assertIn(f"DATABASE_URL=sqlite:///{scratch}/", metagame)
-        for word in ("LIVE_URL", "FLIGHT_RECORDER"):
-            self.assertNotIn(word, metagame)
+        self.assertNotIn("LIVE_URL", metagame)
         self.assertIn("GATEWAY_RATE_NAME=11,2\n", found["gateway.env"])
         self.assertIn("ALLOWLIST_DRY_RUN=1\n", found["allowlist.env"])
         self.assertNotIn("/srv/game/real", found["deploy.env"])

@@ -1,0 +1,192 @@
+"""Once all is quiet: the logs of what was done, summed up anew, against what is stored.
+
+``item_log`` explains every stack and every instanced item, ``progression_events`` every track and
+hunt pass; no row belongs to nobody; and no table holds what nobody ever asked for.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+from attrs import frozen
+
+from simulation.clock import START
+from simulation.history import History
+from simulation.host import SimHost
+from simulation.outcomes import ACKED
+from simulation.player import SEASON
+
+LOG_S = 80 * 86_400.0  # after 90 days rows of the item log go
+RETRY = "a retry: "  # how the note of a grant begins that was answered with the stored reply
+OF_ACCOUNTS = (
+    "account_keys",
+    "account_networks",
+    "account_seen",
+    "bounties",
+    "characters",
+    "entitlements",
+    "guild_members",
+    "guild_invites",
+    "hunt_passes",
+    "latest_hunts",
+    "progression_events",
+    "progression_last_grants",
+    "progression_objectives",
+    "progression_tracks",
+    "purchase_tokens",
+    "slayer_links",
+)
+OF_CHARACTERS = (
+    "character_saves",
+    "inventory_sizes",
+    "item_instances",
+    "item_log",
+    "item_stacks",
+    "loadout_elements",
+    "loadout_saves",
+    "loadouts",
+)
+# what neither players nor game servers of the simulation ever write
+UNTOUCHED = (
+    "announcements",
+    "banned_networks",
+    "blocks",
+    "bounty_drafts",
+    "breadcrumbs",
+    "cooldowns",
+    "dashboard_access",
+    "deleted_accounts",
+    "encountered_content",
+    "escalation_seasons",
+    "maintenance",
+    "muted_networks",
+    "passport_hosts",
+    "passport_imports",
+    "sanctions",
+)
+# why the rest is read by no audit
+UNREAD = {
+    "audit_log": "what staff does: nobody of the simulation is",
+    "figures": "counts for a chart, which no player is told",
+    "gameserver_keys": "one, made at the start",
+    "gameserver_keys_to_register": "one, made at the start",
+    "signing_keys": "of hosts whose tokens the game checks itself, which this is not",
+    "slayer_invites": "players are shown them, and they end by themselves",
+}
+
+
+@frozen
+class LogsAudit:
+    """Reads the database past all code under test; what is wrong goes into ``history``."""
+
+    host: SimHost
+    history: History
+
+    def run(self) -> None:
+        """Compare everything."""
+        if self.host.world.now - START < LOG_S:
+            self._items()
+        self._tracks()
+        self._passes()
+        self._owners()
+
+    def _wrong(self, rule: str, what: str) -> None:
+        self.history.wrong.add(rule, what)
+
+    def _items(self) -> None:
+        """The sum of all that was added and taken is what is held; each transaction once."""
+        sums: dict[str, Counter[str]] = defaultdict(Counter)
+        things: dict[str, dict[str, None]] = defaultdict(dict)
+        done: dict[str, Counter[str]] = defaultdict(Counter)
+        for character, transaction, text in self.host.disk.each(
+            "SELECT character_id, transaction_id, changes FROM item_log ORDER BY id"
+        ):
+            changes = json.loads(text)
+            stacks = changes.get("stacks", {"added": {}, "taken": {}})
+            sums[character].update(stacks["added"])
+            sums[character].subtract(stacks["taken"])
+            for gone in changes.get("removed", ()):
+                things[character].pop(gone, None)
+            things[character].update(dict.fromkeys(changes.get("made", ())))
+            done[character][transaction] += 1
+        held: dict[str, Counter[str]] = defaultdict(Counter)
+        for character, catalog, quantity in self.host.disk.rows(
+            "SELECT character_id, catalog_id, quantity FROM item_stacks"
+        ):
+            held[character][catalog] = quantity
+        kept: dict[str, dict[str, None]] = defaultdict(dict)
+        for character, item in self.host.disk.rows(
+            "SELECT character_id, instance_id FROM item_instances"
+        ):
+            kept[character][item] = None
+        for character in {**sums, **held, **kept}:
+            self._explained(character, sums[character], held[character])
+            if things[character].keys() != kept[character].keys():
+                told = sorted(things[character].keys() ^ kept[character].keys())
+                self._wrong("logs explain what is held", f"{told[0]} of {character}")
+        for character, known in self.history.stacks.of.items():
+            for name, one in known.items():
+                if one.state == ACKED and done[character][name] != 1:
+                    count = done[character][name]
+                    self._wrong("logs explain what is held", f"{name} is logged {count} times")
+
+    def _explained(self, character: str, sums: Counter[str], held: Counter[str]) -> None:
+        for catalog in sums | held:
+            if sums[catalog] != held[catalog]:
+                told = f"{character} has {held[catalog]} of {catalog}, logged are {sums[catalog]}"
+                self._wrong("logs explain what is held", told)
+
+    def _events(self, route: str) -> Iterator[tuple[str, Any]]:
+        """Account and body of what was done by this route, the oldest first."""
+        rows = self.host.disk.each(
+            "SELECT account_id, route, body, status, note FROM progression_events ORDER BY id"
+        )
+        for account, what, body, status, note in rows:
+            if what == f"POST /{route}/{account}" and status == 200 and not note.startswith(RETRY):
+                yield account, json.loads(body)
+
+    def _tracks(self) -> None:
+        """Progress is the sum of the recorded grants that were no repeats."""
+        sums: Counter[str] = Counter()
+        for account, body in self._events("progression"):
+            for one in body["progress_tracks"]:
+                if one["progression_id"] == SEASON:
+                    sums[account] += one["progress"]
+        rows = self.host.disk.rows(
+            "SELECT account_id, progress FROM progression_tracks WHERE progression_id = ?", SEASON
+        )
+        stored = Counter(dict(rows))
+        for account in sums | stored:
+            if sums[account] != stored[account]:
+                told = f"{account} has {stored[account]}, recorded are {sums[account]}"
+                self._wrong("logs explain what is held", told)
+
+    def _passes(self) -> None:
+        """The hunt pass is the one that was recorded last."""
+        last = {account: body["progression_id"] for account, body in self._events("huntpass")}
+        rows = self.host.disk.rows("SELECT account_id, progression_id FROM hunt_passes")
+        stored = dict(rows)
+        for account in {**last, **stored}:
+            if last.get(account) != stored.get(account):
+                told = f"{account} has {stored.get(account)}, recorded is {last.get(account)}"
+                self._wrong("logs explain what is held", told)
+
+    def _owners(self) -> None:
+        """Each row has its account or character; some tables stay empty."""
+        for tables, column, owners in (
+            (OF_ACCOUNTS, "account_id", "accounts"),
+            (OF_CHARACTERS, "character_id", "characters"),
+        ):
+            for table in tables:
+                for (who,) in self.host.disk.rows(
+                    f"SELECT DISTINCT {column} FROM {table} "  # noqa: S608 - names of ours
+                    f"WHERE {column} NOT IN (SELECT id FROM {owners})"
+                ):
+                    self._wrong("whole or not at all", f"{table} has rows of {who}, who is nobody")
+        for table in UNTOUCHED:
+            rows = self.host.disk.rows(f"SELECT count(*) FROM {table}")  # noqa: S608
+            if rows[0][0]:
+                self._wrong("nothing from nowhere", f"{rows[0][0]} rows of {table}")

@@ -1,0 +1,93 @@
+"""What players do in the chat."""
+
+from __future__ import annotations
+
+import random
+
+from simulation.chat_client import Chat
+from simulation.client import NoAnswer
+from simulation.player import SimPlayer
+
+CITY = "City-1"  # a room that everybody may enter
+
+
+async def chat_in(me: SimPlayer, dice: random.Random) -> None:
+    """Log in to the chat, and join the rooms of the city, the party and the guild."""
+    older, me.chat = me.chat, None
+    if older is not None:
+        older.ended()
+    chat = me.chat = _chat(me, f"V2:svc:WIN::{dice.getrandbits(128):032x}")
+    began, sitting, issued = me.now, me.sitting, me.issued
+    number = me.history.waiting.began(f"{me.name} logs in to the chat", began, 200.0)
+    try:
+        await chat.log_in(me.token)
+        for room in (CITY, me.party and f"Party-{me.party}", me.guild and f"Guild-{me.guild}"):
+            if room:
+                await enter(me, room)
+    except NoAnswer:
+        here = me.chat is chat and not me.process.dead and sitting == me.sitting
+        if here and not chat.hasty and not me.is_over(issued):
+            me.history.answers.given_up(me.name, "the chat", began)
+        raise
+    finally:
+        me.history.waiting.ended(number)
+
+
+def _chat(me: SimPlayer, resource: str) -> Chat:
+    """A session of the chat whose lines the history is told of."""
+    talk, who = me.history.chat, f"{me.name}/{resource[-6:]}"
+
+    def line(kind: str, where: str, sender: str, text: str) -> None:
+        if kind == "room":
+            talk.heard(where, who, text, own=sender == chat.nick, now=me.now)
+        elif not text.startswith("{"):  # the host's own news of friends
+            talk.whispered(text, who)
+
+    def over() -> None:
+        for room in list(chat.rooms) or list(talk.rooms):
+            talk.left(room, who, me.now)
+
+    chat = Chat(me.process, me.account, me.name, resource, line, over)
+    chat.put_out = lambda room: talk.left(room, who, me.now)
+    chat.unsaid = talk.refuses
+    return chat
+
+
+async def enter(me: SimPlayer, room: str) -> None:
+    """Join a room, and note from when on its lines must be heard."""
+    chat, began, issued = me.chat, me.now, me.issued
+    if chat is None or not chat.alive:
+        return
+    if await chat.enter(room):
+        me.history.chat.entered(room, f"{me.name}/{chat.resource[-6:]}", me.now)
+    elif room == CITY and not me.is_over(issued):  # the others are left by other acts meanwhile
+        me.history.answers.heard(me.name, "enter", room, 403, began)
+
+
+async def speak(me: SimPlayer, dice: random.Random) -> None:
+    """Say lines in a room, or whisper."""
+    if me.chat is None or not me.chat.alive:
+        await chat_in(me, dice)
+    chat = me.chat
+    if chat is None or not chat.alive:
+        return
+    wanted = f"Party-{me.party}" if me.party else ""
+    if wanted and wanted not in chat.rooms:
+        for room in [one for one in chat.rooms if one.startswith("Party-")]:
+            me.history.chat.left(room, f"{me.name}/{chat.resource[-6:]}", me.now)
+            chat.leave(room)
+        await enter(me, wanted)
+    if not chat.rooms or not chat.alive:
+        return
+    room = dice.choice(chat.rooms)
+    for _ in range(dice.randrange(1, 4)):
+        text = me.history.chat.utters(f"line # of {me.name} <&>", me.now)
+        chat.say(room, text)
+        me.history.chat.spoke(room, f"{me.name}/{chat.resource[-6:]}", text)
+    other = me.other(dice)
+    if other is not None and dice.random() < 0.4:
+        text = me.history.chat.utters(f"whisper # of {me.name}", me.now)
+        chat.whisper(other.account, text)
+        there = other.chat is not None and f"{other.name}/{other.chat.resource[-6:]}"
+        if there and me.history.chat.is_there(there, me.now):
+            me.history.chat.owes(text, there, f"{me.name}/{chat.resource[-6:]}")

@@ -1,0 +1,288 @@
+"""What the players saw, and whether a right host could have shown them that.
+
+Nothing here shares code with the services: what must hold is written down anew. Each part is told
+what was asked, answered and seen as it happens, and says what is wrong; ``audit.py`` compares
+with what is stored once all is quiet.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from math import inf
+
+from attrs import define, field
+
+from simulation.answers import Answers
+from simulation.holdings import Links, Purchases, Register, Slots, Things
+from simulation.memberships import Memberships
+from simulation.outcomes import ACKED, REFUSED, UNKNOWN, Violations
+from simulation.owed import Invites
+from simulation.talk import ChatHistory
+
+PATIENCE_S = 60.0  # for one answer
+REPLAY_S = 5.0  # in which an equal grant is a repeat
+MATCH_S = 200.0  # from asking for a game server to an address or a refusal
+
+
+@define(eq=False)
+class Saves:
+    """Acknowledged saves are there; versions only rise; nothing is there that nobody sent."""
+
+    wrong: Violations
+    acked: dict[str, int] = field(factory=dict)  # by character: the highest version acknowledged
+    _sent: dict[str, dict[int, set[str]]] = field(factory=dict)
+    sure: dict[str, dict[int, str]] = field(factory=dict)
+
+    def sent(self, character: str, version: int, data: str) -> None:
+        """A save is under way: from now on it may be stored."""
+        versions = self._sent.setdefault(character, {})
+        versions.setdefault(version, set()).add(data)
+        for old in [one for one in versions if one < version - 50]:
+            del versions[old]
+
+    def answered(self, character: str, version: int, data: str) -> None:
+        """A save was acknowledged: it must be there from now on."""
+        self.acked[character] = max(version, self.acked.get(character, 0))
+        known = self.sure.setdefault(character, {})
+        if known.get(version, data) != data:
+            self.wrong.add("a version is one document", f"{character} has two of {version}")
+        known[version] = data
+        for old in [one for one in known if one < version - 50]:
+            del known[old]
+
+    def rivalled(self, character: str, version: int, data: str) -> bool:
+        """Whether another save of this version, or a newer one, has been sent."""
+        versions = self._sent.get(character, {})
+        return max(versions, default=0) > version or bool(versions.get(version, set()) - {data})
+
+    def kept(self, character: str, saves: list[tuple[int, int]], most: int) -> None:
+        """The history: version and time (ms) of each, the newest first. Past ``most`` the hour's
+        last.
+        """
+        versions = [version for version, _ in saves[:most]]
+        hours = [at_ms // 3_600_000 for _, at_ms in saves[most:]]
+        if len(set(hours)) != len(hours):
+            self.wrong.add("old saves are thinned", f"{character} keeps {len(saves)}")
+        since = versions[-1] if len(versions) == most else 0  # with fewer none is thinned
+        for version in self.sure.get(character, {}):
+            if version > since and version not in versions:
+                self.wrong.add(
+                    "acknowledged means present", f"{character}: {version} is not in its history"
+                )
+
+    def read(self, character: str, version: int, data: str, at_least: int) -> None:
+        """It was read; ``at_least``: the version acknowledged before the reading began."""
+        if version < at_least:
+            self.wrong.add("acknowledged means present", f"{character}: {version} after {at_least}")
+        told = self.sure.get(character, {}).get(version)
+        if told is not None and told != data:
+            self.wrong.add("acknowledged means present", f"{character}: other bytes at {version}")
+        known = self._sent.get(character, {}).get(version)
+        if known is not None and data not in known:
+            self.wrong.add("whole or not at all", f"{character}: nobody sent this {version}")
+
+
+@define(eq=False)
+class Earning:
+    """One inventory transaction: a currency and a marker of its own, both or neither."""
+
+    amount: int
+    marker: str
+    state: str = UNKNOWN
+
+
+@define(eq=False)
+class Stacks:
+    """A transaction counts once, whole; totals are the sum of what was granted and spent."""
+
+    wrong: Violations
+    of: dict[str, dict[str, Earning]] = field(factory=dict)  # character -> transaction
+    sure: dict[str, int] = field(factory=lambda: defaultdict(int))  # what may be spent
+
+    def sent(self, character: str, transaction: str, amount: int, marker: str) -> None:
+        """A transaction is under way; a negative amount is spent, out of what is surely there."""
+        self.of.setdefault(character, {})[transaction] = Earning(amount, marker)
+        self.sure[character] += min(0, amount)
+
+    def answered(self, character: str, transaction: str, state: str) -> None:
+        """Note an answer: an acknowledgement stands, a refusal until a repeat is acknowledged."""
+        one = self.of[character][transaction]
+        if state == ACKED and one.state != ACKED:
+            self.sure[character] += max(0, one.amount)
+        if one.state == UNKNOWN or state == ACKED:
+            one.state = state
+
+    def seen(self, character: str, currency: int, markers: dict[str, int]) -> None:
+        """The inventory as read when no transaction of this character was under way."""
+        total = 0
+        for name, one in self.of.get(character, {}).items():
+            count = markers.get(one.marker, 0)
+            if count > 1:
+                self.wrong.add("a transaction once", f"{name} of {character} counts {count} times")
+            if one.state == ACKED and count == 0:
+                self.wrong.add("acknowledged means present", f"{name} of {character} is gone")
+            total += one.amount * min(1, count)
+        if currency != total:
+            self.wrong.add("totals are conserved", f"{character}: {currency} and not {total}")
+
+
+@define(eq=False)
+class Grant:
+    """One grant that the game server sends twice at once."""
+
+    account: str
+    amount: int
+    began: float
+    ended: float = inf  # neither of the two is under way from then on
+    again: bool = False  # the second of the two may count, too
+
+
+@define(eq=False)
+class Grants:
+    """Experience: the sum of what was granted, each grant once.
+
+    The second of the two counts as well, as the specification says of the retry guard, where
+    another grant of the account comes between them, or the window ends.
+    """
+
+    wrong: Violations
+    least: dict[str, int] = field(factory=lambda: defaultdict(int))
+    most: dict[str, int] = field(factory=lambda: defaultdict(int))
+    _last: dict[str, list[Grant]] = field(factory=lambda: defaultdict(list), init=False)
+
+    def sent(self, account: str, amount: int, now: float) -> Grant:
+        """A grant is under way, beside those of the account that still are."""
+        one = Grant(account, amount, now)
+        beside = [other for other in self._last[account] if other.ended > now]
+        for other in (one, *beside) if beside else ():
+            self._may_count_again(other)
+        self._last[account] = [*beside, one]
+        return one
+
+    def answered(self, one: Grant, state: str, now: float) -> None:
+        """It was answered, refused, or will never be answered."""
+        if now - one.began >= REPLAY_S or state == UNKNOWN:
+            self._may_count_again(one)
+        one.ended = now + PATIENCE_S if state == UNKNOWN else now
+        if state != REFUSED:
+            self.most[one.account] += one.amount
+        elif one.again:
+            self.most[one.account] -= one.amount
+        if state == ACKED:
+            self.least[one.account] += one.amount
+
+    def _may_count_again(self, one: Grant) -> None:
+        if not one.again:
+            one.again = True
+            self.most[one.account] += one.amount
+
+    def seen(self, account: str, progress: int) -> None:
+        """What is stored when none is under way."""
+        if not self.least[account] <= progress <= self.most[account]:
+            least, most = self.least[account], self.most[account]
+            self.wrong.add("a grant once", f"{account}: {progress}, not {least} to {most}")
+
+
+@define(eq=False)
+class Parties:
+    """Seats within limits, and everybody's own place in what they are shown."""
+
+    wrong: Violations
+    seats: int = 4
+    shaken_at: float = -1e9  # when live state was last lost, or may have been
+
+    def shake(self, now: float) -> None:
+        """Live state may be lost."""
+        self.shaken_at = now
+
+    def joined(self, account: str, party: str, shown: str, now: float) -> None:
+        """What a player is shown after an acceptance that counts, and nothing else of theirs."""
+        if shown != party and now - self.shaken_at > PATIENCE_S:
+            self.wrong.add("acknowledged means present", f"{account} joined {party}, not {shown}")
+
+    def seen(self, account: str, party: str, members: list[str], leader: str) -> None:
+        """Check the answer to a poll: a seat of one's own, seats within limits, one leader."""
+        if account not in members:
+            self.wrong.add("one party each", f"{account} is shown {party} without a seat in it")
+        if len(members) > self.seats or len(set(members)) != len(members):
+            self.wrong.add("seats within limits", f"{party} has {len(members)} members")
+        if leader not in members:
+            self.wrong.add("one leader", f"{party} is led by {leader}, who is not in it")
+
+    def compared(self, shown: dict[str, tuple[str, tuple[str, ...], str]]) -> None:
+        """What everybody is shown once all is quiet: the same of the same party."""
+        for account, (party, members, leader) in shown.items():
+            for other in members:
+                if other in shown and shown[other] != (party, members, leader):
+                    self.wrong.add(
+                        "one party each", f"{account} and {other} are shown different parties"
+                    )
+
+
+@define(eq=False)
+class Waiting:
+    """Who waits for an answer, and since when: nobody may wait for ever."""
+
+    wrong: Violations
+    _open: dict[int, tuple[str, float]] = field(factory=dict, init=False)
+    _number: int = field(default=0, init=False)
+    worst: float = 0.0
+
+    def began(self, what: str, now: float, patience_s: float = PATIENCE_S) -> int:
+        """Somebody asks; gives the number to end it with."""
+        self._number += 1
+        self._open[self._number] = what, now + patience_s
+        return self._number
+
+    def restart(self, number: int, now: float, patience_s: float) -> None:
+        """Something right holds up whoever waits: their patience counts from now on."""
+        if number in self._open:
+            self._open[number] = self._open[number][0], now + patience_s
+
+    def ended(self, number: int) -> None:
+        """The answer has come, or whoever asked is gone."""
+        self._open.pop(number, None)
+
+    def look(self, now: float) -> None:
+        """Note whoever has waited for longer than they should have to."""
+        for number, (what, until) in list(self._open.items()):
+            if now > until:
+                del self._open[number]
+                self.wrong.add("nobody waits for ever", what)
+
+
+@define(eq=False)
+class History:
+    """All that is watched in a run."""
+
+    wrong: Violations = field(factory=Violations)
+    saves: Saves = field(init=False)
+    stacks: Stacks = field(init=False)
+    grants: Grants = field(init=False)
+    parties: Parties = field(init=False)
+    chat: ChatHistory = field(init=False)
+    waiting: Waiting = field(init=False)
+    things: Things = field(init=False)
+    purchases: Purchases = field(init=False)
+    slots: Slots = field(init=False)
+    links: Links = field(init=False)
+    guilds: Memberships = field(init=False)
+    answers: Answers = field(init=False)
+    boards: Saves = field(init=False)  # of bounties, by account and bounty
+    chosen: Register = field(init=False)  # loadout slots, and the hunt pass
+    friends: dict[tuple[str, str], str] = field(factory=dict)  # pair -> what is known of it
+    befriending: dict[tuple[str, str], None] = field(factory=dict)  # who ever asked whom for it
+    invites: Invites = field(init=False)  # into parties
+    calm: bool = True  # nothing is broken on purpose: then nothing may be refused for want of it
+    registered: dict[str, str] = field(factory=dict)  # name -> account
+    unsure_names: set[str] = field(factory=set)  # registrations that got no answer
+
+    def __attrs_post_init__(self) -> None:
+        self.saves, self.stacks = Saves(self.wrong), Stacks(self.wrong)
+        self.grants, self.parties = Grants(self.wrong), Parties(self.wrong)
+        self.chat, self.waiting = ChatHistory(self.wrong), Waiting(self.wrong)
+        self.things, self.purchases = Things(self.wrong), Purchases(self.wrong)
+        self.slots, self.links = Slots(self.wrong), Links(self.wrong)
+        self.guilds, self.answers = Memberships(self.wrong), Answers(self.wrong)
+        self.invites = Invites(self.wrong)
+        self.boards, self.chosen = Saves(self.wrong), Register(self.wrong)

@@ -1,0 +1,168 @@
+"""What the game server of a hunt writes for a player: experience, loot, bounties, the hunt pass.
+
+It acts with its key and forwards the player's token, and sends some writes twice at once.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+from simulation.belongings import Deal, load, transact
+from simulation.client import Heard
+from simulation.outcomes import ACKED, REFUSED, UNKNOWN, outcome
+from simulation.player import SEASON, SimPlayer, together
+
+PASSES = ("season09b", "MasteryTrack_PlayerLevel", "MasteryTrack_Behemoth")
+OBJECTIVE = "MasteryObjective_Sword_Craft"
+BOARD = 4  # bounties of a player at a time
+
+
+async def served(me: SimPlayer, method: str, path: str, wish: Any = None) -> Heard | None:
+    """One request of the game server that the player is on; None where there is none."""
+    server = me.place
+    if server is None or not server.plays:
+        return None
+    server.loot[me.account] = server.loot.get(me.account, 0) + 1
+    return await me.ask_by_server(server, method, path, wish)
+
+
+def on_hunt(me: SimPlayer) -> bool:
+    """Whether the player is on a game server that listens."""
+    return me.place is not None and me.place.plays
+
+
+async def twice(me: SimPlayer, method: str, path: str, wish: Any) -> str:
+    """The same request sent twice at the same instant, as the real game server does."""
+    states: list[str] = []
+
+    async def once() -> None:
+        state = REFUSED  # nothing was sent
+        try:
+            if on_hunt(me):
+                state = UNKNOWN
+                heard = await served(me, method, path, wish)
+                state = REFUSED if heard is None else outcome(heard.status)
+        finally:
+            states.append(state)
+
+    try:
+        await together(me, [once(), once()])
+    finally:
+        best = min(states, default=UNKNOWN, key=(ACKED, UNKNOWN, REFUSED).index)
+    return best
+
+
+async def granted(me: SimPlayer, dice: random.Random) -> None:
+    """Experience and an objective, sent twice; the repeat counts for nothing.
+
+    The objective's number makes the grant one of its own: of two equal ones within seconds the
+    second counts as a repeat.
+    """
+    if not on_hunt(me):
+        return
+    amount, account, chosen = dice.randrange(20, 150), me.account, me.history.chosen
+    me.documents += 1
+    wish = {
+        "progress_tracks": [{"progression_id": SEASON, "progress": amount}],
+        "objectives": [{"objective_id": OBJECTIVE, "value": me.documents, "completed_count": 0}],
+    }
+    state = UNKNOWN
+    write = chosen.sent(f"/progression/objectives/{account}", f"{me.documents}", me.now)
+    grant = me.history.grants.sent(account, amount, me.now)
+    try:
+        state = await twice(me, "POST", f"/progression/{account}", wish)
+    finally:
+        me.history.grants.answered(grant, state, me.now)
+        chosen.answered(write, state, me.now)
+
+
+async def loot(me: SimPlayer, dice: random.Random) -> None:
+    """Loot of the hunt: an inventory transaction of the game server, sometimes twice at once."""
+    if not me.character:
+        await load(me, dice)
+    if not me.character or not on_hunt(me):
+        return
+
+    async def ask(method: str, path: str, wish: Any) -> Heard:
+        return await served(me, method, path, wish) or Heard(410, b"")
+
+    times = 1 + (dice.random() < 0.5)
+    await transact(me, Deal.of(me, dice.randrange(1, 200)), times=times, ask=ask)
+
+
+async def bounty(me: SimPlayer, dice: random.Random) -> None:
+    """Write a bounty, sometimes after a newer version of it: the older one changes nothing."""
+    if not on_hunt(me):
+        return
+    slot, boards, account = dice.randrange(BOARD), me.history.boards, me.account
+    name = f"Bounty_{slot}"
+    what, path = f"{account}/{name}", f"/bounty/{account}"
+    me.documents += 2
+    newest = me.documents
+    older = newest - 1 if dice.random() < 0.4 else newest
+
+    async def write(version: int) -> None:
+        element = {"bounty_id": name, "slot_index": slot, "update_version": version}
+        element["drafted_timestamp"] = "2026-09-01T00:00:00Z"
+        text = json.dumps(element, sort_keys=True)
+        boards.sent(what, version, text)
+        heard = await served(me, "POST", path, {"bounties": [element]})
+        if heard is not None and heard.status == 200:
+            boards.answered(what, version, text)
+
+    await write(newest)
+    await write(older)
+
+
+async def choose_pass(me: SimPlayer, dice: random.Random) -> None:
+    """Let the game server choose a pass for the player; the last one chosen must be shown."""
+    if not on_hunt(me):
+        return
+    path, chosen = f"/huntpass/{me.account}", me.history.chosen
+    wanted = dice.choice(PASSES)
+    write = chosen.sent(path, wanted, me.now)
+    heard = await served(me, "POST", path, {"progression_id": wanted})
+    chosen.answered(write, REFUSED if heard is None else outcome(heard.status), me.now)
+
+
+async def unlock(me: SimPlayer, dice: random.Random) -> None:
+    """Unlock a loadout slot and make it the active one."""
+    if not on_hunt(me) or not me.character:
+        return
+    path, character = f"/loadout/{me.account}/{me.character}", me.character
+    me.unlocks += 1
+    me.unlocking += 1
+    state = UNKNOWN
+    try:
+        heard = await served(me, "POST", f"{path}/unlock/1")
+        state = REFUSED if heard is None else outcome(heard.status)
+    finally:
+        me.unlocking -= 1
+        me.history.slots.unlocked(character, state)
+    if state == ACKED:
+        await served(me, "POST", f"{path}/active/1")
+
+
+async def earned(me: SimPlayer, dice: random.Random) -> None:
+    """Read what the hunts have brought: bounties, an objective and the hunt pass."""
+    account, boards = me.account, me.history.boards
+    names = {f"Bounty_{slot}": f"{account}/Bounty_{slot}" for slot in range(BOARD)}
+    least = {name: boards.acked.get(what, 0) for name, what in names.items()}
+    heard = await me.ask("GET", f"/bounty/{account}")
+    if heard.status == 200:
+        there = {one["bounty_id"]: one for one in heard.json["payload"]["bounties"]}
+        for name, what in names.items():
+            one = there.get(name)
+            version = 0 if one is None else one["update_version"]
+            boards.read(what, version, json.dumps(one, sort_keys=True), least[name])
+    began, path = me.now, f"/progression/objectives/{account}"
+    heard = await me.ask("GET", path)
+    if heard.status == 200:
+        done = [one for one in heard.json["payload"] if one["objective_id"] == OBJECTIVE]
+        me.history.chosen.read(path, f"{done[0]['progress']}" if done else None, began)
+    began, path = me.now, f"/huntpass/{account}"
+    heard = await me.ask("GET", path)
+    if heard.status == 200:
+        me.history.chosen.read(path, heard.json["payload"], began)

@@ -1,0 +1,319 @@
+"""The ledger of the simulation: the real writer and reader, without their threads.
+
+What a batch is, how it is undone and what is answered is ``db/sqlite.py``'s; here is only when a
+batch runs, how long its commit takes, and what the disk does to it. The database outlives the
+process that uses it; it is in memory, and what is more than that of an evening in a file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+from attrs import define, field
+from sqlalchemy import Connection, Engine, create_engine
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import StaticPool
+from twisted.application.service import Service
+from twisted.internet.defer import Deferred, fail, succeed
+from twisted.python.failure import Failure
+
+from simulation.clock import World
+from svcserver.db import migrations
+from svcserver.db.fast_execute import FastConnection, Plans
+from svcserver.db.ledger import ACROSS, Scope, Work
+from svcserver.db.sqlite import ENOUGH, MAX_WAITING, Outcome, Worker
+from svcserver.kernel.buggify import buggify
+from svcserver.kernel.refusals import Unavailable
+
+T = TypeVar("T")
+
+COMMIT_S = 0.004  # a sync of an ordinary disk
+READ_S = 0.0003
+LOCKED_S = 2.0  # what another program holds the database for
+CACHE_KB = 65_536  # of the database that is in memory: that of an evening, not that of a month
+ROOM = 2**30  # pages; more than any database of a simulation has
+_WRITES = ("INSERT", "UPDATE", "DELETE", "REPLAC")
+_plans = Plans()  # of statements alone: what one world has compiled spares the next
+
+
+class NoScratch(BaseException):
+    """The temporary folder of this machine does not take the database: no fault of the host's.
+
+    No Exception, which the services of the host would take for one of their own.
+    """
+
+
+def scratch() -> str:
+    """Where SQLite keeps its nameless files (https://sqlite.org/tempfiles.html)."""
+    named = (os.environ.get("SQLITE_TMPDIR"), os.environ.get("TMPDIR"))
+    places = [one for one in (*named, "/var/tmp", "/usr/tmp", "/tmp") if one]  # noqa: S108
+    usable = (one for one in places if Path(one).is_dir() and os.access(one, os.W_OK | os.X_OK))
+    return next(usable, ".")
+
+
+def judge(why: BaseException | None, *, filled: bool = False) -> None:
+    """Raise NoScratch where this machine failed, not the disk of the simulation.
+
+    ``filled``: the disk of the simulation is full, on purpose.
+    """
+    origin: Any = why.orig if isinstance(why, DBAPIError) else why
+    name = getattr(origin, "sqlite_errorname", "") or ""
+    full = name == "SQLITE_FULL" and not filled
+    if full or name.startswith(("SQLITE_IOERR_", "SQLITE_CANTOPEN")):  # ours is SQLITE_IOERR alone
+        raise NoScratch(
+            f"{scratch()} does not take the database of the simulation: {origin};"
+            " make room there, or let TMPDIR name another folder"
+        ) from why
+
+
+@lru_cache(maxsize=1)
+def _template() -> sqlite3.Connection:
+    """An empty database of the newest revision, made by the real migrations, once."""
+    engine = _engine()
+    migrations.upgrade(engine)
+    with engine.connect() as connection:
+        found: sqlite3.Connection = _driver(connection)
+        return found
+
+
+def _engine() -> Engine:
+    """A database of its own. What is more than ``CACHE_KB`` lies in a nameless temporary file."""
+
+    def opened() -> sqlite3.Connection:
+        raw = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        raw.execute("PRAGMA journal_mode=MEMORY")
+        raw.execute(f"PRAGMA cache_size=-{CACHE_KB}")
+        return raw
+
+    return create_engine("sqlite://", poolclass=StaticPool, creator=opened)
+
+
+def _driver(connection: Connection) -> Any:
+    return connection.connection.dbapi_connection
+
+
+@define(eq=False)
+class Disk:
+    """A database, and what is wrong with the disk below it."""
+
+    world: World
+    slow_s: float = 0.0  # what a commit takes longer now
+    fail_in: int = -1  # so many statements more succeed, then one fails
+    stays_bad: bool = False  # and from then on the same statement each time, as on a bad sector
+    only_writes: bool = False  # what is read is in memory and does not fail
+    bad_syncs: int = 0  # so many of the next commits fail, when all of their jobs are done
+    on_commit: Callable[[], bool] | None = None  # asked after a commit: True kills the process
+    engine: Engine = field(factory=_engine, init=False)
+    raw: Any = field(init=False)
+    digest: Any = field(factory=hashlib.sha256, init=False)
+    _bad: Any = field(default=None, init=False)  # the statement that fails each time
+    _job_left: int = field(default=0, init=False)  # writes until one of the present job fails
+    filled: bool = field(default=False, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        with self.engine.connect() as connection:
+            self.raw = _driver(connection)
+        _template().backup(self.raw)
+        self.raw.execute("PRAGMA foreign_keys=ON")
+
+    def wrote(self, statement: str) -> None:
+        """Add a writer's statement to the digest that equal seeds must share."""
+        if statement[:6] in _WRITES:
+            self.digest.update(statement.encode("utf-8", "surrogatepass"))
+
+    def fill(self) -> None:
+        """No page more: SQLite says so by itself, and rolls back as it does on a full disk."""
+        pages = self.raw.execute("PRAGMA page_count").fetchone()[0]
+        self.raw.execute(f"PRAGMA max_page_count={pages}")
+        self.filled = True
+
+    def make_room(self) -> None:
+        """The owner has deleted something."""
+        self.raw.execute(f"PRAGMA max_page_count={ROOM}")
+        self.filled = False
+
+    @property
+    def failing(self) -> bool:
+        """Whether statements fail now or soon."""
+        return self.fail_in >= 0 or self._bad is not None or self._job_left > 0
+
+    def mend(self) -> None:
+        """No statement fails from now on."""
+        self.fail_in, self.stays_bad, self.only_writes, self._bad = -1, False, False, None
+
+    def failing_job(self, work: Work[T]) -> Work[T]:
+        """The same job, of which the second or third write fails, however often it is tried."""
+        number = self.world.weather.choice((2, 2, 3))
+
+        def failing(tx: Any) -> T:
+            self._job_left = number
+            try:
+                return work(tx)
+            finally:
+                self._job_left = 0
+
+        return failing
+
+    def statement(self, which: Any) -> None:
+        """One is about to run; raises when it is to fail."""
+        writes = getattr(which, "is_dml", False)
+        if writes and self._job_left > 0:
+            self._job_left -= 1
+            if not self._job_left:
+                raise _io_error()
+        if (self.fail_in < 0 and self._bad is None) or (self.only_writes and not writes):
+            return
+        self.fail_in = max(-1, self.fail_in - 1)
+        if self._bad is None and self.fail_in < 0:
+            self._bad = which
+        if self._bad is which:
+            if not self.stays_bad:
+                self._bad = None
+            raise _io_error()
+
+    def rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
+        """What is committed, read past all code under test."""
+        return list(self.each(query, *values))
+
+    def each(self, query: str, *values: Any) -> Iterator[tuple[Any, ...]]:
+        """``rows``, one by one: those of a month's logs would fill the memory."""
+        return iter(self.raw.execute(query, values))
+
+    def lines(self) -> Iterator[str]:
+        """The whole database as text."""
+        return iter(self.raw.iterdump())
+
+
+def _io_error() -> sqlite3.OperationalError:
+    why = sqlite3.OperationalError("disk I/O error")
+    why.sqlite_errorname = "SQLITE_IOERR"
+    return why
+
+
+class _Failing(FastConnection):
+    """A connection whose statements the disk may refuse."""
+
+    def __init__(self, connection: Connection, disk: Disk) -> None:
+        super().__init__(connection, _plans)
+        self._disk = disk
+
+    def execute(self, statement: Any, parameters: Any = None) -> Any:
+        """Run a statement, unless the disk fails now."""
+        if self._disk.failing:
+            self._disk.statement(statement)
+        return super().execute(statement, parameters)
+
+
+class _BadSync:
+    """A connection whose next commit the disk refuses, as when a sync fails."""
+
+    def __init__(self, raw: Any) -> None:
+        self._raw = raw
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._raw, name)
+
+    def execute(self, statement: str) -> Any:
+        """As the real one, but for the end of a transaction."""
+        if statement == "COMMIT":
+            raise _io_error()
+        return self._raw.execute(statement)
+
+
+class InlineWorker(Worker):
+    """The worker without its thread: batches run in the world's turn."""
+
+    def __init__(self, disk: Disk, connection: Connection, reactor: Any, *, writes: bool) -> None:
+        super().__init__("simulated", connection, reactor, writes=writes)
+        self._tx = _Failing(connection, disk)
+        self._disk, self._process = disk, reactor
+        self._busy = False
+
+    def start(self) -> None:
+        """There is nothing to start."""
+
+    def stop(self) -> Deferred[None]:
+        """Nothing is accepted any more; what waits is done."""
+        self._stopped = succeed(None)
+        self._hand_over()
+        return self._stopped
+
+    def _hand_over(self) -> None:
+        """There is no thread to wake."""
+
+    def submit(self, work: Work[T]) -> Deferred[T]:
+        """Queue a job, as ``Worker.submit`` does."""
+        if self._stopped is not None or self._waiting >= MAX_WAITING:
+            return fail(Unavailable("the database is busy", retry_after_s=1))
+        if self._writes and buggify("ledger: a write in the middle of a job fails"):
+            work = self._disk.failing_job(work)
+        done: Deferred[T] = Deferred()
+        self._waiting += 1
+        self._gathered.append((done, work))
+        self._begin_batch()
+        return done
+
+    def _begin_batch(self) -> None:
+        if self._busy or not self._gathered:
+            return
+        self._busy = True
+        takes = COMMIT_S + self._disk.slow_s if self._writes else READ_S
+        if self._writes and buggify("ledger: a batch waits for a lock"):
+            takes += LOCKED_S
+        self._reactor.callLater(takes, self._work)
+
+    def _work(self) -> None:
+        batch, self._gathered = self._gathered[:ENOUGH], self._gathered[ENOUGH:]
+        if self._writes:
+            self._disk.raw.set_trace_callback(self._disk.wrote)
+        raw = self._raw
+        if self._writes and self._disk.bad_syncs:
+            self._disk.bad_syncs -= 1
+            self._raw = _BadSync(raw)
+        outcomes: list[Outcome] = self._transact(batch)
+        for _, result in outcomes:
+            if isinstance(result, Failure):
+                judge(result.value, filled=self._disk.filled)
+        self._raw = raw
+        self._busy = False
+        if self._writes:
+            self._disk.raw.set_trace_callback(None)
+            if self._disk.on_commit is not None and self._disk.on_commit():
+                self._process.die()  # committed, and nobody was told
+                return
+        self._deliver(outcomes)
+        self._begin_batch()
+
+
+@define(eq=False, slots=False)
+class SimLedger(Service):
+    """The ledger of one process on a disk that outlives it."""
+
+    disk: Disk
+    reactor: Any
+    _writer: InlineWorker | None = field(default=None, init=False)
+    _reader: InlineWorker | None = field(default=None, init=False)
+
+    def startService(self) -> None:
+        Service.startService(self)
+        self._writer = InlineWorker(self.disk, self._connect(), self.reactor, writes=True)
+        self._reader = InlineWorker(self.disk, self._connect(), self.reactor, writes=False)
+
+    def _connect(self) -> Connection:
+        return self.disk.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+
+    def read(self, work: Work[T]) -> Deferred[T]:
+        return self._reader.submit(work) if self._reader is not None else _closed()
+
+    def write(self, work: Work[T], scope: Scope = ACROSS) -> Deferred[T]:
+        return self._writer.submit(work) if self._writer is not None else _closed()
+
+
+def _closed() -> Deferred[Any]:
+    return fail(Unavailable("the database is not open"))

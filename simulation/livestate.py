@@ -1,0 +1,84 @@
+"""The board once all is quiet: what nobody is there for any more is gone, and the rest agrees."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import orjson
+
+from simulation.host import SimHost
+
+SEATS = 4  # of a party
+STAMP = 12  # bytes before each value on the engine
+# the names of kinds of entries that end by themselves, long before the audit comes
+OVER = (
+    "online",
+    "party_invites_to",
+    "party_invites_of",
+    "party_declined",
+    "party_done",
+    "party_invites_sent",
+    "friends_ended",
+    "chat_waiting",
+)
+Entries = Mapping[str, Mapping[str, Any]]  # kind -> key -> value
+
+
+def entries(host: SimHost) -> Entries:
+    """All that is on the board, and not over."""
+    found: dict[str, dict[str, Any]] = defaultdict(dict)
+    if host.valkey is not None:
+        for key, value in host.valkey.live():
+            _, kind, name = key.split(":", 2)
+            found[kind][name] = json.loads(value[STAMP:])
+    elif host.board is not None:
+        for kind, rows in host.board.saved().items():
+            for name, value, _ in rows:
+                found[kind][name] = json.loads(orjson.dumps(value))
+    return found
+
+
+def wrong(board: Entries, now: float) -> Iterator[tuple[str, str]]:
+    """What is wrong with it, by rule, when all players have been away for a quarter of an hour."""
+    for kind in OVER:
+        for key in board[kind]:
+            yield "live state agrees", f"{kind} still has {key}"
+    yield from _parties(board["parties"], board["party_of"])
+    yield from _matches(board, now)
+
+
+def _parties(parties: Mapping[str, Any], party_of: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Each member's own place, and who leads."""
+    for key, party in parties.items():
+        members, leader = party["members"], party["leader"]
+        if leader not in members:
+            yield "one leader", f"{key} is led by {leader}, who is not in it"
+        if len(members) > SEATS or len(set(members)) != len(members):
+            yield "seats within limits", f"{key} has {len(members)} members"
+        for one in members:
+            if party_of.get(one) != key:
+                yield "one party each", f"{one} has a seat in {key}, and is in {party_of.get(one)}"
+    for account, key in party_of.items():
+        if account not in parties.get(key, {"members": ()})["members"]:
+            yield "one party each", f"{account} is in {key} without a seat in it"
+
+
+def _matches(board: Entries, now: float) -> Iterator[tuple[str, str]]:
+    """Nobody asks for a game server; a queue is open, and somebody stands in it."""
+    matches, places = board["matches"], board["candidates"]
+    for key, match in matches.items():
+        if match["asking_until"] > now:
+            yield "live state agrees", f"somebody still asks for a server for {key}"
+    for account, place in places.items():
+        match = matches.get(place["match_id"])
+        if match is None or place["candidate_id"] != match["known_as"].get(account):
+            yield "live state agrees", f"{account} waits for {place['match_id']}, which is not so"
+    for hunt, key in board["queues"].items():
+        match = matches.get(key)
+        if match is None or not match["queued"]:
+            yield "live state agrees", f"the queue for {hunt} is {key}, which is closed"
+        elif not any(places.get(one, {}).get("match_id") == key for one in match["players"]):
+            yield "live state agrees", f"the queue for {hunt} is {key}, in which nobody stands"

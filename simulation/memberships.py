@@ -1,0 +1,128 @@
+"""Guilds as their players were told of them: one guild each, whole, with one leader."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from attrs import define, field, frozen
+
+from simulation.holdings import Register, Write
+from simulation.outcomes import ACKED, UNKNOWN, Violations
+
+LEADER, OFFICER, MEMBER = "leader", "officer", "member"
+JOINS_S = 10.0  # what ended so long before may be seen only since
+NONE = ""  # in place of a guild's name
+
+
+@frozen
+class Roll:
+    """A guild as it is shown or stored; ``ranks``: of each seat, account and rank."""
+
+    name: str
+    leader: str
+    ranks: tuple[tuple[str, str], ...]
+
+
+@define(eq=False)
+class Memberships:
+    """Who is in which guild, by its name, and with which rank.
+
+    A name means one guild at a time: only its first founder ever asks for it.
+    """
+
+    wrong: Violations
+    most: int = 100  # members
+    of: Register = field(init=False)  # account -> name of the guild
+    ranks: Register = field(init=False)  # name and account -> rank
+    asked: dict[str, None] = field(factory=dict)  # names of guilds that somebody has asked for
+    _over: dict[str, float] = field(factory=dict, init=False)  # name -> surely disbanded since
+    _ending: dict[str, None] = field(factory=dict, init=False)  # names that may be disbanded
+
+    def __attrs_post_init__(self) -> None:
+        self.of, self.ranks = Register(self.wrong), Register(self.wrong)
+
+    def joining(self, account: str, name: str, rank: str, now: float) -> list[Write]:
+        """Founding, or accepting an invite, is under way."""
+        if rank == LEADER:
+            self.asked[name] = None
+            self._over.pop(name, None)
+        writes = [
+            self.of.sent(account, name, now),
+            self.ranks.sent(f"{name}/{account}", rank, now),
+        ]
+        if name in self._ending:
+            self.of.sent(account, NONE, now)
+        return writes
+
+    def may_have_joined(self, account: str, since: float) -> bool:
+        """Whether something that makes them a member was or is under way since then."""
+        writes = self.of.of.get(account, ())
+        return any(one.value and one.ended >= since - JOINS_S for one in writes)
+
+    def leaving(self, account: str, now: float) -> list[Write]:
+        """Leaving, or being put out, is under way."""
+        return [self.of.sent(account, NONE, now)]
+
+    def ranking(self, name: str, leader: str, other: str, rank: str, now: float) -> list[Write]:
+        """The leader gives another a rank; with the rank of a leader goes their own."""
+        writes = [self.ranks.sent(f"{name}/{other}", rank, now)]
+        if rank == LEADER:
+            writes.append(self.ranks.sent(f"{name}/{leader}", OFFICER, now))
+        return writes
+
+    def disbanding(self, name: str, now: float) -> None:
+        """The end of a guild is under way: each of its members may be in none from now on."""
+        self._ending[name] = None
+        for account, writes in self.of.of.items():
+            if any(one.value == name for one in writes):
+                self.of.sent(account, NONE, now)
+
+    def disbanded(self, name: str, now: float) -> None:
+        """It has surely ended."""
+        self._over[name] = now
+
+    def answered(self, writes: Iterable[Write], state: str, now: float) -> None:
+        """How something that was under way ended."""
+        for one in writes:
+            self.of.answered(one, state, now)
+
+    def shown(self, account: str, roll: Roll | None, began: float) -> None:
+        """The player's own guild as they are shown it, asked for at ``began``; None: none."""
+        self.of.read(account, NONE if roll is None else roll.name, began)
+        if roll is None:
+            return
+        if account not in dict(roll.ranks):
+            self.wrong.add("one guild each", f"{account} is shown {roll.name} without a seat in it")
+        self._whole(roll, began)
+
+    def _whole(self, roll: Roll, began: float) -> None:
+        leaders = [account for account, rank in roll.ranks if rank == LEADER]
+        if leaders != [roll.leader]:
+            self.wrong.add("one leader", f"{roll.name} of {roll.leader} is led by {leaders}")
+        if len(dict(roll.ranks)) != len(roll.ranks) or len(roll.ranks) > self.most:
+            self.wrong.add("seats within limits", f"{roll.name} has {len(roll.ranks)} members")
+        if began > self._over.get(roll.name, began):
+            self.wrong.add("what was ended is ended", f"the guild {roll.name} is there")
+        for account, rank in roll.ranks:
+            self.ranks.read(f"{roll.name}/{account}", rank, began)
+
+    def settled(self, rolls: list[Roll], now: float) -> None:
+        """All that is stored once all is quiet, recounted from what was asked and answered."""
+        seats: dict[str, str] = {}
+        for roll in rolls:
+            if roll.name not in self.asked:
+                self.wrong.add("nothing from nowhere", f"nobody founded {roll.name}")
+            for account, _ in roll.ranks:
+                if account in seats:
+                    self.wrong.add("one guild each", f"{account} is in {seats[account]} too")
+                seats[account] = roll.name
+            self._whole(roll, now)
+        for account in dict.fromkeys([*self.of.of, *seats]):
+            name = seats.get(account, NONE)
+            if name and not self._may_be_in(account, name):
+                self.wrong.add("nothing from nowhere", f"{account} never joined {name}")
+            self.of.read(account, name, now)
+
+    def _may_be_in(self, account: str, name: str) -> bool:
+        known = self.of.of.get(account, ())
+        return any(one.value == name and one.state in (ACKED, UNKNOWN) for one in known)

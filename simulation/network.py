@@ -1,0 +1,253 @@
+"""TCP in memory: connections with latency, back-pressure, cuts and ends that fall silent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from attrs import define, field, frozen
+from twisted.internet.address import IPv4Address
+from twisted.internet.defer import Deferred, succeed
+from twisted.internet.error import (
+    CannotListenError,
+    ConnectionAborted,
+    ConnectionDone,
+    ConnectionRefusedError,
+    TimeoutError,
+)
+from twisted.internet.interfaces import (
+    IConnector,
+    IListeningPort,
+)
+from twisted.python.failure import Failure
+from zope.interface import implementer
+
+from simulation.clock import World
+from simulation.ends import End
+from svcserver.kernel.buggify import buggify
+
+LOOPBACK_S = 0.0001  # from one process of a machine to another
+LOOPBACK = "127.0.0.1"
+STALLS_S = 8.0
+
+
+@frozen
+class Route:
+    """The way between two machines: its latency, and how much that varies."""
+
+    least_s: float
+    varies_s: float
+
+
+@define(eq=False)
+class Listener:
+    """A listening port of a process."""
+
+    process: Any
+    factory: Any
+    address: IPv4Address
+
+    def release(self) -> None:
+        """Let go of what a dead process listened with."""
+        self.factory = None
+
+
+@define(eq=False)
+class Network:
+    """Who listens where, and what is under way. ``sent`` is told of every delivery."""
+
+    world: World
+    sent: Callable[[int, str, bytes], None]
+    routes: dict[tuple[str, str], Route] = field(factory=dict)
+    silent: set[str] = field(factory=set)  # machines whose packets are lost for the time being
+    off: set[str] = field(factory=set)  # machines without power
+    slow: set[str] = field(factory=set)  # machines that take bytes one piece at a time
+    ends: dict[int, End] = field(factory=dict)
+    _listeners: dict[tuple[str, int], Listener] = field(factory=dict, init=False)
+    _machines: dict[str, str] = field(factory=dict, init=False)  # by their public address
+    _apart: dict[tuple[str, str], None] = field(factory=dict, init=False)  # process and machine
+    _number: int = field(default=0, init=False)
+    _port: int = field(default=40_000, init=False)
+
+    def name(self, address: str, machine: str) -> None:
+        """Let connections to ``address``, as the internet sees it, end at ``machine``."""
+        self._machines[address] = machine
+
+    def listen(self, process: Any, port: int, factory: Any, interface: str) -> Port:
+        """Raises CannotListenError where another listens."""
+        if (process.machine, port) in self._listeners:
+            raise CannotListenError(interface, port, OSError(98, "Address already in use"))
+        here = IPv4Address("TCP", interface or "0.0.0.0", port)  # noqa: S104
+        listener = Listener(process, factory, here)
+        self._listeners[process.machine, port] = listener
+        process.listening[port] = listener
+        return Port(self, listener)
+
+    def close(self, listener: Listener) -> None:
+        """No new connections from now on."""
+        key = listener.process.machine, listener.address.port
+        if self._listeners.get(key) is listener:
+            del self._listeners[key]
+        listener.process.listening.pop(listener.address.port, None)
+
+    def isolate(self, process: Any, machine: str, spared: int | None = None) -> None:
+        """Cut the process off the machine, until ``join``; others still reach it.
+
+        ``spared``: the number of a connection, the oldest being 0, that goes on.
+        """
+        self._apart[process.name, machine] = None
+        there = [one for one in process.ends.values() if one.other.process.machine == machine]
+        for number, one in enumerate(there):
+            if number != spared:
+                one.reset()
+
+    def join(self, process: Any, machine: str) -> None:
+        """Undo ``isolate``."""
+        self._apart.pop((process.name, machine), None)
+
+    def connect(self, process: Any, host: str, port: int, attempt: Connector) -> None:
+        """Have a connection made; the attempt is told how that went."""
+        local = host.startswith("127.") or host in ("localhost", "::1")
+        machine = process.machine if local else self._machines.get(host, host)
+        wait = self.latency(process.machine, machine)
+        apart = (process.name, machine) in self._apart
+        if apart or machine in self.off or not self.silent.isdisjoint((process.machine, machine)):
+            return  # no answer: the attempt's own time ends it
+        self.world.later(2 * wait, lambda: self._arrive(process, machine, host, port, attempt))
+
+    def _arrive(self, process: Any, machine: str, host: str, port: int, attempt: Connector) -> None:
+        if attempt.over or process.dead:
+            return
+        listener = self._listeners.get((machine, port))
+        if listener is None or listener.process.dead:
+            attempt.failed(ConnectionRefusedError())
+            return
+        thawed = listener.process.frozen_until
+        if thawed > self.world.now:
+            self.world.at(thawed, lambda: self._arrive(process, machine, host, port, attempt))
+            return
+        self._port = 40_000 + (self._port - 39_999) % 20_000
+        source = attempt.source or (LOOPBACK if machine == process.machine else process.address)
+        here, there = IPv4Address("TCP", source, self._port), IPv4Address("TCP", host, port)
+        far = listener.factory.buildProtocol(here)
+        ours = End(self, process, here, there)
+        theirs = End(self, listener.process, there, here)
+        ours.other, theirs.other = theirs, ours
+        if far is None:
+            self.forget(theirs)
+            theirs.gone = True
+            near = attempt.made(ours)
+            if near is not None:
+                ours.attach(near)
+                ours.lost(ConnectionDone())
+            return
+        near = attempt.made(ours)
+        if near is None:
+            self.forget(ours)
+            self.forget(theirs)
+            return
+        theirs.attach(far)
+        if not ours.gone:
+            ours.attach(near)
+        if buggify("network: a reader stalls"):
+            self.world.weather.choice((ours, theirs)).stall(STALLS_S)
+
+    def latency(self, one: str, other: str) -> float:
+        """Seconds for the way between two machines, now."""
+        if one == other:  # varied, so that one connection overtakes another here, too
+            return LOOPBACK_S * (1.0 + 3.0 * self.world.weather.random())
+        route = self.routes.get((one, other)) or self.routes.get((other, one))
+        if route is None:
+            return 0.03
+        return route.least_s + self.world.weather.random() * route.varies_s
+
+    def loses(self, one: Any, other: Any) -> bool:
+        """Whether packets between the two are lost now."""
+        return one.machine != other.machine and not self.silent.isdisjoint(
+            (one.machine, other.machine)
+        )
+
+    def next_number(self) -> int:
+        self._number += 1
+        return self._number
+
+    def forget(self, end: End) -> None:
+        """Drop an end that is closed."""
+        self.ends.pop(end.number, None)
+        end.process.ends.pop(end.number, None)
+
+    def cut(self, machine: str) -> int:
+        """Reset every connection between this machine and others; gives how many."""
+        found = [
+            one
+            for one in list(self.ends.values())
+            if one.process.machine == machine and one.other.process.machine != machine
+        ]
+        for one in found:
+            one.reset()
+        return len(found)
+
+
+@implementer(IListeningPort)
+class Port:
+    """A listening port, as ``listenTCP`` gives it (IListeningPort)."""
+
+    def __init__(self, network: Network, listener: Listener) -> None:
+        self._network, self._listener = network, listener
+        listener.factory.doStart()
+
+    def getHost(self) -> IPv4Address:
+        return self._listener.address
+
+    def startListening(self) -> None:
+        """Nothing to do: it listens since it was made."""
+
+    def stopListening(self) -> Deferred[None]:
+        """Take no new connections; those that are there stay."""
+        self._network.close(self._listener)
+        self._listener.factory.doStop()
+        return succeed(None)
+
+
+@implementer(IConnector)
+class Connector:
+    """An attempt to connect, as ``connectTCP`` gives it (IConnector)."""
+
+    def __init__(self, process: Any, factory: Any, timeout: float, source: str, to: Any) -> None:
+        self.process, self.factory, self.source, self._to = process, factory, source, to
+        self.over = False
+        self._end: End | None = None
+        self._timer = process.callLater(timeout, lambda: self.failed(TimeoutError()))
+
+    def getDestination(self) -> Any:
+        return self._to
+
+    def disconnect(self) -> None:
+        if self._end is not None:
+            self._end.loseConnection()
+        else:
+            self.stopConnecting()
+
+    def connect(self) -> None:
+        """Nothing to do: the attempt begins when it is made."""
+
+    def stopConnecting(self) -> None:
+        self.failed(ConnectionAborted())
+
+    def failed(self, why: Exception) -> None:
+        """Tell the factory that there is no connection, once."""
+        if not self.over:
+            self._decided()
+            self.factory.clientConnectionFailed(self, Failure(why))
+            self.factory.doStop()
+
+    def made(self, end: End) -> Any:
+        """There is one: the protocol of its near end."""
+        self._decided()
+        self._end = end
+        return self.factory.buildProtocol(end.peer)
+
+    def _decided(self) -> None:
+        self.over = True
+        if self._timer.active():
+            self._timer.cancel()

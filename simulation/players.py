@@ -1,0 +1,285 @@
+"""What players do: coming, going and hunting; the table of all acts."""
+
+from __future__ import annotations
+
+import random
+
+from simulation.answers import SETTLES_S
+from simulation.belongings import (
+    earn,
+    earn_and_hang_up,
+    earn_twice,
+    load,
+    look,
+    save,
+    save_and_hang_up,
+    save_twice,
+)
+from simulation.chat import chat_in, speak
+from simulation.client import Client, NoAnswer
+from simulation.downloads import download
+from simulation.gear import arm, armed, craft, hone, repair, salvage, shop
+from simulation.glances import glance, taken_in
+from simulation.guilds import guild
+from simulation.history import MATCH_S
+from simulation.hunting import bounty, choose_pass, earned, granted, loot, unlock
+from simulation.links import link
+from simulation.player import (
+    ACTS,
+    POLL_S,
+    Act,
+    SimPlayer,
+    Stopped,
+)
+from simulation.social import (
+    accept,
+    befriend,
+    gather,
+    invite,
+    leave_party,
+    party_of,
+    poll_party,
+    promote,
+    unless_leading,
+)
+from svcserver.players.gameclient import BUILD, HUNTS
+
+
+async def register(me: SimPlayer) -> bool:
+    """Get an account; a lost answer means the name may be ours, and the key is not."""
+    if me.registering:
+        return False
+    me.registering, name = True, me.name
+    me.history.unsure_names.add(name)
+    try:
+        heard = await me.ask(
+            "POST", "/svc/api/Register", {"Username": name, "InviteCode": me.invite}
+        )
+        if heard.status == 200:
+            me.key = str(heard.json["UUK"])
+            return True
+        if heard.status < 500:
+            me.history.unsure_names.discard(name)
+    except NoAnswer:
+        heard = None
+    finally:
+        me.registering = False
+    if heard is None or heard.status in (409, 502, 503, 504):
+        me.tries += 1
+        me.name = f"{name.partition('__')[0]}__{me.tries}"
+    return False
+
+
+async def log_in(me: SimPlayer, dice: random.Random) -> None:
+    """As the game at its start, on a PC that may have been off."""
+    if me.process.dead:
+        asked, me.process = me.web.asked, me.switch_on()
+        me.web = Client(me.process, asked=asked)
+    if not me.key and not await register(me):
+        return
+    form = {"grant_type": "exchange_code", "exchange_code": me.key, "token_type": "eg1"}
+    began = me.now
+    heard = await me.ask("POST", "/account/api/oauth/token", form=form, patient=True)
+    if heard.status != 200:
+        return
+    me.sitting += 1
+    me.place = None  # a game that has just been started is on no game server
+    me.issued = began  # or a little later: its answer may have been long on the way
+    me.token, me.account = str(heard.json["access_token"]), str(heard.json["account_id"])
+    known = me.history.registered.setdefault(me.name, me.account)
+    if known != me.account:
+        me.history.wrong.add("one account a name", f"{me.name} is {known} and {me.account}")
+    me.web.headers["Authorization"] = f"Bearer {me.token}"
+    await taken_in(me)
+    await me.move("DELETE", "/party/member", patient=True)
+    await load(me, dice)
+    await poll_party(me, dice)
+    me.where = "city"
+    if dice.random() < 0.7:
+        await chat_in(me, dice)
+
+
+async def logged_off(me: SimPlayer, dice: random.Random) -> None:
+    """The owner ends this player's sessions, as ``svcctl`` does: by a row, past the metagame."""
+    old, account = me.token, me.account
+    me.shut_out_at = me.now
+    me.servers.end_sessions(account, int(me.now) + 1)
+    await me.pause(3.0)
+    headers = {"Authorization": f"Bearer {old}"}
+
+    def may(status: int) -> bool:
+        return status == 401  # also where the player has another token by now
+
+    heard = await me.ask("GET", "/party/invites", headers=headers, may=may)
+    known = await me.ask("GET", "/character", headers=headers, may=may)
+    well = me.history.answers.untroubled(me.shut_out_at, me.name)
+    if known.status == 200 and heard.status == 200 and well:
+        me.history.wrong.add("what was ended is ended", f"the old token of {me.name} is taken")
+    if me.token == old:
+        await quit(me, dice)
+
+
+async def quit(me: SimPlayer, dice: random.Random) -> None:
+    """Pull the plug: nothing is said, everything hangs up, also in the middle of a request."""
+    me.switched_off()
+    me.process.die()
+
+
+async def heartbeat(me: SimPlayer, dice: random.Random) -> None:
+    """A sign of life, from where the player is."""
+    at = me.city if me.where == "city" else f"/Game/Maps/islands/{me.where}"
+    await me.ask("POST", "/heartbeat", {"map": at, "state": ""})
+    me.say()
+
+
+async def hunt(me: SimPlayer, dice: random.Random) -> None:
+    """Ask for a game server, wait for it, play, come home."""
+    seen = await party_of(me)
+    if seen is not None and seen["leaderPlayerId"] != me.account and seen.get("candidateId"):
+        path, wish = f"/candidate/join/{seen['candidateId']}", {"buildId": BUILD}
+        hunt_id = str(seen.get("playerHuntId") or "hunt")
+    else:
+        path, hunt_id = "/candidate/join", dice.choice(HUNTS)
+        wish = {"gameMode": "ISLAND", "gameArgs": "", "playerHuntId": hunt_id, "buildId": BUILD}
+    heard = await me.ask("POST", path, wish, may=unless_leading(me, seen))
+    if heard.status != 200:
+        return
+    if dice.random() < 0.1:
+        await me.ask("DELETE", "/candidate")
+        return
+    if await matched(me, hunt_id):
+        await play(me, dice)
+
+
+async def matched(me: SimPlayer, hunt_id: str) -> bool:
+    """Poll until there is a game server; the address must be one that lets the player in."""
+    sitting, began, waiting = me.sitting, me.now, me.history.waiting
+    number = waiting.began(f"{me.name} waits for a game server", me.now, MATCH_S)
+    try:
+        while True:
+            issued = me.issued
+            heard = await me.ask("GET", "/candidate/status")
+            said = heard.json if heard.status == 200 else {}
+            if said.get("status") == "IN_PROGRESS":
+                if sitting != me.sitting:  # the game was started anew meanwhile
+                    raise Stopped
+                info = said["serverInfo"]
+                me.place, me.where = me.servers.at(int(info["port"])), hunt_id
+                return True
+            well = me.history.answers.untroubled(began - SETTLES_S)
+            if said.get("status") == "FAILED" and well:
+                me.history.wrong.add("a game server for each", f"{me.name} is told FAILED")
+            if heard.status == 404 or said.get("status") == "FAILED":
+                return False
+            is_out = heard.status == 401 and me.is_over(issued)  # the game goes on asking
+            if is_out or me.servers.holds_up(me.account):
+                waiting.restart(number, me.now, MATCH_S)
+            await me.pause(POLL_S)
+    finally:
+        waiting.ended(number)
+
+
+async def play(me: SimPlayer, dice: random.Random) -> None:
+    """Say hello by datagrams, earn, and say goodbye; or crash in the middle."""
+    for _ in range(6):
+        if me.place is None or me.say():
+            break
+        await heartbeat(me, dice)
+        await me.pause(4.0)
+    for _ in range(dice.randrange(1, 4)):
+        await me.pause(dice.uniform(10.0, 40.0))
+        await granted(me, dice)
+        await dice.choice((loot, loot, bounty, choose_pass, unlock, earn))(me, dice)
+        await heartbeat(me, dice)
+    if me.place is not None and dice.random() < 0.9:
+        me.say(goodbye=True)
+    me.place, me.where = None, "city"
+    wish = {"gameMode": "CITY", "gameArgs": "", "playerHuntId": "", "buildId": BUILD}
+    heard = await me.ask("POST", "/candidate/join", wish, may=lambda status: status == 400)
+    if heard.status == 200 and await matched(me, "city"):
+        me.place, me.where = None, "city"
+
+
+_ACTS: dict[str, Act] = {
+    "log_in": log_in,
+    "quit": quit,
+    "logged_off": logged_off,
+    "heartbeat": heartbeat,
+    "load": load,
+    "save": save,
+    "save_and_hang_up": save_and_hang_up,
+    "save_twice": save_twice,
+    "earn": earn,
+    "earn_twice": earn_twice,
+    "earn_and_hang_up": earn_and_hang_up,
+    "look": look,
+    "granted": granted,
+    "poll_party": poll_party,
+    "invite": invite,
+    "gather": gather,
+    "accept": accept,
+    "leave_party": leave_party,
+    "promote": promote,
+    "befriend": befriend,
+    "guild": guild,
+    "hunt": hunt,
+    "chat_in": chat_in,
+    "speak": speak,
+    "loot": loot,
+    "bounty": bounty,
+    "choose_pass": choose_pass,
+    "unlock": unlock,
+    "earned": earned,
+    "craft": craft,
+    "repair": repair,
+    "hone": hone,
+    "salvage": salvage,
+    "arm": arm,
+    "armed": armed,
+    "shop": shop,
+    "link": link,
+    "download": download,
+    "glance": glance,
+}
+ACTS.update(_ACTS)
+WEIGHTS: dict[str, int] = {
+    "log_in": 2,
+    "quit": 3,
+    "logged_off": 1,
+    "heartbeat": 14,
+    "load": 4,
+    "save": 10,
+    "save_and_hang_up": 2,
+    "save_twice": 2,
+    "earn": 8,
+    "earn_twice": 3,
+    "earn_and_hang_up": 2,
+    "look": 4,
+    "granted": 2,
+    "poll_party": 12,
+    "invite": 6,
+    "gather": 1,
+    "accept": 5,
+    "leave_party": 2,
+    "promote": 2,
+    "befriend": 4,
+    "guild": 4,
+    "hunt": 4,
+    "chat_in": 2,
+    "speak": 9,
+    "loot": 2,
+    "bounty": 1,
+    "choose_pass": 1,
+    "unlock": 1,
+    "earned": 2,
+    "craft": 2,
+    "repair": 3,
+    "hone": 2,
+    "salvage": 1,
+    "arm": 3,
+    "armed": 2,
+    "shop": 2,
+    "link": 3,
+    "download": 1,
+    "glance": 5,
+}

@@ -1,0 +1,141 @@
+"""What is done in a run, as a list of steps that follows from the seed and can be cut down."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from heapq import merge
+
+from attrs import frozen
+
+from simulation.faults import FAULTS, OF_ENGINE
+from simulation.players import WEIGHTS
+
+HOST = -1  # who does a fault's step
+IMPATIENT = ("quit", "quit", "log_in", "chat_in", "leave_party")
+HOUR_S = 3600.0
+
+
+def shared(seed: int) -> bool:
+    """Whether this seed's host has two metagames, and an engine for their live state."""
+    return seed % 4 == 2
+
+
+@frozen
+class Step:
+    """At ``at`` seconds from the start ``who`` does ``what``; ``dice`` decides the rest."""
+
+    at: float
+    who: int
+    what: str
+    dice: int
+
+    def line(self) -> str:
+        """The step as a line of a ``.steps`` file, which people read, too."""
+        return f"{self.at:.3f} {self.who} {self.what} {self.dice}"
+
+    @classmethod
+    def read(cls, text: str) -> Step:
+        """The step that ``line`` wrote; raises ValueError."""
+        at, who, what, dice = text.split()
+        return cls(float(at), int(who), what, int(dice))
+
+
+def script(
+    seed: int, players: int, seconds: float, *, faults: bool = False, pace_s: float = 35.0
+) -> list[Step]:
+    """The steps of a run: each player acts every ``pace_s`` on the average, some together."""
+    return list(Script.of_seed(seed, players, seconds, faults=faults, pace_s=pace_s).steps)
+
+
+@frozen
+class Script:
+    """The steps of a run in their order, and how many they are.
+
+    Those of a seed are made as they are asked for, once: a month of them would fill the memory.
+    """
+
+    count: int
+    steps: Iterator[Step]
+
+    @classmethod
+    def of_steps(cls, steps: Sequence[Step]) -> Script:
+        """These, in any order."""
+        return cls(len(steps), iter(sorted(steps, key=_when)))
+
+    @classmethod
+    def of_seed(
+        cls, seed: int, players: int, seconds: float, *, faults: bool, pace_s: float = 35.0
+    ) -> Script:
+        """See ``script``."""
+        draw = random.Random(f"script {seed}")  # noqa: S311
+        weights = {
+            what: weight * draw.choice((0.2, 1.0, 1.0, 4.0)) for what, weight in WEIGHTS.items()
+        }
+        parts: list[Iterator[Step]] = []
+        count = 0
+        for who in range(players):  # one after the other, from the same dice: to count them
+            dice = random.Random()  # noqa: S311
+            dice.setstate(draw.getstate())
+            parts.append(_of_player(who, players, seconds, pace_s, weights, dice))
+            count += sum(1 for _ in _of_player(who, players, seconds, pace_s, weights, draw))
+        if faults:
+            troubles = sorted(_troubles(seed, players, seconds, draw), key=_when)
+            parts.append(iter(troubles))
+            count += len(troubles)
+        return cls(count, merge(*parts, key=_when))
+
+
+def _when(step: Step) -> float:
+    return step.at
+
+
+def _of_player(
+    who: int,
+    players: int,
+    seconds: float,
+    pace_s: float,
+    weights: Mapping[str, float],
+    draw: random.Random,
+) -> Iterator[Step]:
+    """What one player does, and those who do something at the very same instant."""
+    names, shares = list(weights), list(weights.values())
+    at = draw.uniform(0.0, 60.0)
+    while at < seconds:
+        what = draw.choices(names, shares)[0]
+        yield Step(round(at, 3), who, what, draw.getrandbits(32))
+        if draw.random() < 0.05:
+            twin = draw.randrange(players)
+            what = draw.choices(names, shares)[0]
+            yield Step(round(at, 3), twin, what, draw.getrandbits(32))
+        at += draw.expovariate(1.0 / pace_s)
+        if draw.random() < 0.01:
+            at += draw.uniform(60.0, HOUR_S / 4)
+
+
+def _troubles(seed: int, players: int, seconds: float, draw: random.Random) -> list[Step]:
+    """Faults; and what players do who see that something hangs: they leave, and come again."""
+    steps: list[Step] = []
+    often, every_s = _faults(seed, draw), draw.choice((80.0, 240.0, 240.0))
+    at = draw.uniform(60.0, 300.0)
+    while at < seconds:
+        fault = draw.choices(list(often), list(often.values()))[0]
+        steps.append(Step(round(at, 3), HOST, fault, draw.getrandbits(32)))
+        for _ in range(draw.choice((0, 0, 1, 3))):
+            then, what = at + draw.uniform(0.0, 10.0), draw.choice(IMPATIENT)
+            who = draw.randrange(players)
+            steps.append(Step(round(then, 3), who, what, draw.getrandbits(32)))
+        at += draw.expovariate(1.0 / every_s)
+    return steps
+
+
+def _faults(seed: int, draw: random.Random) -> dict[str, int]:
+    """How often each fault comes: some never in this seed, so that others come often."""
+    found = {}
+    for name in sorted(FAULTS):
+        share = draw.choice((0, 1, 1, 4))
+        if name not in OF_ENGINE:
+            found[name] = share
+        elif shared(seed):
+            found[name] = 1 + share
+    return found

@@ -1,0 +1,288 @@
+"""A model of Valkey: it speaks the engine's wire, and at a failover the newest writes are lost.
+
+What the two scripts of ``board/scripts.py`` do is written anew here; commands that the board never
+gives are refused as unknown ones.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import hiredis
+from attrs import define, field
+from twisted.internet.protocol import Factory, Protocol
+from twisted.python.failure import Failure
+
+from simulation.clock import World
+from simulation.network import Network, Route
+from simulation.process import Process
+from svcserver.board.scripts import COMMIT, LOAD, LONGEST_LATELY, MOST_LATELY
+
+PORT = 6379
+MACHINE, ADDRESS = "engine", "203.0.113.2"
+AWAY_S = (0.0002, 0.0002, 0.002, 0.02, 0.1)  # to the engine: beside the host, or in another house
+BEHIND_S = 60.0  # a replica is never further behind
+_NOTHING: Any = object()
+
+Reply = int | bytes | None | Sequence[Any]
+
+
+def reply(value: Reply) -> bytes:
+    """A reply as it is sent (RESP2)."""
+    if value is None:
+        return b"$-1\r\n"
+    if isinstance(value, int):
+        return b":%d\r\n" % value
+    if isinstance(value, bytes):
+        return b"$%d\r\n%b\r\n" % (len(value), value)
+    return b"*%d\r\n%b" % (len(value), b"".join(map(reply, value)))
+
+
+class _Wire(Protocol):
+    """A client's connection to the engine."""
+
+    def __init__(self, engine: SimValkey) -> None:
+        self.engine = engine
+        self._reader = hiredis.Reader()
+
+    def connectionMade(self) -> None:
+        self.engine.wires[self] = None
+
+    def dataReceived(self, data: bytes) -> None:
+        self._reader.feed(data)
+        while (command := self._reader.gets()) is not False:
+            self.send(self.engine.answer(self, command))
+
+    def send(self, data: bytes) -> None:
+        """A reply, or a message of a channel."""
+        transport: Any = self.transport
+        transport.write(data)
+
+    def connectionLost(self, reason: Failure = Failure(ConnectionError())) -> None:  # noqa: B008
+        self.engine.wires.pop(self, None)
+
+
+@define(eq=False)
+class SimValkey:
+    """The engine, or the replica that has taken its place."""
+
+    world: World
+    network: Network
+    process: Process = field(init=False)
+    route: Route = field(init=False)
+    wires: dict[_Wire, None] = field(factory=dict)
+    outages: int = field(default=0, init=False)  # of its machine's power
+    _entries: dict[bytes, tuple[bytes, float]] = field(factory=dict, init=False)
+    _lists: dict[bytes, dict[bytes, float]] = field(factory=dict, init=False)
+    _told: dict[bytes, int] = field(factory=dict, init=False)
+    _lately: dict[tuple[bytes, int], bytes] = field(factory=dict, init=False)  # news by number
+    _lives: dict[bytes, bytes] = field(factory=dict, init=False)  # names of its life, by key
+    _heard: dict[bytes, dict[_Wire, None]] = field(factory=dict, init=False)
+    _scripts: dict[bytes, Callable[[list[bytes], list[bytes]], Reply]] = field(
+        factory=dict, init=False
+    )
+    _journal: deque[tuple[float, dict[Any, Any], Any, Any]] = field(factory=deque, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        away = self.world.weather.choice(AWAY_S)
+        self.route = Route(away, away * self.world.weather.random())
+        self.network.name(ADDRESS, MACHINE)
+        self.slow(0.0)
+
+    def slow(self, more_s: float) -> None:
+        """Its answers take so much longer from now on."""
+        route = Route(self.route.least_s + more_s, self.route.varies_s + more_s)
+        self.network.routes["host", MACHINE] = route
+
+    def start(self) -> None:
+        """Listen; what is stored stays, scripts and who listens do not."""
+        self.network.off.discard(MACHINE)
+        self.process = Process(self.world, self.network, "valkey", MACHINE, ADDRESS)
+        self.wires.clear()
+        self._heard.clear()
+        self._scripts.clear()
+        self.process.listenTCP(PORT, _Wires(self))
+
+    def fail_over(self, lost_s: float, back_in_s: float) -> None:
+        """The engine dies; a replica that was so far behind takes its place."""
+        if not self.process.dead:
+            self.process.die()
+            self._forget(lost_s)
+            self.world.later(back_in_s, self.start)
+
+    def lose_power(self, lost_s: float, back_in_s: float) -> None:
+        """Its machine goes off: nobody is told, and nothing answers until it is on again."""
+        if not self.process.dead:
+            self.outages += 1
+            self.process.vanish()
+            self._forget(lost_s)
+            self.world.later(back_in_s, self.start)
+
+    def _forget(self, lost_s: float) -> None:
+        """Undo what was written so lately."""
+        since = self.world.now - lost_s
+        while self._journal and self._journal[-1][0] >= since:
+            _, table, key, before = self._journal.pop()
+            if before is _NOTHING:
+                table.pop(key, None)
+            else:
+                table[key] = before
+
+    def empty(self, back_in_s: float) -> None:
+        """The engine dies, and is started again with nothing in it."""
+        if not self.process.dead:
+            self.process.die()
+            for table in (self._entries, self._lists, self._told, self._lately, self._lives):
+                table.clear()
+            self._journal.clear()
+            self.world.later(back_in_s, self.start)
+
+    def live(self) -> Iterator[tuple[str, bytes]]:
+        """The key of each entry that is not over, and what is kept under it."""
+        for key, (value, until) in self._entries.items():
+            if until > self.world.now:
+                yield key.decode(), value
+
+    # -- commands -----------------------------------------------------------------
+
+    def answer(self, wire: _Wire, command: list[bytes]) -> bytes:
+        """The bytes with which the engine answers a command; an error for one it does not know."""
+        name, *words = command
+        match name.upper(), words:
+            case b"PING", []:
+                return b"+PONG\r\n"
+            case b"SCRIPT", [b"LOAD", text]:
+                return reply(self._load_script(text))
+            case b"EVALSHA", [sha, count, *rest]:
+                run = self._scripts.get(sha)
+                if run is None:
+                    return b"-NOSCRIPT No matching script. Please use EVAL.\r\n"
+                keys = int(count)
+                return reply(run(rest[:keys], rest[keys:]))
+            case b"SUBSCRIBE", [channel]:
+                self._heard.setdefault(channel, {})[wire] = None
+                return reply((b"subscribe", channel, 1))
+            case b"PUBSUB", [b"NUMSUB", channel]:
+                return reply((channel, len(self._heard.get(channel, {}).keys() & self.wires)))
+            case b"DEL", keys_to_delete:
+                there = [key for key in keys_to_delete if self._get(key) is not None]
+                for key in there:
+                    self._put(self._entries, key, _NOTHING)
+                return reply(len(there))
+        return self._read(name, words)
+
+    def _read(self, name: bytes, words: list[bytes]) -> bytes:
+        match name.upper(), words:
+            case b"GET", [key]:
+                told = self._told.get(key)
+                named = self._lives.get(key, self._get(key))
+                return reply(named if told is None else b"%d" % told)
+            case b"LRANGE", [key, first, b"-1"]:
+                return reply(self._latest(key.removesuffix(b":lately"), -int(first)))
+            case b"MGET", keys_of_page:
+                return reply([self._get(key) for key in keys_of_page])
+            case b"ZRANGEBYSCORE", [name_of_list, since, b"+inf"]:
+                return reply(self._after(name_of_list, since))
+            case b"ZCOUNT", [name_of_list, since, b"+inf"]:
+                return reply(len(self._after(name_of_list, since)))
+        return b"-ERR unknown command '%b'\r\n" % name
+
+    def _load_script(self, text: bytes) -> bytes:
+        for script, run in ((LOAD, self._load), (COMMIT, self._commit)):
+            if text == script.text.encode():
+                self._scripts[script.sha.encode()] = run
+                return script.sha.encode()
+        raise ValueError("a script that this model does not know")
+
+    def _get(self, key: bytes) -> bytes | None:
+        found = self._entries.get(key)
+        return None if found is None or found[1] <= self.world.now else found[0]
+
+    def _after(self, name: bytes, since: bytes) -> list[bytes]:
+        least = float(since.removeprefix(b"("))
+        found = self._lists.get(name, {}).items()
+        return [member for score, member in sorted((s, m) for m, s in found) if score > least]
+
+    def _latest(self, channel: bytes, most: int) -> list[bytes]:
+        last = self._told.get(channel + b":told", -1)
+        return [self._lately[channel, one] for one in range(max(0, last + 1 - most), last + 1)]
+
+    # -- the scripts ----------------------------------------------------------------
+
+    def _load(self, keys: list[bytes], lives: list[bytes]) -> Reply:
+        now = self.world.now
+        found: list[Reply] = [b"%d" % int(now), b"%d" % int(now % 1 * 1e6)]
+        for key, life in zip(keys, lives, strict=True):
+            value = self._get(key)
+            if value is not None and life:
+                self._put(self._entries, key, (value, now + int(life) / 1000))
+            found.append(value)
+        return found
+
+    def _commit(self, keys: list[bytes], given: list[bytes]) -> Reply:
+        for number, key in enumerate(keys):
+            expected = given[4 * number]
+            if expected != b"*" and (self._get(key) or b"")[:12] != expected:
+                return [number + 1]
+        for number, key in enumerate(keys):
+            value, life, listed = given[4 * number + 1 : 4 * number + 4]
+            if value != b"-":
+                self._write(key, value, int(life) / 1000 if life else float("inf"), listed)
+        numbers = [0]
+        news = given[4 * len(keys) :]
+        for channel, text in zip(news[::2], news[1::2], strict=True):
+            told = channel + b":told"
+            number = self._told.get(told, 0) + 1
+            if number == 1:
+                now = self.world.now
+                life = b"0 life %d.%d" % (int(now), int(now % 1 * 1e6))
+                self._put(self._lives, channel + b":life", life)
+                self._tell(channel, 0, life)
+            self._put(self._told, told, number)
+            self._tell(channel, number, b"%d %b" % (number, text))
+            numbers.append(number)
+        return numbers
+
+    def _tell(self, channel: bytes, number: int, said: bytes) -> None:
+        """Publish a piece of news, and keep it."""
+        kept = said if len(said) <= LONGEST_LATELY else b"%d " % number
+        self._put(self._lately, (channel, number), kept)
+        self._lately.pop((channel, number - 2 * MOST_LATELY), None)
+        for wire in list(self._heard.get(channel, ())):
+            if wire in self.wires:
+                wire.send(reply((b"message", channel, said)))
+
+    def _write(self, key: bytes, value: bytes, life_s: float, listed: bytes) -> None:
+        now = self.world.now
+        self._put(self._entries, key, (value, now + life_s) if value else _NOTHING)
+        if listed:
+            members, member = self._lists.setdefault(listed, {}), key[len(listed) + 1 :]
+            for one in [one for one, score in members.items() if score <= now * 1000]:
+                self._put(members, one, _NOTHING)
+            score = int(now * 1000) + life_s * 1000
+            self._put(members, member, score if value else _NOTHING)
+
+    def _put(self, table: dict[Any, Any], key: Any, value: Any) -> None:
+        """Write, and remember what was there for as long as a replica may be behind."""
+        now = self.world.now
+        self._journal.append((now, table, key, table.get(key, _NOTHING)))
+        while self._journal[0][0] < now - BEHIND_S:
+            self._journal.popleft()
+        if value is _NOTHING:
+            table.pop(key, None)
+        else:
+            table[key] = value
+
+
+class _Wires(Factory):
+    """Makes the protocol of a connection."""
+
+    noisy = False
+
+    def __init__(self, engine: SimValkey) -> None:
+        self.engine = engine
+
+    def buildProtocol(self, addr: Any) -> _Wire:
+        return _Wire(self.engine)

@@ -1,0 +1,48 @@
+"""What is long over is judged and forgotten, and a run is the same whether it is or not."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from simulation import run
+from simulation.outcomes import Violations
+from simulation.run import Moment, Run, Wish, simulate, thinned
+from simulation.talk import ChatHistory
+from tests.simulation.test_seeds import ALL
+
+LENGTH_S = 400.0 if ALL else 200.0  # longer for ``make seeds``
+
+
+class FoldingTests(SynchronousTestCase):
+    def test_it_changes_nothing_of_a_run(self) -> None:
+        for seed in (6, 7):  # two metagames on an engine, and one that dies with its board
+            wish = Wish(seed, 6, LENGTH_S, faults=True)
+            self.patch(run, "FOLD_S", 7200.0)
+            plain = simulate(wish)
+            self.patch(run, "FOLD_S", LENGTH_S / 4)
+            folded = Run(wish)
+            result = folded.run()
+            self.assertEqual((result.hash, result.violations), (plain.hash, []))
+            self.assertLess(len(folded.history.chat.said), folded.history.chat.spoken)
+
+    def test_the_timeline_has_half_as_many_moments_and_their_events(self) -> None:
+        moments = [Moment(float(at), ("city",), (f"fault {at}",)) for at in range(5)]
+        found = thinned(moments)
+        self.assertEqual([one.at for one in found], [0.0, 2.0, 4.0])
+        self.assertEqual(found[1].events, ("fault 2", "fault 3"))
+
+    def test_a_line_that_somebody_missed_is_found_when_it_is_forgotten(self) -> None:
+        chat = ChatHistory(Violations())
+        for who in ("a", "b"):
+            chat.entered("City-1", who, 0.0)
+        for at in (100.0, 200.0, 4000.0):
+            line = chat.utters("line # of a", at)
+            chat.spoke("City-1", "a", line)
+            chat.heard("City-1", "a", line, own=True, now=at + 1)
+            if at != 200.0:
+                chat.heard("City-1", "b", line, own=False, now=at + 1)
+        chat.forget(3000.0, 5000.0)
+        self.assertEqual([one.rule for one in chat.wrong.found], ["all hear a line"])
+        self.assertEqual((list(chat.said), chat.spoken), (["line 2 of a"], 3))
+        chat.settle(5000.0)
+        self.assertEqual(len(chat.wrong.found), 1)

@@ -1,0 +1,333 @@
+"""The checker by itself: what it must find, and what it must let pass."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from simulation.answers import PROMPT_S, SETTLES_S
+from simulation.history import PATIENCE_S, REPLAY_S, History
+from simulation.outcomes import ACKED, REFUSED, UNKNOWN
+from simulation.owed import INVITE_S, Invite
+from simulation.rare import traces_s
+from simulation.talk import ECHO_S, LATE_S, THERE_S
+
+LOST = "ada never heard 'lost' of bo"
+
+
+class HistoryTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.history = History()
+
+    def rules(self) -> list[str]:
+        return [one.rule for one in self.history.wrong.found]
+
+    def test_an_acknowledged_save_must_be_there(self) -> None:
+        saves = self.history.saves
+        saves.sent("c", 1, "a")
+        saves.answered("c", 1, "a")
+        saves.sent("c", 2, "b")  # no answer: there or not
+        saves.read("c", 1, "a", 1)
+        saves.read("c", 2, "b", 1)
+        self.assertEqual(self.rules(), [])
+        saves.read("c", 0, "", 1)
+        saves.read("c", 2, "mixture", 1)
+        self.assertEqual(self.rules(), ["acknowledged means present", "whole or not at all"])
+
+    def test_a_transaction_counts_once_and_whole(self) -> None:
+        stacks = self.history.stacks
+        for name, state in (("kept", ACKED), ("refused", REFUSED), ("unsure", UNKNOWN)):
+            stacks.sent("c", name, 10, f"M-{name}")
+            stacks.answered("c", name, state)
+        stacks.seen("c", 10, {"M-kept": 1})
+        stacks.seen("c", 20, {"M-kept": 1, "M-unsure": 1})
+        self.assertEqual(self.rules(), [])
+        stacks.seen("c", 20, {"M-kept": 2})
+        stacks.seen("c", 10, {"M-kept": 1, "M-unsure": 1})
+        stacks.seen("c", 0, {})
+        self.assertEqual(
+            self.rules(),
+            [
+                "a transaction once",
+                "totals are conserved",
+                "totals are conserved",
+                "acknowledged means present",
+            ],
+        )
+
+    def test_a_grant_counts_once(self) -> None:
+        grants = self.history.grants
+        grants.answered(grants.sent("a", 10, 0.0), ACKED, 1.0)
+        grants.answered(grants.sent("a", 7, 1.0), REFUSED, 2.0)
+        grants.seen("a", 10)
+        self.assertEqual(self.rules(), [])
+        for wrong in (0, 5, 17, 20):
+            grants.seen("a", wrong)
+        self.assertEqual(self.rules(), ["a grant once"] * 4)
+
+    def test_a_grant_that_got_no_answer_counts_at_most_twice_and_holds_no_other_up(self) -> None:
+        grants = self.history.grants
+        grants.answered(grants.sent("a", 5, 0.0), UNKNOWN, 1.0)
+        for right in (0, 5, 10):
+            grants.seen("a", right)
+        grants.answered(grants.sent("a", 3, 1.0 + PATIENCE_S), ACKED, 2.0 + PATIENCE_S)
+        grants.seen("a", 13)
+        self.assertEqual(self.rules(), [])
+        grants.seen("a", 16)
+        self.assertEqual(self.rules(), ["a grant once"])
+
+    def test_two_grants_side_by_side_may_count_twice_each(self) -> None:
+        """Of equal ones the second is a repeat only where no other came between."""
+        grants = self.history.grants
+        first, second = grants.sent("a", 10, 0.0), grants.sent("a", 1, 3.0)
+        third = grants.sent("b", 100, 3.0)
+        for one in (first, second, third):
+            grants.answered(one, ACKED, 4.0)
+        for right in (11, 12, 21, 22):
+            grants.seen("a", right)
+        grants.seen("b", 100)
+        self.assertEqual(self.rules(), [])
+        grants.seen("a", 23)
+        grants.seen("b", 200)
+        self.assertEqual(self.rules(), ["a grant once"] * 2)
+
+    def test_so_may_one_that_takes_longer_than_a_repeat_may(self) -> None:
+        grants = self.history.grants
+        grants.answered(grants.sent("a", 10, 0.0), ACKED, REPLAY_S)
+        grants.answered(grants.sent("a", 10, 9.0), ACKED, 9.0)
+        grants.seen("a", 30)
+        self.assertEqual(self.rules(), [])
+        grants.seen("a", 40)
+        self.assertEqual(self.rules(), ["a grant once"])
+
+    def test_chat_has_one_order_and_loses_nothing(self) -> None:
+        talk = self.history.chat
+        for who in ("ada", "bo"):
+            talk.entered("room", who, 0.0)
+        for line in ("one", "two"):
+            talk.said[line] = 5.0
+            for who in ("ada", "bo"):
+                talk.heard("room", who, line, own=who == "ada", now=5.1)
+        talk.settle(100.0)
+        self.assertEqual(self.rules(), [])
+        talk.said["three"] = talk.said["four"] = 110.0
+        for who, lines in (("ada", ("three", "four")), ("bo", ("four", "three", "three"))):
+            for line in lines:
+                talk.heard("room", who, line, own=who == "ada", now=110.1)
+        talk.said["five"] = 120.0
+        talk.heard("room", "ada", "five", own=True, now=120.1)
+        talk.settle(200.0)
+        self.assertEqual(self.rules(), ["each line once", "chat in one order", "all hear a line"])
+
+    def test_who_left_need_not_hear(self) -> None:
+        talk = self.history.chat
+        talk.entered("room", "ada", 0.0)
+        talk.entered("room", "bo", 0.0)
+        talk.left("room", "bo", 12.0)
+        talk.said["one"] = 5.0
+        talk.heard("room", "ada", "one", own=True, now=5.1)
+        talk.settle(100.0)
+        self.assertEqual(self.rules(), [])
+
+    def test_a_line_that_came_late_is_for_those_who_were_there_then(self) -> None:
+        talk = self.history.chat
+        for who in ("ada", "bo", "cleo", "dag"):
+            talk.entered("room", who, 0.0)
+        talk.said["one"] = 5.0  # while the packets of ada's machine were lost
+        talk.left("room", "bo", 30.0)
+        talk.heard("room", "cleo", "one", own=False, now=35.0)
+        talk.heard("room", "ada", "one", own=True, now=36.0)
+        talk.left("room", "dag", 55.0)  # 20 s after somebody heard it
+        talk.settle(100.0)
+        wrong = [one.what for one in self.history.wrong.found]
+        self.assertEqual(wrong, ["dag in room never heard 'one'"])
+
+    def test_a_line_may_reach_some_only_while_metagames_were_apart(self) -> None:
+        talk = self.history.chat
+        talk.gap(200.0, 210.0)
+        for who in ("ada", "bo"):
+            talk.entered("room", who, 0.0)
+        for line, said, heard in (("early", 100.0, 169.0), ("in it", 165.0, 171.0)):
+            talk.said[line] = said
+            talk.heard("room", "ada", line, own=True, now=heard)
+        talk.settle(300.0)
+        wrong = [one.what for one in self.history.wrong.found]
+        self.assertEqual(wrong, ["bo in room never heard 'early'"])
+
+    def test_ones_own_line_comes_back(self) -> None:
+        talk = self.history.chat
+        for who, line in (("ada", "one"), ("ada", "two"), ("bo", "three")):
+            talk.said[line] = 5.0
+            talk.spoke("room", who, line)
+        talk.heard("room", "ada", "one", own=True, now=5.1)
+        talk.left("room", "bo", 6.0)
+        talk.look(5.0 + ECHO_S, lambda since, who: True)
+        self.assertEqual(self.rules(), [])
+        talk.look(6.0 + ECHO_S, lambda since, who: True)
+        self.assertEqual(self.rules(), ["a line comes back"])
+        talk.spoke("room", "ada", "two")
+        talk.look(6.0 + ECHO_S, lambda since, who: since > 5.0)
+        self.assertEqual(len(self.rules()), 1)
+
+    def test_what_is_broken_may_keep_a_line_back_but_not_without_a_word(self) -> None:
+        talk = self.history.chat
+        for line in ("lost", "refused", "late"):
+            talk.said[line] = 5.0
+            talk.spoke("room", "ada", line)
+        talk.refuses("refused")
+        talk.look(4.0 + LATE_S, lambda since, who: False)
+        talk.heard("room", "ada", "late", own=True, now=4.0 + LATE_S)
+        self.assertEqual(self.rules(), [])
+        talk.settle(5.0 + LATE_S)
+        wrong = [one.what for one in self.history.wrong.found]
+        self.assertEqual(wrong, ["ada in room never heard 'lost'"])
+
+    def test_a_host_that_nothing_breaks_answers_and_refuses_nothing_without_need(self) -> None:
+        answers = self.history.answers
+        answers.heard("ada", "POST", "/character", 200, 1.0)
+        answers.heard("ada", "PUT", "/party/invite", 409, 1.0)
+        answers.heard("ada", "PUT", "/party/invite/accept/p?x=1", 404, 1.0)
+        self.assertEqual(self.rules(), [])
+        answers.heard("ada", "POST", "/account/api/oauth/token", 400, 1.0)
+        answers.heard("ada", "GET", "/character", 503, 1.0)
+        answers.heard("ada", "PUT", "/party/invite/accept/p/q", 404, 1.0)
+        answers.given_up("ada", "GET /character", 1.0)
+        self.assertEqual(self.rules(), ["refused for nothing"] * 3 + ["nobody waits for ever"])
+
+    def test_for_a_minute_after_a_fault_it_may(self) -> None:
+        answers = self.history.answers
+        answers.trouble(100.0)
+        answers.trouble(50.0)
+        answers.heard("ada", "GET", "/character", 503, 100.0 + SETTLES_S)
+        answers.given_up("ada", "GET /character", 90.0)
+        self.assertEqual(self.rules(), [])
+        answers.given_up("ada", "GET /character", 101.0 + SETTLES_S)
+        self.assertEqual(self.rules(), ["nobody waits for ever"])
+
+    def test_a_fault_of_one_line_silences_the_rules_for_its_player_alone(self) -> None:
+        answers = self.history.answers
+        answers.trouble(100.0, "ada__2")
+        answers.heard("ada", "GET", "/character", 503, 90.0)
+        self.assertFalse(answers.untroubled(90.0, "ada/3f5a6b"))
+        self.assertEqual(self.rules(), [])
+        answers.heard("bo", "GET", "/character", 503, 90.0)
+        self.assertEqual(self.rules(), ["refused for nothing"])
+
+    def test_what_rarely_happens_silences_the_rules_for_no_longer_than_it_is_seen(self) -> None:
+        self.assertIsNone(traces_s("tokens: not kept in the cache"))
+        self.assertEqual(traces_s("web: an answer of /party is lost"), 0.0)
+        answers = self.history.answers
+        answers.trouble(100.0, settles_s=0.0)
+        answers.heard("ada", "GET", "/character", 503, 100.0)  # it was under way
+        self.assertEqual(self.rules(), [])
+        answers.heard("ada", "GET", "/character", 503, 100.1)
+        self.assertEqual(self.rules(), ["refused for nothing"])
+
+    def test_an_answer_comes_soon_while_nothing_is_broken(self) -> None:
+        answers = self.history.answers
+        answers.took("ada", "GET /character", 1.0, 1.0 + PROMPT_S)
+        answers.trouble(5.0, settles_s=0.0)
+        answers.took("ada", "GET /character", 5.0, 99.0)
+        self.assertEqual(self.rules(), [])
+        answers.took("ada", "GET /character", 6.0, 6.1 + PROMPT_S)
+        self.assertEqual(self.rules(), ["nobody waits for ever"])
+
+    def test_a_save_is_refused_for_another_alone(self) -> None:
+        saves = self.history.saves
+        saves.sent("c", 1, "a")
+        self.assertFalse(saves.rivalled("c", 1, "a"))
+        saves.sent("c", 1, "b")
+        self.assertTrue(saves.rivalled("c", 1, "a"))
+        saves.sent("c", 2, "a")
+        self.assertTrue(saves.rivalled("c", 1, "b"))
+        self.assertFalse(saves.rivalled("c", 2, "a"))
+
+    def test_old_saves_are_thinned_and_new_ones_kept(self) -> None:
+        saves, hour = self.history.saves, 3_600_000
+        saves.answered("c", 4, "d")
+        saves.kept("c", [(5, hour), (4, hour), (3, hour), (2, 1)], 2)
+        self.assertEqual(self.rules(), [])
+        saves.kept("c", [(5, hour), (3, hour), (2, hour), (1, hour)], 2)
+        saves.kept("c", [(5, hour)], 2)
+        self.assertEqual(
+            self.rules(), ["old saves are thinned", *["acknowledged means present"] * 2]
+        )
+
+    def test_who_is_invited_is_shown_it(self) -> None:
+        invites, stays = self.history.invites, [True]
+
+        def sent(at: float) -> None:
+            invites.sent("a", Invite("p", "bo", "ada", at, lambda: stays[0]))
+
+        def shown(began: float, *parties: str, well: bool = True) -> None:
+            invites.shown("a", parties, began, lambda since, who: well)
+
+        for began, parties in ((2.0, ("p", "q")), (0.5, ()), (2.0 + INVITE_S, ())):
+            sent(1.0)
+            shown(began, *parties)
+        sent(1.0)
+        shown(2.0, well=False)
+        sent(1.0)
+        invites.declining("a")
+        shown(2.0)
+        sent(1.0)
+        stays[0] = False
+        shown(2.0)
+        self.assertEqual(self.rules(), [])
+        stays[0] = True
+        sent(1.0)
+        shown(2.0, "q")
+        self.assertEqual(self.rules(), ["acknowledged means present"])
+
+    def test_who_is_there_hears_a_whisper(self) -> None:
+        talk = self.history.chat
+        talk.entered("room", "ada", 0.0)
+        self.assertFalse(talk.is_there("ada", THERE_S))
+        self.assertTrue(talk.is_there("ada", THERE_S + 1.0))
+        for line in ("heard", "refused", "troubled", "lost"):
+            talk.said[line] = 10.0
+            talk.owes(line, "ada", "cy" if line == "troubled" else "bo")
+        talk.whispered("heard", "ada")
+        talk.refuses("refused")
+        talk.look_at_whispers(10.0 + ECHO_S, lambda since, who: who != "cy")
+        self.assertEqual(self.rules(), [])
+        talk.look_at_whispers(11.0 + ECHO_S, lambda since, who: who != "cy")
+        self.assertEqual([one.what for one in self.history.wrong.found], [LOST])
+        talk.owes("late", "ada", "bo")
+        talk.said["late"] = 20.0
+        talk.left("room", "ada", 21.0)
+        talk.look_at_whispers(99.0, lambda since, who: True)
+        self.assertEqual(self.rules(), ["a whisper is heard"])
+
+    def test_parties(self) -> None:
+        parties = self.history.parties
+        parties.seen("a", "p", ["a", "b"], "a")
+        parties.compared({"a": ("p", ("a", "b"), "a"), "b": ("p", ("a", "b"), "a")})
+        self.assertEqual(self.rules(), [])
+        parties.seen("a", "p", ["b"], "b")
+        parties.seen("a", "p", ["a", "b", "c", "d", "e"], "a")
+        parties.seen("a", "p", ["a"], "gone")
+        parties.compared({"a": ("p", ("a", "b"), "a"), "b": ("q", ("b",), "b")})
+        self.assertEqual(
+            self.rules(), ["one party each", "seats within limits", "one leader", "one party each"]
+        )
+
+    def test_nobody_waits_for_ever(self) -> None:
+        waiting = self.history.waiting
+        waiting.ended(waiting.began("answered", 0.0))
+        waiting.began("forgotten", 0.0)
+        waiting.look(30.0)
+        self.assertEqual(self.rules(), [])
+        waiting.look(61.0)
+        self.assertEqual(self.rules(), ["nobody waits for ever"])
+
+    def test_who_is_held_up_rightly_waits_anew(self) -> None:
+        waiting = self.history.waiting
+        number = waiting.began("behind a hunt that stands still", 0.0, 200.0)
+        waiting.restart(number, 150.0, 200.0)
+        waiting.look(349.0)
+        self.assertEqual(self.rules(), [])
+        waiting.look(351.0)
+        self.assertEqual(self.rules(), ["nobody waits for ever"])
+        waiting.restart(number, 352.0, 200.0)  # it has been noted, and is not noted again
+        waiting.look(600.0)
+        self.assertEqual(len(self.rules()), 1)

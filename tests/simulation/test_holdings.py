@@ -1,0 +1,141 @@
+"""The checker of what players hold: what it must find, and what it must let pass."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from simulation.history import History
+from simulation.holdings import Change, LinkRow
+from simulation.outcomes import ACKED, REFUSED, UNKNOWN, outcome
+
+
+class HoldingsTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.history = History()
+
+    def rules(self) -> list[str]:
+        found = [one.rule for one in self.history.wrong.found]
+        self.history.wrong.found.clear()
+        return found
+
+    def test_an_answer_that_tells_nothing_is_none(self) -> None:
+        self.assertEqual(
+            [outcome(one) for one in (200, 204, 409, 429, 500, 503)],
+            [ACKED, ACKED, REFUSED, REFUSED, UNKNOWN, UNKNOWN],
+        )
+
+    def test_an_item_and_its_price_change_together(self) -> None:
+        things = self.history.things
+        things.sent("c", "sword", Change(1, "new", "made"))
+        things.sent("c", "sword", Change(2, "better", "paid"))
+        things.seen("c", {}, {})
+        things.seen("c", {"sword": (1, "new")}, {"made": 1})
+        things.seen("c", {"sword": (2, "better")}, {"made": 1, "paid": 1})
+        self.assertEqual(self.rules(), [])
+        things.seen("c", {}, {"made": 1, "paid": 1})
+        things.seen("c", {"sword": (2, "mixture")}, {"made": 1, "paid": 1})
+        self.assertEqual(self.rules(), ["acknowledged means present", "whole or not at all"])
+
+    def test_a_price_alone_or_an_item_alone_is_wrong(self) -> None:
+        things = self.history.things
+        things.sent("c", "sword", Change(1, "new", "made"))
+        things.sent("c", "sword", Change(2, "better", "paid"))
+        things.seen("c", {"sword": (2, "better")}, {"made": 1})
+        self.assertEqual(self.rules(), ["whole or not at all"])
+        things.sent("d", "bow", Change(1, "new", "made"))
+        things.sent("d", "bow", Change(2, "better", "paid"))
+        things.seen("d", {"bow": (1, "new")}, {"made": 1, "paid": 1})
+        self.assertEqual(self.rules(), ["versions only rise"])
+
+    def test_an_item_that_was_given_away_stays_away(self) -> None:
+        things = self.history.things
+        things.sent("c", "sword", Change(1, "new", "made", ACKED))
+        gone = things.sent("c", "sword", Change(None, marker="gone"))
+        self.assertFalse(things.settled("c", "sword"))
+        gone.state = ACKED
+        self.assertTrue(things.settled("c", "sword"))
+        things.seen("c", {}, {"made": 1, "gone": 1})
+        self.assertEqual(self.rules(), [])
+        things.seen("c", {"sword": (1, "new")}, {"made": 1, "gone": 1})
+        self.assertEqual(self.rules(), ["what was ended is ended"])
+
+    def test_a_purchase_is_held_once(self) -> None:
+        store = self.history.purchases
+        store.bought("a", "c", ["helm"], ["pass"], ACKED)
+        store.bought("a", "c", ["helm"], [], ACKED)
+        store.bought("a", "c", ["dye"], [], UNKNOWN)
+        store.bought("a", "c", ["axe"], [], REFUSED)
+        store.seen("c", {"helm": 1})
+        store.seen("c", {"helm": 1, "dye": 1})
+        store.entitled({("a", "pass")})
+        self.assertEqual(self.rules(), [])
+        store.seen("c", {"helm": 2, "axe": 1})
+        store.seen("c", {})
+        store.entitled(set())
+        self.assertEqual(self.rules(), ["a purchase once"] * 2 + ["acknowledged means present"] * 2)
+
+    def test_who_reads_gets_the_last_value_or_one_that_raced_it(self) -> None:
+        chosen = self.history.chosen
+        first = chosen.sent("slot", "one", 1.0)
+        chosen.read("slot", "the game's own", 1.5)
+        chosen.read("slot", "one", 1.5)
+        chosen.answered(first, ACKED, 2.0)
+        lost, second = chosen.sent("slot", "lost", 3.0), chosen.sent("slot", "two", 3.0)
+        chosen.answered(second, ACKED, 4.0)
+        for value in ("two", "lost"):  # it may have come late
+            chosen.read("slot", value, 5.0)
+        self.assertEqual(self.rules(), [])
+        for value in ("one", None, "nobody's"):
+            chosen.read("slot", value, 5.0)
+        chosen.answered(lost, REFUSED, 6.0)
+        chosen.read("slot", "lost", 7.0)
+        self.assertEqual(self.rules(), ["acknowledged means present"] * 4)
+
+    def test_each_unlocking_counts_once(self) -> None:
+        slots = self.history.slots
+        slots.unlocked("c", ACKED)
+        slots.unlocked("c", UNKNOWN)
+        slots.unlocked("c", REFUSED)
+        slots.seen("c", 2)
+        slots.seen("c", 3)
+        self.assertEqual(self.rules(), [])
+        slots.seen("c", 1)
+        slots.seen("c", 4)
+        self.assertEqual(self.rules(), ["counts agree"] * 2)
+
+    def test_a_link_has_two_sides_or_none(self) -> None:
+        links = self.history.links
+        links.accepting("l", "a", "b", 0.0).made = ACKED
+        both = [LinkRow("a", "b", 1, "l"), LinkRow("b", "a", 3, "l")]
+        links.settled(both, 10.0)
+        self.assertEqual(self.rules(), [])
+        links.settled(both[:1], 10.0)
+        links.settled([], 10.0)
+        links.settled([], 1e6)  # its time is over
+        links.settled([*both, LinkRow("a", "c", 1, "m")], 10.0)
+        self.assertEqual(
+            self.rules(),
+            [
+                "whole or not at all",
+                "acknowledged means present",
+                "a slot for each",
+                "nothing from nowhere",
+                "whole or not at all",
+            ],
+        )
+        [ended] = links.ending("b", "a")
+        links.settled(both, 10.0)
+        links.settled([], 10.0)
+        self.assertEqual(self.rules(), [])
+        ended.ended = ACKED
+        links.settled(both, 10.0)
+        self.assertEqual(self.rules(), ["what was ended is ended"])
+
+    def test_who_has_joined_a_party_is_shown_it_but_for_what_lost_live_state(self) -> None:
+        parties = self.history.parties
+        parties.joined("a", "p", "p", 100.0)
+        parties.shake(100.0)
+        parties.joined("a", "p", "q", 130.0)
+        self.assertEqual(self.rules(), [])
+        parties.joined("a", "p", "q", 200.0)
+        self.assertEqual(self.rules(), ["acknowledged means present"])

@@ -1,0 +1,63 @@
+"""Outages of a whole host: what the deploy server, the stack and the engine's clients do then."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from simulation.run import Result, Run, Wish
+from simulation.script import HOST, Step, script
+from simulation.valkey import MACHINE
+
+
+def ran(seed: int, players: int, seconds: float, *steps: Step) -> tuple[Run, Result]:
+    """A run of these steps beside those of the seed."""
+    own = script(seed, players, seconds)
+    run = Run(Wish(seed, players, seconds, steps=sorted([*own, *steps], key=lambda one: one.at)))
+    return run, run.run()
+
+
+class OutageTests(SynchronousTestCase):
+    def test_a_rolling_restart_refuses_nobody(self) -> None:
+        for seed, names in ((1, ["metagame"]), (2, ["metagame", "metagame-2"])):
+            run, result = ran(seed, 8, 300.0, Step(120.0, HOST, "rolling-restart", 1))
+            self.assertEqual(run.host.metagames, names)
+            self.assertEqual(result.violations, [])
+            self.assertEqual([one for one in result.statuses if one >= 500], [])
+            self.assertEqual(run.host.stops, len(names))
+            self.assertEqual(result.deaths, 0)
+
+    def test_a_stopped_metagame_comes_back(self) -> None:
+        run, result = ran(1, 4, 240.0, Step(100.0, HOST, "stopped-metagame", 3))
+        self.assertEqual((result.violations, run.host.stops), ([], 1))
+        self.assertFalse(run.host.processes["metagame"].dead)
+
+    def test_an_engine_without_power_ends_no_connection(self) -> None:
+        run, result = ran(
+            6, 4, 240.0, *(Step(50.0 * at, HOST, "powerless-engine", at) for at in (1, 2, 3))
+        )
+        self.assertEqual(result.violations, [])
+        self.assertNotIn(MACHINE, run.network.off)
+        self.assertEqual(run.host.valkey.outages if run.host.valkey else 0, 3)
+
+    def test_a_game_server_that_stands_still_is_ended(self) -> None:
+        run, result = ran(1, 1, 400.0, Step(20.0, HOST, "frozen-game-server", 1))
+        self.assertEqual(result.violations, [])
+        still = [one for one in run.host.servers.started.values() if one.still]
+        self.assertEqual([(one.stays, one.over) for one in still], [(True, True)])
+        [city] = [one for one in run.host.servers.running() if one.stays]
+        self.assertTrue(city.plays)
+
+    def test_a_launch_that_hangs_is_ended_though_it_heeds_kill_alone(self) -> None:
+        steps = [Step(20.0, HOST, "hanging-launch", 1), Step(25.0, 0, "log_in", 1)]
+        steps += [Step(60.0, 0, "hunt", 5)]
+        run = Run(Wish(1, 1, 400.0, steps=steps))
+        self.assertEqual(run.run().violations, [])
+        [hung] = [one for one in run.host.servers.started.values() if one.deaf]
+        self.assertEqual((hung.listens, hung.over), (False, True))
+
+    def test_a_broken_firewall_is_tried_again(self) -> None:
+        steps = [Step(20.0, HOST, "broken-firewall", 1), Step(21.0, 0, "log_in", 1)]
+        run, result = ran(1, 1, 240.0, *steps, Step(100.0, 0, "heartbeat", 2))
+        self.assertEqual(result.violations, [])
+        self.assertGreater(run.host.firewall.failed, 0)
+        self.assertFalse(run.host.firewall.broken)

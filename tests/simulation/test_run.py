@@ -1,0 +1,88 @@
+"""A simulated host: the same seed gives the same run, and today's code breaks no rule."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from simulation.run import Run, Wish, simulate
+from simulation.script import HOST, Step, script
+
+
+class RunTests(SynchronousTestCase):
+    def test_another_run_in_the_same_process_and_another_seed(self) -> None:
+        first, again, other = (simulate(Wish(seed, 3, 120.0)) for seed in (7, 7, 8))
+        self.assertEqual(first.hash, again.hash)
+        self.assertNotEqual(first.hash, other.hash)
+        self.assertEqual([*first.violations, *other.violations], [])
+
+    def test_a_run_that_is_stopped_is_judged_as_far_as_it_went(self) -> None:
+        asked: list[float] = []
+
+        def turn(part: float) -> bool:
+            asked.append(part)
+            return part > 0.5
+
+        found = simulate(Wish(7, 4, 600.0), turn)
+        whole = simulate(Wish(7, 4, 600.0))
+        self.assertTrue(found.stopped)
+        self.assertFalse(whole.stopped)
+        self.assertEqual(len([part for part in asked if part > 0.5]), 1)
+        self.assertLess(found.simulated_s, whole.simulated_s - 200.0)
+        self.assertLess(found.steps, whole.steps)
+        self.assertEqual(found.violations, [])
+
+    def test_two_metagames_on_the_model_of_valkey_and_a_failover(self) -> None:
+        steps = [
+            *script(6, 4, 300.0),
+            *(Step(60.0 * number, HOST, "failover", number) for number in (1, 2, 3)),
+        ]
+        wish = Wish(6, 4, 300.0, steps=steps)
+        first, again = simulate(wish), simulate(wish)
+        self.assertEqual(first.hash, again.hash)
+        self.assertEqual(first.violations, [])
+
+    def test_two_metagames_with_a_slow_engine_that_one_of_them_loses(self) -> None:
+        faults = ((60.0, "slow-engine"), (90.0, "cut-engine"), (150.0, "cut-engine"))
+        steps = [*script(10, 4, 300.0), *(Step(at, HOST, name, 1) for at, name in faults)]
+        self.assertEqual(simulate(Wish(10, 4, 300.0, steps=steps)).violations, [])
+
+    def test_what_all_do_besides(self) -> None:
+        acts = ("craft", "repair", "hone", "salvage", "arm", "shop", "link", "download", "look")
+        hunting = ("loot", "bounty", "choose_pass", "unlock", "granted", "earned", "armed")
+        steps = [Step(5.0, who, "log_in", who) for who in range(2)]
+        steps += [Step(20.0, 0, "befriend", 1), Step(40.0, 0, "hunt", 5)]
+        steps += [Step(45.0 + 3 * at, 0, name, at) for at, name in enumerate((*acts, *hunting) * 4)]
+        run = Run(Wish(1, 2, 300.0, steps=steps))
+        self.assertEqual(run.run().violations, [])
+        history = run.history
+        for part in (history.things, history.purchases, history.chosen):
+            self.assertTrue(part.of, part)
+        self.assertTrue(history.boards.acked)
+        self.assertTrue(history.slots.most)
+        self.assertTrue(history.links.known)
+
+    def test_a_commit_that_fails_at_last_is_not_there(self) -> None:
+        steps = [Step(5.0, 0, "log_in", 1), Step(60.0, HOST, "failing-syncs", 2)]
+        steps += [Step(61.0 + at, 0, "save", at) for at in range(8)]
+        run = Run(Wish(1, 1, 120.0, steps=steps))
+        result = run.run()
+        self.assertEqual(result.violations, [])
+        self.assertIn(503, result.statuses)
+
+    def test_game_servers_outlive_their_deploy_server(self) -> None:
+        steps = [Step(30.0, 0, "hunt", 1), Step(60.0, HOST, "kill-deploy", 1)]
+        run = Run(Wish(1, 1, 120.0, steps=steps))
+        self.assertEqual(run.run().violations, [])
+        started = run.host.servers.started.values()
+        self.assertEqual([one.adopted for one in started], [True] * len(started))
+        self.assertGreater(len(started), 1)
+
+
+class StepTests(SynchronousTestCase):
+    def test_a_step_is_read_as_it_was_written(self) -> None:
+        steps = script(3, 4, 600.0, faults=True)
+        self.assertEqual([Step.read(one.line()) for one in steps], steps)
+
+    def test_the_script_follows_from_the_seed(self) -> None:
+        self.assertEqual(script(3, 4, 600.0), script(3, 4, 600.0))
+        self.assertNotEqual(script(3, 4, 600.0), script(4, 4, 600.0))

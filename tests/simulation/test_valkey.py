@@ -1,0 +1,131 @@
+"""The model of Valkey answers as the real one, and loses at a failover what was written last."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import hiredis
+import pytest
+from twisted.trial.unittest import SynchronousTestCase
+
+from simulation.clock import World
+from simulation.network import Network
+from simulation.valkey import SimValkey
+from svcserver.board.connection import Argument, EngineError
+from svcserver.board.scripts import COMMIT, LOAD
+from tests.support.valkey import BlockingEngine, shared
+
+STAMPS = [f"stamp-{number:06}".encode() for number in range(10)]
+LIST = b"svc:kind"
+LIFE = re.compile(rb"^(0 life )\d+\.\d+$")
+
+
+class Model:
+    """The model, asked without a network."""
+
+    def __init__(self) -> None:
+        self.world = World(1)
+        self.engine = SimValkey(self.world, Network(self.world, lambda *_: None))
+        self.engine.start()
+        for script in (LOAD, COMMIT):
+            self.command("SCRIPT", "LOAD", script.text)
+
+    def command(self, *command: Argument) -> Any:
+        words = [one if isinstance(one, bytes) else str(one).encode() for one in command]
+        wire: Any = None
+        reader = hiredis.Reader(protocolError=EngineError, replyError=EngineError)
+        reader.feed(self.engine.answer(wire, words))
+        return reader.gets()
+
+
+def commit(*given: tuple[bytes, bytes, bytes, bytes, bytes], news: int = 0) -> list[Argument]:
+    """COMMIT with (key, expected stamp, value, life, list) for each, and so many pieces of news."""
+    words: list[Argument] = ["EVALSHA", COMMIT.sha, len(given), *(one[0] for one in given)]
+    for one in given:
+        words += one[1:]
+    for number in range(news):
+        words += [b"svc:0:news", b"name %d" % number]
+    return words
+
+
+def put(name: bytes, at: int, life: bytes = b"", listed: bytes = b"") -> tuple[bytes, ...]:
+    return LIST + b":" + name, b"*", STAMPS[at] + b"value", life, listed
+
+
+COMMANDS: tuple[list[Argument], ...] = (
+    ["PING"],
+    ["GET", b"nothing"],
+    commit((b"a", b"", STAMPS[0] + b"1", b"", b"")),
+    commit((b"a", b"", STAMPS[1] + b"2", b"", b"")),  # is there: refused
+    commit((b"b", b"*", STAMPS[1] + b"3", b"", b""), (b"a", STAMPS[1], b"-", b"", b"")),
+    ["MGET", b"a", b"b"],  # nothing of it was written
+    commit((b"a", STAMPS[0], STAMPS[2] + b"4", b"60000", b""), news=2),
+    commit(news=1),
+    ["GET", b"svc:0:news:told"],
+    ["GET", b"svc:0:news:life"],
+    ["GET", b"svc:1:news:life"],
+    ["LRANGE", b"svc:0:news:lately", -2, -1],
+    ["LRANGE", b"svc:0:news:lately", -64, -1],
+    ["LRANGE", b"svc:1:news:lately", -64, -1],
+    commit(put(b"x", 3, b"90000", LIST), put(b"y", 4, b"", LIST), put(b"z", 5, b"50", LIST)),  # type: ignore[arg-type]
+    ["ZCOUNT", LIST, b"(1", "+inf"],
+    ["ZRANGEBYSCORE", LIST, b"(1", "+inf"],
+    commit((LIST + b":x", STAMPS[3], b"", b"", LIST)),
+    ["ZRANGEBYSCORE", LIST, b"(1", "+inf"],
+    ["MGET", LIST + b":x", LIST + b":y", b"a"],
+    commit((b"a", STAMPS[2], b"", b"", b"")),
+    ["GET", b"a"],
+    ["PUBSUB", "NUMSUB", b"svc:0:running"],
+    ["DEL", LIST + b":y", b"nothing"],
+    ["MGET", LIST + b":y"],
+)
+
+
+def nameless(reply: Any) -> Any:
+    """A reply without the time of which an engine makes the name of its life."""
+    if isinstance(reply, list):
+        return [nameless(one) for one in reply]
+    return LIFE.sub(rb"\1", reply) if isinstance(reply, bytes) else reply
+
+
+@pytest.mark.live
+class AsTheRealOneTests(SynchronousTestCase):
+    def test_the_same_replies(self) -> None:
+        model, real = Model(), BlockingEngine(shared().port, 999)
+        self.addCleanup(real.close)
+        real.command("FLUSHDB")
+        for command in COMMANDS:
+            said, told = model.command(*command), real.command(*command)
+            self.assertEqual(nameless(said), nameless(told), command)
+
+
+class ModelTests(SynchronousTestCase):
+    def test_load_gives_the_time_and_makes_entries_live_on(self) -> None:
+        model = Model()
+        model.command(*commit((b"a", b"*", STAMPS[0], b"10000", b"")))
+        load = ["EVALSHA", LOAD.sha, 2, b"a", b"none"]
+        model.world.run_until(model.world.now + 8)
+        self.assertEqual(model.command(*load, b"10000", b"")[2:], [STAMPS[0], None])
+        model.world.run_until(model.world.now + 8)
+        seconds, micros, *found = model.command(*load, b"", b"")
+        self.assertEqual(int(seconds) + int(micros) / 1e6, model.world.now)
+        self.assertEqual(found, [STAMPS[0], None])
+        model.world.run_until(model.world.now + 3)
+        self.assertEqual(model.command(*load, b"", b"")[2:], [None, None])
+
+
+class FailoverTests(SynchronousTestCase):
+    def test_the_newest_writes_are_lost_and_the_scripts(self) -> None:
+        model = Model()
+        model.command(*commit((b"a", b"*", STAMPS[0], b"", b""), news=1))
+        model.world.run_until(model.world.now + 5)
+        model.command(*commit((b"a", STAMPS[0], STAMPS[1], b"", b""), news=1))
+        model.command(*commit(put(b"x", 3, b"90000", LIST)))  # type: ignore[arg-type]
+        model.engine.fail_over(2.0, 1.0)
+        model.world.run_until(model.world.now + 2)
+        self.assertEqual(model.command("GET", b"a"), STAMPS[0])
+        self.assertEqual(model.command("GET", b"svc:0:news:told"), b"1")
+        self.assertEqual(model.command("ZCOUNT", LIST, b"(1", "+inf"), 0)
+        again = model.command(*commit())
+        self.assertTrue(str(again).startswith("NOSCRIPT"))
