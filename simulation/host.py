@@ -273,7 +273,8 @@ class SimHost:
         supervisor.kept = self.notes
         supervisor.program = evolve(supervisor.program, output=None)
         self.servers.parent, self.supervisor = reactor, supervisor
-        factory = HttpFactory(deploy.front_door(supervisor), reactor, proxy_headers=(GATEWAY,))
+        door = deploy.front_door(supervisor, secrets=lambda: [signing_keys()[0]])
+        factory = HttpFactory(door, reactor, proxy_headers=(GATEWAY,))
 
         def tidy() -> None:
             self.servers.end_left_over(supervisor.adopt("ours", self.servers.take))

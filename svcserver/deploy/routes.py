@@ -1,4 +1,7 @@
-"""The deploy server's routes, for direct loopback callers. Spec: 2 §4 Deploy server."""
+"""The deploy server's routes, for direct loopback callers. Spec: 2 §4 Deploy server.
+
+The specification's two routes need no credential. All others need the machine's ticket.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from svcserver.deploy.supervisor import Supervisor
 from svcserver.kernel.headers import MATCH
 from svcserver.kernel.redaction import printable
 from svcserver.kernel.refusals import Malformed, Refusal
-from svcserver.web.local import LOCAL
+from svcserver.web.local import LOCAL, OWNER
 from svcserver.web.routes import Answer, Call, Needed, Routes
 
 log = Logger()
@@ -81,7 +84,9 @@ class Deploy:
         reply: wire.GameServers = {"servers": self.supervisor.records()}
         return Answer(200, reply)
 
-    @routes.row("GET", "/gameservers/key", reply=wire.KeyReply, query={"sha256": str})
+    @routes.row(
+        "GET", "/gameservers/key", access=OWNER, reply=wire.KeyReply, query={"sha256": str}
+    )
     async def launch_key(self, call: Call) -> Answer:
         """Whether a key, named by its SHA-256, was made for a game server that lives."""
         asked = call.request.argument("sha256") or ""
@@ -89,7 +94,12 @@ class Deploy:
         return Answer(200, reply)
 
     @routes.row(
-        "POST", "/gameservers/heard", body=wire.HeardWish, reply=wire.HeardReply, quiet=True
+        "POST",
+        "/gameservers/heard",
+        access=OWNER,
+        body=wire.HeardWish,
+        reply=wire.HeardReply,
+        quiet=True,
     )
     async def heard(self, call: Call[wire.HeardWish]) -> Answer:
         """Players on these were heard: who reads nothing meanwhile is not taken for frozen."""
@@ -101,6 +111,7 @@ class Deploy:
     @routes.row(
         "POST",
         "/gameservers/handle",
+        access=OWNER,
         body=wire.HandlingWish,
         reply=wire.Handled,
         refuse=refuse_with_words,
@@ -115,6 +126,7 @@ class Deploy:
     @routes.row(
         "GET",
         "/gameservers/console",
+        access=OWNER,
         reply=wire.Console,
         query={"id": Needed(str)},
         refuse=refuse_with_words,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from svcserver.deploy.handling import Handling
 from svcserver.deploy.hunts import HuntTable, Kind
 from svcserver.deploy.kept import KeptServers
 from svcserver.deploy.orphans import MARK, end_left_over, mark
+from svcserver.deploy.owner_keys import OwnerKeys
 from svcserver.deploy.process import Spawner
 from svcserver.deploy.readiness import Readiness
 from svcserver.deploy.routes import MAX_JSON, Deploy
@@ -31,6 +32,7 @@ from svcserver.kernel.counters import Figure
 from svcserver.kernel.datafiles import needed_by
 from svcserver.kernel.every import Every
 from svcserver.kernel.headers import GATEWAY
+from svcserver.kernel.machine import SIGNING_KEY
 from svcserver.kernel.monotonic import MonotonicClock, monotonic_reactor
 from svcserver.kernel.settings import whole
 from svcserver.web.front import FrontDoor, Observer
@@ -54,10 +56,12 @@ class Options(ServiceOptions):
 
     name, shape = NAME, Settings
     settings: Settings
+    owner_keys: OwnerKeys
     longdesc = 'Starts and watches game servers. Settings: the page "Configuration".'
 
     def check(self) -> list[str]:
-        return check(self.settings)
+        self.owner_keys = OwnerKeys.beside(self["env-file"], self.environ)
+        return [*check(self.settings), *filter(None, [self.owner_keys.warning()])]
 
 
 def makeService(options: Options, reactor: Any = None) -> TopService:
@@ -68,7 +72,8 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     top = top_service(reactor, production=settings.production, level=settings.log_level)
     supervisor = supervise(settings, reactor, options.environ)
     refusals = CountingRequests(top.counters)
-    door = front_door(supervisor, refusals, traces=not settings.production)
+    traces = not settings.production
+    door = front_door(supervisor, refusals, traces=traces, secrets=options.owner_keys)
     listening = Listening(
         reactor,
         "deploy",
@@ -109,9 +114,17 @@ def figures(supervisor: Supervisor) -> dict[str, Figure]:
     }
 
 
-def front_door(supervisor: Supervisor, *observers: Observer, traces: bool = False) -> FrontDoor:
-    """The routes behind the loopback rule; an unknown path is the framework's HTML 404."""
-    gate = LocalGate()
+def front_door(
+    supervisor: Supervisor,
+    *observers: Observer,
+    traces: bool = False,
+    secrets: Callable[[], Iterable[str]] = tuple,
+) -> FrontDoor:
+    """The routes behind the loopback rule; an unknown path is the framework's HTML 404.
+
+    ``secrets`` gives the signing keys whose tickets open the owner's routes.
+    """
+    gate = LocalGate(secrets)
     door = FrontDoor(
         gate, traces=traces, max_json=MAX_JSON, observers=observers, unmatched=_unknown
     )
@@ -136,6 +149,7 @@ def supervise(settings: Settings, reactor: Any, environ: Mapping[str, str]) -> S
         settings.launch_keys,
     )
     inherited = {**environ, **mark(settings.bind_host, settings.port)}
+    inherited.pop(SIGNING_KEY, None)
     if settings.launch_keys:
         inherited.pop("METAGAME_API_KEY", None)
     with needed_by(NAME):

@@ -153,7 +153,9 @@ class Metagame:
         self.acting, self.policy = Acting(wall_clock), policy_of(settings)
         allowance = Allowance(settings.account_bytes_a_day, wall_clock)
         deploy_s = settings.deploy_timeout_ms / 1000
-        self.deploy = DeployClient(http, clock, settings.deployserver_url, deploy_s)
+        self.deploy = DeployClient(
+            http, clock, settings.deployserver_url, deploy_s, settings.signing_private_key
+        )
         self.network_of = Origin(settings, is_own_address).network
         self.game_ports = GamePorts.of(settings, http, clock, self.network_of)
         self.directory = Directory(

@@ -1,26 +1,38 @@
 """The access control of services that only this machine may call.
 
 A caller that is not loopback, that any proxy touched, or that is a web page of somebody else
-(``http.crosssite``) gets 403 before its body is read. Spec: 2 §4 Deploy server.
+(``http.crosssite``) gets 403 before its body is read. A row for the owner also needs a ticket of
+the machine (``kernel.machine``): every user of a machine reaches its loopback addresses.
+Spec: 2 §4 Deploy server.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from attrs import frozen
 
 from svcserver.http.crosssite import is_loopback
+from svcserver.kernel.headers import MACHINE
+from svcserver.kernel.machine import actor_of
 from svcserver.kernel.refusals import Forbidden
+from svcserver.kernel.system import epoch
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import NOBODY, Answer, Caller, Row
 
 LOCAL = "local"  # the access label: direct loopback callers
+OWNER = "owner"  # of those, who has a ticket of the machine
+NO_TICKET = "this route needs a ticket of the machine (X-Svc-Machine)"
 
 
 @frozen
 class LocalGate:
-    """A ``front.Gate``: every row is for direct loopback callers."""
+    """A ``front.Gate``: every row is for direct loopback callers, some for the owner alone.
+
+    ``secrets`` gives the signing keys whose tickets count.
+    """
+
+    secrets: Callable[[], Iterable[str]] = tuple
 
     def exists(self, row: Row, parameters: Mapping[str, str]) -> bool:
         return True
@@ -29,12 +41,31 @@ class LocalGate:
         return ""
 
     def early(self, row: Row, request: HttpRequest, length: int | None) -> Answer | None:
-        return None if is_direct(request) else row.refuse(403, Forbidden())
+        refusal = self._refusal(row, request)
+        return None if refusal is None else row.refuse(403, refusal)
 
     async def admit(self, row: Row, request: HttpRequest, parameters: Mapping[str, str]) -> Caller:
-        if not is_direct(request):
-            raise Forbidden("only direct loopback callers")
+        refusal = self._refusal(row, request)
+        if refusal is not None:
+            raise refusal
         return NOBODY
+
+    def _refusal(self, row: Row, request: HttpRequest) -> Forbidden | None:
+        if not is_direct(request):
+            return Forbidden("only direct loopback callers")
+        if row.access == OWNER and not self._has_ticket(request):
+            return Forbidden(NO_TICKET)
+        return None
+
+    def _has_ticket(self, request: HttpRequest) -> bool:
+        ticket = request.header(MACHINE)
+        if ticket is None:
+            return False
+        now = epoch()
+        return any(
+            actor_of(secret, ticket, request.method, request.target, now) is not None
+            for secret in self.secrets()
+        )
 
 
 def is_direct(request: HttpRequest) -> bool:

@@ -60,6 +60,11 @@ class HttpRequest:
         return bool(self.headers.hasHeader(name))
 
     @property
+    def target(self) -> bytes:
+        """The request target: the path and, where there is one, the query."""
+        return self.path + (b"?" + self.query if self.query else b"")
+
+    @property
     def proxied(self) -> bool:
         """Whether any proxy touched the request. Spec: 1 §5.9."""
         sent = self.headers.hasHeader

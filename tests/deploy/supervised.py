@@ -15,9 +15,13 @@ from svcserver.deploy.fleet import Fleet, GameServer
 from svcserver.deploy.hunts import HuntTable
 from svcserver.deploy.process import GameProcess
 from svcserver.deploy.readiness import Readiness
+from svcserver.deploy.service import front_door
 from svcserver.deploy.supervisor import Program, Supervisor
 from svcserver.kernel.launch_requests import LaunchRequest
+from svcserver.kernel.machine import machine_headers
 from svcserver.kernel.secrets import Secret
+from svcserver.kernel.system import epoch
+from tests.support.browser import Browser, Page
 
 CITY = LaunchRequest("CITY", "", "")
 HUNT = LaunchRequest("ISLAND", "", "CR19_PlayerHunt_Escalation_Randall_Easy", ("UID-a",))
@@ -25,6 +29,22 @@ TUTORIAL = LaunchRequest(
     "ISLAND", "/Game/Maps/islands/1705/dia_moss_triforce?MaxPlayers=1?MonsterClass=", ""
 )
 DOJO = LaunchRequest("SHARED", "", "ShatteredIsles_TrainingDojo")
+
+
+SIGNING_KEY = "the host's signing key"
+
+
+class OwnersBrowser(Browser):
+    """Sends a ticket of the machine with each request."""
+
+    def __call__(self, method: str, path: str, **sent: Any) -> Page:
+        ticket = machine_headers(SIGNING_KEY, "svc-metagame", method, path, epoch())
+        headers = {**ticket, **(sent.pop("headers", None) or {})}
+        return super().__call__(method, path, headers=headers, **sent)
+
+
+def owners_browser(test: SynchronousTestCase, supervisor: Supervisor) -> Browser:
+    return OwnersBrowser(test, front_door(supervisor, secrets=lambda: [SIGNING_KEY]))
 
 
 class FakeTransport:

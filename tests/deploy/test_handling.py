@@ -15,11 +15,9 @@ from svcserver.deploy.fleet import Fleet, GameServer
 from svcserver.deploy.frozen import LOOK_S, Freezes, Look, freeze_watch, unread
 from svcserver.deploy.handling import LAST_LINES, Handling
 from svcserver.deploy.hunts import Kind, Launch
-from svcserver.deploy.service import front_door
 from svcserver.deploy.supervisor import KILL_AFTER_S, Program
 from svcserver.kernel.refusals import Conflict, Malformed, Missing
-from tests.deploy.supervised import CITY, HUNT, SupervisorCase
-from tests.support.browser import Browser
+from tests.deploy.supervised import CITY, HUNT, SupervisorCase, owners_browser
 from tests.support.proves import proves
 
 
@@ -83,7 +81,7 @@ class HandlingTests(SupervisorCase):
         self.assertNotIn("\x1b", "".join(shown))
 
     def test_the_routes_answer_in_words(self) -> None:
-        browse = Browser(self, front_door(self.supervisor))
+        browse = owners_browser(self, self.supervisor)
         page = browse("POST", "/gameservers/handle", json={"Act": "start", "Kind": "city"})
         self.assertEqual(page.status, 200)
         page = browse("GET", f"/gameservers/console?id={page.json['id']}")
@@ -93,7 +91,7 @@ class HandlingTests(SupervisorCase):
         self.assertEqual(browse("POST", "/gameservers/handle", json={"Act": "x"}).status, 400)
 
     def test_the_metagame_says_on_which_of_them_players_were_heard(self) -> None:
-        browse = Browser(self, front_door(self.supervisor))
+        browse = owners_browser(self, self.supervisor)
         city = self.successResultOf(self.ask(self.supervisor, CITY))
         page = browse("POST", "/gameservers/heard", json={"Ids": [city.id, "nobody"]})
         self.assertEqual(page.json, {"known": 1})

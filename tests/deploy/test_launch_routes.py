@@ -12,8 +12,10 @@ from svcserver.deploy.fleet import MemoryGuard
 from svcserver.deploy.process import check_program
 from svcserver.deploy.service import front_door
 from svcserver.deploy.supervisor import Program, Supervisor
+from svcserver.kernel.machine import machine_headers
 from svcserver.kernel.secrets import Secret, fingerprint
-from tests.deploy.supervised import CITY, HUNT, SupervisorCase
+from svcserver.kernel.system import epoch
+from tests.deploy.supervised import CITY, HUNT, SIGNING_KEY, SupervisorCase, owners_browser
 from tests.support.browser import Browser
 from tests.support.proves import proves
 
@@ -27,9 +29,8 @@ class LaunchKeyTests(SupervisorCase):
         return [command[1] for command in self.spawner.commands]
 
     def known(self, supervisor: Supervisor, key: str) -> bool:
-        page = Browser(self, front_door(supervisor))(
-            "GET", f"/gameservers/key?sha256={fingerprint(key)}"
-        )
+        browse = owners_browser(self, supervisor)
+        page = browse("GET", f"/gameservers/key?sha256={fingerprint(key)}")
         self.assertEqual(page.status, 200)
         return bool(page.json["known"])
 
@@ -58,7 +59,7 @@ class LaunchKeyTests(SupervisorCase):
         self.assertEqual(self.launched(), ["hush"])
         self.assertFalse(self.known(supervisor, "hush"))
         for query in ("", "?sha256=", "?sha256=x"):
-            page = Browser(self, front_door(supervisor))("GET", f"/gameservers/key{query}")
+            page = owners_browser(self, supervisor)("GET", f"/gameservers/key{query}")
             self.assertEqual(page.json, {"known": False})
 
 
@@ -133,6 +134,27 @@ class RouteTests(SupervisorCase):
             ):
                 page = self.browse(method, path, headers={name: "x"})
                 self.assertEqual((page.status, page.body), (403, b""))
+
+    def test_owner_routes_refuse_callers_without_a_ticket(self) -> None:
+        asked = (
+            ("POST", "/gameservers/handle", {"Act": "start", "Kind": "city"}),
+            ("POST", "/gameservers/heard", {"Ids": []}),
+            ("GET", "/gameservers/console?id=x", None),
+            ("GET", "/gameservers/key?sha256=x", None),
+        )
+        browse = Browser(self, front_door(self.supervisor, secrets=lambda: [SIGNING_KEY]))
+        for method, path, body in asked:
+            foreign = machine_headers("another key", "svc-metagame", method, path, epoch())
+            for headers in ({}, {"X-Svc-Machine": "x"}, foreign):
+                page = browse(method, path, json=body, headers=headers)
+                self.assertEqual(page.status, 403, path)
+        self.assertEqual(self.spawner.commands, [])
+
+    def test_without_a_signing_key_no_ticket_counts(self) -> None:
+        path = "/gameservers/key?sha256=x"
+        for key in ("", SIGNING_KEY):
+            ticket = machine_headers(key, "svc-metagame", "GET", path, epoch())
+            self.assertEqual(self.browse("GET", path, headers=ticket).status, 403)
 
     @proves("deploy: GET /gameservers")
     def test_game_servers_are_listed_while_they_live(self) -> None:

@@ -11,8 +11,10 @@ from typing import Any
 
 import orjson
 
+from svcserver.kernel.machine import SIGNING_KEY, machine_headers
+from svcserver.kernel.system import epoch
 from tests.ctl.hosts import row_of
-from tests.support.game import GAME_SERVER_KEY
+from tests.support.game import GAME_SERVER_KEY, signing_keys
 from tests.support.processes import Service, free_port
 
 PATH = "/api/matchmaker/handle-matchmaking-for-player"
@@ -48,6 +50,7 @@ def deploy(folder: Path, **environ: str) -> Iterator[Service]:
             "GAMESERVER_MEMORY_GUARD": "0",
             "CITY_MAP": "/Game/Maps/city/a_01_persistent",
             "METAGAME_API_KEY": GAME_SERVER_KEY,
+            SIGNING_KEY: signing_keys()[0],
             "SVC_METAGAME_URL": f"http://127.0.0.1:{free_port()}",
             **environ,
         },
@@ -68,6 +71,13 @@ def hand_out(service: Service, body: dict[str, Any], **headers: str) -> tuple[in
 def servers(service: Service) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = orjson.loads(service.ask("GET", "/gameservers")[1])["servers"]
     return found
+
+
+def as_owner(service: Service, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+    """A request to one of the owner's routes, as the metagame sends it."""
+    ticket = machine_headers(signing_keys()[0], "svc-metagame", method, path, epoch())
+    status, said = service.ask(method, path, body, ticket)
+    return status, orjson.loads(said) if said else None
 
 
 def program(folder: Path, name: str, *lines: str) -> str:

@@ -23,7 +23,6 @@ def machine_of(
         return None
     if not origin.is_this_machine(request):
         return None
-    target = request.path + (b"?" + request.query if request.query else b"")
     secret = settings.signing_private_key.reveal()
-    actor = actor_of(secret, ticket, request.method, target, now)
+    actor = actor_of(secret, ticket, request.method, request.target, now)
     return None if actor is None else Caller(admin=True, name=actor, role=Role.OWNER)

@@ -1,4 +1,7 @@
-"""Asking the deploy server, over plain HTTP on this machine. Spec: 2 §4 Deploy server."""
+"""Asking the deploy server, over plain HTTP on this machine. Spec: 2 §4 Deploy server.
+
+What is not one of the specification's two routes is asked with a ticket of the machine.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
 
-from attrs import frozen
+from attrs import field, frozen
 from twisted.internet.error import ConnectError
 from twisted.internet.error import ConnectionRefusedError as Refused
 from twisted.internet.interfaces import IReactorTime
@@ -15,6 +18,7 @@ from twisted.logger import Logger
 
 from svcserver.kernel.headers import MATCH
 from svcserver.kernel.launch_requests import LaunchRequest
+from svcserver.kernel.machine import machine_headers
 from svcserver.kernel.refusals import (
     Conflict,
     Malformed,
@@ -23,6 +27,8 @@ from svcserver.kernel.refusals import (
     Unanswered,
     Unavailable,
 )
+from svcserver.kernel.secrets import Secret
+from svcserver.kernel.system import epoch
 from svcserver.metagame.play.matches import Server
 
 log = Logger()
@@ -31,6 +37,7 @@ LIST_TIMEOUT_S = 2.0
 HANDLE_TIMEOUT_S = 30.0  # one that is deaf is killed after ten seconds
 RESTARTS_S = 3.0  # so long nothing listens while the deploy server restarts
 AGAIN_S = 0.25  # between two tries meanwhile
+ACTOR = "svc-metagame"
 REFUSALS: dict[int, type[Refusal]] = {400: Malformed, 404: Missing, 409: Conflict}
 PATH = "/api/matchmaker/handle-matchmaking-for-player"
 
@@ -56,12 +63,16 @@ class Failed(Exception):
 
 @frozen
 class DeployClient:
-    """``http`` is a treq client; ``address`` is host:port without a scheme."""
+    """``http`` is a treq client; ``address`` is host:port without a scheme.
+
+    ``secret`` is the signing key, of which the tickets for the owner's routes are made.
+    """
 
     http: Any
     clock: IReactorTime
     address: str
     timeout_s: float
+    secret: Secret = field(default=Secret(""), repr=False)
 
     async def launch(self, wish: LaunchRequest, match_id: str = "") -> Server:
         """Where the players go: for one match one server, however often it is asked for.
@@ -130,7 +141,8 @@ class DeployClient:
     async def hear(self, server_ids: Sequence[str]) -> None:
         """Players on these game servers were heard; no answer is no harm."""
         try:
-            await self._ask("POST", "/gameservers/heard", LIST_TIMEOUT_S, json={"Ids": server_ids})
+            path, body = "/gameservers/heard", {"Ids": server_ids}
+            await self._ask("POST", path, LIST_TIMEOUT_S, **self._ticket("POST", path), json=body)
         except Failed:
             return
 
@@ -142,7 +154,13 @@ class DeployClient:
                 return [str(one) for one in lines]
         return []
 
+    def _ticket(self, method: str, path: str) -> dict[str, dict[bytes, bytes]]:
+        """The header fields of a request to one of the owner's routes."""
+        fields = machine_headers(self.secret.reveal(), ACTOR, method, path, epoch())
+        return {"headers": {name.encode(): value.encode() for name, value in fields.items()}}
+
     async def _owners(self, method: str, path: str, timeout_s: float, **sent: Any) -> object:
+        sent |= self._ticket(method, path)
         try:
             status, said = await self._ask(method, path, timeout_s, **sent)
         except Failed as why:
@@ -163,7 +181,8 @@ class DeployClient:
         """Whether a living game server was launched with that key; no answer is a no."""
         path = f"/gameservers/key?sha256={key_hash}"
         try:
-            status, said = await self._ask_again("GET", path, LIST_TIMEOUT_S)
+            sent = self._ticket("GET", path)
+            status, said = await self._ask_again("GET", path, LIST_TIMEOUT_S, **sent)
         except Failed:
             return False
         match status, said:
