@@ -6,13 +6,13 @@ environment, so the key must not be there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 from attrs import define, field
 from twisted.logger import Logger
 
 from svcserver.kernel.machine import SIGNING_KEY
+from svcserver.kernel.secrets import Secret
 from svcserver.kernel.settings import BadSetting, with_env_file
 
 log = Logger()
@@ -28,20 +28,20 @@ class OwnerKeys:
     """
 
     file: Path
-    given: str = field(default="", repr=False)  # in our own environment, which wins
+    given: Secret | None = None  # in our own settings, which win
     _keys: list[str] = field(factory=list, init=False, repr=False)  # the newest first
     _version: tuple[int, int] | None = field(default=None, init=False)
 
     @classmethod
-    def beside(cls, env_file: str | None, environ: Mapping[str, str]) -> OwnerKeys:
+    def beside(cls, env_file: str | None, given: Secret | None = None) -> OwnerKeys:
         """Those of the host that ``env_file`` belongs to; without one, of this folder."""
         folder = Path() if env_file is None else Path(env_file).absolute().parent
-        return cls((folder / FILE).absolute(), environ.get(SIGNING_KEY, "").strip())
+        return cls((folder / FILE).absolute(), given)
 
     def __call__(self) -> list[str]:
         """The keys that count now; none where no key is found."""
-        if self.given:
-            return [self.given]
+        if self.given is not None and self.given.reveal().strip():
+            return [self.given.reveal()]
         try:
             state = self.file.stat()
             version = state.st_mtime_ns, state.st_ino
@@ -59,6 +59,6 @@ class OwnerKeys:
         if self():
             return ""
         return (
-            f"no {SIGNING_KEY} in {self.file}: the owner's routes (console, start, stop, restart) "
-            "and keys of launches are refused; start this service with --env-file in the host's folder"
+            f"no {SIGNING_KEY} in {self.file}: console, start, stop, restart and keys of launches "
+            "are refused; start this service with --env-file in the host's folder"
         )

@@ -84,9 +84,7 @@ class Deploy:
         reply: wire.GameServers = {"servers": self.supervisor.records()}
         return Answer(200, reply)
 
-    @routes.row(
-        "GET", "/gameservers/key", access=OWNER, reply=wire.KeyReply, query={"sha256": str}
-    )
+    @routes.row("GET", "/gameservers/key", access=OWNER, reply=wire.KeyReply, query={"sha256": str})
     async def launch_key(self, call: Call) -> Answer:
         """Whether a key, named by its SHA-256, was made for a game server that lives."""
         asked = call.request.argument("sha256") or ""

@@ -60,7 +60,7 @@ class Options(ServiceOptions):
     longdesc = 'Starts and watches game servers. Settings: the page "Configuration".'
 
     def check(self) -> list[str]:
-        self.owner_keys = OwnerKeys.beside(self["env-file"], self.environ)
+        self.owner_keys = OwnerKeys.beside(self["env-file"], self.settings.signing_key)
         return [*check(self.settings), *filter(None, [self.owner_keys.warning()])]
 
 

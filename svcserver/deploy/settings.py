@@ -59,6 +59,7 @@ class Settings:
         "GAMESERVER_ARGS", split_words, default=("-server", "-nullrhi"), empty_is_a_value=True
     )
     key: Secret | None = env("METAGAME_API_KEY", secret, default=None)
+    signing_key: Secret | None = env("AUTH_SIGNING_PRIVKEY_B64", secret, default=None)
     launch_keys: bool = env("GAMESERVER_LAUNCH_KEYS", off_unless_1, default=False)
     city_map: str = env("CITY_MAP", map_path, default="", bad=Bad.WARN)
     trials_map: str = env("TRIALS_MAP", map_path, default="", bad=Bad.WARN)

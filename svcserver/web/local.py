@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from attrs import frozen
+from attrs import field, frozen
 
 from svcserver.http.crosssite import is_loopback
 from svcserver.kernel.headers import MACHINE
@@ -22,17 +22,17 @@ from svcserver.web.routes import NOBODY, Answer, Caller, Row
 
 LOCAL = "local"  # the access label: direct loopback callers
 OWNER = "owner"  # of those, who has a ticket of the machine
-NO_TICKET = "this route needs a ticket of the machine (X-Svc-Machine)"
+NO_TICKET = "this route needs a ticket of the machine"
 
 
 @frozen
 class LocalGate:
     """A ``front.Gate``: every row is for direct loopback callers, some for the owner alone.
 
-    ``secrets`` gives the signing keys whose tickets count.
+    ``keys`` gives the signing keys whose tickets count.
     """
 
-    secrets: Callable[[], Iterable[str]] = tuple
+    keys: Callable[[], Iterable[str]] = field(default=tuple, repr=False)
 
     def exists(self, row: Row, parameters: Mapping[str, str]) -> bool:
         return True
@@ -64,7 +64,7 @@ class LocalGate:
         now = epoch()
         return any(
             actor_of(secret, ticket, request.method, request.target, now) is not None
-            for secret in self.secrets()
+            for secret in self.keys()
         )
 
 

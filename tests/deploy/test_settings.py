@@ -58,6 +58,7 @@ class DefaultTests(SynchronousTestCase):
             "launcher": (),
             "arguments": ("-server", "-nullrhi"),
             "key": None,
+            "signing_key": None,
             "launch_keys": False,
             "city_map": "",
             "trials_map": "",

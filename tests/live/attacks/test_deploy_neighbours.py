@@ -36,7 +36,7 @@ print(json.dumps(said))
 
 
 def by_a_stranger(service: Service, *asked: tuple[str, str, Any]) -> list[tuple[int, str]]:
-    """The answers that a process of another user gets; one without a ticket where we are no root."""
+    """The answers to a process of another user, or without root to one of ours."""
     words = [sys.executable, "-I", "-c", STRANGER, str(service.port), str(NOBODY)]
     ran = subprocess.run(
         [*words, json.dumps(asked)], capture_output=True, timeout=PATIENCE_S, check=True
