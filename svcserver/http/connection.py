@@ -33,6 +33,7 @@ IN_A_ROW = 16  # requests that are taken at once, then other connections have th
 SWEEP_S = 1
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 CLOSE = b"Connection: close\r\n"
+CR = 13
 
 
 @implementer(IHalfCloseableProtocol, IPushProducer)
@@ -47,6 +48,7 @@ class Connection(protocol.Protocol, ABC):
         self.factory: Any = factory
         self.peer = peer
         self.waiting = b""  # bytes that could not be used yet
+        self._skipped = False  # the empty line before the next request
         self._searched = 0  # bytes of ``waiting`` in which the end of a head is not
         self.since = 0.0  # when the present wait began
         self.closing = self.half_closed = False
@@ -151,6 +153,10 @@ class Connection(protocol.Protocol, ABC):
         self.advance()
 
     def _take_head(self) -> bool:
+        if self.waiting[0] == CR and not self._skipped:
+            self._skip_empty_line()
+            if not self.waiting or self.waiting == b"\r":
+                return False  # still at rest: no byte of a head has come
         waiting, searched = self.waiting, self._searched
         end = find_end(waiting, MAX_HEAD, searched)
         if end < 0:
@@ -165,8 +171,14 @@ class Connection(protocol.Protocol, ABC):
             self.waiting = b""
         else:
             waiting, self.waiting = waiting[:end], waiting[end:]
+        self._skipped = False
         self.begin(waiting)
         return True
+
+    def _skip_empty_line(self) -> None:
+        """Ignore one empty line before a request line (RFC 9112 section 2.2); more is a fault."""
+        if self.waiting.startswith(b"\r\n"):
+            self.waiting, self._skipped = self.waiting[2:], True
 
     def hold(self, reason: str) -> None:
         """Stop reading from the client until every reason has been released."""

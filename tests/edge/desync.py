@@ -248,9 +248,23 @@ CASES: list[Case] = [
         "blank before the request line",
         "2.2",
         400,
-        *(blank + GET + b"\r\n" for blank in (b"\r\n", b"\n", b" ", b"\t", b"\r\n\r\n", b"\r")),
+        *(blank + GET + b"\r\n" for blank in (b"\n", b" ", b"\t", b"\r", b"\r\r\n", b"\n\r\n")),
+        *(b"\r\n" + blank + GET + b"\r\n" for blank in (b"\r\n", b"\n", b" ", b"\r", b"\r\n\r\n")),
         b"\x00" + GET + b"\r\n",
         b"\xef\xbb\xbf" + GET + b"\r\n",
+    ),
+    *(
+        Case("one empty line before the request line", "2.2", data, -2, -2, body)
+        for data, body in (
+            (b"\r\n" + GET + b"\r\n", b""),
+            (b"\r\n" + GET + b"\r\n\r\n", b""),
+            (GET + b"\r\n\r\n", b""),
+            (b"\r\n" + POST + CL5 + b"\r\n\r\nhello\r\n", b"hello"),
+            (POST + CL5 + b"\r\n\r\nhello\r\n", b"hello"),
+            (POST + CL0 + b"\r\n\r\n\r\n", b""),
+            (POST + b"Content-Length: 7\r\n\r\nhello\r\n\r\n", b"hello\r\n"),
+            (POST + TE + b"\r\n\r\n5\r\nhello\r\n" + ZERO + b"\r\n", b"hello"),
+        )
     ),
     *(
         Case("chunked body on any method", "6.3", data, -2, -2, body)

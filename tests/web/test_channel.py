@@ -57,6 +57,29 @@ class ChannelTests(SynchronousTestCase):
             self.assertIn(b"Content-Length: ", said)
         self.assertNotIn(b"Twisted", said)
 
+    def test_one_empty_line_after_a_body_is_ignored_a_second_is_not(self) -> None:
+        for pause in (0, 1, 2):  # the bytes in one piece, or cut before or within the line
+            self.setUp()
+            for _ in range(3):
+                sent = POST + b"\r\n"
+                said = self.send(
+                    *filter(None, (sent[: len(POST) + pause], sent[len(POST) + pause :]))
+                )
+                self.assertEqual((said.count(b"HTTP/1.1 "), self.wire.over), (1, False))
+            said = self.send(b"\r", b"\n")
+            self.assertTrue(said.startswith(b"HTTP/1.1 400 "))
+            self.assertTrue(self.wire.over)
+
+    def test_an_empty_line_neither_shortens_nor_lengthens_a_rest(self) -> None:
+        for line in ((b"\r\n",), (b"\r", b"\n"), (b"\r",)):
+            self.setUp()
+            self.send(POST)
+            self.reactor.advance(IDLE_S - 2)
+            self.assertEqual(self.send(*line), b"")
+            self.assertEqual(self.wire.ended, "")
+            self.reactor.advance(2 + SWEEP_S)
+            self.assertEqual((self.wire.value(), self.wire.ended), (b"", "closed"))
+
     @proves("convention 3: bodies and their limits", "limit: JSON body, form body")
     def test_a_declared_50_mb_is_the_limit_and_refused_before_it_is_sent(self) -> None:
         said = self.send(b"POST /event HTTP/1.1\r\nHost: x\r\nContent-Length: 52428801\r\n\r\n")
