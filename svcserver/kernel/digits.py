@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 MAX_WHOLE = 2**53 - 1  # what a client's number can hold exactly
+MAX_VERSION = 2**53 - 2**32  # of a saved document: newer versions must fit above it
 MAX_DIGITS = 16
 
 

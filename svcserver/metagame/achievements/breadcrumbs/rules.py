@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from svcserver.kernel.digits import MAX_VERSION
 from svcserver.kernel.refusals import Conflict, Malformed
 
 
@@ -12,6 +13,11 @@ def check_size(size: int, most: int) -> None:
 
 
 def check(stored: int | None, version: int) -> None:
-    """Raise Conflict unless the version rises; the first save may use any."""
-    if stored is not None and stored >= version:
+    """Raise Conflict unless the version rises and leaves room for later ones.
+
+    The first save may use any such version, and so may a save over one that leaves no room.
+    """
+    if stored is not None and version <= stored < MAX_VERSION:
         raise Conflict("these breadcrumbs have changed since")
+    if version > MAX_VERSION:
+        raise Conflict("this version is too high: no newer one would fit above it")

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from attrs import frozen
 
+from svcserver.kernel.digits import MAX_VERSION
 from svcserver.kernel.ids import AccountId, CharacterId, new_id
 from svcserver.kernel.refusals import Conflict, Missing
 from svcserver.metagame.belongings.documents import EMPTY, Document
@@ -55,6 +56,26 @@ class Characters(Protocol):
 
     def save(self, character: Character, reason: str) -> None: ...
 
+    def highest(self, character_id: CharacterId, below: int) -> int:
+        """Return the highest version in the history that is less than ``below``, or 0."""
+
+
+class Versions(Protocol):
+    """The part of ``Characters`` that ``next_version`` uses."""
+
+    def highest(self, character_id: CharacterId, below: int) -> int: ...
+
+
+def next_version(versions: Versions, before: Head) -> int:
+    """Return the version for a document that the server itself makes the newest.
+
+    It is above all others, so that a save in flight conflicts. Where a client has used up the
+    numbers, it is one above the versions of the lower half, so that the client can save again.
+    """
+    if before.update_version + 1 < MAX_VERSION:
+        return before.update_version + 1
+    return versions.highest(before.id, MAX_VERSION // 2) + 1
+
 
 def reason_of(*, game_server: bool) -> str:
     """The reason of a save in the history."""
@@ -93,7 +114,7 @@ def save(
 ) -> Character:
     """Replace the document when ``version`` is newer than the stored one.
 
-    Order of refusal: not the caller's character (404), not newer (409), and only then
+    Order of refusal: not the caller's character (404), not newer or too high (409), and only then
     ``document``, which may raise Malformed (400). Gaps in versions are fine.
     """
     before = characters.find(character_id) if character_id is not None else None
@@ -101,6 +122,8 @@ def save(
         raise Missing("not one of your characters")
     if before.update_version >= version:
         raise Conflict("this version or a newer one is stored")
+    if version > MAX_VERSION:
+        raise Conflict("this version is too high: no newer one would fit above it")
     after = before.saved(document(), version, now)
     characters.save(after, reason)
     return after

@@ -68,6 +68,10 @@ _COUNT = select(func.count()).select_from(CHARACTERS).where(_C.account_id == bin
 _HEAD = select(
     _C.id, _C.account_id, _C.name, _C.update_version, _C.created_at, _C.modified_at
 ).where(_C.id == bindparam("wanted"))
+_HIGHEST = select(func.max(CHARACTER_SAVES.c.version)).where(
+    CHARACTER_SAVES.c.character_id == bindparam("character"),
+    CHARACTER_SAVES.c.version < bindparam("below"),
+)
 _ADD = insert(CHARACTERS)
 _ADD_SAVE = insert(CHARACTER_SAVES).returning(CHARACTER_SAVES.c.id)
 _POINT = (
@@ -133,6 +137,10 @@ class SqlCharacters:
                 "save": self._add_save(character, reason),
             },
         )
+
+    def highest(self, character_id: CharacterId, below: int) -> int:
+        asked = {"character": character_id, "below": below}
+        return int(self.tx.execute(_HIGHEST, asked).scalar_one() or 0)
 
     def _add_save(self, character: Character, reason: str) -> Any:
         row = {

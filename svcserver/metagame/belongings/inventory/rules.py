@@ -11,7 +11,7 @@ from typing import Protocol
 
 from attrs import define, field, frozen
 
-from svcserver.kernel.digits import MAX_WHOLE
+from svcserver.kernel.digits import MAX_VERSION, MAX_WHOLE
 from svcserver.kernel.ids import AccountId, CharacterId
 from svcserver.kernel.refusals import Conflict, Forbidden, Malformed, Missing
 from svcserver.kernel.repeats import Repeat
@@ -197,9 +197,12 @@ def update_instance(
 def is_newer(held: Instance, sent: Instance) -> bool:
     """Whether ``sent`` replaces ``held``; False when both are stateless at version 0.
 
-    Raises Conflict for a version that is not greater than a stored one.
+    Raises Conflict for a version that is not greater than a stored one, or leaves no room for
+    later ones. A stored version without such room counts as none.
     """
-    if held.version is None:
+    if sent.version is not None and sent.version > MAX_VERSION:
+        raise Conflict("this version is too high: no newer one would fit above it")
+    if held.version is None or held.version >= MAX_VERSION:
         return True
     if held.stateless and sent.stateless and held.version == 0:
         return False

@@ -7,11 +7,10 @@ from typing import Protocol
 
 from attrs import frozen
 
-from svcserver.kernel.digits import MAX_WHOLE
 from svcserver.kernel.ids import AccountId, CharacterId
-from svcserver.kernel.refusals import Conflict, Missing
+from svcserver.kernel.refusals import Missing
 from svcserver.kernel.times import DAY_MS, HOUR_MS
-from svcserver.metagame.belongings.characters.rules import Character, Head
+from svcserver.metagame.belongings.characters.rules import Character, Head, next_version
 from svcserver.metagame.belongings.documents import Document
 
 
@@ -81,21 +80,20 @@ class Histories(Protocol):
 
     def save(self, character: Character, reason: str) -> None: ...
 
+    def highest(self, character_id: CharacterId, below: int) -> int: ...
+
 
 def roll_back(
     histories: Histories, character_id: CharacterId, version: int, now: float
 ) -> tuple[Head, Character]:
     """Make an old version the newest; returns the character before and after.
 
-    The new version number is above all others, so that a save in flight conflicts. Raises
-    Missing for an unknown character or version, Conflict when no higher version is possible.
+    Raises Missing for an unknown character or version.
     """
     before = histories.find(character_id)
     document = histories.document(character_id, version) if before is not None else None
     if before is None or document is None:
         raise Missing("no such version")
-    if before.update_version >= MAX_WHOLE:
-        raise Conflict("there is no version above the newest")
-    after = before.saved(document, before.update_version + 1, now)
+    after = before.saved(document, next_version(histories, before), now)
     histories.save(after, f"rollback:{version}")
     return before, after

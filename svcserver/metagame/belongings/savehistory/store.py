@@ -66,6 +66,9 @@ class SqlHistories:
         row = self.tx.execute(_DOCUMENT, asked).first()
         return None if row is None else Document(*row)
 
+    def highest(self, character_id: CharacterId, below: int) -> int:
+        return SqlCharacters(self.tx).highest(character_id, below)
+
     def save(self, character: Character, reason: str) -> None:
         SqlCharacters(self.tx).save(character, reason)
 

@@ -22,7 +22,12 @@ from svcserver.metagame.accounts.sessions import Sessions
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.achievements.progression.rules import Path
 from svcserver.metagame.achievements.progression.store import SqlProgress, configured_paths
-from svcserver.metagame.belongings.characters.rules import MAX_CHARACTERS, all_of, create
+from svcserver.metagame.belongings.characters.rules import (
+    MAX_CHARACTERS,
+    all_of,
+    create,
+    next_version,
+)
 from svcserver.metagame.belongings.characters.store import SqlCharacters
 from svcserver.metagame.owner.passports import rules, wire
 from svcserver.metagame.owner.passports.belongings import REASON, Import
@@ -238,7 +243,7 @@ def _take_characters(tx: Connection, account: Account, passport: Passport, into:
             if number >= len(own):
                 own.append(create(store, account.id, account.username, into.at))
             before = own[number]
-            store.save(before.saved(document, before.update_version + 1, into.at), REASON)
+            store.save(before.saved(document, next_version(store, before), into.at), REASON)
             taken.characters += 1
         if number < len(own):
             into.take(own[number].id, carried_by.name[:32], carried_by)

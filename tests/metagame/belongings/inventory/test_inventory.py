@@ -4,6 +4,7 @@ from typing import Any
 
 from twisted.logger import capturedLogs
 
+from svcserver.kernel.digits import MAX_VERSION, MAX_WHOLE
 from svcserver.kernel.headers import REPEATED
 from svcserver.metagame.belongings.inventory.store import forget_old
 from tests.metagame.belongings.inventory.base import EMPTY, Case, sword
@@ -270,6 +271,13 @@ class InstanceTests(Case):
         page = self.ann.transact(saveInstancedItems=[sword(9, "{}")])
         self.assertEqual((page.status, page.json), (200, EMPTY))
         self.assertEqual(self.ann.instances()["i-1"], sword(9))
+
+    def test_an_item_is_savable_whatever_version_is_stored(self) -> None:
+        self.ann.transact(addInstancedItems=[sword(MAX_WHOLE)])
+        for version, status in ((MAX_WHOLE, 409), (MAX_VERSION + 1, 409), (3, 200)):
+            page = self.ann.transact(saveInstancedItems=[sword(version, "{}")])
+            self.assertEqual(page.status, status, version)
+        self.assertEqual(self.ann.instances()["i-1"], sword(3))
 
     def test_stateless_over_stateless_is_skipped_silently(self) -> None:
         self.ann.transact(addInstancedItems=[sword(0, None, mark=1)])

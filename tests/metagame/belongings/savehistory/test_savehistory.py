@@ -4,9 +4,13 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import func, select
+from sqlalchemy import Connection, func, select
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.kernel import json
+from svcserver.kernel.digits import MAX_VERSION, MAX_WHOLE
+from svcserver.metagame.belongings.characters.store import SqlCharacters
+from svcserver.metagame.belongings.documents import Document
 from svcserver.metagame.belongings.loadouts.store import LOADOUT_ELEMENTS
 from svcserver.metagame.belongings.savehistory.rules import (
     DAY_MS,
@@ -158,11 +162,42 @@ class RollbackTests(Case):
         [held] = self.game.browse("GET", "/character", token=self.ann.player.token).json
         self.assertEqual(held["data"], "{}")
 
-    @proves("POST /svc/api/RollbackCharacter")
-    def test_the_largest_version_has_none_above_it(self) -> None:
-        self.save(2**53 - 1)
-        page = self.post("RollbackCharacter", Version=0)
-        self.assertEqual((page.status, page.body), (409, b""))
+    @proves("POST /character", "POST /svc/api/RollbackCharacter")
+    def test_a_version_without_room_above_it_is_409(self) -> None:
+        for version in (MAX_VERSION + 1, MAX_WHOLE):
+            self.assertEqual(self.save(version), 409)
+        self.save(MAX_VERSION - 2)
+        self.assertEqual(
+            self.post("RollbackCharacter", Version=0).json["UpdateVersion"], MAX_VERSION - 1
+        )
+        self.assertEqual(self.save(MAX_VERSION), 200)
+
+    @proves("POST /character", "POST /svc/api/RollbackCharacter")
+    def test_a_rollback_makes_any_stored_version_savable(self) -> None:
+        for stored in (MAX_VERSION - 1, MAX_VERSION, MAX_VERSION + 1, MAX_WHOLE):
+            self.start()
+            self.save(6)
+            self.store(stored, '{"a":"high"}')
+            page = self.post("RollbackCharacter", Version=6)
+            self.assertEqual((page.status, page.json["UpdateVersion"]), (200, 7))
+            for late in (stored, stored + 1):
+                self.assertEqual(self.save(late) == 200, late <= MAX_VERSION)
+            self.store(stored, '{"a":"high"}')
+            page = self.post("RollbackCharacter", Version=stored)
+            self.assertEqual((page.status, page.json["UpdateVersion"]), (200, 8))
+            self.assertEqual(self.save(9), 200)
+
+    def store(self, version: int, data: str) -> None:
+        """Store a save as an earlier release did, which took any version."""
+        body = Document(json.dump(data), len(data))
+
+        def work(tx: Connection) -> None:
+            characters = SqlCharacters(tx)
+            head = characters.find(self.ann.character)
+            assert head is not None
+            characters.save(head.saved(body, version, 0.0), "save:client")
+
+        self.game.ledger.run(work)
 
     @proves("POST /svc/api/RollbackLoadout")
     def test_a_loadout_goes_back_whole(self) -> None:
