@@ -1,4 +1,4 @@
-"""Range, If-Range and If-None-Match headers; one range a request. Spec: 2 §4 Content server."""
+"""Range and conditional headers; one range per request. Spec: 2 §4 Content server."""
 
 from __future__ import annotations
 
@@ -75,11 +75,18 @@ def _number(text: str) -> int:
     return 10**_MAX_DIGITS if len(digits) > _MAX_DIGITS else int(digits or "0")
 
 
-def matches(conditions: Sequence[bytes], etag: str) -> bool:
-    """Whether an ``If-None-Match`` names our ETag, so that 304 is the answer."""
-    for value in conditions:
-        for one in value.decode("latin-1").split(","):
-            tag = one.strip(" \t").removeprefix("W/")
-            if tag in (etag, "*"):
-                return True
-    return False
+def status_of(if_match: Sequence[bytes], if_none_match: Sequence[bytes], etag: str) -> int:
+    """Return 412 or 304 if a condition asks for it, else 200 (RFC 9110, 13.2.2).
+
+    Nothing has a modification date here, so If-Unmodified-Since and If-Modified-Since are ignored.
+    """
+    current = _tags(if_match)  # with their W/: a weak tag never matches here
+    if if_match and etag not in current and current != {"*"}:
+        return 412
+    if {etag, "*"} & {tag.removeprefix("W/") for tag in _tags(if_none_match)}:
+        return 304
+    return 200
+
+
+def _tags(values: Sequence[bytes]) -> set[str]:
+    return {tag.strip(" \t") for value in values for tag in value.decode("latin-1").split(",")}

@@ -2,7 +2,7 @@
 
 The two that hand out the launcher are there only where an owner has named its folder.
 
-Check order: route, method, path, manifest, key, file state, If-None-Match, range,
+Check order: route, method, path, manifest, key, file state, If-Match, If-None-Match, range,
 slots. Spec: 2 §4 Content server, §7.
 """
 
@@ -204,9 +204,8 @@ class ContentHandler:
 
     async def manifest(self, request: HttpRequest) -> Said:
         headers = {**PUBLIC, "ETag": self._manifest_etag, "Cache-Control": "no-cache"}
-        if ranges.matches(_sent(request, b"if-none-match"), self._manifest_etag):
-            return Answer(304, None, headers)
-        return Answer(200, self._manifest, headers)
+        answer = _without_content(request, self._manifest_etag, headers)
+        return answer or Answer(200, self._manifest, headers)
 
     async def backgrounds(self, request: HttpRequest) -> Said:
         body = self.branding.body(self.clock.seconds())
@@ -221,9 +220,9 @@ class ContentHandler:
         if image is None:
             raise Missing(code="not_found")
         headers = {**PUBLIC, "ETag": image.etag, "Cache-Control": "max-age=300"}
-        if ranges.matches(_sent(request, b"if-none-match"), image.etag):
+        if (answer := _without_content(request, image.etag, headers)) is not None:
             image.file.close()
-            return Answer(304, None, headers)
+            return answer
         headers |= {"Content-Type": image.content_type, "Content-Length": str(image.size)}
         if request.method == "HEAD":
             image.file.close()
@@ -239,8 +238,8 @@ class ContentHandler:
         """One of the launcher's files, as ``launchers`` lists them."""
         found = self.launcher.named(request.path[len(LAUNCHERS) :])
         headers = {**PUBLIC, "ETag": found.etag, "Cache-Control": "no-cache"}
-        if ranges.matches(_sent(request, b"if-none-match"), found.etag):
-            return Answer(304, None, headers)
+        if (answer := _without_content(request, found.etag, headers)) is not None:
+            return answer
         headers |= {
             "Content-Type": "application/octet-stream",
             "Content-Disposition": "attachment",
@@ -277,8 +276,8 @@ class ContentHandler:
         self, request: HttpRequest, entry: Entry, player: Player, file: BinaryIO
     ) -> Said:
         headers = {**NOSNIFF, "ETag": entry.etag, "Cache-Control": "private"}
-        if ranges.matches(_sent(request, b"if-none-match"), entry.etag):
-            return Answer(304, None, headers)
+        if (answer := _without_content(request, entry.etag, headers)) is not None:
+            return answer
         asked, condition = _sent(request, b"range"), _sent(request, b"if-range")
         try:
             span, partial = ranges.wanted(asked, condition, entry.etag, entry.size)
@@ -369,6 +368,15 @@ def _find(request: HttpRequest) -> tuple[Handler | None, Answer]:
 def _public(request: HttpRequest) -> dict[str, str]:
     """The CORS header of the public routes, also of their refusals."""
     return {} if request.path.startswith(FILES) else {"Access-Control-Allow-Origin": "*"}
+
+
+def _without_content(request: HttpRequest, etag: str, headers: dict[str, str]) -> Answer | None:
+    """Return the 412 or 304 that the request's conditions ask for, else None."""
+    conditions = _sent(request, b"if-match"), _sent(request, b"if-none-match")
+    status = ranges.status_of(*conditions, etag)
+    if status == 412:
+        return refuse(412, "precondition_failed", _public(request))
+    return Answer(304, None, headers) if status == 304 else None
 
 
 def _sent(request: HttpRequest, name: bytes) -> list[bytes]:

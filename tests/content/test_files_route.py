@@ -73,6 +73,26 @@ class FilesTests(DeskCase):
         self.assertEqual((page.status, page.body), (304, b""))
         self.assertEqual(page.headers["etag"], self.entries["A/b.bin"].etag)
 
+    @proves("content: 412 precondition_failed")
+    def test_a_file_that_is_not_the_one_in_if_match_is_412(self) -> None:
+        etag = self.entries["A/b.bin"].etag
+        for condition in ('"0"', f"W/{etag}"):
+            for more in ({}, {"Range": "bytes=0-9"}, {"Range": "x"}, {"If_None_Match": etag}):
+                page = self.get("A/b.bin", If_Match=condition, **more)
+                self.assertEqual((page.status, page.json), (412, {"error": "precondition_failed"}))
+        for condition in (etag, f'"0", {etag}', "*"):
+            page = self.get("A/b.bin", If_Match=condition, Range="bytes=0-9")
+            self.assertEqual((page.status, page.body), (206, BODY[:10]))
+        self.assertEqual(self.get("A/b.bin", If_Match=etag, If_None_Match=etag).status, 304)
+        self.assertEqual(self.desk.slots.running(), 0)
+
+    def test_a_date_in_a_condition_is_ignored(self) -> None:
+        old, new = "Mon, 01 Jan 1990 00:00:00 GMT", "Fri, 01 Jan 2100 00:00:00 GMT"
+        page = self.get("A/b.bin", If_Unmodified_Since=old, If_Modified_Since=new)
+        self.assertEqual((page.status, page.body), (200, BODY))
+        page = self.get("A/b.bin", If_Range=new, Range="bytes=0-9")
+        self.assertEqual((page.status, page.body), (200, BODY))
+
 
 class RefusalTests(DeskCase):
     def refused(self, page: Any, status: int, code: str) -> None:

@@ -35,6 +35,7 @@ class LauncherTests(DeskCase):
         self.assertEqual(page.headers["content-disposition"], "attachment")
         again = self.browse("GET", one["url"], headers={"If-None-Match": page.headers["etag"]})
         self.assertEqual((again.status, again.body), (304, b""))
+        self.assertEqual(self.browse("GET", one["url"], headers={"If-Match": '"0"'}).status, 412)
         self.assertEqual(self.browse("HEAD", one["url"]).headers["content-length"], str(len(BODY)))
 
     def test_nothing_else_of_the_folder_is(self) -> None:

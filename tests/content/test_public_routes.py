@@ -65,6 +65,10 @@ class ManifestTests(PublicCase):
         etag = self.page("manifest").headers["etag"]
         page = self.page("manifest", If_None_Match=etag)
         self.assertEqual((page.status, page.body, page.headers["etag"]), (304, b"", etag))
+        page = self.page("manifest", If_Match='"0"')
+        self.assertEqual((page.status, page.json), (412, {"error": "precondition_failed"}))
+        self.assertEqual(page.headers["access-control-allow-origin"], "*")
+        self.assertEqual(self.page("manifest", If_Match=etag).status, 200)
         head = self.page("manifest", "HEAD")
         self.assertEqual((head.status, head.body), (200, b""))
         self.assertGreater(int(head.headers["content-length"]), 100)
@@ -222,6 +226,7 @@ class BrandingTests(PublicCase):
             self.assertEqual(page.headers["access-control-allow-origin"], "*")
             again = self.page(f"branding/{name}", If_None_Match=page.headers["etag"])
             self.assertEqual((again.status, again.body), (304, b""))
+            self.assertEqual(self.page(f"branding/{name}", If_Match='"0"').status, 412)
             head = self.page(f"branding/{name}", "HEAD")
             self.assertEqual((head.status, head.body), (200, b""))
             self.assertEqual(head.headers["content-length"], str(len(body)))

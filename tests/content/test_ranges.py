@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.content.ranges import Span, Unsatisfiable, matches, parse, wanted
+from svcserver.content.ranges import Span, Unsatisfiable, parse, status_of, wanted
 from tests.support.proves import proves
 
 
@@ -80,6 +80,16 @@ class RangeTests(SynchronousTestCase):
 
     def test_if_none_match_takes_lists_weak_tags_and_the_star(self) -> None:
         for value in (b'"x"', b'W/"x"', b'"y", "x"', b"*"):
-            self.assertTrue(matches([value], '"x"'))
+            self.assertEqual(status_of([], [value], '"x"'), 304)
         for values in ([], [b""], [b'"y"'], [b"x"], [b'"X"']):
-            self.assertFalse(matches(values, '"x"'))
+            self.assertEqual(status_of([], values, '"x"'), 200)
+
+    def test_if_match_names_the_exact_tag_or_the_star(self) -> None:
+        for values in ([b'"x"'], [b'"y",\t"x"'], [b'"y"', b'"x"'], [b"*"], [b" * "]):
+            self.assertEqual(status_of(values, [], '"x"'), 200)
+        for values in ([b""], [b'W/"x"'], [b'"y"'], [b"x"], [b'"X"'], [b'"y", *'], [b"," * 9999]):
+            self.assertEqual(status_of(values, [], '"x"'), 412)
+
+    def test_if_match_is_judged_before_if_none_match(self) -> None:
+        self.assertEqual(status_of([b'"y"'], [b'"x"'], '"x"'), 412)
+        self.assertEqual(status_of([b'"x"'], [b'"x"'], '"x"'), 304)
