@@ -161,10 +161,19 @@ class Taken:
     left_out: list[str] = field(factory=list)
 
 
+def in_groups(key: str) -> str:
+    """Return a key to compare by eye; no command takes it in this form."""
+    return " ".join(key[at : at + 4] for at in range(0, len(key), 4))
+
+
 def check_importable(passport: Passport, *, trusted: bool, before: bool) -> None:
     """Raise Forbidden for a host that is not trusted, Conflict where it was taken ``before``."""
     if not trusted:
-        raise Forbidden(f"the host that signed it is not trusted: passport trust {passport.signer}")
+        raise Forbidden(
+            f"the host that signed it, with the key {in_groups(passport.signer)}, is not trusted. "
+            "Ask that host's owner, not the player, for what svcctl passport key prints there, "
+            "compare each group, and trust only the owner's own line"
+        )
     if before:
         raise Conflict(f"the passport of {passport.username} has been imported before")
 

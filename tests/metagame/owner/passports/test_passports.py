@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from pathlib import Path
 from typing import Any
 
@@ -134,7 +135,12 @@ class PassportTests(SynchronousTestCase):
         config = ("--config", folder)
         self.assertEqual(svcctl("account", "create", "Ann_2", *config).status, 0)
         ran = svcctl("passport", "import", file, "Ann_2", *config)
-        self.assertIn("is not trusted", ran.line)
+        self.assertIn("is not trusted. Ask that host's owner, not the player", ran.line)
+        self.assertNotIn(passport["key"], ran.line)  # a stranger's file must not suggest it
+        self.assertNotIn("passport trust", ran.line)
+        in_groups = " ".join(re.findall("....", passport["key"]))
+        self.assertIn(in_groups, ran.line)
+        self.assertIn("64 hex", svcctl("passport", "trust", in_groups, *config).line)
         self.assertIn("64 hex", svcctl("passport", "trust", "nonsense", *config).line)
         self.assertEqual(svcctl("passport", "trust", passport["key"], *config).status, 0)
         self.assertIn("no account", svcctl("passport", "import", file, "Nobody", *config).line)
