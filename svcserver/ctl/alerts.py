@@ -146,9 +146,12 @@ def _write(folder: Path, name: str, text: str) -> None:
         fail(f"{name[:40]!r} is no name: small letters, digits and -, at most 32")
     try:
         of_lines(text)
+        text.encode()  # of words on the command line that are no UTF-8
         write_private(path_of(folder, name), text)
     except BadSetting as why:
         fail(str(why))
+    except UnicodeEncodeError:
+        fail("a line is no UTF-8 text; write it again")
     except FileExistsError:
         fail(f"{path_of(folder, name)} is there already; change or remove it")
     except OSError as why:

@@ -90,6 +90,15 @@ class AlertChannelTests(HostCase):
             for secret in ("203.0.113.9", "syt_1", "mine"):
                 self.assertNotIn(secret, ran.out + ran.err)
 
+    def test_an_odd_address_on_the_command_line_is_one_line(self) -> None:
+        for url in ("https://[::1/", "https://a..example", "https://x/\u00e9", "https://x/\udcff"):
+            ran = self.ctl("alerts", "add", "a", "--form", "json", "--url", url)
+            self.assertTrue(ran.line.startswith("svcctl: URL must "), ran.line)
+        good = ("alerts", "add", "a", "--form", "json", "--url", "https://x/")
+        for line, said in (("TOKEN=\u20ac", "TOKEN must"), ("SIGNING_SECRET=\udcff", "no UTF-8")):
+            self.assertIn(said, self.ctl(*good, "--set", line).line)
+        self.assertFalse((self.folder / "alert-a.env").exists())
+
     def test_lines_that_are_none_are_one_line(self) -> None:
         self.assertIn("there is no URL", self.of_file("a", "json", "TOKEN=tk_1\n").line)
         self.assertIn("no list of a channel's lines", self.of_file("a", "json", "x" * 70_000).line)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from datetime import time
+from email.utils import parseaddr
 from pathlib import Path
+from urllib.parse import SplitResult, urlsplit
 
 from attrs import field, frozen
 
@@ -18,6 +21,7 @@ from svcserver.kernel.settings import (
     off_unless_1,
     one_of,
     parse_env_file,
+    printable,
     secret,
 )
 from svcserver.stack.alerts.rules import Quiet, What
@@ -35,6 +39,71 @@ def quiet_hours(text: str) -> Quiet:
         raise ValueError("must be two times of day such as 23:00-07:00")
     first, second, third, fourth = map(int, found.groups())
     return Quiet(time(first, second), time(third, fourth))
+
+
+MOST_URL = 2048  # characters
+MOST_HOST = 253
+MOST_MAIL = 320
+_NO_URL = re.compile(r"""[\s"<>\\^`{|}]""")
+_MAIL = re.compile(r"[!-~]+\Z")
+_words = printable(4096)
+
+
+def address(text: str) -> Secret:
+    """Read a receiver's URL; raises ValueError, which repeats no part of it."""
+    split(text.strip())
+    return Secret(text.strip())
+
+
+def split(url: str) -> SplitResult:
+    """Split a URL whose host, port and path can be sent; raises ValueError.
+
+    A host name may have any letters that IDNA knows; all else is ASCII, as HTTP has it.
+    """
+    if len(url) > MOST_URL:
+        raise ValueError(f"must have at most {MOST_URL} characters")
+    if not url.isprintable() or _NO_URL.search(url):
+        raise ValueError("must have no spaces, control characters or quotes; write them as %XX")
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        raise ValueError("must be like https://HOST/PATH, with a port from 1 to 65535") from None
+    if not parts.scheme or not host or port == 0:
+        raise ValueError("must be like https://HOST/PATH, with a port from 1 to 65535")
+    if not _is_host(host, is_literal="[" in parts.netloc):
+        raise ValueError("must name a host: labels of 1 to 63 characters, a dot between")
+    if not "".join(parts[2:]).isascii():
+        raise ValueError("must have a path of ASCII characters; write others as %XX")
+    return parts
+
+
+def _is_host(host: str, *, is_literal: bool) -> bool:
+    try:
+        if is_literal:
+            ipaddress.IPv6Address(host)
+            return True
+        return len(host) <= MOST_HOST and len(host.encode("idna")) <= MOST_HOST
+    except ValueError:  # of IDNA, too
+        return False
+
+
+def token(text: str) -> Secret:
+    """Read a word of printable ASCII, as headers and the login of mail have it."""
+    return Secret(_words(text))
+
+
+def mail_address(text: str) -> str:
+    """Read ``you@example.org`` or ``You <you@example.org>``; raises ValueError."""
+    found = text.strip()
+    if len(found) > MOST_MAIL or not found.isprintable() or not _MAIL.match(parseaddr(found)[1]):
+        raise ValueError("must be a mail address such as you@example.org")
+    return found
+
+
+def mail_addresses(text: str) -> tuple[str, ...]:
+    """Read mail addresses, a comma between; raises ValueError."""
+    return tuple(mail_address(one) for one in comma_list(text))
 
 
 BARE = (
@@ -57,17 +126,17 @@ class Channel:
     """The lines of an ``alert-NAME.env``."""
 
     form: str = env("FORM", one_of(*FORMS))
-    url: Secret = env("URL", secret)  # who knows a webhook's address can write there
-    token: Secret | None = env("TOKEN", secret, default=None)
+    url: Secret = env("URL", address)  # who knows a webhook's address can write there
+    token: Secret | None = env("TOKEN", token, default=None)
     signing_secret: Secret | None = env("SIGNING_SECRET", secret, default=None)
     unsigned: bool = env("UNSIGNED", off_unless_1, default=False)
     about: tuple[What, ...] = env("ABOUT", kinds, default=())
     quiet: Quiet | None = env("QUIET", quiet_hours, default=None)
     private: bool = env("PRIVATE", off_unless_1, default=False)
-    room: str = env("ROOM", str.strip, default="")
-    mail_from: str = env("MAIL_FROM", str.strip, default="")
-    mail_to: tuple[str, ...] = env("MAIL_TO", comma_list, default=())
-    mail_user: str = env("MAIL_USER", str.strip, default="")
+    room: str = env("ROOM", _words, default="")
+    mail_from: str = env("MAIL_FROM", mail_address, default="")
+    mail_to: tuple[str, ...] = env("MAIL_TO", mail_addresses, default=())
+    mail_user: str = env("MAIL_USER", _words, default="")
 
     @property
     def hours(self) -> str:

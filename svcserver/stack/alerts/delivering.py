@@ -11,11 +11,12 @@ import ipaddress
 import smtplib
 import socket
 import ssl
+from email.errors import MessageError
 from typing import Any
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult
 
 from svcserver.stack.alerts import forms
-from svcserver.stack.alerts.channels import Channel
+from svcserver.stack.alerts.channels import Channel, split
 from svcserver.stack.alerts.rules import Alert
 
 STEP_S = 10.0  # for each step of a connection
@@ -36,16 +37,16 @@ class NotDelivered(Exception):
 
 def deliver(channel: Channel, alert: Alert, host: str, number: str) -> None:
     """Send the alert to where the channel leads; raises NotDelivered."""
-    url = urlsplit(channel.url.reveal())
+    try:
+        url = split(channel.url.reveal())
+    except ValueError as why:
+        raise NotDelivered(f"URL {why}", again=False) from None
     schemes = ("smtp", "smtps") if channel.form == "mail" else ("https", "http")
     if url.scheme not in schemes or not url.hostname:
         raise NotDelivered(f"URL must begin with {' or '.join(schemes)}://", again=False)
     if url.scheme == "http" and not channel.private:
         raise NotDelivered("http:// is for PRIVATE=1 only; give https://", again=False)
-    try:
-        port = url.port or DEFAULT_PORTS[url.scheme]
-    except ValueError:
-        raise NotDelivered("URL has no port that can be", again=False) from None
+    port = url.port or DEFAULT_PORTS[url.scheme]
     address = checked_address(url.hostname, port, private=channel.private)
     try:
         if channel.form == "mail":
@@ -54,6 +55,9 @@ def deliver(channel: Channel, alert: Alert, host: str, number: str) -> None:
             _post(channel, alert, host, number, url, (address, port))
     except (OSError, http.client.HTTPException, smtplib.SMTPException) as why:
         raise NotDelivered(_words(why), again=not _is_final(why)) from None
+    except (ValueError, LookupError, MessageError) as why:
+        text = f"a line of the channel's file cannot be sent as it is: {type(why).__name__}"
+        raise NotDelivered(text, again=False) from None
 
 
 def checked_address(name: str, port: int, *, private: bool) -> str:
@@ -63,7 +67,7 @@ def checked_address(name: str, port: int, *, private: bool) -> str:
     """
     try:
         found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
-    except OSError:
+    except (OSError, UnicodeError):
         raise NotDelivered("the receiver's name means no address", again=True) from None
     addresses = [str(one[4][0]) for one in found]
     if not private and not all(is_public(one) for one in addresses):

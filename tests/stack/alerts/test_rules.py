@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.secrets import Secret
-from svcserver.kernel.settings import BadSetting
+from svcserver.kernel.settings import BadSetting, load
 from svcserver.stack.alerts import forms
 from svcserver.stack.alerts.channels import BARE, Channel, all_of, path_of, read
 from svcserver.stack.alerts.delivering import NotDelivered, checked_address, deliver, is_public
@@ -24,6 +24,31 @@ NOW = 1_790_000_000.0
 DOWN = Alert(What.DOWN, "gateway", "It has not been ready for 60 s.", NOW)
 OVER = Alert(What.DOWN, "gateway", "All is well again.", 1_790_000_100.0, over=True)
 SIGNED = "FORM=json\nURL=https://x\nSIGNING_SECRET=word\n"
+ODD_URLS = (
+    "https://example/SECRET\u00e9",
+    "https://example/?SECRET=\u20ac",
+    f"https://{'a' * 64}.example/SECRET",
+    "https://a..example/SECRET",
+    "https://.example/SECRET",
+    f"https://{'a.' * 130}example/SECRET",
+    f"https://{chr(0xFC) * 60}.example/SECRET",
+    "https://[::1/SECRET",
+    "https://[nonsense]/SECRET",
+    "https://::1/SECRET",
+    "https://example:65536/SECRET",
+    "https://example:0/SECRET",
+    "https://example:-1/SECRET",
+    "https://example:x/SECRET",
+    "https:///SECRET",
+    "SECRET",
+    "https://example/SECRET\x1b[2J",
+    "https://example/SECRET\x00",
+    "https://exa\tmple/SECRET",
+    "https://exa mple/SECRET",
+    "https://example\u2100/SECRET",  # becomes a/c in NFKC
+    "https://example/\u202eSECRET",
+    f"https://example/{'SECRET' * 400}",
+)
 URL = Secret("https://hooks.example/secret-path")
 
 
@@ -199,6 +224,62 @@ class ChannelTests(SynchronousTestCase):
                 self.assertEqual(all_of(self.folder)[1], [])
         path.write_text("FORM=mail\nURL=smtps://x\n")
         self.assertEqual(all_of(self.folder)[1], [])
+
+    def test_an_odd_address_is_refused_in_one_line(self) -> None:
+        path = path_of(self.folder, "x")
+        for url in ODD_URLS:
+            path.write_text(f"FORM=json\nUNSIGNED=1\nURL={url}\n", encoding="utf-8")
+            why = str(self.assertRaises(BadSetting, read, path))
+            self.assertTrue(why.startswith("alert-x.env: URL must "), why)
+            self.assertLess(len(why), 160)
+            self.assertNotIn("SECRET", why)
+            channel = Channel(form="json", url=Secret(url))
+            refused = self.assertRaises(NotDelivered, deliver, channel, DOWN, "h", "n")
+            self.assertFalse(refused.again, url)
+
+    def test_addresses_that_can_be_sent_are_taken(self) -> None:
+        path = path_of(self.folder, "x")
+        for url in (
+            "https://b\u00fccher.example/%C3%A4?a=b&c=%20#d",
+            "https://xn--bcher-kva.example./",
+            "https://[2620:fe::fe]:8443/",
+            f"https://{'a' * 63}.example/{'b' * 1900}",
+            "smtps://user:word@mail.example:465",
+        ):
+            path.write_text(f"FORM=json\nUNSIGNED=1\nURL={url}\n", encoding="utf-8")
+            self.assertEqual(read(path).url.reveal(), url)
+
+    def test_an_odd_line_is_refused_in_one_line(self) -> None:
+        path = path_of(self.folder, "x")
+        for line in (
+            "TOKEN=SECRET\u20ac",
+            "TOKEN=SECRET\u00e9",
+            "TOKEN=SECRET\x01",
+            f"TOKEN=SECRET{'x' * 5000}",
+            "ROOM=!SECRET\x1b[2J:example.org",
+            "MAIL_USER=SECRET\u00e9",
+            "MAIL_FROM=SECRET\x07@example.org",
+            "MAIL_FROM=<>",
+            f"MAIL_TO=a@b.example,{'SECRET' * 60}@c.example",
+        ):
+            path.write_text(f"{SIGNED}{line}\n", encoding="utf-8")
+            why = str(self.assertRaises(BadSetting, read, path))
+            self.assertTrue(why.startswith(f"alert-x.env: {line.partition('=')[0]} must "), why)
+            self.assertNotIn("SECRET", why)
+        path.write_text(f"{SIGNED}MAIL_FROM=Hearth \u2014 owner <root>\nMAIL_TO=a@b.c, d\n")
+        self.assertEqual(read(path).mail_to, ("a@b.c", "d"))
+
+    @given(st.text(max_size=40), st.sampled_from(["https://", "https://[", "https://a@", ""]))
+    def test_any_text_as_an_address_is_taken_or_refused(self, text: str, scheme: str) -> None:
+        lines = {"FORM": "json", "URL": scheme + text, "PRIVATE": "1"}
+        try:
+            load(Channel, lines)
+        except BadSetting:
+            url = Secret(scheme + text)
+            refused = self.assertRaises(
+                NotDelivered, deliver, Channel(form="json", url=url), DOWN, "h", "n"
+            )
+            self.assertFalse(refused.again)
 
     def test_what_makes_no_sense_is_said_in_one_line(self) -> None:
         path = path_of(self.folder, "x")
