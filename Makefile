@@ -18,7 +18,7 @@ test test-fast trial flaky: export TMPDIR = $(shell $(PYTHON) tests/scratch.py)
 # a process that a test starts would otherwise compile all its modules again
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-fast flaky seeds simulate other-python doctor trial check bench bench-chat bench-edge docs prove sbom format launcher pictures deb image release test-packages
+.PHONY: run test test-fast flaky mutants seeds simulate other-python doctor trial check bench bench-chat bench-edge docs prove sbom format launcher pictures deb image release test-packages
 
 run: $(VENV)/run.stamp
 	@$(BIN)/svcctl demo $(if $(ONCE),--once)
@@ -39,6 +39,16 @@ test: $(VENV)/dev.stamp
 # how often each test of the live half fails: make flaky RUNS=20 WHAT=tests/live/test_chat.py
 flaky: $(VENV)/dev.stamp
 	@$(BIN)/python -m tests.flaky $(or $(RUNS),20) $(WHAT)
+
+# changes in a file that no test notices: make mutants FILE=svcserver/gateway/limits.py TESTS=tests/gateway
+mutants: $(VENV)/mutants.stamp
+	@printf '%s\n' '[cosmic-ray]' 'module-path = "$(FILE)"' 'timeout = 60.0' \
+	  'test-command = "env PYTHONPATH=. $(BIN)/python -m pytest -q -x $(TESTS)"' \
+	  '[cosmic-ray.distributor]' 'name = "local"' > $(VENV)/mutants.toml
+	@rm -f $(VENV)/mutants.sqlite
+	@$(VENV)/mutants/bin/cosmic-ray init $(VENV)/mutants.toml $(VENV)/mutants.sqlite
+	@$(VENV)/mutants/bin/cosmic-ray exec $(VENV)/mutants.toml $(VENV)/mutants.sqlite
+	@$(VENV)/mutants/bin/cr-report --surviving-only --show-diff $(VENV)/mutants.sqlite
 
 test-fast: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) $(FAST)
@@ -136,6 +146,11 @@ $(VENV)/prove.stamp: requirements/prove.lock $(VENV)/dev.stamp
 	@$(PYTHON) -m venv $(VENV)/prove
 	@$(VENV)/prove/bin/pip install -q --disable-pip-version-check --require-hashes -r requirements/prove.lock \
 	  || echo "make: the TLS scanner cannot be installed here; what needs it is skipped"
+	@touch $@
+
+$(VENV)/mutants.stamp: requirements/mutants.lock $(VENV)/dev.stamp
+	@$(PYTHON) -m venv $(VENV)/mutants
+	@$(VENV)/mutants/bin/pip install -q --disable-pip-version-check --require-hashes -r requirements/mutants.lock
 	@touch $@
 
 # without a stamp where that fails: the next time tries again

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from svcserver.sim.clock import World
+from svcserver.sim.network import Network
+from svcserver.sim.valkey import SimValkey
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.board.kinds import Kind
 from svcserver.board.valkey import ValkeyBoard
 from svcserver.board.waiting import at_once
-from svcserver.sim.clock import World
-from svcserver.sim.network import Network
-from svcserver.sim.valkey import SimValkey
 from tests.support.engine_model import ModelEngine
 
 RULE = Kind("rule_of_a_start", str)
