@@ -36,7 +36,7 @@ NAME = "svc-allowlist"
 class Options(ServiceOptions):
     """The command line: ``--env-file`` only; all settings come from the environment."""
 
-    name, shape = NAME, Settings
+    name, shape, keeps_rights = NAME, Settings, True
     settings: Settings
     longdesc = 'Opens the game ports for players. Settings: the page "Configuration".'
 

@@ -12,7 +12,7 @@ from twisted.internet.task import react
 from twisted.logger import globalLogBeginner
 
 from svcserver.ctl.blueprint import Ports
-from svcserver.ctl.host import OWNER_KEY, Host, find
+from svcserver.ctl.host import OWNER_KEY, Host, as_owner_of_its_folder, find
 from svcserver.ctl.host_creation import create_host
 from svcserver.ctl.launcher_file import how, supply
 from svcserver.ctl.output import Out, config_of, fail, program
@@ -38,6 +38,7 @@ STOPPED = PlayFailed("stack", "stopped before the evening was over")
 @click.option("--hunt-seconds", type=click.FloatRange(0, 3600), default=0.0, help="Length of one.")
 @click.option("--times", is_flag=True, help="Tell how long each kind of request took.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object for machines.")
+@as_owner_of_its_folder
 def demo(
     config: str,
     once: bool,

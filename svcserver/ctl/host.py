@@ -8,16 +8,19 @@ started alone. Without either, the working directory is used when it holds a
 
 from __future__ import annotations
 
+import errno
 import functools
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 from attrs import field, frozen
 
-from svcserver.ctl.output import Out, fail
+from svcserver.ctl.output import Failed, HalfDone, Out, fail
+from svcserver.kernel.folder_owner import ForeignFolder, act_as_owner
 from svcserver.kernel.settings import BadSetting, load, parse_env_file, with_env_file
 from svcserver.stack.components import dashboard
 
@@ -66,6 +69,11 @@ class Host:
         """A path from a setting, relative to the host's folder, where the services run."""
         return Path(text) if self.folder is None else self.folder / text
 
+    @property
+    def home(self) -> Path | None:
+        """The folder whose owner a command of root's acts as; None where settings have no file."""
+        return self.folder or (self.env_file.parent if self.env_file is not None else None)
+
     def dashboard(self) -> str:
         """The address of the owner's page, for a browser on this machine."""
         return dashboard(self.variables("metagame"))
@@ -108,6 +116,42 @@ def find(config: str | None, env_file: str | None) -> Host:
     return Host(here) if (here / "metagame.env").is_file() else Host(None, None, os.environ)
 
 
+@contextmanager
+def as_owner_of(folder: Path | None) -> Iterator[None]:
+    """Let root act as the owner of ``folder``, from here on and for good; fails with one line.
+
+    A file that this user may not touch, such as one in root's home, is then named with the reason.
+    """
+    try:
+        actor = act_as_owner(folder) if folder is not None else None
+    except ForeignFolder as why:
+        fail(str(why))
+    elsewhere = f"{actor}: name a place where that user may read and write"
+    try:
+        yield
+    except HalfDone:
+        raise
+    except Failed as why:
+        if actor is None or os.strerror(errno.EACCES) not in why.message:
+            raise
+        fail(f"{why.message}; {elsewhere}")
+    except PermissionError as why:
+        if actor is None or why.filename is None:
+            raise
+        fail(f"{why.filename}: {why.strerror}; {elsewhere}")
+
+
+def as_owner_of_its_folder(command: Callable[..., Any]) -> Callable[..., Any]:
+    """A decorator for what makes or starts a host in ``folder`` or ``config``: ``as_owner_of``."""
+
+    @functools.wraps(command)
+    def run(**given: Any) -> Any:
+        with as_owner_of(Path(given.get("folder") or given["config"])):
+            return command(**given)
+
+    return run
+
+
 def with_reason(command: Callable[..., Any]) -> Callable[..., Any]:
     """The option by which every act of staff may say why."""
     return click.option("--reason", default="", help="Why; it stands in the audit log.")(command)
@@ -124,6 +168,8 @@ def about_a_host(command: Callable[..., Any]) -> Callable[..., Any]:
     @click.option("--json", "as_json", is_flag=True, help="One JSON object for machines.")
     @functools.wraps(command)
     def run(config: str | None, env_file: str | None, as_json: bool, **rest: Any) -> Any:
-        return command(host=find(config, env_file), out=Out(as_json), **rest)
+        host = find(config, env_file)
+        with as_owner_of(host.home):
+            return command(host=host, out=Out(as_json), **rest)
 
     return run

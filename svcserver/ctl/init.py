@@ -12,7 +12,7 @@ from click.core import ParameterSource
 from svcserver.board.factory import live_url
 from svcserver.ctl.blueprint import Ports, Scale
 from svcserver.ctl.database import file_of
-from svcserver.ctl.host import find
+from svcserver.ctl.host import as_owner_of_its_folder, find
 from svcserver.ctl.host_creation import UNITS, CreatedHost, create_host
 from svcserver.ctl.output import Out, config_of, fail, program
 from svcserver.ctl.private_network import LOOPBACK, is_private, own_address
@@ -70,6 +70,7 @@ FIRST_NO_PORT = 65_536
     help="Keep database, game files and logs there, and only settings in DIR.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object for machines.")
+@as_owner_of_its_folder
 def init(
     folder: Path,
     public_host: str | None,

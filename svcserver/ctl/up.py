@@ -19,7 +19,7 @@ from svcserver.ctl.accounts import new_invite
 from svcserver.ctl.doctor.case import Level
 from svcserver.ctl.doctor.command import examine
 from svcserver.ctl.doctor.machine import Machine
-from svcserver.ctl.host import OWNER_KEY, Host, find
+from svcserver.ctl.host import OWNER_KEY, Host, as_owner_of_its_folder, find
 from svcserver.ctl.host_creation import create_host, finish_begun, owner_name
 from svcserver.ctl.init import Place, place_of, tell_my_ip, warn_of_others
 from svcserver.ctl.launcher_file import supply
@@ -44,6 +44,7 @@ PUBLIC, PRIVATE = "public", "private"
 @click.option("--yes", "-y", is_flag=True, help="Ask nothing; take init's defaults.")
 @click.option("--invite", "invited", is_flag=True, help="Also make an invite if it is not new.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object for machines.")
+@as_owner_of_its_folder
 def up(
     folder: Path,
     public_host: str | None,

@@ -48,7 +48,7 @@ NAME = "svc-gateway"
 class Options(ServiceOptions):
     """The command line: ``--env-file`` only; all settings come from the environment."""
 
-    name, shape = NAME, Settings
+    name, shape, keeps_rights = NAME, Settings, True
     settings: Settings
     allowlist: AllowlistSettings | None
     pair: Pair

@@ -19,6 +19,8 @@ from importlib import import_module
 from pathlib import Path
 
 PR_SET_PDEATHSIG = 1
+CAPABILITY_VERSION_3 = 0x20080522
+NEED_RIGHTS = ("svc-stack", "svc-gateway", "svc-allowlist")  # port 443, the firewall
 PREPARED = "--prepared"  # before the other words, and the line that says so
 
 
@@ -27,6 +29,8 @@ def main() -> None:
     os.setsid()  # Ctrl-C is for the stack, which stops its children in order
     end_with_parent()
     words = sys.argv[1:]
+    if not {*NEED_RIGHTS} & {*words}:
+        drop_rights()
     twistd = [str(Path(sys.executable).with_name("twistd")), "--nodaemon", "--pidfile="]
     if words[0] != PREPARED:
         os.execv(sys.executable, [sys.executable, *twistd, *words])  # noqa: S606 - no shell
@@ -67,6 +71,13 @@ def end_with_parent() -> None:
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
     if os.getppid() != parent:  # it died before we asked
         sys.exit(1)
+
+
+def drop_rights() -> None:
+    """Give up, for this program and those that it starts, what the stack was given of root's."""
+    if sys.platform.startswith("linux") and os.geteuid() != 0:
+        header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION_3, 0)
+        ctypes.CDLL(None, use_errno=True).capset(header, (ctypes.c_uint32 * 6)())
 
 
 if __name__ == "__main__":

@@ -37,6 +37,7 @@ from svcserver.stack.rolling import Rolling
 from svcserver.stack.wishes import begin_again, wishes
 from svcserver.stack.workers import WORKER_FILE, read, spread, workers
 from svcserver.web.metrics import show_figures
+from svcserver.web.options import start_as_owner
 from svcserver.web.serving import TopService, top_service
 
 NAME = "svc-stack"
@@ -73,6 +74,7 @@ class Options(usage.Options):
     def postOptions(self) -> None:
         try:
             config = Path(self["config"])
+            start_as_owner(self, NAME, config)
             own = config / WORKER_FILE
             environ = with_env_file(str(own) if own.is_file() else None, os.environ)
             self.settings = settings = load(Settings, environ)[0]

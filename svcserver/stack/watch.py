@@ -23,6 +23,7 @@ from svcserver.stack.components import BadHost, Component, components, environme
 from svcserver.stack.doors import Doors
 from svcserver.stack.service import Settings
 from svcserver.stack.workers import WORKER_FILE
+from svcserver.web.options import start_as_owner
 from svcserver.web.serving import TopService, top_service
 
 log = Logger()
@@ -46,6 +47,7 @@ class Options(usage.Options):
     def postOptions(self) -> None:
         try:
             config = Path(self["config"])
+            start_as_owner(self, NAME, config, keep_rights=False)
             own = config / WORKER_FILE
             environ = with_env_file(str(own) if own.is_file() else None, os.environ)
             self.settings = load(Settings, environ)[0]

@@ -9,14 +9,35 @@ from __future__ import annotations
 import gc
 import linecache
 import os
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 
 from twisted.application.service import ServiceMaker
 from twisted.python import usage
 from twisted.python.reflect import namedAny
 
+from svcserver.kernel.folder_owner import ForeignFolder, act_as_owner
 from svcserver.kernel.settings import BadSetting, load, with_env_file
+
+
+def start_as_owner(
+    options: usage.Options, name: str, folder: Path, *, keep_rights: bool = True
+) -> None:
+    """Let a service that root starts in another user's folder run as that user.
+
+    ``keep_rights``: to change the firewall, and to listen on ports below 1024. Nothing changes
+    where ``twistd --uid`` names the user. Fails with one line.
+    """
+    if options.parent is not None and options.parent.get("uid") is not None:
+        return
+    try:
+        actor = act_as_owner(folder, keep_rights=keep_rights)
+    except ForeignFolder as why:
+        raise SystemExit(f"{name}: {why}") from None
+    if actor is not None:
+        sys.stderr.write(f"{name}: started by root; {actor}\n")
 
 
 class ServiceOptions(usage.Options):
@@ -24,6 +45,7 @@ class ServiceOptions(usage.Options):
 
     name: ClassVar[str]
     shape: ClassVar[type[Any]]  # the class of the settings
+    keeps_rights: ClassVar[bool] = False  # of root's: see ``start_as_owner``
     settings: Any
     environ: dict[str, str]  # the file's lines too
     warnings: list[str]
@@ -32,6 +54,9 @@ class ServiceOptions(usage.Options):
     ]
 
     def postOptions(self) -> None:
+        if self["env-file"] is not None:
+            folder = Path(self["env-file"]).parent
+            start_as_owner(self, self.name, folder, keep_rights=self.keeps_rights)
         try:
             self.environ = with_env_file(self["env-file"], os.environ)
             self.settings, self.warnings = load(self.shape, self.environ)

@@ -20,7 +20,7 @@ from svcserver.ctl.backup.restoring import into_folder, into_place
 from svcserver.ctl.backup.retention import Retention
 from svcserver.ctl.backup.runs import Busy, known, put, run
 from svcserver.ctl.backup.sealing import Lock, is_closed
-from svcserver.ctl.host import Host, about_a_host, with_reason
+from svcserver.ctl.host import Host, about_a_host, as_owner_of, with_reason
 from svcserver.ctl.host_creation import whole_path
 from svcserver.ctl.noting import noted
 from svcserver.ctl.output import Failed, Out, fail
@@ -247,7 +247,11 @@ def restore(
     _there(file)
     folder = whole_path(into)
     other = Host(folder)  # this one may be gone
-    with noted(other, "restore", file.name, reason=reason), stoppable():
+    with (
+        as_owner_of(folder),
+        noted(other, "restore", file.name, reason=reason),
+        stoppable(),
+    ):
         into_folder(file, _lock(host, identity, file), folder, out)
 
 

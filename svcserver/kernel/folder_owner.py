@@ -1,0 +1,116 @@
+"""Root gives up its rights for those of the user whose host it acts on.
+
+A file that root left in a host of another user would stop that user's next backup or start, and a
+link that the user put there would lead root's writing elsewhere. Both end when root acts as that
+user from the first file on. As the systemd units do, it keeps the right to change the firewall
+and to listen on ports below 1024.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from attrs import frozen
+
+_KEPT = (10, 12)  # CAP_NET_BIND_SERVICE, CAP_NET_ADMIN
+_VERSION_3 = 0x20080522  # of the kernel's capget and capset
+_SET_DUMPABLE, _SET_KEEPCAPS, _AMBIENT, _RAISE = 4, 8, 47, 2  # of prctl
+
+
+class ForeignFolder(Exception):
+    """Root cannot act in this folder; ``str()`` is one line with the cure."""
+
+
+@frozen
+class Actor:
+    """The user that root has become, and the folder because of which."""
+
+    name: str
+    folder: Path
+
+    def __str__(self) -> str:
+        return f"it runs as {self.name}, to whom {self.folder} belongs"
+
+
+def act_as_owner(folder: Path, *, keep_rights: bool = True) -> Actor | None:
+    """Become the owner of ``folder`` for good where this is root and the folder another user's.
+
+    ``keep_rights``: to change the firewall, and to listen on ports below 1024. Returns None where
+    nothing changes. Raises ForeignFolder where that user cannot run this program, or where a link
+    of another user's leads to the folder.
+    """
+    if os.name != "posix" or os.geteuid() != 0:
+        return None
+    folder = folder.absolute()
+    try:
+        owner = folder.stat()
+        _refuse_links(folder, owner.st_uid)
+    except OSError:
+        return None  # the command itself says that it cannot be read
+    if owner.st_uid == 0:
+        return None
+    name = _become(owner.st_uid, owner.st_gid, _KEPT if keep_rights else ())
+    program = Path(__file__)
+    if not (os.access(program, os.R_OK) and os.access(sys.executable, os.X_OK)):
+        raise ForeignFolder(
+            f"{folder} belongs to {name}, who may not run the program in {program.parents[1]}; "
+            "install it where every user may read it, such as /opt"
+        )
+    return Actor(name, folder)
+
+
+def _refuse_links(folder: Path, owner: int) -> None:
+    for path in (folder, *folder.parents):
+        found = path.lstat()
+        if path.is_symlink() and found.st_uid not in (0, owner):
+            raise ForeignFolder(
+                f"{path} is a link of another user ({_user(found.st_uid, 0)[0]}); "
+                "give the folder that it leads to"
+            )
+
+
+def _become(uid: int, gid: int, rights: Sequence[int]) -> str:
+    """Take that user's identity; returns the name."""
+    name, group, home = _user(uid, gid)
+    libc = ctypes.CDLL(None) if sys.platform == "linux" else None
+    if libc is not None:
+        libc.prctl(_SET_KEEPCAPS, 1, 0, 0, 0)
+    if home:
+        os.initgroups(name, group)
+    else:
+        os.setgroups([])
+    os.setgid(group)
+    os.setuid(uid)
+    if libc is not None:
+        _keep(libc, rights)
+    os.environ.update({"HOME": home or "/", "USER": name, "LOGNAME": name})
+    return name
+
+
+def _user(uid: int, gid: int) -> tuple[str, int, str]:
+    """Name, group and home of a user; of one without a name the number, ``gid`` and no home."""
+    import pwd
+
+    try:
+        found = pwd.getpwuid(uid)
+    except KeyError:
+        return str(uid), gid, ""
+    return found.pw_name, found.pw_gid, found.pw_dir
+
+
+def _keep(libc: ctypes.CDLL, rights: Sequence[int]) -> None:
+    """Reduce the rights to these, as far as this process had them, for its children too."""
+    header = (ctypes.c_uint32 * 2)(_VERSION_3, 0)
+    sets = (ctypes.c_uint32 * 6)()  # effective, permitted, inheritable, and their upper halves
+    libc.capget(header, sets)
+    kept = sum(1 << number for number in rights) & sets[1]
+    header = (ctypes.c_uint32 * 2)(_VERSION_3, 0)
+    libc.capset(header, (ctypes.c_uint32 * 6)(kept, kept, kept, 0, 0, 0))
+    for number in rights:
+        libc.prctl(_AMBIENT, _RAISE, number, 0, 0)
+    # else this process could not look at itself in /proc, as Twisted does before it starts another
+    libc.prctl(_SET_DUMPABLE, 1, 0, 0, 0)

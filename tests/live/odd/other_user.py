@@ -1,0 +1,88 @@
+"""A host that belongs to another user than root, and our programs where that user may run them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from tests.support.requirements import skip
+
+UID = GID = 64_321  # a number without a name
+ROOT = Path(__file__).parents[3]
+PATIENCE_S = 240
+_PROGRAMS = ("svcctl", "twistd", "svc-gameserver-sim")
+
+
+def programs(folder: Path) -> Path:
+    """The folder of our programs, for every user; skips where this is not root.
+
+    The interpreter of this run may be in root's home, where nobody else may run it.
+    """
+    if os.name != "posix" or os.geteuid() != 0:
+        raise skip("root", "only root acts for another user")
+    python = f"/usr/bin/python{sys.version_info.major}.{sys.version_info.minor}"
+    if not os.path.exists(python):
+        raise skip("root", f"{python} is not installed, which every user may run")
+    made = folder / "venv"
+    subprocess.run([python, "-m", "venv", "--without-pip", made], check=True, timeout=60)
+    site = next(made.glob("lib/python*/site-packages"))
+    places = [sysconfig.get_path("purelib"), str(ROOT)]
+    site.joinpath("all.pth").write_text(
+        "".join(f"import site; site.addsitedir({place!r})\n" for place in places)
+    )
+    for name in _PROGRAMS:
+        text = Path(sys.executable).with_name(name).read_text().split("\n", 1)[1]
+        made.joinpath("bin", name).write_text(f"#!{made}/bin/python\n{text}")
+        made.joinpath("bin", name).chmod(0o755)
+    return made / "bin"
+
+
+def run(
+    command: Sequence[object], cwd: Path, *, uid: int = 0, environ: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """A program, as root or as another user."""
+    return subprocess.run(
+        [str(word) for word in command],
+        cwd=cwd,
+        env={**os.environ, **(environ or {})},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+        user=uid or None,
+        group=uid or None,
+        extra_groups=[] if uid else None,
+    )
+
+
+def give_away(folder: Path) -> None:
+    """Let the other user own the folder and all in it."""
+    for path in (folder, *folder.rglob("*")):
+        os.lchown(path, UID, GID)
+
+
+def of_root(folder: Path) -> list[str]:
+    """What in the folder does not belong to its user."""
+    found = (folder, *folder.rglob("*"))
+    return sorted(str(path) for path in found if path.lstat().st_uid != UID)
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A folder that every user may reach: pytest keeps its own from them."""
+    with TemporaryDirectory(prefix="svc-odd-") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+@pytest.fixture
+def bin_folder(place: Path) -> Path:
+    """See ``programs``."""
+    return programs(place)
