@@ -55,7 +55,6 @@ LONGEST = (  # of which no other worker is to wait for one in the end; the longe
     "test_alerts_flood.py",
     "test_stack.py",
     "test_migrations.py",
-    "test_launcher_qr.py",
     "test_capacity.py",
     "test_deploy.py",
     "test_stack_frozen.py",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from svcserver.sim.clock import World
-from svcserver.sim.network import Network
-from svcserver.sim.valkey import SimValkey
 from twisted.trial.unittest import SynchronousTestCase
 
+from simulation.clock import World
+from simulation.network import Network
+from simulation.valkey import SimValkey
 from svcserver.board.kinds import Kind
 from svcserver.board.valkey import ValkeyBoard
 from svcserver.board.waiting import at_once

@@ -29,7 +29,7 @@ from tests.launcher.around import KEY, LauncherCase, invite_text
 
 OWN = "127.0.0.1:4711"
 PLACE = "play-example-org-443"
-SCRIPTS = ("main", "api", "steps", "below", "dom", "qr", "qr_picture")
+SCRIPTS = ("main", "api", "steps", "below", "dom")
 
 KEY_FILE = {
     "name": "Friday Hunts",

@@ -2,8 +2,6 @@
 import * as api from "./api.js";
 import { hunter, news, people, settings } from "./below.js";
 import { el, readableOn } from "./dom.js";
-import { Unread } from "./qr.js";
-import { fromFile } from "./qr_picture.js";
 import { bar, step } from "./steps.js";
 
 const main = document.getElementById("main");
@@ -86,23 +84,9 @@ function welcome() {
     else tell(problem, sentence);
   };
   const problem = el("p", { class: "alert", role: "alert", hidden: true });
-  const seen = async (file) => {
-    try { invite.value = await fromFile(file); } catch (why) {
-      if (!(why instanceof Unread)) throw why;
-      tell(problem, "No QR code can be read in this picture. Paste the invite itself.");
-      return;
-    }
-    form.requestSubmit();
-  };
-  const offered = (event, given) => { if (given?.files.length) { event.preventDefault(); seen(given.files[0]); } };
-  const picture = el("input", { type: "file", accept: "image/*", name: "picture", onchange: () => picture.files.length && seen(picture.files[0]) });
   const form = el("form", { onsubmit: on(() => api.join(invite.value.trim())) },
     el("label", {}, "Your invite", el("small", {}, "The whole line that the host's owner has sent you. It begins with svc://join."), invite),
-    el("label", {}, "Or a picture of its QR code", el("small", {}, "Such as a screenshot. You can also paste or drop it here."), picture),
     el("button", { class: "main" }, "Open the invite"));
-  form.addEventListener("paste", (event) => offered(event, event.clipboardData));
-  form.addEventListener("drop", (event) => offered(event, event.dataTransfer));
-  form.addEventListener("dragover", (event) => event.preventDefault());
   const importing = el("form", { onsubmit: on(() => api.bring(keyFile.files[0], replacing)) },
     el("label", {}, "Key file of another PC", el("small", {}, "The file that Save my key for another PC has written there. Its name begins with svc-key."), keyFile),
     bringing);
