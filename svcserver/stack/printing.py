@@ -13,6 +13,8 @@ from svcserver.kernel.system import epoch
 from svcserver.web.logs import line_head, plain
 
 HEAD = ("time", "level", "service", "namespace", "message")
+_GOES_ON_BEFORE = re.compile(r"\w\w|\.\d")
+_GOES_ON_AFTER = re.compile(r"[^\W\d]{2}|\d\.?\d")  # a unit may follow a number
 _READABLE = re.compile(r"(\S+Z) (debug|info|warn|error|critical) (\S+): (.*)")
 
 
@@ -65,11 +67,30 @@ def _for_people(name: str, line: str) -> str:
     text = f"{said.get('time', '-')} {said.get('level', 'info')} {space}: {message}"
     for field, value in said.items():
         if field not in HEAD and field != "traceback" and value not in (None, ""):
-            shown = _shown(value)
-            if shown not in message:  # most messages are made of the fields
-                text += f" {field}={shown}"
+            if not _is_told(value, message):  # most messages are made of the fields
+                text += f" {field}={_shown(value)}"
     lines = [text, *str(said.get("traceback") or "").strip("\n").split("\n")]
     return "".join(f"[{name}] {plain(one)}\n" for one in lines if one)
+
+
+def _is_told(value: Any, message: str) -> bool:
+    """Whether the message has the value as a word or number of its own, maybe rounded."""
+    forms = [plain(value)] if isinstance(value, str) else [_shown(value)]
+    if isinstance(value, float):
+        forms += [f"{value:.{digits}f}" for digits in range(3)]
+    return any(_has(plain(message), form) for form in forms)
+
+
+def _has(message: str, form: str) -> bool:
+    """Whether ``form`` stands in the message, and not within a longer word or number."""
+    at = message.find(form)
+    while at >= 0:
+        end = at + len(form)
+        before, after = message[at - 1 : at + 1], message[end - 1 : end + 2]
+        if not (at and _GOES_ON_BEFORE.match(before)) and not _GOES_ON_AFTER.match(after):
+            return True
+        at = message.find(form, at + 1)
+    return False
 
 
 def _shown(value: Any) -> str:
