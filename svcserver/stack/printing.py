@@ -66,9 +66,10 @@ def _for_people(name: str, line: str) -> str:
     message = said["message"]
     text = f"{said.get('time', '-')} {said.get('level', 'info')} {space}: {message}"
     for field, value in said.items():
-        if field not in HEAD and field != "traceback" and value not in (None, ""):
-            if not _is_told(value, message):  # most messages are made of the fields
-                text += f" {field}={_shown(value)}"
+        if field in HEAD or field == "traceback" or value in (None, ""):
+            continue
+        if not _is_told(value, message):  # most messages are made of the fields
+            text += f" {field}={_shown(value)}"
     lines = [text, *str(said.get("traceback") or "").strip("\n").split("\n")]
     return "".join(f"[{name}] {plain(one)}\n" for one in lines if one)
 
