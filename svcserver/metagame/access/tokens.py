@@ -8,7 +8,6 @@ from typing import Any
 import jwt
 from attrs import define, field, frozen
 
-from svcserver.kernel import json
 from svcserver.kernel.buggify import buggify
 from svcserver.kernel.cache import BoundedCache
 from svcserver.kernel.ids import AccountId
@@ -65,7 +64,7 @@ class Tokens:
             "iss": ISSUER,
             "aud": ISSUER,
         }
-        return self.keys.sign(json.dump(claims))
+        return self.keys.sign(claims)
 
     def _issued_at(self, account_id: AccountId, at: float) -> int:
         """``at``, but never before the account's epoch, so that a new login is always valid.
