@@ -203,10 +203,9 @@ class Gateway:
         self.answered += 1
         if record.tries > 1:
             self._note_repeat(record)
-        if self.counters.times is not None and not (record.aborted or record.tunnel):
-            self.counters.times.note(
-                record.route or "gateway", record.status, record.ended - record.began
-            )
+        time_request = self.counters.time_request
+        if time_request is not None and not (record.aborted or record.tunnel):
+            time_request(record.route or "gateway", record.status, record.ended - record.began)
         if record.reason and 400 <= record.status < 500:
             self._count_refusal(record)
             if not self._refusal_lines.keeps(network_of(record.peer), record.ended):

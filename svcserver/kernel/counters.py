@@ -11,8 +11,6 @@ from enum import StrEnum
 
 from attrs import define, field, frozen
 
-from svcserver.kernel.request_times import RequestTimes
-
 MOST_REASONS = 64  # of one kind; a reason is a word of ours, and never what a stranger sent
 OTHER = "other"  # where the reasons beyond that are counted
 
@@ -53,10 +51,10 @@ class Figure:
 class Counters:
     """Counts that only grow, of one process; not for use from several threads.
 
-    ``times`` are kept where METRICS_PORT shows them.
+    ``time_request`` takes route, status and seconds of each request; set where METRICS_PORT is.
     """
 
-    times: RequestTimes | None = field(default=None, init=False)
+    time_request: Callable[[str, int, float], None] | None = field(default=None, init=False)
     _counts: dict[Counted, dict[str, int]] = field(init=False)
     _watched: dict[tuple[Counted, str], Callable[[], int]] = field(factory=dict, init=False)
 

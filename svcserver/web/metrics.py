@@ -17,7 +17,6 @@ from twisted.application.service import IService
 from twisted.internet.defer import Deferred
 
 from svcserver.kernel.counters import Counted, Counters, Figure
-from svcserver.kernel.request_times import RequestTimes
 from svcserver.kernel.system import elapsed
 from svcserver.web.front import FinishedRequest
 from svcserver.web.request import HttpRequest
@@ -33,8 +32,9 @@ class CountingRequests:
     counters: Counters
 
     def __call__(self, done: FinishedRequest) -> None:
-        if self.counters.times is not None and not done.aborted:
-            self.counters.times.note(done.row.name if done.row else "", done.status, done.seconds)
+        time_request = self.counters.time_request
+        if time_request is not None and not done.aborted:
+            time_request(done.row.name if done.row else "", done.status, done.seconds)
         if done.status < 400:
             return
         limit = done.row.name if done.row else ""
@@ -75,10 +75,10 @@ class CountingHandler:
         return self.handler.page(status, why)
 
     def _counted(self, answer: Answer, request: HttpRequest, began: float) -> Answer:
-        if self.counters.times is not None:
+        if self.counters.time_request is not None:
             known = (one for one in self.paths if request.path.startswith(one))
             route = next(known, b"").decode("ascii")
-            self.counters.times.note(route, answer.status, elapsed() - began)
+            self.counters.time_request(route, answer.status, elapsed() - began)
         count_refusal(self.counters, request, answer.status, self.limit)
         return answer
 
@@ -107,7 +107,6 @@ def metrics(
     counters: Counters,
 ) -> IService:
     """The listener of METRICS_PORT; add it after the service's own listener."""
-    counters.times = counters.times or RequestTimes()
     # the library and Twisted's own server, which nothing else of a service needs
     from svcserver.web.metrics_page import Figures, MetricsPage, QuietSite
 

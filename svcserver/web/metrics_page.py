@@ -6,11 +6,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from attrs import define
-from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client import CollectorRegistry, Histogram, ProcessCollector
 from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
-    HistogramMetricFamily,
     Metric,
 )
 from prometheus_client.exposition import choose_encoder
@@ -21,6 +20,7 @@ from twisted.web.server import Site
 from svcserver.kernel.counters import MEANINGS, Counters, Figure
 from svcserver.web.request import HttpRequest
 
+BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 OPENMETRICS = "application/openmetrics-text"
 
 
@@ -41,19 +41,6 @@ class Figures(Collector):
             for reason, count in self.counters.by_reason(counted).items():
                 family.add_metric([reason], count)
             yield family
-        yield from self._times()
-
-    def _times(self) -> Iterable[Metric]:
-        if self.counters.times is None:
-            return
-        family = HistogramMetricFamily(
-            f"svc_{self.name}_request_seconds",
-            "How long requests took, by route and status.",
-            labels=["route", "status"],
-        )
-        for (route, status), one in self.counters.times.series.items():
-            family.add_metric([route, str(status)], one.cumulated(), one.seconds)
-        yield family
 
 
 class MetricsPage(Resource):
@@ -66,6 +53,16 @@ class MetricsPage(Resource):
         self._registry = CollectorRegistry()
         self._registry.register(figures)
         ProcessCollector(registry=self._registry)
+        times = Histogram(
+            f"svc_{figures.name}_request_seconds",
+            "How long requests took, by route and status.",
+            ["route", "status"],
+            buckets=BOUNDS_S,
+            registry=self._registry,
+        )
+        figures.counters.time_request = lambda route, status, seconds: times.labels(
+            route, str(status)
+        ).observe(seconds)
 
     def render_GET(self, request: Any) -> bytes:
         if _foreign(request):

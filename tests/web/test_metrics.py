@@ -6,22 +6,17 @@ from pathlib import Path
 from typing import Any
 
 from attrs import define
-from hypothesis import given
-from hypothesis import strategies as st
-from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.openmetrics.parser import (
     text_string_to_metric_families as openmetrics_families,
 )
 from twisted.internet.address import IPv4Address
 from twisted.internet.defer import Deferred
-from twisted.internet.testing import MemoryReactorClock
 from twisted.trial.unittest import SynchronousTestCase
 from twisted.web.http_headers import Headers
 from twisted.web.test.requesthelper import DummyRequest
 
 from svcserver.kernel.counters import Counted, Counters, Figure
-from svcserver.kernel.request_times import BOUNDS_S, MOST, RequestTimes
-from svcserver.web.metrics import CountingHandler, metrics
+from svcserver.web.metrics import CountingHandler
 from svcserver.web.metrics_page import Figures, MetricsPage
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import Answer
@@ -34,10 +29,14 @@ BOARD = ROOT / "docs" / "host" / "grafana.json"
 SERVICES = ("metagame", "deploy", "content", "allowlist", "gateway", "stack")
 
 
-def page(name: str, counters: Counters) -> str:
-    registry = CollectorRegistry()
-    registry.register(Figures(name, {}, counters))
-    return generate_latest(registry).decode()
+def rendered(page: MetricsPage, accept: str = "") -> tuple[str, str]:
+    """Scrape the page; return its content type and text."""
+    request: Any = DummyRequest([b""])
+    request.path, request.client = b"/metrics", IPv4Address("TCP", "127.0.0.1", 1)
+    request.requestHeaders = Headers({"Host": ["127.0.0.1:9100"], "Accept": [accept]})
+    body: bytes = page.render_GET(request)
+    [kind] = request.responseHeaders.getRawHeaders("content-type")
+    return kind, body.decode()
 
 
 @define
@@ -64,19 +63,15 @@ def request(path: bytes) -> HttpRequest:
 class PageTests(SynchronousTestCase):
     def scraped(self, accept: str) -> tuple[str, str]:
         counters = Counters()
-        counters.times = RequestTimes()
         counters.add(Counted.REFUSALS, "host")
-        counters.times.note("r", 200, 0.1)
         figures = {
             "svc_x_open": Figure("Now.", lambda: 1.0),
             "svc_x_starts_total": Figure("Since the start.", lambda: 2.0, counts=True),
         }
-        asked: Any = DummyRequest([b""])
-        asked.path, asked.client = b"/metrics", IPv4Address("TCP", "127.0.0.1", 1)
-        asked.requestHeaders = Headers({"Host": ["127.0.0.1:9100"], "Accept": [accept]})
-        body: bytes = MetricsPage(Figures("x", figures, counters)).render_GET(asked)
-        [kind] = asked.responseHeaders.getRawHeaders("content-type")
-        return kind, body.decode()
+        page = MetricsPage(Figures("x", figures, counters))
+        assert counters.time_request is not None
+        counters.time_request("r", 200, 0.1)
+        return rendered(page, accept)
 
     def test_openmetrics_where_it_is_accepted_and_text_else(self) -> None:
         # what Prometheus sends
@@ -103,63 +98,43 @@ class TimesTests(SynchronousTestCase):
     def test_requests_are_counted_by_route_status_and_time(self) -> None:
         game = Game(self)
         game.browse("GET", "/QoS")
-        self.assertIsNone(game.parts.counters.times)  # nobody looks
-        metrics(MemoryReactorClock(), "metagame", 61900, {}, game.parts.counters)
+        self.assertIsNone(game.parts.counters.time_request)  # nobody looks
+        page = MetricsPage(Figures("metagame", {}, game.parts.counters))
         for path in ("/QoS", "/QoS", "/no/such/route/of/a/stranger"):
             game.browse("GET", path)
-        said = page("metagame", game.parts.counters)
+        text = rendered(page)[1]
         row = 'svc_metagame_request_seconds_%s{route="GET /QoS",status="200"} 2.0'
-        self.assertIn(row % "count", said)
-        self.assertIn('_bucket{le="+Inf",route="",status="404"} 1.0', said)
-        self.assertNotIn("stranger", said)
+        self.assertIn(row % "count", text)
+        self.assertIn('_bucket{le="+Inf",route="",status="404"} 1.0', text)
+        self.assertNotIn("stranger", text)
 
     def test_a_service_without_a_front_door_counts_by_the_paths_it_has(self) -> None:
         counters = Counters()
         handler = CountingHandler(Fixed(), counters, paths=(b"/status", b"/files/"))
         for path in (b"/status", b"/files/secret.pak", b"/of/a/stranger"):
             handler.answer(request(path))
-        self.assertIsNone(counters.times)  # nobody looks
-        counters.times = RequestTimes()
+        self.assertIsNone(counters.time_request)  # no page shows it
+        page = MetricsPage(Figures("content", {}, counters))
         for path in (b"/status", b"/files/secret.pak", b"/of/a/stranger"):
             handler.answer(request(path))
         self.assertIsNotNone(handler.early(request(b"/files/x"), 7))
         later = Deferred[Answer]()
         handler.handler.waits = later  # type: ignore[attr-defined]
         handler.answer(request(b"/status"))
-        self.assertEqual(counters.times.series["/status", 200].counts[-1], 0)
-        self.assertEqual(sum(counters.times.series["/status", 200].counts), 1)
+        status = 'svc_content_request_seconds_count{route="/status",status="200"} %.1f'
+        self.assertIn(status % 1, rendered(page)[1])
         later.callback(Answer(200, b""))
-        self.assertEqual(sum(counters.times.series["/status", 200].counts), 2)
-        self.assertEqual(
-            set(counters.times.series),
-            {("/status", 200), ("/files/", 200), ("", 200), ("/files/", 413)},
-        )
-        said = page("content", counters)
-        self.assertIn('svc_content_request_seconds_count{route="/files/",status="200"} 1.0', said)
-        self.assertNotIn("secret", said)
+        text = rendered(page)[1]
+        self.assertIn(status % 2, text)
+        for route, code in (("/files/", 200), ("", 200), ("/files/", 413)):
+            self.assertIn(f'_seconds_count{{route="{route}",status="{code}"}} 1.0', text)
+        self.assertNotIn("secret", text)
 
     def test_the_gateway_counts_by_where_it_passed_a_request_on(self) -> None:
         edge = gateway()
-        edge.policy.counters.times = RequestTimes()
+        times: list[tuple[str, int]] = []
+        edge.policy.counters.time_request = lambda route, status, _: times.append((route, status))
         host = b"Host: localhost\r\n\r\n"
         edge.ask(b"GET /heartbeat HTTP/1.1\r\n" + host)
         edge.ask(b"GET /svc/api/x HTTP/1.1\r\n" + host)
-        found = edge.policy.counters.times.series
-        self.assertEqual(set(found), {("metagame", 200), ("gateway", 403)})
-
-    @given(st.lists(st.floats(0, 100), max_size=50))
-    def test_buckets_only_grow_and_the_last_has_all(self, seconds: list[float]) -> None:
-        times = RequestTimes()
-        for one in seconds:
-            times.note("r", 200, one)
-        for series in times.series.values():
-            counts = [count for _, count in series.cumulated()]
-            self.assertEqual((counts, counts[-1]), (sorted(counts), len(seconds)))
-            below = [sum(one <= bound for one in seconds) for bound in BOUNDS_S]
-            self.assertEqual(counts[:-1], below)
-
-    def test_the_number_of_series_is_bounded(self) -> None:
-        times = RequestTimes()
-        for number in range(2 * MOST):
-            times.note(f"r{number}", 200, 0.1)
-        self.assertEqual(len(times.series), MOST + 1)
+        self.assertEqual(times, [("metagame", 200), ("gateway", 403)])
