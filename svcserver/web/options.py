@@ -6,8 +6,6 @@ class Options(ServiceOptions):
 
 from __future__ import annotations
 
-import gc
-import linecache
 import os
 import sys
 from collections.abc import Sequence
@@ -16,7 +14,6 @@ from typing import Any, ClassVar
 
 from twisted.application.service import ServiceMaker
 from twisted.python import usage
-from twisted.python.reflect import namedAny
 
 from svcserver.kernel.folder_owner import ForeignFolder, act_as_owner
 from svcserver.kernel.settings import BadSetting, load, with_env_file
@@ -69,31 +66,9 @@ class ServiceOptions(usage.Options):
         return ()
 
 
-class _Door(ServiceMaker):
-    """Looks for no garbage while the modules are imported: there is none, and each look costs.
-
-    What attrs keeps of the source of each class's methods, for debuggers, is let go of after it,
-    so that the start can use the room: 1.7 MB in the largest service; so is its first version of
-    each class. What is left stays, and is not looked through again: a tenth of the start's time.
-    """
-
-    @property
-    def options(self) -> Any:
-        on = gc.isenabled()
-        gc.disable()
-        try:
-            return namedAny(self.module).Options
-        finally:
-            linecache.clearcache()
-            if on:
-                gc.collect(0)
-                gc.freeze()
-                gc.enable()
-
-
 def plugin(name: str, about: str, module: str = "") -> ServiceMaker:
     """The ``twistd`` command ``svc-NAME``, whose Options and makeService are in its service.py.
 
     ``module``: another that has them.
     """
-    return _Door(f"svc-{name}", module or f"svcserver.{name}.service", about, f"svc-{name}")
+    return ServiceMaker(f"svc-{name}", module or f"svcserver.{name}.service", about, f"svc-{name}")
