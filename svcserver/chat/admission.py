@@ -19,7 +19,7 @@ from svcserver.chat.session import Session
 from svcserver.kernel.counters import Counted, Counters
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Unavailable
-from svcserver.kernel.sampling import LogSampler
+from svcserver.kernel.throttle import LogSampler
 
 log = Logger()
 

@@ -27,9 +27,8 @@ from svcserver.kernel.counters import Counted, Counters
 from svcserver.kernel.headers import GAME_SERVER_KEY, GATEWAY, REPEATED
 from svcserver.kernel.networks import network_of
 from svcserver.kernel.redaction import redact_bytes
-from svcserver.kernel.sampling import LogSampler
 from svcserver.kernel.secrets import Secret
-from svcserver.kernel.throttle import Throttle
+from svcserver.kernel.throttle import LogSampler, Throttle
 
 log = Logger()
 

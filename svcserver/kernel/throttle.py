@@ -1,4 +1,4 @@
-"""A throttle for repeated messages, so that a lasting fault does not fill the log."""
+"""Throttles for log lines, so that neither a lasting fault nor a flood fills the log."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ from collections.abc import Hashable
 from attrs import define, field
 from cachetools import LRUCache
 
+from svcserver.kernel.rates import Rate, TokenBuckets
+
 MAX_KEYS = 20_000  # the longest unused is forgotten
+EACH = Rate(40, 60)  # lines about one address
+ALL = Rate(400, 600)  # lines about all of them; ten a second fill 150 MB a day
 
 
 @define
@@ -32,3 +36,23 @@ class Throttle:
 
     def __len__(self) -> int:
         return len(self._said)
+
+
+@define
+class LogSampler:
+    """Decides which of many similar lines are written; the next one names the number omitted."""
+
+    _each: TokenBuckets = field(factory=lambda: TokenBuckets(EACH, MAX_KEYS), init=False)
+    _all: TokenBuckets = field(factory=lambda: TokenBuckets(ALL, 1), init=False)
+    omitted: int = field(default=0, init=False)  # since it was last said
+
+    def keeps(self, key: str, now: float) -> bool:
+        """Whether the line about ``key`` is written; one that is not is counted."""
+        kept = not self._each.take(key, now) and not self._all.take("", now)
+        self.omitted += not kept
+        return kept
+
+    def take_omitted(self) -> int:
+        """How many lines were omitted since the last call."""
+        count, self.omitted = self.omitted, 0
+        return count

@@ -28,10 +28,9 @@ from svcserver.metagame.access.keys import Keys
 from svcserver.metagame.access.origin import Origin, is_own_address
 from svcserver.metagame.access.readlimit import ReadLimit
 from svcserver.metagame.access.tokens import Tokens
-from svcserver.metagame.accounts.allowance import Allowance
 from svcserver.metagame.accounts.audit import Audit
 from svcserver.metagame.accounts.behalf import Behalf
-from svcserver.metagame.accounts.data import AccountData
+from svcserver.metagame.accounts.data import AccountData, Allowance
 from svcserver.metagame.accounts.directory import Directory
 from svcserver.metagame.accounts.eventlog import EventLog
 from svcserver.metagame.accounts.invites.acts import InviteActs

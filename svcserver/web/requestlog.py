@@ -15,8 +15,8 @@ from svcserver.http.crosssite import is_loopback
 from svcserver.kernel import json
 from svcserver.kernel.counters import Counted, Counters
 from svcserver.kernel.networks import network_of
-from svcserver.kernel.sampling import LogSampler
 from svcserver.kernel.system import epoch
+from svcserver.kernel.throttle import LogSampler
 from svcserver.kernel.times import iso
 from svcserver.web.front import FinishedRequest
 from svcserver.web.logs import LogLines, line_head

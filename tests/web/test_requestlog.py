@@ -13,7 +13,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel import json
 from svcserver.kernel.redaction import redact
-from svcserver.kernel.sampling import EACH
+from svcserver.kernel.throttle import EACH
 from svcserver.kernel.times import iso
 from svcserver.metagame.owner.requestlog import request_log
 from svcserver.web.front import FinishedRequest

@@ -6,16 +6,44 @@ keep everybody's log-in waiting until the last is done.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+import math
+from collections.abc import Awaitable, Callable
 
-from attrs import field, frozen
+from attrs import define, field, frozen
 
 from svcserver.db.ledger import Across, Ledger, OneAccount, T, Work
 from svcserver.db.turns import Turns
 from svcserver.kernel.ids import AccountId
-from svcserver.metagame.accounts.allowance import Allowance
+from svcserver.kernel.rates import Rate, TokenBuckets
+from svcserver.kernel.refusals import TooMany
 
 LARGE = 64 * 1024  # bytes from which on a write is queued; most are under 45 KB
+LEAST = 512  # bytes that a write counts at least, since its rows take about that much
+MINUTES_A_DAY = 1440
+
+
+@define
+class Allowance:
+    """A token bucket of a day's bytes per account; 0: no limit. ``wall_clock`` gives epoch seconds.
+
+    Kept in memory: a restart, which no player can cause, refills it.
+    """
+
+    bytes_a_day: int
+    wall_clock: Callable[[], float]
+    _buckets: TokenBuckets = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        most = max(self.bytes_a_day, 1)
+        self._buckets = TokenBuckets(Rate(most, most / MINUTES_A_DAY))
+
+    def spend(self, account_id: AccountId, size: int) -> None:
+        """Count a write of ``size`` bytes; raises TooMany when it is more than is left."""
+        if not self.bytes_a_day:
+            return
+        wait = self._buckets.take(account_id, self.wall_clock(), max(size, LEAST))
+        if wait:
+            raise TooMany("this account has stored enough for now", retry_after_s=math.ceil(wait))
 
 
 @frozen

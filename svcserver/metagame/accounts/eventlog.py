@@ -29,7 +29,7 @@ from svcserver.kernel import json
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Missing, Refusal
 from svcserver.metagame.accounts import audit
-from svcserver.metagame.accounts.allowance import Allowance
+from svcserver.metagame.accounts.data import Allowance
 from svcserver.metagame.accounts.store import ACCOUNTS, SqlAccounts
 
 MAX_KEPT = 256 * 1024  # bytes of a body or a reply that a row keeps

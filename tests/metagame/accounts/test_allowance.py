@@ -6,7 +6,7 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.refusals import TooMany
-from svcserver.metagame.accounts.allowance import LEAST, Allowance
+from svcserver.metagame.accounts.data import LEAST, Allowance
 from tests.support.game import Game
 
 DAY_S = 86_400

@@ -9,8 +9,7 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.db.ledger import ACROSS, OneAccount, Scope
-from svcserver.metagame.accounts.allowance import Allowance
-from svcserver.metagame.accounts.data import LARGE, AccountData
+from svcserver.metagame.accounts.data import LARGE, AccountData, Allowance
 
 
 @define

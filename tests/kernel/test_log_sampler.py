@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.kernel.sampling import ALL, EACH, LogSampler
+from svcserver.kernel.throttle import ALL, EACH, LogSampler
 
 
 class SampleTests(SynchronousTestCase):
