@@ -13,31 +13,36 @@ LIVE := -m "live and not alone and not packages"
 ALONE := -m alone tests/live/attacks
 
 # tests wait for no disk where memory has room for what they write
-test test-fast trial flaky: export TMPDIR = $(shell $(PYTHON) tests/scratch.py)
+test test-tools test-fast trial flaky: export TMPDIR = $(shell $(PYTHON) tests/scratch.py)
 
 # a process that a test starts would otherwise compile all its modules again
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-fast flaky mutants seeds simulate other-python doctor trial check bench bench-chat bench-edge docs prove sbom format launcher pictures deb image release test-packages
+.PHONY: run test test-tools test-fast flaky mutants seeds simulate other-python doctor trial check bench bench-chat bench-edge docs prove sbom format launcher pictures deb image release test-packages
 
 run: $(VENV)/run.stamp
 	@$(BIN)/svcctl demo $(if $(ONCE),--once)
 
-# the live tests wait more than they compute: the fast half has the time that they leave, and tells in the end
-test: export SVC_TEST_FAILED = $(abspath $(VENV)/failed)
-test: $(VENV)/dev.stamp
-	@rm -f "$$SVC_TEST_FAILED"; trap 'exit 130' INT; trap 'kill $$beside 2>/dev/null' EXIT; \
-	echo "the fast half runs beside the live half into $(VENV)/fast.log, which is shown in the end"; \
-	nice -n 19 $(BIN)/python -m pytest $(SIDE_BY_SIDE) $(FAST) > $(VENV)/fast.log 2>&1 & beside=$$!; \
-	$(BIN)/python -m pytest $(SIDE_BY_SIDE) $(LIVE); live=$$?; \
-	$(BIN)/python -m pytest $(ALONE); alone=$$?; \
-	wait $$beside; fast=$$?; trap - EXIT; cat $(VENV)/fast.log; \
-	echo "make test: the fast half $$fast, the live half $$live, what runs alone $$alone (0: passed)"; \
-	if [ -s "$$SVC_TEST_FAILED" ]; then echo "what failed, each alone:"; cat "$$SVC_TEST_FAILED"; fi; \
-	exit $$((fast | live | alone))
+# the live tests wait more than they compute: the fast part has the time that they leave
+RESULTS := $(VENV)/results
+PART := $(BIN)/python -m pytest -q --tb=short -rN --junitxml=$(RESULTS)
+test: $(VENV)/tools.stamp
+	@rm -rf $(RESULTS); mkdir $(RESULTS); begun=$$(date +%s); \
+	trap 'exit 130' INT; trap 'kill $$beside 2>/dev/null' EXIT; \
+	nice -n 19 $(PART)/fast.xml $(SIDE_BY_SIDE) $(FAST) > $(RESULTS)/fast.log 2>&1 & beside=$$!; \
+	$(PART)/live.xml $(SIDE_BY_SIDE) $(LIVE); live=$$?; \
+	$(PART)/alone.xml $(ALONE); alone=$$?; \
+	wait $$beside; fast=$$?; trap - EXIT; [ $$fast = 0 ] || cat $(RESULTS)/fast.log; \
+	$(BIN)/python -m tests.summary $(RESULTS) $$(($$(date +%s) - begun)) fast=$$fast live=$$live alone=$$alone
+
+# the tests that use PostgreSQL, an engine or a browser: with SVC_TEST_TOOLS=system once more on the machine's own
+TOOLS := (import|support)\b.*\b(postgres|valkey|real_ledger)|\.(real_browser|dashboard_page|players_page|two_processes|owners_pictures|parity) import
+test-tools: $(VENV)/tools.stamp
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "live and not alone and not packages" \
+	  $$(grep -lrE "$(TOOLS)" --include="test_*.py" tests)
 
 # how often each test of the live half fails: make flaky RUNS=20 WHAT=tests/live/test_chat.py
-flaky: $(VENV)/dev.stamp
+flaky: $(VENV)/tools.stamp
 	@$(BIN)/python -m tests.flaky $(or $(RUNS),20) $(WHAT)
 
 # changes in a file that no test notices: make mutants FILE=svcserver/gateway/limits.py TESTS=tests/gateway
@@ -66,7 +71,7 @@ other-python: $(VENV)/dev.stamp
 doctor: $(VENV)/dev.stamp
 	@$(BIN)/python -m tests.workplace
 
-trial: $(VENV)/dev.stamp
+trial: $(VENV)/tools.stamp
 	$(BIN)/python -m twisted.trial --temp-directory=$(VENV)/trial tests
 
 check: $(VENV)/dev.stamp
@@ -87,12 +92,12 @@ bench-chat: $(VENV)/dev.stamp
 bench-edge: $(VENV)/dev.stamp
 	$(BIN)/python -m bench.edge
 
-docs: $(VENV)/dev.stamp
+docs: $(VENV)/tools.stamp
 	$(BIN)/sphinx-build -q -W -b html docs docs/_build
 	@$(BIN)/python docs/look.py
 	@$(BIN)/python docs/links.py
 
-pictures: $(VENV)/dev.stamp
+pictures: $(VENV)/tools.stamp
 	$(BIN)/python -m tests.live.players_pictures
 	$(BIN)/python -m tests.packages.empty_machine
 	$(BIN)/python docs/drawings.py
@@ -111,10 +116,10 @@ image: $(VENV)/dev.stamp
 release: $(VENV)/audit.stamp
 	$(BIN)/python packaging/release.py
 
-test-packages: $(VENV)/dev.stamp
+test-packages: $(VENV)/tools.stamp
 	$(BIN)/python -m pytest -m packages
 
-prove: $(VENV)/fuzz.stamp $(VENV)/prove.stamp $(VENV)/schema.stamp $(VENV)/audit.stamp
+prove: $(VENV)/tools.stamp $(VENV)/fuzz.stamp $(VENV)/prove.stamp $(VENV)/schema.stamp $(VENV)/audit.stamp
 	SVC_TEST_PROVE=1 $(BIN)/python -m pytest tests/prove
 
 sbom: $(VENV)/audit.stamp
@@ -141,6 +146,13 @@ $(VENV)/dev.stamp: requirements/dev.lock $(VENV)/run.stamp
 	@echo "installing the pinned development tools into $(VENV) (once)"
 	@$(BIN)/pip install -q --disable-pip-version-check --require-hashes -r requirements/dev.lock
 	@touch $@
+
+# no stamp where this fails, so that the next run tries again; what needs the programs is skipped
+$(VENV)/tools.stamp: requirements/tools.lock requirements/node/package-lock.json tests/tools.py $(VENV)/dev.stamp
+ifneq ($(SVC_TEST_TOOLS),system)
+	@echo "installing PostgreSQL, Redis, Node and Chromium for the tests into $(VENV)/tools (once)"
+	@$(BIN)/python -m tests.tools && touch $@ || echo "make: what needs these programs is skipped"
+endif
 
 $(VENV)/prove.stamp: requirements/prove.lock $(VENV)/dev.stamp
 	@$(PYTHON) -m venv $(VENV)/prove

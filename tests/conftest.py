@@ -1,4 +1,4 @@
-"""In what order tests run, and which of them may start processes."""
+"""The order of the tests, the programs they find, and which of them may start processes."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
-from zlib import crc32
 
 import pytest
 
+from tests import tools
 from tests.flaky import LIVE_HALF
-from tests.support import failed, postgres, shared, slow
+from tests.support import postgres, shared, slow
 
+os.environ["PATH"] = tools.search_path()
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background ignores it
 
 GARBAGE = (20_000, 10, 10)  # allocations between looks for cycles; the tests themselves make few
@@ -28,45 +30,6 @@ _file: list[Path] = []  # the one that is tested
 LIVE = Path(__file__).parent / "live"
 STARTERS = {LIVE, Path(__file__).parent / "prove", Path(__file__).parent / "packages"}
 ALONE = LIVE / "attacks"
-LONGEST = (  # of which no other worker is to wait for one in the end; the longest first
-    "test_launcher.py",
-    "test_ctl_demo.py",
-    "test_postgres_parity.py",
-    "test_restart_evening.py",
-    "test_first_evening.py",
-    "test_launcher_packing.py",
-    "test_launcher_troubles.py",
-    "test_maintenance.py",
-    "test_workers.py",
-    "test_dashboard_away.py",
-    "test_acts_across_accounts.py",
-    "test_dashboard_people.py",
-    "test_dashboard_machine.py",
-    "test_workers_rules.py",
-    "test_dashboard.py",
-    "test_owner_pages.py",
-    "test_simulation.py",
-    "test_metagame.py",
-    "test_backup.py",
-    "test_remembered_heads.py",
-    "test_dashboard_lists.py",
-    "test_play_sabotage.py",
-    "test_stalled_log.py",
-    "test_alerts_flood.py",
-    "test_stack.py",
-    "test_migrations.py",
-    "test_capacity.py",
-    "test_deploy.py",
-    "test_stack_frozen.py",
-    "test_allowlist.py",
-    "test_up.py",
-    "test_workers_presence.py",
-    "test_workers_stack.py",
-    "test_alerts.py",
-    "test_play.py",
-    "test_restart.py",
-)
-AFTER = 4  # turns after them, for what is short
 ON_POSTGRESQL = "SVC_TEST_DATABASE" in os.environ  # every test's own database is one there
 
 
@@ -96,27 +59,21 @@ def _names_live(file: Path) -> bool:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """One failure is one failure, and what need be done once is done once."""
-    from twisted.trial import _synctest
-
-    from tests.support import leftovers, once  # they import the reactor, installed only now
-
-    vars(_synctest)["__unittest"] = True  # pytest shows the line of the test, not of assertEqual
+    """Keep one failure from becoming two."""
+    from tests.support import leftovers  # it imports the reactor, which is installed only now
 
     session.config.pluginmanager.register(leftovers)
-    once.install()
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Name what failed, and what took long and does not say why, which fails nobody's run."""
-    failed.tell(terminalreporter.stats)
+    """With ``-v``, name the slow tests that do not say why."""
+    if terminalreporter.config.option.verbose < 0:
+        return
     stats = terminalreporter.stats.values()
     named = slow.unexplained(slow.seconds(one for reports in stats for one in reports))
     if named:
         terminalreporter.section("slow tests that do not say why")
-        terminalreporter.write_line("\n".join(named[: slow.MOST]))
-        if len(named) > slow.MOST:
-            terminalreporter.write_line(f"and {len(named) - slow.MOST} more")
+        terminalreporter.write_line("\n".join(named))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -129,18 +86,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         is_live = item.get_closest_marker("live") is not None  # perhaps by another file's class
         if is_live and STARTERS.isdisjoint(item.path.parents) and not _names_live(item.path):
             raise pytest.UsageError(f"{item.path} has no `pytest.mark.live`, and is live")
-    items.sort(key=_turn)
+    items.sort(key=lambda item: -_slow_tests(item.path))
 
 
-def _turn(item: pytest.Item) -> tuple[int, bool]:
-    """The longest one by one, and between them short ones, so that no worker has the long alone.
-
-    A short file's turn is drawn by its path, so that it is the same for each worker.
-    """
-    if item.path.name in LONGEST:
-        return LONGEST.index(item.path.name), False
-    file = str(item.path.relative_to(LIVE.parent))
-    return crc32(file.encode()) % (len(LONGEST) + AFTER), True
+@cache
+def _slow_tests(file: Path) -> int:
+    """Return how many tests of a file say why they are slow: long files begin first."""
+    return file.read_text().count(slow.WORD)
 
 
 def pytest_collection_finish() -> None:

@@ -6,7 +6,6 @@ where SVC_TEST_REQUIRE insists (``.ci/run``). What only packages need is no faul
 
 from __future__ import annotations
 
-import os
 import platform
 import resource
 import shutil
@@ -19,12 +18,11 @@ from pathlib import Path
 
 from attrs import frozen
 
-SYSTEM_PATH = os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", "/sbin"))
+from tests import tools
+
 NETWORK = ["unshare", "--map-root-user", "--net", "true"]
-ROOTS_NETWORK = ["unshare", "--net", "true"]
 FILES = 2_560  # as many as tests/live/test_gateway_abuse.py opens
 ROOM = 2 << 30
-HEADLESS = "chromium-headless-shell"  # the same pages for less processor time than chromium
 SUITE = "bookworm"  # which packaging/suite.py makes a release on
 MEMORY = 2 << 30  # bytes for each worker's services, with a browser beside them
 
@@ -58,16 +56,17 @@ class Machine:
     version: tuple[int, int] = (sys.version_info[0], sys.version_info[1])
 
 
+INSTALLED = "make .venv/tools.stamp"
+# what is missing, its program, the tests that need it, the cure
 PROGRAMS = (
-    ("PostgreSQL's initdb", "initdb", "every feature once more on PostgreSQL", "postgresql"),
-    ("Valkey or Redis", "valkey-server", "live state on a real engine", "redis-server"),
-    ("node", "node", "chat clients in JavaScript", "nodejs npm"),
-    ("npm", "npm", "chat clients in JavaScript", "npm"),
-    ("chromium", HEADLESS, "the dashboard in a browser", HEADLESS),
+    ("PostgreSQL", "initdb", "every feature once more on PostgreSQL", "postgresql"),
+    ("Valkey or Redis", "redis-server", "live state on a real engine", "redis-server"),
+    ("Node", "node", "chat clients in JavaScript", "nodejs"),
+    ("Chromium", "chromium", "the dashboard in a browser", "chromium-headless-shell"),
     ("nft", "nft", "the real firewall", "nftables"),
     ("iptables", "iptables", "the firewall of an older machine", "iptables"),
     ("ipset", "ipset", "the firewall of an older machine", "ipset"),
-    ("ip", "ip", "networks of their own", "iproute2"),
+    ("ip", "ip", "the real firewall", "iproute2"),
     ("curl", "curl", "content through the gateway", "curl"),
     ("openssl", "openssl", "the gateway's TLS", "openssl"),
     ("systemd-analyze", "systemd-analyze", "the units that init writes", "systemd"),
@@ -100,7 +99,9 @@ def findings(machine: Machine) -> Iterator[Finding]:
         if machine.find(program):
             yield Finding(what)
         else:
-            yield Finding(what, f"the tests of {use} are skipped", f"apt-get install {package}")
+            ours = program in tools.INSTALLED and not tools.SYSTEM
+            cure = INSTALLED if ours else f"apt-get install {package}"
+            yield Finding(what, f"the tests of {use} are skipped", cure)
     yield from _networks(machine)
     if not machine.binds("127.0.0.99"):
         cure = "use Linux, or give lo the addresses of 127.0.0.0/8"
@@ -124,9 +125,6 @@ def _networks(machine: Machine) -> Iterator[Finding]:
     elif not machine.run(NETWORK):
         cure = "run as root, or allow user namespaces (sysctl kernel.unprivileged_userns_clone=1)"
         yield Finding("a network of one's own", "attacks from many addresses are skipped", cure)
-    elif not machine.run(ROOTS_NETWORK):
-        cure = "run make test as root, in a container for instance"
-        yield Finding("root", "the tests of the real firewall are skipped", cure)
 
 
 def _releasing(machine: Machine) -> Iterator[Finding]:
@@ -144,17 +142,6 @@ def _releasing(machine: Machine) -> Iterator[Finding]:
         yield Finding("Debian 12", fault, cure, tests=False)
     else:
         yield Finding("Debian 12")
-
-
-def _find(name: str) -> str | None:
-    if name == "initdb":  # Debian keeps it out of the PATH
-        elsewhere = sorted(map(str, Path("/usr/lib/postgresql").glob("*/bin/initdb")))
-        return elsewhere[-1] if elsewhere else shutil.which(name)
-    if name == "valkey-server":
-        name = "valkey-server" if shutil.which("valkey-server") else "redis-server"
-    if name == HEADLESS:
-        name = HEADLESS if shutil.which(HEADLESS) else "chromium"
-    return shutil.which(name, path=SYSTEM_PATH)
 
 
 def _works(command: list[str]) -> bool:
@@ -192,7 +179,7 @@ def _files() -> int:
 
 
 THIS = Machine(
-    find=_find,
+    find=tools.find,
     run=_works,
     free=lambda folder: shutil.disk_usage(folder).free,
     memory=_available,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import re
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,10 +13,12 @@ from attrs import define, field
 from axe_playwright_python.base import AXE_SCRIPT, AxeResults
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+from tests import tools
 from tests.support.requirements import skip
-from tests.workplace import HEADLESS
 
-CHROMIUM = shutil.which(HEADLESS) or shutil.which("chromium") or f"/usr/bin/{HEADLESS}"
+CHROMIUM = tools.find("chromium")
+if (tools.BIN / "node").exists():  # Playwright's own needs libatomic, which a small machine lacks
+    os.environ["PLAYWRIGHT_NODEJS_PATH"] = str(tools.BIN / "node")
 # the machine may be busy, and the owner's page waits for some answers 35 s by itself
 PATIENCE_MS = 40_000  # for one act on a page
 expect.set_options(timeout=60_000)
@@ -35,8 +37,8 @@ LOOK_OVER = """(part) => axe.run(part ?? document, {resultTypes: ['violations']}
 @contextmanager
 def chromium() -> Iterator[Browser]:
     """The browser; skips the test where it is not installed."""
-    if not Path(CHROMIUM).exists():
-        raise skip("chromium", "chromium is not installed")
+    if CHROMIUM is None:
+        raise skip("chromium", tools.MISSING)
     with sync_playwright() as driver:
         started = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield started

@@ -16,17 +16,25 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.live.attacks.own_network import unshared
 from tests.support import prestarted
 from tests.support.processes import free_port
 from tests.support.proves import proves
 from tests.support.requirements import skip
 
 SECRET = "s" * 40
+ASK = """
+import sys, urllib.request
+url, secret, body = sys.argv[1:]
+request = urllib.request.Request(url, body.encode() or None, {"x-allowlist-secret": secret})
+sys.stdout.buffer.write(urllib.request.urlopen(request, timeout=10).read())
+"""
 
 
 def until(condition: Callable[[], Any], seconds: float = 20.0) -> Any:
@@ -81,8 +89,7 @@ class Helper:
             with urllib.request.urlopen(asked, timeout=10) as reply:  # noqa: S310 - our own URL
                 said: dict[str, Any] = json.loads(reply.read())
                 return said
-        extra = [] if body is None else ["-d", body.decode()]
-        command = ["curl", "-s", "-H", f"x-allowlist-secret: {SECRET}", *extra, url]
+        command = [sys.executable, "-c", ASK, url, SECRET, "" if body is None else body.decode()]
         out = subprocess.run([*self.prefix, *command], capture_output=True, timeout=20, check=True)
         found: dict[str, Any] = json.loads(out.stdout)
         return found
@@ -147,7 +154,7 @@ def need_iptables(prefix: list[str]) -> None:
     """ipset and the kernel's part of it; other machines have only nftables."""
     probe = "create svc-probe hash:ip\ndestroy svc-probe\n"
     tried = None
-    if shutil.which("ipset", path="/usr/sbin:/sbin") and shutil.which("iptables", path="/usr/sbin"):
+    if shutil.which("ipset") and shutil.which("iptables"):
         tried = subprocess.run(
             [*prefix, "ipset", "restore"], input=probe.encode(), capture_output=True, check=False
         )
@@ -155,32 +162,41 @@ def need_iptables(prefix: list[str]) -> None:
         raise skip("netns", "this machine has no iptables with ipset")
 
 
-@pytest.fixture
-def namespace() -> Iterator[list[str]]:
-    """The prefix that runs a command in a fresh network namespace with loopback up."""
-    for program in ("unshare", "nsenter", "nft", "ip", "curl"):
-        if shutil.which(program, path="/usr/sbin:/sbin:/usr/bin:/bin") is None:
-            raise skip("netns", f"{program} is not installed")
+@contextmanager
+def network(enter: list[str], user: bool) -> Iterator[tuple[int, list[str]]]:
+    """Start a network with loopback up; yield its holder's pid and the prefix that enters it."""
     holder = subprocess.Popen(
-        ["unshare", "--net", "sh", "-c", "ip link set lo up && echo up && exec sleep 600"],
+        [*enter, "sh", "-c", "ip link set lo up && echo up && exec sleep 600"],
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
     )
     assert holder.stdout is not None
     try:
-        up = holder.stdout.readline() == b"up\n"
-        prefix = ["nsenter", f"--net=/proc/{holder.pid}/ns/net", "--"]
-        probe = "add table inet probe\ndelete table inet probe\n"
-        tried = up and subprocess.run(
-            [*prefix, "nft", "-f", "-"], input=probe.encode(), capture_output=True, check=False
-        )
-        if not up or not tried or tried.returncode != 0:
-            raise skip("netns", "this machine allows no network namespace with nftables")
-        yield prefix
+        assert holder.stdout.readline() == b"up\n"
+        prefix = ["nsenter", f"--net=/proc/{holder.pid}/ns/net"]
+        if user:
+            prefix += [f"--user=/proc/{holder.pid}/ns/user", "--preserve-credentials"]
+        yield holder.pid, [*prefix, "--"]
     finally:
         holder.stdout.close()
         holder.kill()
         holder.wait(10)
+
+
+@pytest.fixture
+def namespace() -> Iterator[list[str]]:
+    """The prefix that runs a command in a fresh network namespace with loopback up."""
+    for program in ("nsenter", "nft", "ip"):
+        if shutil.which(program) is None:
+            raise skip("netns", f"{program} is not installed")
+    enter = unshared()
+    with network(enter, "--map-root-user" in enter) as (_, prefix):
+        probe = "add table inet probe\ndelete table inet probe\n"
+        tried = subprocess.run(
+            [*prefix, "nft", "-f", "-"], input=probe.encode(), capture_output=True, check=False
+        )
+        if tried.returncode != 0:
+            raise skip("netns", "this machine allows no network namespace with nftables")
+        yield prefix
 
 
 def ruleset(prefix: list[str]) -> str:
@@ -251,31 +267,22 @@ def test_the_kernel_lets_only_the_reported_address_through(
 ) -> None:
     if backend == "iptables":
         need_iptables(namespace)
-    sender = subprocess.Popen(
-        ["unshare", "--net", "sh", "-c", "ip link set lo up && echo up && exec sleep 600"],
-        stdout=subprocess.PIPE,
-    )
-    assert sender.stdout is not None and sender.stdout.readline() == b"up\n"
-    outside = ["nsenter", f"--net=/proc/{sender.pid}/ns/net", "--"]
-    helper = None
-    try:
-        join(namespace, outside, sender.pid)
+    with network([*namespace, "unshare", "--net"], user=False) as (pid, prefix):
+        outside = [*namespace, *prefix]
+        join(namespace, outside, pid)
         helper = Helper(tmp_path, namespace, ALLOWLIST_BACKEND=backend)
-        until(lambda: not helper.ask("/status")["pending"])
-        assert not crosses(outside, namespace, "203.0.113.7", 8771)
-        helper.ask("/allow", "203.0.113.7")
-        until(lambda: not helper.ask("/status")["pending"])
-        assert crosses(outside, namespace, "203.0.113.7", 8771)
-        assert not crosses(outside, namespace, "203.0.113.8", 8771)
-        assert crosses(outside, namespace, "203.0.113.8", 9999), "other ports are not ours"
-        helper.stop()
-        assert not crosses(outside, namespace, "203.0.113.7", 8771)
-    finally:
-        if helper is not None:
+        try:
+            until(lambda: not helper.ask("/status")["pending"])
+            assert not crosses(outside, namespace, "203.0.113.7", 8771)
+            helper.ask("/allow", "203.0.113.7")
+            until(lambda: not helper.ask("/status")["pending"])
+            assert crosses(outside, namespace, "203.0.113.7", 8771)
+            assert not crosses(outside, namespace, "203.0.113.8", 8771)
+            assert crosses(outside, namespace, "203.0.113.8", 9999), "other ports are not ours"
+            helper.stop()
+            assert not crosses(outside, namespace, "203.0.113.7", 8771)
+        finally:
             helper.kill()
-        sender.stdout.close()
-        sender.kill()
-        sender.wait(10)
 
 
 def join(inside: list[str], outside: list[str], pid: int) -> None:

@@ -5,18 +5,15 @@ Why processes: the clients are Node programs.
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 import shutil
 import subprocess
-import tempfile
 from pathlib import Path
 
 import pytest
 
+from tests import tools
 from tests.support.processes import Service, eventually, free_port, metagame, register
-from tests.support.registries import loaded
 from tests.support.requirements import skip
 
 pytestmark = pytest.mark.live
@@ -28,41 +25,16 @@ PAIRS = [
     ("strophe.js", "strophe-old"),
     ("strophe-old", "@xmpp/client"),
 ]
-INSTALL_S = 300
 TALK_S = 90
-
-
-def node_modules() -> Path:
-    """The libraries of the lock, installed once per lock; skips without Node or their registry."""
-    if shutil.which("node") is None or shutil.which("npm") is None:
-        raise skip("node", "node and npm are not installed")
-    lock = Path(HERE, "package-lock.json").read_bytes()
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "svcserver-tests")
-    ready = cache / f"xmpp-{hashlib.sha256(lock).hexdigest()[:16]}" / "node_modules"
-    if not ready.is_dir():
-        cache.mkdir(parents=True, exist_ok=True)
-        fresh = Path(tempfile.mkdtemp(prefix="xmpp-", dir=cache))  # noqa: TID251 - removed below
-        try:
-            _install(fresh)
-            if not ready.is_dir():  # two runs at once: the first one's will do
-                fresh.rename(ready.parent)
-        finally:
-            shutil.rmtree(fresh, ignore_errors=True)
-    return ready
-
-
-def _install(folder: Path) -> None:
-    for name in ("package.json", "package-lock.json"):
-        shutil.copy(HERE / name, folder)
-    command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
-    done = loaded(command, INSTALL_S, folder)
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def talk(folder: Path, service: Service, chat_port: int, ann: str, bob: str) -> list[str]:
     """Run both players to the end; their addresses as the libraries report them."""
-    Path(folder, "node_modules").symlink_to(node_modules())
-    for name in ("clients.mjs", "chat.mjs", "package.json"):
+    node = tools.find("node")
+    if node is None or not tools.MODULES.is_dir():
+        raise skip("node", tools.MISSING)
+    Path(folder, "node_modules").symlink_to(tools.MODULES)
+    for name in ("clients.mjs", "chat.mjs"):
         shutil.copy(HERE / name, folder)
     players = {"a": register(service, "Ann_1"), "b": register(service, "Bob_1")}
     told = {
@@ -75,7 +47,7 @@ def talk(folder: Path, service: Service, chat_port: int, ann: str, bob: str) -> 
         },
     }
     done = subprocess.run(
-        ["node", "chat.mjs"],
+        [node, "chat.mjs"],
         cwd=folder,
         input=json.dumps(told),
         capture_output=True,

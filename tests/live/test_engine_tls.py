@@ -1,11 +1,14 @@
 """An engine over TLS, whose certificate an authority of the owner's has signed.
 
-Why processes: the engine is a program that is started with a certificate.
+Why processes: the engine is a program, and so is what speaks TLS for it, since the engines that
+packages bring are built without it.
 """
 
 from __future__ import annotations
 
 import ssl
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,17 +25,42 @@ from tests.support.valkey import Instance
 
 pytestmark = pytest.mark.live
 
+TERMINATOR = """
+import asyncio, ssl, sys
+
+async def copy(reader, writer):
+    while data := await reader.read(65536):
+        writer.write(data)
+    writer.close()
+
+async def serve(reader, writer):
+    there = await asyncio.open_connection("127.0.0.1", int(sys.argv[1]))
+    await asyncio.gather(copy(reader, there[1]), copy(there[0], writer))
+
+async def main():
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*sys.argv[2:])
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+
+asyncio.run(main())
+"""
+
 
 @contextmanager
 def engine(authority: Authority, address: str = "127.0.0.1") -> Iterator[str]:
-    """The address of one with a certificate for ``address``."""
+    """The URL of an engine with a certificate for ``address``."""
     made = Instance.make()
-    made.serve_tls(*authority.certificate(address))
     made.start()
-    try:
-        yield f"valkeys://127.0.0.1:{made.tls_port}"
-    finally:
-        made.end()
+    words = [sys.executable, "-c", TERMINATOR, str(made.port), *authority.certificate(address)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as terminator:
+        try:
+            assert terminator.stdout is not None
+            yield f"valkeys://127.0.0.1:{int(terminator.stdout.readline())}"
+        finally:
+            terminator.kill()
+            made.end()
 
 
 def registered(folder: Path, url: str) -> int:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import tools
 from tests.live.real_browser import CHROMIUM
 from tests.live.tour_times import PAGE, STEPS, slow
 from tests.packages.empty_machine import install_blocks, tour
@@ -17,8 +18,8 @@ from tests.support.requirements import skip
 # slow: a Debian, an installation from two archives, two starts of a host, a browser and a hunt
 @pytest.mark.packages
 def test_from_an_empty_machine_to_a_friends_first_hunt(tmp_path: Path, wheel: Path) -> None:
-    if not Path(CHROMIUM).exists():
-        raise skip("packages", "chromium is not installed")
+    if CHROMIUM is None:
+        raise skip("packages", tools.MISSING)
     took = tour(tmp_path / "root", wheel, tmp_path / "pictures")
     assert tuple(took) == STEPS
     late = slow(took, PAGE.read_text("utf-8"))

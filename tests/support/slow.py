@@ -1,6 +1,7 @@
 """Which tests take long, and whether each says why: a line ``# slow: ...`` above it or its class.
 
-A run names those that do not; ``make flaky`` fails on them, for it knows the least of many runs.
+A run with ``-v`` names those that do not; ``make flaky`` fails on them, for it knows the least of
+many runs.
 How long a test takes in one run says little: it may have been beside others.
 """
 
@@ -16,7 +17,6 @@ from typing import Any
 SLOW_S = 5.0  # seconds that a test may take without a reason
 WORD = "# slow:"
 ROOT = Path(__file__).resolve().parents[2]
-MOST = 5  # that one run names; beside other work there may be many
 Named = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 

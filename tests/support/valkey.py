@@ -25,11 +25,11 @@ from svcserver.board.engine import Ask, BoardAway, Pushed
 from svcserver.board.scripts import COMMIT, LOAD, Script
 from svcserver.board.valkey import ValkeyBoard
 from svcserver.board.waiting import at_once
+from tests import tools
 from tests.support.processes import PATIENCE_S, eventually, free_port
 from tests.support.requirements import skip
 
 T = TypeVar("T")
-BINARIES = "valkey-server", "redis-server"
 _databases = count(1)
 
 
@@ -45,32 +45,23 @@ class Instance:
     folder: Path
     port: int
     process: subprocess.Popen[bytes] | None = field(default=None, init=False)
-    tls_port: int = field(default=0, init=False)
-    _tls: list[str] = field(factory=list, init=False)
 
     @classmethod
     def make(cls) -> Instance:
         """A new one, not started; skips where there is none."""
-        found = [path for path in map(shutil.which, BINARIES) if path is not None]
-        if not found:
-            raise skip("valkey", "neither valkey-server nor redis-server is installed")
-        return cls(found[0], Path(tempfile.mkdtemp(prefix="svc-valkey-")), free_port())  # noqa: TID251 - removed below
+        binary = tools.find("redis-server")
+        if binary is None:
+            raise skip("valkey", tools.MISSING)
+        return cls(binary, Path(tempfile.mkdtemp(prefix="svc-valkey-")), free_port())  # noqa: TID251 - removed below
 
     @property
     def url(self) -> str:
         return f"valkey://127.0.0.1:{self.port}"
 
-    def serve_tls(self, certificate: Path, key: Path) -> None:
-        """From the next start on, with TLS, too."""
-        self.tls_port = free_port()
-        self._tls = ["--tls-port", str(self.tls_port), "--tls-auth-clients", "no"]
-        self._tls += ["--tls-cert-file", str(certificate), "--tls-key-file", str(key)]
-        self._tls += ["--tls-ca-cert-file", str(certificate)]
-
     def start(self) -> None:
         """Returns when it answers."""
         words = ["--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder)]
-        words += ["--save", "", "--appendonly", "no", "--databases", "1000", *self._tls]
+        words += ["--save", "", "--appendonly", "no", "--databases", "1000"]
         self.process = subprocess.Popen([self.binary, *words], stdout=subprocess.DEVNULL)
         eventually(self._answers)
 
