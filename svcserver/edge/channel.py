@@ -19,7 +19,7 @@ from svcserver.edge.exchange import Exchange
 from svcserver.edge.verdicts import ProxyPolicy, Record, Refuse
 from svcserver.edge.wording import refusal
 from svcserver.http.bodies import Counted
-from svcserver.http.connection import CONTINUE, LINGER_S, Connection
+from svcserver.http.connection import LINGER_S, Connection
 from svcserver.http.heads import Fault, read_request
 from svcserver.http.prompt import send
 
@@ -136,8 +136,6 @@ class Channel(Connection):
         if limit is not None and head.length is not None and head.length > limit:
             self._refuse(Refuse(413, "body_too_large", "body_too_large", close=True), record)
             return
-        if head.expects and head.has_body:
-            send(self.transport, CONTINUE)
         self.until(self._began + self.policy.limits.request_s, self._too_slow)
         self.exchange = Exchange(self, head, verdict, record)
         self.exchange.start()

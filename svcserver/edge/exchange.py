@@ -17,7 +17,7 @@ from svcserver.edge.upstream import Connection
 from svcserver.edge.verdicts import Forward, Record, Unreachable
 from svcserver.edge.wording import answer_head, request_head
 from svcserver.http.bodies import LAST_CHUNK, NO_BODY, Body, body_of, chunk
-from svcserver.http.connection import MAX_BACKLOG
+from svcserver.http.connection import CONTINUE, MAX_BACKLOG
 from svcserver.http.heads import (
     MAX_RESPONSE_HEAD,
     Fault,
@@ -32,6 +32,7 @@ from svcserver.kernel.buggify import buggify
 log = Logger()
 
 MOST_TRIES = 3
+EXPECT_S = 10.0  # so long a client waits for 100, then it sends its body whatever the upstream does
 MAX_KEPT = MAX_BACKLOG  # bytes of a body that is kept to be sent again
 _SAFE = (b"GET", b"HEAD")  # may be sent again when the upstream ends before it answers
 _RETRY_AFTER = frozenset([b"retry-after"])
@@ -63,6 +64,8 @@ class Exchange:
         # what was sent of the body, where it may be sent again, and when its head was here
         self._kept = bytearray() if forward.repeatable else None
         self._asked = client.seconds() if forward.repeatable else 0.0
+        # since when the client waits for 100 before it sends its body
+        self._expects = client.seconds() if head.expects and head.has_body else None
 
     # -- towards the upstream --------------------------------------------------
 
@@ -87,6 +90,8 @@ class Exchange:
         head = request_head(self.head, self.forward, self.client.policy, waited_ms=waited_ms)
         send(connection.transport, b"".join((head, self._kept)) if self._kept else head)
         self.ready = self.moved = True
+        if b"expect" in self.client.policy.dropped:  # else the upstream answers it
+            self._go_on()
         if buggify("edge: a connection ends in the middle of a request"):
             connection.transport.abortConnection()
         if self.body.done:
@@ -137,10 +142,16 @@ class Exchange:
         log.failure("a request could not be passed on", failure)
         self.client.cut()
 
+    def _go_on(self) -> None:
+        """Let a client send its body that waits for a word."""
+        if self._expects is not None:
+            self._expects = None
+            send(self.client.transport, CONTINUE)
+
     def client_body(self, data: bytes) -> bytes:
         """Pass on the part of ``data`` that is the request's body; gives the rest. Raises Fault."""
         part, rest = self.body.feed(data)
-        self.moved = True
+        self.moved, self._expects = True, None
         self.record.bytes_in += len(part)
         limit = self.client.policy.limits.max_body
         if limit is not None and self.record.bytes_in > limit:
@@ -203,9 +214,11 @@ class Exchange:
                 return
             if answer.status >= 200:
                 self._begin(answer)
+            elif answer.status == 100:
+                self._go_on()
 
     def _begin(self, answer: ResponseHead) -> None:
-        self._answer = answer
+        self._answer, self._expects = answer, None
         self._framed = self.head.minor == 1 and answer.length in (None, -1)
         self._close = (
             not self.head.keep_alive
@@ -356,6 +369,8 @@ class Exchange:
     def sweep(self, now: float) -> None:
         """Give up an upstream that has sent nothing for too long; called once a second."""
         limits = self.client.policy.limits
+        if self._expects is not None and now - self._expects >= EXPECT_S:
+            self._go_on()
         if self.moved or not self.ready:
             self.moved, self._last = False, now
             return

@@ -58,7 +58,7 @@ class Relay:
     limits: Limits = LIMITS
     say: Callable[[str], None] = logged  # writes a request's line
     counters: Counters = field(factory=Counters)
-    dropped: frozenset[bytes] = frozenset([b"expect"])  # answered here
+    dropped: frozenset[bytes] = frozenset()
     hidden: frozenset[bytes] = frozenset()
     repeats: bool = False  # the gateway does, and knows more
 

@@ -1,0 +1,49 @@
+"""A client that waits for 100 before its body, through relay and gateway.
+
+Why processes: two proxies, TLS between them, and a client that counts what it may send.
+"""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from tests.live.attacks.support import arrive
+from tests.live.edge_host import DEADLINE_S, running
+
+pytestmark = pytest.mark.live
+HEAD = (
+    b"POST /save HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n"
+)
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+def wait_for(connection: socket.socket, end: bytes) -> bytes:
+    """Everything until the answer has these bytes, or until the connection ends."""
+    connection.settimeout(DEADLINE_S)
+    said = b""
+    while end not in said and (more := connection.recv(65_536)):
+        said += more
+    return said
+
+
+def test_the_gateway_decides_before_the_body_is_sent(tmp_path: Path) -> None:
+    with running(tmp_path, GATEWAY_MAX_BODY_BYTES="1024") as host:
+        with arrive(host.relay_port) as connection:
+            connection.sendall(HEAD % 5)
+            assert wait_for(connection, b"\r\n\r\n") == CONTINUE
+            connection.sendall(b"hello")
+            assert wait_for(connection, b"}").startswith(b"HTTP/1.1 200 ")
+        with arrive(host.relay_port) as connection:
+            connection.sendall(HEAD % 1025)
+            said = wait_for(connection, b"never")
+        assert said.startswith(b"HTTP/1.1 413 "), said
+        assert said.count(b"HTTP/1.1 ") == 1
+        assert [one["body"] for one in host.told if one["path"] == "/save"] == ["hello"]
+        host.gateway.terminate()
+        host.gateway.wait(DEADLINE_S)
+        with arrive(host.relay_port) as connection:
+            connection.sendall(HEAD % 5)
+            assert wait_for(connection, b"never").startswith(b"HTTP/1.1 502 ")
