@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 import click
 from attrs import fields
@@ -47,7 +47,6 @@ SHORTEST = 6  # characters of a secret that is searched for; a shorter word stan
 LINE_OF_A_KEY = 16  # characters; its last line may be short
 STACK = (*variables(Stack), *variables(BackupSettings))
 _SECRET_NAME = re.compile(r"SECRET|PRIV|PASS|TOKEN|API_KEY|VERIFY_KEYS|ARGS|LAUNCHER|INVITE")
-_URL_USER = re.compile(r"(?<=://)[^/@\s]*+@")
 
 
 @click.command("bundle")
@@ -120,7 +119,7 @@ def shown(host: Host, name: str) -> Iterator[str]:
         return
     for variable, text in values.items():
         hidden = variable not in known or is_secret(name, variable)
-        yield f"{variable}={OTHER if hidden and text else _URL_USER.sub(OTHER + '@', text)}"
+        yield f"{variable}={OTHER if hidden and text else without_user(text)}"
 
 
 def shapes_of(name: str) -> tuple[type[Any], ...]:
@@ -184,11 +183,15 @@ def lines_of(pem: bytes) -> set[str]:
 
 
 def password_of(url: str) -> str:
-    """The password in a URL; empty without one."""
-    try:
-        return urlsplit(url).password or ""
-    except ValueError:
-        return ""
+    """The password in a URL, which may hold what a URL escapes; empty without one."""
+    user = url.partition("://")[2].rpartition("@")[0]
+    return user.partition(":")[2]
+
+
+def without_user(url: str) -> str:
+    """The text without what a URL in it says before the last ``@``."""
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://{OTHER}@{rest.rpartition('@')[2]}" if "@" in rest else url
 
 
 def without(text: str, known: list[str]) -> str:

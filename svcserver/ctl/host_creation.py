@@ -12,7 +12,7 @@ import shlex
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from attrs import field, frozen
@@ -35,6 +35,7 @@ from svcserver.db.engine import (
     describe,
     make_engine,
 )
+from svcserver.db.suitable import refuse_unsuitable
 from svcserver.db.transaction import transaction as short_transaction
 from svcserver.edge.certificate import BadCertificate, Pair, make_pair, write_pair
 from svcserver.kernel.ids import new_account_id
@@ -283,7 +284,10 @@ def _register(staged: Staged, shared: bool) -> None:
     """Make the database with the owner's account."""
     key = _key(staged)
     game_server = _values(staged.settings, "deploy")["METAGAME_API_KEY"]
-    with transaction(make_engine(_url(staged))) as tx:  # while a stop still leaves nothing
+    engine = make_engine(_url(staged))
+    with suppress(SQLAlchemyError):  # the transaction says what is wrong
+        refuse_unsuitable(engine)
+    with transaction(engine) as tx:  # while a stop still leaves nothing
         if not shared and is_anothers(tx, key):  # before anything of it is changed
             fail(
                 f"the database {_url(staged).render_as_string()} has accounts, so it is another "

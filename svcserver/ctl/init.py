@@ -155,13 +155,17 @@ def scale_of(workers: int, database: str, live: str, *, private: bool) -> Scale:
     try:
         if database:
             database_url(database)
+    except ValueError as why:
+        fail(f"--database or {DATABASE_VARIABLE}: {why}")
+    try:
         if live:
             live_url(live)
+    except ValueError as why:
+        fail(f"--live or {LIVE_VARIABLE}: {why}")
+    try:
         check(workers, {"DATABASE_URL": database, "LIVE_URL": live})
     except BadSetting as why:
         fail(f"{why} (--database or {DATABASE_VARIABLE}, --live or {LIVE_VARIABLE})")
-    except ValueError as why:
-        fail(f"--database or {DATABASE_VARIABLE}, --live or {LIVE_VARIABLE}: {why}")
     scale = Scale(workers, database, live)
     warn_of_passwords(scale)
     return scale

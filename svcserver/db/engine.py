@@ -32,6 +32,10 @@ _POSTGRESQL = {
     "keepalives_count": 3,
     "tcp_user_timeout": 30_000,  # milliseconds
 }
+ESCAPES = (
+    "must be postgresql://USER:PASSWORD@HOST:PORT/NAME, with / @ and : "
+    "of a password written as %2F %40 and %3A"
+)
 
 
 class BadDatabase(Exception):
@@ -44,12 +48,15 @@ def database_url(text: str) -> URL:
         url = make_url(text.strip())
     except ArgumentError:
         raise ValueError("must be a database URL such as sqlite:///svc.db") from None
-    backend = url.get_backend_name()
-    if backend == "postgresql":
+    except ValueError:  # whose text would show what stands there, as a part of a password
+        raise ValueError(ESCAPES) from None
+    if url.get_backend_name() == "postgresql":
+        if "@" in (url.database or "") or not 0 < (url.port or 1) < 65_536:
+            raise ValueError(ESCAPES)
         return url.set(drivername="postgresql+psycopg")
-    if backend == "sqlite" and url.drivername in ("sqlite", "sqlite+pysqlite"):
+    if url.drivername in ("sqlite", "sqlite+pysqlite"):
         return url
-    raise ValueError("must name a sqlite or a postgresql+psycopg database")
+    raise ValueError("must begin with sqlite:/// or postgresql://")
 
 
 def sqlite_url(file: Path) -> str:

@@ -16,9 +16,10 @@ from svcserver.ctl.host import OWNER_KEY
 from svcserver.ctl.keys import expired_at
 from svcserver.ctl.output import Failed, config_of
 from svcserver.db import migrations
-from svcserver.db.engine import SQLAlchemyError, describe, is_sqlite, make_engine
+from svcserver.db.engine import BadDatabase, SQLAlchemyError, describe, is_sqlite, make_engine
 from svcserver.db.faults import cure_of
 from svcserver.db.migrations import revisions
+from svcserver.db.suitable import refuse_unsuitable
 from svcserver.db.transaction import transaction
 from svcserver.kernel.settings import BadSetting, load
 from svcserver.metagame.access.keys import BadKey
@@ -86,8 +87,11 @@ def _room(case: Case, file: Path) -> Iterator[Finding]:
 def _inside(case: Case, url: URL) -> Iterator[Finding]:
     engine = make_engine(url)
     try:
+        refuse_unsuitable(engine)
         with transaction(engine) as tx:
             yield from list(_content(case, tx))
+    except BadDatabase as why:
+        yield Finding.of("database", str(why), "correct DATABASE_URL in metagame.env")
     except SQLAlchemyError as why:
         cure = cure_of(why) or "correct DATABASE_URL in metagame.env; is the server running?"
         yield Finding("database", f"it cannot be used: {describe(why)}", cure)
@@ -155,16 +159,9 @@ def _stack(case: Case) -> dict[str, str]:
 
 
 def _engine(case: Case, tx: Connection, metagames: int = 1) -> Iterator[Finding]:
-    """Whether PostgreSQL keeps every text, and lets as many connect as will."""
+    """Whether PostgreSQL lets as many connect as will."""
     if case.metagame is None or is_sqlite(tx.engine):
         return
-    encoding = tx.execute(text("SHOW server_encoding")).scalar_one()
-    if encoding != "UTF8":
-        yield Finding(
-            "database",
-            f"its encoding is {encoding}: names in other alphabets cannot be kept as they are",
-            "make one with ENCODING 'UTF8', and take the data there (svcctl db copy)",
-        )
     most, kept, others = (int(tx.execute(text(one)).scalar_one()) for one in _ASKED)
     each, left = case.metagame.database_connections, most - kept - others
     if metagames * each + OWNERS_CONNECTIONS > left:

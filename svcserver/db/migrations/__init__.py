@@ -14,6 +14,7 @@ from twisted.logger import Logger
 from svcserver.db.engine import BadDatabase, SQLAlchemyError, describe, is_sqlite
 from svcserver.db.faults import cure_of
 from svcserver.db.migrations import revisions
+from svcserver.db.suitable import refuse_unsuitable
 from svcserver.db.tables import METADATA
 from svcserver.db.transaction import transaction
 
@@ -35,6 +36,7 @@ def upgrade(engine: Engine, revision: str = "head") -> bool:
     if is_sqlite(engine):
         _make_private(engine.url.database or "")
     try:
+        refuse_unsuitable(engine)
         with transaction(engine) as tx:
             if is_sqlite(engine):
                 _look_through(tx)

@@ -1,0 +1,45 @@
+"""Whether a PostgreSQL server can be used, checked before any migration."""
+
+from __future__ import annotations
+
+from sqlalchemy import Engine
+
+from svcserver.db.engine import BadDatabase, SQLAlchemyError, is_sqlite, make_engine
+
+SHARED = (
+    "DATABASE_URL leads to a connection pooler that gives each transaction another connection "
+    "(pgbouncer: pool_mode=transaction or statement), where prepared statements and settings get "
+    "lost; set pool_mode=session for this database, or name PostgreSQL itself in DATABASE_URL"
+)
+_ENCODING, _SESSION = "SHOW server_encoding", "SELECT pg_backend_pid()"
+
+
+def refuse_unsuitable(engine: Engine) -> None:
+    """Raise BadDatabase for a server behind a pooler of transactions, or of another encoding.
+
+    Raises SQLAlchemyError where it does not answer.
+    """
+    if is_sqlite(engine):
+        return
+    probe = make_engine(engine.url, 2).execution_options(isolation_level="AUTOCOMMIT")
+    try:
+        with probe.connect() as one, probe.connect() as other:
+            # In this order it shows whether the pooler hands out the newest or the oldest session
+            order = (one, other, other, one)
+            sessions = [tx.exec_driver_sql(_SESSION).scalar_one() for tx in order]
+            encoding = one.exec_driver_sql(_ENCODING).scalar_one()
+    except SQLAlchemyError as why:
+        if "statement pooling" in str(why):  # as pgbouncer refuses the first transaction
+            raise BadDatabase(SHARED) from None
+        raise
+    finally:
+        probe.dispose()
+    first, second, again, last = sessions
+    if first == second or second != again or first != last:
+        raise BadDatabase(SHARED)
+    if encoding != "UTF8":
+        raise BadDatabase(
+            f"its encoding is {encoding}: names in other alphabets cannot be kept as they are; "
+            "make one with ENCODING 'UTF8' and TEMPLATE template0, and take the data there "
+            "(svcctl db copy)"
+        )

@@ -1,0 +1,35 @@
+"""DATABASE_URL: what is taken, and what a refusal shows."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.ctl.bundle import password_of, without_user
+from svcserver.db.engine import database_url
+
+
+class DatabaseUrlTests(SynchronousTestCase):
+    def test_both_spellings_of_postgresql_mean_the_same(self) -> None:
+        short, long = (
+            database_url(f"{scheme}://svc:secret@db.example/svc")
+            for scheme in ("postgresql", "postgresql+psycopg")
+        )
+        self.assertEqual(short, long)
+
+    def test_a_refusal_shows_no_part_of_an_unescaped_password(self) -> None:
+        for url in (
+            "postgresql://svc:SEC/RET",
+            "postgresql://svc:SEC@RET/XYZ@db.example/svc",
+            "postgresql://SEC/RET@db.example/svc",
+            "postgresql://svc:SEC/RET@db.example:SEC/svc",
+            "postgresql://svc:77777/RET",
+            "mysql://svc:SEC/RET@db.example/svc",
+        ):
+            why = self.assertRaises(ValueError, database_url, url)
+            for part in ("SEC", "RET", "XYZ", "77777"):
+                self.assertNotIn(part, str(why))
+
+    def test_a_bundle_hides_a_password_with_an_unescaped_slash(self) -> None:
+        url = "postgresql://svc:SEC/RET@db.example/svc"
+        self.assertEqual(password_of(url), "SEC/RET")
+        self.assertEqual(without_user(url), "postgresql://<redacted>@db.example/svc")
