@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from svcserver.chat.stanza import Stanza
+from twisted.words.xish.domish import Element
+
 from svcserver.chat.status import Status
 from svcserver.kernel.ids import AccountId
 
@@ -12,7 +13,7 @@ from svcserver.kernel.ids import AccountId
 class Reply(NamedTuple):
     """Send the client a stanza."""
 
-    stanza: str
+    stanza: Element
 
 
 class LogIn(NamedTuple):
@@ -43,7 +44,7 @@ class Bound(NamedTuple):
     sessions is the oldest is then the same for everybody.
     """
 
-    result: str
+    result: Element
 
 
 class Join(NamedTuple):
@@ -71,19 +72,19 @@ class Withdraw(NamedTuple):
 class Say(NamedTuple):
     """Deliver a line to a room."""
 
-    said: Stanza
+    said: Element
 
 
 class Whisper(NamedTuple):
     """Deliver a line to one account."""
 
-    said: Stanza
+    said: Element
 
 
 class TooMuch(NamedTuple):
     """Refuse a room message that exceeds the rate of stanzas."""
 
-    said: Stanza
+    said: Element
 
 
 class End(NamedTuple):

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from struct import pack
 
+from twisted.words.xish.domish import Element
+
+from svcserver.chat.stanza import serialize
+
 
 def text_frame(stanza: str) -> bytes:
     """An unmasked, final text frame. RFC 6455 5.2."""
@@ -14,3 +18,8 @@ def text_frame(stanza: str) -> bytes:
     if size < 65_536:
         return pack("!BBH", 0x81, 126, size) + payload
     return pack("!BBQ", 0x81, 127, size) + payload
+
+
+def element_frame(element: Element) -> bytes:
+    """Return the text frame of an element."""
+    return text_frame(serialize(element))

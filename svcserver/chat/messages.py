@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from attrs import define
 from twisted.logger import Logger
+from twisted.words.xish.domish import Element
 
 from svcserver.chat import stanza
 from svcserver.chat.effects import Say, Whisper
@@ -14,7 +15,6 @@ from svcserver.chat.requests import MAX_ID
 from svcserver.chat.room_access import RoomAccess
 from svcserver.chat.rooms import Rooms
 from svcserver.chat.session import Session
-from svcserver.chat.stanza import Stanza
 from svcserver.chat.together import Together
 
 log = Logger()
@@ -53,8 +53,8 @@ class Messages:
         person = self.people.get(session.account)
         return person is not None and bool(person.about.blocks or person.about.blocked_by)
 
-    def _say(self, session: Session, said: Stanza) -> None:
-        local, host, _ = split_address(said.get("to"))
+    def _say(self, session: Session, said: Element) -> None:
+        local, host, _ = split_address(said.getAttribute("to", ""))
         room, body = room_of(local, host, session.domain), _body(said)
         person = self.people.get(session.account)
         occupant = session.in_rooms.get(room.key) if room is not None else None
@@ -81,8 +81,8 @@ class Messages:
             blocked=blocked_words(len(rooms.occupants(occupant.room.key)) - count),
         )
 
-    def _whisper(self, session: Session, said: Stanza) -> None:
-        local, _, resource = split_address(said.get("to"))
+    def _whisper(self, session: Session, said: Element) -> None:
+        local, _, resource = split_address(said.getAttribute("to", ""))
         other, body = self.people.find(local), _body(said)
         person = self.people.get(session.account)
         if person is None or body is None:
@@ -99,15 +99,14 @@ class Messages:
             _log_whisper(session, said, "reason=blocked")
         else:
             named = [one for one in other.bound if one.resource == resource] or other.bound
-            inner = stanza.element("body", stanza.text(body))
             for one in named:
-                write_whisper(one, session.jid, _id(said), inner)
+                write_whisper(one, session.jid, _id(said), body)
             _log_whisper(session, said, f"delivered={len(named)}")
 
     def _whisper_together(
-        self, together: Together, session: Session, person: Person, said: Stanza
+        self, together: Together, session: Session, person: Person, said: Element
     ) -> None:
-        local, _, resource = split_address(said.get("to"))
+        local, _, resource = split_address(said.getAttribute("to", ""))
         seats = together.seats(local)
         account, body = seats[0][1].account, _body(said) or ""
         if account == person.account:
@@ -121,13 +120,13 @@ class Messages:
             pause(session, told, lambda heard: _log_whisper(session, said, outcome[heard]))
 
 
-def write_whisper(session: Session, jid: str, stanza_id: str | None, inner: str) -> None:
-    """Send a session a whisper of ``jid``; ``inner`` is the body's element."""
+def write_whisper(session: Session, jid: str, stanza_id: str | None, body: str) -> None:
+    """Send a session a whisper of ``jid``."""
     session.write(
         stanza.element(
+            stanza.CLIENT,
             "message",
-            inner,
-            xmlns=stanza.CLIENT,
+            stanza.element(None, "body", body),
             type="chat",
             from_=jid,
             to=session.jid,
@@ -136,28 +135,28 @@ def write_whisper(session: Session, jid: str, stanza_id: str | None, inner: str)
     )
 
 
-def not_acceptable(session: Session, said: Stanza) -> None:
+def not_acceptable(session: Session, said: Element) -> None:
     """Answer a room message that is not delivered with its error."""
     session.write(
         stanza.element(
+            stanza.CLIENT,
             "message",
             stanza.error("not-acceptable", "modify"),
-            xmlns=stanza.CLIENT,
             type="error",
             id=_id(said),
-            from_=said.get("to").partition("/")[0],
+            from_=said.getAttribute("to", "").partition("/")[0],
             to=session.jid,
         )
     )
 
 
-def _body(said: Stanza) -> str | None:
-    body = said.child("body")
-    return body.text if body is not None and 1 <= len(body.text) <= MAX_BODY else None
+def _body(said: Element) -> str | None:
+    body = stanza.content(stanza.child(said, "body"))
+    return body if 1 <= len(body) <= MAX_BODY else None
 
 
-def _id(said: Stanza) -> str | None:
-    stanza_id = said.attributes.get("id")
+def _id(said: Element) -> str | None:
+    stanza_id: str | None = said.getAttribute("id")
     return stanza_id if stanza_id is not None and len(stanza_id) <= MAX_ID else None
 
 
@@ -166,12 +165,12 @@ def blocked_words(count: int) -> str:
     return f" blocked={count}" if count > 0 else ""
 
 
-def _log_whisper(session: Session, said: Stanza, outcome: str) -> None:
-    body = said.child("body")
+def _log_whisper(session: Session, said: Element, outcome: str) -> None:
+    body = stanza.content(stanza.child(said, "body"))
     log.info(
         "whisper from={uid} to={to} len={length} {outcome}",
         uid=session.account,
-        to=printable(split_address(said.get("to"))[0]),
-        length=len(body.text) if body is not None else 0,
+        to=printable(split_address(said.getAttribute("to", ""))[0]),
+        length=len(body),
         outcome=outcome,
     )

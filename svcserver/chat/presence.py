@@ -7,9 +7,10 @@ from typing import Protocol
 
 import orjson
 from attrs import define
+from twisted.words.xish.domish import Element
 
 from svcserver.chat import stanza
-from svcserver.chat.frames import text_frame
+from svcserver.chat.frames import element_frame
 from svcserver.chat.ghost import Ghost
 from svcserver.chat.people import People, Person
 from svcserver.chat.session import Session
@@ -20,11 +21,9 @@ from svcserver.kernel.signals import FriendAccepted
 FRIEND = "com.epicgames.friends.core.apiobjects.Friend"
 
 
-def gone(sender: str, receiver: str) -> str:
-    """The stanza that tells that a session is offline."""
-    return stanza.element(
-        "presence", xmlns=stanza.CLIENT, type="unavailable", from_=sender, to=receiver
-    )
+def gone(sender: str, receiver: str) -> Element:
+    """Make the presence that tells that a session is offline."""
+    return stanza.element(stanza.CLIENT, "presence", type="unavailable", from_=sender, to=receiver)
 
 
 class Elsewhere(Protocol):
@@ -56,16 +55,16 @@ class Presences:
         first, session.status = session.status is None, status
         audience = self._audience(person)
         for other, _ in audience:
-            other.deliver(text_frame(status.stanza(session.jid, other.jid)))
+            other.deliver(element_frame(status.stanza(session.jid, other.jid)))
         if self.elsewhere is not None:
             self.elsewhere.show(session, tuple(_friends(person)))
         if not first:
             return
         for other, theirs in audience:
-            session.deliver(text_frame(theirs.stanza(other.jid, session.jid)))
+            session.deliver(element_frame(theirs.stanza(other.jid, session.jid)))
         for account in _friends(person):
             for jid, theirs in self._there(account, person):
-                session.deliver(text_frame(theirs.stanza(jid, session.jid)))
+                session.deliver(element_frame(theirs.stanza(jid, session.jid)))
 
     def withdraw(self, session: Session) -> None:
         """Tell friends that a session is offline, then the status of the other session, if any."""
@@ -77,7 +76,7 @@ class Presences:
             self.elsewhere.show(session, ())
         audience = self._audience(person)
         for other, _ in audience:
-            other.deliver(text_frame(gone(session.jid, other.jid)))
+            other.deliver(element_frame(gone(session.jid, other.jid)))
         for other, _ in audience:
             friend = self.people.get(other.account)
             if friend is not None:
@@ -99,7 +98,7 @@ class Presences:
                 self._tell([(ghost.jid, status)], _heard_by(person))
                 continue
             for other in _heard_by(person):
-                other.deliver(text_frame(gone(ghost.jid, other.jid)))
+                other.deliver(element_frame(gone(ghost.jid, other.jid)))
             self._tell(self._statuses(ghost.account, person), _heard_by(person))
 
     def restate(self, changes: list[tuple[Ghost, Status | None]]) -> None:
@@ -138,7 +137,7 @@ class Presences:
                 continue
             for jid, _ in self._statuses(account, person):
                 for session in _heard_by(person):
-                    session.deliver(text_frame(gone(jid, session.jid)))
+                    session.deliver(element_frame(gone(jid, session.jid)))
             for ghost in self.elsewhere.shown(account) if self.elsewhere is not None else ():
                 ghost.shown_to -= {receiver}
 
@@ -168,7 +167,7 @@ class Presences:
     def _tell(self, statuses: list[tuple[str, Status]], receivers: list[Session]) -> None:
         for jid, status in statuses:
             for other in receivers:
-                other.deliver(text_frame(status.stanza(jid, other.jid)))
+                other.deliver(element_frame(status.stanza(jid, other.jid)))
 
 
 def _friends(person: Person) -> list[AccountId]:
@@ -202,10 +201,10 @@ def _push(person: Person, other: AccountId, direction: str, created: str, stamp:
     body = orjson.dumps({"type": FRIEND, "payload": payload, "timestamp": stamp}).decode()
     for session in person.bound:
         said = stanza.element(
+            stanza.CLIENT,
             "message",
-            stanza.element("body", stanza.text(body)),
-            xmlns=stanza.CLIENT,
+            stanza.element(None, "body", body),
             from_=f"xmpp-admin@{session.domain}",
             to=session.jid,
         )
-        session.deliver(text_frame(said))
+        session.deliver(element_frame(said))

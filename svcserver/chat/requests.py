@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from base64 import b64decode
+from twisted.words.protocols.jabber import sasl
+from twisted.words.xish.domish import Element
 
 from svcserver.chat import stanza
 from svcserver.chat.effects import (
@@ -17,7 +18,6 @@ from svcserver.chat.effects import (
     Withdraw,
 )
 from svcserver.chat.names import split_address
-from svcserver.chat.stanza import Stanza
 from svcserver.chat.status import status_of
 from svcserver.kernel.ids import AccountId, is_account_shaped
 from svcserver.kernel.secrets import hex_token
@@ -31,17 +31,17 @@ ROOM_HOSTS = ("muc.", "conference.")
 # -- before login ----------------------------------------------------------------
 
 
-def credentials(said: Stanza) -> LogIn | Refuse:
+def credentials(said: Element) -> LogIn | Refuse:
     """Account and token of an ``<auth>``; its authorisation id may repeat the account."""
-    if said.get("mechanism") != "PLAIN":
+    if said.getAttribute("mechanism") != "PLAIN":
         return Refuse("invalid-mechanism", "bad-mechanism")
-    text = said.text.strip()
+    text = stanza.content(said).strip()
     bad = Refuse("not-authorized", "bad-format")
     if len(text) > MAX_PAYLOAD:
         return bad
     try:
-        authzid, account, token = b64decode(text, validate=True).decode("utf-8").split("\0")
-    except ValueError:
+        authzid, account, token = sasl.fromBase64(text).decode("utf-8").split("\0")
+    except (sasl.SASLIncorrectEncodingError, ValueError):
         return bad
     same = authzid.partition("@")[0].lower() in ("", account.lower())
     if not same or not is_account_shaped(account) or not 0 < len(token) <= MAX_TOKEN:
@@ -49,19 +49,19 @@ def credentials(said: Stanza) -> LogIn | Refuse:
     return LogIn(account, token)
 
 
-def legacy_login(said: Stanza) -> str | None:
+def legacy_login(said: Element) -> str | None:
     """The id of a legacy (jabber:iq:auth) login, which some clients try after a failure."""
-    if said.name == "iq" and said.child("query", stanza.LEGACY_AUTH) is not None:
-        stanza_id = said.get("id")
+    if said.name == "iq" and stanza.child(said, "query", stanza.LEGACY_AUTH) is not None:
+        stanza_id: str = said.getAttribute("id", "")
         return stanza_id if len(stanza_id) <= MAX_ID else None
     return None
 
 
-def opening(domain: str) -> str:
+def opening(domain: str) -> Element:
     """Our answer to an ``<open>``, which begins a stream (RFC 7395, 3.4); its id is random."""
     return stanza.element(
+        stanza.FRAMING,
         "open",
-        xmlns=stanza.FRAMING,
         from_=domain,
         id=hex_token(16),
         version="1.0",
@@ -69,31 +69,33 @@ def opening(domain: str) -> str:
     )
 
 
-def features(*, account: AccountId) -> str:
+def features(*, account: AccountId) -> Element:
     """The stream features: log in, or, once that is done, bind."""
     if account:
-        offer = stanza.element("bind", xmlns=stanza.BIND)
+        offer = stanza.element(stanza.BIND, "bind")
     else:
-        mechanism = stanza.element("mechanism", "PLAIN")
-        offer = stanza.element("mechanisms", mechanism, xmlns=stanza.SASL)
-    return f'<stream:features xmlns:stream="{stanza.STREAMS}">{offer}</stream:features>'
+        mechanism = stanza.element(None, "mechanism", "PLAIN")
+        offer = stanza.element(sasl.NS_XMPP_SASL, "mechanisms", mechanism)
+    made = Element((stanza.STREAMS, "features"), localPrefixes={"stream": stanza.STREAMS})
+    made.addChild(offer)
+    return made
 
 
 # -- after bind ------------------------------------------------------------------
 
 
-def request(said: Stanza) -> Effect | None:
+def request(said: Element) -> Effect | None:
     """The effect of a presence or a message; None for what is not supported."""
     if said.name == "message":
-        kind = said.get("type")
+        kind = said.getAttribute("type")
         if kind == "groupchat":
             return Say(said)
         return Whisper(said) if kind == "chat" else None
     return _presence(said) if said.name == "presence" else None
 
 
-def _presence(said: Stanza) -> Effect | None:
-    to, kind = said.get("to"), said.get("type")
+def _presence(said: Element) -> Effect | None:
+    to, kind = said.getAttribute("to", ""), said.getAttribute("type")
     if kind == "unavailable":
         return Leave(to) if to else Withdraw()
     if kind:
@@ -101,4 +103,4 @@ def _presence(said: Stanza) -> Effect | None:
     if not to:
         return Announce(status_of(said))
     room_like = split_address(to)[1].lower().startswith(ROOM_HOSTS)
-    return Join(to) if room_like or said.child("x", stanza.MUC) is not None else None
+    return Join(to) if room_like or stanza.child(said, "x", stanza.MUC) is not None else None

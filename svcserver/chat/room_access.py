@@ -185,9 +185,10 @@ def refuse_entry(session: Session, address: str, nick: str, reason: str) -> None
     condition, kind = REFUSALS[reason]
     session.write(
         stanza.element(
+            stanza.CLIENT,
             "presence",
-            stanza.element("x", xmlns=stanza.MUC) + stanza.error(condition, kind),
-            xmlns=stanza.CLIENT,
+            stanza.element(stanza.MUC, "x"),
+            stanza.error(condition, kind),
             type="error",
             from_=f"{address}/{nick}" if nick else address,
             to=session.jid,

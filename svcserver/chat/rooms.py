@@ -9,9 +9,10 @@ from collections.abc import Collection
 from typing import ClassVar, Protocol
 
 from attrs import define, field
+from twisted.words.xish.domish import Element
 
 from svcserver.chat import stanza
-from svcserver.chat.frames import text_frame
+from svcserver.chat.frames import element_frame, text_frame
 from svcserver.chat.names import Room
 from svcserver.kernel.ids import AccountId
 
@@ -51,28 +52,29 @@ class Occupant:
     room: Room
     nick: str
 
-    def presence(self, address: str, to: str, *codes: str, gone: bool = False) -> str:
-        """The presence stanza of this occupant for ``to``, who uses the room's ``address``."""
-        before, after = self.wording(address, *codes, gone=gone)
-        return f"{before}{stanza.attribute(to)}{after}"
-
-    def wording(self, address: str, *codes: str, gone: bool = False) -> tuple[str, str]:
-        """That stanza before and after the value of ``to``, since the rest is the same for all."""
-        marks = "".join(stanza.element("status", code=code) for code in codes)
+    def presence(self, address: str, to: str, *codes: str, gone: bool = False) -> Element:
+        """Make the presence of this occupant for ``to``, who uses the room's ``address``."""
+        marks = [stanza.element(None, "status", code=code) for code in codes]
         item = stanza.element(
+            None,
             "item",
             affiliation="none",
             role="none" if gone else "participant",
             jid=self.session.jid,
         )
-        before, _, after = stanza.element(
+        return stanza.element(
+            stanza.CLIENT,
             "presence",
-            stanza.element("x", item + marks, xmlns=stanza.MUC_USER),
-            xmlns=stanza.CLIENT,
+            stanza.element(stanza.MUC_USER, "x", item, *marks),
             type="unavailable" if gone else None,
             from_=f"{address}/{self.nick}",
-            to=HERE,
-        ).partition(HERE)
+            to=to,
+        )
+
+    def prepared(self, address: str, *codes: str, gone: bool = False) -> tuple[str, str]:
+        """Return that presence before and after the value of ``to``: all else is equal for all."""
+        presence = self.presence(address, HERE, *codes, gone=gone)
+        before, _, after = stanza.serialize(presence).partition(HERE)
         return before, after
 
 
@@ -136,7 +138,7 @@ class Rooms:
             said = occupant.presence(
                 occupant.room.address, occupant.session.jid, "110", *codes, gone=True
             )
-            occupant.session.deliver(text_frame(said))
+            occupant.session.deliver(element_frame(said))
 
     def say(
         self,
@@ -151,11 +153,11 @@ class Rooms:
         one, and behind: who hears an own line knows that it has left for all of this process,
         should it end now.
         """
-        key, inner = occupant.room.key, stanza.element("body", stanza.text(body))
+        key = occupant.room.key
         frames: dict[str, bytes] = {}
 
         def frame_for(address: str) -> bytes:
-            frames[address] = _line(f"{address}/{occupant.nick}", stanza_id, inner)
+            frames[address] = _line(f"{address}/{occupant.nick}", stanza_id, body)
             return frames[address]
 
         here = self.here(key)
@@ -182,17 +184,10 @@ class Rooms:
 
     def announce(self, nick: str, body: str) -> int:
         """Deliver a line of the server's to everyone in a room; returns how many heard it."""
-        inner, count = stanza.element("body", stanza.text(body)), 0
+        count = 0
         for key in self.keys():
             for one in self.here(key):
-                line = stanza.element(
-                    "message",
-                    inner,
-                    xmlns=stanza.CLIENT,
-                    type="groupchat",
-                    from_=f"{one.room.address}/{nick}",
-                )
-                one.session.deliver(text_frame(line))
+                one.session.deliver(_line(f"{one.room.address}/{nick}", None, body))
                 count += 1
         return count
 
@@ -215,32 +210,32 @@ class Rooms:
         address, to = occupant.room.address, occupant.session.jid
         for other in self.occupants(occupant.room.key):
             if other.session.account != occupant.session.account:
-                occupant.session.deliver(text_frame(other.presence(address, to)))
+                occupant.session.deliver(element_frame(other.presence(address, to)))
 
     def _confirm(self, occupant: Occupant) -> None:
         if occupant.session.elsewhere:
             return
         said = occupant.presence(occupant.room.address, occupant.session.jid, "110")
-        occupant.session.deliver(text_frame(said))
+        occupant.session.deliver(element_frame(said))
 
     def _tell(self, occupant: Occupant, *codes: str, gone: bool = False) -> None:
         wordings: dict[str, tuple[str, str]] = {}
         for other in self.here(occupant.room.key):
             address = other.room.address
             if address not in wordings:
-                wordings[address] = occupant.wording(address, *codes, gone=gone)
+                wordings[address] = occupant.prepared(address, *codes, gone=gone)
             before, after = wordings[address]
             to = stanza.attribute(other.session.jid)
             other.session.deliver(text_frame(f"{before}{to}{after}"))
 
 
-def _line(from_: str, stanza_id: str | None, inner: str) -> bytes:
+def _line(from_: str, stanza_id: str | None, body: str) -> bytes:
     """The frame of a line of the chat, as all hear it who know its room by the same address."""
-    return text_frame(
+    return element_frame(
         stanza.element(
+            stanza.CLIENT,
             "message",
-            inner,
-            xmlns=stanza.CLIENT,
+            stanza.element(None, "body", body),
             type="groupchat",
             id=stanza_id,
             from_=from_,

@@ -11,17 +11,18 @@ from typing import ClassVar
 
 from attrs import define, field
 from twisted.logger import Logger
+from twisted.words.xish.domish import Element
 
 from svcserver.chat import requests, stanza
 from svcserver.chat.effects import Bound, Effect, End, MakeRoom, Over, Refuse, Reply, TooMuch
-from svcserver.chat.frames import text_frame
+from svcserver.chat.frames import element_frame
 from svcserver.chat.names import is_domain, is_resource
 from svcserver.chat.ports import Wire
 from svcserver.chat.rates import Rates
 from svcserver.chat.rooms import Occupant
 from svcserver.chat.settings import Settings
 from svcserver.chat.stages import Stage, Steps, Where, steps_of
-from svcserver.chat.stanza import Restricted, Stanza, Unparseable, parse
+from svcserver.chat.stanza import Restricted, Unparseable, child, parse
 from svcserver.chat.status import Status
 from svcserver.chat.trace import outline, outline_frame
 from svcserver.kernel.ids import AccountId
@@ -41,7 +42,7 @@ MAX_REFUSED = 1_000  # room messages over the stanza rate that are answered, per
 MAX_DROPPED = 1_000
 WINDOW_S = 60.0
 POLITE = ("close", "shutdown", "replaced", "revoked", "lease")  # ended with <close/>
-CLOSE_FRAME = text_frame(stanza.CLOSE)
+CLOSE_FRAME = element_frame(stanza.CLOSE)
 NOTHING: tuple[Effect, ...] = ()
 
 
@@ -169,10 +170,10 @@ class Session:
             (Reply(stanza.RESTRICTED_XML), refused) if isinstance(why, Restricted) else (refused,)
         )
 
-    def _too_much(self, said: Stanza) -> Iterable[Effect]:
+    def _too_much(self, said: Element) -> Iterable[Effect]:
         """Over the stanza rate: room messages still get an error, up to a bound."""
         self._roll()
-        if said.get("type") == "groupchat" and self.bound and self._refused < MAX_REFUSED:
+        if said.getAttribute("type") == "groupchat" and self.bound and self._refused < MAX_REFUSED:
             self._refused += 1
             return (TooMuch(said),)
         return self.drop()
@@ -190,7 +191,7 @@ class Session:
 
     # -- before login ------------------------------------------------------
 
-    def _before_login(self, said: Stanza) -> Iterable[Effect]:
+    def _before_login(self, said: Element) -> Iterable[Effect]:
         self._frames += 1
         if self._frames > MAX_FRAMES:
             return (End("refused"),)
@@ -206,27 +207,27 @@ class Session:
             return (End("refused"),)
         return (Reply(stanza.failed(stanza_id, "not-authorized", "auth")), End("refused"))
 
-    def _open(self, said: Stanza) -> Iterable[Effect]:
+    def _open(self, said: Element) -> Iterable[Effect]:
         """Answer ``<open>`` with the features; the domain may change until bind."""
         self._steps.opened()
-        to = said.get("to")
+        to = said.getAttribute("to", "")
         if not self.bound:
             self.domain = to if is_domain(to) else self.settings.domain
         features = requests.features(account=self.account)
         return (Reply(requests.opening(self.domain)), Reply(features))
 
     def refuse(self, why: Refuse) -> None:
-        self.write(stanza.element("failure", stanza.element(why.condition), xmlns=stanza.SASL))
+        self.write(stanza.element(stanza.SASL, "failure", stanza.element(None, why.condition)))
 
     def log_in(self, account: AccountId, name: str) -> None:
         self._steps.logged_in()
         self.account, self.names = account, frozenset([name])
         self._logged_in_at = self.seconds()
-        self.write(stanza.element("success", xmlns=stanza.SASL))
+        self.write(stanza.element(stanza.SASL, "success"))
 
     # -- after login -------------------------------------------------------
 
-    def _after_login(self, said: Stanza) -> Iterable[Effect]:
+    def _after_login(self, said: Element) -> Iterable[Effect]:
         if said.name == "iq":
             return self._query(said)
         if said.name == "open":
@@ -238,15 +239,14 @@ class Session:
         effect = requests.request(said)
         return NOTHING if effect is None else (effect,)
 
-    def _query(self, said: Stanza) -> Iterable[Effect]:
-        stanza_id = said.get("id")
-        if said.get("type") not in ("get", "set") or len(stanza_id) > requests.MAX_ID:
+    def _query(self, said: Element) -> Iterable[Effect]:
+        stanza_id = said.getAttribute("id", "")
+        if said.getAttribute("type") not in ("get", "set") or len(stanza_id) > requests.MAX_ID:
             return NOTHING
-        bind = said.child("bind", stanza.BIND)
+        bind = child(said, "bind", stanza.BIND)
         if bind is None:
             return (Reply(stanza.result(stanza_id)),)
-        wanted = bind.child("resource")
-        resource = (wanted.text if wanted is not None else "") or f"srv-{hex_token(32)}"
+        resource = stanza.content(child(bind, "resource")) or f"srv-{hex_token(32)}"
         if not self.bound and not is_resource(resource):
             return (Reply(stanza.failed(stanza_id, "bad-request", "modify")),)
         return self._bind(stanza_id, resource)
@@ -261,9 +261,9 @@ class Session:
         self.resource, self.jid = resource, f"{self.account}@{self.domain}/{resource}"
         yield Bound(self._bind_result(stanza_id))
 
-    def _bind_result(self, stanza_id: str) -> str:
-        jid = stanza.element("jid", stanza.text(self.jid))
-        return stanza.result(stanza_id, stanza.element("bind", jid, xmlns=stanza.BIND))
+    def _bind_result(self, stanza_id: str) -> Element:
+        jid = stanza.element(None, "jid", self.jid)
+        return stanza.result(stanza_id, stanza.element(stanza.BIND, "bind", jid))
 
     # -- waiting -----------------------------------------------------------
 
@@ -303,8 +303,8 @@ class Session:
         said = outline_frame(frame)
         log.info("trace c={number} out {outline}", number=self.number, outline=said)
 
-    def write(self, said: str) -> None:
-        self.deliver(text_frame(said))
+    def write(self, said: Element) -> None:
+        self.deliver(element_frame(said))
 
     # -- time --------------------------------------------------------------
 
@@ -312,14 +312,14 @@ class Session:
         """Ping the client, which must answer within ``PROBE_S``: a newer session has been bound."""
         self.write(self._ping(self.seconds(), PROBE_S))
 
-    def _ping(self, now: float, patience: float = ANSWER_S) -> str:
-        """A ping stanza that must be answered within ``patience`` seconds."""
+    def _ping(self, now: float, patience: float = ANSWER_S) -> Element:
+        """Make a ping that must be answered within ``patience`` seconds."""
         self._pings += 1
         self._pinged, self._patience = now, patience
         return stanza.element(
+            stanza.CLIENT,
             "iq",
-            stanza.element("ping", xmlns=stanza.PING),
-            xmlns=stanza.CLIENT,
+            stanza.element(stanza.PING, "ping"),
             type="get",
             id=f"sp{self._pings}",
             from_=self.domain,

@@ -1,15 +1,17 @@
-"""Parses stanzas into small trees, and writes escaped ones. Spec: 2 §4 Chat.
+"""Stanzas as elements of Twisted Words: parsed strictly, and serialised as the client knows them.
 
-Expat parses, with every construct refused that XMPP forbids and every bound checked
-before a node of the tree is made, so that the cost of a frame is linear in its bytes.
+A frame holds one element (RFC 7395). Every construct that XMPP forbids is refused, and every bound
+is checked before an element is made, so the cost of a frame is linear in its bytes.
 """
 
 from __future__ import annotations
 
-from typing import Any
-from xml.parsers import expat
+from functools import partial
+from typing import Any, NoReturn
 
-from attrs import define, field
+from twisted.words.protocols.jabber.error import StanzaError, StreamError
+from twisted.words.xish import domish
+from twisted.words.xish.domish import Element
 
 MAX_DEPTH = 16
 MAX_ATTRIBUTES = 32
@@ -24,23 +26,7 @@ CLIENT = "jabber:client"
 LEGACY_AUTH = "jabber:iq:auth"
 MUC = "http://jabber.org/protocol/muc"
 MUC_USER = "http://jabber.org/protocol/muc#user"
-STANZAS = "urn:ietf:params:xml:ns:xmpp-stanzas"
 STREAMS = "http://etherx.jabber.org/streams"
-STREAM_ERRORS = "urn:ietf:params:xml:ns:xmpp-streams"
-
-CLOSE = f'<close xmlns="{FRAMING}"/>'
-
-
-def stream_error(condition: str) -> str:
-    """A stream error element, by which the server ends the stream."""
-    return (
-        f'<stream:error xmlns:stream="{STREAMS}">'
-        f'<{condition} xmlns="{STREAM_ERRORS}"/></stream:error>'
-    )
-
-
-RESTRICTED_XML = stream_error("restricted-xml")
-NOT_AUTHORIZED = stream_error("not-authorized")
 
 
 class Unparseable(Exception):
@@ -51,96 +37,142 @@ class Restricted(Unparseable):
     """A construct XMPP forbids: a DTD, an entity, a comment or a processing instruction."""
 
 
-@define
-class Stanza:
-    """An element: local name, namespace, attributes, own text and child elements.
-
-    Namespaced attributes (``xml:lang``) have the key ``namespace local``.
-    """
-
-    name: str
-    namespace: str
-    attributes: dict[str, str]
-    children: list[Stanza] = field(factory=list)
-    text: str = ""
-
-    def get(self, name: str) -> str:
-        """An attribute, or the empty text."""
-        return self.attributes.get(name, "")
-
-    def child(self, name: str, namespace: str | None = None) -> Stanza | None:
-        """The first child of that name (and namespace, when one is given)."""
-        for one in self.children:
-            if one.name == name and namespace in (None, one.namespace):
-                return one
-        return None
-
-
-def parse(text: str) -> Stanza:
-    """The one element in ``text``; raises Restricted or Unparseable."""
+def parse(text: str) -> Element:
+    """Return the one element in ``text``; raises Restricted or Unparseable."""
     if len(text) > MAX_BYTES:
         raise Unparseable("too long")
-    reader = _Reader()
     try:
-        reader.parser().Parse(text.encode("utf-8"), True)
-    except (expat.ExpatError, UnicodeEncodeError) as why:
-        raise Unparseable("not well-formed") from why
-    if reader.root is None:
-        raise Unparseable("empty")
-    return reader.root
+        frame = text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise Unparseable("not UTF-8") from error
+    return _FrameReader().read(frame)
 
 
-@define
-class _Reader:
-    """Builds the tree; a handler that raises ends the parse."""
+class _FrameReader(domish.ExpatElementStream):
+    """Reads one frame; a handler that raises ends it.
 
-    root: Stanza | None = None
-    _open: list[Stanza] = field(factory=list)
-    _count: int = 0
+    domish reads endless streams, whose root element stays empty. Here the root is the stanza, so
+    it is made the current element as soon as it begins.
+    """
 
-    def parser(self) -> expat.XMLParserType:
-        """A parser with our handlers; not stored, since the reference cycle would need the GC."""
-        # a frame is UTF-8, whatever its XML declaration claims
-        parser = expat.ParserCreate("utf-8", " ")
+    maxStanzaSize = 4 * MAX_BYTES  # of UTF-8
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._root: Element | None = None
+        self._depth = self._count = 0
+        self.DocumentStartEvent = self._begin
+        self.ElementEvent = self.DocumentEndEvent = _ignore
+        parser = self.parser
+        parser.StartElementHandler = partial(self._start, parser.StartElementHandler)
+        parser.EndElementHandler = partial(self._end, parser.EndElementHandler)
         parser.buffer_text = True
-        parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
-        parser.StartElementHandler = self._start
-        parser.EndElementHandler = self._end
-        parser.CharacterDataHandler = self._characters
-        parser.StartDoctypeDeclHandler = self._refuse
-        parser.EntityDeclHandler = self._refuse
-        parser.ProcessingInstructionHandler = self._refuse
-        parser.CommentHandler = self._refuse
-        return parser
+        parser.StartDoctypeDeclHandler = parser.EntityDeclHandler = _refuse
+        parser.ProcessingInstructionHandler = parser.CommentHandler = _refuse
 
-    def _refuse(self, *_: Any) -> None:
-        raise Restricted("forbidden in XMPP")
+    def read(self, frame: bytes) -> Element:
+        """Return the frame's element; raises Restricted or Unparseable."""
+        try:
+            self.parse(frame)
+            self.parser.Parse(b"", True)
+        except (domish.ParserError, self.error) as error:
+            raise Unparseable("not well-formed") from error
+        finally:
+            # they refer back to this reader, which only the garbage collector would free
+            del self.parser, self.DocumentStartEvent
+        if self._root is None:
+            raise Unparseable("empty")
+        return self._root
 
-    def _start(self, name: str, attributes: dict[str, str]) -> None:
+    def _begin(self, root: Element) -> None:
+        self._root = self.currElem = root
+
+    def _start(self, make: Any, name: str, attributes: dict[str, str]) -> None:
+        self._depth += 1
         self._count += 1
-        if len(self._open) >= MAX_DEPTH:
+        if self._depth > MAX_DEPTH:
             raise Unparseable("too deep")
         if len(attributes) > MAX_ATTRIBUTES or self._count > MAX_ELEMENTS:
             raise Unparseable("too many parts")
-        namespace, _, local = name.rpartition(" ")
-        stanza = Stanza(local, namespace, attributes)
-        if self._open:
-            self._open[-1].children.append(stanza)
-        else:
-            self.root = stanza
-        self._open.append(stanza)
+        make(name, attributes)
 
-    def _end(self, _: str) -> None:
-        self._open.pop()
+    def _end(self, close: Any, name: str) -> None:
+        self._depth -= 1
+        ended: Any = self.currElem
+        close(name)
+        ended.parent = None  # nobody asks for it, and it would make a reference cycle
 
-    def _characters(self, text: str) -> None:
-        self._open[-1].text += text
+
+def _refuse(*_: Any) -> NoReturn:
+    raise Restricted("forbidden in XMPP")
+
+
+def _ignore(*_: Any) -> None:
+    """Do nothing for the events of a stream that ``_FrameReader`` has no use for."""
+
+
+def child(parent: Element, name: str, namespace: str | None = None) -> Element | None:
+    """Return the first child of that name (and namespace, when one is given)."""
+    for element in domish.generateElementsNamed(parent.children, name):
+        if namespace in (None, element.uri):
+            found: Element = element
+            return found
+    return None
+
+
+def content(node: Element | None) -> str:
+    """Return the text directly inside an element, without that of its children."""
+    parts = () if node is None else node.children
+    return "".join(part for part in parts if isinstance(part, str))
 
 
 # -- writing -------------------------------------------------------------------
-#
-# Stanzas are written from constant texts with escaped values rather than through domish:
-# the game client is tested only with double quotes and this order of attributes.
+
+
+def element(
+    namespace: str | None, name: str, *inner: Element | str, **attributes: str | None
+) -> Element:
+    """Make an element; attributes that are None are left out, and ``from_`` is ``from``.
+
+    Without a namespace it is in that of the element around it.
+    """
+    made = Element((namespace, name))
+    for key, value in attributes.items():
+        if value is not None:
+            made[key.rstrip("_")] = value
+    for node in inner:
+        made.addChild(node)
+    return made
+
+
+def error(condition: str, kind: str) -> Element:
+    """Make an ``<error>`` of a stanza: a condition and a type of RFC 6120 8.3.2."""
+    stanza_error = StanzaError(condition, type=kind)
+    stanza_error.code = None  # the number of clients before XMPP; the game knows none
+    made: Element = stanza_error.getElement()
+    return made
+
+
+def stream_error(condition: str) -> Element:
+    """Make a ``<stream:error>``, by which the server ends the stream."""
+    made = StreamError(condition).getElement()
+    made.localPrefixes = {"stream": STREAMS}
+    found: Element = made
+    return found
+
+
+def result(stanza_id: str, *inner: Element) -> Element:
+    """Make the answer to an iq."""
+    return element(CLIENT, "iq", *inner, type="result", id=stanza_id)
+
+
+def failed(stanza_id: str, condition: str, kind: str) -> Element:
+    """Make the error answer to an iq."""
+    return element(CLIENT, "iq", error(condition, kind), type="error", id=stanza_id)
+
+
+# domish writes single quotes and puts namespaces elsewhere; the game client is proven only with
+# double quotes and this order of attributes
 
 _TEXT = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"})
 _ATTRIBUTE = str.maketrans(
@@ -158,38 +190,34 @@ _ATTRIBUTE = str.maketrans(
 
 
 def text(value: str) -> str:
-    """``value`` escaped as character data of XML."""
+    """Escape ``value`` as character data of XML."""
     return value.translate(_TEXT)
 
 
 def attribute(value: str) -> str:
-    """``value`` as it stands between the quotes of an attribute."""
+    """Escape ``value`` as it stands between the quotes of an attribute."""
     return value.translate(_ATTRIBUTE)
 
 
-def element(name: str, inner: str = "", /, **attributes: str | None) -> str:
-    """An element with escaped attributes (None ones are left out) around ready ``inner``.
-
-    ``from_`` loses its trailing underscore.
-    """
-    parts = [name]
-    for key, value in attributes.items():
-        if value is not None:
-            parts.append(f'{key.rstrip("_")}="{attribute(value)}"')
-    head = " ".join(parts)
-    return f"<{head}>{inner}</{name}>" if inner else f"<{head}/>"
-
-
-def error(condition: str, kind: str) -> str:
-    """``<error>`` with a defined condition and one of the types of RFC 6120 8.3.2."""
-    return element("error", element(condition, xmlns=STANZAS), type=kind)
-
-
-def result(stanza_id: str, inner: str = "") -> str:
-    """The answer to an iq."""
-    return element("iq", inner, xmlns=CLIENT, type="result", id=stanza_id)
+def serialize(node: Element, default: str = "") -> str:
+    """Return the XML of an element of ours; ``default`` is the namespace around it."""
+    namespace = default if node.uri is None else node.uri
+    prefix = next((key for key, uri in node.localPrefixes.items() if uri == namespace), "")
+    name = f"{prefix}:{node.name}" if prefix else node.name
+    head = [name]
+    if prefix:
+        head.append(f'xmlns:{prefix}="{namespace}"')
+    elif namespace != default:
+        head.append(f'xmlns="{attribute(namespace)}"')
+        default = namespace
+    head += [f'{key}="{attribute(value)}"' for key, value in node.attributes.items()]
+    inner = "".join(
+        text(part) if isinstance(part, str) else serialize(part, default) for part in node.children
+    )
+    start = " ".join(head)
+    return f"<{start}>{inner}</{name}>" if inner else f"<{start}/>"
 
 
-def failed(stanza_id: str, condition: str, kind: str) -> str:
-    """The error answer to an iq."""
-    return element("iq", error(condition, kind), xmlns=CLIENT, type="error", id=stanza_id)
+CLOSE = element(FRAMING, "close")
+RESTRICTED_XML = stream_error("restricted-xml")
+NOT_AUTHORIZED = stream_error("not-authorized")

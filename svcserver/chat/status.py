@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from attrs import frozen
+from twisted.words.xish.domish import Element
 
 from svcserver.chat import stanza
-from svcserver.chat.stanza import Stanza
 
 MAX_STATUS = 4_096  # characters
 SHOWS = ("away", "chat", "dnd", "xa")
@@ -18,17 +18,15 @@ class Status:
     show: str = ""
     text: str = ""
 
-    def stanza(self, sender: str, receiver: str) -> str:
-        """The presence stanza that tells it to a friend."""
-        inner = stanza.element("show", self.show) if self.show else ""
-        if self.text:
-            inner += stanza.element("status", stanza.text(self.text))
-        return stanza.element("presence", inner, xmlns=stanza.CLIENT, from_=sender, to=receiver)
+    def stanza(self, sender: str, receiver: str) -> Element:
+        """Make the presence that tells it to a friend."""
+        parts = (("show", self.show), ("status", self.text))
+        inner = [stanza.element(None, name, value) for name, value in parts if value]
+        return stanza.element(stanza.CLIENT, "presence", *inner, from_=sender, to=receiver)
 
 
-def status_of(said: Stanza) -> Status:
-    """The status in a presence stanza; what is not valid is dropped."""
-    show, text = said.child("show"), said.child("status")
-    word = show.text.strip() if show is not None else ""
-    line = text.text if text is not None and len(text.text) <= MAX_STATUS else ""
-    return Status(word if word in SHOWS else "", line)
+def status_of(presence: Element) -> Status:
+    """Return the status in a presence; invalid parts are dropped."""
+    show = stanza.content(stanza.child(presence, "show")).strip()
+    text = stanza.content(stanza.child(presence, "status"))
+    return Status(show if show in SHOWS else "", text if len(text) <= MAX_STATUS else "")

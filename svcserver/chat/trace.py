@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from twisted.words.xish.domish import Element
+
 from svcserver.chat import stanza
-from svcserver.chat.stanza import Stanza, Unparseable
+from svcserver.chat.stanza import Unparseable
 
 SECRETS = ("auth", "response", "password", "digest", "token")
 TEXTS = ("body", "status", "subject")
 
 
-def outline(said: Stanza) -> str:
+def outline(said: Element) -> str:
     """The stanza with secrets redacted and texts as ``[n chars]``."""
     if said.name in SECRETS:
         inner = "[redacted]"
     elif said.name in TEXTS:
-        inner = f"[{len(said.text)} chars]"
+        inner = f"[{len(stanza.content(said))} chars]"
     else:
-        inner = stanza.text(said.text.strip()) + "".join(map(outline, said.children))
+        inner = stanza.text(stanza.content(said).strip()) + "".join(map(outline, said.elements()))
     pairs = "".join(
-        f' {name.rpartition(" ")[2]}="{stanza.attribute(value)}"'
+        f' {name if isinstance(name, str) else name[1]}="{stanza.attribute(value)}"'
         for name, value in said.attributes.items()
     )
     return f"<{said.name}{pairs}>{inner}</{said.name}>" if inner else f"<{said.name}{pairs}/>"

@@ -18,7 +18,6 @@ from twisted.python.failure import Failure
 
 from svcserver.board.board import Board
 from svcserver.board.waiting import unwaited
-from svcserver.chat import stanza
 from svcserver.chat.admission import MAX_BOUND
 from svcserver.chat.answers import ALL, Answers
 from svcserver.chat.arriving import Arriving
@@ -368,13 +367,11 @@ class Workers:
             )
 
     def _on_whispered(self, news: Whispered) -> None:
-        inner = ""
         for worker, number in news.to:
             session = self._mine.get(number) if worker == self.name else None
             if session is None:
                 continue
-            inner = inner or stanza.element("body", stanza.text(news.body))
-            write_whisper(session, news.jid, news.id, inner)
+            write_whisper(session, news.jid, news.id, news.body)
 
     def _on_shown(self, news: Shown) -> None:
         ghost = self._ghosts.find(news.worker, news.session)

@@ -270,8 +270,10 @@ class AdapterTests(AdapterCase):
     def test_close_is_said_then_the_frame_with_1000_then_the_cut(self) -> None:
         one = self.connect()
         one.transport.clear()
-        one.dataReceived(masked(stanza.CLOSE.encode()))
-        self.assertEqual(self.said(one), [(1, stanza.CLOSE.encode()), (8, b"\x03\xe8close")])
+        one.dataReceived(masked(stanza.serialize(stanza.CLOSE).encode()))
+        self.assertEqual(
+            self.said(one), [(1, stanza.serialize(stanza.CLOSE).encode()), (8, b"\x03\xe8close")]
+        )
         self.clock.advance(1.5)
         self.assertTrue(one.transport.disconnecting)
 
@@ -280,7 +282,7 @@ class AdapterTests(AdapterCase):
         for passed in (0.0, 0.3, 0.69):  # of a second; autobahn's timers count in whole ones
             self.clock.advance(passed)
             one = self.connect()
-            one.dataReceived(masked(stanza.CLOSE.encode()))
+            one.dataReceived(masked(stanza.serialize(stanza.CLOSE).encode()))
             self.clock.advance(CUT_S - 0.02)
             self.assertFalse(one.transport.disconnecting, self.clock.seconds())
             self.clock.advance(0.04)
@@ -288,7 +290,7 @@ class AdapterTests(AdapterCase):
 
     def test_a_lost_connection_leaves_nothing_behind(self) -> None:
         one = self.connect()
-        one.dataReceived(masked(stanza.CLOSE.encode()))
+        one.dataReceived(masked(stanza.serialize(stanza.CLOSE).encode()))
         one.connectionLost(Failure(ConnectionDone()))
         self.assertEqual((len(self.town.server), self.factory.connections), (0, {}))
         self.clock.advance(2)  # the closing handshake's
@@ -331,7 +333,7 @@ class ServiceTests(SynchronousTestCase):
         connection.dataReceived(upgrade())
         connection.transport.clear()
         stopped = service.stopService()
-        self.assertIn(stanza.CLOSE.encode(), connection.transport.value())
+        self.assertIn(stanza.serialize(stanza.CLOSE).encode(), connection.transport.value())
         self.assertNoResult(stopped)
         self.reactor.pump([0.1] * 12)
         self.assertTrue(connection.transport.disconnecting)

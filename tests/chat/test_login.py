@@ -9,6 +9,7 @@ from twisted.logger import LogLevel, capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.chat import stanza
+from svcserver.chat.stanza import serialize
 from svcserver.kernel.counters import Counted
 from svcserver.kernel.refusals import Unavailable
 from svcserver.kernel.signals import Blocked, SessionsEnded
@@ -28,9 +29,9 @@ class SequenceTests(SynchronousTestCase):
         opened, features = self.town.connect(1).open("Host-1.Example:61000")
         found = stanza.parse(opened)
         self.assertEqual(found.name, "open")
-        self.assertEqual(found.namespace, "urn:ietf:params:xml:ns:xmpp-framing")
-        self.assertEqual(found.get("from"), "Host-1.Example:61000")
-        self.assertRegex(found.get("id"), r"\A[0-9a-f]{16}\Z")
+        self.assertEqual(found.uri, "urn:ietf:params:xml:ns:xmpp-framing")
+        self.assertEqual(found["from"], "Host-1.Example:61000")
+        self.assertRegex(found["id"], r"\A[0-9a-f]{16}\Z")
         self.assertTrue(opened.endswith('version="1.0" xml:lang="en"/>'))
         self.assertEqual(
             features,
@@ -127,7 +128,7 @@ class RefusalTests(SynchronousTestCase):
             self.assertEqual([one["reason"] for one in events], [reason])
             self.assertEqual(client.end, "")
             said = client.send(LEGACY)
-            self.assertEqual(said, [stanza.failed("z", "not-authorized", "auth")])
+            self.assertEqual(said, [serialize(stanza.failed("z", "not-authorized", "auth"))])
             self.assertEqual(client.wire.ended, [None])
 
     def test_another_mechanism_is_invalid(self) -> None:
@@ -158,7 +159,7 @@ class RefusalTests(SynchronousTestCase):
 
     def test_forbidden_xml_before_login_is_named_and_cut(self) -> None:
         client = self.opened()
-        self.assertEqual(client.send("<!DOCTYPE a><a/>"), [stanza.RESTRICTED_XML])
+        self.assertEqual(client.send("<!DOCTYPE a><a/>"), [serialize(stanza.RESTRICTED_XML)])
         self.assertEqual(client.wire.ended, [None])
 
     @proves("chat: Refused login")
@@ -186,7 +187,7 @@ class RefusalTests(SynchronousTestCase):
             client = self.opened(1, address)
             self.assertIn("success", client.auth()[0], address)
             client.bind()
-            client.send(stanza.CLOSE)
+            client.send(serialize(stanza.CLOSE))
 
     @proves("chat: Refused login")
     def test_failures_are_counted_per_forwarded_address_but_never_for_direct_callers(self) -> None:
@@ -311,7 +312,7 @@ class RevokedTests(SynchronousTestCase):
                 [
                     '<stream:error xmlns:stream="http://etherx.jabber.org/streams">'
                     '<not-authorized xmlns="urn:ietf:params:xml:ns:xmpp-streams"/></stream:error>',
-                    stanza.CLOSE,
+                    serialize(stanza.CLOSE),
                 ],
             )
             self.assertEqual((one.end, one.wire.ended), ("revoked", [1000]))

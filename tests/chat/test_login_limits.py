@@ -6,6 +6,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.chat import stanza
 from svcserver.chat.settings import Settings
+from svcserver.chat.stanza import serialize
 from svcserver.kernel.counters import Counted
 from tests.chat.town import Client, Town
 
@@ -20,7 +21,7 @@ class SessionLimitTests(SynchronousTestCase):
         first.send('<iq type="get" id="1"/>')
         self.town.bound(1, "c")
         self.assertEqual((first.end, second.end), ("", "replaced"))
-        self.assertEqual(second.heard()[-1], stanza.CLOSE)
+        self.assertEqual(second.heard()[-1], serialize(stanza.CLOSE))
         self.assertEqual(second.wire.ended, [1000])
 
     def test_the_same_resource_replaces_the_older_session(self) -> None:
@@ -38,7 +39,7 @@ class SessionLimitTests(SynchronousTestCase):
         self.assertEqual(counted, {"chat_throttled": 1})
 
     def test_after_a_plain_close_it_does_not(self) -> None:
-        self.town.bound(1).send(stanza.CLOSE)
+        self.town.bound(1).send(serialize(stanza.CLOSE))
         self.town.bound(1)
 
     def test_a_fourth_connection_cuts_the_oldest_unbound(self) -> None:

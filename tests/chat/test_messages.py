@@ -6,6 +6,7 @@ from attrs import evolve
 from twisted.internet import defer
 
 from svcserver.chat import stanza
+from svcserver.chat.stanza import serialize
 from svcserver.kernel.refusals import Unavailable
 from svcserver.kernel.signals import Announced, Blocked
 from tests.chat.stanzas import CITY, TownTests, message, not_acceptable, occupant
@@ -137,7 +138,7 @@ class IqAndEndTests(TownTests):
         for inner in ("", '<ping xmlns="urn:xmpp:ping"/>', '<query xmlns="jabber:iq:roster"/>'):
             for kind in ("get", "set"):
                 said = one.send(f'<iq type="{kind}" id="&lt;1">{inner}</iq>')
-                self.assertEqual(said, [stanza.result("<1")])
+                self.assertEqual(said, [serialize(stanza.result("<1"))])
 
     def test_results_errors_and_long_ids_are_ignored(self) -> None:
         one = self.town.bound(1)
@@ -147,7 +148,7 @@ class IqAndEndTests(TownTests):
     @proves("chat: close")
     def test_close_is_answered_and_ends(self) -> None:
         one = self.town.bound(1)
-        self.assertEqual(one.send(stanza.CLOSE), [stanza.CLOSE])
+        self.assertEqual(one.send(serialize(stanza.CLOSE)), [serialize(stanza.CLOSE)])
         self.assertEqual((one.wire.ended, one.end, len(self.town.server)), ([1000], "close", 0))
 
     @proves("chat: ping after 50 s, end 100 s later", "limit: Chat")
@@ -194,7 +195,7 @@ class IqAndEndTests(TownTests):
         ):
             one.send(bad)
         self.assertEqual(one.end, "")
-        self.assertEqual(one.send('<iq type="get" id="1"/>'), [stanza.result("1")])
+        self.assertEqual(one.send('<iq type="get" id="1"/>'), [serialize(stanza.result("1"))])
 
     def test_over_the_stanza_rate_stanzas_are_dropped_and_a_thousand_of_them_are_abuse(
         self,
@@ -266,7 +267,7 @@ class IqAndEndTests(TownTests):
         bound, new = self.town.bound(1), self.town.connect(2)
         self.town.server.shut()
         for one in (bound, new):
-            self.assertEqual((one.heard()[-1], one.wire.ended), (stanza.CLOSE, [1000]))
+            self.assertEqual((one.heard()[-1], one.wire.ended), (serialize(stanza.CLOSE), [1000]))
 
     def test_a_silent_game_delays_only_the_one_who_asked(self) -> None:
         one, two = self.town.bound(1), self.town.bound(2)
@@ -274,9 +275,11 @@ class IqAndEndTests(TownTests):
         self.town.game.silent = True
         self.assertEqual(one.join("City-1"), [])
         self.assertEqual(one.send('<iq type="get" id="1"/>'), [])
-        self.assertEqual(two.send('<iq type="get" id="1"/>'), [stanza.result("1")])
+        self.assertEqual(two.send('<iq type="get" id="1"/>'), [serialize(stanza.result("1"))])
         self.town.game.answer()
-        self.assertEqual(one.heard(), [occupant(one, one, codes="110"), stanza.result("1")])
+        self.assertEqual(
+            one.heard(), [occupant(one, one, codes="110"), serialize(stanza.result("1"))]
+        )
 
 
 class MuteTests(TownTests):
