@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from svcserver.chat import stanza
+from svcserver.chat.stanza import serialize
 from tests.chat.sockets import Talker
 from tests.support.joined import FREE, Beside, beside_a_metagame
 from tests.support.processes import bearer, eventually, free_port, metagame, register
@@ -55,8 +56,8 @@ def test_players_of_a_real_metagame_talk_whisper_and_hear_goodbye(
         assert 'type="error"' in bob.join("Party-not-mine")
         assert 'type="error"' in bob.join("Guild-not-mine")
         service.stop()
-        assert ann.hear("<close") == stanza.CLOSE
-        assert bob.hear("<close") == stanza.CLOSE
+        assert ann.hear("<close") == serialize(stanza.CLOSE)
+        assert bob.hear("<close") == serialize(stanza.CLOSE)
         assert "hello" not in service.log and "psst" not in service.log
         for player in players.values():
             assert player["token"] not in service.log

@@ -12,6 +12,7 @@ import orjson
 import pytest
 
 from svcserver.chat import stanza
+from svcserver.chat.stanza import serialize
 from tests.chat.sockets import Talker
 from tests.ctl.command import svcctl
 from tests.live.attacks.test_sessions import HUNT, deploy_server
@@ -61,7 +62,7 @@ def test_a_ban_during_a_hunt(tmp_path: Path) -> None:
         assert ran.status == 0, ran.err
         with Watch() as watch:
             assert "not-authorized" in talker.hear("stream:error")
-            assert talker.hear("<close") == stanza.CLOSE
+            assert talker.hear("<close") == serialize(stanza.CLOSE)
             eventually(lambda: _status(service, ann) == 401)
         assert watch.seconds < AT_MOST_S
         assert _status(service, bob) == 200
@@ -171,7 +172,7 @@ def test_a_kick_or_ban_holds_for_the_very_next_request_and_ends_the_chat(service
         assert _status(service, player) == 401
         with service.still():  # what the chat said was sent before that answer
             assert "not-authorized" in talker.hear("stream:error")
-            assert talker.hear("<close") == stanza.CLOSE
+            assert talker.hear("<close") == serialize(stanza.CLOSE)
         talker.wire.close()
         assert _log_in(service, player["key"])[0] == status
         if act == "Ban":

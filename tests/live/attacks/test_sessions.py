@@ -16,6 +16,7 @@ import orjson
 import pytest
 
 from svcserver.chat import stanza
+from svcserver.chat.stanza import serialize
 from tests.chat.sockets import Talker
 from tests.ctl.command import svcctl
 from tests.support.processes import Service, bearer, eventually, free_port, metagame, register
@@ -59,7 +60,7 @@ def test_who_chats_by_a_stolen_token_is_out_a_second_after_a_new_key(tmp_path: P
         assert ran.status == 0, ran.err
         with Watch() as watch:
             assert "not-authorized" in thief.hear("stream:error")
-            assert thief.hear("<close") == stanza.CLOSE
+            assert thief.hear("<close") == serialize(stanza.CLOSE)
         assert watch.seconds < AT_MOST_S
         again = Talker(port, ann["id"], "Ann_1")
         assert "not-authorized" in again.try_token(ann["token"])
