@@ -16,7 +16,7 @@ import click
 
 from svcserver.ctl.host import Host, about_a_host, with_reason
 from svcserver.ctl.host_creation import write_private
-from svcserver.ctl.output import Out, fail
+from svcserver.ctl.output import Out, echo, fail, warn
 from svcserver.kernel.alert_channels import is_name
 from svcserver.kernel.secrets import hex_token
 from svcserver.kernel.settings import BadSetting, parse_env_file
@@ -133,10 +133,9 @@ def _warn(form: str, url: str | None, more: tuple[str, ...]) -> None:
     if address and (form not in OPEN_URLS or "@" in address):
         seen.insert(0, "the URL")
     if seen:
-        click.echo(
-            f"svcctl: {' and '.join(seen)} stood on the command line, which everybody on this"
-            " machine can see, and the shell keeps: make a new one, and give it by --from FILE",
-            err=True,
+        warn(
+            f"{' and '.join(seen)} stood on the command line, which everybody on this"
+            " machine can see, and the shell keeps: make a new one, and give it by --from FILE"
         )
 
 
@@ -195,7 +194,7 @@ def deliver_one(host: Host, out: Out, name: str) -> None:
         with _limit():
             deliver(channel, alert, sender, number)
     except NotDelivered as why:
-        click.echo(str(why), err=True)
+        echo(str(why), err=True)
         sys.exit(TRY_AGAIN if why.again else 1)
     out.data({"name": name, "delivered": True})
 

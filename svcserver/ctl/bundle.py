@@ -35,6 +35,7 @@ from svcserver.ctl.status_command import look
 from svcserver.kernel import json
 from svcserver.kernel.alert_channels import MOST
 from svcserver.kernel.digits import whole_in
+from svcserver.kernel.foreign_text import visible
 from svcserver.kernel.recent import RECENT
 from svcserver.kernel.redaction import OTHER, redact
 from svcserver.kernel.settings import secret, strong_secret, variables
@@ -92,9 +93,9 @@ def contents(host: Host, folder: Path, lines: int) -> Iterator[tuple[str, str]]:
 def told(ask: Callable[[], object]) -> str:
     """What ``ask`` gives as JSON, or why it cannot."""
     try:
-        return json.dump(ask()).decode() + "\n"
+        return json.dump_ascii(ask()) + "\n"
     except Failed as why:
-        return json.dump({"failed": why.message}).decode() + "\n"
+        return json.dump_ascii({"failed": why.message}) + "\n"
 
 
 def versions() -> dict[str, object]:
@@ -162,7 +163,7 @@ def secrets_of(host: Host, folder: Path) -> set[str]:
                 found |= {text.strip(), *text.split(), *text.split(","), *decoded(text)}
             elif "://" in text and (password := password_of(text)):
                 found |= {password, unquote(password)}
-    found |= {json.dump(one).decode()[1:-1] for one in found}  # as it stands in a JSON text
+    found |= {json.dump_ascii(one)[1:-1] for one in found}  # as it stands in a JSON text
     return {one for one in found if len(one) >= SHORTEST}
 
 
@@ -224,8 +225,8 @@ def last_lines(paths: Sequence[Path], count: int) -> str:
             if path == paths[-1]:
                 return journal.last_lines(count) or f"{path.name}: {why.strerror}\n"
             continue  # nothing was put away yet
-        lines += text.splitlines()[1 if size > LAST_BYTES else 0 :]
-    return "".join(f"{one}\n" for one in lines[max(0, len(lines) - count) :])
+        lines += text.removesuffix("\n").split("\n")[1 if size > LAST_BYTES else 0 :]
+    return "".join(f"{visible(one, LAST_BYTES)}\n" for one in lines[max(0, len(lines) - count) :])
 
 
 def figures(host: Host, folder: Path, name: str) -> Iterator[tuple[str, str]]:
@@ -238,7 +239,8 @@ def figures(host: Host, folder: Path, name: str) -> Iterator[tuple[str, str]]:
         return
     if port is not None and 0 < port < 65_536:
         status, body = Machine().answer("127.0.0.1", port, "/metrics", {})
-        yield f"figures/{name}.txt", body.decode("utf-8", "replace") if status == 200 else "none\n"
+        lines = body.decode("utf-8", "replace").split("\n") if status == 200 else ["none", ""]
+        yield f"figures/{name}.txt", "\n".join(map(visible, lines))
 
 
 def write(target: Path, parts: dict[str, str]) -> None:

@@ -14,7 +14,7 @@ from svcserver.ctl.blueprint import Ports, Scale
 from svcserver.ctl.database import file_of
 from svcserver.ctl.host import as_owner_of_its_folder, find
 from svcserver.ctl.host_creation import UNITS, CreatedHost, create_host
-from svcserver.ctl.output import Out, config_of, fail, program
+from svcserver.ctl.output import Out, config_of, fail, program, warn
 from svcserver.ctl.private_network import LOOPBACK, is_private, own_address
 from svcserver.db.engine import database_url
 from svcserver.edge.invite import is_host
@@ -180,11 +180,10 @@ def warn_of_passwords(scale: Scale) -> None:
         ("live", live, LIVE_VARIABLE),
     ):
         if password and source_of(name) is ParameterSource.COMMANDLINE:
-            click.echo(
-                f"svcctl: the password of --{name} stood on the command line, which everybody on"
+            warn(
+                f"the password of --{name} stood on the command line, which everybody on"
                 " this machine can see, and the shell keeps: make a new one, and give the URL by"
-                f" {variable}",
-                err=True,
+                f" {variable}"
             )
 
 
@@ -210,11 +209,10 @@ def warn_of_others(made: CreatedHost, place: Place, owner: str | None, database:
     if database and database != made.database:
         others.append("--database")
     if others:
-        click.echo(
-            f"svcctl: {' and '.join(others)} did not count: {made.folder} was begun by an earlier"
+        warn(
+            f"{' and '.join(others)} did not count: {made.folder} was begun by an earlier"
             f" command, for {made.address} and its owner {made.owner}, and is that host now; for"
-            " another one remove that folder and its database, and repeat this",
-            err=True,
+            " another one remove that folder and its database, and repeat this"
         )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from svcserver.kernel import json
+from svcserver.kernel.foreign_text import visible
 
 UNITS = "svc-*"
 DEADLINE_S = 20.0
@@ -56,4 +57,5 @@ def _lines(said: list[bytes]) -> Iterator[str]:
             continue
         if isinstance(message, str):
             name = unit.removeprefix("svc-").removesuffix(".service")
-            yield f"[{name}] {message[:LONGEST]}" if name else message[:LONGEST]
+            text = visible(message, LONGEST)
+            yield f"[{name}] {text}" if name else text

@@ -16,7 +16,7 @@ from typing import Any
 
 import click
 
-from svcserver.ctl.output import fail
+from svcserver.ctl.output import fail, show_defect, usage_error
 
 # name: module below svcserver.ctl, and the command in it
 COMMANDS: Mapping[str, tuple[str, str]] = {
@@ -87,6 +87,8 @@ class Commands(click.Group):
         """Run the command; what only the machine's owner can mend is one line like any other."""
         try:
             return super().invoke(ctx)
+        except click.UsageError as error:
+            raise usage_error(error) from None
         except OSError as why:
             if why.errno not in CURES or why.filename is None:
                 raise
@@ -117,6 +119,7 @@ def main() -> None:
     """Look after a svcserver host."""
     # a command fails with one line; warnings that libraries log meanwhile are not printed
     logging.getLogger().addHandler(_QUIET)
+    sys.excepthook = show_defect
 
 
 if __name__ == "__main__":

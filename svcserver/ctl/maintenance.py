@@ -12,7 +12,7 @@ import click
 from svcserver.ctl.as_owner import Owner, owner_of
 from svcserver.ctl.host import Host, about_a_host, with_reason
 from svcserver.ctl.http_get import NobodyListens
-from svcserver.ctl.output import Failed, Out, fail
+from svcserver.ctl.output import Failed, Out, echo, fail
 from svcserver.ctl.restart import running_stack
 from svcserver.stack import rolling
 
@@ -121,7 +121,7 @@ def _once_it_listens(
             if clock() - began >= START_S:
                 raise
         if not is_said:
-            click.echo(f"the metagame does not answer yet; waiting up to {START_S:.0f} s", err=True)
+            echo(f"the metagame does not answer yet; waiting up to {START_S:.0f} s", err=True)
             is_said = True
         sleep(TRY_S)
 

@@ -11,7 +11,7 @@ import click
 from svcserver.ctl.as_owner import actor
 from svcserver.ctl.database import transact
 from svcserver.ctl.host import Host
-from svcserver.ctl.output import Failed, HalfDone
+from svcserver.ctl.output import Failed, HalfDone, warn
 from svcserver.kernel.json import Json
 from svcserver.metagame.accounts.audit import BROKEN_OFF, Entry, Trace, add_row
 
@@ -57,4 +57,4 @@ def _leave(host: Host, entry: Entry, trace: Trace, refused: str | None, *, told:
         transact(host, lambda tx: add_row(tx, entry, time.time(), refused, trace), WAIT_MS)
     except Failed as why:
         if told:
-            click.echo(f"svcctl: {told} in the audit log: {why.message}", err=True)
+            warn(f"{told} in the audit log: {why.message}")

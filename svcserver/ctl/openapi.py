@@ -12,7 +12,6 @@ from twisted.internet.task import Clock
 from svcserver.board.memory import MemoryBoard
 from svcserver.ctl.host import Host, about_a_host
 from svcserver.ctl.output import Out
-from svcserver.kernel import json
 from svcserver.metagame.composition import Metagame
 from svcserver.metagame.owner.build import Build
 from svcserver.metagame.owner.dashboard.document import describe
@@ -27,5 +26,4 @@ def openapi(host: Host, out: Out) -> None:
     nothing: Any = None  # the rows are only listed, never called
     game = Metagame(settings, nothing, MemoryBoard(time.time), Clock(), time.time, nothing, nothing)
     said = describe(game.front_door().rows, Build.of(settings).version)
-    out.data(said)
-    out.say(json.dump(said).decode())
+    Out(as_json=True).data(said)

@@ -1,10 +1,15 @@
-"""The output of commands: plain text for people, ``--json`` for machines, one line on failure."""
+"""The output of commands: plain text for people, ``--json`` for machines, one line on failure.
+
+Everything that a command prints for people goes through this file, which shows foreign text
+(``kernel.foreign_text``); elsewhere in ``ctl`` ruff refuses ``print`` and ``click.echo``.
+"""
 
 from __future__ import annotations
 
 import shlex
 import shutil
 import sys
+import traceback
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -12,13 +17,14 @@ import click
 from attrs import frozen
 
 from svcserver.kernel import json
+from svcserver.kernel.foreign_text import cell, shown
 
 
 class Failed(click.ClickException):
     """A command failed; the message is one line with the cure, the exit status 1."""
 
     def show(self, file: Any = None) -> None:
-        click.echo(f"svcctl: {' '.join(self.message.split())}", err=True)
+        warn(" ".join(self.message.split()))
 
 
 class HalfDone(Failed):
@@ -35,6 +41,37 @@ class HalfDone(Failed):
 def fail(line: str) -> NoReturn:
     """End the command with one line."""
     raise Failed(line)
+
+
+def echo(line: str, *, err: bool = False) -> None:
+    """Print one line."""
+    click.echo(shown(line), err=err)
+
+
+def warn(line: str) -> None:
+    """Print a line that is no result."""
+    echo(f"svcctl: {line}", err=True)
+
+
+def prompt(question: str, **options: Any) -> Any:
+    """Ask for an answer, as ``click.prompt`` does."""
+    return click.prompt(shown(question), err=True, **options)
+
+
+def confirm(question: str) -> None:
+    """End the command unless the answer is yes."""
+    click.confirm(shown(question), abort=True, err=True)
+
+
+def usage_error(error: click.UsageError) -> click.UsageError:
+    """The same error of the command line, which may quote an argument, in one safe line."""
+    return click.UsageError(shown(" ".join(error.format_message().split())), error.ctx)
+
+
+def show_defect(kind: type[BaseException], error: BaseException, trace: Any) -> None:
+    """Print the traceback of a fault of ours, whose message may quote foreign text."""
+    for line in "".join(traceback.format_exception(kind, error, trace)).split("\n"):
+        echo(line, err=True)
 
 
 def program(name: str) -> str:
@@ -60,20 +97,19 @@ class Out:
         """Print lines for people; nothing with ``--json``."""
         if not self.as_json:
             for line in lines:
-                click.echo(line)
+                echo(line)
 
     def data(self, value: Any) -> None:
         """Print ``value`` as JSON, only with ``--json``."""
         if self.as_json:
-            sys.stdout.write(json.dump(value).decode() + "\n")
+            sys.stdout.write(json.dump_ascii(value) + "\n")
             sys.stdout.flush()  # a command may go on running, and its reader waits
 
     def table(self, heads: list[str], rows: list[list[str]]) -> None:
         """Print aligned columns; nothing with ``--json``."""
         if self.as_json:
             return
-        widths = [max(len(row[at]) for row in [heads, *rows]) for at in range(len(heads))]
-        for row in [heads, *rows]:
-            click.echo(
-                "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip()
-            )
+        lines = [[cell(text) for text in row] for row in [heads, *rows]]
+        widths = [max(len(row[at]) for row in lines) for at in range(len(heads))]
+        for row in lines:
+            click.echo("  ".join(map(str.ljust, row, widths)).rstrip())

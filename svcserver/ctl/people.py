@@ -18,7 +18,7 @@ from svcserver.ctl.database import know_every_table
 from svcserver.ctl.host import Host, about_a_host, with_reason
 from svcserver.ctl.moderation import recorded, refuse
 from svcserver.ctl.new_file import NewFile
-from svcserver.ctl.output import Out
+from svcserver.ctl.output import Out, confirm, warn
 from svcserver.kernel.refusals import Refusal
 from svcserver.kernel.roles import Role
 from svcserver.kernel.secrets import fingerprint
@@ -102,7 +102,7 @@ def delete(host: Host, out: Out, name: str, file: Path, reason: str, yes: bool) 
         PersonWork(Staff(entry.actor, Role.OWNER), name, time.time),
     )
     if not yes:
-        click.confirm(f"Delete {name} with everything it has?", abort=True, err=True)
+        confirm(f"Delete {name} with everything it has?")
     know_every_table()
 
     def act(tx: Connection, trace: Trace) -> Removed:
@@ -115,8 +115,7 @@ def delete(host: Host, out: Out, name: str, file: Path, reason: str, yes: bool) 
         gone = recorded(host, entry, act)
     except BaseException:
         if copy.is_there:  # whether it was committed is not known: this may be the only copy
-            line = f"svcctl: {name} may be deleted all the same; what was kept stands in {file}"
-            click.echo(line, err=True)
+            warn(f"{name} may be deleted all the same; what was kept stands in {file}")
         raise
     name, left = gone.account.username, gone.export["leftOut"]
     out.data({"username": name, "file": str(file), "leftOut": left})

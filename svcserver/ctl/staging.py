@@ -15,11 +15,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import click
 from attrs import asdict, define, frozen
 
 from svcserver.ctl.host import OWNER_KEY
-from svcserver.ctl.output import fail
+from svcserver.ctl.output import echo, fail, warn
 from svcserver.kernel import json
 from svcserver.kernel.disk import sync_file, sync_folder, sync_tree
 from svcserver.kernel.secrets import hex_token
@@ -231,7 +230,7 @@ def begun(folder: Path) -> Iterator[Staged | None]:
 
 def tell_of_finishing(folder: Path) -> None:
     """Say that no new host is made, but one that an earlier command began."""
-    click.echo(f"finishing the host that was begun in {folder}, as it was", err=True)
+    echo(f"finishing the host that was begun in {folder}, as it was", err=True)
 
 
 def _noteless(folder: Path) -> None:
@@ -245,8 +244,8 @@ def _noteless(folder: Path) -> None:
             "database may know the owner whose key is there: move that folder away, and repeat this"
         )
     else:
-        said = f"svcctl: {folder} holds files, perhaps keys, of a host that never was finished"
-        click.echo(f"{said}; remove it: rm -r {shlex.quote(str(folder))}", err=True)
+        said = f"{folder} holds files, perhaps keys, of a host that never was finished"
+        warn(f"{said}; remove it: rm -r {shlex.quote(str(folder))}")
 
 
 @contextmanager
@@ -265,8 +264,8 @@ def _removing(folders: str) -> Iterator[None]:
     try:
         yield
     except OSError as why:
-        said = f"svcctl: what svcctl has staged cannot be removed: {why.strerror}"
-        click.echo(f"{said}; do it by hand: rm -r {folders}", err=True)
+        said = f"what svcctl has staged cannot be removed: {why.strerror}"
+        warn(f"{said}; do it by hand: rm -r {folders}")
 
 
 def _turn(name: str) -> int:

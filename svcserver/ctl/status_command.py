@@ -15,6 +15,7 @@ from svcserver.ctl.as_owner import by_key, owner_of
 from svcserver.ctl.host import Host, about_a_host
 from svcserver.ctl.output import Failed, Out, fail
 from svcserver.ctl.play.story import counted
+from svcserver.kernel.foreign_text import cell, shown
 
 EVERY_S = 2.0
 NO_HEALTH = (401, 403, 404)  # 404 unless BACKEND_HEALTH=1, else for who is no admin
@@ -59,7 +60,7 @@ def again(host: Host, key: str | None) -> RenderableType:
     try:
         return drawn(*look(host, key))
     except Failed as why:
-        return Text(why.message)
+        return Text(shown(why.message))
 
 
 def show(out: Out, said: dict[str, Any], health: dict[str, Any] | None) -> None:
@@ -113,8 +114,8 @@ def drawn(said: dict[str, Any], health: dict[str, Any] | None) -> Group:
     """What ``--watch`` draws: players and instances."""
     players, instances = Table("player", "where"), Table("instance", "map", "players", "since")
     for one in said["players"]:
-        players.add_row(Text(one["name"]), Text(one["where"]))
+        players.add_row(Text(cell(one["name"])), Text(cell(one["where"])))
     for one in said["instances"]:
-        instances.add_row(*(Text(cell) for cell in instance(one)))
-    line = Text("  ".join(f"{name} {value}" for name, value in figures(health)))
-    return Group(Text(headline(said)), players, instances, line)
+        instances.add_row(*(Text(cell(text)) for text in instance(one)))
+    line = Text("  ".join(cell(f"{name} {value}") for name, value in figures(health)))
+    return Group(Text(shown(headline(said))), players, instances, line)

@@ -23,12 +23,13 @@ from svcserver.ctl.host import OWNER_KEY, Host, as_owner_of_its_folder, find
 from svcserver.ctl.host_creation import create_host, finish_begun, owner_name
 from svcserver.ctl.init import Place, place_of, tell_my_ip, warn_of_others
 from svcserver.ctl.launcher_file import supply
-from svcserver.ctl.output import Failed, Out, config_of, fail, program
+from svcserver.ctl.output import Failed, Out, config_of, fail, program, prompt
 from svcserver.ctl.play.failed import PlayFailed
 from svcserver.ctl.private_network import LOOPBACK, own_address
 from svcserver.ctl.stack_process import LOG, Stack
 from svcserver.ctl.status_command import look
 from svcserver.edge import joining
+from svcserver.kernel.foreign_text import shown
 
 FOLDER = "my-host"
 OWNER = "owner"
@@ -82,11 +83,10 @@ def answers(
     None where nobody has named that player.
     """
     if ask and public_host is None and private_host is None:
-        mode = click.prompt(
+        mode = prompt(
             "Who can reach it: the internet (public) or your overlay network (private)",
             type=click.Choice([PUBLIC, PRIVATE]),
             default=PRIVATE if own_address() else PUBLIC,
-            err=True,
         )
         if mode == PUBLIC:
             question = "Name or address that players reach it by"
@@ -112,10 +112,10 @@ def asked(question: str, check: Callable[[str], object], default: str | None = N
             check(said)
         except Failed as why:
             _, _, rest = why.message.partition(" ")  # after the option, which nobody has named
-            raise click.UsageError(rest) from None
+            raise click.UsageError(shown(rest)) from None
         return said
 
-    found: str = click.prompt(question, default=default, value_proc=checked, err=True)
+    found: str = prompt(question, default=default, value_proc=checked)
     return found
 
 

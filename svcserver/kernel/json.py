@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import orjson
@@ -78,3 +79,8 @@ def quoted(text: str) -> str:
 def dump(value: Json) -> bytes:
     """Compact JSON bytes; ``Fragment`` passes stored JSON text through untouched."""
     return orjson.dumps(value)
+
+
+def dump_ascii(value: Json) -> str:
+    """Compact JSON for a terminal: every character that is not printable ASCII is an escape."""
+    return json.dumps(value, separators=(",", ":")).replace("\x7f", "\\u007f")

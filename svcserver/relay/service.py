@@ -11,6 +11,7 @@ from twisted.logger import LogLevel
 
 from svcserver.kernel import json
 from svcserver.kernel.counters import Figure
+from svcserver.kernel.foreign_text import shown
 from svcserver.kernel.monotonic import monotonic_reactor
 from svcserver.kernel.system import epoch
 from svcserver.kernel.times import iso
@@ -50,7 +51,7 @@ class Options(ServiceOptions):
         self.target = target_of(self.settings, self["invite"])
         if self["check"]:
             good, line = verdict(self.target, self.settings.connect_timeout_s)
-            print(line)
+            print(shown(line))  # noqa: T201 - the result of --check
             raise SystemExit(0 if good else 1)
         return []
 

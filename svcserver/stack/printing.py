@@ -9,8 +9,9 @@ from typing import Any
 from attrs import frozen
 
 from svcserver.kernel import json
+from svcserver.kernel.foreign_text import visible
 from svcserver.kernel.system import epoch
-from svcserver.web.logs import line_head, plain
+from svcserver.web.logs import line_head
 
 HEAD = ("time", "level", "service", "namespace", "message")
 _GOES_ON_BEFORE = re.compile(r"\w\w|\.\d")
@@ -51,17 +52,17 @@ class Printer:
         if said is None:
             found = _READABLE.fullmatch(line)
             level, space, text = found.groups()[1:] if found else ("info", "-", line)
-            said = line_head(self.wall_clock(), level, space, plain(text))
+            said = line_head(self.wall_clock(), level, space, visible(text))
             if found:
                 said["time"] = found[1]
         head = {one: name if one == "service" else said.get(one) for one in HEAD}
-        return json.dump({**head, **said, "service": name}).decode() + "\n"
+        return json.dump_ascii({**head, **said, "service": name}) + "\n"
 
 
 def _for_people(name: str, line: str) -> str:
     said = fields_of(line)
     if said is None:
-        return f"[{name}] {line}\n"
+        return f"[{name}] {visible(line)}\n"
     space = str(said.get("namespace", "-")).removeprefix("svcserver.")
     message = said["message"]
     text = f"{said.get('time', '-')} {said.get('level', 'info')} {space}: {message}"
@@ -71,7 +72,7 @@ def _for_people(name: str, line: str) -> str:
         if not _is_told(value, message):  # most messages are made of the fields
             text += f" {field}={_shown(value)}"
     lines = [text, *str(said.get("traceback") or "").strip("\n").split("\n")]
-    return "".join(f"[{name}] {plain(one)}\n" for one in lines if one)
+    return "".join(f"[{name}] {visible(one)}\n" for one in lines if one)
 
 
 def _is_told(value: Any, message: str) -> bool:
@@ -97,4 +98,4 @@ def _has(message: str, form: str) -> bool:
 def _shown(value: Any) -> str:
     if isinstance(value, str) and value.isprintable() and " " not in value:
         return value
-    return json.dump(value).decode()
+    return json.dump_ascii(value)

@@ -18,6 +18,7 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from svcserver.kernel import json
+from svcserver.kernel.foreign_text import shown, visible
 from svcserver.kernel.system import epoch
 from svcserver.kernel.times import iso
 from svcserver.web.logwriter import LogWriter, Out, writers
@@ -36,7 +37,6 @@ _RANK = {LogLevel.debug: 0, LogLevel.info: 1, LogLevel.warn: 2, LogLevel.error: 
 _LOWEST = {word: 5 if level is None else _RANK.get(level, 4) for word, level in _LEVELS.items()}
 _PRIVATE = ("isError", "why", "format", "time", "system")  # of twisted.python.log
 _NOISE = ("Starting factory {factory!r}", "Stopping factory {factory!r}")  # per connection
-_BOUND = 8_192  # characters of one line
 _LARGEST = 2**53  # what every JSON parser reads exactly as a number
 
 
@@ -182,14 +182,7 @@ def message_of(event: dict[str, Any]) -> str:
         text = pattern.format_map(event) if pattern is not None else formatEvent(event)
     except (KeyError, IndexError, ValueError, AttributeError, TypeError):
         text = formatEvent(event)
-    return plain(text[:_BOUND])
-
-
-def plain(text: str) -> str:
-    """``text`` without control characters, which a terminal would obey, and lone surrogates."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+    return shown(text)
 
 
 def _value(value: Any) -> Any:
@@ -198,16 +191,18 @@ def _value(value: Any) -> Any:
         return value
     if isinstance(value, int) and -_LARGEST <= value <= _LARGEST:
         return value
-    return plain(str(value))
+    return shown(str(value))
 
 
 def trace_of(event: dict[str, Any]) -> str:
-    """The traceback of its failure, on lines of its own; empty without one."""
+    """The traceback of its failure, on lines of its own; empty without one.
+
+    They are indented: no text that an exception quotes can look like a line of the log.
+    """
     failure = event.get("log_failure")
     if not isinstance(failure, Failure):
         return ""
-    text = failure.getTraceback()
-    return "\n" + text.encode("utf-8", "replace").decode()  # lone surrogates cannot be written
+    return "".join(f"\n    {visible(one)}" for one in failure.getTraceback().split("\n"))
 
 
 def standard_lines(

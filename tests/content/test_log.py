@@ -28,7 +28,7 @@ class LogTests(SynchronousTestCase):
                 "level": "info",
                 "namespace": "svcserver.content.routes",
                 "message": "download",
-                "path": "a\\nb",  # as in readable lines: no terminal obeys it
+                "path": "a\\x0ab",  # as in readable lines: no terminal obeys it
                 "bytes": 7,
                 "complete": True,
                 "range": None,

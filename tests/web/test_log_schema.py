@@ -60,7 +60,7 @@ class SchemaTests(SynchronousTestCase):
             self.assertRegex(line.pop("time"), r"\A\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z\Z")
             self.assertEqual(line.pop("service", None), "stack" if service == "stack" else None)
             wanted = {"level": "info", "namespace": "svcserver.x.y", "message": "3 of 7"}
-            self.assertEqual(line, {**wanted, "n": 3, "odd": "a\\nb"}, service)
+            self.assertEqual(line, {**wanted, "n": 3, "odd": "a\\x0ab"}, service)
 
     def test_grave_ones_have_the_same_levels_and_traceback(self) -> None:
         for service in SERVICES:

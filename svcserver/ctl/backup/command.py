@@ -23,7 +23,7 @@ from svcserver.ctl.backup.sealing import Lock, is_closed
 from svcserver.ctl.host import Host, about_a_host, as_owner_of, with_reason
 from svcserver.ctl.host_creation import whole_path
 from svcserver.ctl.noting import noted
-from svcserver.ctl.output import Failed, Out, fail
+from svcserver.ctl.output import Failed, Out, fail, prompt
 from svcserver.ctl.stopping import stoppable
 from svcserver.kernel import backups
 from svcserver.kernel.backups import Backup, Backups
@@ -273,7 +273,7 @@ def _asked() -> str:
     """The passphrase, from a terminal; fails where there is none."""
     if not sys.stdin.isatty():
         fail("nobody is here to ask for the passphrase; give BACKUP_PASSPHRASE, or --identity FILE")
-    words: str = click.prompt("Passphrase", hide_input=True, err=True)
+    words: str = prompt("Passphrase", hide_input=True)
     return words
 
 

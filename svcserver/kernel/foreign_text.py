@@ -1,0 +1,71 @@
+r"""Text that players, staff, game servers, other hosts or files have written: how to show it.
+
+``shown`` makes it safe for a terminal, a log or an export that people read. An escape is ``\x1b``,
+``\u202e`` or ``\U000e0041``. A backslash that would look like the start of one becomes ``\x5c``, so
+nobody can write what looks like an escape. Names, reasons and titles must pass ``is_plain``.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+LINE = 8_192  # characters of a line
+CELL = 1_024  # of a cell of a table
+MOST_MARKS = 4  # combining marks on one letter; more of them cover the lines around it
+JOINERS = "\u200c\u200d"  # Persian, Hindi and emoji need them
+_REFUSED = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
+# letters and marks that no terminal draws, although isprintable() lets them through
+_BLANK = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
+    "\U000e0100-\U000e01ef]"
+)
+_LIKE_AN_ESCAPE = re.compile(r"\\(?=x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8})")
+_SECOND_SPACE = re.compile("(?<= ) ")
+
+
+def is_plain(text: str) -> bool:
+    """Whether it has no control, format or bidirectional character and no line separator."""
+    return text.isprintable() or all(
+        char in JOINERS or unicodedata.category(char) not in _REFUSED for char in text
+    )
+
+
+def shown(text: str, longest: int = LINE) -> str:
+    """``text`` in one line of about ``longest`` characters, with what cannot be seen escaped."""
+    return _bounded(_LIKE_AN_ESCAPE.sub(r"\\x5c", text[: longest + 1]), longest, len(text))
+
+
+def cell(text: str) -> str:
+    """``text`` for a table, whose columns are two spaces apart: further spaces are escaped."""
+    return _SECOND_SPACE.sub(r"\\x20", shown(text, CELL))
+
+
+def visible(text: str, longest: int = LINE) -> str:
+    """As ``shown``, for text that may be shown already: repeating it changes nothing."""
+    return _bounded(text, longest, len(text))
+
+
+def _bounded(text: str, longest: int, size: int) -> str:
+    if size <= longest and text.isascii() and text.isprintable():
+        return text
+    parts, length, marks = list[str](), 0, 0
+    for char in text:
+        marks = marks + 1 if unicodedata.combining(char) else 0
+        part = char if _is_visible(char) and marks <= MOST_MARKS else _escaped(char)
+        length += len(part)
+        if length > longest:
+            return f"{''.join(parts)}... ({size:,} characters)"
+        parts.append(part)
+    return "".join(parts)
+
+
+def _is_visible(char: str) -> bool:
+    return char.isprintable() and _BLANK.match(char) is None
+
+
+def _escaped(char: str) -> str:
+    code = ord(char)
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
