@@ -16,6 +16,7 @@ from attrs import define, field, frozen
 from twisted.logger import Logger
 
 from svcserver.kernel import json
+from svcserver.kernel.foreign_text import plain
 
 log = Logger()
 
@@ -29,7 +30,6 @@ URL = "/content/v1/branding/"
 
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*\.(jpg|jpeg|png|webp)\Z", re.IGNORECASE)
 _ACCENT = re.compile(r"#(?:[0-9a-f]{3}|[0-9a-f]{6})\Z")
-_BLANKS = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
 _TYPES = {"jpg": "image/jpeg", "jpeg": "image/jpeg", "png": "image/png", "webp": "image/webp"}
 
 
@@ -70,7 +70,7 @@ def clean_credit(value: Any) -> str | None:
     """One line of at most 200 characters, else None."""
     if not isinstance(value, str):
         return None
-    return _BLANKS.sub(" ", value).strip()[:MAX_CREDIT].strip() or None
+    return " ".join(plain(value).split())[:MAX_CREDIT].strip() or None
 
 
 @define

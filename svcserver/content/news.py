@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
@@ -12,6 +11,7 @@ from attrs import define, field
 from twisted.logger import Logger
 
 from svcserver.kernel import json
+from svcserver.kernel.foreign_text import plain
 from svcserver.kernel.throttle import Throttle
 from svcserver.kernel.times import iso
 
@@ -22,7 +22,6 @@ MAX_FILE = 4 * 1024 * 1024  # bytes
 MAX_ITEMS = 50
 MAX_TITLE = 200
 MAX_BODY = 10_000
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 class BadNews(ValueError):
@@ -58,7 +57,7 @@ def _item(raw: Any) -> tuple[float, dict[str, str]] | None:
     when, title, body = _moment(raw.get("date")), raw.get("title"), raw.get("body", "")
     if when is None or not isinstance(title, str) or not isinstance(body, str):
         return None
-    title = _CONTROL.sub(" ", title).strip()[:MAX_TITLE].strip()
+    title = plain(title).strip()[:MAX_TITLE].strip()
     if not title:
         return None
     body = body.replace("\r\n", "\n")[:MAX_BODY]

@@ -21,6 +21,7 @@ from attrs import field, frozen
 
 from svcserver.ctl.output import Failed, HalfDone, Out, fail
 from svcserver.kernel.folder_owner import ForeignFolder, act_as_owner
+from svcserver.kernel.foreign_text import NOT_PLAIN, is_plain
 from svcserver.kernel.settings import BadSetting, load, parse_env_file, with_env_file
 from svcserver.stack.components import dashboard
 
@@ -154,7 +155,16 @@ def as_owner_of_its_folder(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def with_reason(command: Callable[..., Any]) -> Callable[..., Any]:
     """The option by which every act of staff may say why."""
-    return click.option("--reason", default="", help="Why; it stands in the audit log.")(command)
+    return click.option(
+        "--reason", default="", callback=_plain, help="Why; it stands in the audit log."
+    )(command)
+
+
+def _plain(_: click.Context, option: click.Parameter, text: str) -> str:
+    """The value of an option that people read later; fails with one line."""
+    if not is_plain(text):
+        fail(f"--{option.name} has {NOT_PLAIN}; write it in one line of plain text")
+    return text
 
 
 def about_a_host(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -15,6 +15,7 @@ from svcserver.ctl.host import Host, about_a_host, with_reason
 from svcserver.ctl.moderation import recorded, refuse
 from svcserver.ctl.output import Out, fail
 from svcserver.kernel.datafiles import BadData
+from svcserver.kernel.foreign_text import NOT_PLAIN, is_plain
 from svcserver.kernel.refusals import Conflict, Malformed, Refusal, TooLarge
 from svcserver.kernel.settings import BadSetting, load
 from svcserver.metagame.access.keys import BadKey, load_private
@@ -56,8 +57,9 @@ def trust(host: Host, out: Out, key: str, name: str, reason: str) -> None:
     entry = Entry(actor(), "passport trust", "", reason)
     text = _key(host, entry, key)
     entry = evolve(entry, target=text)
-    if len(name) > 64:
-        refuse(host, entry, Malformed("the name must have at most 64 characters"))
+    if len(name) > 64 or not is_plain(name):
+        why = f"the name must have at most 64 characters, without {NOT_PLAIN}"
+        refuse(host, entry, Malformed(why))
     recorded(host, entry, trust_act(text, name, time.time))
     out.data({"trusted": text, "name": name})
     out.say("trusted; svcctl passport import FILE NAME takes a player's passport in")

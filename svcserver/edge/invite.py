@@ -10,13 +10,14 @@ from __future__ import annotations
 import ipaddress
 import json
 import re
-import unicodedata
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote_to_bytes, urlsplit
 
 from attrs import field, frozen
+
+from svcserver.kernel.foreign_text import is_plain
 
 SCHEME = "svc"
 LONGEST = 2048  # characters of an invite string
@@ -29,7 +30,6 @@ _FP = re.compile(r"[0-9a-f]{64}\Z")
 _CODE = re.compile(r"[A-Za-z0-9-]{4,64}\Z")
 _LABEL = re.compile(r"(?!-)[a-z0-9-]{1,63}(?<!-)\Z")
 _BAD_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
-_DIRECTION = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 
 
 class BadInvite(ValueError):
@@ -162,12 +162,7 @@ def _checked(values: Mapping[str, str]) -> Invite:
 
 def is_server_name(name: str) -> bool:
     """1 to 64 characters, none of them a control or text-direction character."""
-    return 1 <= len(name) <= 64 and not any(
-        unicodedata.category(char) in ("Cc", "Cs", "Zl", "Zp")
-        or unicodedata.bidirectional(char) in _DIRECTION
-        or char in "\u200e\u200f\u061c"
-        for char in name
-    )
+    return 1 <= len(name) <= 64 and is_plain(name)
 
 
 def is_host(host: str) -> bool:

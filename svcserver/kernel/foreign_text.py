@@ -14,6 +14,7 @@ LINE = 8_192  # characters of a line
 CELL = 1_024  # of a cell of a table
 MOST_MARKS = 4  # combining marks on one letter; more of them cover the lines around it
 JOINERS = "\u200c\u200d"  # Persian, Hindi and emoji need them
+NOT_PLAIN = "line breaks, control characters and marks of direction"
 _REFUSED = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
 # letters and marks that no terminal draws, although isprintable() lets them through
 _BLANK = re.compile(
@@ -29,6 +30,13 @@ def is_plain(text: str) -> bool:
     return text.isprintable() or all(
         char in JOINERS or unicodedata.category(char) not in _REFUSED for char in text
     )
+
+
+def plain(text: str) -> str:
+    """``text`` with a space for every character that ``is_plain`` refuses."""
+    if is_plain(text):
+        return text
+    return "".join(char if is_plain(char) else " " for char in text)
 
 
 def shown(text: str, longest: int = LINE) -> str:

@@ -30,6 +30,7 @@ from typing import (
 from attrs import Attribute, define, field, fields, resolve_types
 
 from svcserver.kernel.digits import MAX_DIGITS, MAX_WHOLE, whole_in
+from svcserver.kernel.foreign_text import NOT_PLAIN, is_plain
 from svcserver.kernel.json import Json
 from svcserver.kernel.names import is_name
 from svcserver.kernel.refusals import Malformed
@@ -212,6 +213,14 @@ def text(shortest: int, longest: int | None = None) -> As:
         raise Unfit(wanted)
 
     return As(read, {"type": "string"})
+
+
+def plain_text(shortest: int, longest: int) -> As:
+    """A text that people read: as ``text``, in one line and without control characters."""
+    return text_where(
+        lambda value: shortest <= len(value) <= longest and is_plain(value),
+        f"a text of {shortest} to {longest} characters without {NOT_PLAIN}",
+    )
 
 
 def _any_text(value: Json, _: Any) -> str:

@@ -13,12 +13,13 @@ from typing import Any
 from attrs import field, frozen
 
 from svcserver.kernel import json
+from svcserver.kernel.foreign_text import is_plain
 
 MOST_FILES = 200_000
 LONGEST_LIST = 64 * 1024 * 1024  # bytes
 LONGEST_BUILD = 64  # characters of a version's name
 _SHA256 = re.compile(r"[0-9a-f]{64}\Z")
-_UNSAFE = re.compile(r'[\x00-\x1f\x7f-\x9f\ud800-\udfff:*?"<>|\\]')
+_UNSAFE = re.compile(r'[:*?"<>|\\]')
 _DEVICE = re.compile(  # "nul .txt" is the device, too
     r"(?:con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³]) *(?:\.|\Z)", re.IGNORECASE
 )
@@ -103,6 +104,7 @@ def is_safe(path: str) -> bool:
     return (
         0 < len(path) <= 1024
         and not _UNSAFE.search(path)
+        and is_plain(path)
         and all(part.strip(" .") and not _DEVICE.match(part) for part in parts)
         and all(part[-1] not in " ." and not _SHORT.match(part) for part in parts)
         and parts[0].lower() != OWN_FOLDER

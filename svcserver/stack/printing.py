@@ -77,10 +77,10 @@ def _for_people(name: str, line: str) -> str:
 
 def _is_told(value: Any, message: str) -> bool:
     """Whether the message has the value as a word or number of its own, maybe rounded."""
-    forms = [plain(value)] if isinstance(value, str) else [_shown(value)]
+    forms = [visible(value)] if isinstance(value, str) else [_shown(value)]
     if isinstance(value, float):
         forms += [f"{value:.{digits}f}" for digits in range(3)]
-    return any(_has(plain(message), form) for form in forms)
+    return any(_has(visible(message), form) for form in forms)
 
 
 def _has(message: str, form: str) -> bool:
@@ -98,4 +98,4 @@ def _has(message: str, form: str) -> bool:
 def _shown(value: Any) -> str:
     if isinstance(value, str) and value.isprintable() and " " not in value:
         return value
-    return json.dump_ascii(value)
+    return json.dump(value).decode()

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from svcserver.kernel.foreign_text import NOT_PLAIN, is_plain
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.json import Json
+from svcserver.kernel.refusals import Malformed
 from svcserver.kernel.shapes import Late
 from svcserver.metagame.access.acting import Acting, staff_of
 from svcserver.metagame.accounts import audit
@@ -46,7 +48,10 @@ def by_staff(call: Call, action: str, target: str = "") -> audit.Entry:
 def reason_of(call: Call) -> str:
     """Why it is asked for: the body's ``Reason``, or the query's where there is no body."""
     if call.body is None:
-        return (call.request.argument("Reason") or "")[:MAX_REASON]
+        asked = (call.request.argument("Reason") or "")[:MAX_REASON]
+        if not is_plain(asked):
+            raise Malformed(f"Reason must be a text without {NOT_PLAIN}", code="bad_request")
+        return asked
     sent = call.body.read() if isinstance(call.body, Late) else call.body
     reason: str = getattr(sent, "reason", "")
     return reason

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from attrs import evolve, field, frozen
 
+from svcserver.kernel.foreign_text import NOT_PLAIN, is_plain
 from svcserver.kernel.ids import AccountId, new_account_id
 from svcserver.kernel.refusals import Conflict, Malformed, Missing, Refusal, Unauthenticated
 from svcserver.kernel.roles import Role, role_of
@@ -193,8 +194,8 @@ def new_invite_code() -> str:
 
 def own_invite(code: str, uses: int, *, infinite: bool) -> Invite:
     """An invite with a code of the owner's choice; raises Malformed."""
-    if not 1 <= len(code.strip()) <= MAX_CODE:
-        raise Malformed(f"NewInviteCode must have 1 to {MAX_CODE} characters")
+    if not 1 <= len(code.strip()) <= MAX_CODE or not is_plain(code.strip()):
+        raise Malformed(f"NewInviteCode must have 1 to {MAX_CODE} characters, without {NOT_PLAIN}")
     if not infinite and not 1 <= uses <= MAX_CODE_USES:
         raise Malformed("Uses must be a whole number of at least 1")
     return Invite(code.strip(), uses if uses <= MAX_CODE_USES else 0, infinite)

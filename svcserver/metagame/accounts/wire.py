@@ -11,7 +11,7 @@ from svcserver.kernel.digits import whole_in
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.json import Json
 from svcserver.kernel.refusals import Malformed
-from svcserver.kernel.shapes import Late, Moment, Opaque, TextWithNul, sent_as, text
+from svcserver.kernel.shapes import Late, Moment, Opaque, TextWithNul, plain_text, sent_as
 from svcserver.kernel.times import iso
 from svcserver.metagame.accounts.actions import target_of
 from svcserver.metagame.accounts.sanctions import MAX_REASON
@@ -20,7 +20,7 @@ MAX_OFFSET = 10_000_000
 MAX_DIGITS = 8
 FINGERPRINT = 16  # characters of a key's hash
 
-Reason = Annotated[str, text(0, MAX_REASON)]
+Reason = Annotated[str, plain_text(0, MAX_REASON)]
 """Why a member of staff acts; it stands in the audit log."""
 
 

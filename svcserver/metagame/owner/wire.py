@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, TypedDict
 
-from svcserver.kernel.shapes import Moment, text
+from svcserver.kernel.shapes import Moment, plain_text
 from svcserver.kernel.times import iso
 from svcserver.metagame.accounts.sanctions import FOREVER, Sanction
 
-Who = Annotated[str, text(1, 64)]
+Who = Annotated[str, plain_text(1, 64)]
 """An account as staff names it: by name or id."""
 Cell = str | int | float | bool | None
 Tables = dict[str, list[dict[str, Cell]]]

@@ -13,8 +13,8 @@ from svcserver.kernel.shapes import (
     Lenient,
     TextWithNul,
     camel_case,
+    plain_text,
     spelled,
-    text,
 )
 from svcserver.kernel.times import short_date
 from svcserver.metagame.belongings.characters.rules import MAX_NAME, Character
@@ -24,7 +24,7 @@ from svcserver.metagame.belongings.characters.rules import MAX_NAME, Character
 class NewCharacter:
     """The body of a request for a new character."""
 
-    name: Annotated[str, text(1, MAX_NAME)]
+    name: Annotated[str, plain_text(1, MAX_NAME)]
 
 
 @spelled(camel_case)

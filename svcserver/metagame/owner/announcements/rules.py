@@ -6,6 +6,7 @@ import math
 
 from attrs import frozen
 
+from svcserver.kernel.foreign_text import NOT_PLAIN, is_plain
 from svcserver.kernel.refusals import Malformed
 from svcserver.kernel.times import seconds_of
 
@@ -58,9 +59,10 @@ class Announcement:
 def wish(text: str, shown: str, restart_in: str) -> Wish:
     """A wish from its texts; raises Malformed."""
     plain = " ".join(text.split())
-    if not 1 <= len(plain) <= MAX_TEXT or not plain.isprintable():
+    if not 1 <= len(plain) <= MAX_TEXT or not is_plain(plain):
         raise Malformed(
-            f"an announcement has 1 to {MAX_TEXT} printable characters", code="bad_request"
+            f"an announcement has 1 to {MAX_TEXT} characters, without {NOT_PLAIN}",
+            code="bad_request",
         )
     restart_s = _span(restart_in) if restart_in else None
     shown_s = restart_s or (_span(shown) if shown else SHOWN_S)

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from attrs import evolve, frozen
 
+from svcserver.kernel.foreign_text import NOT_PLAIN, is_plain
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Conflict, Forbidden, Malformed, Missing
 from svcserver.kernel.roles import Role
@@ -76,6 +77,8 @@ def order(reason: str, note: str, lasts: str, *, addresses: bool = False) -> Ord
         raise Malformed(
             f"a reason has at most {MAX_REASON} characters, a note {MAX_NOTE}", code="bad_request"
         )
+    if not (is_plain(reason) and is_plain(note)):
+        raise Malformed(f"a reason or a note has no {NOT_PLAIN}", code="bad_request")
     seconds = seconds_of(lasts) if lasts else None
     if lasts and seconds is None:
         raise Malformed(

@@ -10,7 +10,7 @@ from attrs import frozen
 from svcserver.kernel.digits import whole_in
 from svcserver.kernel.refusals import Malformed
 from svcserver.kernel.roles import Role
-from svcserver.kernel.shapes import pascal_case, spelled, text
+from svcserver.kernel.shapes import pascal_case, plain_text, spelled, text
 from svcserver.kernel.times import seconds_of
 from svcserver.metagame.accounts.audit import NEWEST, AuditQuery
 from svcserver.metagame.accounts.rules import Account
@@ -33,7 +33,7 @@ class SanctionWish:
 
     account: Who
     reason: Reason = ""
-    note: Annotated[str, text(0, MAX_NOTE)] = ""
+    note: Annotated[str, plain_text(0, MAX_NOTE)] = ""
     for_: Annotated[str, text(0, 16)] = ""
     addresses: bool = False
 

@@ -21,6 +21,7 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
 )
 
+from svcserver.kernel.foreign_text import NOT_PLAIN, is_plain
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Conflict, Forbidden, Malformed
 from svcserver.metagame.achievements.progression.rules import Path, Track
@@ -206,6 +207,9 @@ def documents(
     for one in passport.characters:
         if len(found) >= room:
             left_out.append(f"the character {one.name[:32]}: an account has {room} at most")
+            continue
+        if not is_plain(one.name):
+            left_out.append(f"the character {one.name[:32]}: its name has {NOT_PLAIN}")
             continue
         try:
             found.append((one, document(one.data, most)))

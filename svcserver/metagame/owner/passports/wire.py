@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from svcserver.kernel import json
 from svcserver.kernel.digits import MAX_WHOLE, whole_in
+from svcserver.kernel.foreign_text import is_plain
 from svcserver.kernel.refusals import Malformed
 from svcserver.kernel.shapes import sent_as, text_where
 from svcserver.metagame.belongings.items import Instance, Stacked
@@ -146,8 +147,8 @@ def read_body(signer: str, body: json.Json) -> Passport:
     return Passport(
         signer,
         _text(body, "subject"),
-        _text(body, "username"),
-        _text(body, "host"),
+        _line(body, "username"),
+        _line(body, "host"),
         {
             name: xp
             for name, xp in list(tracks.items())[:MAX_LISTED]
@@ -162,6 +163,13 @@ def read_body(signer: str, body: json.Json) -> Passport:
 def _text(said: Mapping[str, Any], name: str) -> str:
     value = said.get(name)
     if not isinstance(value, str) or not value or "\0" in value:
+        raise Malformed(BAD)
+    return value
+
+
+def _line(said: Mapping[str, Any], name: str) -> str:
+    value = _text(said, name)
+    if not is_plain(value):
         raise Malformed(BAD)
     return value
 
