@@ -79,8 +79,9 @@ async def recognise(client: HostClient, key: Secret) -> Account:
     except Lost as why:
         raise Refused(lost(why)) from why
     said = reply.json
-    if reply.status == 200 and isinstance(said, dict) and isinstance(said.get("Username"), str):
-        return Account(said["Username"], str(said.get("UserId", "")), key)
+    name = said.get("Username") if isinstance(said, dict) else None
+    if reply.status == 200 and isinstance(name, str) and NAME.match(name):
+        return Account(name, str(said.get("UserId", "")), key)
     if reply.status == 403:
         raise KeyUnknown(words.BANNED)
     if reply.status == 401:

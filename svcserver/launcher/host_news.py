@@ -7,6 +7,7 @@ from typing import Any
 
 from attrs import define, field, frozen
 
+from svcserver.kernel.foreign_text import plain
 from svcserver.kernel.secrets import Secret
 from svcserver.launcher.accounts import general, lost
 from svcserver.launcher.asking import HostClient, Lost
@@ -213,10 +214,15 @@ def read_news(said: Any) -> list[dict[str, str]]:
         {
             "date": _text(one.get("date"), 40),
             "title": _text(one.get("title"), 200),
-            "body": _text(one.get("body"), LONGEST),
+            "body": "\n".join(_text(line, LONGEST) for line in _body(one).split("\n")),
         }
         for one in items[:MOST_NEWS]
     ]
+
+
+def _body(item: dict[str, Any]) -> str:
+    body = item.get("body")
+    return body[:LONGEST] if isinstance(body, str) else ""
 
 
 def read_branding(said: Any) -> tuple[str, list[tuple[str, str]]]:
@@ -248,7 +254,5 @@ def _whole(said: dict[str, Any], name: str) -> int:
 
 
 def _text(value: Any, longest: int) -> str:
-    """A text without what would steer a terminal, or turn the direction of what follows."""
-    if not isinstance(value, str):
-        return ""
-    return "".join(one for one in value[:longest] if one.isprintable() or one in "\n ")
+    """A text in one line, without what steers a terminal or turns what follows."""
+    return plain(value[:longest]) if isinstance(value, str) else ""

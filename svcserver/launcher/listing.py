@@ -13,7 +13,7 @@ from typing import Any
 from attrs import field, frozen
 
 from svcserver.kernel import json
-from svcserver.kernel.foreign_text import is_plain
+from svcserver.kernel.foreign_text import is_plain, plain
 
 MOST_FILES = 200_000
 LONGEST_LIST = 64 * 1024 * 1024  # bytes
@@ -69,7 +69,7 @@ def read_listing(text: bytes) -> Listing:
     build, program = value.get("build"), value.get("program")
     if not any(one.path == program for one in files):
         program = ""  # nothing is started but a file of the game that was verified
-    return Listing(build[:LONGEST_BUILD] if isinstance(build, str) else "", files, program)
+    return Listing(plain(build[:LONGEST_BUILD]) if isinstance(build, str) else "", files, program)
 
 
 def _check_places(paths: list[str]) -> None:

@@ -9,7 +9,6 @@ import sys
 import threading
 import webbrowser
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from twisted.internet.threads import deferToThread
 from twisted.logger import (
     FileLogObserver,
     FilteringLogObserver,
+    LogEvent,
     Logger,
     LogLevel,
     LogLevelFilterPredicate,
@@ -31,6 +31,7 @@ from twisted.python.logfile import LogFile
 from svcserver.kernel import json
 from svcserver.kernel.digits import whole_in
 from svcserver.kernel.every import Every
+from svcserver.kernel.foreign_text import visible
 from svcserver.kernel.monotonic import monotonic_reactor
 from svcserver.launcher import one_instance, runners
 from svcserver.launcher.host_list import HostList
@@ -52,6 +53,12 @@ log = Logger()
 LOG_SIZE = 1024 * 1024
 LOOK_S = 1.0
 LAST_WORDS_S = 0.2
+
+
+def say(*lines: str) -> None:
+    """Print lines for the player; no text of others in them can begin another one."""
+    for line in lines:
+        print(visible(line), flush=True)  # noqa: T201 - the one place that prints
 
 
 def arguments(given: Sequence[str]) -> argparse.Namespace:
@@ -97,7 +104,7 @@ def main(given: Sequence[str] | None = None) -> int:
     running = one_instance.find(state)
     link = running.hand_over(wish.what) if running is not None else None
     if link is not None:
-        print("The launcher runs already; its page has the invite.")
+        say("The launcher runs already; its page has the invite.")
         if not wish.no_browser and not wish.print_link:
             webbrowser.open(link)
         return 0
@@ -106,7 +113,7 @@ def main(given: Sequence[str] | None = None) -> int:
         _begin_log(state)
         running_now = Program.make(reactor, places, wish)
     except (json.BadJson, OSError) as why:
-        print(f"The launcher's own files in {state} cannot be read: {why}. Mend or remove them.")
+        say(f"The launcher's own files in {state} cannot be read: {why}. Mend or remove them.")
         return 1
     reactor.callWhenRunning(running_now.start)
     reactor.addSystemEventTrigger("before", "shutdown", running_now.stop)
@@ -139,11 +146,11 @@ def relay_port(text: str, say: Callable[[str], None]) -> int:
 def _remove(links: Scheme, choice: WantedLinks) -> int:
     """Undo what was registered with the system, also for later starts; the exit status."""
     try:
-        print(links.remove())
+        say(links.remove())
         if choice.state.is_dir():
             choice.keep(wanted=False)
     except OSError as why:
-        print(f"Links that begin with svc: could not be undone: {why}")
+        say(f"Links that begin with svc: could not be undone: {why}")
         return 1
     return 0
 
@@ -152,11 +159,17 @@ def _begin_log(state: Path) -> None:
     """Log to a file of bounded size; the terminal is the player's."""
     file: Any = LogFile("launcher.log", str(state), rotateLength=LOG_SIZE, maxRotatedFiles=2)
     os.chmod(file.path, 0o600)
-    lines = FileLogObserver(file, formatEventAsClassicLogText)
+    lines = FileLogObserver(file, _log_text)
     only = LogLevelFilterPredicate(defaultLogLevel=LogLevel.info)
     globalLogBeginner.beginLoggingTo(
         [FilteringLogObserver(lines, [only])], redirectStandardIO=False
     )
+
+
+def _log_text(event: LogEvent) -> str:
+    """A line of the log; a text of others in it, as in a traceback, cannot begin another one."""
+    text = formatEventAsClassicLogText(event) or ""
+    return "\n    ".join(map(visible, text.rstrip("\n").split("\n"))) + "\n"
 
 
 @define(eq=False, slots=False)
@@ -181,7 +194,7 @@ class Program:
             open_keys(state, use_file=wish.key_file),
             HostList(state / "hosts.json"),
             Path(places.games),
-            relay_port(os.environ.get("SVC_RELAY_PORT", ""), print),
+            relay_port(os.environ.get("SVC_RELAY_PORT", ""), say),
             runners.find(sys.platform, os.environ, Path.home()),
         )
         page = Page(launcher, Entrance(), Path.home(), downloads_here(os.environ, Path.home()))
@@ -200,7 +213,6 @@ class Program:
         """Open page or terminal, then take the invite of the command line."""
         self.launcher.setServiceParent(self.parts)
         self.server.setServiceParent(self.parts)
-        say = partial(print, flush=True)
         terminal = Terminal(
             self.launcher, say, self.reactor.stop, self.page.home, self.page.downloads
         )
@@ -215,10 +227,7 @@ class Program:
             return
         link = self.link()
         # without a console, as in a window program of Windows, nothing is printed
-        print(
-            f"The launcher's page: {link}\nThe link works once. Ctrl-C ends the launcher.",
-            flush=True,
-        )
+        say(f"The launcher's page: {link}", "The link works once. Ctrl-C ends the launcher.")
         if not self.wish.print_link:
             self.reactor.callInThread(webbrowser.open, link)
 
@@ -247,11 +256,11 @@ class Program:
         try:
             self.launcher.join(invite)
         except CannotJoin as why:
-            print(why)
+            say(str(why))
 
     def _read_lines(self, terminal: Terminal) -> None:
         """Read the player's lines in a thread, which ends with the program."""
-        print(f"{self.launcher.keys.where}\nSay help for all words.", flush=True)
+        say(self.launcher.keys.where, "Say help for all words.")
 
         def read() -> None:
             for line in sys.stdin:

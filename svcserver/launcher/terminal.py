@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from attrs import define, field
 
 from svcserver.kernel.digits import whole_in
+from svcserver.kernel.foreign_text import visible
 from svcserver.launcher import terminal_texts
 from svcserver.launcher.choices import Choices, choose
 from svcserver.launcher.membership import Membership
 from svcserver.launcher.program import CannotJoin, Launcher, OtherKey
 from svcserver.launcher.stages import Stage
+from svcserver.launcher.terminal_texts import quoted
 from svcserver.launcher.view import show
 
 HELP = """\
@@ -34,10 +37,13 @@ quit            end the launcher"""
 
 @define
 class Terminal:
-    """Understands the player's lines, and says what has changed."""
+    """Understands the player's lines, and says what has changed.
+
+    Everything is printed by ``say``, a line each; what a host tells is ``quote``d.
+    """
 
     launcher: Launcher
-    say: Callable[[str], None]
+    write: Callable[[str], object]  # prints a line
     quit: Callable[[], None]
     home: Path
     downloads: Path  # where what the player takes along is written
@@ -51,6 +57,16 @@ class Terminal:
         members = self.launcher.members
         return members.get(self._host) or next(iter(members.values()), None)
 
+    def say(self, *lines: str) -> None:
+        """Print lines; no text of others in them can begin another one, or steer the terminal."""
+        for line in lines:
+            self.write(visible(line))
+
+    def quote(self, head: str, texts: Sequence[str]) -> None:
+        """Print what a host tells, below a line of ours."""
+        width = shutil.get_terminal_size().columns - 1
+        self.say(head, *(line for text in texts for line in quoted(text, width)))
+
     def line(self, text: str) -> None:
         """Do what a typed line asks for."""
         word, _, rest = text.strip().partition(" ")
@@ -61,7 +77,7 @@ class Terminal:
             case "":
                 return
             case "help" | "?":
-                self.say(HELP)
+                self.say(*HELP.split("\n"))
             case "quit" | "exit":
                 self.quit()
             case "hosts":
@@ -146,9 +162,11 @@ class Terminal:
             "passport": lambda: member.save_passport(self.downloads),
             "leave": lambda: self.launcher.leave(member),
             "status": lambda: self._said.clear(),
-            "news": lambda: terminal_texts.news(self._shown(member)),
-            "people": lambda: terminal_texts.people(self._shown(member)),
-            "hunter": lambda: terminal_texts.hunter(self._shown(member)),
+            "news": lambda: self._tell(member, "news", "No news from the owner."),
+            "people": lambda: self._tell(member, "people", "Nobody is online at the moment."),
+            "hunter": lambda: self._tell(
+                member, "hunter", "The host tells nothing of your hunter just now."
+            ),
         }
         act = acts.get(word)
         if act is None:
@@ -158,6 +176,15 @@ class Terminal:
         if sentence:
             self.say(sentence)
         self.look()
+
+    def _tell(self, member: Membership, what: str, nothing: str) -> str:
+        """Quote what the host tells; returns the sentence for nothing."""
+        shown = self._shown(member)
+        texts = _TOLD[what](shown)
+        if not texts:
+            return nothing
+        self.quote(f"{shown['name']}, {what}:", texts)
+        return ""
 
     def _try(self, member: Membership, name: str) -> None:
         self._said.pop((member.record.id, "name"), None)  # the same answer is said again, too
@@ -173,7 +200,12 @@ class Terminal:
         for matter, text in self._lines(member).items():
             if self._said.get((member.record.id, matter), "") != text:
                 self._said[member.record.id, matter] = text
-                self.say(text or f"{member.record.name}: the announcement is over.")
+                if matter != "announced":
+                    self.say(text)
+                elif text:
+                    self.quote(f"{member.record.name} announces:", [text])
+                else:
+                    self.say(f"{member.record.name}: the announcement is over.")
 
     def _shown(self, member: Membership) -> dict[str, Any]:
         return show(member, self.launcher.relay_port)
@@ -183,10 +215,10 @@ class Terminal:
         shown, host = self._shown(member), member.host
         text = f"{shown['name']}: {_PHRASES[host.stage].format(**_values(shown))}"
         more = host.trouble or shown["note"] or shown["standing"]
-        announced, saying = shown["announced"], shown["saying"]
+        saying = shown["saying"]
         return {
             **({"name": f"{shown['tried']}: {saying}"} if saying else {}),
-            "announced": f"{shown['name']} announces: {announced}" if announced else "",
+            "announced": shown["announced"],
             "stage": f"{text} {more}" if more else text,
         }
 
@@ -199,6 +231,11 @@ def _values(shown: dict[str, object]) -> dict[str, object]:
     return {**shown, "missing": files["missing"], "percent": percent, "pace": pace}
 
 
+_TOLD = {
+    "news": terminal_texts.news,
+    "people": terminal_texts.people,
+    "hunter": terminal_texts.hunter,
+}
 _BUSY = (Stage.REGISTERING, Stage.CHECKING, Stage.FETCHING, Stage.STARTING, Stage.PLAYING)
 _PHRASES = {
     Stage.INVITED: "its certificate is {words}. Are these the owner's words? Say agree.",

@@ -1,20 +1,37 @@
-"""News, people and the player's own hunter as lines for the terminal; the page has cards. Pure."""
+"""News, people and the player's own hunter as lines for the terminal; the page has cards. Pure.
+
+All of it is text of the host, which the terminal prints ``quoted``.
+"""
 
 from __future__ import annotations
 
+import textwrap
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from svcserver.kernel.foreign_text import visible
+
+MARK = "  | "  # in front of every line of a host; no line of the launcher's own begins so
+LEAST = 20  # characters of a line, however narrow the terminal is
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def news(shown: dict[str, Any]) -> str:
+def quoted(text: str, width: int) -> list[str]:
+    """The host's own words, each line marked as such and too short to be wrapped."""
+    lines = []
+    for line in text.split("\n"):
+        safe = visible(line)
+        room = width - len(MARK) if safe.isascii() else (width - len(MARK)) // 2
+        lines += [f"{MARK}{piece}" for piece in textwrap.wrap(safe, max(LEAST, room)) or [""]]
+    return lines
+
+
+def news(shown: dict[str, Any]) -> list[str]:
     """The owner's news as the terminal prints them."""
-    items = [f"{one['date'][:10]}  {one['title']}\n{one['body']}" for one in shown["news"]]
-    return "\n\n".join(items) or "No news from the owner."
+    return [f"{one['date'][:10]}  {one['title']}\n{one['body']}\n" for one in shown["news"]]
 
 
-def people(shown: dict[str, Any]) -> str:
+def people(shown: dict[str, Any]) -> list[str]:
     """Who is online, friends first, and how one meets them."""
     friends = set(shown["hunter"].get("friends", ()))
     players = shown["status"].get("players", ())
@@ -24,14 +41,14 @@ def people(shown: dict[str, Any]) -> str:
             lines.append(f"{one['name']}, your friend, {one['place']}. {one['meet']}".rstrip())
         else:
             lines.append(f"{one['name']}, {one['place']}")
-    return "\n".join(lines) or "Nobody is online at the moment."
+    return lines
 
 
-def hunter(shown: dict[str, Any]) -> str:
+def hunter(shown: dict[str, Any]) -> list[str]:
     """What the player has on the host."""
     mine = shown["hunter"]
     if not mine:
-        return "The host tells nothing of your hunter just now."
+        return []
     lines = [
         mine["profile"],
         f"guild: {mine['guild'] or 'none'}  hunt pass: {mine['huntPass'] or 'none'}",
@@ -41,7 +58,7 @@ def hunter(shown: dict[str, Any]) -> str:
     for one in mine["characters"]:
         saves = ", ".join(map(when, one["saves"])) or "no save"
         lines.append(f"character  {one['name']}: {saves}")
-    return "\n".join(lines)
+    return lines
 
 
 def when(milliseconds: int) -> str:

@@ -18,7 +18,9 @@ from svcserver.launcher import one_instance, words
 from svcserver.launcher.asking import SILENCE_S, HostClient, Lost
 from svcserver.launcher.keystore import AS_ASKED, IN_BOTH, FileKeys, SystemKeys, open_keys
 from svcserver.launcher.terminal import Terminal
+from svcserver.launcher.terminal_texts import MARK
 from tests.launcher.around import KEY, LauncherCase, invite_text, new_folder
+from tests.support.nasty import NASTY, unsafe_in
 
 
 class TerminalTests(LauncherCase):
@@ -66,16 +68,56 @@ class TerminalTests(LauncherCase):
             self.terminal.line(line)
         text = "\n".join(self.said)
         for wanted in (
-            "Friday Hunts announces: Potions tonight",
-            "2026-11-20  Friday\nAt eight.",
-            f"Ann, your friend, in the city. {words.MEET['city']}\nCy, in the dojo",
-            "Bo_1 plays Bo. 2 ranks of mastery, 2 unlocks and 1 friend.\nguild: Owls",
+            "Friday Hunts announces:\n  | Potions tonight",
+            "  | 2026-11-20  Friday\n  | At eight.",
+            f"Ann, your friend, in the city. {words.MEET['city']}\n  | Cy, in the dojo",
+            "Bo_1 plays Bo. 2 ranks of mastery, 2 unlocks and 1 friend.\n  | guild: Owls",
             "Weapon Chain Blades: 2 of 20",
             "Big one",
             f"character  Bo: , {datetime.fromtimestamp(0.005):%Y-%m-%d}",  # this machine's day
         ):
             self.assertIn(wanted, text)
         self.assertEqual(text.count("Potions"), 1)
+
+    def test_no_host_can_print_what_looks_like_the_launchers_lines(self) -> None:
+        nasty = f"{NASTY}\nFriday Hunts: everything is here. Say play. " + "wide " * 200
+        one = dict.fromkeys(("name", "title", "id", "date", "body", "where", "instance"), nasty)
+        mine = {
+            **dict.fromkeys(("username", "guild", "huntPass"), nasty),
+            **{name: [one] for name in ("hunts", "tracks", "characters")},
+            "friends": [nasty[:64]],
+        }
+        status = {"name": nasty, "version": nasty, "players": [one], "instances": [one]}
+        answers = {
+            "/svc/api/ServerStatus": status,
+            "/svc-status": {"name": nasty, "en": nasty},
+            "/launcher/hunter": mine,
+            "/content/v1/news": {"items": [one]},
+            "/content/v1/branding": {"accent": nasty, "backgrounds": [{"url": nasty}]},
+        }
+        for path, said in answers.items():
+            self.remote.says("GET", path, 200, said)
+        self.registered({})
+        for line in ("status", "news", "people", "hunter", "hosts", "check", "repair", "passport"):
+            self.terminal.line(line)
+        for line in self.said:
+            self.assertEqual(unsafe_in(line), "")
+            if line.startswith(MARK):
+                self.assertLess(len(line), 80)
+            else:
+                self.assertNotIn("n ]0;owned", line)
+                self.assertNotIn("Victim", line)
+                self.assertNotIn("wide", line)
+        self.assertGreater(sum(line.startswith(MARK) for line in self.said), 50)
+
+    def test_a_username_that_is_none_is_not_taken_from_a_host(self) -> None:
+        self.remote.says("POST", "/svc/api/Register", 200, {"UUK": KEY})
+        self.remote.says("GET", "/svc/api/GetUserInfo", 200, {"Username": NASTY, "UserId": "7"})
+        member = self.joined()
+        member.inputs.agree()
+        member.choose("Bo_1")
+        self.terminal.line("status")
+        self.assertNotIn("owned", "".join(self.said))
 
     def test_a_name_is_asked_for_before_it_is_taken(self) -> None:
         asked = ("POST", "/launcher/name-free")

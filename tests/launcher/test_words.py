@@ -108,8 +108,9 @@ class NewsTests(SynchronousTestCase):
 
     def test_a_text_steers_no_terminal(self) -> None:
         sly = "a\x1b[2Jb\x07c\u202ed\r\n\x9be é"
-        [item] = read_news({"items": [{"title": sly}]})
-        self.assertEqual(item["title"], "a[2Jbcd\ne é")
+        [item] = read_news({"items": [{"title": sly, "body": sly}]})
+        self.assertEqual(item["title"], "a [2Jb c d   e é")
+        self.assertEqual(item["body"], "a [2Jb c d \n e é")
 
     def test_only_a_colour_and_own_pictures_are_taken(self) -> None:
         said = {
