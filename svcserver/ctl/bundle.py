@@ -38,7 +38,7 @@ from svcserver.kernel.digits import whole_in
 from svcserver.kernel.foreign_text import visible
 from svcserver.kernel.recent import RECENT
 from svcserver.kernel.redaction import OTHER, redact
-from svcserver.kernel.settings import secret, strong_secret, variables
+from svcserver.kernel.settings import variables
 from svcserver.stack.alerts.channels import PATTERN, Channel
 from svcserver.stack.backups import BackupSettings
 from svcserver.stack.service import Settings as Stack
@@ -134,13 +134,13 @@ def alert_files(folder: Path) -> list[str]:
 
 
 def is_secret(name: str, variable: str) -> bool:
-    """Whether the setting may hold a secret: by its reader, or by its name."""
-    readers = {
-        field.metadata["name"]: field.metadata["read"]
+    """Whether the setting may hold a secret: by its type, or by its name."""
+    types = {
+        field.metadata["name"]: str(field.type)
         for shape in shapes_of(name)
         for field in fields(shape)
     }
-    return readers.get(variable) in (secret, strong_secret) or bool(_SECRET_NAME.search(variable))
+    return "Secret" in types.get(variable, "") or bool(_SECRET_NAME.search(variable))
 
 
 def secrets_of(host: Host, folder: Path) -> set[str]:
