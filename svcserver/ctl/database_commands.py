@@ -21,6 +21,7 @@ from svcserver.db import migrations
 from svcserver.db.engine import BadDatabase, make_engine
 
 LOCKED_S = 30  # that a copy waits for whoever holds one of the files
+MOST_FAULTS = 100  # that are listed of a damaged file
 _NOT_UPGRADED = "upgrade failed: the backup's data is in place"
 
 
@@ -96,10 +97,17 @@ def sqlite_faults(file: Path | None) -> list[str]:
     try:
         with closing(sqlite3.connect(_to_read(file), uri=True, timeout=30)) as one:
             said = [str(row[0]) for row in one.execute("PRAGMA integrity_check")]
-            broken = one.execute("PRAGMA foreign_key_check").fetchall()
+            broken = one.execute("PRAGMA foreign_key_check").fetchmany(MOST_FAULTS)
     except sqlite3.Error as why:
         return [str(why)]
     return [line for line in said if line != "ok"] + [f"{row[0]} row {row[1]}" for row in broken]
+
+
+def has_foreign_code(file: Path) -> bool:
+    """Return whether a database can compute what a query of ours then waits for."""
+    wanted = "SELECT 1 FROM sqlite_master WHERE type = 'view' OR sql LIKE 'CREATE VIRTUAL%'"
+    with closing(sqlite3.connect(_to_read(file), uri=True, timeout=30)) as one:
+        return one.execute(wanted).fetchone() is not None
 
 
 def _to_read(file: Path) -> str:

@@ -55,6 +55,8 @@ def database_url(text: str) -> URL:
             raise ValueError(ESCAPES)
         return url.set(drivername="postgresql+psycopg")
     if url.drivername in ("sqlite", "sqlite+pysqlite"):
+        if url.host:
+            raise ValueError("must name an SQLite file after three slashes: sqlite:///svc.db")
         return url
     raise ValueError("must begin with sqlite:/// or postgresql://")
 

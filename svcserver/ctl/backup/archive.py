@@ -6,21 +6,24 @@ table had and what the characters' documents add up to, so that a restore can be
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import io
 import os
+import re
+import shutil
 import tarfile
 import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from errno import ENOSPC
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import attrs
 from attrs import field, frozen
 
 from svcserver.kernel import json
+from svcserver.kernel.digits import MAX_DIGITS, whole_in
 
 FORM = 1
 CONTENTS = "backup.json"
@@ -29,6 +32,16 @@ FILES = "files/"
 CHUNK = 1 << 20
 MAX_CONTENTS = 4 << 20  # bytes of backup.json
 LEVEL = 6  # of gzip
+RATIO = 1032  # to which DEFLATE compresses at best
+PIECE = 64 * 1024  # bytes read of the file at a time
+MAX_HEADER = 16 * 1024  # bytes of an extended header: a long name, a large size
+LARGEST = 16 << 20  # bytes of a small file
+LARGEST_ENV = 1 << 20  # of settings, which are rewritten in memory
+MOST_FILES = 2000
+DEEPEST, LONGEST = 32, 4096  # folders above a file; bytes of its path
+KINDS = ("sqlite", "postgresql")
+_SHA256 = re.compile(r"[0-9a-f]{64}\Z")
+_RECORD = re.compile(rb"([1-9][0-9]{0,4}) (path|size)=")
 
 
 class Damaged(Exception):
@@ -87,62 +100,203 @@ def _add(archive: tarfile.TarFile, name: str, source: Any, size: int) -> None:
 def unpack(source: Path, into: Path) -> Contents:
     """Write every entry below ``into`` and compare it with its digest; raises Damaged or OSError.
 
-    Only names that ``backup.json`` lists are written, and none that leads out of ``into``.
+    Only names that ``backup.json`` lists are written, and none that leads out of ``into``. Memory
+    is bounded whatever the file holds; of the disk only what is free is used.
     """
+    into.mkdir(mode=0o700, exist_ok=True)
     try:
-        with tarfile.open(source, "r:gz") as archive:
-            return _unpack(archive, into)
-    except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile) as why:
-        raise Damaged(f"it cannot be read to its end ({why})") from None
+        with source.open("rb") as file:
+            return _unpack(Reader(file), into)
+    except (tarfile.TarError, EOFError, zlib.error) as why:
+        raise Damaged(f"it cannot be read to its end ({why or 'it is cut off'})") from None
 
 
-def _unpack(archive: tarfile.TarFile, into: Path) -> Contents:
-    found = iter(archive)
-    contents = _contents(archive, next(found, None))
+def _unpack(archive: Reader, into: Path) -> Contents:
+    contents = _contents(archive)
     missing = dict(contents.files)
-    for entry in found:
-        wanted = missing.pop(entry.name, None)
-        if wanted is None or not entry.isreg():
-            raise Damaged(f"{entry.name[:80]!r} is in it, which it does not name")
-        path = into / safe(entry.name)
+    for name, size in archive.entries():
+        wanted = missing.pop(name, None)
+        if wanted is None:
+            raise Damaged(f"{name[:80]!r} is in it, which it does not name")
+        if name != DATABASE and size > (LARGEST_ENV if name.endswith(".env") else LARGEST):
+            raise Damaged(f"{name[:80]!r} is larger than a file of a backup can be")
+        if size > shutil.disk_usage(into).free:
+            raise OSError(ENOSPC, f"{name[:80]!r} has {size >> 20} MB, which are not free")
+        path = into / safe(name)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        source: Any = archive.extractfile(entry)
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         digest = hashlib.sha256()
         with os.fdopen(handle, "wb") as file:
-            while piece := source.read(CHUNK):
+            for piece in archive.pieces(size):
                 digest.update(piece)
                 file.write(piece)
         if digest.hexdigest() != wanted:
-            raise Damaged(f"{entry.name} is not as it was written")
+            raise Damaged(f"{name[:80]!r} is not as it was written")
     if missing:
-        raise Damaged(f"{min(missing)} is missing in it")
-    rest: Any = archive.fileobj
-    while rest.read(CHUNK):  # to the end of the stream, where gzip's own checksum stands
-        pass
+        raise Damaged(f"{min(missing)[:80]!r} is missing in it")
     return contents
 
 
-def _contents(archive: tarfile.TarFile, entry: tarfile.TarInfo | None) -> Contents:
-    if entry is None or entry.name != CONTENTS or entry.size > MAX_CONTENTS:
+def _contents(archive: Reader) -> Contents:
+    name, size = next(archive.entries(), ("", 0))
+    if name != CONTENTS or size > MAX_CONTENTS:
         raise Damaged("it is no backup of a host")
-    source: Any = archive.extractfile(entry)
     try:
-        said = json.parse(source.read())
-        if said.pop("form") != FORM:
+        found = json.parse(b"".join(archive.pieces(size)))
+        if found.pop("form") != FORM:
             raise Damaged("it is of another version's form")
-        counted = Counted(**said.pop("counted"))
-        return Contents(counted=counted, **said)
+        return _checked(Contents(counted=Counted(**found.pop("counted")), **found))
     except (ValueError, KeyError, TypeError, AttributeError):
         raise Damaged("its list of contents cannot be read") from None
 
 
+def _checked(contents: Contents) -> Contents:
+    """Return the contents if each field has its type and bounds; raises ValueError or Damaged."""
+    one, counted = contents, contents.counted
+    texts = [one.version, one.kind, counted.characters, one.folder, one.data]
+    numbers = list(counted.tables.values())
+    fits = (
+        all(type(text) is str and "\0" not in text for text in [*texts, *one.left_out])
+        and all(type(number) is int for number in numbers)
+        and type(one.made) in (int, float)
+        and type(one.secrets) is bool
+        and type(one.left_out) in (list, tuple)
+        and type(one.files) is dict
+        and all(type(digest) is str and _SHA256.match(digest) for digest in one.files.values())
+        and all(_is_place(place) for place in (one.folder, one.data))
+    )
+    if not fits or one.kind not in KINDS or DATABASE not in one.files:
+        raise ValueError("a field is not as this program writes it")
+    if len(one.files) > MOST_FILES + 1:
+        raise Damaged("it lists more files than a backup can have")
+    for name in one.files:
+        if name != DATABASE and not name.startswith(FILES):
+            raise Damaged(f"it lists {name[:80]!r}, which no backup holds")
+        safe(name)
+    return one
+
+
+def _is_place(path: str) -> bool:
+    """Whether it is the absolute path of a folder that may hold a host."""
+    return os.path.isabs(path) and len(Path(path).parts) > 1 and len(path) <= LONGEST
+
+
 def safe(name: str) -> Path:
-    """A relative path that stays below where it is put; raises Damaged."""
+    """A relative path that stays below where it is put, as backups hold them; raises Damaged."""
     path = Path(name)
     if path.is_absolute() or ".." in path.parts or not path.parts:
         raise Damaged(f"{name[:80]!r} leads out of the folder")
+    if not is_kept(path):
+        raise Damaged(f"{name[:80]!r} is no name that a backup holds")
     return path
+
+
+def is_kept(path: Path) -> bool:
+    """Whether a backup can hold a file under this relative path."""
+    parts, text = path.parts, str(path)
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:  # file names may be any bytes, JSON is UTF-8
+        return False
+    hidden = any(part.startswith(".") for part in parts)
+    return not hidden and len(parts) <= DEEPEST and size <= LONGEST and "\0" not in text
+
+
+class Reader:
+    """The entries of a tar.gz as ``pack`` writes it: regular files alone, with short headers.
+
+    ``tarfile`` itself reads whatever a header asks for, such as a name of 400 MB.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._stream = io.BufferedReader(_Inflated(file), CHUNK)
+        self._most = RATIO * os.fstat(file.fileno()).st_size
+        self._left = 0  # bytes of the current entry that were not read, and its padding
+
+    def entries(self) -> Iterator[tuple[str, int]]:
+        """Yield name and size of each entry, whose bytes ``pieces`` reads; raises Damaged."""
+        told: dict[str, str] = {}
+        while any(block := self._next_block()):
+            head = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
+            if head.size < 0:
+                raise Damaged("it holds an entry of a negative size")
+            if head.type == tarfile.XHDTYPE and not told:
+                told = self._told(head.size)
+                continue
+            if head.type != tarfile.REGTYPE:
+                raise Damaged(f"{head.name[:80]!r} is in it, which is no regular file")
+            name, size = told.get("path", head.name), head.size
+            if "size" in told:
+                size = whole_in(told["size"], MAX_DIGITS) or 0
+            told = {}
+            if size > self._most:
+                raise Damaged(f"{name[:80]!r} is larger than the whole file can be")
+            self._left = size + -size % tarfile.BLOCKSIZE
+            yield name, size
+        self._end()
+
+    def pieces(self, size: int) -> Iterator[bytes]:
+        """Yield the bytes of the current entry; raises EOFError."""
+        while size:
+            piece = self._exactly(min(size, CHUNK))
+            size -= len(piece)
+            self._left -= len(piece)
+            yield piece
+
+    def _next_block(self) -> bytes:
+        while self._left:
+            self._left -= len(self._exactly(min(self._left, CHUNK)))
+        return self._exactly(tarfile.BLOCKSIZE)
+
+    def _told(self, size: int) -> dict[str, str]:
+        """The records of an extended header, which stand above the next one's own fields."""
+        if size > MAX_HEADER:
+            raise Damaged("it holds a name that no file has")
+        found = {}
+        data = self._exactly(size + -size % tarfile.BLOCKSIZE)[:size]
+        while data:
+            record = _RECORD.match(data)
+            if record is None or not record.end() < int(record[1]) <= len(data):
+                raise Damaged("it holds a header that this program does not write")
+            text = data[record.end() : int(record[1]) - 1]
+            found[record[2].decode()] = text.decode("utf-8", "surrogateescape")
+            data = data[int(record[1]) :]
+        return found
+
+    def _exactly(self, size: int) -> bytes:
+        piece = self._stream.read(size)
+        if len(piece) < size:
+            raise EOFError
+        return piece
+
+    def _end(self) -> None:
+        """Read to the end of the file, where its checksum stands; raises Damaged for more."""
+        rest = self._stream.read(tarfile.RECORDSIZE + 1)
+        if len(rest) > tarfile.RECORDSIZE or any(rest):
+            raise Damaged("more follows its end")
+
+
+class _Inflated(io.RawIOBase):
+    """The bytes that the only member of a gzip file decompresses to, as many as are asked for."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file, self._inflate = file, zlib.decompressobj(16 + zlib.MAX_WBITS)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, into: Any) -> int:
+        inflate = self._inflate
+        while not inflate.eof:
+            piece = inflate.unconsumed_tail or self._file.read(PIECE)
+            if found := inflate.decompress(piece, len(into)):
+                into[: len(found)] = found
+                return len(found)
+            if not piece:
+                raise EOFError
+        if inflate.unused_data or self._file.read(1):
+            raise Damaged("more follows its end")
+        return 0
 
 
 def digest_of(part: Path | bytes) -> str:

@@ -39,8 +39,6 @@ from svcserver.stack.backups import BackupSettings
 NAME = re.compile(r"svc-backup-(\d{8}-\d{6})\.tar\.gz(?:\.age)?\Z")
 STAMP = "%Y%m%d-%H%M%S"
 ROOM = 3  # times the database's size must be free on the disk of the backups
-LARGEST = 16 << 20  # bytes of a small file
-MOST_FILES = 2000
 # what is no part of a host's settings: made anew, or too large; live state signs staff in
 LEFT_OUT = re.compile(
     r"svc\.db.*|.*\.db(-wal|-shm|-journal)?|(.*\.)?before-restore-.*|"
@@ -159,7 +157,7 @@ def _pack(wanted: Wanted, url: URL, scratch: Path, clear: Path, now: float) -> C
         secrets=with_secrets,
         counted=counted,
         files={name: archive.digest_of(part) for name, part in parts.items()},
-        left_out=left_out[:MOST_FILES],
+        left_out=left_out[: archive.MOST_FILES],
     )
     archive.pack(clear, contents, parts)
     snapshot.unlink()
@@ -237,7 +235,10 @@ def _files(wanted: Wanted, *, with_secrets: bool) -> Iterator[tuple[str, Path | 
     found = 0
     for above, path in _everywhere(wanted):
         name, found = str(path.relative_to(above)), found + 1
-        if found > MOST_FILES or path.stat().st_size > LARGEST:
+        largest = archive.LARGEST_ENV if path.suffix == ".env" else archive.LARGEST
+        if not archive.is_kept(Path(archive.FILES + name)):
+            yield name.encode("utf-8", "backslashreplace").decode(), None
+        elif found > archive.MOST_FILES or not path.is_file() or path.stat().st_size > largest:
             yield name, None
         elif with_secrets:
             yield name, path
@@ -258,13 +259,14 @@ def _everywhere(wanted: Wanted) -> Iterator[tuple[Path, Path]]:
         yield from ((wanted.data, one) for one in _walk(wanted.data, skipped))
 
 
-def _walk(folder: Path, skipped: set[Path]) -> Iterator[Path]:
+def _walk(folder: Path, skipped: set[Path], depth: int = 1) -> Iterator[Path]:
+    """Yield the files below a folder, and in their place a folder that lies too deep."""
     for path in sorted(folder.iterdir()):
         if LEFT_OUT.fullmatch(path.name) or path.is_symlink() or path.resolve() in skipped:
             continue
-        if path.is_dir():
-            yield from _walk(path, skipped)
-        elif path.is_file():
+        if path.is_dir() and depth < archive.DEEPEST:
+            yield from _walk(path, skipped, depth + 1)
+        elif path.is_dir() or path.is_file():
             yield path
 
 

@@ -22,7 +22,13 @@ from svcserver.ctl.backup.opening import opened, same
 from svcserver.ctl.backup.sealing import CannotSeal, Lock
 from svcserver.ctl.blueprint import LAUNCHER
 from svcserver.ctl.bundle import is_secret
-from svcserver.ctl.database_commands import bring_up, migrate, put_back, sqlite_faults
+from svcserver.ctl.database_commands import (
+    bring_up,
+    has_foreign_code,
+    migrate,
+    put_back,
+    sqlite_faults,
+)
 from svcserver.ctl.envfile import change
 from svcserver.ctl.host import OWNER_KEY, Host
 from svcserver.ctl.host_creation import (
@@ -38,7 +44,7 @@ from svcserver.ctl.output import Out, config_of, fail
 from svcserver.ctl.staging import Note, Origin
 from svcserver.ctl.units import SERVICES
 from svcserver.db.engine import DEFAULT_URL, database_url, make_engine, sqlite_url
-from svcserver.kernel.settings import parse_env_file
+from svcserver.kernel.settings import BadSetting, parse_env_file
 from svcserver.metagame.accounts.store import add_game_server_key
 
 LOCALHOST = "127.0.0.1"
@@ -116,11 +122,13 @@ def _made(source: Path, lock: Lock, folder: Path, origin: Origin) -> Origin:
         unpacked.mkdir(mode=0o700)
         with _sound_backup(source):
             contents = opened(source, lock, unpacked / "parts")
+            if f"{archive.FILES}metagame.env" not in contents.files:
+                raise Damaged("it holds no metagame.env, so it is of no host")
             made_anew = restored(contents, unpacked / "parts", staged.settings, folder)
             files = unpacked / "parts" / archive.FILES
             missing = () if contents.secrets else _missing(files, staged.settings)
+            _room_for_the_game(staged.settings, folder)
         shutil.rmtree(unpacked)
-        _room_for_the_game(staged.settings, folder)
         done = evolve(origin, kind=contents.kind, made_anew=made_anew, missing=missing)
         evolve(staged.note, origin=done).write(staged.settings)
         staged.need_room()
@@ -199,6 +207,10 @@ def _sound_backup(source: Path) -> Iterator[None]:
         yield
     except (Damaged, CannotSeal) as why:
         fail(f"{source}: {why}; nothing was touched")
+    except UnicodeDecodeError:
+        fail(f"{source}: its settings are no UTF-8 text; nothing was touched")
+    except (BadSetting, ValueError) as why:  # of settings that no program of ours has written
+        fail(f"{source}: its settings cannot be read ({str(why)[:200]!r}); nothing was touched")
 
 
 @contextmanager
@@ -220,6 +232,8 @@ def _kinds(contents: Contents, url: URL) -> None:
 def _sound(contents: Contents, restored: Path) -> None:
     if faults := sqlite_faults(restored):
         raise Damaged(f"its database is damaged: {faults[0]}")
+    if has_foreign_code(restored):
+        raise Damaged("its database holds a view or a virtual table, which no host's does")
     same(contents, URL.create("sqlite", database=str(restored)))
 
 

@@ -16,6 +16,8 @@ from svcserver.kernel.secrets import Secret
 
 HEAD = b"age-encryption.org/v1"
 SCRYPT = b"\n-> scrypt "  # the stanza of a passphrase
+END_OF_HEAD = b"\n--- "
+MOST_HEAD = 64 * 1024  # bytes of the header, all of which the library takes into memory
 SUFFIX = ".age"
 TOO_SLOW = "Excessive work"  # how the library begins that refusal
 TRIES = 10
@@ -75,7 +77,12 @@ class Lock:
         """Decrypt ``source`` into ``target``; raises CannotSeal where it is damaged or not ours."""
         age = _age()
         with source.open("rb") as file:
-            by_passphrase = SCRYPT in file.read(200)
+            head = file.read(MOST_HEAD)
+        if END_OF_HEAD not in head:
+            raise CannotSeal("it is damaged: its header has no end")
+        by_passphrase = SCRYPT in head[:200]
+        if by_passphrase and source.stat().st_size > MOST + (MOST >> 8):
+            raise CannotSeal("it is too large for a passphrase; no backup of a host is")
         try:
             if by_passphrase:
                 if self.passphrase is None:
