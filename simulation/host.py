@@ -344,7 +344,9 @@ class SimHost:
         environ["GATEWAY_WS_URL"] = _urls(chat_port for _, chat_port in ports)
         settings = load(gateway_settings.Settings, environ)[0]
         allowlist = load(gateway_settings.AllowlistSettings, environ)[0]
-        feed = gateway.make_feed(allowlist, settings.refresh_s, http_client(reactor, 2.0), reactor)
+        feed = gateway.make_feed(
+            allowlist, settings.refresh_s, http_client(reactor, 2.0), reactor, Counters()
+        )
         upstreams = gateway.upstreams_of(settings, reactor)
         policy = gateway.make_policy(
             settings, feed, reactor, upstreams, say=lambda *line: None, counters=Counters()

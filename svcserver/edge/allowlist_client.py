@@ -10,6 +10,17 @@ from svcserver.kernel import json
 from svcserver.kernel.secrets import Secret
 
 TIMEOUT_S = 2.0
+FIRST_AGAIN_S, LAST_AGAIN_S = 0.1, 5.0  # the wait after a report that failed: doubled each time
+LATE_S = LAST_AGAIN_S + 1.5 * TIMEOUT_S  # so late a report may arrive, once the helper answers
+CACHED_S = 30  # less than a service keeps an idle connection; a POST at its end would be lost
+
+
+class Refused(ConnectionError):
+    """The helper answered with another status than 200."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"status {status}")
+        self.status = status
 
 
 async def post(
@@ -17,11 +28,11 @@ async def post(
 ) -> None:
     """Give a helper an order, by ``http`` (treq's client), and wait until it has been done.
 
-    Raises ConnectionError where its answer is no 200, ``TimeoutError`` of Twisted where there is
+    Raises Refused where its answer is no 200, ``TimeoutError`` of Twisted where there is
     none in time, and whatever else happens to a connection.
     """
     head = {"x-allowlist-secret": secret.reveal(), "content-type": "application/json"}
     reply = await http.post(url, data=json.dump(body), headers=head).addTimeout(TIMEOUT_S, clock)
     await reply.content().addTimeout(TIMEOUT_S, clock)
     if reply.code != 200:
-        raise ConnectionError(f"status {reply.code}")
+        raise Refused(reply.code)

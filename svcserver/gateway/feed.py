@@ -5,57 +5,113 @@ Spec: 2 §4 Gateway, allowlist feed.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 from attrs import define, field
 from cachetools import LRUCache
-from twisted.internet.defer import CancelledError, Deferred, DeferredList
+from twisted.internet.defer import CancelledError, Deferred, DeferredList, DeferredSemaphore
 from twisted.internet.interfaces import IReactorTime
+from twisted.internet.task import deferLater
 from twisted.logger import Logger
+from twisted.python.failure import Failure
 
 from svcserver.edge import allowlist_client
+from svcserver.edge.allowlist_client import FIRST_AGAIN_S, LAST_AGAIN_S
 from svcserver.gateway.limits import MAX_KEYS
+from svcserver.kernel.counters import Counters
 from svcserver.kernel.networks import network_of
 from svcserver.kernel.secrets import Secret
 from svcserver.kernel.throttle import Throttle
 
 log = Logger()
 
-MAX_UNDER_WAY = 256  # reports at once; more are left to the next trigger
-NETWORK_UNDER_WAY = 8  # of them, those of one IPv6 /64
+MAX_UNDER_WAY = 256  # reports at once
+MOST_WANTED = 2_048  # reports that are not done; more are left to the next trigger
+NETWORK_WANTED = 8  # of them, those of one IPv6 /64
+UNANSWERED = 502  # in the metrics, where there was no answer or none in time
+WANTED_S = 60.0  # a player is heard every 20 s: who was not for so long has left
 NETWORK_TOLD = 16  # addresses of one /64 that are remembered as told; the oldest gives way
+
+
+@define(eq=False)
+class _Report:
+    """A report that is not done; ``heard`` is when its player last was."""
+
+    heard: float
+    dropped: bool = False
+    work: Deferred[None] | None = None
+
+    def drop(self) -> None:
+        """Report no more; a request under way is cut, and may end with any error."""
+        self.dropped = True
+        if self.work is not None:
+            self.work.cancel()
 
 
 @define(eq=False, slots=False)
 class Feed:
-    """Reports an address at most once per ``refresh_s``, counted from a success."""
+    """Reports an address at most once per ``refresh_s``, counted from a success.
+
+    A report that fails is tried again at once, then after longer and longer waits, for as long as
+    its player is heard: until it is done, the player's game ports stay shut.
+    """
 
     http: Any  # treq's HTTPClient; StubTreq in tests
     clock: IReactorTime
     urls: Sequence[str]
     secret: Secret
     refresh_s: float
+    counters: Counters = field(factory=Counters)
     _told: LRUCache[tuple[str, str], LRUCache[str, float]] = field(
         factory=lambda: LRUCache(MAX_KEYS), init=False
     )
-    _under_way: dict[tuple[str, str], Deferred[None]] = field(factory=dict, init=False)
+    _wanted: dict[tuple[str, str], _Report] = field(factory=dict, init=False)
+    _near: Counter[tuple[str, str]] = field(factory=Counter, init=False)  # by helper and network
+    _turns: DeferredSemaphore = field(factory=lambda: DeferredSemaphore(MAX_UNDER_WAY), init=False)
     _warning: Throttle = field(factory=Throttle, init=False)
+
+    @property
+    def waiting(self) -> int:
+        """How many reports are not done."""
+        return len(self._wanted)
 
     def heard(self, address: str) -> None:
         """Report ``address``, from which a player has authenticated."""
         now = self.clock.seconds()
-        network = network_of(address)
+        near = network_of(address)
         for url in self.urls:
             key = (url, address)
-            told = self._told.get((url, network))
-            last = None if told is None else told.get(address)
-            if key in self._under_way or self._is_busy(url, network):
+            report = self._wanted.get(key)
+            if report is not None:
+                report.heard = now
                 continue
-            if last is None or now - last >= self.refresh_s:
-                work = self._under_way[key] = Deferred.fromCoroutine(self._tell(key))
-                if work.called:
-                    self._under_way.pop(key, None)
+            told = self._told.get((url, near))
+            last = None if told is None else told.get(address)
+            if (last is None or now - last >= self.refresh_s) and not self._is_full(url, near):
+                self._want(key, now)
+
+    def _is_full(self, url: str, near: str) -> bool:
+        """Whether too many reports are not done, in all or for the address's network."""
+        return len(self._wanted) >= MOST_WANTED or self._near[url, near] >= NETWORK_WANTED
+
+    def _want(self, key: tuple[str, str], now: float) -> None:
+        url, address = key
+        near = url, network_of(address)
+        report = self._wanted[key] = _Report(now)
+        self._near[near] += 1
+
+        def over(result: object) -> None:
+            if isinstance(result, Failure):
+                log.failure("a report to an allowlist helper broke off", result)
+            del self._wanted[key]
+            self._near[near] -= 1
+            if not self._near[near]:
+                del self._near[near]
+
+        report.work = Deferred.fromCoroutine(self._insist(key, report))
+        report.work.addBoth(over)
 
     def refused(self, address: str) -> None:
         """Report ``address`` anew next time: who played from there has been sent off.
@@ -67,28 +123,43 @@ class Feed:
             told = self._told.get((url, network))
             if told is not None:
                 told.pop(address, None)
-
-    def _is_busy(self, url: str, network: str) -> bool:
-        """Whether too many reports are running, in all or for the address's network."""
-        if len(self._under_way) >= MAX_UNDER_WAY:
-            return True
-        near = sum(one == url and network_of(peer) == network for one, peer in self._under_way)
-        return near >= NETWORK_UNDER_WAY
+            report = self._wanted.get((url, address))
+            if report is not None:
+                report.drop()
 
     def _remember(self, url: str, address: str) -> None:
         told = self._told.setdefault((url, network_of(address)), LRUCache(NETWORK_TOLD))
         told[address] = self.clock.seconds()
 
-    async def _tell(self, key: tuple[str, str]) -> None:
-        url, address = key
+    async def _insist(self, key: tuple[str, str], report: _Report) -> None:
+        """Report until it is done, is refused, or its player is no longer heard."""
+        wait_s = FIRST_AGAIN_S
+        try:
+            while await self._fails(*key):
+                if report.dropped or self.clock.seconds() - report.heard >= WANTED_S:
+                    return
+                await deferLater(self.clock, wait_s)
+                wait_s = min(2 * wait_s, LAST_AGAIN_S)
+        except CancelledError:
+            log.debug("a report to an allowlist helper was cut short")
+
+    async def _fails(self, url: str, address: str) -> bool:
+        """Report once, when it is its turn; True where it is worth another try."""
+        async with self._turns:
+            return await self._ask(url, address)
+
+    async def _ask(self, url: str, address: str) -> bool:
+        began, status = self.clock.seconds(), UNANSWERED
         try:
             await allowlist_client.post(
                 self.http, self.clock, f"{url}/allow", self.secret, {"ip": address}
             )
             self._remember(url, address)
+            status = 200
         except CancelledError:
-            log.debug("a report to an allowlist helper was cut short")
+            raise
         except Exception as why:  # whatever goes wrong there must not matter to a player
+            status = why.status if isinstance(why, allowlist_client.Refused) else UNANSWERED
             if self._warning.due("", self.clock.seconds()):
                 log.warn(
                     "the allowlist helper at {url} does not answer as it should: {kind} {why}",
@@ -96,12 +167,14 @@ class Feed:
                     kind=type(why).__name__,
                     why=why,
                 )
-        finally:
-            self._under_way.pop(key, None)
+        if self.counters.time_request is not None:
+            self.counters.time_request("allowlist", status, self.clock.seconds() - began)
+        return status >= 500
 
     def stop(self) -> Deferred[Any]:
         """Cancel the reports to the allowlist helper that are under way."""
-        works = list(self._under_way.values())
-        for work in works:
-            work.cancel()
+        reports = list(self._wanted.values())
+        works = [one.work for one in reports if one.work is not None]
+        for report in reports:
+            report.drop()
         return DeferredList(works, consumeErrors=True)

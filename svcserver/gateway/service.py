@@ -20,6 +20,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 from twisted.web.client import Agent, HTTPConnectionPool
 
+from svcserver.edge.allowlist_client import CACHED_S
 from svcserver.edge.certificate import BadCertificate, Pair, check_pair, read_pair
 from svcserver.edge.connections import ChannelFactory
 from svcserver.edge.tls import TlsFactory, server_context
@@ -85,8 +86,9 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     feed = None
     if options.allowlist is not None:
         pool = HTTPConnectionPool(reactor)
+        pool.cachedConnectionTimeout = CACHED_S
         http = HTTPClient(Agent(reactor, connectTimeout=2, pool=pool))
-        feed = make_feed(options.allowlist, settings.refresh_s, http, reactor)
+        feed = make_feed(options.allowlist, settings.refresh_s, http, reactor, top.counters)
     upstreams = upstreams_of(settings, reactor)
     policy = make_policy(
         settings,
@@ -121,6 +123,10 @@ def figures(policy: Gateway) -> dict[str, Figure]:
         "svc_gateway_requests": Figure(
             "Requests that got an answer.", lambda: float(policy.answered), counts=True
         ),
+        "svc_gateway_reports_waiting": Figure(
+            "Players' addresses that the allowlist helper has not confirmed yet.",
+            lambda: float(policy.feed.waiting if policy.feed is not None else 0),
+        ),
     }
 
 
@@ -148,10 +154,12 @@ def launcher_look(settings: Settings, policy: Gateway, reactor: Any) -> Launcher
     return LauncherLook(reactor, Pool(reactor, plain(reactor, address.host, address.port)), show)
 
 
-def make_feed(settings: AllowlistSettings, refresh_s: float, http: Any, clock: Any) -> Feed:
+def make_feed(
+    settings: AllowlistSettings, refresh_s: float, http: Any, clock: Any, counters: Counters
+) -> Feed:
     """The feed to every helper."""
     urls = [address.url() for address in (settings.url, *settings.more)]
-    return Feed(http, clock, urls, settings.secret, refresh_s)
+    return Feed(http, clock, urls, settings.secret, refresh_s, counters)
 
 
 def upstreams_of(settings: Settings, reactor: Any) -> Upstreams:

@@ -9,6 +9,7 @@ from twisted.application.service import IService
 from twisted.web.client import Agent, HTTPConnectionPool
 
 from svcserver.db.transaction import transact
+from svcserver.edge.allowlist_client import CACHED_S
 from svcserver.kernel.datafiles import needed_by
 from svcserver.kernel.headers import GATEWAY
 from svcserver.kernel.monotonic import MonotonicClock, monotonic_reactor
@@ -43,6 +44,7 @@ def makeService(options: Options, reactor: Any = None) -> serving.TopService:
     engine = open_database(NAME, settings)
     ledger = open_ledger(settings, engine, reactor, top.counters)
     pool = HTTPConnectionPool(reactor)
+    pool.cachedConnectionTimeout = CACHED_S
     http = HTTPClient(Agent(reactor, connectTimeout=5, pool=pool))
     wall_clock = MonotonicClock().read
     board, connections = open_board(settings, wall_clock, reactor)

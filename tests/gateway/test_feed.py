@@ -12,8 +12,8 @@ from twisted.trial.unittest import SynchronousTestCase
 from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET
 
-from svcserver.edge.allowlist_client import TIMEOUT_S
-from svcserver.gateway.feed import NETWORK_TOLD, NETWORK_UNDER_WAY, Feed
+from svcserver.edge.allowlist_client import FIRST_AGAIN_S, LATE_S, TIMEOUT_S
+from svcserver.gateway.feed import NETWORK_TOLD, NETWORK_WANTED, WANTED_S, Feed
 from svcserver.kernel.secrets import Secret
 from tests.edge.wires import gateway
 from tests.support.proves import proves
@@ -54,6 +54,10 @@ class FeedTests(SynchronousTestCase):
 
     def make(self, urls: list[str]) -> Feed:
         return Feed(self.http, self.clock, urls, Secret(SECRET), 60)
+
+    def pass_time(self, seconds: float) -> None:
+        self.clock.advance(seconds)
+        self.http.flush()
 
     def heard(self, address: str = "203.0.113.9") -> None:
         self.feed.heard(address)
@@ -106,14 +110,58 @@ class FeedTests(SynchronousTestCase):
         self.assertEqual(len(self.helper.told), 3)
 
     @proves("event: helper down, several helpers")
-    def test_a_failed_report_is_tried_at_the_next_trigger_and_warned_of_once_a_minute(self) -> None:
+    def test_a_failed_report_is_tried_again_at_once_and_warned_of_once_a_minute(self) -> None:
         self.helper.status = 500
         with capturedLogs() as events:
-            for _ in range(3):
-                self.heard()
-        self.assertEqual(len(self.helper.told), 3)
+            self.heard()
+            self.heard()  # adds no second report
+            for reports in (1, 2, 3, 4):
+                self.assertEqual((len(self.helper.told), self.feed.waiting), (reports, 1))
+                self.pass_time(FIRST_AGAIN_S * 2 ** (reports - 1))
         self.assertEqual([event["log_level"].name for event in events], ["warn"])
         self.assertNotIn(SECRET, str(events))
+        self.helper.status = 200
+        self.pass_time(LATE_S)
+        self.assertEqual((len(self.helper.told), self.feed.waiting), (6, 0))
+        self.pass_time(LATE_S)
+        self.assertEqual(len(self.helper.told), 6)
+
+    def test_a_player_who_is_no_longer_heard_is_no_longer_reported(self) -> None:
+        self.helper.status = 503
+        self.heard()
+        for _ in range(30):
+            self.pass_time(1)
+        self.heard()  # still here
+        for _ in range(int(WANTED_S) - 1):
+            self.pass_time(1)
+            self.assertEqual(self.feed.waiting, 1)
+        for _ in range(10):
+            self.pass_time(1)
+        self.assertEqual((self.feed.waiting, self.clock.getDelayedCalls()), (0, []))
+
+    def test_a_report_that_the_helper_refuses_for_good_is_not_repeated(self) -> None:
+        self.helper.status = 400
+        self.heard()
+        self.assertEqual((self.feed.waiting, self.clock.getDelayedCalls()), (0, []))
+
+    @proves("a ban or a kick shuts the game ports")
+    def test_a_player_who_was_sent_off_is_not_reported_later(self) -> None:
+        self.helper.status = 500
+        self.heard()
+        self.feed.refused("203.0.113.9")
+        self.helper.status = 200
+        self.pass_time(LATE_S)
+        self.assertEqual((len(self.helper.told), self.feed.waiting), (1, 0))
+
+    def test_each_report_is_timed(self) -> None:
+        times: list[tuple[str, int, float]] = []
+        self.feed.counters.time_request = lambda *one: times.append(one)
+        self.helper.status = None
+        self.heard()
+        self.pass_time(TIMEOUT_S)
+        self.helper.status = 200
+        self.pass_time(FIRST_AGAIN_S)
+        self.assertEqual(times, [("allowlist", 502, TIMEOUT_S), ("allowlist", 200, 0.0)])
 
     @proves("event: helper down, several helpers")
     def test_a_silent_helper_is_given_up(self) -> None:
@@ -125,8 +173,7 @@ class FeedTests(SynchronousTestCase):
             self.clock.advance(TIMEOUT_S)
             self.http.flush()
         self.assertEqual(len(events), 1)
-        self.assertEqual(self.clock.getDelayedCalls(), [])
-        self.heard()
+        self.pass_time(FIRST_AGAIN_S)
         self.assertEqual(len(self.helper.told), 2)
         self.feed.stop()
         self.http.flush()
@@ -150,10 +197,10 @@ class FeedTests(SynchronousTestCase):
         self.helper.status = None
         for number in range(100):
             self.heard(f"2001:db8::{number:x}")
-        self.assertEqual(len(self.helper.told), NETWORK_UNDER_WAY)
+        self.assertEqual(len(self.helper.told), NETWORK_WANTED)
         self.heard("2001:db8:0:1::1")
         self.heard("203.0.113.9")
-        self.assertEqual(len(self.helper.told), NETWORK_UNDER_WAY + 2)
+        self.assertEqual(len(self.helper.told), NETWORK_WANTED + 2)
         self.feed.stop()
         self.http.flush()
 

@@ -33,7 +33,7 @@ MAX_UNDER_WAY = 256  # withdrawals at once
 HERE_S = 120.0  # who was heard so long ago still plays
 LATE_S = 1.0  # a request that was let in before the end may be heard of so much later
 AGAIN_S = (0.2, 1.0, 3.0, 10.0)  # after tries that failed
-TWICE_S = 3.0  # then once more: a report of the gateway may have crossed the first
+TWICE_S = allowlist_client.LATE_S  # then once more: a gateway's report may have crossed the first
 
 
 @define(eq=False)
