@@ -10,7 +10,7 @@ from twisted.application.service import Service
 from twisted.logger import Logger
 
 from svcserver.http.bodies import Body, body_of
-from svcserver.http.connection import Connection, Connections
+from svcserver.http.connection import CONTINUE, Connection, Connections
 from svcserver.http.heads import Fault, RequestHead, read_request
 from svcserver.http.peers import peer_of
 from svcserver.kernel import json
@@ -88,6 +88,7 @@ class PageConnection(Connection):
     _head: RequestHead | None = None
     _body: Body | None = None
     _parts = b""
+    _to_head = False  # the answer has no body
     known = False  # has asked with the session
 
     def connectionMade(self) -> None:
@@ -107,6 +108,7 @@ class PageConnection(Connection):
 
     def begin(self, raw: bytes) -> None:
         head = read_request(raw)
+        self._to_head = head.method == b"HEAD"
         why = foreign(
             self.peer,
             self.factory.own,
@@ -124,6 +126,8 @@ class PageConnection(Connection):
         else:
             self._head, self._body, self._parts = head, body_of(head.length), b""
             self.within(RECEIVE_S, self.cut)
+            if head.expects and head.has_body and not self.waiting:
+                self.transport.write(CONTINUE)
             self._go_on()
 
     def use(self) -> bool:
@@ -154,7 +158,7 @@ class PageConnection(Connection):
         self._write(said, close=not head.keep_alive)
 
     def faulty(self, fault: Fault) -> None:
-        self._refuse(400, "bad_request")
+        self._refuse(fault.status, fault.code)
 
     def _refuse(self, status: int, code: str) -> None:
         self._write(Said.of({"error": code}, status), close=True)
@@ -169,7 +173,8 @@ class PageConnection(Connection):
         fields = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
         reason = _REASONS.get(said.status, "Refused")
         head = f"HTTP/1.1 {said.status} {reason}\r\n{fields}\r\n".encode("latin-1")
-        self.transport.write(head + said.body)
+        self.transport.write(head if self._to_head else head + said.body)
+        self._to_head = False  # a fault of the next request has a body
         if close:
             self.end(linger=True)
         else:

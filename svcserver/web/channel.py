@@ -142,7 +142,7 @@ class Channel(Connection):
             return
         refusal = front.early(request, asked.length)
         if refusal is not None:
-            self._refuse(refusal)
+            self._refuse(refusal, to_head=asked.method == "HEAD")
             return
         if asked.expects:
             send(self.transport, CONTINUE)
@@ -273,12 +273,12 @@ class Channel(Connection):
             self._answer_is_out(self._close_after)
             self.advance()
 
-    def _refuse(self, answer: Answer) -> None:
+    def _refuse(self, answer: Answer, *, to_head: bool = False) -> None:
         """Answer and end; what still comes is dropped, since a reset would lose the answer."""
         body = encode_body(answer)
         upload, self._upload = self._upload, None
         self._hold(0)
-        if upload is not None and upload.asked.method == "HEAD":
+        if to_head or (upload is not None and upload.asked.method == "HEAD"):
             body = b""
         send(self.transport, response_head(answer, body, self.factory.date(), close=True) + body)
         self.end(linger=True)

@@ -10,6 +10,7 @@ from twisted.internet.error import ConnectionDone
 from twisted.internet.testing import StringTransport
 from twisted.python.failure import Failure
 
+from svcserver.http.connection import CONTINUE
 from svcserver.kernel import json
 from svcserver.kernel.secrets import Secret
 from svcserver.launcher import words
@@ -244,6 +245,31 @@ class GuardTests(PageCase):
         wire.protocol = connection
         connection.makeConnection(wire)
         return connection, wire
+
+    def test_an_answer_to_head_has_no_body_and_the_next_one_has(self) -> None:
+        connection, wire = self.connected()
+        start = f"HEAD / HTTP/1.1\r\nHost: {OWN}\r\n\r\n".encode()
+        connection.dataReceived(start)
+        self.assertTrue(wire.value().endswith(b"\r\n\r\n"))
+        self.assertNotIn(b"Content-Length: 0\r\n", wire.value())
+        wire.clear()
+        connection.dataReceived(b"odd\r\n\r\n")
+        self.assertTrue(wire.value().endswith(b'{"error":"bad_request"}'))
+
+    def test_a_client_that_waits_for_100_gets_it(self) -> None:
+        connection, wire = self.connected()
+        start = f"POST / HTTP/1.1\r\nHost: {OWN}\r\nOrigin: http://{OWN}\r\n"
+        connection.dataReceived(
+            start.encode() + b"Expect: 100-continue\r\nContent-Length: 2\r\n\r\n"
+        )
+        self.assertEqual(wire.value(), CONTINUE)
+        connection.dataReceived(b"{}")
+        self.assertEqual(wire.value().count(b"HTTP/1.1 "), 2)
+
+    def test_a_fault_has_the_status_that_every_other_service_gives(self) -> None:
+        for fields, status in (("Expect: wonders", 417), ("X: " + "y" * 20_000, 431)):
+            raw = f"GET / HTTP/1.1\r\nHost: {OWN}\r\n{fields}\r\n\r\n".encode()
+            self.assertEqual(self.send(raw)[0], status)
 
     def test_hostile_requests_are_refused_and_never_a_fault(self) -> None:
         self.assertEqual(self.ask("POST", "/api/join", {"invite": "x" * MAX_BODY})[0], 413)

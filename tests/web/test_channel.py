@@ -87,6 +87,11 @@ class ChannelTests(SynchronousTestCase):
         self.reactor.advance(LINGER_S)
         self.assertEqual(self.wire.ended, "cut")
 
+    def test_a_refusal_of_a_body_that_head_announced_has_none_itself(self) -> None:
+        said = self.send(b"HEAD /character HTTP/1.1\r\nHost: x\r\nContent-Length: 52428801\r\n\r\n")
+        self.assertTrue(said.startswith(b"HTTP/1.1 413 "))
+        self.assertTrue(said.endswith(b"\r\n\r\n"))
+
     @proves("convention 3: bodies and their limits", "limit: JSON body, form body")
     def test_who_sends_on_what_is_refused_is_heard_out_and_not_reset(self) -> None:
         self.send(b"POST /event HTTP/1.1\r\nHost: x\r\nContent-Length: 53477376\r\n\r\n")
