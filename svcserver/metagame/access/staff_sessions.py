@@ -1,19 +1,34 @@
-"""Sessions of staff in the dashboard, by a cookie that scripts cannot read. On the board.
+"""Sessions of staff in the dashboard, by a cookie that scripts cannot read. In the database.
 
 The cookie alone is not enough: a browser sends it to every port of this machine's name. So the page
 sends a header too, which no page of another origin can send without our leave, with a word that
 only our page was given. Both together are the session, and the word names the cookie, so that two
 hosts on one machine do not replace each other's.
+
+The board keeps none of it: anybody who can write to its engine could sign in as the owner.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from http.cookies import CookieError, SimpleCookie
 
-from attrs import evolve, field, frozen
+from attrs import field, frozen
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    String,
+    Table,
+    bindparam,
+    delete,
+    insert,
+    select,
+    update,
+)
 
-from svcserver.board.board import Board, Sheet
-from svcserver.board.kinds import Kind
+from svcserver.db.ledger import Ledger, OneAccount
+from svcserver.db.tables import METADATA
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.secrets import fingerprint, hex_token
 from svcserver.metagame.access.epochs import Epochs
@@ -22,11 +37,33 @@ COOKIE = "svc_dashboard_"  # and the beginning of the hash of the page's word
 PAGE_HEADER = b"x-svc-dashboard"
 LIVES_S = 12 * 3_600
 LONGEST = 4_096  # characters of a Cookie header that are looked at
+MOST = 32  # sessions of an account; the oldest ends where one more begins
+
+STAFF_SESSIONS = Table(
+    "dashboard_sessions",
+    METADATA,
+    Column("ticket_hash", String(64), primary_key=True),
+    Column("account_id", String(64), nullable=False, index=True),
+    Column("not_before", BigInteger, nullable=False),
+    Column("ways", String(16), nullable=False),
+    Column("ends_at", BigInteger, nullable=False),  # epoch milliseconds
+)
+_OF = STAFF_SESSIONS.c.account_id == bindparam("holder")
+_KEY = STAFF_SESSIONS.c.ticket_hash == bindparam("ticket")
+_FIND = select(STAFF_SESSIONS).where(_KEY)
+_KEPT = (
+    select(STAFF_SESSIONS.c.ticket_hash, STAFF_SESSIONS.c.ends_at)
+    .where(_OF)
+    .order_by(STAFF_SESSIONS.c.ends_at.desc())
+)
+_END = delete(STAFF_SESSIONS).where(_KEY, _OF)
+_END_ALL = delete(STAFF_SESSIONS).where(_OF)
+_KEEP = update(STAFF_SESSIONS).where(_KEY, _OF).values(ways=bindparam("now"))
 
 
 @frozen
 class StaffSession:
-    """Who signed in, and the account's epoch then: a later one ends the session.
+    """The account that signed in, and its epoch then: a later one ends the session.
 
     ``ways`` says which key and second factor opened the dashboard then; others end it, too.
     """
@@ -34,9 +71,6 @@ class StaffSession:
     account_id: AccountId
     not_before: int
     ways: str
-
-
-SESSIONS = Kind("dashboard_sessions", StaffSession, lives_s=LIVES_S, most=1_000)
 
 
 @frozen
@@ -48,7 +82,7 @@ class Ticket:
 
     @property
     def key(self) -> str:
-        """The key of the session on the board: a hash, so that live state opens nothing."""
+        """The key under which the session is kept: a hash, so that a copy of it opens nothing."""
         return fingerprint(f"{self.secret} {self.word}")
 
     @property
@@ -66,39 +100,58 @@ class Ticket:
 class StaffSessions:
     """Begins, finds and ends them; a session is kept by the hash of its two halves."""
 
-    board: Board
+    ledger: Ledger
     epochs: Epochs
+    wall_clock: Callable[[], float]
 
     async def begin(self, account_id: AccountId, ways: str) -> Ticket:
         """Begin a session; the ticket goes to the browser."""
         ticket = Ticket(hex_token(64), hex_token(32))
-        session = StaffSession(account_id, self.epochs.not_before(account_id), ways)
-        await self.board.act(lambda sheet: sheet.put(SESSIONS, ticket.key, session))
+
+        def work(tx: Connection) -> None:
+            now = self.wall_clock()
+            for place, row in enumerate(tx.execute(_KEPT, {"holder": account_id}).all()):
+                if place >= MOST - 1 or row.ends_at <= now * 1000:
+                    tx.execute(_END, {"ticket": row.ticket_hash, "holder": account_id})
+            row = {
+                "ticket_hash": ticket.key,
+                "account_id": account_id,
+                "not_before": self.epochs.not_before(account_id),
+                "ways": ways,
+                "ends_at": int((now + LIVES_S) * 1000),
+            }
+            tx.execute(insert(STAFF_SESSIONS), row)
+
+        await self.ledger.write(work, OneAccount(account_id))
         return ticket
 
     async def keep(self, ticket: Ticket, account_id: AccountId, ways: str) -> None:
         """Let the account's session go on that has itself changed what opens the dashboard."""
-        key = ticket.key
-
-        def put(sheet: Sheet) -> None:
-            found = sheet.get(SESSIONS, key)
-            if found is not None and found.account_id == account_id:
-                sheet.put(SESSIONS, key, evolve(found, ways=ways))
-
-        await self.board.act(put, [(SESSIONS, key)])
+        kept = {"ticket": ticket.key, "holder": account_id, "now": ways}
+        await self.ledger.write(lambda tx: tx.execute(_KEEP, kept), OneAccount(account_id))
 
     async def find(self, ticket: Ticket) -> StaffSession | None:
-        """The session, if it has not ended; whether its ways are still those, the gate asks."""
-        key = ticket.key
-        found = await self.board.act(lambda sheet: sheet.get(SESSIONS, key), [(SESSIONS, key)])
-        if found is None or self.epochs.not_before(found.account_id) > found.not_before:
-            return None
-        return found
+        """The session, if it has not ended; whether its ways are still those, the gate asks.
 
-    async def end(self, ticket: Ticket) -> None:
+        Never from a cache: the gate reads the account for each such request anyway.
+        """
+        key = {"ticket": ticket.key}
+        row = await self.ledger.read(lambda tx: tx.execute(_FIND, key).first())
+        if row is None or row.ends_at <= self.wall_clock() * 1000:
+            return None
+        if self.epochs.not_before(row.account_id) > row.not_before:
+            return None
+        return StaffSession(row.account_id, row.not_before, row.ways)
+
+    async def end(self, ticket: Ticket, account_id: AccountId) -> None:
         """Sign out: the ticket opens nothing from now on."""
-        key = ticket.key
-        await self.board.act(lambda sheet: sheet.drop(SESSIONS, key))
+        ended = {"ticket": ticket.key, "holder": account_id}
+        await self.ledger.write(lambda tx: tx.execute(_END, ended), OneAccount(account_id))
+
+
+def end_all(tx: Connection, account_id: AccountId) -> None:
+    """End the account's sessions: its role is another one now."""
+    tx.execute(_END_ALL, {"holder": account_id})
 
 
 def ticket_of(cookies: str | None, word: str | None) -> Ticket | None:

@@ -95,7 +95,7 @@ class Desk:
 
     @staff.default
     def _staff(self) -> StaffSessions:
-        return StaffSessions(self.board, self.sessions.epochs)
+        return StaffSessions(self.ledger, self.sessions.epochs, self.wall_clock)
 
     @tries.default
     def _tries(self) -> RefusedTries:

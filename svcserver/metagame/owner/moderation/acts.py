@@ -16,6 +16,7 @@ from svcserver.db.shield import shielded
 from svcserver.kernel.json import Json
 from svcserver.kernel.roles import Role
 from svcserver.metagame.access.acting import Staff
+from svcserver.metagame.access.staff_sessions import end_all
 from svcserver.metagame.access.tokens import LIFETIME_S
 from svcserver.metagame.accounts.audit import Act, Audit, AuditQuery, Entry, Trace
 from svcserver.metagame.accounts.directory import id_of
@@ -102,6 +103,7 @@ class StaffWork:
             trace.before = _role(account)
             after = rules.set_role(SqlAccounts(tx), self.staff, account, role)
             trace.after = _role(after)
+            end_all(tx, account.id)
             return Done(after)
 
         return act

@@ -46,7 +46,12 @@ OF_NOBODY = (
     "passport_hosts",
     "signing_keys",
 )
-SECRET = ("account_keys", "dashboard_access", "purchase_tokens")  # never handed out
+SECRET = (
+    "account_keys",
+    "dashboard_access",
+    "dashboard_sessions",
+    "purchase_tokens",
+)  # never handed out
 MAX_EXPORT = 64 * 1024 * 1024  # bytes of texts and of ROW_BYTES for each row
 ROW_BYTES = 100
 

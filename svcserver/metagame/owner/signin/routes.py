@@ -63,7 +63,7 @@ class SignInRoutes:
     @routes.row("DELETE", PATH, reply=Empty)
     async def sign_out(self, call: Call) -> Answer:
         """End the dashboard's session and take its cookie away."""
-        headers = await self._end(_ticket(call))
+        headers = await self._end(call, _ticket(call))
         await self.ways.note(staff_of(call).name, call.player, "sign out")
         return Answer(200, EMPTY_OBJECT, headers)
 
@@ -122,11 +122,11 @@ class SignInRoutes:
         await self._keep(call)
         return Answer(200, EMPTY_OBJECT, NO_STORE)
 
-    async def _end(self, ticket: Ticket | None) -> Mapping[str, str]:
+    async def _end(self, call: Call, ticket: Ticket | None) -> Mapping[str, str]:
         """End the session, if there is one; the headers that take its cookie away."""
         if ticket is None:
             return NO_STORE
-        await self.staff.end(ticket)
+        await self.staff.end(ticket, call.player)
         return {**NO_STORE, "Set-Cookie": set_cookie(ticket, ended=True)}
 
     async def _keep(self, call: Call[Any]) -> None:

@@ -11,7 +11,7 @@ from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.counters import Counted
-from svcserver.metagame.access.staff_sessions import LIVES_S, StaffSessions
+from svcserver.metagame.access.staff_sessions import LIVES_S, MOST
 from svcserver.metagame.accounts.audit import AuditQuery, rows
 from svcserver.metagame.accounts.dashboard_access import DashboardAccess, SqlDashboardAccess
 from svcserver.metagame.owner.signin.wire import FactorWish
@@ -75,6 +75,22 @@ class SessionTests(StaffCase):
         self.game.clock.advance(LIVES_S)
         self.assertEqual(self.ask(other).status, 401)
 
+    def test_another_role_ends_the_session_for_good(self) -> None:
+        cookie = self.sign_in(self.mod.key)
+        for role in ("helper", "moderator"):
+            self.do(self.olga, "Role", "Mona", Role=role)
+            self.assertEqual(self.ask(cookie).status, 401, role)
+
+    def test_the_oldest_session_ends_where_one_too_many_begins(self) -> None:
+        first, word = self.sign_in(self.mod.key), self.word
+        other, others = self.sign_in(self.helper.key), self.word
+        for _ in range(MOST):
+            self.game.clock.advance(10)
+            last = self.sign_in(self.mod.key)
+        self.assertEqual(self.ask(last).status, 200)
+        self.assertEqual(self.ask(first, **{"x-svc-dashboard": word}).status, 401)
+        self.assertEqual(self.ask(other, **{"x-svc-dashboard": others}).status, 200)
+
     def test_a_session_begins_no_other_which_would_outlive_it(self) -> None:
         cookie = self.sign_in(self.helper.key)
         refused = self.ask(cookie, "POST")
@@ -82,8 +98,7 @@ class SessionTests(StaffCase):
 
     def test_one_that_began_while_a_ban_was_committed_lets_nobody_in(self) -> None:
         self.do(self.olga, "Ban", "Mona", For="1h")
-        sessions = self.game.parts.sessions
-        begun = StaffSessions(sessions.board, sessions.epochs).begin(self.mod.id, "")
+        begun = self.game.parts.desk.staff.begin(self.mod.id, "")
         ticket = self.successResultOf(Deferred.fromCoroutine(begun))
         cookie, self.word = f"{ticket.cookie}={ticket.secret}", ticket.word
         self.assertEqual(self.ask(cookie).status, 401)
@@ -141,7 +156,7 @@ class SessionTests(StaffCase):
     def test_a_role_that_is_taken_back_counts_at_once(self) -> None:
         cookie = self.sign_in(self.mod.key)
         self.do(self.olga, "Role", "Mona", Role="player")
-        self.assertEqual(self.ask(cookie).status, 403)
+        self.assertEqual(self.ask(cookie).status, 401)
 
     @proves("GET DashboardAudit")
     def test_a_players_try_is_recorded(self) -> None:
