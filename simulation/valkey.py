@@ -1,6 +1,6 @@
 """A model of Valkey: it speaks the engine's wire, and at a failover the newest writes are lost.
 
-What the two scripts of ``board/scripts.py`` do is written anew here; commands that the board never
+What the scripts of ``board/scripts.py`` do is written anew here; commands that the board never
 gives are refused as unknown ones.
 """
 
@@ -18,7 +18,7 @@ from twisted.python.failure import Failure
 from simulation.clock import World
 from simulation.network import Network, Route
 from simulation.process import Process
-from svcserver.board.scripts import COMMIT, LOAD, LONGEST_LATELY, MOST_LATELY
+from svcserver.board.scripts import COMMIT, LISTED, LOAD, LONGEST_LATELY, MOST_LATELY
 
 PORT = 6379
 MACHINE, ADDRESS = "engine", "203.0.113.2"
@@ -181,16 +181,10 @@ class SimValkey:
                 return reply(named if told is None else b"%d" % told)
             case b"LRANGE", [key, first, b"-1"]:
                 return reply(self._latest(key.removesuffix(b":lately"), -int(first)))
-            case b"MGET", keys_of_page:
-                return reply([self._get(key) for key in keys_of_page])
-            case b"ZRANGEBYSCORE", [name_of_list, since, b"+inf"]:
-                return reply(self._after(name_of_list, since))
-            case b"ZCOUNT", [name_of_list, since, b"+inf"]:
-                return reply(len(self._after(name_of_list, since)))
         return b"-ERR unknown command '%b'\r\n" % name
 
     def _load_script(self, text: bytes) -> bytes:
-        for script, run in ((LOAD, self._load), (COMMIT, self._commit)):
+        for script, run in ((LOAD, self._load), (LISTED, self._listed), (COMMIT, self._commit)):
             if text == script.text.encode():
                 self._scripts[script.sha.encode()] = run
                 return script.sha.encode()
@@ -218,8 +212,12 @@ class SimValkey:
             value = self._get(key)
             if value is not None and life:
                 self._put(self._entries, key, (value, now + int(life) / 1000))
-            found.append(value)
+            found.append(value or b"")
         return found
+
+    def _listed(self, keys: list[bytes], words: list[bytes]) -> Reply:
+        members = self._after(keys[0], words[1])
+        return len(members) if words[0] == b"ZCOUNT" else members
 
     def _commit(self, keys: list[bytes], given: list[bytes]) -> Reply:
         for number, key in enumerate(keys):

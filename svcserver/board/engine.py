@@ -21,7 +21,7 @@ from twisted.logger import Logger
 from svcserver.board.address import Address
 from svcserver.board.authority import authorities
 from svcserver.board.connection import Argument, ConnectionEnded, EngineError, Wire
-from svcserver.board.scripts import COMMIT, LOAD, Script
+from svcserver.board.scripts import COMMIT, SCRIPTS, Script
 from svcserver.kernel.buggify import buggify
 from svcserver.kernel.every import Every
 from svcserver.kernel.refusals import Unavailable
@@ -186,7 +186,7 @@ class RemoteEngine(Service):
         return why
 
     async def _ready(self, wire: Wire) -> None:
-        for script in (LOAD, COMMIT):
+        for script in SCRIPTS:
             await wire.ask("SCRIPT", "LOAD", script.text)
         while self._looks:
             await self._looks[0](wire.ask)

@@ -13,8 +13,10 @@ from svcserver.board.authority import authorities
 from svcserver.board.board import Board
 from svcserver.board.memory import MemoryBoard
 from svcserver.board.snapshot import FILE, Snapshot
+from svcserver.kernel.secrets import derived_key
 
 IN_MEMORY = "memory:"
+PURPOSE = b"svc board 1"  # what the key of the entries is derived for
 
 
 @frozen
@@ -39,11 +41,16 @@ class LiveUrl:
         return Address.read(self._text)
 
     def board(
-        self, wall_clock: Callable[[], float], reactor: Any, folder: Path | None = None
+        self,
+        wall_clock: Callable[[], float],
+        reactor: Any,
+        folder: Path | None = None,
+        secret: str = "",
     ) -> tuple[Board, tuple[Any, ...]]:
         """The board, and what must run for it.
 
-        ``now`` is the clock of one without its own, ``folder`` where it may outlast a restart.
+        ``wall_clock`` is for one without a clock of its own, ``folder`` where it may outlast a
+        restart. ``secret``: what this host has and an engine has not, by which entries are sealed.
         """
         if self.in_memory:
             board = MemoryBoard(wall_clock)
@@ -53,10 +60,11 @@ class LiveUrl:
             snapshot.load()
             return board, (snapshot,)
         from svcserver.board.engine import RemoteEngine  # memory needs none of it
+        from svcserver.board.seal import Seal
         from svcserver.board.valkey import ValkeyBoard
 
         engine = RemoteEngine(reactor, self.address)
-        return ValkeyBoard(engine), (engine,)
+        return ValkeyBoard(engine, seal=Seal(derived_key(secret, PURPOSE))), (engine,)
 
 
 def live_url(text: str) -> LiveUrl:

@@ -29,6 +29,11 @@ class Kind(Generic[T]):
     ``compared=False`` is for signs of life, which are put all the time: that another process put
     one after this act has read it does not make the act run again.
 
+    ``sealed``: an engine elsewhere keeps each entry with a keyed hash, by which one that somebody
+    else wrote there, or copied from another key, is no entry. False where a forged entry grants
+    nobody anything; then say why. No hash helps against whoever deletes entries or puts an old one
+    back, so what must withstand that belongs in the database.
+
     ``listed=True``: ``Sheet.each`` and ``Sheet.count`` know all of them. It does not go with
     ``kept_by_reading``: the list knows only when an entry was put.
     """
@@ -40,6 +45,7 @@ class Kind(Generic[T]):
     kept_by_reading: bool = field(default=False, kw_only=True)
     compared: bool = field(default=True, kw_only=True)
     listed: bool = field(default=False, kw_only=True)
+    sealed: bool = field(default=True, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
         if self.listed and self.kept_by_reading:  # its list would not know that it lives on

@@ -10,12 +10,12 @@ began anew, empty, has another name for its life: all that it keeps of that is n
 from __future__ import annotations
 
 import heapq
+import re
 from collections.abc import Callable
 from itertools import count
 from typing import Any, TypeVar
 
 from attrs import define, field, frozen
-from cattrs import BaseValidationError
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
@@ -23,11 +23,13 @@ from svcserver.board.deliveries import InOrder, deliver
 from svcserver.board.engine import BoardAway, Engine
 from svcserver.board.kinds import decode, encode
 from svcserver.board.scripts import MOST_LATELY
+from svcserver.kernel.throttle import Throttle
 
 N = TypeVar("N")
 log = Logger()
 
 PAGES = 64, MOST_LATELY  # how many of the latest are read: most times few were missed
+FORM = re.compile(rb"(0|[1-9][0-9]{0,14}) ")  # of a piece of news: its number comes first
 BIRTH = b"0 "  # before the name that an engine gives to its life, told before its first news
 TRIES, AGAIN_S = 10, 0.25  # to read them: the connection that asks may come later than this one
 
@@ -61,6 +63,7 @@ class NewsFeed:
     _read: set[bytes] = field(factory=set, init=False)  # and may be pushed to us, too
     _waiting: list[tuple[int, int, Deferred[None]]] = field(factory=list, init=False)
     _order: Any = field(factory=count, init=False)
+    _warned: Throttle = field(factory=Throttle, init=False)
 
     def __attrs_post_init__(self) -> None:
         self._arrived = InOrder(self._take)
@@ -123,7 +126,7 @@ class NewsFeed:
                 if connection != self._connections:
                     break
             else:
-                return found
+                return found if all(map(FORM.match, found.news)) else None
         return None
 
     def _go_on(self, lately: Lately | None) -> None:
@@ -170,6 +173,9 @@ class NewsFeed:
     def _arrives(self, channel: bytes, message: bytes) -> None:
         if channel != self.channel:
             return
+        if FORM.match(message) is None:
+            self._warn("")
+            return
         if self._held is not None:
             self._held.append(message)
             if len(self._held) >= MOST_LATELY:
@@ -208,20 +214,25 @@ class NewsFeed:
         self._deliver(message)
 
     def _deliver(self, message: bytes) -> None:
-        _, head, text = message.split(b" ", 2)
-        name, *readers = head.decode().split("@")
+        _, _, said = message.partition(b" ")
+        head, _, text = said.partition(b" ")
+        name, *readers = head.decode(errors="replace").split("@")
         known = self._listeners.get(name)
         if known is None or (readers and self._named not in readers):
             return
         kind, listeners = known
         try:
             news: Any = decode(text, kind)
-        except (ValueError, BaseValidationError):
-            log.failure("news that cannot be read: {name}", name=name)
+        except Exception:  # whatever it is, what follows it must be delivered
+            self._warn(name)
             self._tell_of_missed()
             return
         for listener in listeners:
             deliver(listener, news)
+
+    def _warn(self, name: str) -> None:
+        if self._warned.due(name, self.engine.seconds()):
+            log.warn("news of the engine that cannot be read: {name}", name=name or "not ours")
 
     def _tell_of_missed(self) -> None:
         log.info("news of other processes may have been missed")

@@ -28,7 +28,10 @@ class Quota:
     @classmethod
     def of(cls, name: str, limit: int, window_s: float) -> Quota:
         """With a kind of its own, called ``name``."""
-        return cls(Kind(name, tuple[float, ...], lives_s=window_s, most=MOST), limit)
+        shape = tuple[float, ...]
+        # not sealed: a forged count refuses somebody for a while, and whoever could forge it could
+        # empty it as well; a count that must withstand that is kept in the database
+        return cls(Kind(name, shape, lives_s=window_s, most=MOST, sealed=False), limit)
 
     def take(self, sheet: Sheet, key: str) -> float | None:
         """Take a place; when it was taken, or None when none is left."""

@@ -1,9 +1,12 @@
-"""What runs inside the engine: two scripts that know keys and bytes, and no rule of any feature.
+"""What runs inside the engine: three scripts that know keys and bytes, and no rule of any feature.
 
 ``LOAD`` reads entries and the engine's time in one go. ``COMMIT`` writes if everything it is told
 to compare is as it was, and publishes news with the number that follows in its channel. The latest
 are kept in a list for those whose connection was away. An engine that begins anew has forgotten all
 of that, and numbers from 1 again: so its first news follow a name of their own, told as number 0.
+
+Where somebody put a value of another type under one of our keys, it is deleted and counts as
+absent: else every act that meets it would fail for ever.
 """
 
 from __future__ import annotations
@@ -13,7 +16,9 @@ import hashlib
 from attrs import field, frozen
 
 MOST_LATELY = 16_384  # news that are kept: 5 MB of usual ones, eight seconds of 100,000 players
+MOST_NUMBER = 10**14  # of a piece of news: beyond, the engine writes it as a fraction
 LONGEST_LATELY = 8_192  # bytes of one that is kept: of a longer one its number is
+MOST_BYTES = 8 << 20  # of an entry; a larger one is nobody's work here, and is cut off
 STAMP = 12  # bytes in front of every entry, new at every write, by which it is compared
 
 # how COMMIT is told of a key: stamp, value, milliseconds to live, list
@@ -36,19 +41,31 @@ class Script:
 
 
 # ARGV[i]: milliseconds to live from now on, or "" to leave it as it is.
-# Gives seconds, microseconds, entries.
+# Gives seconds, microseconds, entries; of one that is not there nothing.
 LOAD = Script(
     """
 local time = redis.call('TIME')
 local found = {time[1], time[2]}
 for i, key in ipairs(KEYS) do
-  if ARGV[i] == '' then
-    found[i + 2] = redis.call('GET', key)
-  else
-    found[i + 2] = redis.call('GETEX', key, 'PX', ARGV[i])
+  local value = redis.pcall('GETRANGE', key, 0, MOST_BYTES)
+  if type(value) == 'table' then
+    redis.call('DEL', key)
+    value = ''
   end
+  if ARGV[i] ~= '' and value ~= '' then redis.call('PEXPIRE', key, ARGV[i]) end
+  found[i + 2] = value
 end
 return found
+""".replace("MOST_BYTES", str(MOST_BYTES))
+)
+
+# ARGV: a command that reads the members of a list after a time. Gives its reply.
+LISTED = Script(
+    """
+local found = redis.pcall(ARGV[1], KEYS[1], ARGV[2], '+inf')
+if type(found) ~= 'table' or not found.err then return found end
+redis.call('DEL', KEYS[1])
+return redis.call(ARGV[1], KEYS[1], ARGV[2], '+inf')
 """
 )
 
@@ -59,7 +76,7 @@ COMMIT = Script(
 local n = #KEYS
 for i, key in ipairs(KEYS) do
   local expected = ARGV[4 * i - 3]
-  if expected ~= '*' and redis.call('GETRANGE', key, 0, 11) ~= expected then return {i} end
+  if expected ~= '*' and redis.pcall('GETRANGE', key, 0, 11) ~= expected then return {i} end
 end
 local ms
 for i, key in ipairs(KEYS) do
@@ -78,7 +95,9 @@ for i, key in ipairs(KEYS) do
         ms = time[1] * 1000 + math.floor(time[2] / 1000)
       end
       local member = string.sub(key, #list + 2)
-      redis.call('ZREMRANGEBYSCORE', list, '-inf', ms)
+      if type(redis.pcall('ZREMRANGEBYSCORE', list, '-inf', ms)) == 'table' then
+        redis.call('DEL', list)
+      end
       if value == '' then
         redis.call('ZREM', list, member)
       else
@@ -89,21 +108,32 @@ for i, key in ipairs(KEYS) do
 end
 local reply = {0}
 for i = 4 * n + 1, #ARGV, 2 do
-  local number = redis.call('INCR', ARGV[i] .. ':told')
+  local number = redis.pcall('INCR', ARGV[i] .. ':told')
+  if type(number) == 'table' or number < 1 or number > MOST_NUMBER then
+    redis.call('DEL', ARGV[i] .. ':told')
+    number = redis.call('INCR', ARGV[i] .. ':told')
+  end
   if number == 1 then
     local time = redis.call('TIME')
     local life = '0 life ' .. time[1] .. '.' .. time[2]
     redis.call('SET', ARGV[i] .. ':life', life)
+    redis.call('DEL', ARGV[i] .. ':lately')
     redis.call('PUBLISH', ARGV[i], life)
     redis.call('RPUSH', ARGV[i] .. ':lately', life)
   end
   local said = number .. ' ' .. ARGV[i + 1]
   redis.call('PUBLISH', ARGV[i], said)
   if #said > LONGEST_LATELY then said = number .. ' ' end
-  redis.call('RPUSH', ARGV[i] .. ':lately', said)
+  if type(redis.pcall('RPUSH', ARGV[i] .. ':lately', said)) == 'table' then
+    redis.call('DEL', ARGV[i] .. ':lately')
+    redis.call('RPUSH', ARGV[i] .. ':lately', said)
+  end
   redis.call('LTRIM', ARGV[i] .. ':lately', -MOST_LATELY, -1)
   reply[#reply + 1] = number
 end
 return reply
-""".replace("LONGEST_LATELY", str(LONGEST_LATELY)).replace("MOST_LATELY", str(MOST_LATELY))
+""".replace("LONGEST_LATELY", str(LONGEST_LATELY))
+    .replace("MOST_LATELY", str(MOST_LATELY))
+    .replace("MOST_NUMBER", str(MOST_NUMBER))
 )
+SCRIPTS = LOAD, LISTED, COMMIT

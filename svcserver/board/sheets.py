@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from attrs import define, field
+from twisted.logger import Logger
 
 from svcserver.board.board import Key
 from svcserver.board.kinds import Kind
 from svcserver.board.open_sheet import OpenSheet
-from svcserver.board.scripts import STAMP
+from svcserver.board.scripts import MOST_BYTES, STAMP
+from svcserver.board.seal import Seal
+from svcserver.kernel.throttle import Throttle
 
 T = TypeVar("T")
+log = Logger()
+PREFIX = "svc:entry:"
 PHANTOMS = 64  # entries taken as absent in a run whose result does not count
 
 
@@ -45,25 +51,52 @@ class Missing:
         return bool(self.entries or self.lists or self.counts)
 
 
+def name_of(kind: Kind[Any], key: str) -> bytes:
+    """The entry's name on the engine."""
+    return f"{PREFIX}{kind.name}:{key}".encode("utf-8", "surrogatepass")
+
+
 @define
 class Values:
     """Decoded values by the stamp of their entry, so that one that did not change costs once."""
 
     most: int
-    _known: dict[bytes, Any] = field(factory=dict, init=False)
+    seal: Seal
+    seconds: Callable[[], float]
+    _known: dict[tuple[Key, bytes], Any] = field(factory=dict, init=False)
+    _said: Throttle = field(factory=Throttle, init=False)
 
-    def of(self, kind: Kind[T], data: bytes) -> T:
-        """The value that ``data`` holds; values read lately are known by their stamp."""
-        stamp = data[:STAMP]
-        if stamp in self._known:
-            known: T = self._known[stamp]
+    def of(self, at: tuple[Kind[T], str], data: bytes) -> T | None:
+        """The value that ``data`` holds; None where it holds none, which counts as absent.
+
+        Values read lately are known by their key and stamp.
+        """
+        known_as = at, data[:STAMP]
+        if known_as in self._known:
+            known: T = self._known[known_as]
             return known
-        value = kind.decode(data[STAMP:])
+        kind, key = at
+        try:
+            value = self._read(kind, key, data)
+        except Exception as why:  # whatever it is: to fail would be to fail for as long as it lives
+            if self._said.due(kind.name, self.seconds()):
+                text = "an entry called {kind} on the engine of LIVE_URL is damaged or not of this "
+                text += "host, and is left out: {why}"
+                log.warn(text, kind=kind.name, why=type(why).__name__)
+            return None
         if len(data) < KEPT_BYTES:
             if len(self._known) >= self.most:
                 self._known.clear()  # rare, and cheaper than an order at every reading
-            self._known[stamp] = value
+            self._known[known_as] = value
         return value
+
+    def _read(self, kind: Kind[T], key: str, data: bytes) -> T:
+        if len(data) > MOST_BYTES:
+            raise ValueError("it is too large")
+        stamp, value = data[:STAMP], data[STAMP:]
+        if kind.sealed:
+            value = self.seal.open(name_of(kind, key), stamp, value)
+        return kind.decode(value)
 
 
 KEPT_BYTES = 4096  # larger entries are decoded each time
@@ -92,7 +125,7 @@ class EngineSheet(OpenSheet):
                 raise NotLoaded
             return None
         data = self._loaded.entries[at]
-        return None if data is None else self._values.of(kind, data)
+        return None if data is None else self._values.of(at, data)
 
     def each(self, kind: Kind[T]) -> list[tuple[str, T]]:
         kind.check_listed()
@@ -101,8 +134,10 @@ class EngineSheet(OpenSheet):
             self.missing.lists[kind] = None
             return []
         there = self._loaded.lists[kind]
-        found = [(key, self._values.of(kind, data)) for key, data in there if key not in ours]
-        return found + [(key, value) for key, value in ours.items() if value is not None]
+        found = [
+            (key, self._values.of((kind, key), data)) for key, data in there if key not in ours
+        ]
+        return [(key, value) for key, value in [*found, *ours.items()] if value is not None]
 
     def count(self, kind: Kind[Any]) -> int:
         kind.check_listed()

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from attrs import define, frozen
+from attrs import define, field, frozen
 from cachetools import LRUCache
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
@@ -20,8 +20,9 @@ from svcserver.board.board import Key, Work
 from svcserver.board.engine import Ask, Engine
 from svcserver.board.kinds import FOR_EVER, Kind
 from svcserver.board.news import NewsFeed
-from svcserver.board.scripts import ABSENT, ANY, COMMIT, DROP, KEEP, LOAD, STAMP, UNLISTED
-from svcserver.board.sheets import EngineSheet, Loaded, NotLoaded, Values
+from svcserver.board.scripts import ABSENT, ANY, COMMIT, DROP, KEEP, LISTED, LOAD, STAMP, UNLISTED
+from svcserver.board.seal import Seal
+from svcserver.board.sheets import PREFIX, EngineSheet, Loaded, NotLoaded, Values, name_of
 from svcserver.kernel.refusals import Unavailable
 from svcserver.kernel.system import generator, token_hex
 
@@ -29,7 +30,6 @@ T = TypeVar("T")
 N = TypeVar("N")
 log = Logger()
 
-PREFIX = "svc:"
 MOST_TRIES = 60  # of an act that others overtake
 MOST_LOADS = 64  # of one try
 HABITS = 65_536  # acts of which is remembered what they read
@@ -57,17 +57,19 @@ class Outcome(Generic[T]):
 class ValkeyBoard:
     """See ``Board``.
 
-    ``time_of``: the board's time at the engine's, for tests that let time pass.
+    ``time_of``: the board's time at the engine's, for tests that let time pass. ``seal``: by the
+    secret of the host, under which its entries are kept.
     """
 
     shared = True
     engine: Engine
     time_of: Callable[[float], float] = float
+    seal: Seal = field(factory=lambda: Seal(b""))
 
     def __attrs_post_init__(self) -> None:
         self.conflicts = 0  # acts that ran again
         self._kinds: dict[str, Kind[Any]] = {}
-        self._values = Values(VALUES)
+        self._values = Values(VALUES, self.seal, self.engine.seconds)
         self._habits: LRUCache[Key, tuple[Key, ...]] = LRUCache(HABITS)
         self._drift: float | None = None  # the engine's clock minus ours
         self._writer, self._writes = bytes.fromhex(token_hex(6)), 0
@@ -89,7 +91,7 @@ class ValkeyBoard:
 
     async def _forget_alone(self, names: list[bytes], ask: Ask) -> None:
         """Delete the entries where no process shows, by listening, that it runs."""
-        running = f"{PREFIX}{self.engine.space}:running".encode()
+        running = f"svc:{self.engine.space}:running".encode()
         _, listeners = await ask("PUBSUB", "NUMSUB", running)
         if not listeners:
             await ask("DEL", *names)
@@ -150,7 +152,7 @@ class ValkeyBoard:
         if not loaded.loads:
             loaded.now = self.time_of(seconds)
         loaded.loads += 1
-        loaded.entries.update(zip(asked, found[2:], strict=True))
+        loaded.entries.update(zip(asked, (one or None for one in found[2:]), strict=True))
 
     async def _counts(self, loaded: Loaded, sheet: EngineSheet, outcome: Outcome[T]) -> bool:
         """Write what the work wrote; False when what it has read is out of date."""
@@ -169,7 +171,7 @@ class ValkeyBoard:
                 continue
             keys.append(self._name(*at))
             arguments.append(_stamp(loaded.entries[at]) if seen else ANY)
-            arguments += self._change(kind, written[at]) if at in written else UNCHANGED
+            arguments += self._change(at, written[at]) if at in written else UNCHANGED
         arguments += self._news.told(news)
         done = self.engine.run(COMMIT, keys, arguments)
         if signs:
@@ -182,31 +184,34 @@ class ValkeyBoard:
             await self._news.heard(reply[-1])
         return True
 
-    def _change(self, kind: Kind[Any], value: Any) -> tuple[bytes, bytes, bytes]:
+    def _change(self, at: Key, value: Any) -> tuple[bytes, bytes, bytes]:
+        kind = at[0]
         listed = _list_of(kind) if kind.listed else UNLISTED
         if value is None:
             return DROP, b"", listed
         self._writes += 1
         stamp = self._writer + self._writes.to_bytes(STAMP - len(self._writer), "big")
-        return stamp + kind.encode(value), _life(kind), listed
+        data = kind.encode(value)
+        if kind.sealed:
+            data = self.seal.close(name_of(*at), stamp, data)
+        return stamp + data, _life(kind), listed
 
     async def _list(self, kind: Kind[Any]) -> list[tuple[str, bytes]]:
         """All entries of a listed kind, in pages: those who ask need no snapshot."""
         since = b"(%d" % (self._engine_s() * 1000)
-        members = await self.engine.ask("ZRANGEBYSCORE", _list_of(kind), since, "+inf")
-        keys = [one.decode("utf-8", "surrogatepass") for one in members]
+        members = await self.engine.run(LISTED, [_list_of(kind)], [b"ZRANGEBYSCORE", since])
+        keys = [key for one in members if (key := _text(one)) is not None]
         found: list[tuple[str, bytes]] = []
         for start in range(0, len(keys), PAGE):
             page = keys[start : start + PAGE]
-            there = await self.engine.ask("MGET", *(self._name(kind, key) for key in page))
-            found += [
-                (key, data) for key, data in zip(page, there, strict=True) if data is not None
-            ]
+            names = [self._name(kind, key) for key in page]
+            _, _, *there = await self.engine.run(LOAD, names, [b""] * len(page))
+            found += [(key, data) for key, data in zip(page, there, strict=True) if data]
         return found
 
     async def _count(self, kind: Kind[Any]) -> int:
         since = b"(%d" % (self._engine_s() * 1000)
-        return int(await self.engine.ask("ZCOUNT", _list_of(kind), since, "+inf"))
+        return int(await self.engine.run(LISTED, [_list_of(kind)], [b"ZCOUNT", since]))
 
     def _engine_s(self) -> float:
         """The engine's time, as far as it is known without asking."""
@@ -215,7 +220,7 @@ class ValkeyBoard:
     def _name(self, kind: Kind[Any], key: str) -> bytes:
         if self._kinds.setdefault(kind.name, kind) is not kind:
             raise kind.clash()
-        return f"{PREFIX}{kind.name}:{key}".encode("utf-8", "surrogatepass")
+        return name_of(kind, key)
 
     def _learn(self, near: tuple[Key, ...], sheet: EngineSheet) -> None:
         """Remember what was read beside ``near``, to bring it in one go the next time."""
@@ -247,6 +252,14 @@ def _stamp(entry: bytes | None) -> bytes:
 
 def _life(kind: Kind[Any]) -> bytes:
     return b"" if kind.lives_s == FOR_EVER else b"%d" % (kind.lives_s * 1000)
+
+
+def _text(member: bytes) -> str | None:
+    """The key that stands in a list; None for what no board has put there."""
+    try:
+        return member.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return None
 
 
 def _unacknowledged(why: Any) -> None:

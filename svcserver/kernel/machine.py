@@ -14,7 +14,7 @@ import hmac
 from urllib.parse import quote, unquote
 
 from svcserver.kernel.headers import MACHINE
-from svcserver.kernel.secrets import constant_time_equal
+from svcserver.kernel.secrets import constant_time_equal, derived_key
 
 LIVES_S = 120
 LONGEST = 1_024  # characters of a ticket that is looked at
@@ -44,6 +44,6 @@ def actor_of(secret: str, ticket: str, method: str, target: bytes, now: float) -
 
 
 def _mark(secret: str, said: str, method: str, target: bytes) -> str:
-    key = hmac.digest(secret.strip().encode(), _PURPOSE, "sha256")
+    key = derived_key(secret, _PURPOSE)
     asked = b"\n".join((said.encode("utf-8", "surrogatepass"), method.encode(), target))
     return hmac.digest(key, asked, "sha256").hex()

@@ -43,6 +43,11 @@ def fingerprint(text: str | bytes) -> str:
     return hashlib.sha256(_bytes(text)).hexdigest()
 
 
+def derived_key(secret: str, purpose: bytes) -> bytes:
+    """A key for one purpose, by which the secret and the keys of other purposes stay unknown."""
+    return hmac.digest(secret.strip().encode(), purpose, "sha256")
+
+
 def hex_token(characters: int) -> str:
     """A fresh random text of ``characters`` lowercase hex characters."""
     return system.token_hex(characters // 2)

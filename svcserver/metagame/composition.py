@@ -160,7 +160,7 @@ class Metagame:
         self.directory = Directory(
             ledger, wall_clock, LaunchKeys(self.deploy), by_id=settings.login == "NONE"
         )
-        self.registration = Registration(board, settings.registration_mode)
+        self.registration = Registration(ledger, board, settings.registration_mode)
         self.sessions = Sessions(ledger, board, self.epochs, wall_clock)
         self.audit = Audit(ledger, wall_clock)
         self.announcements = Announcements(self.audit, self.news.announced)

@@ -80,7 +80,8 @@ def open_board(
     settings: Settings, wall_clock: Callable[[], float], reactor: Any
 ) -> tuple[Board, tuple[Any, ...]]:
     """Where live state is, and what must run for it; in memory it is kept beside the database."""
-    return settings.live_url.board(wall_clock, reactor, _folder(settings))
+    secret = settings.signing_private_key.reveal()  # all workers have it, and the engine has not
+    return settings.live_url.board(wall_clock, reactor, _folder(settings), secret)
 
 
 def _folder(settings: Settings) -> Path | None:

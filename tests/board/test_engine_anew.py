@@ -17,7 +17,7 @@ from simulation.network import Network
 from simulation.valkey import SimValkey
 from svcserver.board.board import Sheet
 from svcserver.board.kinds import Kind
-from svcserver.board.scripts import COMMIT, LOAD
+from svcserver.board.scripts import SCRIPTS
 from svcserver.board.valkey import ValkeyBoard
 from svcserver.board.waiting import at_once
 from tests.support.engine_model import ModelEngine
@@ -52,7 +52,7 @@ class Anew(ModelEngine):
 
     def ask_again(self) -> None:
         """The connection that asks is back."""
-        for script in (LOAD, COMMIT):
+        for script in SCRIPTS:
             self.command("SCRIPT", "LOAD", script.text)
 
     def listen_again(self, channel: bytes) -> None:

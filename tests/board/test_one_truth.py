@@ -23,6 +23,8 @@ from svcserver.board.board import Work
 from svcserver.board.kinds import Kind
 from svcserver.board.memory import MemoryBoard, MemorySheet
 from svcserver.board.scripts import STAMP
+from svcserver.board.seal import TAG
+from svcserver.board.sheets import PREFIX
 from svcserver.board.valkey import Overtaken
 from svcserver.board.waiting import at_once
 from tests.board.storm import LANES, Act, Done, Lane, LaneBoard
@@ -80,9 +82,13 @@ def left_in(engine: BlockingEngine) -> dict[str, dict[str, Any]]:
     """What the engine keeps, without stamps, by kind and key."""
     left: dict[str, dict[str, Any]] = {}
     for name in engine.command("KEYS", "svc:*"):
-        _, kind, *key = name.decode().split(":", 2)
-        if key and not key[0].startswith("news:"):
-            left.setdefault(kind, {})[key[0]] = orjson.loads(engine.command("GET", name)[STAMP:])
+        kind, _, key = name.decode().removeprefix(PREFIX).partition(":")
+        if key and name.startswith(PREFIX.encode()):
+            value = engine.command("GET", name)[STAMP:]
+            try:
+                left.setdefault(kind, {})[key] = orjson.loads(value)
+            except orjson.JSONDecodeError:  # of a kind that is sealed
+                left.setdefault(kind, {})[key] = orjson.loads(value[TAG:])
     return left
 
 

@@ -19,7 +19,7 @@ from simulation.valkey import SimValkey
 from svcserver.board.board import Key, Sheet, Work
 from svcserver.board.connection import Argument, EngineError
 from svcserver.board.engine import Ask, Pushed
-from svcserver.board.scripts import COMMIT, LOAD, Script
+from svcserver.board.scripts import COMMIT, SCRIPTS, Script
 from svcserver.board.valkey import ANY, ValkeyBoard
 from svcserver.board.waiting import at_once
 from svcserver.kernel.refusals import Refusal
@@ -53,7 +53,7 @@ class ModelEngine:
     def __attrs_post_init__(self) -> None:
         self._wire = Wire(self._news.append)
         self.model.wires[self._wire] = None
-        for script in (LOAD, COMMIT):
+        for script in SCRIPTS:
             self.command("SCRIPT", "LOAD", script.text)
 
     def deliver(self) -> None:

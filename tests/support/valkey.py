@@ -22,7 +22,7 @@ from twisted.internet.defer import Deferred, fail, succeed
 from svcserver.board.board import Work
 from svcserver.board.connection import Argument, EngineError, encoded
 from svcserver.board.engine import Ask, BoardAway, Pushed
-from svcserver.board.scripts import COMMIT, LOAD, Script
+from svcserver.board.scripts import COMMIT, SCRIPTS, Script
 from svcserver.board.valkey import ValkeyBoard
 from svcserver.board.waiting import at_once
 from tests import tools
@@ -116,7 +116,7 @@ class BlockingEngine:
     def __attrs_post_init__(self) -> None:
         self._asking, self._listening = _Replies(self.port), _Replies(self.port)
         self.command("SELECT", self.db)
-        for script in (LOAD, COMMIT):
+        for script in SCRIPTS:
             self.command("SCRIPT", "LOAD", script.text)
 
     def __enter__(self) -> BlockingEngine:

@@ -110,9 +110,9 @@ class StaffSessions:
 
         def work(tx: Connection) -> None:
             now = self.wall_clock()
-            for place, row in enumerate(tx.execute(_KEPT, {"holder": account_id}).all()):
-                if place >= MOST - 1 or row.ends_at <= now * 1000:
-                    tx.execute(_END, {"ticket": row.ticket_hash, "holder": account_id})
+            for place, old in enumerate(tx.execute(_KEPT, {"holder": account_id}).all()):
+                if place >= MOST - 1 or old.ends_at <= now * 1000:
+                    tx.execute(_END, {"ticket": old.ticket_hash, "holder": account_id})
             row = {
                 "ticket_hash": ticket.key,
                 "account_id": account_id,

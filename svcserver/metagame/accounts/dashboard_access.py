@@ -9,15 +9,16 @@ import base64
 from typing import Any
 from urllib.parse import quote
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 from cryptography.hazmat.primitives.hashes import SHA1
 from cryptography.hazmat.primitives.twofactor import InvalidToken
 from cryptography.hazmat.primitives.twofactor.totp import TOTP
-from sqlalchemy import BigInteger, Column, Connection, String, Table, bindparam, select
+from sqlalchemy import BigInteger, Column, Connection, Integer, String, Table, bindparam, select
 
 from svcserver.db.tables import METADATA
 from svcserver.db.upsert import Upsert
 from svcserver.kernel.ids import AccountId
+from svcserver.kernel.refusals import TooMany
 from svcserver.kernel.secrets import constant_time_equal, fingerprint
 from svcserver.kernel.system import token_hex
 
@@ -25,6 +26,7 @@ STEP_S = 30
 DIGITS = 6
 SECRET_BYTES = 20
 BASE32 = 32  # characters of a secret
+TRIES, TRIES_S = 10, 300  # codes of an account, counted here: who guesses may empty the board
 
 DASHBOARD_ACCESS = Table(
     "dashboard_access",
@@ -33,6 +35,8 @@ DASHBOARD_ACCESS = Table(
     Column("key_hash", String(64), nullable=True, unique=True),
     Column("factor", String(64), nullable=True),  # the secret, base32
     Column("factor_step", BigInteger, nullable=False),  # the last that was used
+    Column("tries", Integer, nullable=False, server_default="0"),  # of codes
+    Column("tries_since", BigInteger, nullable=False, server_default="0"),  # epoch seconds
 )
 _OF = select(DASHBOARD_ACCESS).where(DASHBOARD_ACCESS.c.account_id == bindparam("holder"))
 _BY_KEY = select(DASHBOARD_ACCESS).where(DASHBOARD_ACCESS.c.key_hash == bindparam("offered"))
@@ -41,12 +45,25 @@ _PUT = Upsert.into(DASHBOARD_ACCESS)
 
 @frozen
 class DashboardAccess:
-    """What an account has of both; ``step``: the last step of the second factor that was used."""
+    """What an account has of both; ``step``: the last step of the second factor that was used.
+
+    ``tries`` of codes were made since the time ``tries_since``.
+    """
 
     account_id: AccountId
     key_hash: str | None = None
     factor: str | None = field(default=None, repr=False)
     step: int = 0
+    tries: int = 0
+    tries_since: int = 0
+
+    def tried(self, now: float) -> DashboardAccess:
+        """After one more try of a code; raises TooMany."""
+        fresh = not 0 <= now - self.tries_since < TRIES_S
+        tries, since = (0, int(now)) if fresh else (self.tries, self.tries_since)
+        if tries >= TRIES:
+            raise TooMany(retry_after_s=max(1, round(since + TRIES_S - now)))
+        return evolve(self, tries=tries + 1, tries_since=since)
 
     @property
     def mark(self) -> str:
@@ -84,6 +101,8 @@ class SqlDashboardAccess:
                     "key_hash": one.key_hash,
                     "factor": one.factor,
                     "factor_step": one.step,
+                    "tries": one.tries,
+                    "tries_since": one.tries_since,
                 }
             ],
         )
@@ -120,4 +139,6 @@ def is_factor(text: str) -> bool:
 
 
 def _access(row: Any) -> DashboardAccess:
-    return DashboardAccess(row.account_id, row.key_hash, row.factor, row.factor_step)
+    return DashboardAccess(
+        row.account_id, row.key_hash, row.factor, row.factor_step, row.tries, row.tries_since
+    )

@@ -1,31 +1,56 @@
-"""The current registration mode. Spec: 1 §4 Accounts."""
+"""The current registration mode. Spec: 1 §4 Accounts.
+
+The database keeps it. On the board lies the mark of the last change alone, which a new start of the
+host forgets: whoever writes to the engine can only return the host to its own setting.
+"""
 
 from __future__ import annotations
 
 from attrs import frozen
+from sqlalchemy import Column, Connection, String, Table
 
 from svcserver.board.board import Board
 from svcserver.board.kinds import Kind
+from svcserver.db.ledger import Ledger
+from svcserver.db.one_row import OneRow, the_one
+from svcserver.db.tables import METADATA
+from svcserver.kernel.secrets import hex_token
 
-MODE = Kind("registration_mode", str)
+MARK = Kind("registration_mark", str)
 ONLY = ""  # the key of the only entry
+REGISTRATION = Table(
+    "registration_mode",
+    METADATA,
+    the_one(),
+    Column("mode", String(16), nullable=False),
+    Column("mark", String(32), nullable=False),
+)
+_KEPT = OneRow(REGISTRATION)
 
 
 @frozen
 class Registration:
     """The registration mode: REGISTRATION_MODE, until an admin sets another."""
 
+    ledger: Ledger
     board: Board
     setting: str | None
 
     def __attrs_post_init__(self) -> None:
-        self.board.forget_at_start((MODE, ONLY))
+        self.board.forget_at_start((MARK, ONLY))
 
     async def mode(self) -> str | None:
         """The mode in force: set at run time, else REGISTRATION_MODE."""
-        found = await self.board.act(lambda sheet: sheet.get(MODE, ONLY), near=[(MODE, ONLY)])
-        return self.setting if found is None else found
+        mark = await self.board.act(lambda sheet: sheet.get(MARK, ONLY), near=[(MARK, ONLY)])
+        kept = None if mark is None else await self.ledger.read(_KEPT.get)
+        return self.setting if kept is None or kept.mark != mark else kept.mode
 
-    async def set(self, mode: str) -> None:
-        """Let another count until the only metagame, or all of them, have ended."""
-        await self.board.act(lambda sheet: sheet.put(MODE, ONLY, mode))
+    def keep(self, tx: Connection, mode: str) -> str:
+        """Keep another mode, which counts once ``begin`` was called with the returned mark."""
+        mark = hex_token(32)
+        _KEPT.put(tx, {"mode": mode, "mark": mark})
+        return mark
+
+    async def begin(self, mark: str) -> None:
+        """Let the kept mode count until the only metagame, or all of them, have ended."""
+        await self.board.act(lambda sheet: sheet.put(MARK, ONLY, mark))

@@ -135,7 +135,7 @@ class Desk:
         yield PeopleRoutes(self.people, limit)
         yield HandlingRoutes(HandlingActs(self.audit, self.sessions))
         yield ModerationRoutes(ModerationActs(self.audit, self.sessions), limit)
-        ways = SignInActs(self.audit, self.board, self.counters)
+        ways = SignInActs(self.audit, self.counters)
         yield SignInRoutes(self.staff, ways, self.settings.server_name)
         yield AnnouncementRoutes(self.announcements)
 

@@ -12,8 +12,8 @@ import pytest
 
 from svcserver.metagame.access.staff_sessions import PAGE_HEADER, Ticket
 from tests.ctl.command import svcctl
-from tests.live.test_workers import workers
-from tests.support.processes import Service
+from tests.live.test_workers import asked, workers
+from tests.support.processes import Service, register
 from tests.support.valkey import BlockingEngine, fresh_url
 
 pytestmark = pytest.mark.live
@@ -35,15 +35,83 @@ def test_a_session_written_into_the_engine_opens_nothing(tmp_path: Path) -> None
             assert service.ask("GET", "/svc/api/GetAllUsers", headers=sent)[0] == 401
 
 
+def test_an_old_registration_mode_put_back_lets_nobody_in(tmp_path: Path) -> None:
+    url = fresh_url()
+    with workers(tmp_path, url, REGISTRATION_MODE="INVITECODE") as both, engine(url) as stranger:
+        head = {"x-svc-user-api-key": owner_of(both.one, "key")}
+        for mode in ("OPEN", "INVITECODE"):
+            sent = {"RegistrationStatus": mode}
+            assert both.one.ask("POST", "/svc/api/RegistrationStatus", sent, head)[0] == 200
+            if mode == "OPEN":
+                register(both.other, "Ann_1")
+                old = entries(stranger)
+        for name, value in old.items():
+            stranger.command("SET", name, value)
+        for name, value in old.items():  # and as one of each other key
+            stranger.command("SET", f"svc:registration_mode:{name.decode()}", value)
+        stranger.command("SET", "svc:registration_mode:", STAMP + b'"OPEN"')
+        for service in (both.one, both.other):
+            assert service.ask("POST", "/svc/api/Register", {"Username": "Eve_1"})[0] >= 400
+
+
+def test_who_is_written_into_a_party_is_not_in_it(tmp_path: Path) -> None:
+    url = fresh_url()
+    with workers(tmp_path, url) as both, engine(url) as stranger:
+        ann, eve = register(both.one, "Ann_1"), register(both.one, "Eve_1")
+        party = asked(both.one, "POST", "/party", ann, {})[1]["partyId"]
+        for name, value in entries(stranger).items():
+            for mine, hers in ((ann["id"], eve["id"]),):
+                copied = name.replace(mine.encode(), hers.encode())
+                stranger.command("SET", copied, value.replace(mine.encode(), hers.encode()))
+        for service in (both.one, both.other):
+            assert asked(service, "POST", "/party", eve, {})[1]["partyId"] != party
+
+
+def test_damage_to_every_entry_stops_no_player(tmp_path: Path) -> None:
+    url = fresh_url()
+    with workers(tmp_path, url) as both, engine(url) as stranger:
+        ann = register(both.one, "Ann_1")
+        asked(both.one, "POST", "/party", ann, {})
+        asked(both.one, "POST", "/heartbeat", ann, {})
+        for spoil in (("SET", b"x" * 40), ("HSET", b"a", b"b"), ("SET", b"")):
+            for name in stranger.command("KEYS", "*"):
+                stranger.command("DEL", name)
+                stranger.command(spoil[0], name, *spoil[1:])
+            for service in (both.one, both.other):
+                assert asked(service, "POST", "/party", ann, {})[0] == 200, spoil
+                assert asked(service, "POST", "/heartbeat", ann, {})[0] == 200, spoil
+                online = service.ask("GET", "/svc/api/PublicOnlineStats", None, owner_head(ann))
+                assert online[0] == 200, spoil
+
+
+def entries(stranger: BlockingEngine) -> dict[bytes, bytes]:
+    """All texts that are kept on the engine, by their keys."""
+    names = [one for one in stranger.command("KEYS", "*") if b":news" not in one]
+    return {
+        one: stranger.command("GET", one) for one in names if kind_of(stranger, one) == b"string"
+    }
+
+
+def kind_of(stranger: BlockingEngine, name: bytes) -> bytes:
+    """The type of a value; the reader gives a status as text."""
+    found = stranger.command("TYPE", name)
+    return found if isinstance(found, bytes) else str(found).encode()
+
+
+def owner_head(player: dict[str, str]) -> dict[str, str]:
+    """The key of an account."""
+    return {"x-svc-user-api-key": player["key"]}
+
+
 def engine(url: str) -> BlockingEngine:
     """A stranger's connection to the engine of the host."""
     port, _, database = url.rpartition(":")[2].partition("/")
     return BlockingEngine(int(port), int(database or 0))
 
 
-def owner_of(service: Service) -> str:
-    """The id of an owner of the host."""
+def owner_of(service: Service, what: str = "id") -> str:
+    """The id of a new owner of the host, or its key."""
     environ = service.folder / "metagame.env"
     environ.write_text(f"DATABASE_URL={service.environ['DATABASE_URL']}\n")
     made = svcctl("account", "create", "Olga", "--admin", "--env-file", environ, "--json")
-    return str(made.data["id"])
+    return str(made.data[what])

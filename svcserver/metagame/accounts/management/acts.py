@@ -52,12 +52,11 @@ class AccountActs:
         """Change the registration mode until the next start of the host."""
         before = await self.registration.mode()
 
-        def act(_: Connection, trace: Trace) -> None:
+        def act(tx: Connection, trace: Trace) -> str:
             trace.before, trace.after = {"mode": before}, {"mode": mode}
+            return self.registration.keep(tx, mode)
 
-        # the mode is on the board: recorded first, so that no change goes unrecorded
-        await self.audit.write(entry, act, ACROSS)
-        await self.registration.set(mode)
+        await self.registration.begin(await self.audit.write(entry, act, ACROSS))
         log.info("registration is now {mode}", mode=mode)
 
     async def register(self, name: str, code: str | None, network: str = "") -> NewAccount:

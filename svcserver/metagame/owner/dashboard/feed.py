@@ -63,8 +63,9 @@ class Look:
     spots: tuple[tuple[str, Spot], ...]
 
 
-LOOK = Kind("evening_look", Look, lives_s=KEPT_S)
-LINES = Kind("evening", tuple[Line, ...], lives_s=KEPT_S)
+# both are only shown, and grant nothing; a look is large
+LOOK = Kind("evening_look", Look, lives_s=KEPT_S, sealed=False)
+LINES = Kind("evening", tuple[Line, ...], lives_s=KEPT_S, sealed=False)
 
 
 def changes(before: Mapping[str, Spot], after: Mapping[str, Spot]) -> list[tuple[list[str], str]]:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from attrs import evolve, frozen
 from sqlalchemy import Connection
 
-from svcserver.board.board import Board
-from svcserver.board.quota import Quota
 from svcserver.db.ledger import OneAccount
 from svcserver.kernel.counters import Counted, Counters
 from svcserver.kernel.ids import AccountId
-from svcserver.kernel.refusals import Malformed, TooMany, Unauthenticated
+from svcserver.kernel.refusals import Malformed, Unauthenticated
 from svcserver.kernel.secrets import fingerprint
 from svcserver.metagame.accounts.audit import Audit, Entry, Trace
 from svcserver.metagame.accounts.dashboard_access import (
@@ -20,8 +18,6 @@ from svcserver.metagame.accounts.dashboard_access import (
     step_of,
 )
 from svcserver.metagame.accounts.rules import new_account_key
-
-CODES = Quota.of("second_factors", 10, 300.0)  # tries of an account
 
 
 def wrong_code() -> Unauthenticated:
@@ -34,7 +30,6 @@ class SignInActs:
     """What a member of staff sets for its own account."""
 
     audit: Audit
-    board: Board
     counters: Counters
 
     async def of(self, account_id: AccountId) -> DashboardAccess:
@@ -111,8 +106,10 @@ class SignInActs:
         return used
 
     async def _count(self, account_id: AccountId) -> None:
-        wait = await self.board.act(
-            lambda sheet: CODES.take_or_wait(sheet, account_id), near=[(CODES.kind, account_id)]
-        )
-        if wait > 0:
-            raise TooMany(retry_after_s=max(1, round(wait)))
+        """Count a try, in a transaction of its own, which a wrong code does not undo."""
+
+        def work(tx: Connection) -> None:
+            access = SqlDashboardAccess(tx)
+            access.put(access.of(account_id).tried(self.audit.wall_clock()))
+
+        await self.audit.ledger.write(work, OneAccount(account_id))

@@ -19,7 +19,8 @@ from svcserver.metagame.play.presence.rules import Beat
 ONLINE_S = 90.0
 
 
-BEATS = Kind("online", Beat, lives_s=ONLINE_S, compared=False, listed=True)
+# not sealed: a forged one shows somebody online, and grants nothing
+BEATS = Kind("online", Beat, lives_s=ONLINE_S, compared=False, listed=True, sealed=False)
 
 
 @frozen

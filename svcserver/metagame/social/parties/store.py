@@ -33,7 +33,8 @@ Candidate = Callable[[Sheet, str], PartyCandidate | None]
 # a day: rules drop and forget long before; members poll every few seconds
 PARTIES = Kind("parties", Party, lives_s=DAY_S, kept_by_reading=True)
 PARTY_OF = Kind("party_of", str, lives_s=DAY_S, kept_by_reading=True)
-HEARD = Kind("party_heard", float, lives_s=DAY_S, compared=False)
+# grants nothing: a forged one keeps a member in the party who is not heard of any more
+HEARD = Kind("party_heard", float, lives_s=DAY_S, compared=False, sealed=False)
 RECEIVED = Kind("party_invites_to", tuple[Invite, ...], lives_s=INVITE_S)
 PENDING = Kind("party_invites_of", tuple[Invite, ...], lives_s=INVITE_S)
 SENT = Quota.of("party_invites_sent", MAX_SENT, SENT_S)

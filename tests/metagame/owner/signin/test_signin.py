@@ -13,7 +13,12 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.kernel.counters import Counted
 from svcserver.metagame.access.staff_sessions import LIVES_S, MOST
 from svcserver.metagame.accounts.audit import AuditQuery, rows
-from svcserver.metagame.accounts.dashboard_access import DashboardAccess, SqlDashboardAccess
+from svcserver.metagame.accounts.dashboard_access import (
+    TRIES,
+    TRIES_S,
+    DashboardAccess,
+    SqlDashboardAccess,
+)
 from svcserver.metagame.owner.signin.wire import FactorWish
 from tests.metagame.owner.moderation.test_moderation import StaffCase
 from tests.support.browser import Page
@@ -231,6 +236,18 @@ class WaysTests(StaffCase):
         self.game.clock.advance(30)
         self.assertEqual(self.sign_in(self.olga.key, self.code(secret)).status, 200)
         self.assertEqual(self.sign_in(self.olga.key, self.code(secret)).status, 401)
+
+    def test_guesses_are_throttled_whatever_the_board_forgets(self) -> None:
+        shown = self.game.browse("GET", "/svc/api/DashboardAccess", key=self.olga.key).json
+        secret = shown["secret"]
+        self.ways("SecondFactor", self.olga.key, Code=self.code(secret), Secret=secret)
+        self.game.clock.advance(TRIES_S)
+        for _ in range(TRIES):
+            self.assertEqual(self.sign_in(self.olga.key, "000000").status, 401)
+        refused = self.sign_in(self.olga.key, self.code(secret))
+        self.assertEqual((refused.status, refused.headers["retry-after"]), (429, str(TRIES_S)))
+        self.game.clock.advance(TRIES_S)
+        self.assertEqual(self.sign_in(self.olga.key, self.code(secret)).status, 200)
 
     @proves("POST DashboardOwnKey")
     def test_with_a_second_factor_another_key_takes_its_code_too(self) -> None:

@@ -1,0 +1,171 @@
+"""What somebody else wrote into a real engine: no entry, and nothing that fails for ever."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from attrs import frozen
+from twisted.logger import globalLogPublisher
+
+from svcserver.board.kinds import Kind
+from svcserver.board.quota import Quota
+from svcserver.board.scripts import MOST_BYTES, STAMP
+from svcserver.board.seal import TAG, Seal
+from svcserver.board.sheets import PREFIX, name_of
+from svcserver.board.valkey import ValkeyBoard
+from tests.board import test_memory
+from tests.board.test_memory import Left
+from tests.support.valkey import EngineBoard
+
+pytestmark = pytest.mark.live
+
+
+@frozen
+class Right:
+    """A value that grants something."""
+
+    holder: str
+
+
+RIGHTS = Kind("rights", Right, lives_s=60.0)
+OPEN = Kind("open_values", Right, lives_s=60.0, sealed=False)
+BEATS = Kind("beats_there", float, lives_s=60.0, compared=False, listed=True, sealed=False)
+LASTING = Kind("lasting", Right, lives_s=60.0, kept_by_reading=True, sealed=False)
+COUNT = Quota.of("counted_there", 2, 60.0)
+LIST = f"{PREFIX}{BEATS.name}"
+
+
+class Base(test_memory.Base):
+    live: Any
+
+    def make_live(self) -> EngineBoard:
+        live = EngineBoard()
+        self.addCleanup(live.close)
+        return live
+
+    def engine(self, *command: Any) -> Any:
+        return self.live.engine.command(*command)
+
+    def write(self, kind: Kind[Any], key: str, value: bytes) -> None:
+        self.engine("SET", name_of(kind, key), value)
+
+    def read(self, kind: Kind[Any], key: str = "ann") -> Any:
+        return self.do(lambda sheet: sheet.get(kind, key))
+
+    def grant(self, key: str) -> bytes:
+        self.do(lambda sheet: sheet.put(RIGHTS, key, Right(key)))
+        found: bytes = self.engine("GET", name_of(RIGHTS, key))
+        return found
+
+
+class SealTests(Base):
+    def test_an_entry_of_this_host_counts(self) -> None:
+        self.grant("ann")
+        self.assertEqual(self.read(RIGHTS), Right("ann"))
+
+    def test_a_strangers_entry_grants_nothing(self) -> None:
+        value = b'{"holder":"ann"}'
+        tag = Seal(b"").close(name_of(RIGHTS, "ann"), b"x" * STAMP, value)[:TAG]
+        self.live.board.seal = Seal(b"our key")
+        board = ValkeyBoard(self.live.engine, seal=Seal(b"our key"))
+        for there in (b"x" * STAMP + value, b"x" * STAMP + tag + value, value):
+            self.write(RIGHTS, "ann", there)
+            found = board.act(lambda sheet: sheet.get(RIGHTS, "ann"))
+            self.assertIsNone(self.successResultOf(found))
+
+    def test_a_copy_under_another_key_grants_nothing(self) -> None:
+        there = self.grant("ann")
+        self.assertEqual(self.read(RIGHTS), Right("ann"))  # known by its stamp from now on
+        self.write(RIGHTS, "eve", there)
+        self.assertIsNone(self.read(RIGHTS, "eve"))
+
+    def test_another_secret_drops_the_entries(self) -> None:
+        self.grant("ann")
+        rotated = ValkeyBoard(self.live.engine, seal=Seal(b"the next key"))
+        found = rotated.act(lambda sheet: sheet.get(RIGHTS, "ann"))
+        self.assertIsNone(self.successResultOf(found))
+
+
+class DamageTests(Base):
+    def setUp(self) -> None:
+        super().setUp()
+        self.warned: list[str] = []
+        globalLogPublisher.addObserver(self.note)
+        self.addCleanup(globalLogPublisher.removeObserver, self.note)
+
+    def note(self, event: Any) -> None:
+        if event.get("kind") is not None:
+            self.warned.append(event["kind"])
+
+    def test_a_damaged_value_is_absent_with_one_warning(self) -> None:
+        stamp = b"x" * STAMP
+        for kind in (RIGHTS, OPEN, LASTING):
+            values = b"", b"{", b"7", b'{"other":1}', b"\xff", b"[" * 9000
+            for there in (b"", b"x", *(stamp + value for value in values)):
+                self.write(kind, "ann", there)
+                self.assertIsNone(self.read(kind), (kind.name, there[:40]))
+        self.assertEqual(self.warned, ["rights", "open_values", "lasting"])
+
+    def test_a_value_that_is_too_large_is_absent(self) -> None:
+        self.write(OPEN, "ann", b"x" * STAMP + b'{"holder":"' + b"a" * MOST_BYTES + b'"}')
+        self.assertIsNone(self.read(OPEN))
+
+    def test_what_is_absent_is_written_anew(self) -> None:
+        for spoil in (("SET", b"x"), ("SET", b"x" * 40), ("RPUSH", b"x"), ("HSET", b"x", b"y")):
+            self.engine("DEL", name_of(OPEN, "ann"))
+            self.engine(spoil[0], name_of(OPEN, "ann"), *spoil[1:])
+
+            def work(sheet: Any) -> Any:
+                found = sheet.get(OPEN, "ann")
+                sheet.put(OPEN, "ann", Right("ann"))
+                return found
+
+            self.assertIsNone(self.do(work), spoil)
+            self.assertEqual(self.read(OPEN), Right("ann"), spoil)
+
+    def test_a_value_of_another_type_is_absent_for_each_kind(self) -> None:
+        for kind in (RIGHTS, OPEN, LASTING, BEATS, COUNT.kind):
+            for spoil in (("RPUSH", "x"), ("SADD", "x"), ("ZADD", 1, "x"), ("HSET", "x", "y")):
+                self.engine("DEL", name_of(kind, "ann"))
+                self.engine(spoil[0], name_of(kind, "ann"), *spoil[1:])
+                self.assertIsNone(self.read(kind), (kind.name, spoil))
+
+    def test_a_damaged_count_begins_anew(self) -> None:
+        for there in (b"x", b"x" * STAMP + b'["a"]', b"x" * STAMP + b'{"a":1}'):
+            self.write(COUNT.kind, "ann", there)
+            self.assertIsNotNone(self.do(lambda sheet: COUNT.take(sheet, "ann")))
+
+    def test_a_damaged_list_lists_what_comes_after(self) -> None:
+        for spoil in (("SET", b"x"), ("RPUSH", b"x")):
+            self.engine("DEL", LIST)
+            self.engine(spoil[0], LIST, *spoil[1:])
+            self.assertEqual(
+                self.do(lambda sheet: (sheet.count(BEATS), sheet.each(BEATS))), (0, [])
+            )
+            self.engine("DEL", LIST)
+            self.engine(spoil[0], LIST, *spoil[1:])
+            self.do(lambda sheet: sheet.put(BEATS, "ann", 1.0))
+            self.assertEqual(self.do(lambda sheet: sheet.each(BEATS)), [("ann", 1.0)])
+
+    def test_a_list_leaves_out_what_is_no_entry(self) -> None:
+        self.do(lambda sheet: sheet.put(BEATS, "ann", 1.0))
+        self.engine(
+            "ZADD", LIST, "inf", b"\xff\xfe", "inf", "nobody", "inf", "damaged", "inf", "typed"
+        )
+        self.write(BEATS, "damaged", b"x" * STAMP + b'"x"')
+        self.engine("RPUSH", name_of(BEATS, "typed"), "x")
+        self.assertEqual(self.do(lambda sheet: sheet.each(BEATS)), [("ann", 1.0)])
+
+    def test_damaged_counters_of_news_stop_no_act(self) -> None:
+        channel = f"svc:{self.live.engine.space}:news"
+        heard: list[str] = []
+        self.live.board.listen(Left, lambda news: heard.append(news.who))
+        spoils = (("told", "SET", "x"), ("told", "RPUSH", "x"), ("told", "SET", str(2**63 - 1)),
+                  ("told", "SET", "-7"), ("told", "SET", str(10**15)), ("lately", "SET", "x"),
+                  ("life", "RPUSH", "x"))  # fmt: skip
+        for name, *spoil in spoils:
+            self.engine("DEL", f"{channel}:{name}")
+            self.engine(spoil[0], f"{channel}:{name}", *spoil[1:])
+            self.do(lambda sheet, name=name: sheet.tell(Left(name)))
+        self.assertEqual(heard, [name for name, *_ in spoils])
