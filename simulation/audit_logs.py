@@ -58,6 +58,7 @@ UNTOUCHED = (
     "breadcrumbs",
     "cooldowns",
     "dashboard_access",
+    "dashboard_sessions",
     "deleted_accounts",
     "encountered_content",
     "escalation_seasons",
@@ -65,6 +66,7 @@ UNTOUCHED = (
     "muted_networks",
     "passport_hosts",
     "passport_imports",
+    "registration_mode",
     "sanctions",
 )
 # why the rest is read by no audit

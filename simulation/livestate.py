@@ -10,9 +10,11 @@ from typing import Any
 import orjson
 
 from simulation.host import SimHost
+from svcserver.board.scripts import STAMP
+from svcserver.board.seal import TAG
+from svcserver.board.sheets import PREFIX
 
 SEATS = 4  # of a party
-STAMP = 12  # bytes before each value on the engine
 # the names of kinds of entries that end by themselves, long before the audit comes
 OVER = (
     "online",
@@ -32,13 +34,21 @@ def entries(host: SimHost) -> Entries:
     found: dict[str, dict[str, Any]] = defaultdict(dict)
     if host.valkey is not None:
         for key, value in host.valkey.live():
-            _, kind, name = key.split(":", 2)
-            found[kind][name] = json.loads(value[STAMP:])
+            kind, _, name = key.removeprefix(PREFIX).partition(":")
+            found[kind][name] = _value(value[STAMP:])
     elif host.board is not None:
         for kind, rows in host.board.saved().items():
             for name, value, _ in rows:
                 found[kind][name] = json.loads(orjson.dumps(value))
     return found
+
+
+def _value(stored: bytes) -> Any:
+    """The value, whether or not its kind is sealed."""
+    try:
+        return json.loads(stored)
+    except ValueError:
+        return json.loads(stored[TAG:])
 
 
 def wrong(board: Entries, now: float) -> Iterator[tuple[str, str]]:

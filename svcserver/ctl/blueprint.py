@@ -57,6 +57,7 @@ class Scale:
     workers: int = 1
     database: str = field(default="", repr=False)  # DATABASE_URL; empty: a file in the folder
     live: str = field(default="", repr=False)  # LIVE_URL; empty: memory:
+    live_password: str = field(default="", repr=False)  # where init made it: the engine wants it
 
 
 @frozen

@@ -52,6 +52,7 @@ from svcserver.metagame.accounts.store import (
 )
 
 DATABASE = "svc.db"
+LIVE_CONFIG = "live.conf"  # for the engine of LIVE_URL, where init made its password
 UNITS = "host"  # the folder with the systemd units
 GAME_FILE_BYTES = 256 * 1024
 README = """\
@@ -262,6 +263,9 @@ def _write(staged: Path, kept: Path, plan: Plan, pair: Pair | None) -> None:
     if not plan.scale.database:
         write_private(kept / DATABASE, "")  # SQLite keeps the mode of the file it finds
     write_private(staged / OWNER_KEY, rules.new_account_key() + "\n")
+    if plan.scale.live_password:
+        text = f"requirepass {plan.scale.live_password}\nmaxmemory-policy noeviction\n"
+        write_private(staged / LIVE_CONFIG, text)
     write_units(staged, plan.folder, plan.data, plan.components)
 
 

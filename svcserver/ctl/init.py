@@ -13,12 +13,13 @@ from svcserver.board.factory import live_url
 from svcserver.ctl.blueprint import Ports, Scale
 from svcserver.ctl.database import file_of
 from svcserver.ctl.host import as_owner_of_its_folder, find
-from svcserver.ctl.host_creation import UNITS, CreatedHost, create_host
+from svcserver.ctl.host_creation import LIVE_CONFIG, UNITS, CreatedHost, create_host
 from svcserver.ctl.output import Out, config_of, fail, program, warn
 from svcserver.ctl.private_network import LOOPBACK, is_private, own_address
 from svcserver.db.engine import database_url
 from svcserver.edge.invite import is_host
 from svcserver.kernel.digits import whole_in
+from svcserver.kernel.secrets import hex_token
 from svcserver.kernel.settings import BadSetting
 from svcserver.stack.workers import MOST, check
 
@@ -166,9 +167,11 @@ def scale_of(workers: int, database: str, live: str, *, private: bool) -> Scale:
         check(workers, {"DATABASE_URL": database, "LIVE_URL": live})
     except BadSetting as why:
         fail(f"{why} (--database or {DATABASE_VARIABLE}, --live or {LIVE_VARIABLE})")
-    scale = Scale(workers, database, live)
-    warn_of_passwords(scale)
-    return scale
+    warn_of_passwords(Scale(workers, database, live))
+    if live and not urlsplit(live.strip()).password:
+        password = hex_token(48)
+        return Scale(workers, database, live.strip().replace("//", f"//:{password}@"), password)
+    return Scale(workers, database, live)
 
 
 def warn_of_passwords(scale: Scale) -> None:
@@ -260,6 +263,13 @@ def tell(out: Out, made: CreatedHost, database: str) -> None:
         f"  6. look:    {find(str(made.folder), None).dashboard()} in a browser on this machine,",
         f"              or {svcctl} status {config}",
     )
+    if (made.folder / LIVE_CONFIG).exists():
+        out.say(
+            "",
+            "Before all that give the engine its password, which init has made: add the line",
+            f"include {made.folder / LIVE_CONFIG}",
+            "to its configuration (or the lines of that file), and start it anew.",
+        )
     tell_my_ip(out, made)
     if address == LOOPBACK:
         out.say(

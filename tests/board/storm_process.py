@@ -179,6 +179,7 @@ def main(_: Any, url: str, name: str, *sabotage: str) -> Deferred[None]:
         modules: Any = valkey, engine
         for one in modules:
             one.COMMIT = BLIND
+        modules[1].SCRIPTS = *scripts.SCRIPTS, BLIND
     return Deferred.fromCoroutine(storm(url, name)).addTimeout(DEADLINE_S, reactor)  # type: ignore[arg-type]
 
 

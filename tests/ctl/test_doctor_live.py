@@ -11,7 +11,7 @@ import pytest
 from svcserver.board.address import Address
 from svcserver.ctl.doctor.engine import Refused, Told, ask
 from tests.ctl.doctor_host import HEALTHY, DoctorCase, Quiet
-from tests.support.valkey import fresh_url
+from tests.support.valkey import BlockingEngine, Instance, fresh_url
 
 URL = "valkey://ann:hidden@127.0.0.1:1"
 
@@ -26,15 +26,19 @@ class EngineTests(DoctorCase):
         slip: float = 0.0,
         save: str | None = None,
         buffers: str | None = None,
+        is_open: bool = False,
         **info: str,
     ) -> Quiet:
         now = time.time()  # and it stays so, however long the doctor takes
-        return Quiet(at=now, told=Told(HEALTHY | info, now + slip, save, buffers))
+        return Quiet(at=now, told=Told(HEALTHY | info, now + slip, save, buffers, is_open))
 
     def test_a_healthy_one(self) -> None:
         for fine in (self.told(), self.told(maxmemory_policy="volatile-ttl"), self.told(save="")):
             self.assertEqual(self.wrong(fine), [])
         self.assertNotIn("live state", self.notes(self.told(save="900 1", aof_enabled="0")))
+
+    def test_one_that_wants_no_password(self) -> None:
+        self.finds("without a password", "requirepass", self.told(is_open=True))
 
     def test_one_that_drops_what_is_in_use(self) -> None:
         for policy in ("allkeys-lru", "volatile-random", "allkeys-random"):
@@ -80,6 +84,22 @@ def test_a_real_one_tells_all_that_is_looked_at() -> None:
     assert abs(told.seconds - time.time()) < 60
     assert told.save == ""
     assert "pubsub" in (told.buffers or "")
+    assert not told.is_open
+
+
+@pytest.mark.live
+def test_a_real_one_without_a_password_is_open() -> None:
+    engine = Instance.make()
+    engine.start()
+    try:
+        with BlockingEngine(engine.port) as owner:
+            owner.command("CONFIG", "SET", "requirepass", "")
+        assert ask(Address("127.0.0.1", engine.port), 5.0).is_open
+        with BlockingEngine(engine.port) as owner:  # one that lets everybody in beside a user
+            owner.command("ACL", "SETUSER", "svc", "on", ">hush", "~*", "&*", "+@all")
+        assert ask(Address("127.0.0.1", engine.port, 0, "svc", "hush"), 5.0).is_open
+    finally:
+        engine.end()
 
 
 @pytest.mark.parametrize("said", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"-NOAUTH no\r\n", b""])

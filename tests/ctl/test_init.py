@@ -234,6 +234,20 @@ class EngineTests(SynchronousTestCase):
         self.assertEqual((said["DATABASE_URL"], said["LIVE_URL"]), (self.database, live))
         self.assertEqual(err, "")
 
+    def test_an_engine_without_a_password_gets_one(self) -> None:
+        folder = nowhere(self)
+        ran = svcctl(
+            "init", folder, "--live", "valkey://127.0.0.1:6379/2", "--public-host", "a.example"
+        )
+        config = folder / "live.conf"
+        password = config.read_text().splitlines()[0].removeprefix("requirepass ")
+        for name in ("metagame", "gateway"):
+            said = parse_env_file((folder / f"{name}.env").read_text())["LIVE_URL"]
+            self.assertEqual(said, f"valkey://:{password}@127.0.0.1:6379/2")
+        self.assertEqual((len(password), config.stat().st_mode & 0o777), (48, 0o600))
+        self.assertIn(f"include {config}", ran.out)
+        self.assertNotIn(password, ran.out + ran.err)
+
     def test_an_option_wins_over_the_environment(self) -> None:
         elsewhere = f"sqlite:///{self.folder / 'other.db'}"
         said, _ = self.made("--database", self.database, SVC_DATABASE_URL=elsewhere)
@@ -247,7 +261,7 @@ class EngineTests(SynchronousTestCase):
         self.assertIn("the password of --live stood on the command line", line)
         self.assertIn("SVC_LIVE_URL", line)
         self.assertNotIn("hush", line)
-        words = ("--database", self.database, "--live", "valkey://127.0.0.1:6379")
+        words = ("--database", self.database, "--live", "memory:")
         _, err = self.made(*words, "--owner", "another", "--share-database")
         self.assertEqual(err, "")
         database = "postgresql://svc:hush@127.0.0.1:1/svc"  # where nobody listens

@@ -20,7 +20,7 @@ from svcserver.kernel.refusals import Unavailable
 from tests.chat.sockets import Talker
 from tests.live.test_workers import sabotaged
 from tests.support.processes import Service, bearer, eventually, free_port, metagame, register
-from tests.support.valkey import Instance
+from tests.support.valkey import PASSWORD, Instance
 from tests.support.watch import Watch
 
 pytestmark = pytest.mark.live
@@ -111,7 +111,7 @@ def cut_off() -> Iterator[Away]:
     engine.start()
     proxy = Proxy(engine.port)
     try:
-        yield Away(f"valkey://127.0.0.1:{proxy.port}", proxy.cut, proxy.mend)
+        yield Away(f"valkey://:{PASSWORD}@127.0.0.1:{proxy.port}", proxy.cut, proxy.mend)
     finally:
         proxy.end()
         engine.end()

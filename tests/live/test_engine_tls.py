@@ -21,7 +21,7 @@ from svcserver.ctl.doctor.engine import ask
 from svcserver.kernel.refusals import Unavailable
 from tests.support.authority import Authority
 from tests.support.processes import eventually, metagame
-from tests.support.valkey import Instance
+from tests.support.valkey import PASSWORD, Instance
 
 pytestmark = pytest.mark.live
 
@@ -57,7 +57,8 @@ def engine(authority: Authority, address: str = "127.0.0.1") -> Iterator[str]:
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as terminator:
         try:
             assert terminator.stdout is not None
-            yield f"valkeys://127.0.0.1:{int(terminator.stdout.readline())}"
+            port = int(terminator.stdout.readline())
+            yield f"valkeys://:{PASSWORD}@127.0.0.1:{port}"
         finally:
             terminator.kill()
             made.end()

@@ -16,7 +16,7 @@ from tests.live.test_engine_away import Proxy
 from tests.live.test_workers import sabotaged
 from tests.support.postgres import fresh_database
 from tests.support.processes import Service, eventually, free_port, metagame, register
-from tests.support.valkey import Instance, fresh_url, shared
+from tests.support.valkey import PASSWORD, Instance, fresh_url, shared
 
 pytestmark = pytest.mark.live
 ROOM, LOST = "City-1", "the connection to the engine of LIVE_URL is lost"
@@ -122,7 +122,7 @@ def heard_anew(folder: Path, change: str = "") -> list[str]:
         stack.callback(proxy.end)
         environ = {"DATABASE_URL": fresh_database(), **sabotaged(PATIENT + change)}
         one, near = chat(stack, folder / "one", engine.url, **environ)
-        away = f"valkey://127.0.0.1:{proxy.port}"
+        away = f"valkey://:{PASSWORD}@127.0.0.1:{proxy.port}"
         other, far = chat(stack, folder / "other", away, **environ)
         ann, bob = talkers(stack, one, near, far)
 

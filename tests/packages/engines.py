@@ -43,11 +43,11 @@ def live() -> str:
         'ln -s redis-server "$1"/usr/bin/valkey-server',
         'chroot "$1" install -d -o redis /data',
     ]
-    # without a configuration it would refuse callers from other machines
-    start = '#!/bin/sh\nexec "$@" --protected-mode no\n'
+    start = '#!/bin/sh\nexec "$@"\n'
     words = ["--user", "redis", "--workingdir", "/data", "--volume", "/data"]
     words += ["--entrypoint", '["/usr/local/bin/start"]']
     hooks.append('chmod 0755 "$1"/usr/local/bin/start')
+    hooks.append('ln -s start "$1"/usr/local/bin/docker-entrypoint.sh')  # as Valkey's calls it
     return _image("svc-test-live", "redis-server", hooks, words, start)
 
 

@@ -53,7 +53,7 @@ class Compose:
 
     @property
     def password(self) -> str:
-        return (self.folder / "database.env").read_text().strip().partition("=")[2]
+        return (self.folder / "database.env").read_text().split()[0].partition("=")[2]
 
 
 @pytest.fixture(scope="module")

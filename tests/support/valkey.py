@@ -30,6 +30,7 @@ from tests.support.processes import PATIENCE_S, eventually, free_port
 from tests.support.requirements import skip
 
 T = TypeVar("T")
+PASSWORD = "of-the-test-engine"
 _databases = count(1)
 
 
@@ -56,12 +57,13 @@ class Instance:
 
     @property
     def url(self) -> str:
-        return f"valkey://127.0.0.1:{self.port}"
+        return f"valkey://:{PASSWORD}@127.0.0.1:{self.port}"
 
     def start(self) -> None:
         """Returns when it answers."""
         words = ["--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder)]
         words += ["--save", "", "--appendonly", "no", "--databases", "1000"]
+        words += ["--requirepass", PASSWORD]
         self.process = subprocess.Popen([self.binary, *words], stdout=subprocess.DEVNULL)
         eventually(self._answers)
 
@@ -191,6 +193,8 @@ class _Replies:
     def __init__(self, port: int) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S)
         self._reader = hiredis.Reader(protocolError=EngineError, replyError=EngineError)
+
+        self.ask("AUTH", PASSWORD)
 
     def ask(self, *command: Argument) -> Any:
         self.ask_only(*command)

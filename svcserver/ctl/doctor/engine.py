@@ -33,6 +33,7 @@ class Told:
     seconds: float  # epoch
     save: str | None = None
     buffers: str | None = None
+    is_open: bool = False  # it answers without a password
 
 
 def ask(address: Address, patience_s: float) -> Told:
@@ -45,9 +46,20 @@ def ask(address: Address, patience_s: float) -> Told:
         text: bytes = asked.of("INFO")
         seconds, micros = asked.of("TIME")
         save, buffers = (_setting(asked, name) for name in ("save", "client-output-buffer-limit"))
+    is_open = not address.password or _answers_anybody(address, patience_s)
     pairs = (one.partition(":") for one in text.decode("utf-8", "replace").splitlines())
     info = {name: value.strip() for name, colon, value in pairs if colon}
-    return Told(info, int(seconds) + int(micros) / 1e6, save, buffers)
+    return Told(info, int(seconds) + int(micros) / 1e6, save, buffers, is_open)
+
+
+def _answers_anybody(address: Address, patience_s: float) -> bool:
+    """Whether it takes commands from somebody who gives no password."""
+    with closing(_connected(address, patience_s)) as line:
+        try:
+            _Asked(line).of("GET", "svc:")
+        except Refused:
+            return False
+    return True
 
 
 def _setting(asked: _Asked, name: str) -> str | None:

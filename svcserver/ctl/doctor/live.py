@@ -26,6 +26,16 @@ def live_state(case: Case) -> Iterator[Finding]:
         cure = "start it, or correct LIVE_URL in metagame.env"
         yield Finding(ENGINE, f"the engine of LIVE_URL ({url}) does not answer: {reason}", cure)
         return
+    if told.is_open:
+        what = (
+            f"the engine of LIVE_URL ({url}) takes commands without a password: every program and "
+            "user that reaches it reads the chat, speaks for players and can stop the host"
+        )
+        cure = (
+            "write requirepass PASSWORD into its configuration and start it anew; then "
+            "valkey://:PASSWORD@HOST:PORT as LIVE_URL into metagame.env and gateway.env"
+        )
+        yield Finding(ENGINE, what, cure)
     yield from _version(told.info)
     yield from _keeping(told)
     slip = told.seconds - wall_clock()

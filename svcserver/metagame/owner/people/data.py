@@ -44,6 +44,7 @@ OF_NOBODY = (
     "invite_codes",
     "maintenance",
     "passport_hosts",
+    "registration_mode",
     "signing_keys",
 )
 SECRET = (
