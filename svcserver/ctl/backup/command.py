@@ -233,17 +233,29 @@ def prove_command(
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--into", metavar="DIR", type=click.Path(path_type=Path), help="As a host in DIR.")
 @click.option("--identity", type=click.Path(path_type=Path), help="The private key of age.")
+@click.option("--stop", is_flag=True, help="Stop the host first, if it runs.")
 @with_reason
 @about_a_host
 def restore(
-    host: Host, out: Out, file: Path, into: Path | None, identity: Path | None, reason: str
+    host: Host,
+    out: Out,
+    file: Path,
+    into: Path | None,
+    identity: Path | None,
+    reason: str,
+    stop: bool,
 ) -> None:
-    """Put FILE's database in the place of this host's; with --into make the whole host anew."""
+    """Put FILE's database in the place of this host's; with --into make the whole host anew.
+
+    A running host is refused: what players do meanwhile would be lost.
+    """
     if into is None:
         with noted(host, "restore", file.name, reason=reason), stoppable():
             _there(file)
-            into_place(file, wanted_of(host, identity).lock, host, out)
+            into_place(file, wanted_of(host, identity).lock, host, out, stop=stop)
         return
+    if stop:
+        fail("--stop is for a restore in the place of this host's database: leave out --into")
     _there(file)
     folder = whole_path(into)
     other = Host(folder)  # this one may be gone

@@ -6,7 +6,6 @@ import os
 import re
 import shlex
 import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,10 +14,11 @@ from attrs import evolve
 from sqlalchemy.engine import URL
 
 from svcserver.content.manifest_builder import OWNERS_NOTE
-from svcserver.ctl import database, postgres, postgres_restore, staging
+from svcserver.ctl import database, postgres, postgres_restore, running, staging
 from svcserver.ctl.backup import archive
 from svcserver.ctl.backup.archive import Contents, Damaged
 from svcserver.ctl.backup.opening import opened, same
+from svcserver.ctl.backup.scratch import scratch
 from svcserver.ctl.backup.sealing import CannotSeal, Lock
 from svcserver.ctl.blueprint import LAUNCHER
 from svcserver.ctl.bundle import is_secret
@@ -52,13 +52,22 @@ DUMP = "restored.dump"  # of a PostgreSQL, in a restored folder
 UNPACKED = ".unpacked"  # among the staged files until they are written
 
 
-def into_place(source: Path, lock: Lock, host: Host, out: Out) -> None:
-    """Put the backup's database in the place of the host's; what was there is kept."""
+def into_place(source: Path, lock: Lock, host: Host, out: Out, *, stop: bool = False) -> None:
+    """Put the backup's database in the place of the host's; what was there is kept.
+
+    A host that runs is refused, or with ``stop`` stopped once the backup is known to be sound.
+    """
     url = database.url_of(host)
     if url.get_backend_name() == "postgresql":
         postgres.needs(*postgres_restore.PROGRAMS)  # not only once all is unpacked
-    with _parts(source, lock) as (contents, parts):
+    if not stop:
+        running.refuse_running(host, url)  # not only once all is unpacked, too
+    with _parts(source, lock, url) as (contents, parts):
         _kinds(contents, url)
+        if stop:
+            for user in running.stop(host, url):
+                out.say(f"stopped {user}")
+        running.refuse_running(host, url)
         restored, file = parts / archive.DATABASE, database.file_of(url)
         if file is None:
             kept = postgres_restore.put_back(restored, url, host.path(""), out.say)
@@ -189,14 +198,13 @@ def restored(contents: Contents, parts: Path, at: Path, folder: Path) -> tuple[s
 
 
 @contextmanager
-def _parts(source: Path, lock: Lock) -> Iterator[tuple[Contents, Path]]:
-    """The unpacked backup; a fault is one line, and nothing was touched."""
-    with (
-        _readable(source),
-        _sound_backup(source),
-        tempfile.TemporaryDirectory(prefix="svc-restore-") as scratch,
-    ):
-        parts = Path(scratch) / "parts"
+def _parts(source: Path, lock: Lock, url: URL) -> Iterator[tuple[Contents, Path]]:
+    """The unpacked backup; a fault is one line, and nothing was touched.
+
+    What a killed restore or drill has left is removed by the next one.
+    """
+    with _readable(source), _sound_backup(source), scratch(url) as folder:
+        parts = folder / "parts"
         contents = opened(source, lock, parts)
         yield contents, parts
 

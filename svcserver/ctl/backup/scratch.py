@@ -1,6 +1,6 @@
-"""Where a drill restores to: a folder, of PostgreSQL a database too, that nothing outlasts.
+"""Where a drill or a restore unpacks to: a folder, for PostgreSQL a database too, that is removed.
 
-A drill that is killed cannot tidy up. Each holds a lock in its folder, which ends with it however
+One that is killed cannot tidy up. Each holds a lock in its folder, which ends with it however
 it ends; so the next one knows what an earlier one has left, and removes that.
 """
 
@@ -29,7 +29,7 @@ _NAME = re.compile(r"svc_drill_[0-9a-f]{8}")
 
 @contextmanager
 def scratch(live: URL) -> Iterator[Path]:
-    """A folder of one drill; what killed ones have left is removed first.
+    """A folder of one drill or restore; what killed ones have left is removed first.
 
     ``live`` is the host's database, on whose server theirs may have been.
     """

@@ -1,0 +1,158 @@
+"""``svcctl backup restore`` while the host runs: by a stack, or by a metagame started by hand.
+
+Why processes: a running host is known by what its processes hold.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import orjson
+import pytest
+
+from svcserver.metagame.accounts.store import SqlAccounts
+from tests.ctl.command import database_of, svcctl
+from tests.ctl.hosts import PATIENCE_S, change, demo_host, run, said, stack
+from tests.ctl.killed import KILLED, child, killed_at_step
+from tests.support.postgres import fresh_database
+from tests.support.processes import eventually
+
+pytestmark = pytest.mark.live
+TWISTD = str(Path(sys.executable).with_name("twistd"))
+
+
+def backup(folder: Path) -> str:
+    """A backup from before an account was made."""
+    done = run("backup", "now", "--json", "--config", folder)
+    assert done.returncode == 0, done.stderr
+    assert run("account", "create", "Late_1", "--config", folder).returncode == 0
+    return str(orjson.loads(done.stdout)["file"])
+
+
+def names(folder: Path) -> set[str]:
+    with database_of(folder) as tx:
+        return {account.username for account in SqlAccounts(tx).everyone()}
+
+
+@contextmanager
+def by_hand(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A metagame as an owner starts it, ready."""
+    words = ["--nodaemon", "--pidfile=", "svc-metagame", "--env-file", str(folder / "metagame.env")]
+    with (folder / "out.log").open("wb") as out:
+        process = subprocess.Popen([TWISTD, *words], stdout=out, stderr=out, cwd=folder)
+    try:
+        eventually(lambda: " ready" in said(folder), PATIENCE_S)
+        yield process
+    finally:
+        process.kill()
+        process.wait(PATIENCE_S)
+
+
+def restore(folder: Path, file: str, *words: str) -> subprocess.CompletedProcess[str]:
+    return run("backup", "restore", file, "--config", folder, *words)
+
+
+def refused(folder: Path, file: str) -> str:
+    """The line of a restore that is refused; the database is as it was."""
+    done = restore(folder, file)
+    assert (done.returncode, done.stdout) == (1, ""), done.stdout
+    [line] = done.stderr.splitlines()
+    assert line.startswith("svcctl: the host runs: "), line
+    assert "Late_1" in names(folder)
+    assert not list(folder.glob("svc.db.before-restore-*"))
+    return line
+
+
+# slow: a whole host is started and stopped
+def test_a_running_stack_is_refused_or_stopped(tmp_path: Path) -> None:
+    folder = demo_host(tmp_path / "host")
+    file = backup(folder)
+    with stack(folder, itself=True) as process:
+        eventually(lambda: "stack ready" in said(folder), PATIENCE_S)
+        assert f"svc-stack (process {process.pid})" in refused(folder, file)
+        bad = folder / "bad.tar.gz"
+        bad.write_bytes(Path(file).read_bytes()[:-100])
+        assert restore(folder, str(bad), "--stop").returncode == 1
+        assert process.poll() is None  # for nothing a host is not stopped
+        done = restore(folder, file, "--stop")
+        assert done.returncode == 0, done.stderr
+        assert f"stopped svc-stack (process {process.pid})" in done.stdout
+        assert process.wait(PATIENCE_S) == -signal.SIGTERM
+    assert names(folder) == {"owner"}
+    with stack(folder, itself=True):
+        eventually(lambda: "stack ready" in said(folder), PATIENCE_S)
+
+
+def test_a_metagame_by_hand_is_refused_or_stopped(tmp_path: Path) -> None:
+    folder = demo_host(tmp_path / "host")
+    file = backup(folder)
+    with by_hand(folder) as process:
+        assert f"svc-metagame (process {process.pid})" in refused(folder, file)
+        done = restore(folder, file, "--stop")
+        assert done.returncode == 0, done.stderr
+        assert f"stopped svc-metagame (process {process.pid})" in done.stdout
+        assert process.wait(PATIENCE_S) == -signal.SIGTERM
+    assert names(folder) == {"owner"}
+
+
+def test_another_program_in_the_database_is_not_ended(tmp_path: Path) -> None:
+    folder = demo_host(tmp_path / "host")
+    file = backup(folder)
+    held = (
+        "import sqlite3, sys, time; one = sqlite3.connect(sys.argv[1]);"
+        "one.execute('SELECT count(*) FROM accounts').fetchone(); print(flush=True); time.sleep(99)"
+    )
+    words = [sys.executable, "-c", held, str(folder / "svc.db")]
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as program:
+        assert program.stdout is not None
+        program.stdout.readline()
+        assert f"(process {program.pid})" in refused(folder, file)
+        done = restore(folder, file, "--stop")
+        assert done.returncode == 1
+        assert "is no service of this host" in done.stderr
+        assert program.poll() is None
+        program.kill()
+    assert restore(folder, file).returncode == 0
+
+
+def test_a_metagame_on_postgresql_is_refused(tmp_path: Path) -> None:
+    folder = demo_host(tmp_path / "host")
+    change(folder, "metagame", "DATABASE_URL", fresh_database())
+    assert run("db", "upgrade", "--config", folder).returncode == 0
+    file = backup(folder)
+    with by_hand(folder) as process:
+        assert "connections to its database" in refused(folder, file)
+        process.send_signal(signal.SIGTERM)
+        process.wait(PATIENCE_S)
+    done = restore(folder, file)
+    assert done.returncode == 0, done.stderr
+    assert names(folder) == set()
+
+
+# slow: a restore is killed at many steps
+def test_a_killed_restore_leaves_nothing_once_another_has_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, scratch = demo_host(tmp_path / "host"), tmp_path / "scratch"
+    scratch.mkdir()
+    file = backup(folder)
+    monkeypatch.setenv("TMPDIR", str(scratch))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    words = ("backup", "restore", file, "--config", folder)
+    for number in range(1, 40, 5):
+        ended = child(partial(killed_at_step, number, scratch), *words)
+        assert svcctl(*words).status == 0
+        assert not list(scratch.iterdir()), number
+        for kept in folder.glob("svc.db.before-restore-*"):
+            kept.unlink()  # another may be made in the same second
+        if ended != KILLED:
+            break
+    assert number > 5
+    assert os.environ["TMPDIR"] == str(scratch)
