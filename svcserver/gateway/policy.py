@@ -36,7 +36,7 @@ PUBLIC_MANAGEMENT = frozenset(
     ]
 )
 
-_PLAIN = re.compile(rb"/([0-9A-Za-z_-]++)(?:/[0-9A-Za-z_-]++)*+(?![^?])")
+_PLAIN = re.compile(rb"/([0-9A-Za-z_-]++)(?:/[0-9A-Za-z_-]++)*(?![^?])")
 _BAD = re.compile(rb"[\\\x00-\x20\x7f]|%(?:2[fFeE]|5[cC]|00)|%(?![0-9A-Fa-f]{2})")
 DOTS = (b".", b"..")
 _SHORT = 128  # bytes of a target; longer ones are rare, and would make remembering costly

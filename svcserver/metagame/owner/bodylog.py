@@ -31,7 +31,7 @@ MAX_BODY = 64 * 1024  # bytes of a body that are logged; more would hold up the 
 MOST = 16 * 1024 * 1024  # bytes; then the file becomes ``.1`` and begins anew
 _OPEN = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
 # a name and its string; every quantifier is possessive, so that no body makes the search slow
-_NAMED = re.compile(r'"([\w\\]{1,120}+)"(\s*+:\s*+)("(?:[^"\\]++|\\.)*+(?:"|\\?\Z))', re.DOTALL)
+_NAMED = re.compile(r'"([\w\\]{1,120}+)"(\s*+:\s*+)("(?:[^"\\]++|\\.)*(?:"|\\?\Z))', re.DOTALL)
 _SENSITIVE = re.compile(r"token|jwt|uuk|secret|password|credential|apikey|api_key", re.IGNORECASE)
 
 
