@@ -172,7 +172,10 @@ def test_the_watch_shows_a_live_host_until_ctrl_c(host: tuple[Path, dict[str, in
     with out.open("wb") as file:
         command = [SVCCTL, "status", "--watch", "--config", str(folder)]
         process = subprocess.Popen(
-            command, stdout=file, stderr=file, env={**os.environ, "FORCE_COLOR": "1"}
+            command,
+            stdout=file,
+            stderr=file,
+            env={**os.environ, "FORCE_COLOR": "1", "TERM": "xterm"},
         )
     try:
         eventually(lambda: out.read_text().count("registration OPEN") >= 2)
