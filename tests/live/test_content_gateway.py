@@ -117,6 +117,8 @@ def stalled(tmp_path: Path) -> Iterator[tuple[Content, Gateway]]:
 def test_a_reader_that_stalls_behind_the_gateway_costs_no_memory(
     stalled: tuple[Content, Gateway], tmp_path: Path
 ) -> None:
+    if shutil.which("curl") is None:
+        raise skip("curl", "it is not installed")
     content, gateway = stalled
     before = content.rss(), gateway.rss()
     url = f"https://127.0.0.1:{gateway.port}{FILES}big.pak"

@@ -20,25 +20,15 @@ import pytest
 
 from svcserver.edge.certificate import make_pair, write_pair
 from tests.live.edge_host import DEADLINE_S, ROOT, SECRET, Host, running, start
+from tests.support.nobody import NOBODY, as_nobody
 from tests.support.proves import proves
 from tests.support.requirements import skip
 
 pytestmark = pytest.mark.live
-NOBODY = 65_534
 TWISTD = str(Path(sys.executable).with_name("twistd"))
 LOWEST_FREE = Path("/proc/sys/net/ipv4/ip_unprivileged_port_start")
 BIND = "net_bind_service"
 CAPABILITY = "0000000000000400"  # CAP_NET_BIND_SERVICE and nothing else
-
-
-def unprivileged(*kept: str) -> list[str]:
-    """The command that runs another one as nobody, with these capabilities only."""
-    words = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
-    only = ",".join(["-all", *(f"+{one}" for one in kept)])
-    words.append(f"--bounding-set={only}")
-    if kept:
-        words += [f"--inh-caps={only}", f"--ambient-caps={only}"]
-    return words
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -52,7 +42,7 @@ def machine() -> None:
     if not LOWEST_FREE.exists() or int(LOWEST_FREE.read_text()) < 1024:
         raise skip("capability", f"{LOWEST_FREE} lets everybody open low ports")
     tried = subprocess.run(
-        [*unprivileged(BIND), TWISTD, "svc-gateway", "--help"],
+        [*as_nobody(BIND), TWISTD, "svc-gateway", "--help"],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -101,7 +91,7 @@ def serves(host: Host) -> bool:
 
 @proves("gateway: TLS 1.2 or newer, self-signed, GATEWAY_BIND and GATEWAY_PORT")
 def test_the_capability_alone_opens_the_port(folder: Path) -> None:
-    with running(folder, before=unprivileged(BIND), port=low_port()) as host:
+    with running(folder, before=as_nobody(BIND), port=low_port()) as host:
         assert host.gateway_port < 1024
         assert rights_of(host) == (str(NOBODY), CAPABILITY)
         assert serves(host)
@@ -120,7 +110,7 @@ def test_without_it_the_start_fails_with_one_line_that_says_so(folder: Path) -> 
         "GATEWAY_SECRET": SECRET,
         "GATEWAY_ALLOWLIST": "0",
     }
-    refused = start("svc-gateway", environ, log, before=unprivileged())
+    refused = start("svc-gateway", environ, log, before=as_nobody())
     assert refused.wait(DEADLINE_S) != 0
     line = log.read_text().strip().splitlines()[-1]
     assert f"svc-gateway: GATEWAY_PORT: cannot listen on 127.0.0.1:{port}:" in line
@@ -136,7 +126,7 @@ def test_a_socket_handed_over_needs_no_right_at_all(folder: Path) -> None:
         door = socket.create_server(("", port))
     with (
         door,
-        running(folder, door=str(door.fileno()), before=unprivileged(), port=port) as host,
+        running(folder, door=str(door.fileno()), before=as_nobody(), port=port) as host,
     ):
         assert rights_of(host) == (str(NOBODY), "0" * 16)
         assert serves(host)

@@ -9,7 +9,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,12 +18,12 @@ import pytest
 
 from tests.launcher.around import invite_text
 from tests.live.players_host import LAUNCHER, environ_of
+from tests.support.nobody import as_nobody
 from tests.support.processes import eventually
 from tests.support.requirements import skip
 
 pytestmark = pytest.mark.live
 
-NOBODY = 65534
 LINK = re.compile(r"http://127\.0\.0\.1:(\d+)/#([0-9a-f]+)")
 
 
@@ -43,19 +43,18 @@ def opened_by_it(home: Path, opened: Path) -> Iterator[dict[str, str]]:
             running.terminate()
 
 
-def entered(port: str, token: str, **who: int) -> tuple[int, dict[str, str]]:
+def entered(port: str, token: str, who: Sequence[str] = ()) -> tuple[int, dict[str, str]]:
     """What the page says to whoever shows the link's token: status and JSON."""
     own = f"http://127.0.0.1:{port}"
     words = ["-s", "-m", "20", "-w", "%{http_code}", "-H", f"Origin: {own}"]
     body = ["-d", orjson.dumps({"token": token}).decode(), f"{own}/api/enter"]
     ran = subprocess.run(
-        [shutil.which("curl") or "curl", *words, *body],
+        [*who, "curl", *words, *body],
         capture_output=True,
         text=True,
         timeout=60,
         check=True,
         cwd="/",
-        user=who.get("user"),
     )
     return int(ran.stdout[-3:]), orjson.loads(ran.stdout[:-3])
 
@@ -74,7 +73,7 @@ def test_the_browser_gets_the_link_which_serves_no_other_user(tmp_path: Path) ->
     opened = tmp_path / "opened"
     with opened_by_it(tmp_path / "home", opened) as environ:
         [(port, token)] = links(opened, 1)
-        assert entered(port, token, user=NOBODY) == (403, {"error": "user"})
+        assert entered(port, token, as_nobody()) == (403, {"error": "user"})
         status, said = entered(port, token)
         assert (status, list(said)) == (200, ["session"])
         command = [LAUNCHER, "--key-file", "--no-links", invite_text()]

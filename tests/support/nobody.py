@@ -1,0 +1,35 @@
+"""The user ``nobody``: the command prefix with which root plays another user of the machine.
+
+The clone may lie below a folder that only its owner may enter. A mount namespace then has an empty
+folder there, with nothing in it but the clone.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+NOBODY = 65_534
+ROOT = Path(__file__).resolve().parents[2]
+SHOW = """
+set -e
+cd "$2"
+mount -t tmpfs -o mode=755 none "$1"
+mkdir -p "$2"
+mount --no-canonicalize --bind . "$2"
+cd "$2"
+shift 2
+exec "$@"
+"""
+
+
+def as_nobody(*capabilities: str) -> list[str]:
+    """Return the prefix that runs a command as nobody, with these capabilities only."""
+    words = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+    only = ",".join(["-all", *(f"+{name}" for name in capabilities)])
+    words.append(f"--bounding-set={only}")
+    if capabilities:
+        words += [f"--inh-caps={only}", f"--ambient-caps={only}"]
+    closed = [folder for folder in ROOT.parents if not folder.stat().st_mode & 0o001]
+    if not closed:
+        return words
+    return ["unshare", "--mount", "sh", "-c", SHOW, "sh", str(closed[-1]), str(ROOT), *words]
