@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,7 @@ from svcserver.db.engine import (
     describe,
     make_engine,
 )
+from svcserver.db.faults import cure_of
 from svcserver.db.transaction import transact as one_transact
 from svcserver.db.transaction import transaction as one_transaction
 
@@ -52,9 +54,7 @@ def file_of(url: URL) -> Path | None:
 def existing(url: URL) -> Engine:
     """An engine for an existing database: a mistyped name must not create an empty one."""
     file = file_of(url)
-    if file is not None and not file.is_file():
-        fail(f"there is no database {file}; make it with svcctl db upgrade")
-    return make_engine(url)
+    return make_engine(url if file is None else url.set(database=str(existing_file(file))))
 
 
 @contextmanager
@@ -62,6 +62,84 @@ def transaction(engine: Engine) -> Iterator[Connection]:
     """A short transaction; a database error fails with one line."""
     with _one_line(engine), one_transaction(engine, WAIT_MS) as tx:
         yield tx
+
+
+def missing(file: Path) -> tuple[str, str]:
+    """What is said of a database that is not there: an empty one in its place would hide it."""
+    if file.is_symlink():
+        return (
+            f"there is no database {file}: it is a link to {os.readlink(file)}, which is not there",
+            "is the disk of that mounted?",
+        )
+    if not file.parent.is_dir():
+        return (
+            f"there is no database {file}: there is no folder {file.parent}",
+            "is its disk mounted? Else correct DATABASE_URL",
+        )
+    return (
+        f"there is no database {file}",
+        "correct DATABASE_URL, or restore a backup; a host that had no players gets an empty one "
+        "with svcctl db upgrade",
+    )
+
+
+def existing_file(file: Path) -> Path:
+    """``file``; fails with one line where it is missing, or out of reach."""
+    try:
+        file.stat()
+    except FileNotFoundError:
+        fail("; ".join(missing(file)))
+    except OSError as why:
+        hindrance = obstacle(file)
+        fail("; ".join(hindrance or (f"{file}: {why.strerror}", "look at its folder")))
+    if not file.is_file():
+        fail(f"{file} is no file; correct DATABASE_URL")
+    return file
+
+
+def obstacle(file: Path) -> tuple[str, str] | None:
+    """What keeps this user from using the files of an SQLite database, and its cure; None if none.
+
+    SQLite itself tells little of it: "unable to open database file", or "disk I/O error".
+    """
+    folder = file.parent
+    beside = [file.with_name(f"{file.name}{end}") for end in ("-wal", "-shm", "-journal")]
+    if os.name != "posix":
+        return None
+    try:
+        disk = os.statvfs(folder)
+        for path in (folder, file, *filter(os.path.lexists, beside)):
+            wanted = os.R_OK | os.W_OK | (os.X_OK if path == folder else 0)
+            if disk.f_flag & os.ST_RDONLY:
+                return f"the disk of {path} can only be read", "mount it to be written, too"
+            if not os.access(path, wanted):
+                return _not_ours(path, folder)
+    except OSError as why:
+        return f"{file} cannot be looked at: {why.strerror}", "look at its folder and its disk"
+    if not disk.f_bavail:
+        return f"the disk of {file} is full", "make room there"
+    return None
+
+
+def _not_ours(path: Path, folder: Path) -> tuple[str, str]:
+    """Why this user may not read and write there, and the cure."""
+    found, home = path.stat(), folder.stat()
+    what = f"{user_name(os.geteuid())} may not read and write {path} of {user_name(found.st_uid)}"
+    if found.st_uid not in (os.geteuid(), home.st_uid):
+        return what, f"give it to whom its folder belongs: chown {user_name(home.st_uid)} {path}"
+    if found.st_uid == os.geteuid():
+        return what, f"chmod u+rw{'x' if path == folder else ''} {path}"
+    return what, f"run this as {user_name(found.st_uid)}"
+
+
+def user_name(uid: int) -> str:
+    """The name of a user; the number where there is no name."""
+    import pwd
+
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
 
 
 def know_every_table() -> None:
@@ -84,6 +162,11 @@ def _one_line(engine: Engine) -> Iterator[None]:
     try:
         yield
     except SQLAlchemyError as why:
-        fail(f"the database cannot be used: {describe(why)}; look with svcctl db check")
+        file = file_of(engine.url)
+        hindrance = obstacle(file) if file is not None else None
+        if hindrance is not None:
+            fail("; ".join(hindrance))
+        cure = cure_of(why) or "look with svcctl db check"
+        fail(f"the database cannot be used: {describe(why)}; {cure}")
     finally:
         engine.dispose()

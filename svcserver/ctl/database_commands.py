@@ -19,9 +19,14 @@ from svcserver.ctl.output import Failed, HalfDone, Out, fail
 from svcserver.ctl.stopping import STOPPED, stoppable
 from svcserver.db import migrations
 from svcserver.db.engine import BadDatabase, make_engine
+from svcserver.db.faults import cure_of
 
 LOCKED_S = 30  # that a copy waits for whoever holds one of the files
 MOST_FAULTS = 100  # that are listed of a damaged file
+NO_SQLITE = "it does not begin as an SQLite database does"
+DANGLING = "refers to a row that is not there"
+_MAGIC = b"SQLite format 3\0"
+_DAMAGE = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
 _NOT_UPGRADED = "upgrade failed: the backup's data is in place"
 
 
@@ -82,25 +87,50 @@ def check(host: Host, out: Out) -> None:
         accounts = tx.exec_driver_sql("SELECT count(*) FROM accounts").scalar_one()
         saves = tx.exec_driver_sql("SELECT count(*) FROM character_saves").scalar_one()
     if faults:
-        fail(f"the database is damaged: {faults[0]}; restore a backup with svcctl db restore")
+        fail(f"the database is damaged: {faults[0]}; {cure_of_damage(faults)}")
     revision = str(row[0]) if row is not None else "none"
     out.data({"ok": True, "revision": revision, "accounts": accounts, "saves": saves})
     out.say(f"the database is sound: revision {revision}, {accounts} accounts, {saves} saves")
 
 
 def sqlite_faults(file: Path | None) -> list[str]:
-    """What SQLite's integrity checks report; empty for a database server (None)."""
+    """The damage that SQLite's integrity checks report; empty for a database server (None).
+
+    Fails with one line where the file cannot be checked: that is no damage.
+    """
     if file is None:
         return []
-    if not file.is_file():
-        fail(f"there is no database {file}; make it with svcctl db upgrade")
+    database.existing_file(file)
     try:
         with closing(sqlite3.connect(_to_read(file), uri=True, timeout=30)) as one:
             said = [str(row[0]) for row in one.execute("PRAGMA integrity_check")]
             broken = one.execute("PRAGMA foreign_key_check").fetchmany(MOST_FAULTS)
     except sqlite3.Error as why:
-        return [str(why)]
-    return [line for line in said if line != "ok"] + [f"{row[0]} row {row[1]}" for row in broken]
+        if (getattr(why, "sqlite_errorname", "") or "").startswith(_DAMAGE):
+            return [NO_SQLITE if _begins_otherwise(file) else str(why)]
+        hindrance = database.obstacle(file)
+        if hindrance is not None:
+            fail("; ".join(hindrance))
+        fail(f"{file} cannot be checked: {why}; {cure_of(why) or 'look at the file and its disk'}")
+    return [line for line in said if line != "ok"] + [
+        f"row {row[1]} of {row[0]} {DANGLING}" for row in broken
+    ]
+
+
+def cure_of_damage(faults: list[str]) -> str:
+    """What to do about ``sqlite_faults``."""
+    restore = "stop the metagame and restore a backup with svcctl db restore FILE"
+    if NO_SQLITE in faults:
+        return f"correct DATABASE_URL; where it was this host's database, {restore}"
+    if all(one.endswith(DANGLING) for one in faults):
+        return f"somebody changed it by hand: undo that; where nobody knows how, {restore}"
+    return restore
+
+
+def _begins_otherwise(file: Path) -> bool:
+    """Whether the file begins as no SQLite database does."""
+    with file.open("rb") as opened:
+        return opened.read(len(_MAGIC)) != _MAGIC
 
 
 def has_foreign_code(file: Path) -> bool:
@@ -132,7 +162,7 @@ def backup(host: Host, out: Out, target: Path, reason: str) -> None:
             if file is None:
                 postgres.pg_dump(url, fresh)
             else:
-                copy_sqlite(existing_file(file), fresh)
+                copy_sqlite(database.existing_file(file), fresh)
                 make_one_file(fresh)
                 if faults := sqlite_faults(fresh):
                     fail(f"the copy is damaged: {faults[0]}; look with svcctl db check")
@@ -217,7 +247,11 @@ def copy_sqlite(source: Path, target: Path) -> None:
         ):
             one.backup(other, progress=tried)
     except sqlite3.Error as why:
-        fail(f"{source} cannot be copied to {target}: {why}")
+        hindrance = database.obstacle(source) or database.obstacle(target)
+        if hindrance is not None:
+            fail(f"{source} cannot be copied to {target}: {'; '.join(hindrance)}")
+        cure = cure_of(why) or "look with svcctl db check"
+        fail(f"{source} cannot be copied to {target}: {why}; {cure}")
 
 
 def make_one_file(copy: Path) -> None:
@@ -227,10 +261,3 @@ def make_one_file(copy: Path) -> None:
             one.execute("PRAGMA journal_mode=DELETE")
     except sqlite3.Error as why:
         fail(f"{copy} cannot be finished: {why}")
-
-
-def existing_file(file: Path) -> Path:
-    """``file``; fails with one line where it is missing."""
-    if not file.is_file():
-        fail(f"there is no database {file}; make it with svcctl db upgrade")
-    return file

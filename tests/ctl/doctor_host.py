@@ -11,7 +11,7 @@ from svcserver.board.address import Address
 from svcserver.ctl.doctor.case import Finding, Level
 from svcserver.ctl.doctor.command import examine
 from svcserver.ctl.doctor.engine import Told
-from svcserver.ctl.doctor.machine import Limits, Machine, Port, Room
+from svcserver.ctl.doctor.machine import Holder, Limits, Machine, Port, Room
 from svcserver.ctl.host import Host
 from tests.ctl.hosts import change
 from tests.ctl.test_accounts import HostCase
@@ -29,6 +29,7 @@ class Quiet(Machine):
     files: Limits = field(factory=lambda: Limits(65_536, 65_536))
     bytes_of_memory: int | None = 16 * GB
     taken: Mapping[int, Port] = field(factory=dict)
+    held: Mapping[int, Holder] = field(factory=dict)
     says: Mapping[int, tuple[int, bytes]] = field(factory=dict)
     shows: str = ""
     root: bool = True
@@ -49,6 +50,11 @@ class Quiet(Machine):
 
     def port(self, host: str, port: int, *, udp: bool = False) -> Port:
         return self.taken.get(port, Port())
+
+    def holder(
+        self, host: str, port: int, component: str = "", *, udp: bool = False
+    ) -> Holder | None:
+        return self.held.get(port)
 
     def addresses(self, host: str) -> frozenset[str]:
         found = self.names.get(host, host)

@@ -49,7 +49,7 @@ class CertificateTests(DoctorCase):
 
     def test_that_does_not_name_the_host(self) -> None:
         self.write("other.example")
-        self.finds("does not name 203.0.113.10", "cert make --force --host 203.0.113.10")
+        self.finds("does not name 203.0.113.10", "svcctl cert make --host 203.0.113.10")
         self.plant("relay", "SVC_RELAY_HOST", "OTHER.example")
         self.assertEqual(self.wrong(), [])
 
@@ -161,10 +161,29 @@ class DatabaseTests(DoctorCase):
         lines = self.wrong(Quiet(disk=Room(4096 * GB, 512 * GB)))
         self.assertTrue(any("nothing is saved" in one and "make room" in one for one in lines))
 
+    def test_a_link_into_nowhere_asks_for_the_disk(self) -> None:
+        (self.folder / "svc.db").rename(self.folder / "away.db")
+        (self.folder / "svc.db").symlink_to(self.folder / "disk" / "svc.db")
+        self.finds("is a link to", "is the disk of that mounted?")
+
+    def test_another_kind_of_file_asks_for_its_name_first(self) -> None:
+        self.plant("metagame", "DATABASE_URL", f"sqlite:///{self.folder / 'stack.json'}")
+        (self.folder / "stack.json").write_text("{" + " " * 100 + "}")
+        (self.folder / "stack.json").chmod(0o600)
+        self.finds("does not begin as an SQLite database does", "correct DATABASE_URL; where")
+
+    def test_a_row_that_refers_to_nothing_is_mended_by_hand(self) -> None:
+        with closing(sqlite3.connect(self.folder / "svc.db")) as one:
+            one.execute("PRAGMA foreign_keys=OFF")
+            one.execute("CREATE TABLE mine(account TEXT REFERENCES accounts(id))")
+            one.execute("INSERT INTO mine VALUES ('nobody')")
+            one.commit()
+        self.finds("row 1 of mine refers to a row that is not there", "changed it by hand: undo")
+
     def test_empty(self) -> None:
         self.plant("metagame", "DATABASE_URL", f"sqlite:///{self.folder / 'new.db'}")
         os.close(os.open(self.folder / "new.db", os.O_CREAT | os.O_WRONLY, 0o600))
-        self.finds("it is empty", "svcctl db upgrade")
+        self.finds("it is empty", "restore a backup; else run svcctl db upgrade")
 
     def test_of_a_later_version(self) -> None:
         with closing(sqlite3.connect(self.folder / "svc.db")) as one:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from contextlib import closing
 from datetime import UTC, datetime
@@ -9,8 +10,9 @@ from typing import Any
 from unittest import mock
 
 from svcserver.allowlist import firewall
-from svcserver.ctl.doctor.machine import Limits, Machine, Port, Room
+from svcserver.ctl.doctor.machine import Holder, Limits, Machine, Port, Room
 from tests.ctl.doctor_host import GB, DoctorCase, Quiet
+from tests.ctl.hosts import value
 from tests.support.proves import proves
 
 
@@ -45,6 +47,27 @@ class MachineTests(DoctorCase):
         machine = Quiet(taken={443: Port(taken=True)}, shows="0" * 64)
         self.finds("GATEWAY_PORT 443 is held", "end that program", machine)
 
+    def test_the_same_component_of_another_host_is_named(self) -> None:
+        words = ("python", "twistd", "svc-metagame", "--env-file", "/srv/other/metagame.env")
+        machine = Quiet(
+            taken={61000: Port(taken=True)},
+            says={61000: (200, b'{"playersOnline": 0}')},
+            held={61000: Holder(4121, words)},
+        )
+        what = "PORT 61000 is held by the metagame of the host in /srv/other (process 4121)"
+        self.finds(what, "stop that host, or change PORT", machine)
+
+    def test_an_own_component_that_does_not_answer_is_restarted(self) -> None:
+        words = ("twistd", "svc-metagame", "--env-file", str(self.folder / "metagame.env"))
+        machine = Quiet(taken={61000: Port(taken=True)}, held={61000: Holder(4121, words)})
+        self.finds("it holds PORT 61000 (process 4121), but does not answer", "restart", machine)
+
+    def test_a_game_server_that_runs_on_is_not_to_be_ended(self) -> None:
+        program = value(self.folder, "deploy", "GAMESERVER_BINARY_PATH")
+        machine = Quiet(taken={8770: Port(taken=True)}, held={8770: Holder(9, (program, "map"))})
+        what = "a game server still runs on UDP port 8770 (process 9)"
+        self.finds(what, "start the deploy server, which takes it over", machine)
+
     def test_a_real_stranger_is_noticed(self) -> None:
         with closing(socket.socket()) as stranger:
             stranger.bind(("127.0.0.1", 0))
@@ -53,6 +76,9 @@ class MachineTests(DoctorCase):
             port = stranger.getsockname()[1]
             machine = Machine()
             self.assertEqual(machine.port("127.0.0.1", port), Port(taken=True))
+            holder = machine.holder("127.0.0.1", port)
+            self.assertEqual(holder and holder.pid, os.getpid())
+            self.assertIsNone(machine.holder("127.0.0.2", port))
             with mock.patch("svcserver.ctl.doctor.machine.ANSWER_S", 0.1):
                 self.assertEqual(machine.answer("127.0.0.1", port, "/", {}), (0, b""))
                 with mock.patch("svcserver.relay.checking.socket.create_connection", fail):

@@ -23,7 +23,6 @@ from svcserver.ctl.backup.sealing import SUFFIX, CannotSeal, Lock
 from svcserver.ctl.bundle import is_secret, secrets_of
 from svcserver.ctl.database_commands import (
     copy_sqlite,
-    existing_file,
     make_one_file,
     sqlite_faults,
 )
@@ -81,9 +80,11 @@ def make(wanted: Wanted, now: float) -> tuple[Backup, Lock]:
     url = database.url_of(wanted.host)
     if url.get_backend_name() == "postgresql":
         needs("pg_dump")
+    if (file := database.file_of(url)) is not None:
+        database.existing_file(file)
     try:
         wanted.target.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _room(wanted.target, database.file_of(url))
+        _room(wanted.target, file)
         scratch = Path(tempfile.mkdtemp(prefix=".making-", dir=wanted.target))
     except OSError as why:
         fail(f"{wanted.target} cannot be written: {why.strerror}; set BACKUP_DIR in stack.env")
@@ -172,7 +173,7 @@ def _snapshot(url: URL, target: Path) -> tuple[Counted, str]:
     file = database.file_of(url)
     os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     if file is not None:
-        copy_sqlite(existing_file(file), target)
+        copy_sqlite(database.existing_file(file), target)
         make_one_file(target)
         if faults := sqlite_faults(target):
             fail(f"the database is damaged: {faults[0]}; look with svcctl db check")

