@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-import json
-import signal
 import socket
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import click
+from twisted.internet.defer import Deferred
+from twisted.internet.task import react
+from twisted.logger import globalLogBeginner
 
 from svcserver.ctl.host import Host, about_a_host, with_reason
 from svcserver.ctl.host_creation import write_private
-from svcserver.ctl.output import Out, echo, fail, warn
+from svcserver.ctl.output import Out, fail, warn
 from svcserver.kernel.alert_channels import is_name
 from svcserver.kernel.secrets import hex_token
 from svcserver.kernel.settings import BadSetting, parse_env_file
 from svcserver.kernel.system import token_hex
 from svcserver.stack.alerts.channels import FORMS, MAIL, Channel, all_of, of_lines, path_of, read
-from svcserver.stack.alerts.delivering import NotDelivered, deliver
+from svcserver.stack.alerts.delivering import Courier, NotDelivered
 from svcserver.stack.alerts.rules import Alert, What
 
-DEADLINE_S = 40  # of one delivery, whatever the receiver does
-TRY_AGAIN = 75
-MOST_ALERT = 64 * 1024  # bytes
 MOST_LINES = 64 * 1024  # bytes of a channel's lines
 SECRET_LINES = {"TOKEN", "SIGNING_SECRET"}
 OPEN_URLS = {MAIL, "matrix"}  # the name of a server: what may be said there takes the TOKEN
@@ -170,38 +166,12 @@ def test(host: Host, out: Out, name: str, reason: str) -> None:
     with noted(host, "test alerts", name[:40], reason=reason):
         channel, sender = _channel(host, name), _name_of(host)
         try:
-            with _limit():
-                deliver(channel, alert, sender, token_hex(16))
+            deliver(channel, alert, sender)
         except NotDelivered as why:
             fail(f"{name}: {why}")
     seconds = round(time.monotonic() - began, 3)
     out.data({"name": name, "delivered": True, "seconds": seconds})
     out.say(f"{name}: delivered in {seconds} s")
-
-
-@alerts.command("deliver", hidden=True)
-@click.argument("name")
-@about_a_host
-def deliver_one(host: Host, out: Out, name: str) -> None:
-    """Bring the alert of the standard input to a channel; status 75: try again."""
-    try:
-        said = json.loads(sys.stdin.buffer.read(MOST_ALERT))
-        alert, number = _alert(said["alert"]), str(said["number"])
-    except (ValueError, KeyError, TypeError):
-        fail("this is no alert")
-    channel, sender = _channel(host, name), _name_of(host)
-    try:
-        with _limit():
-            deliver(channel, alert, sender, number)
-    except NotDelivered as why:
-        echo(str(why), err=True)
-        sys.exit(TRY_AGAIN if why.again else 1)
-    out.data({"name": name, "delivered": True})
-
-
-def _alert(said: Any) -> Alert:
-    subject, text = str(said["subject"])[:100], str(said["text"])[:1000]
-    return Alert(What(said["what"]), subject, text, float(said["at"]), bool(said["over"]))
 
 
 def _folder(host: Host) -> Path:
@@ -223,20 +193,18 @@ def _name_of(host: Host) -> str:
     return host.variables("metagame").get("SERVER_NAME") or socket.gethostname()
 
 
-@contextmanager
-def _limit() -> Iterator[None]:
-    """A receiver that drips its answer holds nobody up: the wait ends like any that is too long."""
-    if not hasattr(signal, "SIGALRM"):
-        yield
-        return
-    before = signal.signal(signal.SIGALRM, _too_long)
-    signal.alarm(DEADLINE_S)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+def deliver(channel: Channel, alert: Alert, sender: str) -> None:
+    """Send the alert now; raises NotDelivered."""
+    globalLogBeginner.beginLoggingTo([], redirectStandardIO=False, discardBuffer=True)
+    refusals: list[NotDelivered] = []
 
+    async def send(reactor: Any) -> None:
+        try:
+            await Courier.of(reactor, sender).deliver(channel, alert, token_hex(16))
+        except NotDelivered as error:  # raised below: the reactor would only log it
+            refusals.append(error)
 
-def _too_long(*_: object) -> None:
-    raise TimeoutError("the receiver does not answer")
+    with suppress(SystemExit):  # as ``react`` ends
+        react(lambda reactor: Deferred.fromCoroutine(send(reactor)))
+    for refusal in refusals:
+        raise refusal

@@ -140,7 +140,6 @@ def _alerting(
         config,
         data,
         children.wanted,
-        children.environ,
         answering.ready,
         options.settings.alerts_every_s,
         answering.look,

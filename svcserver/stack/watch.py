@@ -19,7 +19,7 @@ from svcserver.kernel.settings import BadSetting, load, with_env_file
 from svcserver.stack import rolling
 from svcserver.stack.alerts.service import Watched, alerting
 from svcserver.stack.backups import BackupSettings
-from svcserver.stack.components import BadHost, Component, components, environment
+from svcserver.stack.components import BadHost, Component, components
 from svcserver.stack.doors import Doors
 from svcserver.stack.service import Settings
 from svcserver.stack.workers import WORKER_FILE
@@ -72,7 +72,6 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
         config,
         options.settings.data_dir or config,
         options.components,
-        environment(os.environ),
         lambda: doors.open,
         options.settings.alerts_every_s,
         doors.look,

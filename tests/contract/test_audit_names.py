@@ -70,7 +70,7 @@ SHOWS = {  # what is there, and change nothing
 }
 NO_HOST_YET = {"init", "demo", "db copy"}  # they make one, whose log is empty
 OF_THEIR_OWN = {"play"}  # a player's client
-BY_THE_MACHINE = {"backup nightly", "alerts deliver"}  # what runs says so in its own log
+BY_THE_MACHINE = {"backup nightly"}  # what runs says so in its own log
 WITHOUT_THE_DATABASE = {  # run where it is not, or by another user than its own
     *("content launcher", "allowlist close-ports"),
 }

@@ -1,84 +1,204 @@
-"""Brings one alert to one receiver, blocking: in a process of its own, with a deadline.
+"""Delivers one alert to one receiver.
 
-The address is looked up once, checked, and the connection made to that very address: a name that
-means another machine the next moment leads nowhere else. Redirects are not followed.
+The receiver's name is looked up once, every address it means is checked, and the connection goes to
+the first of these: a name that means another machine a moment later leads nowhere else. Redirects
+are not followed.
 """
 
 from __future__ import annotations
 
-import http.client
 import ipaddress
-import smtplib
 import socket
-import ssl
+from collections.abc import Awaitable, Callable, Sequence
 from email.errors import MessageError
+from io import BytesIO
 from typing import Any
 from urllib.parse import SplitResult
+
+from attrs import frozen
+from hyperlink import EncodedURL
+from OpenSSL.SSL import Error as TLSError
+from service_identity import VerificationError
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.defer import TimeoutError as DeferredTimeout
+from twisted.internet.endpoints import TCP4ClientEndpoint, TCP6ClientEndpoint, wrapClientTLS
+from twisted.internet.error import ConnectError, ConnectionClosed, TimeoutError
+from twisted.internet.interfaces import IStreamClientEndpoint
+from twisted.internet.protocol import Protocol
+from twisted.internet.ssl import optionsForClientTLS
+from twisted.internet.task import Cooperator
+from twisted.internet.threads import deferToThreadPool
+from twisted.mail.smtp import (
+    AUTHDeclinedError,
+    AUTHRequiredError,
+    ESMTPSenderFactory,
+    SMTPClientError,
+    TLSRequiredError,
+)
+from twisted.python.failure import Failure
+from twisted.web.client import URI, Agent, FileBodyProducer, ResponseFailed, ResponseNeverReceived
+from twisted.web.http_headers import Headers
+from twisted.web.iweb import IAgentEndpointFactory
+from zope.interface import implementer
 
 from svcserver.stack.alerts import forms
 from svcserver.stack.alerts.channels import Channel, split
 from svcserver.stack.alerts.rules import Alert
 
-STEP_S = 10.0  # for each step of a connection
+CONNECT_S = 10.0
+DELIVERY_S = 40.0  # the whole delivery, whatever the receiver does
 DEFAULT_PORTS = {"https": 443, "http": 80, "smtp": 587, "smtps": 465}
-AGAIN = (408, 425, 429)  # and every 5xx
-LONGEST = 512  # bytes read of an answer
+RETRIED = (408, 425, 429)  # and every 5xx
 _GLOBAL_6 = ipaddress.ip_network("2000::/3")
-_NAT64 = ipaddress.ip_network("64:ff9b::/96")  # what an IPv6-only network has for IPv4 addresses
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")  # an IPv6-only network's names for IPv4 addresses
+
+LookUp = Callable[[str, int], Awaitable[Sequence[str]]]
 
 
 class NotDelivered(Exception):
-    """``str()`` says why, without the receiver's address; ``again``: a later try may go better."""
+    """``str()`` says why, without the receiver's address; ``again``: a later try may succeed."""
 
     def __init__(self, why: str, *, again: bool) -> None:
         super().__init__(why)
         self.again = again
 
 
-def deliver(channel: Channel, alert: Alert, host: str, number: str) -> None:
-    """Send the alert to where the channel leads; raises NotDelivered."""
-    try:
-        url = split(channel.url.reveal())
-    except ValueError as why:
-        raise NotDelivered(f"URL {why}", again=False) from None
-    schemes = ("smtp", "smtps") if channel.form == "mail" else ("https", "http")
-    if url.scheme not in schemes or not url.hostname:
-        raise NotDelivered(f"URL must begin with {' or '.join(schemes)}://", again=False)
-    if url.scheme == "http" and not channel.private:
-        raise NotDelivered("http:// is for PRIVATE=1 only; give https://", again=False)
-    port = url.port or DEFAULT_PORTS[url.scheme]
-    address = checked_address(url.hostname, port, private=channel.private)
-    try:
+async def addresses_of(reactor: Any, name: str, port: int) -> list[str]:
+    """Return every address that the name means; raises OSError or UnicodeError."""
+    found = await deferToThreadPool(
+        reactor, reactor.getThreadPool(), socket.getaddrinfo, name, port, type=socket.SOCK_STREAM
+    )
+    return [str(entry[4][0]) for entry in found]
+
+
+@frozen
+class Courier:
+    """Delivers alerts of the host named ``host``; ``look_up`` finds a name's addresses."""
+
+    reactor: Any
+    host: str
+    look_up: LookUp
+
+    @classmethod
+    def of(cls, reactor: Any, host: str) -> Courier:
+        """Return one that asks the system's resolver."""
+        return cls(reactor, host, lambda name, port: addresses_of(reactor, name, port))
+
+    def deliver(self, channel: Channel, alert: Alert, number: str) -> Deferred[None]:
+        """Send the alert; fails with NotDelivered, after ``DELIVERY_S`` at the latest.
+
+        ``number`` is the same for every try, so that a receiver can drop a repeat.
+        """
+        delivery = Deferred.fromCoroutine(self._deliver(channel, alert, number))
+        delivery.addTimeout(DELIVERY_S, self.reactor)
+        return delivery.addErrback(_explain)
+
+    async def _deliver(self, channel: Channel, alert: Alert, number: str) -> None:
+        try:
+            url = split(channel.url.reveal())
+        except ValueError as error:
+            raise NotDelivered(f"URL {error}", again=False) from None
+        schemes = ("smtp", "smtps") if channel.form == "mail" else ("https", "http")
+        if url.scheme not in schemes or not url.hostname:
+            raise NotDelivered(f"URL must begin with {' or '.join(schemes)}://", again=False)
+        if url.scheme == "http" and not channel.private:
+            raise NotDelivered("http:// is for PRIVATE=1 only; give https://", again=False)
+        port = url.port or DEFAULT_PORTS[url.scheme]
+        address = await self._checked(url.hostname, port, private=channel.private)
+        kind = TCP6ClientEndpoint if ":" in address else TCP4ClientEndpoint
+        endpoint: IStreamClientEndpoint = kind(self.reactor, address, port, timeout=CONNECT_S)
+        if url.scheme in ("https", "smtps"):
+            endpoint = wrapClientTLS(optionsForClientTLS(url.hostname), endpoint)
         if channel.form == "mail":
-            _mail(channel, alert, host, url, address, port)
+            await self._mail(channel, alert, url, endpoint)
         else:
-            _post(channel, alert, host, number, url, (address, port))
-    except (OSError, http.client.HTTPException, smtplib.SMTPException) as why:
-        raise NotDelivered(_words(why), again=not _is_final(why)) from None
-    except (ValueError, LookupError, MessageError) as why:
-        text = f"a line of the channel's file cannot be sent as it is: {type(why).__name__}"
-        raise NotDelivered(text, again=False) from None
+            await self._post(channel, alert, number, url, endpoint)
 
+    async def _checked(self, name: str, port: int, *, private: bool) -> str:
+        """Return the address to connect to; raises NotDelivered.
 
-def checked_address(name: str, port: int, *, private: bool) -> str:
-    """The address of a host that may be asked; raises NotDelivered.
+        Every address the name means must be public unless ``private``: the next look-up may give
+        another one.
+        """
+        try:
+            addresses = await self.look_up(name, port)
+        except (OSError, UnicodeError):
+            raise NotDelivered("the receiver's name means no address", again=True) from None
+        if not private and not all(map(is_public, addresses)):
+            raise NotDelivered(
+                "the receiver is not on the public internet; PRIVATE=1 allows that", again=False
+            )
+        return addresses[0]
 
-    All that the name means must be public unless ``private``: else it may mean another next time.
-    """
-    try:
-        found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError):
-        raise NotDelivered("the receiver's name means no address", again=True) from None
-    addresses = [str(one[4][0]) for one in found]
-    if not private and not all(is_public(one) for one in addresses):
-        raise NotDelivered(
-            "the receiver is not on the public internet; PRIVATE=1 allows that", again=False
+    async def _post(
+        self,
+        channel: Channel,
+        alert: Alert,
+        number: str,
+        url: SplitResult,
+        endpoint: IStreamClientEndpoint,
+    ) -> None:
+        wanted = forms.request(alert, self.host, channel, number)
+        place = url.netloc.rpartition("@")[2]  # nobody's name and password
+        target = url._replace(netloc=place, path=url.path + wanted.path or "/", fragment="")
+        cooperator = Cooperator(scheduler=lambda step: self.reactor.callLater(0, step))
+        reply = await Agent.usingEndpointFactory(self.reactor, _Pinned(endpoint)).request(
+            wanted.method.encode(),
+            EncodedURL.from_text(target.geturl()).to_uri().to_text().encode("ascii"),
+            Headers({name: [text] for name, text in wanted.headers.items()}),
+            FileBodyProducer(BytesIO(wanted.body), cooperator=cooperator),
         )
-    return addresses[0]
+        body: Any = Protocol()
+        reply.deliverBody(body)
+        body.transport.loseConnection()  # the status is enough
+        if not 200 <= reply.code < 300:
+            again = reply.code in RETRIED or reply.code >= 500
+            raise NotDelivered(f"the receiver answered {reply.code}", again=again)
+
+    async def _mail(
+        self, channel: Channel, alert: Alert, url: SplitResult, endpoint: IStreamClientEndpoint
+    ) -> None:
+        if not channel.mail_from or not channel.mail_to:
+            raise NotDelivered("mail wants MAIL_FROM and MAIL_TO", again=False)
+        user = channel.mail_user if channel.token is not None else ""
+        secret = channel.token.reveal() if channel.token is not None else ""
+        sent: Deferred[Any] = Deferred(lambda _: _abort(factory))
+        factory = ESMTPSenderFactory(
+            user.encode(),
+            secret.encode(),
+            channel.mail_from,
+            list(channel.mail_to),
+            BytesIO(forms.mail(alert, self.host, channel).as_bytes()),
+            sent,
+            retries=0,
+            timeout=DELIVERY_S,
+            contextFactory=optionsForClientTLS(url.hostname or ""),
+            requireAuthentication=bool(user),
+            requireTransportSecurity=url.scheme == "smtp" and not channel.private,
+        )
+        await endpoint.connect(factory)
+        await sent
+
+
+def _abort(factory: ESMTPSenderFactory) -> None:
+    factory.sendFinished = True
+    if factory.currentProtocol is not None:
+        factory.currentProtocol.transport.abortConnection()
+
+
+@implementer(IAgentEndpointFactory)
+@frozen
+class _Pinned:
+    """Connects every request to one endpoint, whatever its URL names."""
+
+    endpoint: IStreamClientEndpoint
+
+    def endpointForURI(self, uri: URI) -> IStreamClientEndpoint:
+        return self.endpoint
 
 
 def is_public(text: str) -> bool:
-    """Whether an address is one of the public internet."""
+    """Return whether an address is one of the public internet."""
     try:
         address: Any = ipaddress.ip_address(text.partition("%")[0])
     except ValueError:
@@ -92,84 +212,34 @@ def is_public(text: str) -> bool:
     return bool(address.is_global and not address.is_multicast and inside is None)
 
 
-def _post(
-    channel: Channel,
-    alert: Alert,
-    host: str,
-    number: str,
-    url: SplitResult,
-    there: tuple[str, int],
-) -> None:
-    sent = forms.request(alert, host, channel, number)
-    name = url.hostname or ""
-    connection = http.client.HTTPConnection(name, there[1], timeout=STEP_S)
-    connection.default_port = DEFAULT_PORTS[url.scheme]  # which Host does not name
-    wire = socket.create_connection(there, timeout=STEP_S)
-    try:
-        if url.scheme == "https":
-            wire = ssl.create_default_context().wrap_socket(wire, server_hostname=name)
-        connection.sock = wire
-        target = (url.path + sent.path or "/") + (f"?{url.query}" if url.query else "")
-        connection.request(sent.method, target, sent.body, sent.headers)
-        with connection.getresponse() as reply:
-            reply.read(LONGEST)
-            status = reply.status
-    finally:
-        connection.close()
-        wire.close()
-    if not 200 <= status < 300:
-        again = status in AGAIN or status >= 500
-        raise NotDelivered(f"the receiver answered {status}", again=again)
+def _explain(failure: Failure) -> None:
+    """Raise NotDelivered for whatever went wrong."""
+    error = failure.value
+    while isinstance(error, (ResponseFailed, ResponseNeverReceived)) and error.reasons:
+        error = error.reasons[0].value
+    if isinstance(error, NotDelivered):
+        raise error
+    for kinds, words, again in _FAULTS:
+        if isinstance(error, kinds):
+            raise NotDelivered(words, again=again)
+    if isinstance(error, SMTPClientError):
+        again = 400 <= error.code < 500 or error.code < 0
+        raise NotDelivered(f"the receiver answered {error.code}", again=again)
+    if isinstance(error, (ConnectError, OSError)):
+        reason = getattr(error, "osError", None) or error
+        words = getattr(reason, "strerror", None) or "the receiver cannot be reached"
+        raise NotDelivered(words, again=True)
+    if isinstance(error, (ValueError, LookupError, MessageError)):
+        words = f"a line of the channel's file cannot be sent as it is: {type(error).__name__}"
+        raise NotDelivered(words, again=False)
+    words = f"the receiver does not speak as it should: {type(error).__name__}"
+    raise NotDelivered(words, again=True)
 
 
-def _mail(
-    channel: Channel, alert: Alert, host: str, url: SplitResult, address: str, port: int
-) -> None:
-    if not channel.mail_from or not channel.mail_to:
-        raise NotDelivered("mail wants MAIL_FROM and MAIL_TO", again=False)
-    context = ssl.create_default_context()
-    name = url.hostname or ""
-    with _Pinned(address, port, name, context if url.scheme == "smtps" else None) as server:
-        if url.scheme == "smtp" and (server.has_extn("starttls") or not channel.private):
-            server.starttls(context=context)
-        if channel.mail_user and channel.token is not None:
-            server.login(channel.mail_user, channel.token.reveal())
-        server.send_message(forms.mail(alert, host, channel))
-
-
-class _Pinned(smtplib.SMTP):
-    """An SMTP client whose connection goes to the address that was checked."""
-
-    def __init__(self, address: str, port: int, name: str, context: ssl.SSLContext | None) -> None:
-        self._address, self._context = address, context
-        super().__init__(timeout=STEP_S)
-        self._host = name  # whose certificate STARTTLS wants
-        self.connect(name, port)
-        self.ehlo_or_helo_if_needed()
-
-    def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
-        wire = socket.create_connection((self._address, port), timeout)
-        if self._context is None:
-            return wire
-        return self._context.wrap_socket(wire, server_hostname=host)
-
-
-def _words(why: Exception) -> str:
-    if isinstance(why, ssl.SSLCertVerificationError):
-        return f"the receiver's certificate: {why.verify_message}"
-    if isinstance(why, TimeoutError):
-        return "the receiver does not answer"
-    if isinstance(why, OSError) and why.strerror and not isinstance(why, smtplib.SMTPException):
-        return why.strerror
-    return f"the receiver does not speak as it should: {type(why).__name__}"
-
-
-FINAL = (
-    smtplib.SMTPAuthenticationError,
-    smtplib.SMTPNotSupportedError,
-    ssl.SSLCertVerificationError,
+_FAULTS: tuple[tuple[Any, str, bool], ...] = (
+    ((TimeoutError, DeferredTimeout, CancelledError), "the receiver does not answer", True),
+    ((VerificationError, TLSError), "the receiver's certificate cannot be verified", False),
+    ((AUTHDeclinedError, AUTHRequiredError), "the mail server refuses the log-in", False),
+    (TLSRequiredError, "the mail server offers no TLS", False),
+    (ConnectionClosed, "the receiver closed the connection", True),
 )
-
-
-def _is_final(why: Exception) -> bool:
-    return isinstance(why, FINAL)

@@ -54,7 +54,7 @@ def request(alert: Alert, host: str, channel: Channel, number: str) -> Sent:
 
 
 def as_object(alert: Alert, host: str) -> dict[str, object]:
-    """The generic form, and what ``svcctl alerts deliver`` reads."""
+    """Return the generic form."""
     return {
         "host": host,
         "what": alert.what.value,

@@ -1,11 +1,11 @@
-"""Sends alerts from the stack: a process for each try, so that no receiver holds anything up."""
+"""Sends alerts from the stack: one delivery at a time for each channel, with retries."""
 
 from __future__ import annotations
 
 import os
-import sys
+import socket
 from collections import deque
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Container
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -13,12 +13,11 @@ from typing import Any
 
 from attrs import define, field
 from twisted.application.service import Service
-from twisted.internet.error import ProcessExitedAlready
-from twisted.internet.protocol import ProcessProtocol
+from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from svcserver.kernel import alert_channels, json
+from svcserver.kernel import alert_channels
 from svcserver.kernel.alert_channels import (
     MAX_WHY,
     MOST,
@@ -31,35 +30,14 @@ from svcserver.kernel.alert_channels import (
 from svcserver.kernel.every import Every
 from svcserver.kernel.system import epoch, token_hex
 from svcserver.stack.alerts.channels import BARE, Channel, Named, all_of
+from svcserver.stack.alerts.delivering import Courier
+from svcserver.stack.alerts.disks import lines
 from svcserver.stack.alerts.rules import Alert, Held, What
 
 log = Logger()
 AGAIN_S = (10.0, 60.0, 300.0, 1800.0)  # between tries; then it is given up
-LONGEST_S = 45.0  # of one try
 TESTS_EVERY_S = 2.0
 MOST_WAITING = 50  # alerts of a channel
-TRY_AGAIN = 75  # the exit status that says so
-
-
-class _Try(ProcessProtocol):
-    """Hands an alert over and hears how it went."""
-
-    def __init__(self, said: bytes, over: Callable[[int, str], None]) -> None:
-        self.name = "alert"
-        self._said, self._over, self._words = said, over, b""
-
-    def connectionMade(self) -> None:
-        wire: Any = self.transport
-        wire.write(self._said)
-        wire.closeStdin()
-
-    def errReceived(self, data: bytes) -> None:
-        self._words = (self._words + data)[-500:]
-
-    def processEnded(self, reason: Failure) -> None:
-        status = getattr(reason.value, "exitCode", None)
-        words = self._words.decode("utf-8", "replace").strip()
-        self._over(TRY_AGAIN if status is None else int(status), words or "it took too long")
 
 
 @define(eq=False)
@@ -73,7 +51,8 @@ class Line:
     last: Told | None = field(default=None, init=False)
     _tries: int = field(default=0, init=False)
     _number: str = field(default="", init=False)
-    _process: Any = field(default=None, init=False)
+    _delivery: Deferred[None] | None = field(default=None, init=False)
+    _ended: bool = field(default=False, init=False)
     _timer: Any = field(default=None, init=False)
 
     @property
@@ -106,7 +85,7 @@ class Line:
             log.warn("too many alerts wait for {name}: one is left out", name=self.named.name)
             return
         self._waiting.append(alert)
-        if self._process is None and self._timer is None:
+        if self._delivery is None and self._timer is None:
             self._begin()
 
     def _begin(self) -> None:
@@ -114,42 +93,40 @@ class Line:
         if not self._waiting:
             return
         self._number = self._number or token_hex(16)
-        said = json.dump({"alert": _plain(self._waiting[0]), "number": self._number})
-        try:
-            self._process = self.post.spawn(_Try(said, self._over), self.named.name)
-        except OSError as why:
-            self._over(TRY_AGAIN, why.strerror or "it cannot be started")
-            return
-        self._timer = self.post.reactor.callLater(LONGEST_S, self._kill)
+        courier = Courier.of(self.post.reactor, self.post.host_name())
+        delivery = courier.deliver(self.channel, self._waiting[0], self._number)
+        self._delivery = delivery
+        delivery.addCallbacks(self._delivered, self._failed)
+        delivery.addErrback(lambda failure: log.failure("an alert failed", failure))
 
-    def _kill(self) -> None:
-        self._timer = None
-        try:
-            self._process.signalProcess("KILL")
-        except ProcessExitedAlready:
-            log.debug("the try has just ended")
-
-    def _over(self, status: int, words: str) -> None:
-        self._process = None
-        self._cancel()
+    def _delivered(self, _: None) -> None:
         alert = self._waiting[0]
-        if status == TRY_AGAIN and self._tries < len(AGAIN_S):
+        log.info("told {name}: {title}", name=self.named.name, title=alert.title)
+        self._over(alert, "")
+
+    def _failed(self, failure: Failure) -> None:
+        self._delivery = None
+        if not self.post.running or self._ended:
+            return
+        error: Any = failure.value
+        alert, reason = self._waiting[0], str(error)
+        if error.again and self._tries < len(AGAIN_S):
             wait = AGAIN_S[self._tries]
             self._tries += 1
             text = "alert not delivered to {name}: {why}; again in {wait:.0f} s"
-            log.warn(text, name=self.named.name, why=words, wait=wait)
-            self._note(alert, f"{words}; it is tried again")
-            if self.post.running:
-                self._timer = self.post.reactor.callLater(wait, self._begin)
+            log.warn(text, name=self.named.name, why=reason, wait=wait)
+            self._note(alert, f"{reason}; it is tried again")
+            self._timer = self.post.reactor.callLater(wait, self._begin)
             return
+        text = "alert not delivered to {name}: {why}; given up: {title}"
+        log.error(text, name=self.named.name, why=reason, title=alert.title)
+        self._over(alert, reason)
+
+    def _over(self, alert: Alert, reason: str) -> None:
+        self._delivery = None
         self._waiting.popleft()
         self._tries, self._number = 0, ""
-        if status == 0:
-            log.info("told {name}: {title}", name=self.named.name, title=alert.title)
-        else:
-            text = "alert not delivered to {name}: {why}; given up: {title}"
-            log.error(text, name=self.named.name, why=words, title=alert.title)
-        self._note(alert, "" if status == 0 else words)
+        self._note(alert, reason)
         if self.post.running:
             self._begin()
 
@@ -158,15 +135,12 @@ class Line:
         self.post.note()
 
     def end(self) -> None:
-        """Cancel what is under way; nothing is sent any more."""
-        self._cancel()
-        if self._process is not None:
-            self._kill()
-
-    def _cancel(self) -> None:
-        timer, self._timer = self._timer, None
-        if timer is not None and timer.active():
-            timer.cancel()
+        """Cancel the delivery or the wait for the next one; nothing is sent any more."""
+        self._ended = True
+        if self._timer is not None and self._timer.active():
+            self._timer.cancel()
+        if self._delivery is not None:
+            self._delivery.cancel()
 
 
 @define(eq=False, slots=False)
@@ -179,7 +153,6 @@ class Posting(Service):
     reactor: Any
     folder: Path
     data: Path
-    environ: Mapping[str, str]
     _lines: dict[str, Line] = field(factory=dict, init=False)
     _wrong: list[str] = field(factory=list, init=False)
     _noted: AlertChannels | None = field(default=None, init=False)
@@ -235,13 +208,10 @@ class Posting(Service):
                 self._lines[one.name] = Line(one, self)
         return list(self._lines.values())
 
-    def spawn(self, protocol: ProcessProtocol, name: str) -> Any:
-        """Start the process that tries a delivery; raises OSError."""
-        words = ["alerts", "deliver", name, "--config", str(self.folder)]
-        command = [sys.executable, "-m", "svcserver.ctl.main", *words]
-        return self.reactor.spawnProcess(
-            protocol, command[0], command, env=dict(self.environ), path=str(self.folder)
-        )
+    def host_name(self) -> str:
+        """Return the name that alerts give the host."""
+        name = lines(self.folder / "metagame.env").get("SERVER_NAME")
+        return name or socket.gethostname()
 
     def stopService(self) -> None:
         Service.stopService(self)
@@ -255,16 +225,6 @@ def _shown(line: Line) -> AlertChannel:
     channel = line.channel
     about = tuple(one.value for one in channel.about)
     return AlertChannel(line.named.name, channel.form, about, channel.hours, line.last)
-
-
-def _plain(alert: Alert) -> dict[str, object]:
-    return {
-        "what": alert.what.value,
-        "subject": alert.subject,
-        "text": alert.text,
-        "at": alert.at,
-        "over": alert.over,
-    }
 
 
 def trial_rounds(reactor: Any, posting: Posting) -> Every:

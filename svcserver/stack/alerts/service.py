@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,6 @@ class Watched:
     config: Path
     data: Path
     components: Sequence[Component]
-    environ: Mapping[str, str]
     ready: Callable[[], set[str]]
     asked_s: float
     before: Callable[[], Deferred[None]] = lambda: succeed(None)
@@ -37,7 +36,7 @@ class Watched:
 
 def alerting(reactor: Any, host: Watched) -> tuple[IService, HostWatch]:
     """The service, and what is to be told where a component has ended."""
-    posting = Posting(reactor, host.config, host.data, host.environ)
+    posting = Posting(reactor, host.config, host.data)
     names = tuple(one.name for one in host.components)
     watch = HostWatch(host.config, host.data, names, host.ready, posting.tell)
     watch.backs_up = host.backs_up

@@ -1,116 +1,173 @@
-"""Where an alert's connection goes: to the address that was checked, and nowhere after that.
-
-The wire is one end of a pair of sockets, on whose other end the receiver's answer lies ready.
-"""
+"""Where an alert's connection goes: to the address that was checked, and nowhere after that."""
 
 from __future__ import annotations
 
-import socket
+from collections.abc import Sequence
 from typing import Any
 
+from attrs import define, field
+from twisted.internet.defer import Deferred
+from twisted.internet.error import ConnectionLost, ConnectionRefusedError
+from twisted.internet.testing import MemoryReactorClock, StringTransport
+from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.secrets import Secret
 from svcserver.stack.alerts import delivering
 from svcserver.stack.alerts.channels import Channel
-from svcserver.stack.alerts.delivering import NotDelivered, deliver
+from svcserver.stack.alerts.delivering import DELIVERY_S, Courier, NotDelivered
 from tests.stack.alerts.test_rules import DOWN
 from tests.support.proves import proves
 
 PUBLIC, ANOTHER, INSIDE = "198.41.0.4", "2606:4700::1111", "169.254.169.254"
 GOOD = b"HTTP/1.1 204 No Content\r\n\r\n"
-MAIL = b"220 a\r\n250 a\r\n250 ok\r\n250 ok\r\n354 go\r\n250 kept\r\n221 bye\r\n"
+MAIL = (
+    b"220 a\r\n",
+    b"250 a\r\n",
+    b"250 ok\r\n",
+    b"250 ok\r\n",
+    b"354 go\r\n",
+    b"250 kept\r\n",
+)
 
 
-class Network:
-    """Names that mean another address at each look, and receivers that answer the same."""
+@define(eq=False)
+class Receiver:
+    """A network with one receiver, whose name means another address at each look-up."""
 
-    def __init__(self, test: SynchronousTestCase, answer: bytes, *meanings: str) -> None:
-        self.test, self.answer, self.meanings = test, answer, list(meanings)
-        self.looked: list[str] = []
-        self.connected: list[tuple[str, int]] = []
-        self.others: list[socket.socket] = []
-        test.patch(delivering.socket, "getaddrinfo", self.look)
-        test.patch(delivering.socket, "create_connection", self.connect)
+    meanings: list[str]
+    looked: list[str] = field(factory=list)
+    reactor: Any = field(factory=MemoryReactorClock)
+    transport: StringTransport = field(factory=StringTransport)
+    protocol: Any = None
 
-    def look(self, name: str, port: int, *_: Any, **__: Any) -> list[Any]:
+    async def look_up(self, name: str, port: int) -> Sequence[str]:
         self.looked.append(name)
-        address = self.meanings.pop(0) if self.meanings else INSIDE
-        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port))]
+        return [self.meanings.pop(0)]
 
-    def connect(self, there: tuple[str, int], *_: Any, **__: Any) -> socket.socket:
-        self.connected.append(there)
-        ours, other = socket.socketpair()
-        self.test.addCleanup(other.close)
-        other.sendall(self.answer)
-        self.others.append(other)
-        return ours
+    @property
+    def connected(self) -> list[tuple[str, int]]:
+        """The addresses that were connected to."""
+        return [(host, port) for host, port, *_ in self.reactor.tcpClients]
 
-    def heard(self) -> bytes:
-        """What the only receiver was sent."""
-        [other] = self.others
-        other.setblocking(False)
-        return other.recv(65_536)
+    def accept(self) -> None:
+        """Take the connection that is being made."""
+        factory = self.reactor.tcpClients[-1][2]
+        self.protocol = factory.buildProtocol(None)
+        self.protocol.makeConnection(self.transport)
+        self.reactor.pump([0.0] * 3)  # the body is written in steps
 
-
-class Plain:
-    """Stands for TLS, which has its own tests: the bytes go through as they are."""
-
-    def __init__(self) -> None:
-        self.names: list[str] = []
-
-    def wrap_socket(self, wire: socket.socket, server_hostname: str) -> socket.socket:
-        self.names.append(server_hostname)
-        return wire
+    def answers(self, *pieces: bytes) -> None:
+        """Take the connection and send these."""
+        self.accept()
+        for piece in pieces:
+            self.protocol.dataReceived(piece)
+            while self.transport.producer is not None and not self.transport.streaming:
+                self.transport.producer.resumeProducing()
 
 
 class DeliveringTests(SynchronousTestCase):
     def setUp(self) -> None:
-        self.tls = Plain()
-        self.patch(delivering.ssl, "create_default_context", lambda: self.tls)
+        self.tls: list[str] = []  # names whose certificates are wanted
+        self.patch(delivering, "optionsForClientTLS", lambda name: self.tls.append(name))
+        self.patch(delivering, "wrapClientTLS", lambda options, endpoint: endpoint)
 
-    def deliver(self, url: str = "https://hooks.example/hook", **more: Any) -> None:
+    def deliver(self, receiver: Receiver, url: str, **more: Any) -> Deferred[None]:
         channel = Channel(form=more.pop("form", "json"), url=Secret(url), **more)
-        deliver(channel, DOWN, "host", "7")
+        return Courier(receiver.reactor, "host", receiver.look_up).deliver(channel, DOWN, "7")
+
+    def post(self, receiver: Receiver) -> Deferred[None]:
+        return self.deliver(receiver, "https://hooks.example/hook")
+
+    def refusal(self, delivery: Deferred[None]) -> NotDelivered:
+        refusal = self.failureResultOf(delivery, NotDelivered).value
+        assert isinstance(refusal, NotDelivered)
+        return refusal
 
     @proves("alerts: to the address that was checked, and no redirect is followed")
     def test_the_connection_goes_to_the_address_that_was_checked(self) -> None:
-        network = Network(self, GOOD, PUBLIC, INSIDE)  # the name means our network by and by
-        self.deliver()
-        self.assertEqual(network.connected, [(PUBLIC, 443)])
-        self.assertEqual(network.looked, ["hooks.example"])
-        self.assertEqual(self.tls.names, ["hooks.example"])  # whose certificate is wanted
-        self.assertIn(b"Host: hooks.example\r\n", network.heard())
+        receiver = Receiver([PUBLIC, INSIDE])
+        delivery = self.post(receiver)
+        receiver.answers(GOOD)
+        self.successResultOf(delivery)
+        self.assertEqual(receiver.connected, [(PUBLIC, 443)])
+        self.assertEqual((receiver.looked, self.tls), (["hooks.example"], ["hooks.example"]))
+        self.assertIn(b"Host: hooks.example\r\n", receiver.transport.value())
+
+    def test_an_address_in_another_script_is_sent_encoded(self) -> None:
+        receiver = Receiver([PUBLIC])
+        delivery = self.deliver(receiver, "https://user:word@b\u00fccher.example/%C3%A4?b=%20#c")
+        receiver.answers(GOOD)
+        self.successResultOf(delivery)
+        sent = receiver.transport.value()
+        self.assertTrue(sent.startswith(b"POST /%C3%A4?b=%20 HTTP/1.1\r\n"), sent)
+        self.assertIn(b"Host: xn--bcher-kva.example\r\n", sent)
+        self.assertNotIn(b"word@", sent)
 
     @proves("alerts: to the address that was checked, and no redirect is followed")
     def test_mail_goes_to_the_address_that_was_checked(self) -> None:
-        network = Network(self, MAIL, PUBLIC, INSIDE)
+        receiver = Receiver([PUBLIC, INSIDE])
         to = {"mail_from": "a@host.example", "mail_to": ("b@x.example",)}
-        self.deliver("smtps://mail.example", form="mail", **to)
-        self.assertEqual(network.connected, [(PUBLIC, 465)])
-        self.assertEqual(network.looked.count("mail.example"), 1)
-        self.assertEqual(self.tls.names, ["mail.example"])
+        delivery = self.deliver(receiver, "smtps://mail.example", form="mail", **to)
+        receiver.answers(*MAIL)
+        self.successResultOf(delivery)
+        self.assertEqual(receiver.connected, [(PUBLIC, 465)])
+        self.assertEqual(receiver.looked, ["mail.example"])
+        self.assertIn(b"Subject: host: ", receiver.transport.value())
 
-    def test_a_name_that_means_an_address_inside_is_not_connected_to(self) -> None:
-        network = Network(self, GOOD, INSIDE)
-        with self.assertRaises(NotDelivered) as refused:
-            self.deliver()
-        self.assertFalse(refused.exception.again)
-        self.assertEqual(network.connected, [])
+    def test_mail_without_tls_is_refused_on_the_internet(self) -> None:
+        receiver = Receiver([PUBLIC])
+        to = {"mail_from": "a@host.example", "mail_to": ("b@x.example",)}
+        delivery = self.deliver(receiver, "smtp://mail.example", form="mail", **to)
+        receiver.answers(*MAIL[:2])
+        self.assertFalse(self.refusal(delivery).again)
+        self.assertNotIn(b"MAIL FROM", receiver.transport.value())
+
+    def test_an_address_inside_is_not_connected_to(self) -> None:
+        receiver = Receiver([INSIDE])
+        self.assertFalse(self.refusal(self.post(receiver)).again)
+        self.assertEqual(receiver.connected, [])
 
     @proves("alerts: to the address that was checked, and no redirect is followed")
     def test_no_redirect_is_followed(self) -> None:
         for status in (301, 302, 303, 307, 308):
+            receiver = Receiver([ANOTHER])
+            delivery = self.post(receiver)
             head = f"HTTP/1.1 {status} Elsewhere\r\nLocation: http://{INSIDE}/latest\r\n"
-            network = Network(self, head.encode() + b"Content-Length: 0\r\n\r\n", ANOTHER)
-            with self.assertRaises(NotDelivered) as refused:
-                self.deliver()
-            said = refused.exception
-            self.assertEqual((str(said), said.again), (f"the receiver answered {status}", False))
-            self.assertEqual((network.connected, len(network.looked)), ([(ANOTHER, 443)], 1))
+            receiver.answers(head.encode() + b"Content-Length: 0\r\n\r\n")
+            refusal = self.refusal(delivery)
+            self.assertEqual(str(refusal), f"the receiver answered {status}")
+            self.assertFalse(refusal.again)
+            self.assertEqual((receiver.connected, len(receiver.looked)), ([(ANOTHER, 443)], 1))
 
-    def test_an_endless_answer_is_read_no_further_than_needed(self) -> None:
-        head = b"HTTP/1.1 200 OK\r\nContent-Length: 999999999\r\n\r\n"
-        network = Network(self, head + b"x" * 20_000, PUBLIC)
-        self.deliver()
-        self.assertTrue(network.heard())
+    def test_an_endless_answer_is_not_read_to_its_end(self) -> None:
+        receiver = Receiver([PUBLIC])
+        delivery = self.post(receiver)
+        receiver.answers(b"HTTP/1.1 200 OK\r\nContent-Length: 999999999\r\n\r\n" + b"x" * 20_000)
+        self.successResultOf(delivery)
+        self.assertTrue(receiver.transport.disconnecting)
+
+    @proves("alerts: a receiver that hangs holds nobody up")
+    def test_a_silent_receiver_is_left_after_the_deadline(self) -> None:
+        for form, url in (("json", "https://hooks.example/hook"), ("mail", "smtps://mail.example")):
+            receiver = Receiver([PUBLIC])
+            to = {"mail_from": "a@host.example", "mail_to": ("b@x.example",)}
+            delivery = self.deliver(receiver, url, form=form, **(to if form == "mail" else {}))
+            receiver.accept()
+            self.assertNoResult(delivery)
+            receiver.reactor.advance(DELIVERY_S)
+            refusal = self.refusal(delivery)
+            self.assertEqual((str(refusal), refusal.again), ("the receiver does not answer", True))
+            self.assertTrue(receiver.transport.disconnected or receiver.transport.disconnecting)
+
+    def test_faults_of_the_network_may_go_better_later(self) -> None:
+        receiver = Receiver([PUBLIC])
+        delivery = self.post(receiver)
+        factory = receiver.reactor.tcpClients[-1][2]
+        factory.clientConnectionFailed(None, Failure(ConnectionRefusedError()))
+        self.assertTrue(self.refusal(delivery).again)
+        receiver = Receiver([PUBLIC])
+        delivery = self.post(receiver)
+        receiver.accept()
+        receiver.protocol.connectionLost(Failure(ConnectionLost()))
+        self.assertTrue(self.refusal(delivery).again)

@@ -1,4 +1,4 @@
-"""The stack notices, tells each channel by a process of its own, and tries again."""
+"""The stack notices, tells each channel, and tries again."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from tempfile import TemporaryDirectory
 from time import time as time_now
 from unittest import mock
 
-from attrs import evolve
+from attrs import define, evolve, field
+from twisted.internet.defer import Deferred
+from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.db.engine import sqlite_url
@@ -18,22 +20,44 @@ from svcserver.kernel.alert_channels import AlertChannels
 from svcserver.kernel.backups import Backup, Backups
 from svcserver.stack.alerts import disks, watching
 from svcserver.stack.alerts import posting as posting_module
+from svcserver.stack.alerts.channels import Channel
+from svcserver.stack.alerts.delivering import NotDelivered
 from svcserver.stack.alerts.disks import Disk
 from svcserver.stack.alerts.posting import (
     AGAIN_S,
-    LONGEST_S,
     MOST_WAITING,
-    TRY_AGAIN,
     Posting,
     trial_rounds,
 )
 from svcserver.stack.alerts.rules import Alert, What
 from svcserver.stack.alerts.watching import DOWN_S, LOOP_S, LOOPS, HostWatch
-from tests.stack.spawner import Spawner
 from tests.support.proves import proves
 
 NOW = 1_790_000_000.0
 DOWN = Alert(What.DOWN, "gateway", "gone", NOW)
+
+
+LATER = NotDelivered("the receiver answered 500", again=True)
+NEVER = NotDelivered("the receiver answered 404", again=False)
+
+
+@define(eq=False)
+class Couriers:
+    """Stands for ``Courier``: a test says how each delivery ends."""
+
+    deliveries: list[Deferred[None]] = field(factory=list)
+    cancelled: int = 0
+
+    def of(self, reactor: object, host: str) -> Couriers:
+        return self
+
+    def deliver(self, channel: Channel, alert: Alert, number: str) -> Deferred[None]:
+        self.deliveries.append(Deferred(self._cancel))
+        return self.deliveries[-1]
+
+    def _cancel(self, delivery: Deferred[None]) -> None:
+        self.cancelled += 1
+        delivery.errback(LATER)
 
 
 class PostingTests(SynchronousTestCase):
@@ -41,8 +65,9 @@ class PostingTests(SynchronousTestCase):
         scratch = TemporaryDirectory()
         self.addCleanup(scratch.cleanup)
         self.folder = Path(scratch.name)
-        self.reactor = Spawner()
-        self.posting = Posting(self.reactor, self.folder, self.folder, {"PATH": "/bin"})
+        self.reactor, self.couriers = Clock(), Couriers()
+        self.patch(posting_module, "Courier", self.couriers)
+        self.posting = Posting(self.reactor, self.folder, self.folder)
         self.posting.startService()
         self.channel("phone")
 
@@ -54,46 +79,45 @@ class PostingTests(SynchronousTestCase):
     def test_it_is_tried_again_and_given_up_at_last(self) -> None:
         self.posting.tell(DOWN)
         for wait in AGAIN_S:
-            self.reactor.spawned[-1].ends(TRY_AGAIN)
-            tries = len(self.reactor.spawned)
+            self.couriers.deliveries[-1].errback(LATER)
+            tries = len(self.couriers.deliveries)
             self.reactor.advance(wait - 1)
-            self.assertEqual(len(self.reactor.spawned), tries)
+            self.assertEqual(len(self.couriers.deliveries), tries)
             self.reactor.advance(1)
-        self.reactor.spawned[-1].ends(TRY_AGAIN)
+        self.couriers.deliveries[-1].errback(LATER)
         self.reactor.advance(90_000)
-        self.assertEqual(len(self.reactor.spawned), 1 + len(AGAIN_S))
+        self.assertEqual(len(self.couriers.deliveries), 1 + len(AGAIN_S))
         self.assertEqual(self.reactor.getDelayedCalls(), [])
 
     def test_what_cannot_be_cured_by_time_is_not_tried_again(self) -> None:
         self.posting.tell(DOWN)
-        self.reactor.spawned[0].ends(1)
+        self.couriers.deliveries[0].errback(NEVER)
         self.reactor.advance(90_000)
-        self.assertEqual(len(self.reactor.spawned), 1)
+        self.assertEqual(len(self.couriers.deliveries), 1)
 
     @proves("alerts: a receiver that hangs holds nobody up")
     def test_a_receiver_that_hangs_is_left_and_the_other_channel_is_told(self) -> None:
         self.channel("pager")
         self.posting.tell(DOWN)
-        hangs, works = self.reactor.spawned
-        works.ends(0)
-        self.reactor.advance(LONGEST_S)
-        self.assertEqual(hangs.signals, ["KILL"])
+        hangs, works = self.couriers.deliveries
+        works.callback(None)
         for _ in range(2 * MOST_WAITING):  # its list is bounded
             self.posting.tell(DOWN)
-            self.reactor.spawned[-1].ends(0)
+            self.couriers.deliveries[-1].callback(None)
+        self.assertFalse(hangs.called)
         self.posting.stopService()
-        self.assertEqual(self.reactor.getDelayedCalls(), [])
+        self.assertEqual((self.couriers.cancelled, self.reactor.getDelayedCalls()), (1, []))
 
     def test_one_after_the_other_and_a_channel_that_went_is_not_told(self) -> None:
         self.posting.tell(DOWN)
         self.posting.tell(evolve(DOWN, subject="deploy"))
-        self.assertEqual(len(self.reactor.spawned), 1)
-        self.reactor.spawned[0].ends(0)
-        self.assertEqual(len(self.reactor.spawned), 2)
+        self.assertEqual(len(self.couriers.deliveries), 1)
+        self.couriers.deliveries[0].callback(None)
+        self.assertEqual(len(self.couriers.deliveries), 2)
         (self.folder / "alert-phone.env").unlink()
         self.posting.tell(DOWN)
         self.reactor.advance(90_000)
-        self.assertEqual(len(self.reactor.spawned), 2)
+        self.assertEqual(len(self.couriers.deliveries), 2)
 
     @proves("alerts: quiet hours")
     def test_quiet_hours_end(self) -> None:
@@ -104,10 +128,10 @@ class PostingTests(SynchronousTestCase):
         hour.return_value = time(3)
         self.posting.tell(DOWN)
         self.posting.look()
-        self.assertEqual(self.reactor.spawned, [])
+        self.assertEqual(self.couriers.deliveries, [])
         hour.return_value = time(12)
         self.posting.look()
-        self.assertEqual(len(self.reactor.spawned), 1)
+        self.assertEqual(len(self.couriers.deliveries), 1)
 
 
 class NotedTests(SynchronousTestCase):
@@ -118,8 +142,9 @@ class NotedTests(SynchronousTestCase):
         self.addCleanup(scratch.cleanup)
         self.config, self.data = Path(scratch.name, "config"), Path(scratch.name, "data")
         self.config.mkdir(), self.data.mkdir()
-        self.reactor = Spawner()
-        self.posting = Posting(self.reactor, self.config, self.data, {"PATH": "/bin"})
+        self.reactor, self.couriers = Clock(), Couriers()
+        self.patch(posting_module, "Courier", self.couriers)
+        self.posting = Posting(self.reactor, self.config, self.data)
         self.posting.startService()
         self.trials = trial_rounds(self.reactor, self.posting)
         self.trials.startService()
@@ -139,15 +164,13 @@ class NotedTests(SynchronousTestCase):
         self.assertEqual([one.last for one in self.noted().all], [None, None])
         alert_channels.ask(self.data, "phone", time_now())
         self.reactor.advance(2)
-        [tried] = self.reactor.spawned
-        self.assertIn("phone", tried.arguments)
-        tried.protocol.errReceived(b"the receiver answered 500")
-        tried.ends(TRY_AGAIN)
+        [tried] = self.couriers.deliveries
+        tried.errback(LATER)
         mail, phone = self.noted().all
         assert phone.last is not None
         self.assertEqual(phone.last.why, "the receiver answered 500; it is tried again")
         self.reactor.advance(AGAIN_S[0])
-        self.reactor.spawned[-1].ends(0)
+        self.couriers.deliveries[-1].callback(None)
         mail, phone = self.noted().all
         assert phone.last is not None
         self.assertEqual((phone.last.why, mail.last), ("", None))
@@ -168,8 +191,7 @@ class NotedTests(SynchronousTestCase):
         self.assertIn("UNSIGNED=1", wrong)
         alert_channels.ask(self.data, "phone", time_now())
         self.reactor.advance(2)
-        [tried] = self.reactor.spawned
-        self.assertIn("phone", tried.arguments)
+        self.assertEqual(len(self.couriers.deliveries), 1)
 
     def test_who_stops_leaves_nothing_behind(self) -> None:
         self.posting.look()
