@@ -32,7 +32,7 @@ _NOT_UPGRADED = "upgrade failed: the backup's data is in place"
 
 @click.group()
 def db() -> None:
-    """Upgrade, check, back up and restore the database."""
+    """Upgrade, check, restore and copy the database."""
 
 
 @db.command("upgrade")
@@ -145,12 +145,17 @@ def _to_read(file: Path) -> str:
     return f"file:{quote(str(file))}?mode=ro"
 
 
-@db.command("backup")
+@db.command("backup", hidden=True)
 @click.argument("target", metavar="FILE", type=click.Path(path_type=Path))
 @with_reason
 @about_a_host
 def backup(host: Host, out: Out, target: Path, reason: str) -> None:
-    """Copy the whole database into FILE, as of one moment, and check the copy."""
+    """Do the same as svcctl backup now --database FILE."""
+    copy_database(host, out, target, reason)
+
+
+def copy_database(host: Host, out: Out, target: Path, reason: str) -> None:
+    """Copy the whole database into a new file, as of one moment, and check the copy."""
     with noted(host, "backup", target.name, reason=reason), stoppable():
         if target.exists():
             fail(f"{target} exists already; a backup never overwrites: choose another name")

@@ -91,4 +91,4 @@ def upgrade(host: Host, out: Out, only_check: bool) -> None:
         return
     out.say(f"this version will make {len(pending)} changes to the database, which only add:")
     out.say(*(f"  {one}  {what}" for one, what in pending))
-    out.say("make a backup first: svcctl db backup FILE")
+    out.say("make a backup first: svcctl backup now --database FILE")

@@ -74,7 +74,9 @@ BY_THE_MACHINE = {"backup nightly"}  # what runs says so in its own log
 WITHOUT_THE_DATABASE = {  # run where it is not, or by another user than its own
     *("content launcher", "allowlist close-ports"),
 }
-LEAVES = re.compile(r"\b(noted|recorded|by_staff|_act|_impose|_run|set_role|new_invite)\(|\.act\(")
+LEAVES = re.compile(
+    r"\b(noted|recorded|by_staff|_act|_impose|_run|set_role|new_invite|copy_database)\(|\.act\("
+)
 
 
 def commands(group: Any = svcctl_main, words: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:

@@ -30,6 +30,13 @@ class DatabaseTests(HostCase):
         path.write_bytes(bytes(data))
         self.assertEqual(self.ctl("db", "check").status, 1)
 
+    def test_backup_now_copies_the_database_alone(self) -> None:
+        copy = self.folder / "copy.db"
+        self.assertEqual(self.ctl("backup", "now", "--database", copy).status, 0)
+        self.assertEqual(database_commands.sqlite_faults(copy), [])
+        self.assertFalse((self.folder / "backups").exists())
+        self.assertEqual(self.ctl("backup", "now", "--database", copy, "--prove").status, 1)
+
     @proves("svcctl db")
     def test_backup_and_restore_bring_everything_back(self) -> None:
         copy = self.folder / "copy.db"

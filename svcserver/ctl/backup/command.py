@@ -20,6 +20,7 @@ from svcserver.ctl.backup.restoring import into_folder, into_place
 from svcserver.ctl.backup.retention import Retention
 from svcserver.ctl.backup.runs import Busy, known, put, run
 from svcserver.ctl.backup.sealing import Lock, is_closed
+from svcserver.ctl.database_commands import copy_database
 from svcserver.ctl.host import Host, about_a_host, as_owner_of, with_reason
 from svcserver.ctl.host_creation import whole_path
 from svcserver.ctl.noting import noted
@@ -59,10 +60,22 @@ def wanted_of(host: Host, identity: Path | None = None) -> Wanted:
 
 @backup.command("now")
 @click.option("--prove", "is_proven", is_flag=True, help="Restore it into scratch and play on it.")
+@click.option(
+    "--database",
+    "copy",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Copy the database alone, into FILE; svcctl db restore puts it back.",
+)
 @with_reason
 @about_a_host
-def backup_now(host: Host, out: Out, is_proven: bool, reason: str) -> None:
+def backup_now(host: Host, out: Out, is_proven: bool, copy: Path | None, reason: str) -> None:
     """Make a backup of the whole host, check it, and drop those that are no longer kept."""
+    if copy is not None:
+        if is_proven:
+            fail("--prove is for a backup of the whole host; leave out --database")
+        copy_database(host, out, copy, reason)
+        return
     wanted, moment = wanted_of(host), time.time()
     with noted(host, "backup", reason=reason) as trace:
         try:
