@@ -97,6 +97,7 @@ docs: $(VENV)/tools.stamp
 	@$(BIN)/python docs/look.py
 	@$(BIN)/python docs/links.py
 
+pictures: export PATH := $(CURDIR)/$(VENV)/tools/bin:$(PATH)
 pictures: $(VENV)/tools.stamp
 	$(BIN)/python -m tests.live.players_pictures
 	$(BIN)/python -m tests.packages.empty_machine
