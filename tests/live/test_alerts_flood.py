@@ -15,8 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.ctl.command import svcctl
-from tests.ctl.hosts import change, demo_host, said, stack, value
+from tests.ctl.hosts import change, demo_host, run, said, stack, value
 from tests.live.test_alerts import add, receiver
 from tests.support.processes import SELDOM_S, Service, eventually
 from tests.support.proves import proves
@@ -95,5 +94,5 @@ def test_a_flood_reaches_the_owners_webhook_and_its_end_too(
             alert = json.loads(kept[0][1])
             assert alert["what"] == "attack" and "refused" in alert["text"], alert
             assert alert["title"] == "gateway is under attack"
-            ran = svcctl("alerts", "test", "hook", "--config", folder, "--json")
-            assert ran.status == 0 and ran.data["delivered"], ran.err
+            ran = run("alerts", "test", "hook", "--config", folder, "--json")
+            assert ran.returncode == 0 and json.loads(ran.stdout)["delivered"], ran.stderr
