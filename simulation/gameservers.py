@@ -11,9 +11,8 @@ from twisted.internet.error import ProcessDone, ProcessTerminated
 from twisted.python.failure import Failure
 
 from simulation.clock import START, World
-from svcserver.deploy.adopted import Unseen
 from svcserver.deploy.fleet import GameServer as Running
-from svcserver.deploy.process import GameProcess
+from svcserver.deploy.process import GameProcess, Unseen
 from svcserver.deploy.simulator import NO_PLAYERS, PERSISTENT_FROM, CommandLine
 
 IDLE_S = 50.0  # a hunt nobody comes to ends
@@ -226,7 +225,10 @@ class Servers:
 
     def unread(self) -> list[str]:
         """What the kernel's table says of the game servers' sockets."""
-        rows = [f"0: 0:{one.line.port:X} 0:0 07 0:{one.unread:X}" for one in self.running()]
+        rows = [
+            f"0: 00000000:{one.line.port:X} 0:0 07 0:{one.unread:X} 0 0 0 0 {one.line.port}"
+            for one in self.running()
+        ]
         return ["\n".join(["sl local_address rem_address st tx_queue:rx_queue", *rows])]
 
     def ping(self, port: int) -> None:

@@ -282,7 +282,13 @@ class SimHost:
         watch = deploy.Watch(reactor, supervisor, deploy._at_boot(settings), tidy)
         freezes, end = Freezes(settings.frozen_s), Handling(supervisor).freeze
         frozen = freeze_watch(
-            reactor, freezes, supervisor.fleet, end, self.servers.unread, self.servers.ping
+            reactor,
+            freezes,
+            supervisor.fleet,
+            end,
+            lambda server: {server.port},
+            self.servers.unread,
+            self.servers.ping,
         )
         top = OrderedServices()
         Listening(reactor, "deploy", DEPLOY, "127.0.0.1", factory).setServiceParent(top)

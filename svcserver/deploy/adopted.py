@@ -15,57 +15,13 @@ from typing import Any
 
 from attrs import define, field
 from twisted.internet.error import ProcessExitedAlready
-from twisted.internet.interfaces import IReadDescriptor
 from twisted.logger import Logger
 from twisted.python.failure import Failure
-from zope.interface import implementer
 
-from svcserver.deploy.process import CHUNK, GameProcess
+from svcserver.deploy.process import CHUNK, GameProcess, Unseen
+from svcserver.deploy.watched import Watched
 
 log = Logger()
-
-
-class Unseen(Exception):
-    """The end of a process whose exit code we cannot have."""
-
-    exitCode = "unknown"
-
-
-@implementer(IReadDescriptor)
-@define(eq=False)
-class Watched:
-    """A descriptor that the reactor watches; ``ready`` is called when it is readable."""
-
-    reactor: Any
-    descriptor: int
-    ready: Callable[[], None]
-
-    def begin(self) -> None:
-        """Let the reactor watch it."""
-        self.reactor.addReader(self)
-
-    def fileno(self) -> int:
-        """The descriptor that the reactor waits on."""
-        return self.descriptor
-
-    def logPrefix(self) -> str:
-        """What the reactor's log calls it."""
-        return "game server"
-
-    def doRead(self) -> None:
-        """The process has ended: its descriptor became readable."""
-        self.ready()
-
-    def connectionLost(self, reason: Failure) -> None:
-        """Called by the reactor when it gives the descriptor up."""
-        self.close()
-
-    def close(self) -> None:
-        """Watch no more, and close it."""
-        if self.descriptor >= 0:
-            self.reactor.removeReader(self)
-            handle, self.descriptor = self.descriptor, -1
-            os.close(handle)
 
 
 @define(eq=False)

@@ -98,11 +98,17 @@ class Fleet:
         self._held.discard(port)
 
     def started(
-        self, launch: Launch, port: int, pid: int, now: float, key_hash: str = ""
+        self,
+        launch: Launch,
+        port: int,
+        pid: int,
+        now: float,
+        key_hash: str = "",
+        server_id: str = "",
     ) -> GameServer:
         """Record the server of a launch; ``now`` in epoch seconds."""
         self._held.discard(port)
-        server = GameServer(new_id(), port, launch, pid, now, key_hash)
+        server = GameServer(server_id or new_id(), port, launch, pid, now, key_hash)
         self.servers[server.id] = server
         return server
 

@@ -7,22 +7,23 @@ servers players are their heartbeats say, and the metagame tells us.
 
 from __future__ import annotations
 
+import ipaddress
 import socket
-from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
+import sys
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from attrs import define, field, frozen
 from twisted.logger import Logger, LogLevel
 
+from svcserver.deploy.family import UdpSocket, udp_sockets, udp_tables
 from svcserver.deploy.fleet import Fleet, GameServer
 from svcserver.kernel.every import Every
 
 log = Logger()
 LOOK_S = 5.0
 PING = b"svc ping"
-TABLES = ("/proc/net/udp", "/proc/net/udp6")
-LARGEST = 1024 * 1024  # bytes read of a table
+LOCALHOST = "127.0.0.1"
 ENDED = "{kind} {id} on port {port} has read nothing for {grace:.0f} s: it is ended"
 SPARED = (
     "{kind} {id} on port {port} has read nothing for {grace:.0f} s, but players on it are heard: "
@@ -30,31 +31,36 @@ SPARED = (
 )
 
 
-def unread(texts: Iterable[str]) -> dict[int, int]:
-    """Unread bytes by UDP port, of the kernel's tables; lines that are none are left out."""
-    found: dict[int, int] = {}
-    for text in texts:
-        for line in text.splitlines()[1:]:
-            words = line.split()
-            try:
-                port = int(words[1].rpartition(":")[2], 16)
-                waiting = int(words[4].partition(":")[2], 16)
-            except (IndexError, ValueError):
-                continue
-            found[port] = found.get(port, 0) + waiting
+def unread(
+    sockets: Iterable[UdpSocket],
+    servers: Iterable[GameServer],
+    owned: Callable[[GameServer], Collection[int] | None],
+) -> dict[str, int]:
+    """Return the unread bytes of each game server's own sockets on its port, by its id.
+
+    ``owned`` gives the inodes of a game server's sockets; one of which it knows none, since the
+    kernel hides them, is left out: another program may have the same port on another address.
+    """
+    waiting = [one for one in sockets if one.unread and _is_reached(one.address)]
+    found: dict[str, int] = {}
+    for server in servers:
+        here = [one for one in waiting if one.port == server.port]
+        inodes = owned(server) if here else None
+        if inodes is not None:
+            found[server.id] = sum(one.unread for one in here if one.inode in inodes)
     return found
 
 
-def tables() -> list[str]:
-    """The kernel's tables; none where there are none, as on Windows."""
-    found = []
-    for name in TABLES:
-        try:
-            with Path(name).open("rb") as file:
-                found.append(file.read(LARGEST).decode("ascii", "replace"))
-        except OSError:
-            continue
-    return found
+def _is_reached(address: str) -> bool:
+    """Whether players' datagrams or ours come to the address: all but a loopback one of its own."""
+    try:
+        words = [bytes.fromhex(address[at : at + 8]) for at in range(0, len(address), 8)]
+        whole = b"".join(int.from_bytes(word, sys.byteorder).to_bytes(4, "big") for word in words)
+        found = ipaddress.ip_address(whole)
+    except (ValueError, OverflowError):
+        return False
+    plain = getattr(found, "ipv4_mapped", None) or found
+    return str(plain) == LOCALHOST or not plain.is_loopback
 
 
 def ping(port: int) -> None:
@@ -62,7 +68,7 @@ def ping(port: int) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as wire:
         wire.setblocking(False)
         try:
-            wire.sendto(PING, ("127.0.0.1", port))
+            wire.sendto(PING, (LOCALHOST, port))
         except OSError as why:  # nobody listens yet, or the socket is full: the table tells
             log.debug("no ping to {port}: {why}", port=port, why=why.strerror)
 
@@ -94,15 +100,18 @@ class Freezes:
     def look(
         self,
         servers: Iterable[GameServer],
-        waiting: Mapping[int, int],
+        waiting: Mapping[str, int],
         heard: Mapping[str, float],
         now: float,
     ) -> Look:
-        """Look again; each server is named once. ``heard``: when a player on it last was."""
+        """Look again; each server is named once.
+
+        ``waiting``: unread bytes by id. ``heard``: when a player on it last was.
+        """
         before, self._silent = self._silent, {}
         found = Look([], [])
         for server in servers:
-            unread_now = waiting.get(server.port, 0)
+            unread_now = waiting.get(server.id, 0)
             if unread_now == 0:
                 continue
             one = before.get(server.id) or _Silence(now, 0)
@@ -126,10 +135,14 @@ def freeze_watch(
     freezes: Freezes,
     fleet: Fleet,
     end: Callable[[GameServer], object],
-    read: Callable[[], list[str]] = tables,
+    owned: Callable[[GameServer], Collection[int] | None],
+    read: Callable[[], list[str]] = udp_tables,
     send: Callable[[int], object] = ping,
 ) -> Every:
-    """The service that looks every ``LOOK_S``, and lets ``end`` have the frozen ones."""
+    """The service that looks every ``LOOK_S``, and lets ``end`` have the frozen ones.
+
+    ``owned`` gives the inodes of a game server's sockets, None where they cannot be known.
+    """
 
     def say(text: str, server: GameServer, level: LogLevel) -> None:
         log.emit(
@@ -143,7 +156,8 @@ def freeze_watch(
 
     def look() -> None:
         known = list(fleet.servers.values())
-        found = freezes.look(known, unread(read()), fleet.heard, clock.seconds())
+        waiting = unread(udp_sockets(read()), known, owned)
+        found = freezes.look(known, waiting, fleet.heard, clock.seconds())
         for server in found.spared:
             say(SPARED, server, LogLevel.warn)
         for server in found.frozen:

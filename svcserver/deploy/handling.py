@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from attrs import define
+from twisted.internet.defer import TimeoutError
 
 from svcserver.deploy.fleet import PERSISTENT, GameServer
 from svcserver.deploy.hunts import Kind
-from svcserver.deploy.supervisor import KILL_AFTER_S, Supervisor
+from svcserver.deploy.supervisor import GIVE_UP_S, KILL_AFTER_S, Supervisor
 from svcserver.kernel.redaction import redact
 from svcserver.kernel.refusals import Conflict, Malformed, Missing, Unavailable
 
@@ -80,10 +81,15 @@ class Handling:
         if process is None:
             return
         process.kill("TERM")
-        late = self.supervisor.clock.callLater(KILL_AFTER_S, process.kill, "KILL")
-        await process.when_over()
-        if late.active():
-            late.cancel()
+        clock = self.supervisor.clock
+        late = clock.callLater(KILL_AFTER_S, process.kill, "KILL")
+        try:
+            await process.when_over().addTimeout(KILL_AFTER_S + GIVE_UP_S, clock)
+        except TimeoutError:
+            raise Unavailable("some of its processes do not end; try again later") from None
+        finally:
+            if late.active():
+                late.cancel()
 
     async def _boot(self, kind: Kind) -> GameServer:
         if await self.supervisor.boot(kind):

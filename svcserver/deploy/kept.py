@@ -1,8 +1,8 @@
 """What is kept on disk of each running game server, by which the next run adopts it.
 
 One small file for each, readable by us alone. A process counts as the game server only if it
-started in the same tick of the kernel's clock as the one that was noted and has our mark in
-its environment: its id alone may belong to another by now.
+started in the same tick of the kernel's clock as the one that was noted, since the same start of
+the machine or with our mark in its environment: its id alone may belong to another by now.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from twisted.logger import Logger
 from svcserver.deploy.fleet import GameServer
 from svcserver.deploy.hunts import Kind, Launch
 from svcserver.kernel import json
-from svcserver.kernel.processes import PROCESSES, started_at
+from svcserver.kernel.processes import PROCESSES, boot_id, started_at
 
 log = Logger()
 
@@ -28,15 +28,18 @@ MOST = 4096  # files that are looked at
 
 @frozen
 class Kept:
-    """A game server of an earlier run; ``started`` in ticks of the kernel."""
+    """A game server of an earlier run; ``started`` in ticks of the kernel since ``boot``."""
 
     server: GameServer
     started: int
+    boot: str = ""
 
     def runs(self, mark: str, processes: Path = PROCESSES) -> bool:
         """Whether the process that was noted still runs, and is ours."""
         if started_at(self.server.pid, processes) != self.started:
             return False
+        if self.boot and self.boot == boot_id(processes):
+            return True  # also one whose launcher cleared its environment
         try:
             environ = (processes / str(self.server.pid) / "environ").read_bytes()
         except OSError:  # it has just ended, or is not ours
@@ -63,7 +66,9 @@ class KeptServers:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             with os.fdopen(handle, "wb") as file:
-                file.write(json.dump({"form": FORM, "started": started, "server": said}))
+                file.write(
+                    json.dump({"form": FORM, "started": started, "boot": boot_id(), "server": said})
+                )
             fresh.replace(path)
         except OSError as why:
             text = "{path} cannot be written: {why}; a restart will end this game server"
@@ -103,4 +108,4 @@ def _read(said: Any) -> Kept:
     made = GameServer(launch=Launch(kind=kind, players=players, **launch), **server)
     if not (isinstance(made.pid, int) and isinstance(made.port, int) and made.pid > 1):
         raise ValueError("no process")
-    return Kept(made, int(said["started"]))
+    return Kept(made, int(said["started"]), str(said.get("boot", "")))

@@ -14,6 +14,8 @@ from pathlib import Path
 
 from twisted.logger import Logger
 
+from svcserver.deploy.family import SHARED, TAG
+
 log = Logger()
 
 MARK = "SVC_DEPLOY_SERVER"
@@ -30,16 +32,23 @@ def mark(host: str, port: int) -> dict[str, str]:
 
 
 def end_left_over(
-    host: str, port: int, processes: Path = PROCESSES, adopted: Collection[int] = ()
+    host: str,
+    port: int,
+    processes: Path = PROCESSES,
+    adopted: Collection[int] = (),
+    servers: Collection[str] = (),
 ) -> int:
     """Kill what an earlier run at this address started; returns how many, once they are gone.
 
-    The groups of ``adopted`` processes are spared.
+    The groups of ``adopted`` processes are spared, and all processes of the game servers with
+    the ids ``servers``, with what they share.
 
     Call it only while listening on that address, so that no other run owns them.
     """
     ended = []
-    for pid in _marked(f"{MARK}={host}:{port}".encode(), processes):
+    spared = {f"{TAG}={one}".encode() for one in servers}
+    shared = SHARED if servers else frozenset()
+    for pid in _marked(f"{MARK}={host}:{port}".encode(), processes, spared, shared):
         try:
             if adopted and os.getpgid(pid) in adopted:
                 continue
@@ -69,7 +78,9 @@ def wait_for(pids: Iterable[int]) -> None:
             os.close(process)
 
 
-def _marked(wanted: bytes, processes: Path) -> Iterator[int]:
+def _marked(
+    wanted: bytes, processes: Path, spared: Collection[bytes], shared: Collection[str]
+) -> Iterator[int]:
     ours = _network(processes / "self")
     for folder in processes.glob("[0-9]*"):
         if int(folder.name) == os.getpid():
@@ -79,8 +90,18 @@ def _marked(wanted: bytes, processes: Path) -> Iterator[int]:
         except OSError:  # gone meanwhile, or of another user
             continue
         # in another network (of a container that shares our processes) the address is another's
-        if wanted in environ.split(b"\0") and _network(folder) in (ours, None):
+        words = environ.split(b"\0")
+        if wanted not in words or any(one in words for one in spared):
+            continue
+        if _network(folder) in (ours, None) and not (shared and _name(folder) in shared):
             yield int(folder.name)
+
+
+def _name(folder: Path) -> str:
+    try:
+        return folder.joinpath("comm").read_text("utf-8", "replace").strip()
+    except OSError:  # it has just ended
+        return ""
 
 
 def _network(folder: Path) -> str | None:

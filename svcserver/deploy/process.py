@@ -1,9 +1,12 @@
-"""A game-server process: its output goes to a bounded file, its end is reported once."""
+"""A game server's processes: their output goes to a bounded file, their end is reported once.
+
+A game server lives as long as one of its processes (``family.py``) has its port, or has been
+left by a launcher that ended well and may still be starting. Then the others are ended.
+"""
 
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import sys
 from collections.abc import Callable
@@ -12,11 +15,15 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from attrs import define, field
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, succeed
 from twisted.internet.error import ProcessExitedAlready
 from twisted.internet.protocol import ProcessProtocol
 from twisted.logger import Logger
 from twisted.python.failure import Failure
+
+from svcserver.deploy.executables import cause, check_program
+from svcserver.deploy.family import Family, Process
+from svcserver.deploy.watched import Watched
 
 log = Logger()
 
@@ -25,6 +32,8 @@ CHUNK = 64 * 1024  # bytes
 MAX_LEFT = 1024 * 1024  # bytes read from the pipe of a dead server; it usually holds 64 KiB at most
 UNSEEN = "code unknown"  # of one that an earlier run started
 WELL = "code 0"  # how a game server ends when its players have left
+LOOKS = 2  # of the watchdog, within which a game server in the background must have its port
+LONGEST_ERROR = 16  # bytes: the number that a child sends when exec fails
 CHILD_SETUP = str(Path(__file__).with_name("child_setup.py"))
 
 
@@ -92,18 +101,52 @@ class Output:
             log.warn("output is lost at {path}: {why}", path=str(self._path), why=why.strerror)
 
 
+class Unseen(Exception):
+    """The end of a process whose exit code we cannot have."""
+
+    exitCode = "unknown"
+
+
 class GameProcess(ProcessProtocol):
-    """Watches one child. ``ended`` is called once, with ``code N`` or ``signal NAME``."""
+    """Watches one game server. ``ended`` is called once, with ``code N`` or ``signal NAME``.
+
+    ``moved`` is called with the id of the process that goes on when the watched one has ended.
+    """
 
     def __init__(self, output: Output | None, ended: Callable[[str], None]) -> None:
         self.is_zombie: Callable[[int], bool] = _is_zombie
         self._output = output
         self._ended = ended
         self._waiting: list[Deferred[None]] = []
+        self.moved: Callable[[int], None] = lambda pid: None
+        self.family: Family | None = None  # None where the system shows no processes
         self.over = False
+        self.ending = False  # it is no game server any more; what is left of it is being ended
+        self._stopping = False  # we have asked it to end
+        self._well = False  # the launcher has ended without an error
+        self._has_listened = False  # one of its processes has had the port
+        self._finished = False
+        self._looks = 0
+        self._closed = False  # its transport has nothing more to say
+        self._next: Watched | None = None  # the process that goes on
+        self._next_pid: int | None = None
+        self._executed: Deferred[None] = succeed(None)
         self.how = ""  # how it ended, once that is known
         self.born: int | None = None  # its id, also when it ends while it is being started
         self.group: int | None = None  # of what it forks, where it leads one
+
+    def exec_begins(self) -> None:
+        """The child has yet to become the program."""
+        self._executed = Deferred()
+
+    def exec_ended(self, error: OSError | None = None) -> None:
+        """The child has become the program, or could not."""
+        if not self._executed.called:
+            self._executed.callback(None) if error is None else self._executed.errback(error)
+
+    def when_executed(self) -> Deferred[None]:
+        """Fires once the child has become the program; fails with the OSError of its exec."""
+        return self._executed
 
     def connectionMade(self) -> None:
         self.born = self.pid
@@ -124,15 +167,84 @@ class GameProcess(ProcessProtocol):
     errReceived = outReceived
 
     def processExited(self, reason: Failure) -> None:
-        """The process is dead, even while a grandchild still holds its pipes."""
-        self.over, self.how = True, _how(reason.value)
-        if self.group is not None:
+        """The watched process is dead, even while a grandchild still holds its pipes."""
+        self._well = _how(reason.value) == WELL
+        self._lost(_how(reason.value))
+
+    def _lost(self, how: str) -> None:
+        """The watched process has ended: watch another one, or end what is left."""
+        self.how, self._next, self._next_pid = how, None, None
+        while (heir := self._heir()) is not None:
+            if self._watch(heir):
+                return
+        self._finish()
+
+    def _heir(self) -> Process | None:
+        """The process to watch next; None where none is left.
+
+        Ends those that are left where none of them is the game server.
+        """
+        if self.family is None:
+            return None
+        left = self.family.members()
+        if not left:
+            return None
+        if not self._stopping:
+            if not self.ending:
+                holder = self.family.holder()
+                if holder is not None or (self._well and not self._has_listened):
+                    self._has_listened = holder is not None
+                    return holder or left[-1]
+            self.family.signal(signal.SIGKILL)
+        self.ending = True
+        return left[0]
+
+    def _watch(self, one: Process) -> bool:
+        """Watch a process of the family; False where it has just ended."""
+        if self.family is None:
+            return False
+        self._next = self.family.follow(one, self._next_ended)
+        if self._next is None:
+            return False
+        self._next_pid = one.pid
+        if not self.ending:
+            self.moved(one.pid)
+        return True
+
+    def _next_ended(self) -> None:
+        if self._next is not None:
+            self._next.close()
+        self._lost(UNSEEN)
+
+    def look(self) -> None:
+        """The watchdog's look: note whether it listens.
+
+        What is left of a launcher and has no port after ``LOOKS`` looks is ended.
+        """
+        if self.over or self.ending or self.family is None:
+            return
+        holder, before = self.family.holder(), self._next
+        self._has_listened = self._has_listened or holder is not None
+        if before is None:
+            return
+        self._looks += 1
+        if holder is None and self._looks >= LOOKS:
+            self.kill("KILL")
+        elif holder is not None and holder.pid != self._next_pid and self._watch(holder):
+            before.close()
+
+    def _finish(self) -> None:
+        """Close what is open: nothing of the game server is left."""
+        self.over = self._finished = True
+        if self.family is None and self.group is not None:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.group, signal.SIGKILL)  # what it forked goes with it
         transport: Any = self.transport
         for pipe in list(getattr(transport, "pipes", {}).values()):
             self._drain(pipe.fileno())
         transport.loseConnection()
+        if self._closed:
+            self._tell_end()
 
     def _drain(self, pipe: int) -> None:
         """Read what a pipe still holds: the last output, which closing would discard."""
@@ -146,28 +258,43 @@ class GameProcess(ProcessProtocol):
             self.outReceived(data)
 
     def processEnded(self, reason: Failure) -> None:
-        self.over = True
+        """The watched process is dead, and its pipes are closed: another one may go on."""
+        self._closed = True
+        if self._finished:
+            self._tell_end()
+
+    def _tell_end(self) -> None:
         if self._output is not None:
             self._output.close()
-        self._ended(_how(reason.value))
+        self._ended(self.how)
         waiting, self._waiting = self._waiting, []
         for one in waiting:
             one.callback(None)
 
     @property
     def alive(self) -> bool:
-        """Whether the process runs; a zombie does not."""
-        return not self.over and self.pid is not None and not self.is_zombie(self.pid)
+        """Whether the game server runs; a zombie does not, nor what is left of one."""
+        if self.over or self.ending or self.pid is None:
+            return False
+        return not self.is_zombie(self.pid)
+
+    def has(self, pid: int) -> bool:
+        """Whether the process is one of the game server's."""
+        if pid == self.pid:
+            return True
+        return self.family is not None and any(one.pid == pid for one in self.family.members())
 
     def reap(self) -> None:
         """Learn how a dead child ended, where the reactor has not asked the system yet."""
         ask: Callable[[], None] | None = getattr(self.transport, "reapProcess", None)
-        if not self.over and ask is not None:
+        if not self.over and self._next is None and ask is not None:
             ask()
 
     @property
     def pid(self) -> int | None:
-        """The process id while there is one."""
+        """The id of the watched process while there is one."""
+        if self._next_pid is not None:
+            return self._next_pid
         return getattr(self.transport, "pid", None)
 
     def when_over(self) -> Deferred[None]:
@@ -180,10 +307,14 @@ class GameProcess(ProcessProtocol):
         return done
 
     def kill(self, how: str) -> None:
-        """``TERM`` or ``KILL`` to the process and, where there are groups, to what it forked."""
+        """``TERM`` or ``KILL`` to the process and to all that it has started."""
         if self.over or self.pid is None:
             return
+        self._stopping = True
+        number = getattr(signal, f"SIG{how}")
         try:
+            if self.family is not None and self.family.signal(number):
+                return
             if not self._kill_group(how):
                 transport: Any = self.transport
                 transport.signalProcess(how)
@@ -224,33 +355,39 @@ class Spawner:
             transport = self.reactor.spawnProcess(process, words[0], words, env=environ)
             transport.closeStdin()
             return int(transport.pid or process.born or 0)
-        transport = self.reactor.spawnProcess(
-            process,
-            self.python,
-            [self.python, "-I", "-S", CHILD_SETUP, *words],
-            env=environ,
-            childFDs={1: "r", 2: "r"},  # standard input stays closed
-        )
+        process.exec_begins()
+        reading, writing = os.pipe()
+        try:
+            transport = self.reactor.spawnProcess(
+                process,
+                self.python,
+                [self.python, "-I", "-S", CHILD_SETUP, *words],
+                env=environ,
+                childFDs={1: "r", 2: "r", 3: writing},  # standard input stays closed
+            )
+        except BaseException:
+            os.close(reading)
+            raise
+        finally:
+            os.close(writing)
         process.group = transport.pid
+        if process.family is not None:
+            process.family.leader = transport.pid
+        self._await_exec(process, words[0], reading)
         return int(transport.pid or process.born or 0)
 
+    def _await_exec(self, process: GameProcess, program: str, reading: int) -> None:
+        """Tell the process what the pipe says: it is closed by exec, or has the error's number."""
 
-def check_program(path: str, search: str | None = None) -> str:
-    """The program's absolute path; a bare word is found in ``search``, a PATH, as well.
+        def hear() -> None:
+            said = os.read(reading, LONGEST_ERROR)
+            watch.close()
+            number = int(said) if said.isdigit() else 0
+            error = OSError(number, os.strerror(number))
+            process.exec_ended(OSError(number, cause(program, error)) if number else None)
 
-    Raises OSError when it cannot be run.
-    """
-    where = Path(path).resolve()
-    if not where.exists():
-        found = shutil.which(path, path=search) if path == os.path.basename(path) else None
-        if found is None:
-            raise FileNotFoundError(f"{path} does not exist")
-        return os.path.abspath(found)
-    if not where.is_file():
-        raise IsADirectoryError(f"{path} is not a file")
-    if not os.access(where, os.X_OK):
-        raise PermissionError(f"{path} is not executable")
-    return str(where)
+        watch = Watched(self.reactor, reading, hear, process.exec_ended)
+        watch.begin()
 
 
 def _is_zombie(pid: int) -> bool:

@@ -48,9 +48,8 @@ class Readiness:
 
     async def _proven(self, process: GameProcess, port: int, proof: Path) -> None:
         deadline = self.clock.seconds() + PATIENCE_S
-        expected = f"{process.pid}:{port}"
         try:
-            while _content(proof) != expected:
+            while not _is_ready(_content(proof), process, port):
                 if not process.alive:
                     raise Unlaunchable("the game server ended while it started")
                 if self.clock.seconds() >= deadline:
@@ -69,6 +68,12 @@ class Readiness:
             await deferLater(self.clock, min(left, POLL_S))
             if not process.alive:
                 raise Unlaunchable("the game server ended while it started")
+
+
+def _is_ready(said: str, process: GameProcess, port: int) -> bool:
+    """Whether it names the port and a process of the game server, such as a launcher's child."""
+    pid, _, number = said.partition(":")
+    return pid.isdigit() and number == str(port) and process.has(int(pid))
 
 
 def _content(proof: Path) -> str:

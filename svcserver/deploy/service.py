@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
@@ -16,6 +17,7 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.logger import Logger
 
 from svcserver.deploy.adopted import adopt
+from svcserver.deploy.family import Family, become_subreaper, end_strays
 from svcserver.deploy.fleet import Fleet, MemoryGuard
 from svcserver.deploy.frozen import Freezes, freeze_watch
 from svcserver.deploy.handling import Handling
@@ -83,17 +85,21 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     )
     here = settings.bind_host, settings.port
 
-    def tidy() -> None:
-        adopted = supervisor.adopt(f"{MARK}={here[0]}:{here[1]}", partial(adopt, reactor))
-        end_left_over(*here, adopted=adopted)
+    if sys.platform == "linux":
+        supervisor.family = partial(Family, reactor)
 
-    watch = Watch(reactor, supervisor, _at_boot(settings), tidy, top.lines.end)
+    def tidy() -> None:
+        become_subreaper()
+        adopted = supervisor.adopt(f"{MARK}={here[0]}:{here[1]}", partial(adopt, reactor))
+        end_left_over(*here, adopted=adopted, servers=supervisor.fleet.servers)
+
+    watch = Watch(reactor, supervisor, _at_boot(settings), tidy, top.lines.end, end_strays)
     # listening comes first: only who holds the address may adopt or kill what an earlier run left
     fleet = OrderedServices()  # ending game servers still call the metagame, which then asks us
     parts = [listening, watch]
     if settings.frozen_s:
         freezes, end = Freezes(settings.frozen_s), Handling(supervisor).freeze
-        parts.append(freeze_watch(reactor, freezes, supervisor.fleet, end))
+        parts.append(freeze_watch(reactor, freezes, supervisor.fleet, end, supervisor.sockets_of))
     for part in parts:
         part.setServiceParent(fleet)
     warn_at_start(options.warnings).setServiceParent(top)
@@ -235,6 +241,7 @@ class Watch(Service):
     at_boot: list[Kind]
     tidy: Callable[[], object] = lambda: None
     last_words: Callable[[], object] = lambda: None
+    sweep: Callable[[], object] = lambda: None  # of what is left when all game servers have ended
     failed: bool = False  # a world did not boot: the server runs on, but exits with status 1
     hands_over: bool = False
     _rounds: Every = field(init=False)
@@ -266,7 +273,11 @@ class Watch(Service):
             log.info("game servers run on: the next deploy server adopts them")
             self.supervisor.leave()
             return succeed(None)
-        return self.supervisor.stop()
+        return self.supervisor.stop().addBoth(self._ended)
+
+    def _ended(self, result: Any) -> Any:
+        self.sweep()
+        return result
 
 
 @define(eq=False, slots=False)

@@ -12,10 +12,18 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from attrs import define, evolve, field, frozen
-from twisted.internet.defer import Deferred, DeferredLock, gatherResults, succeed
+from twisted.internet.defer import (
+    Deferred,
+    DeferredLock,
+    TimeoutError,
+    gatherResults,
+    succeed,
+)
 from twisted.internet.task import deferLater
 from twisted.logger import Logger
+from twisted.python.failure import Failure
 
+from svcserver.deploy.family import TAG, Family
 from svcserver.deploy.fleet import (
     PERSISTENT,
     Fleet,
@@ -25,10 +33,11 @@ from svcserver.deploy.fleet import (
     NoCapacity,
 )
 from svcserver.deploy.hunts import HuntTable, Kind, Launch, Unlaunchable
-from svcserver.deploy.kept import KeptServers
+from svcserver.deploy.kept import Kept, KeptServers
 from svcserver.deploy.process import UNSEEN, WELL, GameProcess, Output
 from svcserver.deploy.readiness import Readiness
 from svcserver.kernel.buggify import buggify
+from svcserver.kernel.ids import new_id
 from svcserver.kernel.launch_requests import LaunchRequest
 from svcserver.kernel.secrets import Secret, constant_time_equal, fingerprint, hex_token
 
@@ -37,6 +46,8 @@ log = Logger()
 
 KILL_AFTER_S = 10.0
 WATCHDOG_S = 60.0
+GIVE_UP_S = 5.0  # after SIGKILL, which a process in the kernel may not heed
+EXEC_S = 30.0  # for the program to be executed; milliseconds, but for a file system that is away
 KEYLESS = "NO_KEY"
 MAX_QUEUED = 64  # launches that may wait their turn
 
@@ -100,12 +111,14 @@ class Supervisor:
     spacing_s: float = 0.0
     liveness: bool = True
     kept: KeptServers | None = None  # what outlives us on disk
+    family: Callable[[str, int, int], Family] | None = None  # of an id, a port and a leader
     _processes: dict[str, GameProcess] = field(factory=dict, init=False)
     _starting: dict[Kind, list[Deferred[GameServer]]] = field(factory=dict, init=False)
     _asked: dict[str, list[Deferred[GameServer]]] = field(factory=dict, init=False)  # by match
     _queue: DeferredLock = field(factory=DeferredLock, init=False)
     _next_launch: float = field(default=0.0, init=False)
     _wanted: dict[Kind, None] = field(factory=dict, init=False)
+    _hidden: dict[str, None] = field(factory=dict, init=False)  # ids whose sockets we cannot see
     _stopping: bool = field(default=False, init=False)
     _leaving: bool = field(default=False, init=False)
 
@@ -151,12 +164,25 @@ class Supervisor:
             mine.callback(server)
             return mine
         self._starting[launch.kind] = [mine]
-        if server is not None:
-            self._forget_dead(server)
-        Deferred.fromCoroutine(self._launch(launch)).addBoth(
+        Deferred.fromCoroutine(self._replace(server, launch)).addBoth(
             self._answer, self._starting, launch.kind
         )
         return mine
+
+    async def _replace(self, server: GameServer | None, launch: Launch) -> GameServer:
+        """Launch, once nothing is left of the dead server before it, which may hold the port."""
+        if server is not None:
+            self._forget_dead(server)
+        process = None if server is None else self._processes.get(server.id)
+        if process is not None:
+            process.kill("KILL")
+            try:
+                await process.when_over().addTimeout(KILL_AFTER_S, self.clock)
+            except TimeoutError:
+                raise Unlaunchable(
+                    f"processes of the {launch.kind.value} before it do not end"
+                ) from None
+        return await self._launch(launch)
 
     @staticmethod
     def _answer(result: Any, waiting: dict[T, list[Deferred[GameServer]]], of: T) -> None:
@@ -173,7 +199,7 @@ class Supervisor:
             wait = self._next_launch - self.clock.seconds()
             if wait > 0:
                 await deferLater(self.clock, wait)
-            server, process, proof = self._spawn(launch)
+            server, process, proof = await self._spawn(launch)
             self._next_launch = self.clock.seconds() + self.spacing_s
         finally:
             self._queue.release()
@@ -184,7 +210,7 @@ class Supervisor:
             raise
         return server
 
-    def _spawn(self, launch: Launch) -> tuple[GameServer, GameProcess, Path | None]:
+    async def _spawn(self, launch: Launch) -> tuple[GameServer, GameProcess, Path | None]:
         if self._stopping:
             raise Unlaunchable("the deploy server is stopping")
         if self.broken_guard:
@@ -196,15 +222,15 @@ class Supervisor:
         try:
             port = self._hold(launch.kind)
             server, process, proof = self._fork(launch, port)
+            await self._executed(server, process)
         except (OSError, Unlaunchable, NoCapacity) as why:
             self.fleet.release(port)
             if self.guard is not None and reservation is not None:
                 self.guard.release(reservation)
             if isinstance(why, OSError):
-                log.error(
-                    "could not start {binary}: {why}", binary=self.program.binary, why=str(why)
-                )
-                raise Unlaunchable("the game server could not be started") from why
+                text, binary = why.strerror or str(why), self.program.binary
+                named = text if binary in text else f"{binary}: {text}"
+                raise Unlaunchable(f"could not start the game server: {named}") from why
             raise
         log.info(
             "started {kind} {id} pid {pid} on port {port} with {map}",
@@ -215,6 +241,17 @@ class Supervisor:
             map=launch.map,
         )
         return server, process, proof
+
+    async def _executed(self, server: GameServer, process: GameProcess) -> None:
+        """Return once the child has become the program; raises OSError, and then forgets it."""
+        try:
+            await process.when_executed().addTimeout(EXEC_S, self.clock)
+        except (OSError, TimeoutError) as why:
+            process.kill("KILL")
+            self._drop(server)
+            if isinstance(why, OSError):
+                raise
+            raise OSError(f"{self.program.binary} was not executed within {EXEC_S:.0f} s") from None
 
     def _hold(self, kind: Kind) -> int:
         if not 0 < self.fleet.first_port < self.fleet.last_port:
@@ -233,9 +270,14 @@ class Supervisor:
             raise OSError("out of processes")
         proof, extra = self.readiness.prepare()
         process = GameProcess(output, lambda how: self._on_end(process, how))
+        server_id = new_id()
+        if self.family is not None:
+            process.family = self.family(server_id, port, 0)
+            extra = {**extra, TAG: server_id}
         pid = self.starter.spawn(process, command, extra)
         key_hash = "" if key is None else fingerprint(key.reveal())
-        server = self.fleet.started(launch, port, pid, self.wall_clock(), key_hash)
+        server = self.fleet.started(launch, port, pid, self.wall_clock(), key_hash, server_id)
+        process.moved = partial(self._moved, server.id)
         self._processes[server.id] = process
         if process.over:
             self._forget(server, "ended while it was started")
@@ -246,18 +288,32 @@ class Supervisor:
     def adopt(self, mark: str, take: Take) -> list[int]:
         """Take over the game servers of an earlier run; the ids of their processes."""
         for one in self.kept.all() if self.kept is not None else []:
-            server = one.server
-            if one.runs(mark) and self.fleet.adopt(server):
-                self._take_over(server, partial(take, is_ours=partial(one.runs, mark)))
+            if not one.runs(mark):
+                one = self._in_background(one) or one
+            if one.runs(mark) and self.fleet.adopt(one.server):
+                self._take_over(one.server, partial(take, is_ours=partial(one.runs, mark)))
             elif self.kept is not None:
-                self.kept.forget(server.id)
+                self.kept.forget(one.server.id)
         return [server.pid for server in self.fleet.servers.values()]
+
+    def _in_background(self, noted: Kept) -> Kept | None:
+        """A noted game server whose noted process has ended, and another one has its port."""
+        server = noted.server
+        if self.family is None:
+            return None
+        holder = self.family(server.id, server.port, 0).holder()
+        if holder is None:
+            return None
+        return evolve(noted, server=evolve(server, pid=holder.pid), started=holder.started)
 
     def _take_over(self, server: GameServer, take: Callable[[GameProcess, int], None]) -> None:
         process = GameProcess(
             self._output(server.launch.kind, server.port), lambda how: self._on_end(process, how)
         )
         self._processes[server.id] = process
+        process.moved = partial(self._moved, server.id)
+        if self.family is not None:
+            process.family = self.family(server.id, server.port, server.pid)
         try:
             take(process, server.pid)
         except OSError as why:
@@ -284,6 +340,23 @@ class Supervisor:
         """The process of a server that is known."""
         return self._processes.get(server_id)
 
+    def sockets_of(self, server: GameServer) -> set[int] | None:
+        """The inodes of the game server's sockets; None where the system hides some of them."""
+        process = self._processes.get(server.id)
+        if process is None or process.family is None:
+            return None
+        inodes = process.family.sockets()
+        if inodes is None and server.id not in self._hidden:
+            self._hidden[server.id] = None
+            log.warn(
+                "{kind} {id} on port {port} is not watched for freezing: its processes belong to "
+                "another user. Start it as the deploy server's user.",
+                kind=server.launch.kind.value,
+                id=server.id,
+                port=server.port,
+            )
+        return inodes
+
     def want_no_more(self, kind: Kind) -> None:
         """The watchdog lets a city or dojo be, until a player asks for it."""
         self._wanted.pop(kind, None)
@@ -295,11 +368,31 @@ class Supervisor:
                 if server is not None:
                     self._forget(server, how)
 
-    def _forget(self, server: GameServer, how: str) -> None:
+    def _moved(self, server_id: str, pid: int) -> None:
+        """A game server has gone on in the background, as another process than the one started."""
+        server = self.fleet.servers.get(server_id)
+        if server is None:
+            return
+        server = self.fleet.servers[server_id] = evolve(server, pid=pid)
+        if self.kept is not None:
+            self.kept.keep(server)
+        log.info(
+            "{kind} {id} on port {port} goes on as pid {pid}",
+            kind=server.launch.kind.value,
+            id=server.id,
+            port=server.port,
+            pid=pid,
+        )
+
+    def _drop(self, server: GameServer) -> None:
         self.fleet.ended(server.id)
         self._processes.pop(server.id, None)
+        self._hidden.pop(server.id, None)
         if self.kept is not None:
             self.kept.forget(server.id)
+
+    def _forget(self, server: GameServer, how: str) -> None:
+        self._drop(server)
         usual = server.launch.kind not in PERSISTENT and how in (WELL, UNSEEN)
         tell = log.info if self._stopping or usual else log.warn
         tell(
@@ -314,6 +407,8 @@ class Supervisor:
         process = self._processes.get(server.id)
         if process is not None:
             process.reap()  # which may end in _on_end, and so in _forget
+            if process.ending:
+                return  # what is left of it may hold the port
         if server.id in self.fleet.servers:
             how = "" if process is None else process.how
             self._forget(server, how or "found dead")
@@ -344,6 +439,8 @@ class Supervisor:
 
     def watch(self) -> None:
         """The watchdog: forget dead hunts, restart dead persistent worlds."""
+        for process in list(self._processes.values()):
+            process.look()
         for server in list(self.fleet.servers.values()):
             if not self._is_alive(server):
                 self._forget_dead(server)
@@ -385,12 +482,21 @@ class Supervisor:
             process.kill("TERM")
         late = self.clock.callLater(KILL_AFTER_S, self._kill_all, processes)
 
+        def late_end(why: Failure) -> None:
+            why.trap(TimeoutError)
+            log.error("some game servers do not end; their ports may stay taken")
+
         def done(result: Any) -> Any:
             if late.active():
                 late.cancel()
             return result
 
-        return gatherResults([process.when_over() for process in processes]).addBoth(done)
+        ended = gatherResults([process.when_over() for process in processes])
+        return (
+            ended.addTimeout(KILL_AFTER_S + GIVE_UP_S, self.clock)
+            .addErrback(late_end)
+            .addBoth(done)
+        )
 
     @staticmethod
     def _kill_all(processes: list[GameProcess]) -> None:

@@ -15,3 +15,11 @@ def started_at(pid: int, processes: Path = PROCESSES) -> int | None:
         return None if fields[0] in ("Z", "X") else int(fields[_START_FIELD])
     except (OSError, ValueError, IndexError):
         return None
+
+
+def boot_id(processes: Path = PROCESSES) -> str:
+    """Return what tells this start of the machine from all others; empty where nothing does."""
+    try:
+        return (processes / "sys/kernel/random/boot_id").read_text("ascii").strip()
+    except (OSError, UnicodeDecodeError):
+        return ""

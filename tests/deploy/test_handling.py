@@ -11,6 +11,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.deploy.family import UdpSocket, udp_sockets
 from svcserver.deploy.fleet import Fleet, GameServer
 from svcserver.deploy.frozen import LOOK_S, Freezes, Look, freeze_watch, unread
 from svcserver.deploy.handling import LAST_LINES, Handling
@@ -113,7 +114,7 @@ class FrozenTests(SynchronousTestCase):
         freezes, lives, frozen = Freezes(60.0), server("lives", 1), server("frozen", 2)
         named = []
         for number in range(30):
-            waiting = {1: 500 if number % 5 else 100, 2: 100 * number + 1}
+            waiting = {"lives": 500 if number % 5 else 100, "frozen": 100 * number + 1}
             named += [
                 (one.id, number * LOOK_S)
                 for one in freezes.look([lives, frozen], waiting, {}, number * LOOK_S).frozen
@@ -124,9 +125,9 @@ class FrozenTests(SynchronousTestCase):
     def test_a_long_hitch_is_forgiven(self) -> None:
         freezes, one = Freezes(60.0), server("a", 1)
         for at in range(0, 60, 5):
-            self.assertEqual(freezes.look([one], {1: at + 1}, {}, at), Look([], []))
+            self.assertEqual(freezes.look([one], {"a": at + 1}, {}, at), Look([], []))
         self.assertEqual(freezes.look([one], {}, {}, 60.0), Look([], []))
-        self.assertEqual(freezes.look([one], {1: 10}, {}, 61.0), Look([], []))
+        self.assertEqual(freezes.look([one], {"a": 10}, {}, 61.0), Look([], []))
 
     @proves("deploy: a game server whose players are heard is not frozen")
     def test_whose_players_are_heard_is_left_alone_until_they_were_silent_as_long(self) -> None:
@@ -134,39 +135,53 @@ class FrozenTests(SynchronousTestCase):
         ended, spared = [], []
         for at in range(0, 200, 5):
             heard = {"a": min(at, 100.0)}  # their last heartbeat comes at 100
-            found = freezes.look([one], {1: at + 1}, heard, at)
+            found = freezes.look([one], {"a": at + 1}, heard, at)
             ended += [at for _ in found.frozen]
             spared += [at for _ in found.spared]
         self.assertEqual((spared, ended[0]), ([60], 160))
         freezes = Freezes(60.0)
         for at in range(0, 100, 5):  # heard of long before it froze: that is no sign of life now
-            if freezes.look([one], {1: at + 1}, {"a": -90.0}, at).frozen:
+            if freezes.look([one], {"a": at + 1}, {"a": -90.0}, at).frozen:
                 break
         self.assertEqual(at, 60)
 
-    def test_the_kernels_table(self) -> None:
-        head = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when"
-        line = "  12: 00000000:2249 00000000:0000 07 00000000:00000A00 00:00000000 00000000"
-        wide = "  13: 00000000000000000000000000000000:2249 0:0 07 00000000:00000001 00:0"
-        self.assertEqual(
-            unread([f"{head}\n{line}\n", f"{head}\n{wide}\nnonsense\n\n"]), {8777: 2561}
-        )
+    def test_only_its_own_sockets_where_players_come_count(self) -> None:
+        city, hunt, hidden = server("city", 8777), server("hunt", 8775), server("hidden", 8774)
+        owned = {"city": {1, 2, 3, 4, 5, 6}, "hunt": {9}, "hidden": None}
+        loopback6 = "00000000000000000000000001000000"
+        mapped = "0000000000000000FFFF00000A00000A"
+        sockets = [
+            UdpSocket("00000000", 8777, 1, 1),
+            UdpSocket("0" * 32, 8777, 10, 2),
+            UdpSocket("0100007F", 8777, 100, 3),  # 127.0.0.1
+            UdpSocket(mapped, 8777, 1_000, 4),
+            UdpSocket(loopback6, 8777, 10_000, 5),  # no player comes there
+            UdpSocket("0200007F", 8777, 10_000, 6),
+            UdpSocket("x", 8777, 10_000, 6),
+            UdpSocket("00000000", 8777, 10_000, 7),  # another program's
+            UdpSocket("00000000", 8776, 10_000, 1),
+            UdpSocket("00000000", 8775, 0, 9),
+            UdpSocket("00000000", 8774, 10_000, 8),
+        ]
+        found = unread(sockets, [city, hunt, hidden], lambda one: owned[one.id])
+        self.assertEqual(found, {"city": 1_111})
 
     @given(st.text())
     def test_a_strange_table_is_no_error(self, text: str) -> None:
-        unread([text])
+        unread(udp_sockets([text]), [server("a", 8777)], lambda one: {1})
 
     def test_the_watch_ends_it_and_pings_all(self) -> None:
         clock, ended, pinged = Clock(), [], []
         fleet = Fleet(8770, 8779)
         one = fleet.servers["a"] = server("a", 8777)
         grows = iter(range(1, 100))
-        line = "h\n1: 0:2249 0:0 07 0:{:X} 0"
+        line = "h\n1: 00000000:2249 0:0 07 0:{:X} 0 0 0 0 5"
         watch = freeze_watch(
             clock,
             Freezes(20.0),
             fleet,
             ended.append,
+            lambda one: {5},
             lambda: [line.format(next(grows))],
             pinged.append,
         )

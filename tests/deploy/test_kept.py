@@ -12,7 +12,7 @@ from svcserver.deploy import kept as keeping
 from svcserver.deploy.fleet import Fleet, GameServer
 from svcserver.deploy.hunts import Kind, Launch
 from svcserver.deploy.kept import Kept, KeptServers
-from svcserver.kernel.processes import started_at
+from svcserver.kernel.processes import boot_id, started_at
 
 MARK = "SVC_DEPLOY_SERVER=127.0.0.1:61001"
 HUNT = Launch(Kind.HUNT, "/Game/Maps/x", hunt_id="H", players=("UID-a", "UID-b"), match_id="m")
@@ -35,7 +35,7 @@ class KeptTests(SynchronousTestCase):
     def test_it_comes_back_as_it_was_and_only_we_may_read_it(self) -> None:
         server = GameServer("id-1", 8775, HUNT, 77, 1000.5, "hash")
         self.kept.keep(server)
-        self.assertEqual(self.kept.all(), [Kept(server, 177)])
+        self.assertEqual(self.kept.all(), [Kept(server, 177, boot_id())])
         [file] = (self.folder / "state").iterdir()
         self.assertEqual(file.stat().st_mode & 0o777, 0o600)
         self.kept.forget("id-1")
@@ -69,6 +69,19 @@ class KeptTests(SynchronousTestCase):
             for pid in (77, 78, 79, 80, 81)
         ]
         self.assertEqual(found, [True, False, False, False, False])
+
+    def test_of_this_boot_the_same_tick_is_enough(self) -> None:
+        self.patch(keeping, "started_at", started_at)
+        self.process(77, 500, mark="")
+        file = self.folder / "proc" / "sys/kernel/random/boot_id"
+        file.parent.mkdir(parents=True)
+        file.write_text("this\n")
+        server = GameServer("i", 1, HUNT, 77, 0.0)
+        found = [
+            Kept(server, started, boot).runs(MARK, self.folder / "proc")
+            for started, boot in ((500, "this"), (501, "this"), (500, "that"), (500, ""))
+        ]
+        self.assertEqual(found, [True, False, False, False])
 
     def test_a_server_whose_port_is_no_more_ours_is_not_taken(self) -> None:
         fleet = Fleet(8770, 8777)

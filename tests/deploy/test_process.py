@@ -207,6 +207,13 @@ class Reactor:
     def __init__(self) -> None:
         self.started: list[tuple[str, list[str], dict[str, Any]]] = []
         self.transport = Transport()
+        self.readers: list[Any] = []
+
+    def addReader(self, reader: Any) -> None:
+        self.readers.append(reader)
+
+    def removeReader(self, reader: Any) -> None:
+        self.readers.remove(reader)
 
     def spawnProcess(self, process: Any, program: str, words: list[str], **more: Any) -> Transport:
         self.started.append((program, words, more))
@@ -230,6 +237,12 @@ class SpawnerTests(SynchronousTestCase):
         [(program, words, more)] = self.reactor.started
         self.assertEqual(program, "/bin/python")
         self.assertEqual(words[-3:], [str(self.program), "game.exe", "key"])
+        executed = self.process.when_executed()
+        self.assertNoResult(executed)
+        [pipe] = self.reactor.readers  # nobody has its other end: the child is the program now
+        pipe.doRead()
+        self.successResultOf(executed)
+        self.assertEqual(self.reactor.readers, [])
         self.assertEqual(more["env"], {"PATH": str(self.folder), "X": "1"})
         self.assertEqual(self.process.group, PID)
 

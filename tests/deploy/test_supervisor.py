@@ -157,8 +157,8 @@ class LaunchTests(SupervisorCase):
         self.spawner.broken = PermissionError("not executable")
         with capturedLogs() as events:
             for _ in range(10):
-                self.failureResultOf(self.ask(supervisor, HUNT), Unlaunchable)
-        self.assertTrue(any("/srv/game" in str(event) for event in events))
+                why = self.failureResultOf(self.ask(supervisor, HUNT), Unlaunchable)
+                self.assertIn("/srv/game: not executable", str(why.value))
         self.assertFalse(any("hush" in str(event) for event in events))
         self.spawner.broken = None
         self.assertEqual(self.successResultOf(self.ask(supervisor, HUNT)).port, 8775)

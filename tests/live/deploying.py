@@ -19,6 +19,13 @@ from tests.support.processes import Service, free_port
 
 PATH = "/api/matchmaker/handle-matchmaking-for-player"
 SIMULATOR = str(Path(sys.executable).parent / "svc-gameserver-sim")
+CITY = {"GameMode": "CITY", "GameArgs": "", "HuntId": ""}
+HUNT = {
+    "GameMode": "ISLAND",
+    "GameArgs": "",
+    "HuntId": "CR19_PlayerHunt_Escalation_Randall_Easy",
+    "ExpectedPlayers": ["UID-a"],
+}
 
 
 def udp_block(size: int = 8) -> int:

@@ -20,7 +20,16 @@ import pytest
 from svcserver.db import migrations
 from svcserver.db.engine import database_url, make_engine
 from svcserver.metagame.accounts.store import add_game_server_key
-from tests.live.deploying import PATH, SIMULATOR, deploy, hand_out, is_bound, servers
+from tests.live.deploying import (
+    CITY,
+    HUNT,
+    PATH,
+    SIMULATOR,
+    deploy,
+    hand_out,
+    is_bound,
+    servers,
+)
 from tests.support.game import GAME_SERVER_KEY
 from tests.support.processes import (
     Service,
@@ -36,13 +45,6 @@ from tests.support.proves import proves
 pytestmark = pytest.mark.live
 
 DEADLINE_S = 10.0  # for a game server that is there
-CITY = {"GameMode": "CITY", "GameArgs": "", "HuntId": ""}
-HUNT = {
-    "GameMode": "ISLAND",
-    "GameArgs": "",
-    "HuntId": "CR19_PlayerHunt_Escalation_Randall_Easy",
-    "ExpectedPlayers": ["UID-a"],
-}
 
 
 def children(service: Service) -> list[int]:

@@ -1,0 +1,120 @@
+"""Names the cause when the kernel does not execute a program, and the cure.
+
+``exec`` says "No such file or directory" of a script whose interpreter is missing, and "Exec
+format error" of a Windows program and of one for another processor alike.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import platform
+import shutil
+import struct
+from pathlib import Path
+
+FIRST = 4096  # bytes that are looked at
+ELF = b"\x7fELF"
+PT_INTERP = 3
+MACHINES = {
+    0x03: "i386",
+    0x08: "mips",
+    0x15: "ppc64",
+    0x28: "arm",
+    0x3E: "x86_64",
+    0xB7: "aarch64",
+    0xF3: "riscv64",
+}
+
+
+def check_program(path: str, search: str | None = None) -> str:
+    """The program's absolute path; a bare word is found in ``search``, a PATH, as well.
+
+    Raises OSError when it cannot be run.
+    """
+    where = Path(path).resolve()
+    if not where.exists():
+        found = shutil.which(path, path=search) if path == os.path.basename(path) else None
+        if found is None:
+            raise FileNotFoundError(f"{path} does not exist")
+        return os.path.abspath(found)
+    if not where.is_file():
+        raise IsADirectoryError(f"{path} is not a file")
+    if not os.access(where, os.X_OK):
+        raise PermissionError(f"{path} is not executable")
+    return str(where)
+
+
+def cause(program: str, error: OSError) -> str:
+    """Return why the program could not be executed, and what to do, in one line."""
+    try:
+        with Path(program).open("rb") as file:
+            head = file.read(FIRST)
+    except OSError:
+        head = b""
+    return f"{program} {_cause(head, error)}"
+
+
+def _cause(head: bytes, error: OSError) -> str:
+    said = f"cannot be executed: {error.strerror}"
+    if error.errno not in (errno.ENOEXEC, errno.ENOENT, errno.EACCES):
+        return said
+    if head.startswith(b"#!"):
+        return _script(head, said)
+    if head.startswith(ELF):
+        return _elf(head, said)
+    if error.errno != errno.ENOEXEC:
+        return said
+    if head.startswith(b"MZ"):
+        return "is a Windows program; set GAMESERVER_LAUNCHER to what runs it, such as wine"
+    if not head:
+        return "is empty or cannot be read; copy it again"
+    if b"\0" in head:
+        return "is no program that this machine knows; copy it again, or set GAMESERVER_LAUNCHER"
+    return "is a script without a #! line; begin it with a line such as #!/bin/sh"
+
+
+def _script(head: bytes, said: str) -> str:
+    line = head.partition(b"\n")[0]
+    words = line[2:].split(None, 1)
+    if line.endswith(b"\r"):
+        return "has Windows line ends (CR LF), also in its #! line; convert it with dos2unix"
+    if not words:
+        return "names no interpreter in its #! line; write one such as #!/bin/sh"
+    interpreter = os.fsdecode(words[0])
+    shown = "".join(one if one.isprintable() else "?" for one in interpreter)
+    if not os.path.exists(interpreter):
+        return f"needs the interpreter {shown}, which does not exist; install it"
+    if not os.access(interpreter, os.X_OK) or os.path.isdir(interpreter):
+        return f"needs the interpreter {shown}, which is not executable; correct its #! line"
+    return said
+
+
+def _elf(head: bytes, said: str) -> str:
+    """What is wrong with a Linux program: another processor, or no loader."""
+    try:
+        order = "<" if head[5] == 1 else ">"
+        wide = head[4] == 2
+        machine = struct.unpack_from(f"{order}H", head, 18)[0]
+        here, name = platform.machine(), MACHINES.get(machine, f"machine {machine}")
+        if name != here and (name, here) != ("i386", "x86_64"):
+            return f"is built for {name}, and this machine is {here}; use a build for {here}"
+        loader = _loader(head, order, wide)
+    except (struct.error, IndexError):
+        return "is a damaged program file; copy it again"
+    if loader and not os.path.exists(loader):
+        return f"needs the loader {loader}, which is not installed; install the libraries for it"
+    return said
+
+
+def _loader(head: bytes, order: str, wide: bool) -> str:
+    start = struct.unpack_from(f"{order}Q" if wide else f"{order}I", head, 32 if wide else 28)[0]
+    size, count = struct.unpack_from(f"{order}HH", head, 54 if wide else 42)
+    for number in range(min(count, 64)):
+        at = start + number * size
+        if struct.unpack_from(f"{order}I", head, at)[0] == PT_INTERP:
+            places = ("Q", 8, 32) if wide else ("I", 4, 16)
+            offset = struct.unpack_from(order + places[0], head, at + places[1])[0]
+            length = struct.unpack_from(order + places[0], head, at + places[2])[0]
+            return head[offset : offset + length].rstrip(b"\0").decode("ascii", "replace")
+    return ""

@@ -1,0 +1,325 @@
+"""The processes of one game server: what its launch has started, however it was started.
+
+A wrapper script may fork the real game server into the background, with a session of its own.
+Every process of a launch inherits the variable ``TAG``. Processes of its group and session, and
+descendants, count too: some launchers clear the environment. The deploy server adopts orphans
+(``become_subreaper``); one without the variable belongs to the game server whose port it holds
+or has in its command line.
+
+Wine's own services are not counted: game servers with one WINEPREFIX share them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from attrs import define, field, frozen
+from twisted.internet.process import reapProcessHandlers
+from twisted.logger import Logger
+
+from svcserver.deploy.watched import Watched
+from svcserver.kernel.processes import PROCESSES, started_at
+
+log = Logger()
+
+TAG = "SVC_GAME_SERVER"
+PR_SET_CHILD_SUBREAPER = 36
+ROUNDS = 8  # of looks for what was forked while the others were killed
+LARGEST = 1024 * 1024  # bytes read of a table or an environment
+TABLES = ("net/udp", "net/udp6")
+SHARED = frozenset(
+    (
+        "wineserver",
+        "wineserver32",
+        "wineserver64",
+        "services.exe",
+        "winedevice.exe",
+        "plugplay.exe",
+        "svchost.exe",
+        "rpcss.exe",
+        "explorer.exe",
+    )
+)
+
+
+def become_subreaper() -> None:
+    """Make this process the parent of its descendants' orphans (Linux)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+@frozen
+class Process:
+    """A process as the kernel shows it; ``started`` in ticks tells it from a later one."""
+
+    pid: int
+    name: str
+    parent: int
+    group: int
+    session: int
+    started: int
+    is_dead: bool  # a zombie, of which only the exit status is left
+
+
+def list_processes(folder: Path = PROCESSES) -> dict[int, Process]:
+    """Return the processes of this machine, zombies included, by pid."""
+    found = {}
+    try:
+        names = os.listdir(folder)
+    except OSError:  # no Linux
+        return {}
+    for name in names:
+        if not name.isdigit():
+            continue
+        try:
+            text = (folder / name / "stat").read_bytes()[:LARGEST].decode("utf-8", "replace")
+            head, _, rest = text.rpartition(")")
+            words = rest.split()
+            parent, group, session = map(int, words[1:4])
+            title, dead = head.partition("(")[2], words[0] in "ZX"
+            made = Process(int(name), title, parent, group, session, int(words[19]), dead)
+        except (OSError, ValueError, IndexError):  # it has just ended
+            continue
+        found[made.pid] = made
+    return found
+
+
+def reap_orphans(processes: Iterable[Process]) -> None:
+    """Take the exit status of orphans that have ended; the reactor knows only its own children."""
+    for one in processes:
+        if one.is_dead and _is_stray(one):
+            with suppress(ChildProcessError):
+                os.waitpid(one.pid, os.WNOHANG)
+
+
+def end_strays() -> None:
+    """Kill the orphans that we have inherited, and what they leave behind."""
+    for _ in range(ROUNDS):
+        everybody = list_processes()
+        reap_orphans(everybody.values())
+        strays = [one for one in everybody.values() if _is_stray(one) and not one.is_dead]
+        for one in strays:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(one.pid, signal.SIGKILL)  # a child of ours: nobody else can have its pid
+        if not strays:
+            return
+
+
+def _is_stray(one: Process) -> bool:
+    return one.parent == os.getpid() and one.pid not in reapProcessHandlers
+
+
+@frozen
+class UdpSocket:
+    """A row of the kernel's table of UDP sockets; ``address`` is the kernel's hexadecimal."""
+
+    address: str
+    port: int
+    unread: int  # bytes
+    inode: int
+
+
+def udp_sockets(texts: Iterable[str]) -> list[UdpSocket]:
+    """Read the kernel's tables; lines of another form are left out."""
+    found = []
+    for text in texts:
+        for line in text.splitlines()[1:]:
+            words = line.split()
+            try:
+                address, _, port = words[1].rpartition(":")
+                unread = int(words[4].partition(":")[2], 16)
+                found.append(UdpSocket(address, int(port, 16), unread, int(words[9])))
+            except (IndexError, ValueError):
+                continue
+    return found
+
+
+def udp_tables(folder: Path = PROCESSES) -> list[str]:
+    """Return the texts of the kernel's tables; none where there are none, as on Windows."""
+    found = []
+    for name in TABLES:
+        with suppress(OSError), (folder / name).open("rb") as file:
+            found.append(file.read(LARGEST).decode("ascii", "replace"))
+    return found
+
+
+@define(eq=False)
+class Family:
+    """The processes of the game server ``id`` on ``port``.
+
+    ``leader`` is the process that was started for it, which leads a group and a session.
+    """
+
+    reactor: Any
+    id: str
+    port: int
+    leader: int = 0
+    folder: Path = PROCESSES
+    _known: dict[int, int] = field(factory=dict, init=False)  # pid: started
+    _foreign: dict[int, int] = field(factory=dict, init=False)  # those without the variable
+
+    def members(self) -> list[Process]:
+        """Return those that live now, parents before what they have started."""
+        everybody = list_processes(self.folder)
+        reap_orphans(everybody.values())
+        living = {pid: one for pid, one in everybody.items() if not one.is_dead}
+        self._foreign = {
+            pid: at for pid, at in self._foreign.items() if pid in living
+        }  # so it stays as small as the table of processes
+        ours = {pid for pid, one in living.items() if self._is_ours(one)}
+        self.leader = self.leader if self._leads(everybody.values()) else 0
+        ours |= self._strays_on_port(living.values(), ours)
+        children: dict[int, list[int]] = {}
+        for one in living.values():
+            children.setdefault(one.parent, []).append(one.pid)
+        waiting = list(ours)
+        while waiting:
+            fresh = [pid for pid in children.get(waiting.pop(), ()) if pid not in ours]
+            ours.update(fresh)
+            waiting += fresh
+        ours.discard(os.getpid())
+        found = [living[pid] for pid in ours if living[pid].name not in SHARED]
+        self._known = {one.pid: one.started for one in found}
+        return sorted(found, key=lambda one: (one.started, one.pid))
+
+    def _is_ours(self, one: Process) -> bool:
+        if one.pid == os.getpid():
+            return False
+        if self._known.get(one.pid) == one.started:
+            return True
+        if self.leader and self.leader in (one.pid, one.group, one.session):
+            return True
+        return self._has_tag(one)
+
+    def _leads(self, everybody: Iterable[Process]) -> bool:
+        """Whether the leader's id is still that of our group, so no later process can have it."""
+        return any(self.leader in (one.pid, one.group, one.session) for one in everybody)
+
+    def _has_tag(self, one: Process) -> bool:
+        if self._foreign.get(one.pid) == one.started:
+            return False
+        try:
+            with (self.folder / str(one.pid) / "environ").open("rb") as file:
+                environ = file.read(LARGEST)
+        except OSError:  # it has just ended, or belongs to another user
+            return False
+        if f"{TAG}={self.id}".encode() in environ.split(b"\0"):
+            return True
+        if one.parent != os.getpid():  # a child of ours may not have replaced its program yet
+            self._foreign[one.pid] = one.started
+        return False
+
+    def _strays_on_port(self, living: Iterable[Process], ours: set[int]) -> set[int]:
+        """Orphans without the variable that hold the port, or were started for it."""
+        strays = [one for one in living if _is_stray(one) and one.pid not in ours]
+        if not strays:
+            return set()
+        inodes = self._inodes_of_port()
+        return {
+            one.pid
+            for one in strays
+            if self._names_port(one) or not inodes.isdisjoint(self._sockets_of(one) or ())
+        }
+
+    def _names_port(self, one: Process) -> bool:
+        """Whether its command line is that of a launch on our port, wherever it begins."""
+        try:
+            with (self.folder / str(one.pid) / "cmdline").open("rb") as file:
+                words = file.read(LARGEST).split(b"\0")
+        except OSError:
+            return False
+        port = str(self.port).encode()
+        return port in words and any(word.endswith(b":" + port) for word in words)
+
+    def _inodes_of_port(self) -> set[int]:
+        rows = udp_sockets(udp_tables(self.folder))
+        return {one.inode for one in rows if one.port == self.port}
+
+    def _sockets_of(self, one: Process) -> set[int] | None:
+        """The inodes of a process's sockets; None where the kernel does not show them to us."""
+        folder, found = self.folder / str(one.pid) / "fd", set()
+        try:
+            names = os.listdir(folder)
+        except FileNotFoundError:
+            return set()
+        except OSError:
+            return None
+        for name in names:
+            with suppress(OSError):
+                target = os.readlink(folder / name)
+                if target.startswith("socket:["):
+                    found.add(int(target[8:-1]))
+        return found
+
+    def sockets(self) -> set[int] | None:
+        """Return the inodes of all their sockets; None where the kernel hides some from us."""
+        found: set[int] = set()
+        for one in self.members():
+            theirs = self._sockets_of(one)
+            if theirs is None:
+                return None
+            found |= theirs
+        return found
+
+    def holder(self) -> Process | None:
+        """Return the one that holds the port.
+
+        Where the kernel hides its descriptors from us, any may be the one while the port is held.
+        """
+        inodes, hidden = self._inodes_of_port(), None
+        for one in self.members() if inodes else ():
+            theirs = self._sockets_of(one)
+            if theirs is None:
+                hidden = hidden or one
+            elif not inodes.isdisjoint(theirs):
+                return one
+        return hidden
+
+    def signal(self, number: int) -> bool:
+        """Send a signal to all; True if there was any. SIGKILL also to what they fork meanwhile."""
+        sent: set[tuple[int, int]] = set()
+        for _ in range(ROUNDS if number == signal.SIGKILL else 1):
+            fresh = [one for one in self.members() if (one.pid, one.started) not in sent]
+            if not fresh:
+                break
+            for one in fresh:
+                self._send(one, number)
+                sent.add((one.pid, one.started))
+        return bool(sent)
+
+    def _send(self, one: Process, number: int) -> None:
+        handle = -1
+        try:
+            handle = self._open(one)
+            signal.pidfd_send_signal(handle, number)
+        except ProcessLookupError:  # it has just ended
+            pass
+        except OSError as error:  # such as one that a launcher made another user's
+            log.error("process {pid} cannot be ended: {why}", pid=one.pid, why=error.strerror)
+        finally:
+            if handle >= 0:
+                os.close(handle)
+
+    def _open(self, one: Process) -> int:
+        """A descriptor of the process, not of a later one with its pid; ProcessLookupError."""
+        handle = os.pidfd_open(one.pid)
+        if started_at(one.pid, self.folder) != one.started:
+            os.close(handle)
+            raise ProcessLookupError
+        return handle
+
+    def follow(self, one: Process, ended: Callable[[], None]) -> Watched | None:
+        """Call ``ended`` once the process has ended; None where it already has."""
+        try:
+            watch = Watched(self.reactor, self._open(one), ended, ended)
+        except OSError:
+            return None
+        watch.begin()
+        return watch

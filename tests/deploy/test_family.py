@@ -1,0 +1,167 @@
+"""Which processes are a game server's, from a table of processes that the test has written."""
+
+from __future__ import annotations
+
+import os
+import signal
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from twisted.internet.testing import MemoryReactor
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.deploy import family as families
+from svcserver.deploy.family import TAG, Family, UdpSocket, list_processes, udp_sockets
+
+US, LEADER, PORT = os.getpid(), 2**22 + 10, 8777
+HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid\n"
+
+
+def row(address: str, port: int, inode: int, unread: int = 0) -> str:
+    return f" 1: {address}:{port:04X} 0:0 07 00000000:{unread:08X} 00:0 0 0 0 {inode} 2 0 0\n"
+
+
+class FamilyCase(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        reactor: Any = MemoryReactor()
+        self.family = Family(reactor, "id-1", PORT, LEADER, self.folder)
+
+    def add(
+        self,
+        pid: int,
+        parent: int = 1,
+        *,
+        group: int = 0,
+        started: int = 100,
+        state: str = "S",
+        tag: str = "",
+        name: str = "game) x",
+        line: str = "game",
+        sockets: tuple[int, ...] = (),
+    ) -> int:
+        folder = self.folder / str(pid)
+        (folder / "fd").mkdir(parents=True)
+        words = [state, parent, group or pid, group or pid, *[0] * 15, started, 0]
+        (folder / "stat").write_text(f"{pid} ({name}) {' '.join(map(str, words))}")
+        (folder / "environ").write_text(f"A=1\0{TAG}={tag}\0" if tag else "A=1\0")
+        (folder / "cmdline").write_text(line.replace(" ", "\0"))
+        for number, inode in enumerate(sockets):
+            (folder / "fd" / str(number)).symlink_to(f"socket:[{inode}]")
+        return pid
+
+    def table(self, *rows: str) -> None:
+        (self.folder / "net").mkdir(exist_ok=True)
+        (self.folder / "net" / "udp").write_text(HEAD + "".join(rows))
+
+    def pids(self) -> list[int]:
+        return [one.pid for one in self.family.members()]
+
+
+class MemberTests(FamilyCase):
+    def test_group_variable_and_descendants_count(self) -> None:
+        self.add(LEADER, US)
+        self.add(20, 1, group=LEADER)
+        self.add(21, 1, tag="id-1")
+        self.add(22, 21, started=101)
+        self.add(23, 22, started=102)
+        self.add(30, 1, tag="id-2")
+        self.add(31, 1, tag="id-10")
+        self.add(32, 1)
+        self.add(US, 1, tag="id-1")
+        self.assertEqual(self.pids(), [20, 21, LEADER, 22, 23])
+
+    def test_zombies_and_wines_shared_services_do_not_count(self) -> None:
+        self.add(LEADER, US, state="Z")
+        self.add(20, 1, tag="id-1", name="wineserver")
+        self.add(21, 1, tag="id-1", name="services.exe")
+        self.add(22, 1, tag="id-1")
+        self.assertEqual(self.pids(), [22])
+
+    def test_a_later_process_with_the_leaders_id_is_a_stranger(self) -> None:
+        self.add(20, 1, tag="id-1")
+        self.assertEqual(self.pids(), [20])  # the leader is gone
+        self.add(LEADER, 1)
+        self.assertEqual(self.pids(), [20])
+
+    def test_orphans_without_the_variable_are_known_by_port_or_line(self) -> None:
+        self.table(row("00000000", PORT, 77), row("00000000", 53, 78))
+        self.add(20, US, sockets=(78, 77))
+        self.add(21, US, line=f"game key {PORT} map 127.0.0.1:{PORT}")
+        self.add(22, US, sockets=(78,), line=f"game {PORT}")
+        self.add(23, 1, sockets=(77,))  # no child of ours
+        self.assertEqual(self.pids(), [20, 21])
+
+    def test_one_that_was_known_stays_so(self) -> None:
+        self.add(LEADER, US)
+        self.add(20, LEADER, group=20)
+        self.assertEqual(self.pids(), [20, LEADER])
+        stat = self.folder / "20" / "stat"
+        stat.write_text(stat.read_text().replace(f"S {LEADER} ", "S 1 "))
+        for path in (self.folder / str(LEADER)).glob("*"):
+            path.rmdir() if path.is_dir() else path.unlink()
+        self.assertEqual(self.pids(), [20])
+
+    def test_a_system_without_processes_shows_none(self) -> None:
+        self.family.folder = self.folder / "none"
+        self.assertEqual((self.pids(), self.family.holder()), ([], None))
+        self.assertFalse(self.family.signal(signal.SIGTERM))
+        self.assertEqual(list_processes(self.folder / "none"), {})
+
+
+class PortTests(FamilyCase):
+    def test_only_its_own_process_holds_the_port(self) -> None:
+        self.table(row("00000000", PORT, 77))
+        self.add(LEADER, US)
+        self.add(40, 1, sockets=(77,))
+        self.assertIsNone(self.family.holder())
+        self.add(20, LEADER, sockets=(5, 77))
+        holder = self.family.holder()
+        self.assertEqual(holder and holder.pid, 20)
+        self.assertEqual(self.family.sockets(), {5, 77})
+
+    def test_hidden_descriptors_may_hold_it_and_are_not_known(self) -> None:
+        self.add(LEADER, US)
+        self.table(row("00000000", PORT, 77))
+
+        def hidden(path: Any) -> list[str]:
+            if str(path).endswith("/fd"):
+                raise PermissionError
+            return listed(path)
+
+        listed = os.listdir
+        self.patch(families.os, "listdir", hidden)
+        holder = self.family.holder()
+        self.assertEqual(holder and holder.pid, LEADER)
+        self.assertIsNone(self.family.sockets())
+
+    def test_odd_rows_of_the_table_are_left_out(self) -> None:
+        text = HEAD + row("0100007F", 8777, 5, 300) + "x\n1: 2: 3\n 1: a:zz 0 0 0:0 0 0 0 0 x\n"
+        self.assertEqual(udp_sockets([text, ""]), [UdpSocket("0100007F", 8777, 300, 5)])
+
+
+class SignalTests(FamilyCase):
+    def setUp(self) -> None:
+        super().setUp()
+        self.patch(os, "pidfd_open", lambda pid: os.open(os.devnull, os.O_RDONLY))
+        self.patch(signal, "pidfd_send_signal", self.send)
+        self.patch(families, "started_at", lambda pid, folder: self.started.get(pid, 100))
+        self.started: dict[int, int] = {}
+        self.signalled: list[int] = []
+
+    def send(self, handle: int, number: int) -> None:
+        self.signalled.append(number)
+        if number == signal.SIGKILL and len(self.signalled) == 1:
+            self.add(21, 1, tag="id-1")  # forked just before
+
+    def test_what_is_forked_meanwhile_is_killed_too(self) -> None:
+        self.add(20, 1, tag="id-1")
+        self.assertTrue(self.family.signal(signal.SIGKILL))
+        self.assertEqual(self.signalled, [signal.SIGKILL] * 2)
+
+    def test_a_later_process_with_the_id_gets_no_signal(self) -> None:
+        self.add(20, 1, tag="id-1")
+        self.started[20] = 101
+        self.family.signal(signal.SIGTERM)
+        self.assertEqual(self.signalled, [])
