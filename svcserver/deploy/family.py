@@ -162,8 +162,16 @@ class Family:
     port: int
     leader: int = 0
     folder: Path = PROCESSES
+    _since: float = field(init=False)
     _known: dict[int, int] = field(factory=dict, init=False)  # pid: started
     _foreign: dict[int, int] = field(factory=dict, init=False)  # those without the variable
+
+    def __attrs_post_init__(self) -> None:
+        self._since = self.reactor.seconds()
+
+    def age(self) -> float:
+        """Return for how many seconds we have watched them."""
+        return float(self.reactor.seconds()) - self._since
 
     def members(self) -> list[Process]:
         """Return those that live now, parents before what they have started."""

@@ -32,6 +32,7 @@ CHUNK = 64 * 1024  # bytes
 MAX_LEFT = 1024 * 1024  # bytes read from the pipe of a dead server; it usually holds 64 KiB at most
 UNSEEN = "code unknown"  # of one that an earlier run started
 WELL = "code 0"  # how a game server ends when its players have left
+LAUNCHER_S = 30.0  # one that ends later has not gone into the background, but has ended
 LOOKS = 2  # of the watchdog, within which a game server in the background must have its port
 LONGEST_ERROR = 16  # bytes: the number that a child sends when exec fails
 CHILD_SETUP = str(Path(__file__).with_name("child_setup.py"))
@@ -123,7 +124,7 @@ class GameProcess(ProcessProtocol):
         self.over = False
         self.ending = False  # it is no game server any more; what is left of it is being ended
         self._stopping = False  # we have asked it to end
-        self._well = False  # the launcher has ended without an error
+        self._well = False  # the launcher has ended soon and without an error
         self._has_listened = False  # one of its processes has had the port
         self._finished = False
         self._looks = 0
@@ -168,7 +169,8 @@ class GameProcess(ProcessProtocol):
 
     def processExited(self, reason: Failure) -> None:
         """The watched process is dead, even while a grandchild still holds its pipes."""
-        self._well = _how(reason.value) == WELL
+        soon = self.family is not None and self.family.age() < LAUNCHER_S
+        self._well = soon and _how(reason.value) == WELL
         self._lost(_how(reason.value))
 
     def _lost(self, how: str) -> None:

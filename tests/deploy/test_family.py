@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from twisted.internet.testing import MemoryReactor
+from twisted.internet.testing import MemoryReactorClock
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.deploy import family as families
@@ -25,7 +25,7 @@ def row(address: str, port: int, inode: int, unread: int = 0) -> str:
 class FamilyCase(SynchronousTestCase):
     def setUp(self) -> None:
         self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
-        reactor: Any = MemoryReactor()
+        reactor: Any = MemoryReactorClock()
         self.family = Family(reactor, "id-1", PORT, LEADER, self.folder)
 
     def add(

@@ -31,6 +31,7 @@ from tests.support.processes import PATIENCE_S, Service, eventually, free_port
 from tests.support.proves import proves
 
 pytestmark = pytest.mark.live
+SERVES = f'exec {SIMULATOR} "$@"'
 
 
 def test_ports_taken_by_strangers_are_skipped(tmp_path: Path) -> None:
@@ -115,17 +116,22 @@ def test_the_last_words_of_a_crash_are_in_its_log(tmp_path: Path) -> None:
 def test_what_a_game_server_forked_ends_with_it(tmp_path: Path) -> None:
     flag = tmp_path / "enough"
     waiting = f"while [ ! -e {flag} ]; do sleep 0.1; done"
-    forking = program(tmp_path, "forks", f'{SIMULATOR} "$@" &', waiting)
+    note = tmp_path / "forked"
+    forks = f"setsid sleep 3600 & echo $! > {note}"
+    game = f'{SIMULATOR} "$@" & game=$!; {waiting}; kill -9 $game; wait $game; exit 3'
+    forking = program(tmp_path, "forks", forks, game)
     with deploy(tmp_path, GAMESERVER_BINARY_PATH=forking, HUNT_WORKER="1") as service:
         port = hand_out(service, HUNT)[1]["port"]
         eventually(lambda: answered(port))
+        forked = int(note.read_text())
+        assert not is_dead(forked)
         flag.touch()
         eventually(lambda: not servers(service))
-        eventually(lambda: not is_bound(port))
+        eventually(lambda: not is_bound(port) and is_dead(forked))
 
 
 @proves("no orphan, no leak")
-def test_what_was_forked_before_a_hard_kill_is_ended_at_the_next_start(tmp_path: Path) -> None:
+def test_a_forked_server_is_adopted_when_its_launcher_was_killed(tmp_path: Path) -> None:
     forking = program(tmp_path, "forks", f'{SIMULATOR} "$@" &', "wait")
     with deploy(tmp_path, GAMESERVER_BINARY_PATH=forking) as service:
         port = hand_out(service, CITY)[1]["port"]
@@ -136,8 +142,25 @@ def test_what_was_forked_before_a_hard_kill_is_ended_at_the_next_start(tmp_path:
         assert is_bound(port)  # what the launcher forked runs on
         service.start()
         assert hand_out(service, CITY)[0] == 200  # on the very port
-        assert b"hello" in eventually(lambda: answered(port))
-        eventually(lambda: "which an earlier run left behind" in service.log)
+        assert b"hello" in answered(port)
+        assert "adopted city" in service.log
+    assert not is_bound(port)
+
+
+@proves("no orphan, no leak")
+def test_what_a_dead_server_left_is_ended_at_the_next_start(tmp_path: Path) -> None:
+    note = tmp_path / "forked"
+    forking = program(tmp_path, "forks", f"setsid sleep 3600 & echo $! > {note}", SERVES)
+    with deploy(tmp_path, GAMESERVER_BINARY_PATH=forking) as service:
+        port = hand_out(service, CITY)[1]["port"]
+        eventually(lambda: answered(port))
+        [city], forked = children(service), int(note.read_text())
+        service.stop(signal.SIGKILL)
+        os.kill(city, signal.SIGKILL)
+        assert not is_dead(forked)
+        service.start()
+        assert is_dead(forked)
+        assert "which an earlier run left behind" in service.log
 
 
 @proves("deploy: 500 no_game_server")

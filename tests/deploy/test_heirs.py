@@ -1,0 +1,168 @@
+"""What happens when a game server's launcher ends, and others of its processes are left."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from typing import Any
+
+from attrs import define, field
+from twisted.internet.error import ProcessDone, ProcessTerminated
+from twisted.internet.task import Clock
+from twisted.python.failure import Failure
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.deploy.family import Process
+from svcserver.deploy.process import LAUNCHER_S, LOOKS, GameProcess
+
+
+class Transport:
+    pid: int | None = 7
+
+    def loseConnection(self) -> None:
+        """Nothing to close."""
+
+
+@define(eq=False)
+class FakeFamily:
+    """Processes that live until the test ends them, or SIGKILL."""
+
+    living: list[Process] = field(factory=list)
+    on_port: int = 0
+    seconds: float = 0.0
+    signals: list[int] = field(factory=list)
+    watched: dict[int, Callable[[], None]] = field(factory=dict)
+    undying: bool = False
+
+    def age(self) -> float:
+        return self.seconds
+
+    def add(self, pid: int) -> None:
+        self.living.append(Process(pid, "game", 1, pid, pid, pid, False))
+
+    def members(self) -> list[Process]:
+        return list(self.living)
+
+    def holder(self) -> Process | None:
+        return next((one for one in self.living if one.pid == self.on_port), None)
+
+    def signal(self, number: int) -> bool:
+        self.signals.append(number)
+        if number == signal.SIGKILL and not self.undying:
+            self.living.clear()
+        return True
+
+    def follow(self, one: Process, ended: Callable[[], None]) -> Any:
+        if one not in self.living:
+            return None
+        self.watched[one.pid] = ended
+
+        class Watch:
+            def close(self) -> None:
+                """Nothing to close."""
+
+        return Watch()
+
+    def end(self, pid: int) -> None:
+        self.living = [one for one in self.living if one.pid != pid]
+        if pid in self.watched:
+            self.watched[pid]()
+
+
+class HeirTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.ended: list[str] = []
+        self.moved: list[int] = []
+        self.clock, self.family = Clock(), FakeFamily()
+        self.process = GameProcess(None, self.ended.append)
+        family: Any = self.family
+        self.process.family, self.process.moved = family, self.moved.append
+        self.process.is_zombie = lambda pid: False
+        self.transport = Transport()
+        self.process.makeConnection(self.transport)
+
+    def launcher_ends(self, code: int = 0) -> None:
+        why: Exception = ProcessTerminated(code) if code else ProcessDone(0)
+        self.transport.pid = None
+        self.process.processExited(Failure(why))
+        self.process.processEnded(Failure(why))
+
+    def test_without_others_its_end_is_the_end(self) -> None:
+        self.launcher_ends(3)
+        self.assertEqual((self.ended, self.process.alive), (["code 3"], False))
+
+    def test_whoever_has_the_port_goes_on_and_its_end_is_the_end(self) -> None:
+        self.family.add(20)
+        self.family.add(21)
+        self.family.on_port = 21
+        self.launcher_ends(1)
+        self.assertEqual((self.moved, self.process.pid, self.process.alive), ([21], 21, True))
+        self.assertTrue(self.process.has(20))
+        self.family.end(21)
+        self.assertEqual((self.ended, self.family.signals), (["code unknown"], [signal.SIGKILL]))
+
+    def test_after_a_failed_launcher_others_without_the_port_are_ended(self) -> None:
+        self.family.add(20)
+        self.launcher_ends(1)
+        self.assertEqual((self.ended, self.moved), (["code 1"], []))
+        self.assertEqual(self.family.signals, [signal.SIGKILL])
+
+    def test_after_a_good_launcher_there_is_time_to_take_the_port(self) -> None:
+        self.family.add(20)
+        self.launcher_ends()
+        self.assertTrue(self.process.alive)
+        self.process.look()
+        self.family.add(21)
+        self.family.on_port = 21
+        self.process.look()
+        self.assertEqual((self.moved, self.process.pid), ([20, 21], 21))
+        for _ in range(LOOKS):
+            self.process.look()
+        self.assertEqual((self.ended, self.family.signals), ([], []))
+
+    def test_without_the_port_it_is_ended_after_two_looks(self) -> None:
+        self.family.add(20)
+        self.launcher_ends()
+        for _ in range(LOOKS):
+            self.assertEqual(self.family.signals, [])
+            self.process.look()
+        self.assertEqual(self.family.signals, [signal.SIGKILL])
+        self.family.watched[20]()
+        self.assertEqual(self.ended, ["code unknown"])
+
+    def test_one_that_has_run_for_long_leaves_no_heirs(self) -> None:
+        self.family.add(20)
+        self.family.seconds = LAUNCHER_S
+        self.launcher_ends()
+        self.assertEqual((self.ended, self.family.signals), (["code 0"], [signal.SIGKILL]))
+
+    def test_one_that_had_the_port_leaves_no_heirs(self) -> None:
+        self.process.look()
+        self.family.add(20)
+        self.family.on_port = 20
+        self.process.look()
+        self.family.on_port = 0
+        self.launcher_ends()
+        self.assertEqual(self.ended, ["code 0"])
+
+    def test_a_stop_waits_for_the_last_of_them(self) -> None:
+        self.family.add(20)
+        self.family.add(21)
+        self.process.kill("TERM")
+        self.launcher_ends()
+        over = self.process.when_over()
+        self.assertNoResult(over)
+        self.assertFalse(self.process.alive)
+        self.family.end(20)
+        self.assertNoResult(over)
+        self.family.end(21)
+        self.successResultOf(over)
+        self.assertEqual((self.ended, self.family.signals), (["code unknown"], [signal.SIGTERM]))
+
+    def test_what_a_kill_does_not_end_at_once_is_waited_for(self) -> None:
+        self.family.add(20)
+        self.family.undying = True
+        self.launcher_ends(1)
+        self.assertEqual((self.ended, self.process.ending), ([], True))
+        self.family.end(20)
+        self.assertEqual(len(self.ended), 1)
