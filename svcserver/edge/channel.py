@@ -249,6 +249,8 @@ class Channel(Connection):
             return Idle(self.since, in_request=False)
         if exchange.tunnelling or (exchange.body.done and not self.unread):
             return None
+        if exchange.expects is not None:  # it waits for a word of ours or of the upstream
+            return None
         return Idle(self._began, in_request=True)
 
     def sweep(self, now: float) -> None:

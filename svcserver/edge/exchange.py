@@ -65,7 +65,7 @@ class Exchange:
         self._kept = bytearray() if forward.repeatable else None
         self._asked = client.seconds() if forward.repeatable else 0.0
         # since when the client waits for 100 before it sends its body
-        self._expects = client.seconds() if head.expects and head.has_body else None
+        self.expects = client.seconds() if head.expects and head.has_body else None
 
     # -- towards the upstream --------------------------------------------------
 
@@ -144,14 +144,14 @@ class Exchange:
 
     def _go_on(self) -> None:
         """Let a client send its body that waits for a word."""
-        if self._expects is not None:
-            self._expects = None
+        if self.expects is not None:
+            self.expects = None
             send(self.client.transport, CONTINUE)
 
     def client_body(self, data: bytes) -> bytes:
         """Pass on the part of ``data`` that is the request's body; gives the rest. Raises Fault."""
         part, rest = self.body.feed(data)
-        self.moved, self._expects = True, None
+        self.moved, self.expects = True, None
         self.record.bytes_in += len(part)
         limit = self.client.policy.limits.max_body
         if limit is not None and self.record.bytes_in > limit:
@@ -218,7 +218,7 @@ class Exchange:
                 self._go_on()
 
     def _begin(self, answer: ResponseHead) -> None:
-        self._answer, self._expects = answer, None
+        self._answer, self.expects = answer, None
         self._framed = self.head.minor == 1 and answer.length in (None, -1)
         self._close = (
             not self.head.keep_alive
@@ -369,7 +369,7 @@ class Exchange:
     def sweep(self, now: float) -> None:
         """Give up an upstream that has sent nothing for too long; called once a second."""
         limits = self.client.policy.limits
-        if self._expects is not None and now - self._expects >= EXPECT_S:
+        if self.expects is not None and now - self.expects >= EXPECT_S:
             self._go_on()
         if self.moved or not self.ready:
             self.moved, self._last = False, now

@@ -105,10 +105,11 @@ class GatewayTests(SynchronousTestCase):
         edge.upstream.end()
         wire = waiting(edge)
         run(edge.clock, PARK_S - 2)
-        self.assertEqual(wire.take(), b"")
+        self.assertEqual((wire.take(), wire.protocol.idle()), (b"", None))
         edge.upstream.down = False
         run(edge.clock, 1)
         self.assertEqual(wire.take(), CONTINUE)
+        self.assertIsNotNone(wire.protocol.idle(), "now it is the client that is waited for")
         wire.protocol.dataReceived(b"hello")
         edge.upstream.serve()
         self.assertEqual(wire.take(), OK)
