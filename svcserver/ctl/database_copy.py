@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import click
@@ -13,7 +13,7 @@ from sqlalchemy.engine import URL
 
 from svcserver.ctl import database
 from svcserver.ctl.database_commands import db, migrate
-from svcserver.ctl.host import Host
+from svcserver.ctl.host import Host, as_owner_of
 from svcserver.ctl.output import Out, fail
 from svcserver.db.engine import (
     SQLAlchemyError,
@@ -39,7 +39,12 @@ def copy(source: str, target: str, as_json: bool) -> None:
     while it runs may be missing in TARGET.
     """
     out = Out(as_json)
-    counts = copy_all(place(source), place(target))
+    urls = place(source), place(target)
+    folders = [file.parent for url in urls if (file := database.file_of(url)) is not None]
+    with ExitStack() as owners:
+        for folder in folders:
+            owners.enter_context(as_owner_of(folder))
+        counts = copy_all(*urls)
     rows = sum(counts.values())
     out.data({"tables": counts, "rows": rows})
     out.table(["table", "rows"], [[name, str(count)] for name, count in counts.items()])

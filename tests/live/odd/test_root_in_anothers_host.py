@@ -43,9 +43,10 @@ def test_commands_of_root_leave_no_file_of_root(place: Path, bin_folder: Path) -
         ["bundle", folder / "bundle.tar.gz"],
         ["content", "manifest"],
         ["db", "restore", folder / "copy.db"],
+        ["db", "copy", folder / "metagame.env", f"sqlite:///{folder}/other.db"],
         ["doctor"],
     ):
-        done = run([svcctl, *words, *config], place)
+        done = run([svcctl, *words, *([] if "copy" in words else config)], place)
         assert "Traceback" not in done.stderr, (words, done.stderr)
         assert words == ["doctor"] or done.returncode == 0, done.stderr
         assert of_root(folder) == [], words

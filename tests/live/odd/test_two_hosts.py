@@ -1,0 +1,45 @@
+"""Two hosts with equal ports on one machine.
+
+Why processes: doctor tells them apart by the command line of who listens.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.ctl.hosts import PATIENCE_S, change, demo_host, run, value
+from tests.support.processes import eventually
+
+pytestmark = pytest.mark.live
+
+
+def test_doctor_names_the_host_that_holds_the_port(tmp_path: Path) -> None:
+    first, second = demo_host(tmp_path / "first"), tmp_path / "second"
+    shutil.copytree(first, second)
+    change(second, "metagame", "DATABASE_URL", f"sqlite:///{second}/svc.db")
+    port = value(first, "metagame", "PORT")
+    with (first / "out.log").open("wb") as out:
+        process = subprocess.Popen(
+            [
+                *(sys.executable, str(Path(sys.executable).with_name("twistd"))),
+                *("--nodaemon", "--pidfile=", "svc-metagame", "--env-file", "metagame.env"),
+            ],
+            cwd=first,
+            stdout=out,
+            stderr=out,
+        )
+    try:
+        eventually(lambda: "ready" in (first / "out.log").read_text(), PATIENCE_S)
+        mine = run("doctor", "--config", first).stdout
+        others = run("doctor", "--config", second).stdout
+    finally:
+        process.terminate()
+        process.wait(PATIENCE_S)
+    assert f"PORT {port} is held" not in mine
+    what = f"PORT {port} is held by the metagame of the host in {first} (process {process.pid})"
+    assert f"wrong  metagame: {what}; stop that host" in others
