@@ -17,6 +17,7 @@ from typing import Any
 import click
 
 from svcserver.ctl.output import fail, show_defect, usage_error
+from svcserver.kernel.umask import let_nobody_else_write
 
 # name: module below svcserver.ctl, and the command in it
 COMMANDS: Mapping[str, tuple[str, str]] = {
@@ -117,6 +118,7 @@ def _imported(module: str) -> ModuleType:
 @click.version_option(package_name="svcserver", prog_name="svcserver")
 def main() -> None:
     """Look after a svcserver host."""
+    let_nobody_else_write()
     # a command fails with one line; warnings that libraries log meanwhile are not printed
     logging.getLogger().addHandler(_QUIET)
     sys.excepthook = show_defect

@@ -56,7 +56,9 @@ class Note:
         origin = asdict(self.origin) if self.origin else None
         said = {"owner": self.owner, "fingerprint": self.fingerprint, "origin": origin}
         fresh = folder / f"{NOTE}.new"
-        fresh.write_bytes(json.dump({"data": str(self.data), **said}))
+        handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(handle, "wb") as file:
+            file.write(json.dump({"data": str(self.data), **said}))
         sync_file(fresh)
         os.replace(fresh, folder / NOTE)
         sync_folder(folder)
@@ -162,10 +164,10 @@ class Staged:
 
 
 @contextmanager
-def locked(folder: Path, *, mode: int = 0o777) -> Iterator[None]:
-    """Make the folder, and be the only one who makes a host there. Raises OSError."""
+def locked(folder: Path) -> Iterator[None]:
+    """Make the folder, private, and be the only one who makes a host there. Raises OSError."""
     try:
-        folder.mkdir(mode=mode, parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except FileExistsError:
         fail(f"{folder} is no folder; choose another name")
     try:
@@ -199,7 +201,7 @@ def new(folder: Path, note: Note) -> Iterator[Staged]:
 def _make_data(staged: Staged) -> None:
     data = staged.note.data
     try:
-        data.mkdir(parents=True, exist_ok=True)
+        data.mkdir(mode=0o700, parents=True, exist_ok=True)
         staged.data.mkdir(mode=0o700)
     except OSError as why:
         fail(f"{data} cannot be written: {why.strerror}")

@@ -33,6 +33,7 @@ from svcserver.kernel.digits import whole_in
 from svcserver.kernel.every import Every
 from svcserver.kernel.foreign_text import visible
 from svcserver.kernel.monotonic import monotonic_reactor
+from svcserver.kernel.umask import let_nobody_else_write
 from svcserver.launcher import one_instance, runners
 from svcserver.launcher.host_list import HostList
 from svcserver.launcher.keystore import open_keys
@@ -95,6 +96,7 @@ def arguments(given: Sequence[str]) -> argparse.Namespace:
 
 def main(given: Sequence[str] | None = None) -> int:
     """Run until the player ends it; the exit status."""
+    let_nobody_else_write()
     wish = arguments(sys.argv[1:] if given is None else given)
     places = places_here(os.environ)
     if wish.what == "remove":

@@ -105,7 +105,9 @@ class Rolling(Service):
         path = self.folder / STATE_FILE
         fresh = path.with_suffix(".new")
         try:
-            fresh.write_bytes(json.dump(said))
+            handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with os.fdopen(handle, "wb") as file:
+                file.write(json.dump(said))
             fresh.replace(path)
         except OSError as why:
             text = "{path} cannot be written: {why}; svcctl restart cannot find this stack"

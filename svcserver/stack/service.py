@@ -18,6 +18,7 @@ from svcserver.kernel.monotonic import monotonic_reactor
 from svcserver.kernel.recent import RECENT, Bounded, Recent
 from svcserver.kernel.settings import BadSetting, env, folder, load, whole, with_env_file
 from svcserver.kernel.settings import port as port_number
+from svcserver.kernel.umask import let_nobody_else_write
 from svcserver.stack import rolling
 from svcserver.stack.alerts.service import Watched, alerting
 from svcserver.stack.backups import BackupSettings, Nightly
@@ -72,6 +73,7 @@ class Options(usage.Options):
     longdesc = 'The whole host from one folder. See the page "Install".'
 
     def postOptions(self) -> None:
+        let_nobody_else_write()
         try:
             config = Path(self["config"])
             start_as_owner(self, NAME, config)

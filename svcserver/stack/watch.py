@@ -16,6 +16,7 @@ from twisted.python import usage
 
 from svcserver.kernel.monotonic import monotonic_reactor
 from svcserver.kernel.settings import BadSetting, load, with_env_file
+from svcserver.kernel.umask import let_nobody_else_write
 from svcserver.stack import rolling
 from svcserver.stack.alerts.service import Watched, alerting
 from svcserver.stack.backups import BackupSettings
@@ -45,6 +46,7 @@ class Options(usage.Options):
     )
 
     def postOptions(self) -> None:
+        let_nobody_else_write()
         try:
             config = Path(self["config"])
             start_as_owner(self, NAME, config, keep_rights=False)

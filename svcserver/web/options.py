@@ -17,6 +17,7 @@ from twisted.python import usage
 
 from svcserver.kernel.folder_owner import ForeignFolder, act_as_owner
 from svcserver.kernel.settings import BadSetting, load, with_env_file
+from svcserver.kernel.umask import let_nobody_else_write
 
 
 def start_as_owner(
@@ -51,6 +52,7 @@ class ServiceOptions(usage.Options):
     ]
 
     def postOptions(self) -> None:
+        let_nobody_else_write()
         if self["env-file"] is not None:
             folder = Path(self["env-file"]).parent
             start_as_owner(self, self.name, folder, keep_rights=self.keeps_rights)

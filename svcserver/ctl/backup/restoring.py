@@ -88,7 +88,7 @@ def into_folder(source: Path, lock: Lock, folder: Path, out: Out) -> None:
     """
     with _readable(source):
         origin = Origin(str(source.absolute()), archive.digest_of(source))
-    with _writable(folder), staging.locked(folder, mode=0o700):
+    with _writable(folder), staging.locked(folder):
         done = _finished(folder, origin) or _made(source, lock, folder, origin)
     _tell(done, source, folder, out)
 

@@ -1,0 +1,119 @@
+"""Modes of what our programs make under an open, a usual and a strict umask.
+
+Why processes: each program sets its umask as it starts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.ctl.hosts import demo_host, said, stack
+from tests.support.processes import PATIENCE_S, eventually
+
+pytestmark = pytest.mark.live
+
+MASKS = (0, 0o022, 0o077)
+PROGRAMS = Path(sys.executable).parent
+PRIVATE = ("*.env", "*.key", "*.db*", "*.conf", "*.log", "*.json", "*.tar*.gz")
+OPEN = ("manifest*.json", "certificate*", "*.crt")  # what everybody may read
+
+
+@contextmanager
+def under(mask: int) -> Iterator[None]:
+    """What is started meanwhile inherits this umask."""
+    before = os.umask(mask)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+def run(*words: object) -> str:
+    """A program of ours to its end."""
+    line = [str(PROGRAMS / str(words[0])), *map(str, words[1:])]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.lstat().st_mode)
+
+
+def check(folder: Path, *private: str, made_by_test: tuple[str, ...] = ()) -> None:
+    """Compare all below the folder with the table; ``private`` names folders with secrets."""
+    faults = []
+    for path in (folder, *sorted(folder.rglob("*"))):
+        if path.name in made_by_test or path.is_symlink():
+            continue
+        found, name = mode(path), path.relative_to(folder).as_posix()
+        if path.is_dir():
+            wrong = found & 0o022 or (name in private and found != 0o700)
+        else:
+            secret = any(map(path.match, PRIVATE)) and not any(map(path.match, OPEN))
+            wrong = found & 0o022 or (secret and found != 0o600)
+        if wrong:
+            faults.append(f"{name} {found:o}")
+    assert not faults, faults
+
+
+@pytest.mark.parametrize("mask", MASKS, ids=oct)
+def test_a_host_its_backup_and_its_restore(tmp_path: Path, mask: int) -> None:
+    host, data, again = tmp_path / "host", tmp_path / "data", tmp_path / "again"
+    with under(mask):
+        run("svcctl", "init", host, "--public-host", "203.0.113.7", "--data", data)
+        run("svcctl", "backup", "now", "--config", host)
+        backup = Path(
+            json.loads(run("svcctl", "backup", "list", "--config", host, "--json"))["backups"][0][
+                "file"
+            ]
+        )
+        run("svcctl", "backup", "restore", backup, "--into", again)
+        run("svcctl", "bundle", host / "all.log", "--config", host)
+    check(host, ".")
+    check(data, ".", backup.parent.relative_to(data).as_posix())
+    check(again, ".")
+    assert mode(backup) == 0o600
+
+
+@pytest.mark.parametrize("mask", MASKS, ids=oct)
+def test_what_a_running_host_writes(tmp_path: Path, mask: int) -> None:
+    host = demo_host(tmp_path / "host")
+    (host / "out.log").touch(0o600)
+    before = set(host.rglob("*"))
+    with under(mask), stack(host, itself=True):
+        eventually(lambda: "stack ready" in said(host), PATIENCE_S)
+        eventually((host / "stack.json").is_file)
+        made = set(host.rglob("*")) - before
+        assert mode(host / "stack.json") == 0o600
+        check(host, ".", "gameserver-logs")
+    assert made
+    check(host, ".", "gameserver-logs")
+
+
+@pytest.mark.parametrize("mask", MASKS, ids=oct)
+def test_what_the_launcher_keeps(tmp_path: Path, mask: int) -> None:
+    home = tmp_path / "home"
+    home.mkdir(0o700)
+    environ = {"HOME": str(home), "PATH": os.environ["PATH"]}
+    line = [str(PROGRAMS / "svc-launcher"), "--print-link", "--no-links"]
+    with under(mask), subprocess.Popen(line, env=environ, stdout=subprocess.PIPE) as launcher:
+        try:
+            assert launcher.stdout is not None
+            assert launcher.stdout.readline()
+            check(home, ".")
+            assert any(one.is_file() for one in home.rglob("*"))
+        finally:
+            launcher.send_signal(signal.SIGTERM)
+            launcher.wait(PATIENCE_S)
+    check(home, ".")
