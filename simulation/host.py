@@ -62,7 +62,7 @@ from svcserver.kernel.secrets import Secret
 from svcserver.kernel.settings import load
 from svcserver.metagame.accounts.sessions import session_watch
 from svcserver.metagame.accounts.store import add_game_server_key
-from svcserver.metagame.belongings.housekeeping import housekeeping
+from svcserver.metagame.belongings.housekeeping import forgetting, housekeeping
 from svcserver.metagame.composition import Metagame
 from svcserver.metagame.settings import Settings
 from svcserver.relay.relaying import RelayService, Target
@@ -235,6 +235,7 @@ class SimHost:
             *connections,
             ledger,
             housekeeping(ledger, reactor, game.wall_clock),
+            forgetting(ledger, reactor, game.wall_clock),
             session_watch(game.sessions, reactor),
             Listening(reactor, "metagame", settings.port, settings.bind_host, factory),
         ):

@@ -61,9 +61,8 @@ class Exchange:
         self._parked: Deferred[None] | None = None  # it waits for an upstream that restarts
         self._parked_at: float | None = None
         self._first_lost: Any = None  # the pool of the connection that was lost
-        # what was sent of the body, where it may be sent again, and when its head was here
+        # what was sent of the body, where it may be sent again
         self._kept = bytearray() if forward.repeatable else None
-        self._asked = client.seconds() if forward.repeatable else 0.0
         # since when the client waits for 100 before it sends its body
         self.expects = client.seconds() if head.expects and head.has_body else None
 
@@ -83,11 +82,9 @@ class Exchange:
             connection.abort()
             return
         self.connection, connection.user = connection, self
-        waited_ms = None
         self.record.tries += 1
-        if self.record.tries > 1 and self.forward.repeatable:
-            waited_ms = round((self.client.seconds() - self._asked) * 1000)
-        head = request_head(self.head, self.forward, self.client.policy, waited_ms=waited_ms)
+        attempt = self.record.tries if self.forward.repeatable else 1
+        head = request_head(self.head, self.forward, self.client.policy, attempt=attempt)
         send(connection.transport, b"".join((head, self._kept)) if self._kept else head)
         self.ready = self.moved = True
         if b"expect" in self.client.policy.dropped:  # else the upstream answers it

@@ -54,7 +54,8 @@ class Refuse:
 class Forward:
     """Send the request to ``upstream``; ``added`` are complete header lines.
 
-    ``repeatable``: though it has a body it may be sent again when the upstream ends first.
+    ``repeatable``: the upstream knows it by an id in ``added``, so that it may be sent again when
+    the upstream ends first.
     """
 
     upstream: Upstream

@@ -11,7 +11,7 @@ from functools import lru_cache
 from svcserver.edge.verdicts import Forward, ProxyPolicy, Refuse
 from svcserver.http.connection import CLOSE
 from svcserver.http.heads import Header, RequestHead, ResponseHead
-from svcserver.kernel.headers import REPEATED
+from svcserver.kernel.headers import ATTEMPT
 
 HOP_BY_HOP = frozenset(
     [
@@ -26,7 +26,7 @@ HOP_BY_HOP = frozenset(
 )
 _KEPT = frozenset([b"host"])  # a Connection field cannot take these away
 MOST_NAMED = 4  # fields in a Connection field for which the names left out are remembered
-_REPEATED = REPEATED + b": %d\r\n"
+_ATTEMPT = ATTEMPT + b": %d\r\n"
 _CHUNKED = b"Transfer-Encoding: chunked\r\n"
 _AS_SENT = b"as sent"  # compared by identity: the bytes of the head at hand are not kept twice
 _UPGRADE = b"Connection: Upgrade\r\nUpgrade: websocket\r\n"
@@ -48,11 +48,11 @@ _REASONS = {
 
 
 def request_head(
-    head: RequestHead, forward: Forward, policy: ProxyPolicy, *, waited_ms: int | None = None
+    head: RequestHead, forward: Forward, policy: ProxyPolicy, *, attempt: int = 1
 ) -> bytes:
     """The request as the upstream gets it.
 
-    ``waited_ms``: it came so long ago, and an upstream that did not answer may have done it.
+    ``attempt``: above 1 an upstream that did not answer may have done it.
     """
     lines = head.block.lines.get(policy.dropped)
     if lines is None:
@@ -64,8 +64,8 @@ def request_head(
         framing = _CHUNKED
     elif head.length or b"content-length" in head.fields:
         framing = b"Content-Length: %d\r\n" % head.length
-    if waited_ms is not None:
-        framing += _REPEATED % waited_ms
+    if attempt > 1:
+        framing += _ATTEMPT % attempt
     if lines is _AS_SENT:
         return b"".join((head.raw[:-2], forward.added, framing, b"\r\n"))
     return b"%b %b HTTP/1.1\r\n%b%b%b\r\n" % (

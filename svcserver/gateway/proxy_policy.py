@@ -20,14 +20,14 @@ from svcserver.gateway.feed import Feed
 from svcserver.gateway.join_page import PATH as JOIN
 from svcserver.gateway.limits import ConnectionCounts, Spending
 from svcserver.gateway.policy import Route
-from svcserver.gateway.repeatable import may_repeat
 from svcserver.http.heads import Fault, RequestHead
 from svcserver.kernel import json
 from svcserver.kernel.counters import Counted, Counters
-from svcserver.kernel.headers import GAME_SERVER_KEY, GATEWAY, REPEATED
+from svcserver.kernel.headers import ATTEMPT, GAME_SERVER_KEY, GATEWAY, REQUEST_ID
 from svcserver.kernel.networks import network_of
 from svcserver.kernel.redaction import redact_bytes
 from svcserver.kernel.secrets import Secret
+from svcserver.kernel.system import token_hex
 from svcserver.kernel.throttle import LogSampler, Throttle
 
 log = Logger()
@@ -45,9 +45,12 @@ FORWARDING = frozenset(
         b"true-client-ip",
         b"cf-connecting-ip",
         GATEWAY,
-        REPEATED,
+        REQUEST_ID,
+        ATTEMPT,
     ]
 )
+CHANGING = frozenset([b"POST", b"PUT", b"PATCH", b"DELETE"])
+_REQUEST_ID = b"X-Svc-Request-Id: %b\r\n"
 HIDDEN = frozenset([b"x-powered-by", GATEWAY])
 _WS = Route.WS  # an Enum looks its members up in Python, too
 
@@ -173,13 +176,16 @@ class Gateway:
         if self.spread and isinstance(upstream, Spread):
             tokens = head.values(b"authorization")
             upstream = upstream.near(tokens[0]) if tokens else upstream
+        added, changes = _added(peer, self.secret), head.method in CHANGING
+        if changes:
+            added += _REQUEST_ID % token_hex(16).encode()
         return Forward(
             upstream,
             str(ruling.route),  # not its value, which an Enum looks up in Python
-            _added(peer, self.secret),
+            added,
             tunnel=ruling.route is _WS,
             on_answer=partial(self._answered, peer) if reports else None,
-            repeatable=may_repeat(head.method, ruling.path),
+            repeatable=changes,
         )
 
     def _answered(self, peer: str, status: int) -> None:

@@ -17,11 +17,10 @@ from typing import Any, ClassVar, Generic
 from attrs import define, field, frozen
 from typing_extensions import TypeVar
 
-from svcserver.kernel.headers import REPEATED
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Forbidden
-from svcserver.kernel.repeats import Repeat
 from svcserver.kernel.roles import Role
+from svcserver.metagame.once import ONLY, Again, Attempt
 from svcserver.web import routes as web
 from svcserver.web.request import HttpRequest
 
@@ -70,12 +69,9 @@ class Call(web.Call[B, Caller], Generic[B]):
         return self.caller.account
 
     @property
-    def repeat(self) -> Repeat | None:
-        """How long ago the gateway got it, where it has sent it before; else None."""
-        request = self.request
-        if not request.has_header(REPEATED):
-            return None
-        return Repeat.of(request.header(REPEATED) or "", request.here_s)
+    def attempt(self) -> Attempt:
+        """Which attempt of the gateway's it is; see ``once``."""
+        return self.request.attempt or ONLY
 
 
 @frozen
@@ -89,6 +85,11 @@ class Row(web.Row):
     signs_in: bool = False  # a key without its second factor is enough: the route asks for that
     role: Role = Role.OWNER  # of an admin key: the least that is enough
     owners: tuple[tuple[str, str], ...] = ()  # arguments with values that need an owner's key
+    again: Again | None = None  # what a second attempt does; needed where the method may change
+
+    def __attrs_post_init__(self) -> None:
+        if self.again is None and self.method not in ("GET", "HEAD"):
+            raise TypeError(f"{self.name} does not say what a second attempt does (again=)")
 
     def least(self, request: HttpRequest) -> Role:
         """The least role of an admin key that is enough for this request."""

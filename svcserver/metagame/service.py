@@ -14,7 +14,7 @@ from svcserver.kernel.datafiles import needed_by
 from svcserver.kernel.headers import GATEWAY
 from svcserver.kernel.monotonic import MonotonicClock, monotonic_reactor
 from svcserver.metagame.accounts.sessions import session_watch
-from svcserver.metagame.belongings.housekeeping import housekeeping
+from svcserver.metagame.belongings.housekeeping import forgetting, housekeeping
 from svcserver.metagame.composition import NAME, Metagame
 from svcserver.metagame.database import open_board, open_database, open_ledger
 from svcserver.metagame.owner.requestlog import request_log
@@ -60,6 +60,7 @@ def makeService(options: Options, reactor: Any = None) -> serving.TopService:
         *connections,
         ledger,
         housekeeping(ledger, reactor, game.wall_clock),
+        forgetting(ledger, reactor, game.wall_clock),
         session_watch(game.sessions, reactor),
         *game.desk.writers(reactor),
         *([serving.CloseOnStop(game.game_ports.stop)] if game.game_ports is not None else []),

@@ -20,8 +20,6 @@ from svcserver.http.connection import CONTINUE, Connection
 from svcserver.http.heads import Fault
 from svcserver.http.prompt import send
 from svcserver.kernel.counters import Counted
-from svcserver.kernel.headers import REPEATED
-from svcserver.kernel.repeats import since
 from svcserver.web.request import HttpRequest
 from svcserver.web.request_head import ParsedHead
 from svcserver.web.response import Stream, encode_body, response_head
@@ -126,8 +124,6 @@ class Channel(Connection):
             self.peer,
             proxy_headers=self.factory.proxy_headers,
         )
-        if asked.fields.hasHeader(REPEATED):
-            request.here_s = since(self.factory.clock.seconds)
         if asked.length == 0:
             self._ask(asked, request)
             return

@@ -81,12 +81,12 @@ class PageError(Exception):
         self.why = why
 
 
-class BareError(Exception):
-    """Raised for a status with an empty body that is not a documented refusal."""
+class AnsweredError(Exception):
+    """Raised for an answer that is no documented refusal, so that no row words it."""
 
-    def __init__(self, status: int) -> None:
-        super().__init__(status)
-        self.status = status
+    def __init__(self, answer: Answer) -> None:
+        super().__init__(answer.status)
+        self.answer = answer
 
 
 class _UnboundRules(Map):
@@ -209,7 +209,7 @@ class FrontDoor:
         async def told(request: HttpRequest, seen: dict[str, Any], **parameters: str) -> Answer:
             try:
                 return await answer(request, seen, **parameters)
-            except (Refusal, PageError, BareError) as why:
+            except (Refusal, PageError, AnsweredError) as why:
                 await self._tell(row, request, seen, why)
                 raise
 
@@ -290,8 +290,8 @@ class FrontDoor:
             return Answer(answer.status, answer.body, headers, answer.content_type)
         if isinstance(why, PageError):
             return self.page(why.status, why.why)
-        if isinstance(why, BareError):
-            return Answer(why.status)
+        if isinstance(why, AnsweredError):
+            return why.answer
         log.failure("{path} failed", failure or Failure(why), path=logged_path(request.path, row))
         return self.page(500, why)
 

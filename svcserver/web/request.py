@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -10,7 +9,6 @@ from attrs import define, field
 
 from svcserver.http.crosssite import foreign
 from svcserver.http.peers import vouched_address
-from svcserver.kernel.repeats import no_time
 from svcserver.kernel.secrets import Secret
 
 PROXY_HEADERS: tuple[bytes, ...] = (
@@ -43,8 +41,7 @@ class HttpRequest:
     proxy_headers: tuple[bytes, ...] = field(default=PROXY_HEADERS, repr=False)
     refused: str = ""  # why the request was refused, for the counters
     hopeless: bool = False  # its answer may never come: a service that stops does not wait for it
-    here_s: Callable[[], float] = field(default=no_time, repr=False)
-    """Seconds since the head of a repeat has come (``kernel/repeats.py``); 0 of all others."""
+    attempt: Any = None  # of several, where the service's gate knows of them
     _arguments: list[tuple[str, str]] | None = field(default=None, init=False, repr=False)
 
     def header(self, name: bytes) -> str | None:

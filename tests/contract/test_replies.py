@@ -12,6 +12,7 @@ from typing import Any, TypedDict
 from twisted.trial.unittest import SynchronousTestCase
 from twisted.web.http_headers import Headers
 
+from svcserver.metagame.once import Again
 from svcserver.metagame.owner.dashboard.document import EVERY_ROUTE
 from svcserver.metagame.rows import NOBODY, Access, Row
 from svcserver.web.front import FinishedRequest
@@ -93,7 +94,8 @@ class DescribedTests(SynchronousTestCase):
         described._compared.clear()
 
     def faults(self, sent: bytes, answered: object) -> list[str]:
-        row = Row("POST", "/note", Access.NONE, _handler, bare, body=NoteWish, reply=NoteReply)
+        shapes = {"body": NoteWish, "reply": NoteReply, "again": Again.NATURAL}
+        row = Row("POST", "/note", Access.NONE, _handler, bare, **shapes)
         asked = HttpRequest("POST", b"/note", b"", Headers(), "127.0.0.1", sent)
         observer = Described()
         observer(FinishedRequest(asked, row, NOBODY, 200, 0.0, answer=Answer(200, answered)))

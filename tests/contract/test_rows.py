@@ -6,11 +6,12 @@ import re
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.gateway import repeatable
 from svcserver.gateway.policy import PUBLIC_MANAGEMENT
 from svcserver.kernel.refusals import Missing, Unauthenticated
+from svcserver.metagame.once import Again
 from svcserver.metagame.owner.dashboard.document import EVERY_ROUTE
-from svcserver.metagame.rows import Access, Row
+from svcserver.metagame.rows import Access, Routes, Row
+from svcserver.web.routes import Answer, bare
 from tests.contract.coverage import PAGE, Route, own_routes, routes
 from tests.support.game import Game
 from tests.support.proves import proves
@@ -55,6 +56,10 @@ def ours(row: Row) -> bool:
         return False
     added = row.path.startswith("/svc/api/Dashboard") and row.access is Access.ADMIN_KEY
     return added or (row.path.startswith("/svc/") and not row.path.startswith("/svc/api/"))
+
+
+async def _nothing() -> Answer:
+    return Answer()
 
 
 class RowTests(SynchronousTestCase):
@@ -113,29 +118,19 @@ class RowTests(SynchronousTestCase):
             },
         )
 
-    def test_the_gateway_may_send_twice_all_that_players_ask_but_for_a_key(self) -> None:
-        changing = [
-            row
-            for row in Game(self, **EVERY_ROUTE).door.rows
-            if row.method not in ("GET", "HEAD") and row.access not in STAFF
-        ]
-        names = {row.name.rstrip("/") for row in changing}
-        theirs = set(repeatable.WRITTEN_BY_GAME_SERVERS)
-        posts = (f"POST {path}" for path in repeatable.PLAIN_POSTS)
-        may = {*repeatable.ROWS, *theirs, *posts}
-        self.assertEqual(may - names, set())
-        players = {
+    def test_what_players_ask_is_answered_again_but_for_a_key(self) -> None:
+        never = {
             row.name
-            for row in changing
+            for row in Game(self, **EVERY_ROUTE).door.rows
+            if row.again is Again.NEVER and row.access not in STAFF and not ours(row)
             if not row.path.startswith("/svc/")
             or (row.method, row.path.lower()) in PUBLIC_MANAGEMENT
         }
-        once = {one for one in players if one.rstrip("/") not in may}
-        self.assertEqual(once, {"POST /svc/api/Register", "POST /launcher/new-key"})
-        written = {row.name for row in changing if row.game_server}
-        self.assertEqual(written, theirs)
-        for row in changing:  # a path of ours as the gateway reads it
-            path = re.sub(r"<\w+>", "x-1", row.path).lower().rstrip("/")
-            method = row.method.encode()
-            self.assertEqual(repeatable.may_repeat(method, path), row.name.rstrip("/") in may, path)
-            self.assertFalse(repeatable.may_repeat(method, path + "/x/y/z/w"))
+        self.assertEqual(never, {"POST /svc/api/Register", "POST /launcher/new-key"})
+
+    def test_a_row_that_does_not_say_what_a_second_attempt_does_is_not_made(self) -> None:
+        for method in ("POST", "PUT", "PATCH", "DELETE"):
+            self.assertRaises(
+                TypeError, Routes(bare).row(method, "/x", access=Access.NONE), _nothing
+            )
+        Routes(bare).row("GET", "/x", access=Access.NONE)(_nothing)

@@ -1,4 +1,4 @@
-"""What the gateway sends again when its metagame ends before it has answered, and how marked."""
+"""What the gateway sends again when its metagame ends before it has answered, and its id."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from svcserver.edge.parking import PARK_S, Parking
 from svcserver.edge.spread import Spread, members_of
 from svcserver.gateway.policy import Route
 from svcserver.kernel.counters import Counted
+from svcserver.kernel.headers import ATTEMPT, REQUEST_ID
 from tests.edge.test_parking import H, running, status
 from tests.edge.wires import Edge, Upstream, gateway
 
-MARK = b"x-svc-repeated"
 RESTART_S = 0.3
 
 
@@ -33,17 +33,29 @@ def restart(edge: Edge) -> None:
     edge.clock.pump([0.1] * round(RESTART_S * 10))
 
 
-def marks(edge: Edge) -> list[list[bytes]]:
-    """Of each request that came, all that is said of its being a repeat."""
+def sent(edge: Edge, name: bytes) -> list[list[bytes]]:
+    """The values of a header in each request that came."""
     return [
-        [value for name, value in one.headers if name.lower() == MARK]
+        [value for field, value in one.headers if field.lower() == name]
         for one in edge.upstream.seen()
     ]
 
 
+def attempts(edge: Edge) -> list[list[bytes]]:
+    """Which attempt each request that came says it is."""
+    return sent(edge, ATTEMPT)
+
+
+def ids(edge: Edge) -> list[list[bytes]]:
+    """The id of each request that came."""
+    return sent(edge, REQUEST_ID)
+
+
 class RepeatsTests(SynchronousTestCase):
-    def test_put_and_delete_go_again_with_their_body_and_how_long_they_have_waited(self) -> None:
+    def test_what_may_change_goes_again_with_body_id_and_number(self) -> None:
         for method, path, body in (
+            (b"POST", b"/any/new/route", b"{}"),
+            (b"PATCH", b"/any/new/route", b"{}"),
             (b"PUT", b"/party/invite", b'{"recipientPlayerId":"UID-1"}'),
             (b"PUT", b"/guild/rank/UID-1/member", None),
             (b"PUT", b"/PARTY//member/promote/UID-1/?a=b", b"{}"),
@@ -53,18 +65,20 @@ class RepeatsTests(SynchronousTestCase):
         ):
             edge = running()
             wire = edge.connect()
-            sent = line(method, path, None if body is None else len(body)) + (body or b"")
-            wire.protocol.dataReceived(sent)
-            edge.clock.advance(1.2)
+            said = line(method, path, None if body is None else len(body)) + (body or b"")
+            wire.protocol.dataReceived(said)
             restart(edge)
             edge.upstream.serve()
             self.assertEqual(status(wire.take()), 200, path)
             first, again = edge.upstream.seen()[1:]
-            self.assertEqual(marks(edge), [[], [], [b"1300"]], path)
+            self.assertEqual(attempts(edge), [[], [], [b"2"]], path)
+            none, one_id, same_id = ids(edge)
+            self.assertEqual((none, one_id), ([], same_id))
+            self.assertRegex(one_id[0], rb"\A[0-9a-f]{32}\Z")
             for one in (first, again):
                 self.assertEqual((one.method, one.target, one.body), (method, path, body or b""))
 
-    def test_a_third_try_has_waited_longer(self) -> None:
+    def test_a_third_attempt_is_the_last(self) -> None:
         edge = running()
         wire = edge.connect()
         wire.protocol.dataReceived(line(b"DELETE", b"/party/member"))
@@ -75,9 +89,18 @@ class RepeatsTests(SynchronousTestCase):
         edge.clock.pump([0.1] * 3)
         edge.upstream.serve()
         self.assertEqual(status(wire.take()), 200)
-        tries = [int(said[0]) for said in marks(edge) if said]
-        self.assertGreaterEqual(tries[-1], 2_000)
-        self.assertEqual(tries, sorted(tries))
+        numbers = [said for said in attempts(edge) if said]
+        self.assertEqual((numbers[0], numbers[-1]), ([b"2"], [b"3"]))
+        self.assertEqual(len({said[0] for said in ids(edge) if said}), 1)
+
+    def test_each_request_has_an_id_of_its_own(self) -> None:
+        edge = running()
+        for _ in range(20):
+            edge.ask(line(b"DELETE", b"/party/member"))
+            edge.ask(line(b"GET", b"/balance"))
+        found = ids(edge)
+        self.assertEqual([len(said) for said in found], [0, *[1, 0] * 20])
+        self.assertEqual(len({said[0] for said in found if said}), 20)
 
     def test_a_body_is_kept_up_to_a_bound(self) -> None:
         for length, tries in ((MAX_KEPT, 2), (MAX_KEPT + 1, 1)):
@@ -91,12 +114,12 @@ class RepeatsTests(SynchronousTestCase):
             self.assertEqual(len(edge.upstream.seen()), 1 + tries)
             self.assertEqual({one.body for one in edge.upstream.seen()[1:]}, {b"x" * length})
 
-    def test_no_client_can_set_the_mark(self) -> None:
+    def test_no_client_can_set_an_id_or_a_number(self) -> None:
         forged = (
-            b"X-Svc-Repeated: 9\r\n",
-            b"x-svc-repeated: 9\r\nX-SVC-REPEATED: 8\r\n",
-            b"X-Svc-Repeated:\r\n",
-            b"Connection: X-Svc-Repeated\r\nX-Svc-Repeated: 9\r\n",
+            b"X-Svc-Request-Id: 9\r\nX-Svc-Attempt: 9\r\n",
+            b"x-svc-attempt: 9\r\nX-SVC-ATTEMPT: 8\r\nX-SVC-Request-ID: 9\r\n",
+            b"X-Svc-Attempt:\r\nX-Svc-Request-Id:\r\n",
+            b"Connection: X-Svc-Attempt, X-Svc-Request-Id\r\nX-Svc-Attempt: 9\r\n",
         )
         for more in forged:
             edge = running()
@@ -105,49 +128,34 @@ class RepeatsTests(SynchronousTestCase):
             restart(edge)
             edge.upstream.serve()
             self.assertEqual(status(wire.take()), 200)
-            self.assertEqual(marks(edge), [[], [], [b"100"]], more)
+            self.assertEqual(attempts(edge), [[], [], [b"2"]], more)
+            self.assertEqual([len(said) for said in ids(edge)], [0, 1, 1], more)
+            self.assertNotIn([b"9"], ids(edge))
             wire.protocol.dataReceived(line(b"GET", b"/balance", None, more))
             restart(edge)
             edge.upstream.serve()
-            self.assertEqual(marks(edge)[3:], [[], []], more)  # what only reads needs none
+            for found in (attempts(edge), ids(edge)):
+                self.assertEqual(found[3:], [[], []], more)  # what only reads needs none
 
     def test_nor_after_a_body(self) -> None:
         edge = running()
         wire = edge.connect()
         chunked = line(b"PUT", b"/party/invite", None, b"Transfer-Encoding: chunked\r\n")
-        wire.protocol.dataReceived(chunked + b"2\r\n{}\r\n0\r\nX-Svc-Repeated: 9\r\n\r\n")
+        wire.protocol.dataReceived(chunked + b"2\r\n{}\r\n0\r\nX-Svc-Attempt: 9\r\n\r\n")
         edge.upstream.serve()
-        self.assertEqual(marks(edge), [[], []])
-        self.assertNotIn(b"epeated", b"".join(one.take() for one in edge.upstream.wires))
-
-    def test_a_key_is_asked_for_once(self) -> None:
-        for path in (b"/svc/api/Register", b"/launcher/new-key"):
-            edge = running()
-            wire = edge.connect()
-            wire.protocol.dataReceived(line(b"POST", path, 2) + b"{}")
-            restart(edge)
-            edge.upstream.serve()
-            self.assertEqual(status(wire.take()), 502, path)
-            self.assertEqual(len(edge.upstream.seen()), 2)
-
-    def test_how_long_it_has_waited_counts_from_its_head_not_from_the_connection(self) -> None:
-        edge = running()
-        wire = edge.connect()
-        edge.clock.advance(8.0)
-        wire.protocol.dataReceived(line(b"DELETE", b"/party/member"))
-        restart(edge)
-        self.assertEqual(marks(edge)[2:], [[b"100"]])
+        self.assertEqual(attempts(edge), [[], []])
+        self.assertNotIn(b"ttempt", b"".join(one.take() for one in edge.upstream.wires))
 
     def test_what_may_be_done_is_never_said_to_be_worth_asking_again(self) -> None:
-        """Sent again by the client it would bear no mark, and be done twice."""
-        for sent, stays, code in (
+        """Sent again by the client it would have another id, and be done twice."""
+        for said_first, stays, code in (
             (line(b"PUT", b"/character", 2) + b"{}", 502, b"bad_gateway"),
             (line(b"DELETE", b"/party/member"), 502, b"bad_gateway"),
             (line(b"GET", b"/balance"), 503, b"upstream_restarting"),
         ):
             edge = running()
             wire = edge.connect()
-            wire.protocol.dataReceived(sent)
+            wire.protocol.dataReceived(said_first)
             edge.upstream.end()
             edge.clock.pump([0.1] * round(PARK_S * 10 + 2))
             said = wire.take()
@@ -156,13 +164,13 @@ class RepeatsTests(SynchronousTestCase):
             self.assertEqual(b"Retry-After" in said, stays == 503)
 
     def test_nor_where_the_metagame_itself_refuses_the_second(self) -> None:
-        for sent, stays in (
+        for said_first, stays in (
             (line(b"PUT", b"/character", 2) + b"{}", False),
             (line(b"GET", b"/balance"), True),
         ):
             edge = running()
             wire = edge.connect()
-            wire.protocol.dataReceived(sent)
+            wire.protocol.dataReceived(said_first)
             restart(edge)
             edge.upstream.seen()
             edge.upstream.say(
@@ -211,10 +219,10 @@ def workers(count: int = 3) -> tuple[Edge, list[Upstream]]:
     return edge, several
 
 
-def ended_by(edge: Edge, several: list[Upstream], sent: bytes) -> tuple[bytes, int]:
+def ended_by(edge: Edge, several: list[Upstream], said: bytes) -> tuple[bytes, int]:
     """Send what ends each process that gets it; the answer, and how many have ended."""
     wire = edge.connect()
-    wire.protocol.dataReceived(sent)
+    wire.protocol.dataReceived(said)
     ended = 0
     for _ in several:
         for one in [one for one in several if one.seen() and not one.down]:
@@ -241,7 +249,7 @@ class FatalTests(SynchronousTestCase):
             restart(edge)
         edge.upstream.serve()
         self.assertEqual(status(wire.take()), 200)
-        self.assertEqual(len(marks(edge)), 4)
+        self.assertEqual(len(attempts(edge)), 4)
 
 
 class FigureTests(SynchronousTestCase):

@@ -18,7 +18,7 @@ from twisted.internet.task import Clock
 from svcserver.db.engine import database_url, make_engine
 from svcserver.db.factory import ledger_for
 from svcserver.metagame.accounts.store import ACCOUNTS
-from svcserver.metagame.belongings.housekeeping import housekeeping
+from svcserver.metagame.belongings.housekeeping import forgetting, housekeeping
 from svcserver.metagame.owner.people.acts import Seen
 from svcserver.metagame.owner.people.store import ACCOUNT_SEEN
 from svcserver.metagame.play.presence.rules import Beat
@@ -89,7 +89,10 @@ async def test_a_loadout_saved_during_a_rollback_is_not_lost_unseen(both: Both) 
 
 
 @isolates(
-    "belongings/shop: issue", "belongings/shop: redeem", "belongings/housekeeping: housekeeping"
+    "belongings/shop: issue",
+    "belongings/shop: redeem",
+    "belongings/housekeeping: housekeeping",
+    "belongings/housekeeping: forgetting",
 )
 @on_two_metagames
 async def test_a_purchase_counts_once_while_old_ones_are_deleted(both: Both) -> None:
@@ -100,23 +103,27 @@ async def test_a_purchase_counts_once_while_old_ones_are_deleted(both: Both) -> 
         for _ in range(ROUNDS):
             ann = await both.player()
             character = await character_of(both, ann)
-            tidy = housekeeping(ledger, Clock(), time.time)
-            tidy.startService()
+            tidy = [one(ledger, Clock(), time.time) for one in (housekeeping, forgetting)]
+            for one in tidy:
+                one.startService()
             issued = await at_once(
                 *(both.call("GET", f"/token/platinum/{BUNDLE}", ann, at=at) for at in range(4))
             )
-            tidy.stopService()
+            for one in tidy:
+                one.stopService()
             assert statuses(issued) == [200] * 4
             token = issued[0][1]["purchaseToken"]
-            tidy = housekeeping(ledger, Clock(), time.time)
-            tidy.startService()
+            tidy = [one(ledger, Clock(), time.time) for one in (housekeeping, forgetting)]
+            for one in tidy:
+                one.startService()
             redeemed = await at_once(
                 *(
                     both.call("POST", f"/notification/platinum?token={token}", ann, at=at)
                     for at in range(6)
                 )
             )
-            tidy.stopService()
+            for one in tidy:
+                one.stopService()
             assert statuses(redeemed) == [204] * 6
             held = await both.good("GET", f"/inventory/{ann['id']}/{character}", ann)
             stacks = {one["catalogId"]: one["quantity"] for one in held["stackedItems"]}
@@ -124,7 +131,7 @@ async def test_a_purchase_counts_once_while_old_ones_are_deleted(both: Both) -> 
     finally:
         await maybeDeferred(ledger.kept.stopService)
         engine.dispose()
-    assert ledger.done == 2 * ROUNDS  # now that it has done what it was given
+    assert ledger.done == 4 * ROUNDS  # now that it has done what it was given
 
 
 @isolates("owner/people: _look")

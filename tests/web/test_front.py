@@ -12,6 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.refusals import Conflict, TooMany
 from svcserver.kernel.shapes import Late
+from svcserver.metagame.once import Again
 from svcserver.metagame.replies import coded
 from svcserver.metagame.rows import NOBODY, Access, Call, Routes
 from svcserver.web.front import UNPROVEN_BODY, FinishedRequest, FrontDoor
@@ -34,7 +35,7 @@ class Shape:
 class Example:
     """One row of each kind."""
 
-    routes: ClassVar[Routes] = Routes(coded)
+    routes: ClassVar[Routes] = Routes(coded, again=Again.NATURAL)
     held: Deferred[None]
 
     @routes.row("GET", "/Some/Fixed/", access=Access.NONE)
@@ -87,7 +88,9 @@ class Example:
 class Switched:
     """What all rows share is said once, and a row may say otherwise."""
 
-    routes: ClassVar[Routes] = Routes(coded, when=lambda settings: settings["on"], body_log=True)
+    routes: ClassVar[Routes] = Routes(
+        coded, when=lambda settings: settings["on"], body_log=True, again=Again.NATURAL
+    )
 
     @routes.row("POST", "/late/<name>", access=Access.NONE, body=Late[Shape])
     async def late(self, call: Call[Late[Shape]], name: str) -> Answer:
@@ -355,7 +358,7 @@ class MarkTests(SynchronousTestCase):
 
 @frozen
 class Marked:
-    routes: ClassVar[Routes] = Routes(coded)
+    routes: ClassVar[Routes] = Routes(coded, again=Again.NATURAL)
 
     @routes.row("GET", "/marked/own/<user_id>", access=Access.TOKEN, own=True)
     async def own(self, call: Call, user_id: str) -> Answer:

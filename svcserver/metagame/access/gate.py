@@ -7,7 +7,15 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from attrs import define, field
 
 from svcserver.kernel.cache import BoundedCache
-from svcserver.kernel.headers import ACCOUNT_KEY, GAME_SERVER_KEY, MACHINE
+from svcserver.kernel.digits import whole_in
+from svcserver.kernel.headers import (
+    ACCOUNT_KEY,
+    ATTEMPT,
+    GAME_SERVER_KEY,
+    GATEWAY,
+    MACHINE,
+    REQUEST_ID,
+)
 from svcserver.kernel.refusals import Forbidden, Refusal, Unauthenticated
 from svcserver.kernel.roles import Role
 from svcserver.metagame.access.acting import check_owner
@@ -18,11 +26,15 @@ from svcserver.metagame.access.origin import Origin, is_own_address
 from svcserver.metagame.access.refused import RefusedRequests, TryLog
 from svcserver.metagame.access.staff_sessions import PAGE_HEADER, StaffSessions, ticket_of
 from svcserver.metagame.access.tokens import MAX_KNOWN, Claims, InvalidToken, Tokens
+from svcserver.metagame.once import Again, Attempt
+from svcserver.metagame.replies import LOST
 from svcserver.metagame.rows import NOBODY, Access, Call, Caller, Row
 from svcserver.metagame.settings import Settings
-from svcserver.web.front import UNPROVEN_BODY, BareError, FrontDoor, Observer, PageError
+from svcserver.web.front import UNPROVEN_BODY, AnsweredError, FrontDoor, Observer, PageError
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import Answer
+
+ATTEMPT_DIGITS = 3
 
 
 @define
@@ -117,7 +129,20 @@ class Gate:
             named = parameters.get("user_id", "")
             if self.settings.real_progression(named):
                 check_owner(row, caller, named)
+        if row.again is not None and request.headers.hasHeader(_NAMED[row.again]):
+            request.attempt = self._attempt(row, request, caller)
         return caller
+
+    def _attempt(self, row: Row, request: HttpRequest, caller: Caller) -> Attempt | None:
+        """Which attempt it is, where the gateway vouches for that; raises what NEVER answers."""
+        secret, request_id = self.settings.gateway_secret, request.header(REQUEST_ID) or ""
+        if secret is None or not secret.matches(request.header(GATEWAY) or ""):
+            return None
+        number = whole_in(request.header(ATTEMPT) or "1", ATTEMPT_DIGITS) or 1
+        if number > 1 and row.again is Again.NEVER:
+            raise AnsweredError(LOST)
+        account, seconds = caller.account or "", self.tokens.wall_clock
+        return Attempt(request_id[:32], number, account, row.name, seconds)
 
     def _check_development(self, request: HttpRequest) -> None:
         """Raise Forbidden where a server without log-in is asked through a proxy."""
@@ -303,7 +328,7 @@ class Gate:
 
     async def _holder(self, request: HttpRequest) -> Holder:
         if not self.settings.login:
-            raise BareError(500)
+            raise AnsweredError(Answer(500))
         key = request.header(ACCOUNT_KEY)
         account = await self.keys.account_of_key(key) if key is not None else None
         if account is None:
@@ -333,6 +358,8 @@ class Gate:
         return NOBODY
 
 
+# what a row needs of an attempt: its id, or only whether it is a later one
+_NAMED = {Again.STORED: REQUEST_ID, Again.NATURAL: ATTEMPT, Again.NEVER: ATTEMPT}
 _BY_TOKEN = (Access.TOKEN, Access.PLAYER)
 
 

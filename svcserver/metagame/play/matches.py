@@ -106,6 +106,23 @@ class Entry:
 
 
 @frozen
+class Joined:
+    """What a join leads to, as its answer needs it."""
+
+    candidate_id: str
+    mode: str
+    hunt_id: str
+    match_id: str
+    queued: bool
+
+    @classmethod
+    def of(cls, entry: Entry) -> Joined:
+        """The place as it is now."""
+        match = entry.match
+        return cls(entry.candidate_id, entry.mode, entry.hunt_id, match.id, match.queued)
+
+
+@frozen
 class Sent:
     """Where a player was last sent, and when."""
 

@@ -11,6 +11,7 @@ from svcserver.metagame.accounts import rules
 from svcserver.metagame.accounts.invites import wire
 from svcserver.metagame.accounts.invites.acts import InviteActs
 from svcserver.metagame.accounts.recorded import by_staff
+from svcserver.metagame.once import Again
 from svcserver.metagame.replies import BAD_JSON, worded
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.routes import EMPTY_OBJECT, Answer, bare
@@ -22,7 +23,7 @@ ADMIN = Access.ADMIN_KEY
 class InviteRoutes:
     """List, create, register and delete invite codes, under ``/svc/api``."""
 
-    routes: ClassVar[Routes] = Routes(bare, access=ADMIN)
+    routes: ClassVar[Routes] = Routes(bare, access=ADMIN, again=Again.NEVER)
     acts: InviteActs
 
     @routes.row("GET", "/svc/api/InviteCodes", reply=wire.CodeList)

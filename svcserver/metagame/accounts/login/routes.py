@@ -16,6 +16,7 @@ from svcserver.metagame.access.acting import own_or_none
 from svcserver.metagame.accounts.directory import Directory
 from svcserver.metagame.accounts.login import wire
 from svcserver.metagame.accounts.login.acts import LoginActs
+from svcserver.metagame.once import Again
 from svcserver.metagame.replies import enveloped
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.settings import Settings
@@ -42,6 +43,7 @@ class LoginRoutes:
         body=OrEmpty[wire.LoginWish],
         form=True,
         reply=wire.LoginReply,
+        again=Again.NATURAL,
     )
     async def log_in(self, call: Call[wire.LoginWish]) -> Answer:
         """Exchange the account key for a player token; only ``exchange_code`` is read."""
@@ -60,7 +62,13 @@ class LoginRoutes:
         known = None if self.settings.verify_stub_account else call.caller.account
         return Answer(200, wire.show_token(known or wire.NOBODYS_ID))
 
-    @routes.row("DELETE", "/account/api/oauth/sessions/kill", access=Access.NONE, reply=Empty)
+    @routes.row(
+        "DELETE",
+        "/account/api/oauth/sessions/kill",
+        access=Access.NONE,
+        reply=Empty,
+        again=Again.NATURAL,
+    )
     async def kill_sessions(self, call: Call) -> Answer:
         """End sessions: answered, but none ends; a new account key ends them."""
         return Answer(200, EMPTY_OBJECT)
@@ -71,6 +79,7 @@ class LoginRoutes:
         access=Access.NONE,
         reply=Empty,
         secret_path=("token",),
+        again=Again.NATURAL,
     )
     async def kill_session(self, call: Call, token: str) -> Answer:
         """End one session: answered, but it goes on; the token in the path is never logged."""
@@ -82,6 +91,7 @@ class LoginRoutes:
         access=Access.TOKEN,
         body=OrEmpty[wire.QueueWish],
         reply=wire.TicketReply,
+        again=Again.NATURAL,
     )
     async def queue(self, call: Call[wire.QueueWish]) -> Answer:
         """Ask for a turn to log in, which comes at once; ``email`` is the caller's account id."""
@@ -90,7 +100,13 @@ class LoginRoutes:
             raise Malformed("email is not the caller's account id")
         return Answer(200, wire.show_ticket())
 
-    @routes.row("PUT", "/gamesession/epic", access=Access.TOKEN, reply=Envelope[wire.GameSession])
+    @routes.row(
+        "PUT",
+        "/gamesession/epic",
+        access=Access.TOKEN,
+        reply=Envelope[wire.GameSession],
+        again=Again.NATURAL,
+    )
     async def game_session(self, call: Call) -> Answer:
         """Answer with the caller's own player token as ``sessionToken``, since the client asks for
         it.

@@ -10,6 +10,7 @@ from svcserver.kernel.envelope import Empty, Envelope
 from svcserver.kernel.shapes import OrEmpty
 from svcserver.metagame.accounts.lookups import wire
 from svcserver.metagame.accounts.lookups.acts import LookupActs
+from svcserver.metagame.once import Again
 from svcserver.metagame.replies import enveloped
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.settings import Settings
@@ -78,6 +79,7 @@ class LookupRoutes:
         body=wire.MappingWish | wire.Ids,
         reply=wire.MappingReply,
         body_log=True,
+        again=Again.NATURAL,
     )
     async def mapping(self, call: Call[wire.MappingWish | tuple[str, ...]]) -> Answer:
         """Which account each of the ids stands for: an account's id stands for itself."""
@@ -115,6 +117,7 @@ class LookupRoutes:
         reply=wire.PublicInfo,
         refusals={404: Empty},
         body_log=True,
+        again=Again.NATURAL,
     )
     async def public_info(self, call: Call[wire.PublicInfoWish]) -> Answer:
         """Any logged-in player may look up any account, by id or by name."""

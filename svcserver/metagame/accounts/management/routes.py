@@ -15,6 +15,7 @@ from svcserver.metagame.accounts.management import wire
 from svcserver.metagame.accounts.management.acts import AccountActs
 from svcserver.metagame.accounts.recorded import by_staff
 from svcserver.metagame.accounts.wire import read_offset
+from svcserver.metagame.once import Again
 from svcserver.metagame.refusal_wire import WordedRefusal
 from svcserver.metagame.replies import BAD_JSON, worded
 from svcserver.metagame.rows import Access, Call, Routes
@@ -56,6 +57,7 @@ class AccountManagementRoutes:
         access=ADMIN,
         body=wire.ModeWish,
         reply=wire.ModeReply,
+        again=Again.NEVER,
     )
     async def set_registration_status(self, call: Call[wire.ModeWish]) -> Answer:
         """Change who may register, until the next restart."""
@@ -72,6 +74,7 @@ class AccountManagementRoutes:
         refusals={500: None},  # of a wrong REGISTRATION_MODE
         bad_json=BAD_JSON,
         public=True,
+        again=Again.NEVER,
     )
     async def register(self, call: Call[wire.RegisterWish]) -> Answer:
         """A new account; the reply holds the only copy of its key."""
@@ -101,6 +104,7 @@ class AccountManagementRoutes:
         refuse=refuse_registration,
         refusals={500: None},  # of a wrong REGISTRATION_MODE
         bad_json=BAD_JSON,
+        again=Again.NATURAL,
     )
     async def name_free(self, call: Call[wire.RegisterWish]) -> Answer:
         """Whether the holder of an invite could register by this name, and if not, why."""
@@ -154,6 +158,7 @@ class AccountManagementRoutes:
         reply=wire.RenameReply,
         refuse=worded,
         bad_json=BAD_JSON,
+        again=Again.NEVER,
     )
     async def rename(self, call: Call[wire.RenameWish]) -> Answer:
         """Rename an account and its characters together."""
@@ -169,6 +174,7 @@ class AccountManagementRoutes:
         access=ADMIN,
         body=wire.TokenWish,
         reply=wire.PlayerToken,
+        again=Again.NEVER,
     )
     async def player_token(self, call: Call[wire.TokenWish]) -> Answer:
         """A player token of 24 hours for any account; nobody looks whether there is such an

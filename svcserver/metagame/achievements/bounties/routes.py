@@ -14,6 +14,7 @@ from svcserver.metagame.access.acting import Acting
 from svcserver.metagame.accounts import recorded
 from svcserver.metagame.achievements.bounties import wire
 from svcserver.metagame.achievements.bounties.acts import BountyActs
+from svcserver.metagame.once import Again
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.settings import Settings
 from svcserver.web.routes import Answer, bare
@@ -49,6 +50,7 @@ class BountyRoutes:
         game_server=True,
         body=Late[wire.BountyUpdate],
         reply=Envelope[wire.BountyBoard],
+        again=Again.NATURAL,
     )
     async def update(self, call: Call[Late[wire.BountyUpdate]], user_id: str) -> Answer:
         """Add bounties to the account's board, or replace those with the same id; shows the whole
@@ -66,6 +68,7 @@ class BountyRoutes:
         game_server=True,
         body=Late[wire.BountyIds],
         reply=Envelope[wire.BountyBoard],
+        again=Again.NATURAL,
     )
     async def delete(self, call: Call[Late[wire.BountyIds]], user_id: str) -> Answer:
         """Take bounties off the account's board, by id; shows what is left of it."""

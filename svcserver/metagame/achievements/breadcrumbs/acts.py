@@ -6,12 +6,12 @@ from attrs import frozen
 from sqlalchemy import Connection
 
 from svcserver.kernel.ids import AccountId, CharacterId
-from svcserver.kernel.repeats import Repeat
 from svcserver.metagame.accounts.data import AccountData
 from svcserver.metagame.achievements.breadcrumbs import rules
 from svcserver.metagame.achievements.breadcrumbs.store import SqlBreadcrumbs
 from svcserver.metagame.achievements.encounters.rules import check_own
 from svcserver.metagame.achievements.encounters.store import owner_of
+from svcserver.metagame.once import ONLY, Attempt
 
 
 @frozen
@@ -37,21 +37,16 @@ class BreadcrumbActs:
         version: int,
         listed: bytes,
         *,
-        repeat: Repeat | None = None,
+        attempt: Attempt = ONLY,
     ) -> None:
-        """Replace the whole list; raises Conflict unless the version rises.
-
-        ``repeat``: this very list may be stored already.
-        """
+        """Replace the whole list; raises Conflict unless the version rises."""
         rules.check_size(len(listed), self.most_bytes)
 
         def work(tx: Connection) -> None:
             check_own(owner_of(tx, character_id), me)
             kept = SqlBreadcrumbs(tx)
             found = kept.find(character_id)
-            if repeat and found == (version, listed):
-                return
             rules.check(None if found is None else found[0], version)
             kept.keep(character_id, version, listed)
 
-        await self.data.write(me, len(listed), work)
+        await self.data.write(me, len(listed), attempt.once(work))

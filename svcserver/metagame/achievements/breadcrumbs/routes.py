@@ -12,6 +12,7 @@ from svcserver.kernel.shapes import Late
 from svcserver.metagame.achievements.breadcrumbs import wire
 from svcserver.metagame.achievements.breadcrumbs.acts import BreadcrumbActs
 from svcserver.metagame.achievements.breadcrumbs.wire import BreadcrumbList, BreadcrumbSave
+from svcserver.metagame.once import Again
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.routes import Answer, bare
 
@@ -33,6 +34,7 @@ class BreadcrumbRoutes:
         "/breadcrumbs/<character_id>",
         body=Late[BreadcrumbSave],
         reply=Envelope[BreadcrumbList],
+        again=Again.STORED,
     )
     async def save(self, call: Call[Late[BreadcrumbSave]], character_id: str) -> Answer:
         """Replace all of the character's breadcrumbs; 409 unless the version is above the stored
@@ -40,5 +42,5 @@ class BreadcrumbRoutes:
         """
         player, sent = call.player, call.body.read()
         version, listed = sent.update_version, json.dump(sent.breadcrumbs)
-        await self.acts.save(player, character_id, version, listed, repeat=call.repeat)
+        await self.acts.save(player, character_id, version, listed, attempt=call.attempt)
         return Answer(200, wire.show(version, listed))

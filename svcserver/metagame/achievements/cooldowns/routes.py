@@ -12,6 +12,7 @@ from svcserver.metagame.access.acting import Acting
 from svcserver.metagame.accounts import recorded
 from svcserver.metagame.achievements.cooldowns.acts import CooldownActs
 from svcserver.metagame.achievements.cooldowns.wire import CooldownBatch
+from svcserver.metagame.once import Again
 from svcserver.metagame.replies import enveloped
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.settings import Settings
@@ -44,6 +45,7 @@ class CooldownRoutes:
         game_server=True,
         body=Late[CooldownBatch],
         reply=Envelope[dict[str, str]],
+        again=Again.NATURAL,
     )
     async def batch(self, call: Call[Late[CooldownBatch]], user_id: str) -> Answer:
         """Start several cooldowns; answered with all of the account's."""
@@ -53,7 +55,12 @@ class CooldownRoutes:
         return Answer(200, _show(await self.acts.batch(entry, call.body)))
 
     @routes.row(
-        "PUT", "/cooldown/<user_id>/<cooldown_id>", real_only=True, game_server=True, reply=Empty
+        "PUT",
+        "/cooldown/<user_id>/<cooldown_id>",
+        real_only=True,
+        game_server=True,
+        reply=Empty,
+        again=Again.NATURAL,
     )
     async def start(self, call: Call, user_id: str, cooldown_id: str) -> Answer:
         """Start a cooldown now; those whose id is used only once are forgotten after a day."""

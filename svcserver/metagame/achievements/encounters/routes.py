@@ -12,6 +12,7 @@ from svcserver.kernel.shapes import Late
 from svcserver.metagame.achievements.encounters import wire
 from svcserver.metagame.achievements.encounters.acts import EncounterActs
 from svcserver.metagame.achievements.encounters.wire import ContentTypes, Encounter, MetReply
+from svcserver.metagame.once import Again
 from svcserver.metagame.replies import enveloped
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.routes import EMPTY_OBJECT, Answer, bare
@@ -39,6 +40,7 @@ class EncounterRoutes:
         "/encountered-content/query/<character_id>",
         body=ContentTypes,
         reply=Envelope[MetReply],
+        again=Again.NATURAL,
     )
     async def query(self, call: Call[ContentTypes], character_id: str) -> Answer:
         """What the character has met of several types, in the order of the request."""
@@ -47,7 +49,13 @@ class EncounterRoutes:
     async def _read(self, call: Call, character_id: str, kinds: Sequence[int]) -> Answer:
         return Answer(200, wire.show(kinds, await self.acts.met(call.player, character_id, kinds)))
 
-    @routes.row("POST", "/encountered-content/<character_id>", body=Late[Encounter], reply=NOTHING)
+    @routes.row(
+        "POST",
+        "/encountered-content/<character_id>",
+        body=Late[Encounter],
+        reply=NOTHING,
+        again=Again.NATURAL,
+    )
     async def add(self, call: Call[Late[Encounter]], character_id: str) -> Answer:
         """Note content of a type (a person, say) as met by the character.
 

@@ -13,6 +13,7 @@ from svcserver.metagame.accounts import recorded
 from svcserver.metagame.achievements.entitlements import wire
 from svcserver.metagame.achievements.entitlements.acts import EntitlementActs
 from svcserver.metagame.achievements.entitlements.wire import EntitlementWish, Listed
+from svcserver.metagame.once import Again
 from svcserver.metagame.replies import enveloped
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.settings import Settings
@@ -42,6 +43,7 @@ class EntitlementRoutes:
         game_server=True,
         body=Late[EntitlementWish],
         reply=Listed,
+        again=Again.NATURAL,
     )
     async def grant(self, call: Call[Late[EntitlementWish]], user_id: str) -> Answer:
         """Grant an entitlement to the account; answered with all that it has."""
@@ -56,6 +58,7 @@ class EntitlementRoutes:
         real_only=True,
         game_server=True,
         reply=Empty,
+        again=Again.NATURAL,
     )
     async def revoke(self, call: Call, user_id: str, entitlement: str) -> Answer:
         """Take an entitlement from the account; 200 also where it has none."""

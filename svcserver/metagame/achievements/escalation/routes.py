@@ -16,6 +16,7 @@ from svcserver.metagame.achievements.escalation import wire
 from svcserver.metagame.achievements.escalation.acts import EscalationActs
 from svcserver.metagame.achievements.escalation.rules import State
 from svcserver.metagame.achievements.escalation.wire import EscalationSeason, SeasonSave
+from svcserver.metagame.once import Again
 from svcserver.metagame.refusal_wire import EnvelopedRefusal
 from svcserver.metagame.replies import enveloped
 from svcserver.metagame.rows import Access, Call, Routes
@@ -84,6 +85,7 @@ class EscalationRoutes:
         real_only=True,
         body=Late[SeasonSave],
         reply=Envelope[EscalationSeason],
+        again=Again.NATURAL,
     )
     async def save(self, call: Call[Late[SeasonSave]], season: str, user_id: str) -> Answer:
         """Save the account's level and talents in an escalation season; shows what is kept then."""

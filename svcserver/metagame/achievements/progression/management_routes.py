@@ -16,6 +16,7 @@ from svcserver.metagame.accounts import recorded
 from svcserver.metagame.accounts.eventlog import Entry
 from svcserver.metagame.achievements.progression import wire
 from svcserver.metagame.achievements.progression.management_acts import ManagementActs
+from svcserver.metagame.once import Again
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.routes import Answer, Needed, bare
 
@@ -26,7 +27,7 @@ T = TypeVar("T")
 class ProgressionManagementRoutes:
     """The owner's routes of progression: report, seed, grant and revoke."""
 
-    routes: ClassVar[Routes] = Routes(bare, access=Access.ADMIN_KEY)
+    routes: ClassVar[Routes] = Routes(bare, access=Access.ADMIN_KEY, again=Again.NEVER)
     acts: ManagementActs
     acting: Acting
 

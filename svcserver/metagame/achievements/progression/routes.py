@@ -25,6 +25,7 @@ from svcserver.metagame.achievements.progression.wire import (
     ObjectiveRecord,
     TrackRecord,
 )
+from svcserver.metagame.once import Again
 from svcserver.metagame.replies import enveloped
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.settings import Settings
@@ -115,6 +116,7 @@ class ProgressionRoutes:
         game_server=True,
         body=Late[GrantBody],
         reply=Envelope[Granted],
+        again=Again.NATURAL,
     )
     async def grant(self, call: Call[Late[GrantBody]], user_id: str) -> Answer:
         """Add experience to tracks, and set objectives. A request that is repeated at once is
@@ -133,6 +135,7 @@ class ProgressionRoutes:
         game_server=True,
         real_only=True,
         reply=Envelope[TrackRecord],
+        again=Again.NATURAL,
     )
     async def add(self, call: Call, user_id: str, progression_id: str, amount: str) -> Answer:
         """Add an amount to one track, up to the cap."""
@@ -148,6 +151,7 @@ class ProgressionRoutes:
         real_only=True,
         when=lambda settings: settings.progression_confirm,
         reply=Envelope[TrackRecord],
+        again=Again.NATURAL,
     )
     async def confirm(
         self, call: Call, user_id: str, progression_id: str, rank: str, kind: str
@@ -165,6 +169,7 @@ class ProgressionRoutes:
         real_only=True,
         reply=Envelope[TrackRecord],
         query={"Reason": str},
+        again=Again.NEVER,
     )
     async def reset(self, call: Call, user_id: str, progression_id: str) -> Answer:
         """Reset one track; a game server only with PROGRESSION_ALLOW_DELETE=1."""
@@ -202,6 +207,7 @@ class HuntPassRoutes:
         real_only=True,
         body=Late[HuntPassWish],
         reply=Envelope[str],
+        again=Again.NATURAL,
     )
     async def choose_hunt_pass(self, call: Call[Late[HuntPassWish]], user_id: str) -> Answer:
         """Choose which of the configured tracks is the account's hunt pass."""

@@ -8,15 +8,15 @@ from attrs import frozen
 from sqlalchemy import Connection
 
 from svcserver.kernel.ids import AccountId, CharacterId
-from svcserver.kernel.repeats import Repeat
 from svcserver.metagame.accounts.data import AccountData
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.belongings import documents
-from svcserver.metagame.belongings.characters import repeats, rules
+from svcserver.metagame.belongings.characters import rules
 from svcserver.metagame.belongings.characters.rules import Character
 from svcserver.metagame.belongings.characters.store import SqlCharacters
 from svcserver.metagame.belongings.characters.wire import CharacterSave
 from svcserver.metagame.belongings.documents import Document
+from svcserver.metagame.once import ONLY, Attempt
 
 
 @frozen
@@ -45,16 +45,15 @@ class CharacterActs:
         return await self.data.write(me, 0, first)
 
     async def create(
-        self, me: AccountId, name: str, size: int, *, repeat: Repeat | None = None
+        self, me: AccountId, name: str, size: int, *, attempt: Attempt = ONLY
     ) -> Character:
         """Create a character; ``size``: bytes of the request, counted against the day's quota."""
 
         def work(tx: Connection) -> Character:
-            kept, now = SqlCharacters(tx), self.wall_clock()
-            before = repeats.made(kept, me, name, now, repeat) if repeat else None
-            return before or rules.create(kept, me, name, now)
+            kept = SqlCharacters(tx, attempt.request_id)
+            return rules.create(kept, me, name, self.wall_clock())
 
-        return await self.data.write(me, size, work)
+        return await self.data.write(me, size, attempt.unless(self._saved(me, attempt), work))
 
     async def save(
         self,
@@ -63,7 +62,7 @@ class CharacterActs:
         reason: str,
         size: int,
         *,
-        repeat: Repeat | None = None,
+        attempt: Attempt = ONLY,
     ) -> Character:
         """Replace a character's document; returns the character afterwards."""
 
@@ -71,12 +70,21 @@ class CharacterActs:
             return documents.document(sent.data.read(), self.most_bytes)
 
         def work(tx: Connection) -> Character:
-            kept, now, version = SqlCharacters(tx), self.wall_clock(), sent.update_version
-            which = sent.character_id
-            before = repeats.saved(kept, me, which, version, document) if repeat else None
-            saved = before or rules.save(kept, me, which, version, document, now, reason)
+            kept, now = SqlCharacters(tx, attempt.request_id), self.wall_clock()
+            which, version = sent.character_id, sent.update_version
+            saved = rules.save(kept, me, which, version, document, now, reason)
             if self.after_save is not None:
                 self.after_save(tx, saved.id, now)
             return saved
 
-        return await self.data.write(me, size, work)
+        return await self.data.write(me, size, attempt.unless(self._saved(me, attempt), work))
+
+    @staticmethod
+    def _saved(me: AccountId, attempt: Attempt) -> Callable[[Connection], tuple[Character] | None]:
+        """What an earlier attempt has saved."""
+
+        def find(tx: Connection) -> tuple[Character] | None:
+            found = SqlCharacters(tx).saved_by(attempt.request_id)
+            return None if found is None or found.account_id != me else (found,)
+
+        return find

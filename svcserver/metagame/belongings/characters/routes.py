@@ -15,6 +15,7 @@ from svcserver.metagame.belongings.characters.wire import (
     NewCharacter,
     show,
 )
+from svcserver.metagame.once import Again
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.routes import Answer, bare
 
@@ -31,16 +32,20 @@ class CharacterRoutes:
         """The caller's characters; the first one is made on the first read."""
         return Answer(200, [show(one) for one in await self.acts.read(call.player)])
 
-    @routes.row("PUT", "/character", body=Late[NewCharacter], reply=CharacterReply)
+    @routes.row(
+        "PUT", "/character", body=Late[NewCharacter], reply=CharacterReply, again=Again.STORED
+    )
     async def create(self, call: Call[Late[NewCharacter]]) -> Answer:
         """Create a character, without data as yet."""
         me, name, size = call.player, call.body.read().name, len(call.request.body)
-        return Answer(200, show(await self.acts.create(me, name, size, repeat=call.repeat)))
+        return Answer(200, show(await self.acts.create(me, name, size, attempt=call.attempt)))
 
-    @routes.row("POST", "/character", body=Late[CharacterSave], reply=CharacterReply)
+    @routes.row(
+        "POST", "/character", body=Late[CharacterSave], reply=CharacterReply, again=Again.STORED
+    )
     async def save(self, call: Call[Late[CharacterSave]]) -> Answer:
         """Save the caller's own character; answered once it is on disk."""
         me, sent, size = call.player, call.body.read(), len(call.request.body)
         reason = reason_of(game_server=call.caller.game_server)
-        saved = await self.acts.save(me, sent, reason, size, repeat=call.repeat)
+        saved = await self.acts.save(me, sent, reason, size, attempt=call.attempt)
         return Answer(200, show(saved))

@@ -27,6 +27,7 @@ from svcserver.db.tables import METADATA, ROW_ID
 from svcserver.kernel.ids import AccountId, CharacterId
 from svcserver.metagame.belongings.characters.rules import BASELINE, Character, Head
 from svcserver.metagame.belongings.documents import Document
+from svcserver.metagame.once import of_requests
 
 CHARACTERS = Table(
     "characters",
@@ -49,7 +50,9 @@ CHARACTER_SAVES = Table(
     Column("reason", String(64), nullable=False),
     Column("size", Integer, nullable=False),
     Column("data", LargeBinary, nullable=False),  # a JSON string: ``rules.Document.literal``
+    Column("request_id", String(32), nullable=True),  # see ``once``
     Index("ix_character_saves_character_id", "character_id", "id"),
+    of_requests("ux_character_saves_request_id"),
 )
 
 _C = CHARACTERS.c
@@ -64,6 +67,20 @@ _WHOLE = select(
     CHARACTER_SAVES.c.size,
 ).join(CHARACTER_SAVES, CHARACTER_SAVES.c.id == _C.save_id)
 _OF_ACCOUNT = _WHOLE.where(_C.account_id == bindparam("account")).order_by(_C.created_at, _C.id)
+_SAVED_BY = (
+    select(
+        _C.id,
+        _C.account_id,
+        _C.name,
+        CHARACTER_SAVES.c.version,
+        _C.created_at,
+        CHARACTER_SAVES.c.saved_at,
+        CHARACTER_SAVES.c.data,
+        CHARACTER_SAVES.c.size,
+    )
+    .join(CHARACTER_SAVES, CHARACTER_SAVES.c.character_id == _C.id)
+    .where(CHARACTER_SAVES.c.request_id == bindparam("request"))
+)
 _COUNT = select(func.count()).select_from(CHARACTERS).where(_C.account_id == bindparam("account"))
 _HEAD = select(
     _C.id, _C.account_id, _C.name, _C.update_version, _C.created_at, _C.modified_at
@@ -92,14 +109,25 @@ _RENAME = (
 
 @frozen
 class SqlCharacters:
-    """``rules.Characters`` on an open transaction."""
+    """``rules.Characters`` on an open transaction; ``request_id`` is kept with what is saved."""
 
     tx: Connection
+    request_id: str = ""
 
     def of_account(self, account_id: AccountId) -> list[Character]:
         """The account's characters with their data, oldest first."""
         rows = self.tx.execute(_OF_ACCOUNT, {"account": account_id})
         return [Character(*row[:-2], data=Document(*row[-2:])) for row in rows]
+
+    def saved_by(self, request_id: str) -> Character | None:
+        """The character as this request has saved it."""
+        row = self.tx.execute(_SAVED_BY, {"request": request_id}).first()
+        if row is None:
+            return None
+        before = Head(*row[:5], row.saved_at)
+        return before.saved(
+            Document(row.data, row.size), before.update_version, row.saved_at // 1000
+        )
 
     def count(self, account_id: AccountId) -> int:
         """How many characters the account has."""
@@ -150,6 +178,7 @@ class SqlCharacters:
             "reason": reason,
             "size": character.data.size,
             "data": character.data.literal,
+            "request_id": self.request_id or None,
         }
         return self.tx.execute(_ADD_SAVE, row).scalar_one()
 

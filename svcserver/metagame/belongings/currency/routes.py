@@ -8,6 +8,7 @@ from attrs import frozen
 
 from svcserver.metagame.belongings.currency.acts import CurrencyActs
 from svcserver.metagame.belongings.currency.wire import ReconcileReply, show_reconciled
+from svcserver.metagame.once import Again
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.routes import Answer, bare
 
@@ -26,7 +27,7 @@ class CurrencyRoutes:
         """
         return Answer(200, await self.acts.balance(call.player))
 
-    @routes.row("POST", "/reconcile", reply=ReconcileReply)
+    @routes.row("POST", "/reconcile", reply=ReconcileReply, again=Again.NATURAL)
     async def reconcile(self, call: Call) -> Answer:
         """What the caller has of the main currency, by both of its names. The body is ignored."""
         return Answer(200, show_reconciled(await self.acts.reconciled(call.player)))

@@ -10,12 +10,12 @@ from twisted.logger import Logger
 
 from svcserver.kernel.ids import AccountId, CharacterId
 from svcserver.kernel.refusals import Forbidden
-from svcserver.kernel.repeats import Repeat
 from svcserver.metagame.accounts.data import AccountData
 from svcserver.metagame.belongings.inventory import rules
 from svcserver.metagame.belongings.inventory.rules import By, Policy
 from svcserver.metagame.belongings.inventory.store import SqlInventory, inventory_of, owner_of
 from svcserver.metagame.belongings.items import Instance, Size, Transaction
+from svcserver.metagame.once import ONLY, Attempt
 from svcserver.metagame.settings import Settings
 
 log = Logger()
@@ -74,15 +74,13 @@ class InventoryActs:
         by: By,
         size: int,
         *,
-        repeat: Repeat | None = None,
+        attempt: Attempt = ONLY,
     ) -> bytes:
         """Save one held item; returns its stored JSON."""
 
-        def work(tx: Connection) -> Instance:
+        def work(tx: Connection) -> bytes:
             kept, now = SqlInventory(tx, self.policy.log_bytes), self.wall_clock()
-            return rules.update_instance(
-                kept, owner, character_id, item, by, self.policy, now, repeat=repeat
-            )
+            held = rules.update_instance(kept, owner, character_id, item, by, self.policy, now)
+            return held.body
 
-        held = await self.data.write(owner, size, work)
-        return held.body
+        return await self.data.write(owner, size, attempt.once(work, bytes))

@@ -7,7 +7,6 @@ from typing import ClassVar
 from attrs import frozen
 
 from svcserver.kernel.ids import AccountId
-from svcserver.kernel.refusals import Unavailable
 from svcserver.kernel.shapes import Late
 from svcserver.metagame.access.acting import Acting
 from svcserver.metagame.belongings.inventory.acts import InventoryActs
@@ -20,7 +19,10 @@ from svcserver.metagame.belongings.inventory.wire import (
     TransactionWish,
     account_named,
 )
+from svcserver.metagame.once import Again
+from svcserver.metagame.replies import LOST
 from svcserver.metagame.rows import Access, Call, Routes
+from svcserver.web.front import AnsweredError
 from svcserver.web.routes import Answer, bare
 
 
@@ -37,22 +39,34 @@ class InventoryRoutes:
         """What a character holds. A player reads of its own account, whatever the path says."""
         return Answer(200, await self.acts.read(self.acting.reads(call, user_id), character_id))
 
-    @routes.row("POST", "/inventory", body=Late[TransactionWish], reply=TransactionReply)
+    @routes.row(
+        "POST",
+        "/inventory",
+        body=Late[TransactionWish],
+        reply=TransactionReply,
+        again=Again.NATURAL,
+    )
     async def transact(self, call: Call[Late[TransactionWish]]) -> Answer:
         """Add and remove items, all or none of them; answered once that is on disk."""
         owner, sent, size = self._owner(call), call.body.read(), len(call.request.body)
         deal, by = sent.transaction(), _by(call)
-        if deal.transaction_id is None and call.repeat:
-            raise Unavailable("this transaction may have been made: it has no transactionId")
+        if deal.transaction_id is None and call.attempt.is_again:
+            raise AnsweredError(LOST)  # it may have been made
         return Answer(200, await self.acts.transact(owner, sent.character_id, deal, by, size))
 
-    @routes.row("POST", "/inventory/instanceditem", body=Late[ItemWish], reply=InstancedItem)
+    @routes.row(
+        "POST",
+        "/inventory/instanceditem",
+        body=Late[ItemWish],
+        reply=InstancedItem,
+        again=Again.STORED,
+    )
     async def update(self, call: Call[Late[ItemWish]]) -> Answer:
         """Save the new state of one item that the character holds already."""
         owner, sent, size = self._owner(call), call.body.read(), len(call.request.body)
         item, by = sent.instance(), _by(call)
         named = owner, sent.character_id
-        saved = await self.acts.update(*named, item, by, size, repeat=call.repeat)
+        saved = await self.acts.update(*named, item, by, size, attempt=call.attempt)
         return Answer(200, saved)
 
     def _owner(self, call: Call[Late[TransactionWish]] | Call[Late[ItemWish]]) -> AccountId:

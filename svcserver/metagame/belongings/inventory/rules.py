@@ -14,7 +14,6 @@ from attrs import define, field, frozen
 from svcserver.kernel.digits import MAX_VERSION, MAX_WHOLE
 from svcserver.kernel.ids import AccountId, CharacterId
 from svcserver.kernel.refusals import Conflict, Forbidden, Malformed, Missing
-from svcserver.kernel.repeats import Repeat
 from svcserver.metagame.belongings.items import (
     NOTHING,
     Instance,
@@ -174,10 +173,8 @@ def update_instance(
     by: By,
     policy: Policy,
     now: float,
-    *,
-    repeat: Repeat | None = None,
 ) -> Instance:
-    """Save one held item; returns the stored item, also on a ``repeat``.
+    """Save one held item; returns the stored item.
 
     Raises Forbidden, Missing (no item with both ids), Conflict (version not greater, or
     more than a character may hold).
@@ -186,7 +183,7 @@ def update_instance(
     held = inventory.instances(owned, [item.instance_id]).get(item.instance_id)
     if held is None or held.catalog_id != item.catalog_id:
         raise Missing("this character holds no such item")
-    if (repeat and held == item) or not is_newer(held, item):
+    if not is_newer(held, item):
         return held
     _grow(inventory, owned, holder.size, item.size - held.size, policy)
     inventory.put_instances(owned, [item])

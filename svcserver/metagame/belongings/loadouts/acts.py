@@ -9,13 +9,13 @@ from attrs import frozen
 from sqlalchemy import Connection
 
 from svcserver.kernel.ids import AccountId, CharacterId
-from svcserver.kernel.repeats import Repeat
 from svcserver.kernel.shapes import Late
 from svcserver.metagame.accounts.data import AccountData
 from svcserver.metagame.belongings.loadouts import rules
 from svcserver.metagame.belongings.loadouts.rules import Defaults, Loadout
 from svcserver.metagame.belongings.loadouts.store import SqlLoadouts
 from svcserver.metagame.belongings.loadouts.wire import LoadoutSave
+from svcserver.metagame.once import ONLY, Attempt
 
 Whole = tuple[Loadout, dict[str, bytes]]
 
@@ -58,12 +58,22 @@ class LoadoutActs:
         reason: str,
         size: int,
         *,
-        repeat: Repeat | None = None,
+        attempt: Attempt = ONLY,
     ) -> Whole:
         """Save one element; returns the whole loadout afterwards."""
         change = rules.Change(
-            index, lambda name: sent.read().element(name), reason, self.most_bytes, repeat
+            index,
+            lambda name: sent.read().element(name),
+            reason,
+            self.most_bytes,
+            attempt.request_id,
         )
+
+        def find(tx: Connection) -> tuple[Whole] | None:
+            kept = SqlLoadouts(tx)
+            before = rules.own(kept, owner, character_id)
+            found = kept.saved_by(before, attempt.request_id)
+            return None if found is None else (found,)
 
         def work(tx: Connection) -> Whole:
             kept, now, real = SqlLoadouts(tx), self.wall_clock(), self.real(owner)
@@ -72,7 +82,7 @@ class LoadoutActs:
                 self.after_save(tx, character_id, now)
             return saved
 
-        return await self.data.write(owner, size, work)
+        return await self.data.write(owner, size, attempt.unless(find, work))
 
     async def counts(self, owner: AccountId, character_id: CharacterId) -> Loadout:
         """The loadout without its elements."""

@@ -18,6 +18,7 @@ from svcserver.metagame.belongings.loadouts.wire import (
     LoadoutSave,
     SlotCounts,
 )
+from svcserver.metagame.once import Again
 from svcserver.metagame.replies import enveloped
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.routes import Answer, bare
@@ -48,6 +49,7 @@ class LoadoutRoutes:
         path_types={"index": int | Literal["persistent"]},
         body=Late[LoadoutSave],
         reply=Envelope[LoadoutPayload],
+        again=Again.STORED,
     )
     async def save(
         self, call: Call[Late[LoadoutSave]], user_id: str, character_id: str, index: str
@@ -58,7 +60,7 @@ class LoadoutRoutes:
         owner, size = self.acting.writes(call, user_id), len(call.request.body)
         reason = reason_of(game_server=call.caller.game_server)
         named = owner, character_id, index
-        saved = await self.acts.save(*named, call.body, reason, size, repeat=call.repeat)
+        saved = await self.acts.save(*named, call.body, reason, size, attempt=call.attempt)
         return Answer(200, wire.show(*saved, real=self.acts.real(owner)))
 
     @routes.row(
@@ -68,6 +70,7 @@ class LoadoutRoutes:
         real_only=True,
         game_server=True,
         reply=Envelope[SlotCounts],
+        again=Again.NATURAL,
     )
     async def unlock(self, call: Call, user_id: str, character_id: str, num_slots: str) -> Answer:
         """Let the character keep more loadouts, up to 5."""
@@ -93,6 +96,7 @@ class LoadoutRoutes:
         real_only=True,
         game_server=True,
         reply=Activated,
+        again=Again.NATURAL,
     )
     async def activate(self, call: Call, user_id: str, character_id: str, index: str) -> Answer:
         """Say which of the loadouts is worn."""

@@ -5,7 +5,7 @@ An element is one slot (by number) or ``persistent``; its text is stored as sent
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from attrs import evolve, field, frozen
@@ -13,8 +13,6 @@ from attrs import evolve, field, frozen
 from svcserver.kernel.digits import whole_in
 from svcserver.kernel.ids import AccountId, CharacterId
 from svcserver.kernel.refusals import Malformed, Missing
-from svcserver.kernel.repeats import Repeat
-from svcserver.metagame.belongings.loadouts import repeats
 
 PERSISTENT = "persistent"
 ACCOUNT_SLOTS = 1
@@ -59,14 +57,14 @@ class Loadout:
 class Change:
     """An element to save; ``data`` gives its text for its name, of at most ``most`` bytes.
 
-    ``repeat``: the gateway has sent it before, so that it may be saved.
+    ``request_id`` is kept with it.
     """
 
     index: str
     data: Callable[[str], bytes]
     reason: str
     most: int = MAX_ELEMENT
-    repeat: Repeat | None = None
+    request_id: str = ""
 
 
 class Loadouts(Protocol):
@@ -79,14 +77,18 @@ class Loadouts(Protocol):
     def put(self, loadout: Loadout) -> None:
         """Write counts and the active slot; elements and versions stay."""
 
-    def save(self, loadout: Loadout, changed: Mapping[str, bytes], at_ms: int, reason: str) -> None:
+    def save(
+        self,
+        loadout: Loadout,
+        changed: Mapping[str, bytes],
+        at_ms: int,
+        reason: str,
+        request_id: str = "",
+    ) -> None:
         """Write the loadout and one history row; elements not in ``changed`` stay."""
 
     def elements(self, loadout: Loadout) -> dict[str, bytes]:
         """The newest elements by name; none when never saved."""
-
-    def lately(self, character_id: CharacterId, name: str) -> Sequence[tuple[int, bytes]]:
-        """When and as what the element stands in the last few history rows, the newest first."""
 
     def saved(self, character_id: CharacterId, version: int) -> str | None:
         """The content of a history row, for ``restore``; None when there is none."""
@@ -131,15 +133,11 @@ def save(
     document = change.data(name)
     if len(document) > change.most:
         raise Malformed("data is too large")
-    if change.repeat:
-        elements, lately = loadouts.elements(before), loadouts.lately(character_id, name)
-        if repeats.is_saved(document, elements.get(name), lately, at_ms, change.repeat):
-            return before, elements
     if before.version == 0:
         before = evolve(before, version=FIRST_VERSION)
         loadouts.save(before, defaults.elements, at_ms, BASELINE)
     after = evolve(before, version=before.version + 1)
-    loadouts.save(after, {name: document}, at_ms, change.reason)
+    loadouts.save(after, {name: document}, at_ms, change.reason, change.request_id)
     return after, loadouts.elements(after)
 
 

@@ -4,10 +4,10 @@ elements of the loadout at its time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 import orjson
-from attrs import frozen
+from attrs import evolve, frozen
 from sqlalchemy import (
     BigInteger,
     Column,
@@ -28,8 +28,8 @@ from svcserver.db.upsert import Upsert
 from svcserver.kernel.ids import AccountId, CharacterId
 from svcserver.metagame.belongings.inventory.store import owner_of
 from svcserver.metagame.belongings.loadouts.rules import Loadout
+from svcserver.metagame.once import of_requests
 
-LATELY = 8  # versions among which a save that was sent twice is looked for
 LOADOUTS = Table(
     "loadouts",
     METADATA,
@@ -55,7 +55,9 @@ LOADOUT_SAVES = Table(
     Column("saved_at", BigInteger, nullable=False),  # epoch milliseconds
     Column("reason", String(64), nullable=False),
     Column("elements", String(512), nullable=False),  # JSON: element name to id
+    Column("request_id", String(32), nullable=True),  # see ``once``
     Index("ux_loadout_saves_version", "character_id", "version", unique=True),
+    of_requests("ux_loadout_saves_request_id"),
 )
 
 _L, _E, _S = LOADOUTS.c, LOADOUT_ELEMENTS.c, LOADOUT_SAVES.c
@@ -79,12 +81,8 @@ _ELEMENTS = select(_E.id, _E.data).where(_E.id.in_(bindparam("ids", expanding=Tr
 _SAVED = select(_S.elements).where(
     _S.character_id == bindparam("character"), _S.version == bindparam("version")
 )
-
-_LATELY = (
-    select(_S.saved_at, _S.elements)
-    .where(_S.character_id == bindparam("character"))
-    .order_by(_S.version.desc())
-    .limit(LATELY)
+_SAVED_BY = select(_S.version, _S.elements).where(
+    _S.character_id == bindparam("character"), _S.request_id == bindparam("request")
 )
 
 
@@ -113,12 +111,19 @@ class SqlLoadouts:
         }
         _PUT.put(self.tx, [row])
 
-    def save(self, loadout: Loadout, changed: Mapping[str, bytes], at_ms: int, reason: str) -> None:
+    def save(
+        self,
+        loadout: Loadout,
+        changed: Mapping[str, bytes],
+        at_ms: int,
+        reason: str,
+        request_id: str = "",
+    ) -> None:
         held = self._held(loadout.character_id)
         for name, data in changed.items():
             row = {"character_id": loadout.character_id, "data": data}
             held[name] = self.tx.execute(_ADD_ELEMENT, row).scalar_one()
-        self.restore(loadout, orjson.dumps(held).decode(), at_ms, reason)
+        self.restore(loadout, orjson.dumps(held).decode(), at_ms, reason, request_id)
 
     def elements(self, loadout: Loadout) -> dict[str, bytes]:
         return self._read(self._held(loadout.character_id))
@@ -128,11 +133,15 @@ class SqlLoadouts:
         text = self.saved(character_id, version)
         return None if text is None else self._read(ids_of(text))
 
-    def lately(self, character_id: CharacterId, name: str) -> Sequence[tuple[int, bytes]]:
-        rows = self.tx.execute(_LATELY, {"character": character_id}).all()
-        listed = [(one.saved_at, ids_of(one.elements).get(name)) for one in rows]
-        texts = self._read({str(one): one for _, one in listed if one is not None})
-        return [(at, texts[str(one)]) for at, one in listed if one is not None]
+    def saved_by(
+        self, loadout: Loadout, request_id: str
+    ) -> tuple[Loadout, dict[str, bytes]] | None:
+        """The loadout and its elements as this request has saved them."""
+        asked = {"character": loadout.character_id, "request": request_id}
+        row = self.tx.execute(_SAVED_BY, asked).first()
+        if row is None:
+            return None
+        return evolve(loadout, version=row.version), self._read(ids_of(row.elements))
 
     def saved(self, character_id: CharacterId, version: int) -> str | None:
         """The ids that a history row lists, as JSON."""
@@ -140,7 +149,9 @@ class SqlLoadouts:
         found: str | None = self.tx.execute(_SAVED, asked).scalar()
         return found
 
-    def restore(self, loadout: Loadout, held: str, at_ms: int, reason: str) -> None:
+    def restore(
+        self, loadout: Loadout, held: str, at_ms: int, reason: str, request_id: str = ""
+    ) -> None:
         """Write the loadout and a history row of these ids."""
         self.put(loadout)
         row = {
@@ -149,6 +160,7 @@ class SqlLoadouts:
             "saved_at": at_ms,
             "reason": reason,
             "elements": held,
+            "request_id": request_id or None,
         }
         save = self.tx.execute(_ADD_SAVE, row).scalar_one()
         self.tx.execute(_POINT, {"character": loadout.character_id, "save": save})

@@ -17,6 +17,7 @@ from svcserver.metagame.belongings.savehistory.wire import (
     RolledBack,
     show,
 )
+from svcserver.metagame.once import Again
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.routes import Answer, bare
 
@@ -25,7 +26,7 @@ from svcserver.web.routes import Answer, bare
 class SaveHistoryRoutes:
     """Read and roll back saves; for admins."""
 
-    routes: ClassVar[Routes] = Routes(bare, access=Access.ADMIN_KEY)
+    routes: ClassVar[Routes] = Routes(bare, access=Access.ADMIN_KEY, again=Again.NEVER)
     acts: SaveHistoryActs
 
     @routes.row(

@@ -12,6 +12,7 @@ from svcserver.kernel.refusals import Missing
 from svcserver.kernel.times import DAY_MS, HOUR_MS
 from svcserver.metagame.belongings.characters.rules import Character, Head, next_version
 from svcserver.metagame.belongings.documents import Document
+from svcserver.metagame.once import KEPT_S
 
 
 @frozen
@@ -49,8 +50,9 @@ class Kept:
 def thinned(saves: Iterable[Save], retention: Retention, now: float) -> list[int]:
     """The ids of the saves to delete; ``now`` in epoch seconds.
 
-    Kept are the newest ``keep``, the last of each of the ``hourly`` newest hours and the
-    last of each of the ``daily`` newest days (this one included; UTC).
+    Kept are the newest ``keep``, the last of each of the ``hourly`` newest hours, the last of
+    each of the ``daily`` newest days (this one included; UTC), and those of which the request may
+    still be sent again.
     """
     if retention.keep is None:
         return []
@@ -59,6 +61,7 @@ def thinned(saves: Iterable[Save], retention: Retention, now: float) -> list[int
     kept = {one.id for one in newest_first[: retention.keep]}
     kept |= _last_of_each(newest_first, HOUR_MS, at_ms // HOUR_MS - retention.hourly)
     kept |= _last_of_each(newest_first, DAY_MS, at_ms // DAY_MS - retention.daily)
+    kept |= {one.id for one in newest_first if at_ms - one.saved_at < KEPT_S * 1000}
     return [one.id for one in newest_first if one.id not in kept]
 
 

@@ -18,6 +18,7 @@ from svcserver.metagame.belongings.shop import rules
 from svcserver.metagame.belongings.shop.catalogue import Catalogue, Offer
 from svcserver.metagame.belongings.shop.rules import Entitlements
 from svcserver.metagame.belongings.shop.store import SqlPurchases, StoreItems
+from svcserver.metagame.once import ONLY, Attempt
 
 log = Logger()
 
@@ -75,14 +76,14 @@ class ShopActs:
 
         return await self.data.write(me, 0, work)
 
-    async def redeem(self, me: AccountId, token: str | None) -> None:
+    async def redeem(self, me: AccountId, token: str | None, *, attempt: Attempt = ONLY) -> None:
         """Grant the purchase of a token, once."""
 
         def work(tx: Connection) -> None:
             kept, items, entitlements = SqlPurchases(tx), self._items(tx), self.entitlements(tx)
             rules.redeem(kept, entitlements, items, self.catalogue, me, token, self.wall_clock())
 
-        await self.data.write(me, 0, work)
+        await self.data.write(me, 0, attempt.once(work))
 
     def _items(self, tx: Connection) -> StoreItems:
         return StoreItems(tx, self.policy)

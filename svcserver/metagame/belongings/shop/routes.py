@@ -14,6 +14,7 @@ from svcserver.metagame.belongings.shop import rules
 from svcserver.metagame.belongings.shop.acts import ShopActs
 from svcserver.metagame.belongings.shop.rules import NotYours
 from svcserver.metagame.belongings.shop.wire import OfferReply, TokenReply, show
+from svcserver.metagame.once import Again
 from svcserver.metagame.refusal_wire import CodedRefusal
 from svcserver.metagame.replies import coded
 from svcserver.metagame.rows import Access, Call, Routes
@@ -85,6 +86,7 @@ class ShopRoutes:
         reply=NoContent,
         path_types=PRICED,
         query={"token": Needed(str)},
+        again=Again.STORED,
     )
     async def redeem(self, call: Call, currency: str) -> Answer:
         """Redeem a purchase token: its items and entitlements become the caller's, once.
@@ -93,5 +95,6 @@ class ShopRoutes:
         """
         rules.priced_in(currency)
         sent = call.request.arguments("token")
-        await self.acts.redeem(call.player, sent[0] if len(sent) == 1 else None)
+        token = sent[0] if len(sent) == 1 else None
+        await self.acts.redeem(call.player, token, attempt=call.attempt)
         return NO_CONTENT

@@ -8,6 +8,7 @@ from attrs import frozen
 
 from svcserver.kernel.roles import Role
 from svcserver.metagame.access.acting import staff_of
+from svcserver.metagame.once import Again
 from svcserver.metagame.owner.alerts import wire
 from svcserver.metagame.owner.alerts.acts import AlertActs
 from svcserver.metagame.replies import BAD_JSON, worded
@@ -19,7 +20,7 @@ from svcserver.web.routes import NO_STORE, Answer
 class AlertRoutes:
     """Read who is told when something is wrong, and try a channel."""
 
-    routes: ClassVar[Routes] = Routes(worded, access=Access.ADMIN_KEY)
+    routes: ClassVar[Routes] = Routes(worded, access=Access.ADMIN_KEY, again=Again.NEVER)
     acts: AlertActs
 
     @routes.row(

@@ -8,6 +8,7 @@ from attrs import frozen
 
 from svcserver.kernel.roles import Role
 from svcserver.metagame.access.acting import staff_of
+from svcserver.metagame.once import Again
 from svcserver.metagame.owner.announcements import rules, wire
 from svcserver.metagame.owner.announcements.acts import Announcements
 from svcserver.metagame.replies import BAD_JSON, worded
@@ -19,7 +20,7 @@ from svcserver.web.routes import NO_STORE, Answer
 class AnnouncementRoutes:
     """Read, make and end the announcement."""
 
-    routes: ClassVar[Routes] = Routes(worded, access=Access.ADMIN_KEY)
+    routes: ClassVar[Routes] = Routes(worded, access=Access.ADMIN_KEY, again=Again.NEVER)
     announcements: Announcements
 
     @routes.row(

@@ -68,9 +68,9 @@ the routes below `/svc/` the gateway passes on a few alone; each says whether it
 **Paths** match in any letter case, with or without a slash at the end; HEAD works where GET does.
 
 **Refusals** have a status of 4xx. What their body looks like differs between routes, as the client
-has it; each route names the one it uses. 503 means that a part of the host is away, that the server
-is full, or that it does not know whether a request that was sent twice has been done already: ask
-again later, after as many seconds as the header Retry-After says where it is there.
+has it; each route names the one it uses. 503 means that a part of the host is away or that the
+server is full: ask again later, after as many seconds as the header Retry-After says where it is
+there. 502 means that nobody knows whether the request has been done.
 
 **Stub progression:** an owner can give accounts everything instead of letting them earn it
 (`PROGRESSION_MODE`, `PROGRESSION_REAL_ACCOUNTS`). Such an account reads fixed values, nothing that

@@ -16,6 +16,7 @@ from svcserver.kernel.ids import CharacterId
 from svcserver.kernel.refusals import Malformed
 from svcserver.kernel.roles import Role
 from svcserver.metagame.access.readlimit import ReadLimit
+from svcserver.metagame.once import Again
 from svcserver.metagame.owner.dashboard import wire
 from svcserver.metagame.owner.dashboard.acts import DashboardActs
 from svcserver.metagame.owner.dashboard.state import DashboardState
@@ -30,7 +31,7 @@ VERSIONS = {"CharacterId": Needed(str), "From": Needed(int), "To": Needed(int)}
 class DashboardRoutes:
     """What the pages ask for once; what they are told as it changes is in live.py."""
 
-    routes: ClassVar[Routes] = Routes(worded, access=Access.ADMIN_KEY)
+    routes: ClassVar[Routes] = Routes(worded, access=Access.ADMIN_KEY, again=Again.NEVER)
     state: DashboardState
     acts: DashboardActs
     reads: ReadLimit

@@ -8,6 +8,7 @@ from attrs import frozen
 
 from svcserver.kernel.roles import Role
 from svcserver.metagame.access.acting import staff_of
+from svcserver.metagame.once import Again
 from svcserver.metagame.owner.maintenance import wire
 from svcserver.metagame.owner.maintenance.acts import Maintenance
 from svcserver.metagame.replies import BAD_JSON, worded
@@ -19,7 +20,7 @@ from svcserver.web.routes import NO_STORE, Answer, Needed
 class MaintenanceRoutes:
     """Read and switch maintenance mode."""
 
-    routes: ClassVar[Routes] = Routes(worded, access=Access.ADMIN_KEY)
+    routes: ClassVar[Routes] = Routes(worded, access=Access.ADMIN_KEY, again=Again.NEVER)
     maintenance: Maintenance
 
     @routes.row(

@@ -9,6 +9,7 @@ from attrs import frozen
 from svcserver.kernel.roles import Role
 from svcserver.metagame.access.acting import staff_of
 from svcserver.metagame.access.readlimit import ReadLimit
+from svcserver.metagame.once import Again
 from svcserver.metagame.owner.moderation import wire
 from svcserver.metagame.owner.moderation.acts import ModerationActs
 from svcserver.metagame.owner.moderation.rules import Done
@@ -30,7 +31,7 @@ class ModerationRoutes:
     """
 
     routes: ClassVar[Routes] = Routes(
-        worded, access=Access.ADMIN_KEY, role=Role.HELPER, bad_json=BAD_JSON
+        worded, access=Access.ADMIN_KEY, role=Role.HELPER, bad_json=BAD_JSON, again=Again.NEVER
     )
     acts: ModerationActs
     reads: ReadLimit

@@ -10,6 +10,7 @@ from svcserver.board.board import Board
 from svcserver.board.quota import Quota
 from svcserver.kernel.envelope import Empty
 from svcserver.metagame.access.readlimit import ReadLimit
+from svcserver.metagame.once import Again
 from svcserver.metagame.owner.passports import wire
 from svcserver.metagame.owner.passports.acts import PassportActs
 from svcserver.metagame.replies import worded
@@ -51,7 +52,12 @@ class PassportRoutes:
         return Answer(200, await self.acts.passport(call.player), NO_STORE)
 
     @routes.row(
-        "POST", "/launcher/new-key", body=wire.NewKeyWish, reply=Empty, refusals={409: None}
+        "POST",
+        "/launcher/new-key",
+        body=wire.NewKeyWish,
+        reply=Empty,
+        refusals={409: None},
+        again=Again.NEVER,
     )
     async def new_key(self, call: Call[wire.NewKeyWish]) -> Answer:
         """Give the account the key that its player has made; the old one no longer works."""

@@ -10,6 +10,7 @@ from svcserver.kernel.roles import Role
 from svcserver.metagame.access.acting import staff_of
 from svcserver.metagame.access.readlimit import ReadLimit
 from svcserver.metagame.accounts.wire import read_offset
+from svcserver.metagame.once import Again
 from svcserver.metagame.owner.people import wire
 from svcserver.metagame.owner.people.acts import HandlingActs, PeopleActs
 from svcserver.metagame.owner.people.rules import Order
@@ -63,7 +64,7 @@ class HandlingRoutes:
     """
 
     routes: ClassVar[Routes] = Routes(
-        worded, access=Access.ADMIN_KEY, role=Role.HELPER, bad_json=BAD_JSON
+        worded, access=Access.ADMIN_KEY, role=Role.HELPER, bad_json=BAD_JSON, again=Again.NEVER
     )
     acts: HandlingActs
 

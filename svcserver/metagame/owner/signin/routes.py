@@ -20,6 +20,7 @@ from svcserver.metagame.access.staff_sessions import (
     ticket_of,
 )
 from svcserver.metagame.accounts.dashboard_access import address_of, new_factor
+from svcserver.metagame.once import Again
 from svcserver.metagame.owner.signin import wire
 from svcserver.metagame.owner.signin.acts import SignInActs
 from svcserver.metagame.replies import BAD_JSON, worded
@@ -36,7 +37,7 @@ class SignInRoutes:
     """The dashboard's session, and the ways into it."""
 
     routes: ClassVar[Routes] = Routes(
-        worded, access=Access.ADMIN_KEY, role=Role.HELPER, bad_json=BAD_JSON
+        worded, access=Access.ADMIN_KEY, role=Role.HELPER, bad_json=BAD_JSON, again=Again.NEVER
     )
     staff: StaffSessions
     ways: SignInActs

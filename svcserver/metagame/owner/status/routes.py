@@ -12,6 +12,7 @@ from attrs import frozen
 
 from svcserver.kernel import json
 from svcserver.kernel.envelope import Empty, Envelope
+from svcserver.metagame.once import Again
 from svcserver.metagame.owner.announcements.rules import Announcement, in_language
 from svcserver.metagame.owner.build import Build
 from svcserver.metagame.owner.status import wire
@@ -69,12 +70,14 @@ class FixedReplyRoutes:
 
     routes: ClassVar[Routes] = Routes(bare)
 
-    @routes.row("POST", "/event", access=Access.NONE, reply=Empty)
+    @routes.row("POST", "/event", access=Access.NONE, reply=Empty, again=Again.NATURAL)
     async def event(self, call: Call) -> Answer:
         """Take what the client measures of itself; nothing of it is kept. Spec: 1 §6.2."""
         return Answer(200, EMPTY_OBJECT)
 
-    @routes.row("POST", "/account/migrate", access=Access.TOKEN, reply=wire.Migrated)
+    @routes.row(
+        "POST", "/account/migrate", access=Access.TOKEN, reply=wire.Migrated, again=Again.NATURAL
+    )
     async def migrate(self, call: Call) -> Answer:
         """Move an old account, of which there are none: always says that it is done.
 
@@ -82,7 +85,7 @@ class FixedReplyRoutes:
         """
         return Answer(200, wire.MIGRATED)
 
-    @routes.row("POST", "/profile/update", access=Access.TOKEN)
+    @routes.row("POST", "/profile/update", access=Access.TOKEN, again=Again.NATURAL)
     async def profile(self, call: Call) -> Answer:
         """The client's profile, of which this backend keeps nothing."""
         return Answer(200)
@@ -92,7 +95,7 @@ class FixedReplyRoutes:
         """Log in to voice chat, of which there is none: always 404."""
         return Answer(404)
 
-    @routes.row("POST", "/motd/", access=Access.TOKEN, reply=NoContent)
+    @routes.row("POST", "/motd/", access=Access.TOKEN, reply=NoContent, again=Again.NATURAL)
     async def message_of_the_day(self, call: Call) -> Answer:
         """The message of the day, of which there is none; see the banner of `/svc-status`."""
         return NO_CONTENT
@@ -140,7 +143,11 @@ class FixedReplyRoutes:
         return Answer(200, wire.CREATOR)
 
     @routes.row(
-        "POST", "/inventory/<character_id>/<change_list>", access=Access.TOKEN, reply=wire.Moved
+        "POST",
+        "/inventory/<character_id>/<change_list>",
+        access=Access.TOKEN,
+        reply=wire.Moved,
+        again=Again.NATURAL,
     )
     async def migrate_items(self, call: Call, character_id: str, change_list: str) -> Answer:
         """Move items of an older kind, of which there are none: always says that it is done."""

@@ -5,20 +5,24 @@ Nothing is stored: a restart forgets queues and candidates. Spec: 1 §4 Matchmak
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import TypeVar
+
 from attrs import frozen
 
-from svcserver.board.board import Sheet, Work
+from svcserver.board.board import Key, Sheet, Work
 from svcserver.db.shield import shielded
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.launch_requests import LaunchRequest
 from svcserver.kernel.refusals import Missing
-from svcserver.kernel.repeats import Repeat
 from svcserver.kernel.signals import Heard, SentToHunt, Signal
-from svcserver.metagame.play.matches import Entry, Group, State, is_world
+from svcserver.metagame.once import ONLY, Attempt
+from svcserver.metagame.play.matches import Entry, Group, Joined, State, is_world
 from svcserver.metagame.play.matchmaking.launching import Launching
-from svcserver.metagame.play.matchmaking.store import LiveMatches
-from svcserver.metagame.social.parties.store import LiveParties, hear
+from svcserver.metagame.play.matchmaking.store import RESULTS, LiveMatches
+from svcserver.metagame.social.parties.store import LiveParties, hear, near
 
+J = TypeVar("J", Entry, Joined)
 JOIN_WAITS_S = 2.5
 POLL_WAITS_S = 1.5
 
@@ -34,22 +38,29 @@ class MatchmakingActs:
     sent_to_hunt: Signal[SentToHunt]
 
     async def join(
-        self, player: AccountId, wish: LaunchRequest, *, repeat: Repeat | None = None
-    ) -> Entry:
+        self, player: AccountId, wish: LaunchRequest, *, attempt: Attempt = ONLY
+    ) -> Joined:
         """A place for the wish, or the one that the player has already."""
 
-        def work(sheet: Sheet) -> tuple[Entry, LaunchRequest | None]:
+        def place(sheet: Sheet) -> Joined:
             group = self._group(sheet, player)
             with self.matches.on(sheet) as rules:
-                entry = rules.join(player, wish, group, repeat=repeat)
-                return entry, None if entry.match.queued else rules.begin(entry.match)
+                return Joined.of(rules.join(player, wish, group))
 
-        entry = await self._begun(work)
-        if not entry.match.queued:
-            await self.launching.wait(entry.match.id, JOIN_WAITS_S)
-            current = await self.matches.act(lambda rules: rules.entry(player))
-            return entry if current is None else current  # an earlier launch, perhaps
-        return entry
+        once = attempt.on_sheet(place, RESULTS)
+
+        def work(sheet: Sheet) -> tuple[Joined, LaunchRequest | None]:
+            joined = once(sheet)
+            with self.matches.on(sheet) as rules:
+                match = rules.stored.match(joined.match_id)
+                return joined, None if match is None or match.queued else rules.begin(match)
+
+        joined = await self._begun(work, [*near(player), *attempt.near(RESULTS)])
+        if joined.queued:
+            return joined
+        await self.launching.wait(joined.match_id, JOIN_WAITS_S)
+        current = await self.matches.act(lambda rules: rules.entry(player))
+        return joined if current is None else Joined.of(current)  # an earlier launch, perhaps
 
     async def follow(self, player: AccountId, candidate_id: str) -> Entry:
         """A party member follows the leader's candidate; raises Missing."""
@@ -75,12 +86,15 @@ class MatchmakingActs:
         return entry, state
 
     @shielded
-    async def _begun(self, work: Work[tuple[Entry, LaunchRequest | None]]) -> Entry:
+    async def _begun(
+        self, work: Work[tuple[J, LaunchRequest | None]], near: Iterable[Key] = ()
+    ) -> J:
         """The act, and the launch that it has begun, whether or not its client stays."""
-        entry, wish = await self.matches.board.act(work)
+        place, wish = await self.matches.board.act(work, near)
         if wish is not None:
-            self.launching.start(entry.match.id, wish)
-        return entry
+            match_id = place.match_id if isinstance(place, Joined) else place.match.id
+            self.launching.start(match_id, wish)
+        return place
 
     def _asked(self, sheet: Sheet, player: AccountId) -> tuple[Entry, LaunchRequest | None]:
         with self.matches.on(sheet) as rules:
@@ -101,19 +115,24 @@ class MatchmakingActs:
             news = state is State.IN_PROGRESS and rules.sent(player, entry)
             return entry, state, news
 
-    async def cancel(self, player: AccountId, *, repeat: Repeat | None = None) -> None:
+    async def cancel(self, player: AccountId, *, attempt: Attempt = ONLY) -> None:
         """A party leader's cancel is the party's."""
 
         def work(sheet: Sheet) -> None:
             group = self._group(sheet, player)
             with self.matches.on(sheet) as rules:
-                rules.cancel(player, group, repeat)
+                rules.cancel(player, group)
 
-        await self.matches.board.act(work)
+        await attempt.act(self.matches.board, work, RESULTS)
 
-    async def leave(self, player: AccountId, *, repeat: Repeat | None = None) -> None:
+    async def leave(self, player: AccountId, *, attempt: Attempt = ONLY) -> None:
         """Take this player alone out of what it waits for; its group stays."""
-        await self.matches.act(lambda rules: rules.leave(player, repeat))
+
+        def work(sheet: Sheet) -> None:
+            with self.matches.on(sheet) as rules:
+                rules.leave(player)
+
+        await attempt.act(self.matches.board, work, RESULTS)
 
     def _group(self, sheet: Sheet, player: AccountId) -> Group | None:
         party = self.parties.on(sheet).of(player)

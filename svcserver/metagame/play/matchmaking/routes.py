@@ -9,6 +9,7 @@ from attrs import frozen
 from svcserver.kernel.envelope import Empty
 from svcserver.kernel.refusals import Malformed
 from svcserver.kernel.shapes import Late, OrEmpty
+from svcserver.metagame.once import Again
 from svcserver.metagame.play.matchmaking import wire
 from svcserver.metagame.play.matchmaking.acts import MatchmakingActs
 from svcserver.metagame.rows import Access, Call, Routes
@@ -36,6 +37,7 @@ class MatchmakingRoutes:
         access=TOKEN,
         body=Late[wire.CandidateWish],
         reply=wire.JoinReply,
+        again=Again.STORED,
     )
     async def join(self, call: Call[Late[wire.CandidateWish]]) -> Answer:
         """Ask for a game server: for the city, the dojo or a hunt. A refusal leaves an earlier wish
@@ -48,10 +50,16 @@ class MatchmakingRoutes:
         if not self.settings.matchmaking:
             raise Malformed("matchmaking is off")
         wish = call.body.read().checked()
-        entry = await self.acts.join(player, wish, repeat=call.repeat)
+        entry = await self.acts.join(player, wish, attempt=call.attempt)
         return Answer(200, wire.show_joined(entry))
 
-    @routes.row("POST", "/candidate/join/<candidate_id>", access=TOKEN, reply=wire.JoinReply)
+    @routes.row(
+        "POST",
+        "/candidate/join/<candidate_id>",
+        access=TOKEN,
+        reply=wire.JoinReply,
+        again=Again.NATURAL,
+    )
     async def follow(self, call: Call, candidate_id: str) -> Answer:
         """Join the candidate (the wish for a game server) of one's party's leader."""
         return Answer(200, wire.show_joined(await self.acts.follow(call.player, candidate_id)))
@@ -65,20 +73,24 @@ class MatchmakingRoutes:
         found = await self.acts.poll(call.player)
         return Answer(200, wire.show_standing(call.player, *found, self.settings.target_changelist))
 
-    @routes.row("DELETE", "/candidate", access=TOKEN, when=_cancels, reply=Empty)
+    @routes.row(
+        "DELETE", "/candidate", access=TOKEN, when=_cancels, reply=Empty, again=Again.STORED
+    )
     async def cancel(self, call: Call) -> Answer:
         """End the caller's search for a game server; where a party's leader does, the whole
         party's.
 
         Off unless the owner has set MATCHMAKING_CANCEL=1.
         """
-        await self.acts.cancel(call.player, repeat=call.repeat)
+        await self.acts.cancel(call.player, attempt=call.attempt)
         return Answer(200, EMPTY_OBJECT)
 
-    @routes.row("DELETE", "/candidate/leave", access=TOKEN, when=_cancels, reply=Empty)
+    @routes.row(
+        "DELETE", "/candidate/leave", access=TOKEN, when=_cancels, reply=Empty, again=Again.STORED
+    )
     async def leave(self, call: Call) -> Answer:
         """End the search for a game server for the caller alone; its party goes on."""
-        await self.acts.leave(call.player, repeat=call.repeat)
+        await self.acts.leave(call.player, attempt=call.attempt)
         return Answer(200, EMPTY_OBJECT)
 
     @routes.row(
@@ -88,12 +100,15 @@ class MatchmakingRoutes:
         body=OrEmpty[wire.AliveWish],
         when=MISC_ROUTES,
         reply=wire.AliveReply,
+        again=Again.NATURAL,
     )
     async def alive(self, call: Call[wire.AliveWish]) -> Answer:
         """The ids that were sent, as ``expectedPlayerIds``: nobody looks whether they are there."""
         return Answer(200, {"expectedPlayerIds": list(call.body.player_ids)})
 
-    @routes.row("POST", "/candidate/player/register", access=TOKEN, reply=Empty)
+    @routes.row(
+        "POST", "/candidate/player/register", access=TOKEN, reply=Empty, again=Again.NATURAL
+    )
     async def register(self, call: Call) -> Answer:
         """Does nothing: nobody has to be registered, but clients ask for it."""
         return Answer(200, EMPTY_OBJECT)
@@ -108,7 +123,7 @@ class MatchmakingRoutes:
         """Where the client's pings go, by which it learns how near the host is."""
         return Answer(200, wire.PONG, content_type="text/html; charset=utf-8")
 
-    @routes.row("POST", "/key/generate", access=TOKEN, reply=NoReturn)
+    @routes.row("POST", "/key/generate", access=TOKEN, reply=NoReturn, again=Again.NATURAL)
     async def generate_key(self, call: Call) -> Answer:
         """Always refused: clients are given no keys of game servers."""
         raise Malformed("no keys are generated")

@@ -11,7 +11,6 @@ from attrs import define
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.launch_requests import CITY, ISLAND, SHARED, LaunchRequest
 from svcserver.kernel.refusals import Malformed, Missing
-from svcserver.kernel.repeats import Repeat
 from svcserver.metagame.play.matches import (
     Entry,
     Group,
@@ -23,7 +22,6 @@ from svcserver.metagame.play.matches import (
     is_world,
     takes_a_port,
 )
-from svcserver.metagame.play.matchmaking import repeats
 from svcserver.metagame.play.matchmaking.launches import Launches
 from svcserver.metagame.social.parties.rules import PartyCandidate
 
@@ -49,21 +47,8 @@ class Matchmaker:
 
     # -- joining -----------------------------------------------------------
 
-    def join(
-        self,
-        player: AccountId,
-        wish: LaunchRequest,
-        group: Group | None,
-        *,
-        repeat: Repeat | None = None,
-    ) -> Entry:
-        """A player's wish; ``entry.match`` may be due at once (see ``due``).
-
-        ``repeat``: the wish may have been heard, and then has its place.
-        """
-        entry = self.stored.entry(player) if repeat else None
-        if entry is not None and repeats.is_answer(entry, player, wish):
-            return entry
+    def join(self, player: AccountId, wish: LaunchRequest, group: Group | None) -> Entry:
+        """A player's wish; ``entry.match`` may be due at once (see ``due``)."""
         if group is not None and not wish.names_a_map:
             return self._join_party(player, wish, group)
         return self._join_alone(player, wish)
@@ -313,12 +298,9 @@ class Matchmaker:
 
     # -- leaving -----------------------------------------------------------
 
-    def cancel(self, player: AccountId, group: Group | None, repeat: Repeat | None = None) -> None:
-        """``DELETE /candidate``: a party leader's cancel is the party's.
-
-        ``repeat``, here and next: what others have led the player to since then stays.
-        """
-        entry = self._meant(player, repeat)
+    def cancel(self, player: AccountId, group: Group | None) -> None:
+        """``DELETE /candidate``: a party leader's cancel is the party's."""
+        entry = self.stored.entry(player)
         if entry is None:
             return
         match = entry.match
@@ -331,17 +313,11 @@ class Matchmaker:
                 return
         self.leave(player)
 
-    def leave(self, player: AccountId, repeat: Repeat | None = None) -> None:
+    def leave(self, player: AccountId) -> None:
         """``DELETE /candidate/leave``: only the caller, and only an unresolved wait."""
-        entry = self._meant(player, repeat)
+        entry = self.stored.entry(player)
         if entry is not None and entry.match.state is not State.IN_PROGRESS:
             self._leave(player)
-
-    def _meant(self, player: AccountId, repeat: Repeat | None) -> Entry | None:
-        entry = self.stored.entry(player)
-        if entry is None or repeat is None:
-            return entry
-        return None if repeats.is_led_since(entry, player, self.stored.now, repeat) else entry
 
     def forget(self, player: AccountId) -> None:
         """The player's sessions have ended: no place in any queue, match or server."""

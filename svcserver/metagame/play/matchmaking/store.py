@@ -14,8 +14,9 @@ from svcserver.board.kinds import Kind
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.signals import PartyChanged
 from svcserver.kernel.times import DAY_S
+from svcserver.metagame.once import results
 from svcserver.metagame.play.drain import is_draining
-from svcserver.metagame.play.matches import Entry, Match, Sent, Server, State
+from svcserver.metagame.play.matches import Entry, Joined, Match, Sent, Server, State
 from svcserver.metagame.play.matchmaking.launches import Launches
 from svcserver.metagame.play.matchmaking.rules import ASKED_S, FORGET_S, Matchmaker
 from svcserver.metagame.social.parties.rules import PartyCandidate
@@ -126,6 +127,7 @@ PLACES = Kind("candidates", Place, lives_s=FORGET_S)
 QUEUES = Kind("queues", str, lives_s=FORGET_S)
 PARTY_HUNTS = Kind("party_hunts", str, lives_s=FORGET_S)
 SENT = Kind("sent_to", Sent, lives_s=DAY_S)
+RESULTS = results("candidate_results", Joined)
 LAUNCHES_OF = Kind("launches_of", tuple[str, ...], lives_s=FORGET_S)
 LAUNCH_ON = Kind("launch_on", str, lives_s=FORGET_S)
 

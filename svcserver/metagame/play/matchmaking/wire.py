@@ -11,7 +11,7 @@ from svcserver.kernel.ids import AccountId
 from svcserver.kernel.json import Json
 from svcserver.kernel.launch_requests import ISLAND, LaunchRequest, check
 from svcserver.kernel.shapes import AsSent, Lenient, TextWithNul, camel_case, spelled
-from svcserver.metagame.play.matches import Entry, State
+from svcserver.metagame.play.matches import Entry, Joined, State
 
 PERIOD_MS = 10_000
 PINGS = 5
@@ -100,7 +100,7 @@ class RegionsReply(TypedDict):
     payload: Regions
 
 
-def show_joined(entry: Entry) -> JoinReply:
+def show_joined(entry: Entry | Joined) -> JoinReply:
     """The reply of both joins."""
     return {
         "candidateId": entry.candidate_id,

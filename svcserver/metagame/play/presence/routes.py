@@ -9,6 +9,7 @@ from attrs import frozen
 
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.shapes import OrEmpty
+from svcserver.metagame.once import Again
 from svcserver.metagame.play.presence import wire
 from svcserver.metagame.play.presence.acts import PresenceActs
 from svcserver.metagame.rows import Access, Call, Routes
@@ -26,7 +27,14 @@ class PresenceRoutes:
     acts: PresenceActs
     came: Callable[[AccountId, HttpRequest], object] | None = None  # told who calls from where
 
-    @routes.row("POST", "/heartbeat", access=Access.TOKEN, body=OrEmpty[wire.Heartbeat], reply=str)
+    @routes.row(
+        "POST",
+        "/heartbeat",
+        access=Access.TOKEN,
+        body=OrEmpty[wire.Heartbeat],
+        reply=str,
+        again=Again.NATURAL,
+    )
     async def beat(self, call: Call[wire.Heartbeat]) -> Answer:
         """Mark the player online; a game server's own heartbeat records nothing."""
         account_id = call.caller.account

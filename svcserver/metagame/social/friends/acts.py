@@ -6,19 +6,17 @@ from collections.abc import Callable, Sequence
 
 from attrs import define, field
 from sqlalchemy import Connection
-from twisted.internet.defer import Deferred
 
 from svcserver.board.board import Board
 from svcserver.board.quota import Quota
-from svcserver.board.waiting import dispensable
 from svcserver.db.ledger import ACROSS
 from svcserver.db.shield import shielded
 from svcserver.kernel.ids import AccountId
-from svcserver.kernel.repeats import Repeat
 from svcserver.kernel.signals import Blocked, FriendAccepted, Signal, Unfriended
 from svcserver.kernel.times import iso
 from svcserver.metagame.accounts.data import AccountData
-from svcserver.metagame.social.friends import repeats, rules
+from svcserver.metagame.once import ONLY, Attempt
+from svcserver.metagame.social.friends import rules
 from svcserver.metagame.social.friends.rules import ACCEPTED, Friendship, Result
 from svcserver.metagame.social.friends.store import Also, SqlFriends
 
@@ -30,7 +28,6 @@ class FriendActs:
     """Each write is one transaction, followed by its signal.
 
     ``also_block`` and ``also_unfriend`` run in the transaction that blocks or unfriends.
-    ``repeat``: it may have been done already, and nobody told; then it is told all the same.
     """
 
     data: AccountData
@@ -43,63 +40,44 @@ class FriendActs:
     also_unfriend: Sequence[Also] = ()
 
     @shielded
-    async def request(
-        self, me: AccountId, friend: AccountId, *, repeat: Repeat | None = None
-    ) -> Result:
+    async def request(self, me: AccountId, friend: AccountId, *, attempt: Attempt = ONLY) -> Result:
         """Send a friend request, or accept theirs."""
-        was: Friendship | None = None
-        if repeat:
-            was = await self.data.read(me, lambda tx: SqlFriends(tx).between(me, friend))
-            if await self._has_ended(me, friend, repeat):
-                return Result.ALREADY_REQUESTED
         async with ASKED.place(self.board, me) as place:
 
             def work(tx: Connection) -> tuple[Result, Friendship]:
-                friends = SqlFriends(tx)
-                if was is not None and friends.between(me, friend) is None:
-                    return Result.ALREADY_REQUESTED, was  # it was ended since it was looked at
-                return rules.request(friends, me, friend, self._at(), may_ask=place.free)
+                return rules.request(SqlFriends(tx), me, friend, self._at(), may_ask=place.free)
 
-            result, row = await self.data.write(me, 0, work, ACROSS)
-            place.used = result is Result.REQUESTED
-        if result is Result.ACCEPTED or repeats.may_have_accepted(row, me, self._at(), repeat):
+            once = attempt.once(work, tuple[Result, Friendship])
+            result, row = await self.data.write(me, 0, once, ACROSS)
+            place.used = result is Result.REQUESTED and not attempt.was_done
+        if result is Result.ACCEPTED:
             self.accepted.send(FriendAccepted(row.asked_by, me, iso(row.created_at / 1000)))
         return result
 
-    def _has_ended(self, me: AccountId, other: AccountId, repeat: Repeat) -> Deferred[bool]:
-        return self.board.act(lambda sheet: repeats.has_ended(sheet, me, other, repeat))
-
     @shielded
-    async def unfriend(
-        self, me: AccountId, other: AccountId, *, repeat: Repeat | None = None
-    ) -> None:
+    async def unfriend(self, me: AccountId, other: AccountId, *, attempt: Attempt = ONLY) -> None:
         """Unfriend, withdraw a request or decline one."""
-        noted = self.board.act(lambda sheet: repeats.note_ended(sheet, me, other, repeat))
-        await dispensable(noted, None)
 
         def work(tx: Connection) -> bool:
-            friends = SqlFriends(tx)
-            if repeat and repeats.is_new(friends.between(me, other), other, self._at(), repeat):
-                return True
-            ended = rules.unfriend(friends, me, other)
+            ended = rules.unfriend(SqlFriends(tx), me, other)
             for also in self.also_unfriend if ended is not None else ():
                 also(tx, me, other)
-            return repeat is not None if ended is None else ended.status == ACCEPTED
+            return ended is not None and ended.status == ACCEPTED
 
-        if await self.data.write(me, 0, work, ACROSS):
+        if await self.data.write(me, 0, attempt.once(work, bool), ACROSS):
             self.unfriended.send(Unfriended(me, other))
 
     @shielded
-    async def block(self, me: AccountId, other: AccountId, *, repeat: Repeat | None = None) -> None:
+    async def block(self, me: AccountId, other: AccountId, *, attempt: Attempt = ONLY) -> None:
         """Block; friendship and invites between the two end in the same transaction."""
 
         def work(tx: Connection) -> bool:
             is_new = rules.block(SqlFriends(tx), me, other, self._at())
             for also in self.also_block if is_new else ():
                 also(tx, me, other)
-            return is_new or repeat is not None
+            return is_new
 
-        if await self.data.write(me, 0, work, ACROSS):
+        if await self.data.write(me, 0, attempt.once(work, bool), ACROSS):
             self.blocked.send(Blocked(me, other))
 
     async def friends(self, me: AccountId, *, pending: bool) -> list[Friendship]:
@@ -111,8 +89,9 @@ class FriendActs:
         """The accounts that the account has blocked."""
         return await self.data.read(me, lambda tx: SqlFriends(tx).blocks(me))
 
-    async def unblock(self, me: AccountId, other: AccountId) -> None:
-        await self.data.write(me, 0, lambda tx: SqlFriends(tx).unblock(me, other), ACROSS)
+    async def unblock(self, me: AccountId, other: AccountId, *, attempt: Attempt = ONLY) -> None:
+        once = attempt.once(lambda tx: SqlFriends(tx).unblock(me, other))
+        await self.data.write(me, 0, once, ACROSS)
 
     def _at(self) -> int:
         return round(self.wall_clock() * 1000)

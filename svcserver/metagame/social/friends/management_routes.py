@@ -8,6 +8,7 @@ from attrs import frozen
 
 from svcserver.metagame.accounts.behalf import Behalf
 from svcserver.metagame.accounts.wire import BehalfWish
+from svcserver.metagame.once import Again
 from svcserver.metagame.replies import BAD_JSON, worded
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.social.friends import wire
@@ -30,6 +31,7 @@ class FriendManagementRoutes:
         body=BehalfWish,
         reply=wire.FriendsReply,
         bad_json=BAD_JSON,
+        again=Again.NEVER,
     )
     async def request_by_name(self, call: Call[BehalfWish]) -> Answer:
         """Send a friend request by user name; an admin may send it for another (``From``)."""

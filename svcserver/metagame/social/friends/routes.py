@@ -8,6 +8,7 @@ from attrs import frozen
 
 from svcserver.kernel.envelope import Empty
 from svcserver.metagame.access.acting import own, own_or_none
+from svcserver.metagame.once import Again
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.settings import MISC_ROUTES
 from svcserver.metagame.social.friends import rules, wire
@@ -51,36 +52,58 @@ class FriendRoutes:
             return Answer(200, {"blockedUsers": []})
         return Answer(200, {"blockedUsers": await self.acts.blocks(me)})
 
-    @routes.row("POST", FRIENDS + "/<friend_id>", access=Access.PLAYER, reply=NoContent)
+    @routes.row(
+        "POST", FRIENDS + "/<friend_id>", access=Access.PLAYER, reply=NoContent, again=Again.STORED
+    )
     async def request(self, call: Call, user_id: str, friend_id: str) -> Answer:
         """Send a friend request, or accept theirs."""
         me, other = own(call, user_id), rules.named(friend_id)
-        await self.acts.request(me, other, repeat=call.repeat)
+        await self.acts.request(me, other, attempt=call.attempt)
         return NO_CONTENT
 
-    @routes.row("DELETE", FRIENDS + "/<friend_id>", access=Access.PLAYER, reply=NoContent)
+    @routes.row(
+        "DELETE",
+        FRIENDS + "/<friend_id>",
+        access=Access.PLAYER,
+        reply=NoContent,
+        again=Again.STORED,
+    )
     async def unfriend(self, call: Call, user_id: str, friend_id: str) -> Answer:
         """Unfriend, withdraw or decline; 204 also when there was nothing."""
         me, other = own(call, user_id), rules.named(friend_id)
-        await self.acts.unfriend(me, other, repeat=call.repeat)
+        await self.acts.unfriend(me, other, attempt=call.attempt)
         return NO_CONTENT
 
-    @routes.row("POST", BLOCKLIST + "/<friend_id>", access=Access.PLAYER, reply=NoContent)
+    @routes.row(
+        "POST",
+        BLOCKLIST + "/<friend_id>",
+        access=Access.PLAYER,
+        reply=NoContent,
+        again=Again.STORED,
+    )
     async def block(self, call: Call, user_id: str, friend_id: str) -> Answer:
         """Block an account, which ends a friendship; blocking it again changes nothing."""
         me, other = own(call, user_id), rules.named(friend_id)
-        await self.acts.block(me, other, repeat=call.repeat)
+        await self.acts.block(me, other, attempt=call.attempt)
         return NO_CONTENT
 
-    @routes.row("PUT", BLOCKLIST + "/<friend_id>", access=Access.PLAYER, reply=NoContent)
+    @routes.row(
+        "PUT", BLOCKLIST + "/<friend_id>", access=Access.PLAYER, reply=NoContent, again=Again.STORED
+    )
     async def put_block(self, call: Call, user_id: str, friend_id: str) -> Answer:
         """Block an account, as by POST."""
         return await self.block(call, user_id, friend_id)
 
-    @routes.row("DELETE", BLOCKLIST + "/<friend_id>", access=Access.PLAYER, reply=NoContent)
+    @routes.row(
+        "DELETE",
+        BLOCKLIST + "/<friend_id>",
+        access=Access.PLAYER,
+        reply=NoContent,
+        again=Again.STORED,
+    )
     async def unblock(self, call: Call, user_id: str, friend_id: str) -> Answer:
         """Unblock; 204 also when there was no block."""
-        await self.acts.unblock(own(call, user_id), rules.named(friend_id))
+        await self.acts.unblock(own(call, user_id), rules.named(friend_id), attempt=call.attempt)
         return NO_CONTENT
 
     @routes.row(

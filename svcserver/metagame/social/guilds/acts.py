@@ -13,12 +13,12 @@ from svcserver.board.board import Board, Sheet
 from svcserver.db.ledger import ACROSS
 from svcserver.db.shield import shielded
 from svcserver.kernel.ids import AccountId
-from svcserver.kernel.repeats import Repeat
 from svcserver.kernel.signals import GuildChanged, Signal
 from svcserver.metagame.accounts.audit import Audit, Entry, Trace
 from svcserver.metagame.accounts.data import AccountData
+from svcserver.metagame.once import ONLY, Attempt
 from svcserver.metagame.settings import Settings
-from svcserver.metagame.social.guilds import repeats, rules
+from svcserver.metagame.social.guilds import rules
 from svcserver.metagame.social.guilds.names import Words
 from svcserver.metagame.social.guilds.rules import Guild, Invite, Limits, Member, Wish
 from svcserver.metagame.social.guilds.store import (
@@ -37,10 +37,7 @@ DAY_MS = 24 * 3600 * 1000
 
 @define
 class GuildActs:
-    """Each write is one transaction, followed by its signal.
-
-    ``repeat``: it may have been done already, and nobody told: it is answered as it was, and told.
-    """
+    """Each write is one transaction, followed by its signal."""
 
     settings: Settings
     data: AccountData
@@ -123,88 +120,61 @@ class GuildActs:
         return True
 
     @shielded
-    async def invite(
-        self, me: AccountId, target: AccountId, *, repeat: Repeat | None = None
-    ) -> Guild:
+    async def invite(self, me: AccountId, target: AccountId, *, attempt: Attempt = ONLY) -> Guild:
         """Invite an account into the caller's guild."""
         async with SENT.place(self.board, me) as place:
 
-            def work(tx: Connection) -> tuple[Guild, bool]:
-                guilds = SqlGuilds(tx)
-                before = repeats.invited(guilds, me, target, self._at()) if repeat else None
-                if before is not None:
-                    return before, False
-                made = rules.invite(
-                    guilds, self.limits, me, target, self._at(), may_send=place.free
-                )
-                return made, True
+            def work(tx: Connection) -> Guild:
+                may_send, at = place.free, self._at()
+                return rules.invite(SqlGuilds(tx), self.limits, me, target, at, may_send=may_send)
 
-            guild, place.used = await self.data.write(me, 0, work, ACROSS)
+            guild = await self.data.write(me, 0, attempt.once(work, Guild), ACROSS)
+            place.used = not attempt.was_done
         return guild
 
     @shielded
-    async def accept(self, me: AccountId, invite_id: str, *, repeat: Repeat | None = None) -> None:
+    async def accept(self, me: AccountId, invite_id: str, *, attempt: Attempt = ONLY) -> None:
         """Join by an invite of one's own."""
 
         def work(tx: Connection) -> None:
-            guilds, at = SqlGuilds(tx), self._at()
-            if not (repeat and repeats.has_joined(guilds, me, invite_id, at, repeat)):
-                rules.accept(guilds, self.limits, me, invite_id, at)
+            rules.accept(SqlGuilds(tx), self.limits, me, invite_id, self._at())
 
-        await self.data.write(me, 0, work, ACROSS)
+        await self.data.write(me, 0, attempt.once(work), ACROSS)
 
     @shielded
-    async def decline(self, me: AccountId, invite_id: str, *, repeat: Repeat | None = None) -> None:
+    async def decline(self, me: AccountId, invite_id: str, *, attempt: Attempt = ONLY) -> None:
         """Decline an invite of one's own."""
 
         def work(tx: Connection) -> None:
-            guilds = SqlGuilds(tx)
-            if not (repeat and repeats.has_declined(guilds, me, invite_id)):
-                rules.decline(guilds, me, invite_id, self._at())
+            rules.decline(SqlGuilds(tx), me, invite_id, self._at())
 
-        await self.data.write(me, 0, work, ACROSS)
+        await self.data.write(me, 0, attempt.once(work), ACROSS)
 
     @shielded
-    async def remove(
-        self, me: AccountId, target: AccountId, *, repeat: Repeat | None = None
-    ) -> None:
+    async def remove(self, me: AccountId, target: AccountId, *, attempt: Attempt = ONLY) -> None:
         """Leave, or kick another member."""
 
-        def work(tx: Connection) -> GuildChanged | None:
-            guilds = SqlGuilds(tx)
-            if repeat and repeats.are_apart(guilds, me, target, self._at(), repeat):
-                return repeats.parted(guilds, me, target)
-            gone = rules.kick(guilds, me, target)
+        def work(tx: Connection) -> GuildChanged:
+            gone = rules.kick(SqlGuilds(tx), me, target)
             return GuildChanged(gone.guild_id, (gone.account_id,))
 
-        news = await self.data.write(me, 0, work, ACROSS)
-        if news is not None:
-            self.changed.send(news)
+        self.changed.send(await self.data.write(me, 0, attempt.once(work, GuildChanged), ACROSS))
 
     async def set_rank(
-        self, me: AccountId, target: AccountId, rank: str, *, repeat: Repeat | None = None
+        self, me: AccountId, target: AccountId, rank: str, *, attempt: Attempt = ONLY
     ) -> None:
         """Change a member's rank, or hand the guild over."""
-
-        def work(tx: Connection) -> None:
-            guilds = SqlGuilds(tx)
-            if not (repeat and repeats.has_rank(guilds, me, target, rank)):
-                rules.set_rank(guilds, me, target, rank)
-
-        await self.data.write(me, 0, work, ACROSS)
+        once = attempt.once(lambda tx: rules.set_rank(SqlGuilds(tx), me, target, rank))
+        await self.data.write(me, 0, once, ACROSS)
 
     @shielded
-    async def disband(self, me: AccountId, guild_id: str, *, repeat: Repeat | None = None) -> None:
+    async def disband(self, me: AccountId, guild_id: str, *, attempt: Attempt = ONLY) -> None:
         """Disband the caller's own guild."""
 
-        def work(tx: Connection) -> Sequence[Member]:
-            guilds = SqlGuilds(tx)
-            if repeat and guilds.guild(guild_id) is None:
-                return ()
-            return rules.disband(guilds, me, guild_id)
+        def work(tx: Connection) -> GuildChanged:
+            return _changed(guild_id, rules.disband(SqlGuilds(tx), me, guild_id))
 
-        gone = await self.data.write(me, 0, work, ACROSS)
-        self._tell(guild_id, gone)
+        self.changed.send(await self.data.write(me, 0, attempt.once(work, GuildChanged), ACROSS))
 
     @shielded
     async def disband_named(self, audit: Audit, entry: Entry, text: str) -> tuple[Guild, int]:
@@ -216,11 +186,12 @@ class GuildActs:
             return guild, gone
 
         guild, gone = await audit.write(entry, act, ACROSS)
-        self._tell(guild.id, gone)
+        self.changed.send(_changed(guild.id, gone))
         return guild, len(gone)
 
     def _at(self) -> int:
         return round(self.wall_clock() * 1000)
 
-    def _tell(self, guild_id: str, gone: Sequence[Member]) -> None:
-        self.changed.send(GuildChanged(guild_id, tuple(one.account_id for one in gone)))
+
+def _changed(guild_id: str, gone: Sequence[Member]) -> GuildChanged:
+    return GuildChanged(guild_id, tuple(member.account_id for member in gone))

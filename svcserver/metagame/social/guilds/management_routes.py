@@ -14,6 +14,7 @@ from svcserver.metagame.accounts.audit import Audit
 from svcserver.metagame.accounts.behalf import Behalf, Pair
 from svcserver.metagame.accounts.recorded import by_staff
 from svcserver.metagame.accounts.wire import BehalfWish
+from svcserver.metagame.once import Again
 from svcserver.metagame.replies import BAD_JSON, refused_as, worded
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.social.guilds import wire
@@ -40,6 +41,7 @@ class GuildManagementRoutes:
         body=Late[BehalfWish],
         reply=wire.GuildInviteReply,
         bad_json=BAD_JSON,
+        again=Again.NEVER,
     )
     async def invite_by_name(self, call: Call[Late[BehalfWish]]) -> Answer:
         """Invite to a guild by user name, checked as in the game."""
@@ -72,6 +74,7 @@ class GuildManagementRoutes:
         body=Late[wire.DisbandWish],
         reply=wire.DisbandReply,
         bad_json=BAD_JSON,
+        again=Again.NEVER,
     )
     async def disband_by_name(self, call: Call[Late[wire.DisbandWish]]) -> Answer:
         """Disband a guild, by id or name."""

@@ -10,6 +10,7 @@ from svcserver.kernel.envelope import NOTHING, Envelope
 from svcserver.kernel.refusals import Refusal
 from svcserver.kernel.shapes import OrEmpty
 from svcserver.metagame.access.acting import Acting
+from svcserver.metagame.once import Again
 from svcserver.metagame.refusal_wire import GuildRefusal
 from svcserver.metagame.replies import enveloped
 from svcserver.metagame.rows import Access, Call, Routes
@@ -60,6 +61,7 @@ class GuildRoutes:
         access=Access.PLAYER,
         body=OrEmpty[wire.GuildWish],
         reply=NOTHING,
+        again=Again.NATURAL,
     )
     async def validate(self, call: Call[wire.GuildWish]) -> Answer:
         """Whether the caller could found a guild of that name; creates nothing."""
@@ -75,6 +77,7 @@ class GuildRoutes:
         access=Access.GAME_SERVER,
         body=OrEmpty[wire.GuildWish],
         reply=wire.GuildReply,
+        again=Again.NEVER,
     )
     async def found(self, call: Call[wire.GuildWish]) -> Answer:
         """Found a guild; sent by the city's game server for the leader in the body."""
@@ -83,10 +86,10 @@ class GuildRoutes:
         made = await self.acts.found(leader, sent.name, sent.nameplate)
         return Answer(200, wire.show(*made, self.acts.limits.max_members))
 
-    @routes.row("DELETE", "/guild/player", access=Access.PLAYER, reply=NOTHING)
+    @routes.row("DELETE", "/guild/player", access=Access.PLAYER, reply=NOTHING, again=Again.STORED)
     async def leave(self, call: Call) -> Answer:
         """Leave the caller's own guild: 404 without one, 409 for its leader."""
-        await self.acts.remove(call.player, call.player, repeat=call.repeat)
+        await self.acts.remove(call.player, call.player, attempt=call.attempt)
         return ACK
 
     @routes.row(
@@ -94,16 +97,19 @@ class GuildRoutes:
         "/guild/player/<account_id>",
         access=Access.PLAYER,
         reply=NOTHING,
+        again=Again.STORED,
     )
     async def kick(self, call: Call, account_id: str) -> Answer:
         """Remove a member; who names itself leaves."""
-        await self.acts.remove(call.player, account_id, repeat=call.repeat)
+        await self.acts.remove(call.player, account_id, attempt=call.attempt)
         return ACK
 
-    @routes.row("PUT", "/guild/invite/<account_id>", access=Access.PLAYER, reply=NOTHING)
+    @routes.row(
+        "PUT", "/guild/invite/<account_id>", access=Access.PLAYER, reply=NOTHING, again=Again.STORED
+    )
     async def invite(self, call: Call, account_id: str) -> Answer:
         """Invite an account; only the leader and officers may."""
-        await self.acts.invite(call.player, account_id, repeat=call.repeat)
+        await self.acts.invite(call.player, account_id, attempt=call.attempt)
         return ACK
 
     @routes.row(
@@ -111,16 +117,23 @@ class GuildRoutes:
         "/guild/invite/accept/<invite_id>",
         access=Access.PLAYER,
         reply=NOTHING,
+        again=Again.STORED,
     )
     async def accept(self, call: Call, invite_id: str) -> Answer:
         """Join the guild of an invite, with the lowest rank."""
-        await self.acts.accept(call.player, invite_id, repeat=call.repeat)
+        await self.acts.accept(call.player, invite_id, attempt=call.attempt)
         return ACK
 
-    @routes.row("DELETE", "/guild/invite/<invite_id>", access=Access.PLAYER, reply=NOTHING)
+    @routes.row(
+        "DELETE",
+        "/guild/invite/<invite_id>",
+        access=Access.PLAYER,
+        reply=NOTHING,
+        again=Again.STORED,
+    )
     async def decline(self, call: Call, invite_id: str) -> Answer:
         """Decline an invite, which ends it."""
-        await self.acts.decline(call.player, invite_id, repeat=call.repeat)
+        await self.acts.decline(call.player, invite_id, attempt=call.attempt)
         return ACK
 
     @routes.row(
@@ -129,16 +142,19 @@ class GuildRoutes:
         path_types={"rank": Rank},
         access=Access.PLAYER,
         reply=NOTHING,
+        again=Again.STORED,
     )
     async def set_rank(self, call: Call, account_id: str, rank: str) -> Answer:
         """Change a member's rank; who makes another the leader hands the guild over."""
-        await self.acts.set_rank(call.player, account_id, rank, repeat=call.repeat)
+        await self.acts.set_rank(call.player, account_id, rank, attempt=call.attempt)
         return ACK
 
-    @routes.row("DELETE", "/guild/<guild_id>", access=Access.PLAYER, reply=NOTHING)
+    @routes.row(
+        "DELETE", "/guild/<guild_id>", access=Access.PLAYER, reply=NOTHING, again=Again.STORED
+    )
     async def disband(self, call: Call, guild_id: str) -> Answer:
         """Disband the caller's own guild."""
-        await self.acts.disband(call.player, guild_id, repeat=call.repeat)
+        await self.acts.disband(call.player, guild_id, attempt=call.attempt)
         return ACK
 
 

@@ -14,9 +14,9 @@ from twisted.logger import Logger
 
 from svcserver.kernel.ids import AccountId, is_account_shaped
 from svcserver.kernel.refusals import Missing, Refusal
-from svcserver.kernel.repeats import Repeat
 from svcserver.kernel.signals import Heard, Signal
 from svcserver.metagame.accounts.directory import Directory
+from svcserver.metagame.once import ONLY, Attempt
 from svcserver.metagame.social.friends.store import Blocks
 from svcserver.metagame.social.parties.rules import Invite, Parties, Standing
 from svcserver.metagame.social.parties.store import LiveParties, near
@@ -27,10 +27,7 @@ log = Logger()
 
 @frozen
 class PartyActs:
-    """Each method is one act on the live parties.
-
-    ``repeat``: it may have been done already, and then is answered as it was.
-    """
+    """Each method is one act on the live parties."""
 
     parties: LiveParties
     directory: Directory
@@ -62,32 +59,43 @@ class PartyActs:
         other: AccountId,
         party_id: str | None = None,
         *,
-        repeat: Repeat | None = None,
+        attempt: Attempt = ONLY,
     ) -> None:
         """Invite into the caller's own party, whatever party is named."""
         if not is_account_shaped(other) or await self.directory.account_of_id(other) is None:
             raise Missing("no such account")
         blocked = bool(await self.blocks.blocked(me, [other]))
-        party = await self._act(
-            me, lambda parties: parties.invite(me, other, blocked=blocked, repeat=repeat)
-        )
-        if party_id not in (None, "", party.id):
+
+        def work(parties: Parties) -> Standing:
+            return Standing(parties.invite(me, other, blocked=blocked), None)
+
+        own = await self._act(me, work, attempt)
+        if party_id not in (None, "", own.party.id):
             log.info("an invite by {account} named another party", account=me)
 
-    async def accept(self, me: AccountId, named: str) -> Standing:
+    async def accept(self, me: AccountId, named: str, *, attempt: Attempt = ONLY) -> Standing:
         """Join by party id or sender; a repeated accept finds the party joined before."""
         invite = await self.parties.act(lambda parties: parties.invite_named(me, named))
         if invite is None or await self.blocks.blocked(me, [invite.sender]):
-            return await self._act(me, lambda parties: parties.standing(parties.joined(me, named)))
-        found = invite
-        return await self._act(me, lambda parties: parties.standing(parties.accept(found)))
+            invite = None
+
+        def work(parties: Parties) -> Standing:
+            party = parties.joined(me, named) if invite is None else parties.accept(invite)
+            return parties.standing(party)
+
+        return await self._act(me, work, attempt)
 
     async def refresh(self, me: AccountId) -> None:
         """A sign of life; reading the party drops a leader unheard for two minutes."""
         await self.parties.act(lambda parties: parties.refresh(me), near(me))
 
     async def drop_invite(
-        self, me: AccountId, named: Iterable[str | None], recipient: AccountId | None
+        self,
+        me: AccountId,
+        named: Iterable[str | None],
+        recipient: AccountId | None,
+        *,
+        attempt: Attempt = ONLY,
     ) -> None:
         """Decline as the invited, else withdraw as the sender; nothing found is fine."""
         given = [one for one in named if one is not None]
@@ -97,7 +105,7 @@ class PartyActs:
             if not parties.decline(me, given) and recipient is not None:
                 parties.withdraw(me, recipient)
 
-        await self.parties.act(work)
+        await self.parties.act(work, attempt=attempt)
 
     async def of(self, me: AccountId, asked: Collection[AccountId]) -> list[Standing]:
         """The parties of these players, each once; a sign of life of the caller."""
@@ -108,24 +116,22 @@ class PartyActs:
 
         return await self.parties.act(work, near(*asked))
 
-    async def leave(self, me: AccountId) -> None:
+    async def leave(self, me: AccountId, *, attempt: Attempt = ONLY) -> None:
         """Leave; the client sends it at every login."""
-        await self.parties.act(lambda parties: parties.leave(me), near(me))
+        await self.parties.act(lambda parties: parties.leave(me), near(me), attempt)
 
-    async def kick(self, me: AccountId, member: AccountId, *, repeat: Repeat | None = None) -> None:
+    async def kick(self, me: AccountId, member: AccountId, *, attempt: Attempt = ONLY) -> None:
         """Remove a member; naming oneself is leaving."""
-        await self._act(me, lambda parties: parties.kick(me, member, repeat=repeat))
+        await self._act(me, lambda parties: parties.kick(me, member), attempt)
 
-    async def promote(
-        self, me: AccountId, member: AccountId, *, repeat: Repeat | None = None
-    ) -> None:
+    async def promote(self, me: AccountId, member: AccountId, *, attempt: Attempt = ONLY) -> None:
         """Make another member the leader."""
-        await self._act(me, lambda parties: parties.promote(me, member, repeat=repeat))
+        await self._act(me, lambda parties: parties.promote(me, member), attempt)
 
-    async def _act(self, me: AccountId, work: Callable[[Parties], T]) -> T:
+    async def _act(self, me: AccountId, work: Callable[[Parties], T], attempt: Attempt = ONLY) -> T:
         """What is refused leaves nothing behind but a sign of life."""
         try:
-            return await self.parties.act(work, near(me))
+            return await self.parties.act(work, near(me), attempt)
         except Refusal:
             await self.parties.act(lambda parties: parties.hear(me))
             raise

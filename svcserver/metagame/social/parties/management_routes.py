@@ -8,6 +8,7 @@ from attrs import frozen
 
 from svcserver.metagame.accounts.behalf import Behalf, Pair
 from svcserver.metagame.accounts.wire import BehalfWish
+from svcserver.metagame.once import Again
 from svcserver.metagame.replies import BAD_JSON, refused_as, worded
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.social.parties import wire
@@ -30,6 +31,7 @@ class PartyManagementRoutes:
         body=BehalfWish,
         reply=wire.PartyInviteReply,
         bad_json=BAD_JSON,
+        again=Again.NEVER,
     )
     async def invite_by_name(self, call: Call[BehalfWish]) -> Answer:
         """Invite to a party by user name, checked as in the game."""

@@ -12,6 +12,7 @@ from svcserver.kernel.ids import AccountId
 from svcserver.kernel.json import Json
 from svcserver.kernel.refusals import Refusal
 from svcserver.kernel.shapes import OrEmpty
+from svcserver.metagame.once import Again
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.settings import Settings
 from svcserver.metagame.social.parties import wire
@@ -41,7 +42,12 @@ class PartyRoutes:
     acts: PartyActs
 
     @routes.row(
-        "POST", "/party", access=PLAYER, body=OrEmpty[wire.PartyPoll], reply=wire.PartyReply
+        "POST",
+        "/party",
+        access=PLAYER,
+        body=OrEmpty[wire.PartyPoll],
+        reply=wire.PartyReply,
+        again=Again.NATURAL,
     )
     async def poll(self, call: Call) -> Answer:
         """The caller's party; who has none gets a party of one. Also says that the caller is still
@@ -56,13 +62,18 @@ class PartyRoutes:
         return Answer(200, {"invitations": [] if me is None else await self._invites(me)})
 
     @routes.row(
-        "PUT", "/party/invite", access=PLAYER, body=OrEmpty[wire.PartyInviteWish], reply=Empty
+        "PUT",
+        "/party/invite",
+        access=PLAYER,
+        body=OrEmpty[wire.PartyInviteWish],
+        reply=Empty,
+        again=Again.STORED,
     )
     async def invite(self, call: Call[wire.PartyInviteWish]) -> Answer:
         """Invite a player into the caller's own party, whatever party the body names."""
         sent = call.body
         to, party_id = sent.recipient_player_id, sent.party_id
-        await self.acts.invite(call.player, to, party_id, repeat=call.repeat)
+        await self.acts.invite(call.player, to, party_id, attempt=call.attempt)
         return OK
 
     @routes.row(
@@ -71,13 +82,21 @@ class PartyRoutes:
         access=PLAYER,
         body=OrEmpty[wire.PartyPoll],
         reply=wire.PartyReply,
+        again=Again.STORED,
     )
     async def accept(self, call: Call, invite_id: str) -> Answer:
         """Accept a party invite, named by the id of the party or of its sender; shows the party."""
-        return await self._party(await self.acts.accept(call.player, invite_id))
+        return await self._party(
+            await self.acts.accept(call.player, invite_id, attempt=call.attempt)
+        )
 
     @routes.row(
-        "DELETE", "/party/invite", access=PLAYER, body=OrEmpty[wire.PartyInviteEnd], reply=Empty
+        "DELETE",
+        "/party/invite",
+        access=PLAYER,
+        body=OrEmpty[wire.PartyInviteEnd],
+        reply=Empty,
+        again=Again.STORED,
     )
     async def drop_invite(self, call: Call[wire.PartyInviteEnd]) -> Answer:
         """Decline a party invite, or withdraw one that the caller sent; 200 also where there is
@@ -85,28 +104,35 @@ class PartyRoutes:
         """
         sent = call.body
         named = (sent.sending_player_id, sent.party_id)
-        await self.acts.drop_invite(call.player, named, sent.recipient_player_id)
+        whom = sent.recipient_player_id
+        await self.acts.drop_invite(call.player, named, whom, attempt=call.attempt)
         return OK
 
-    @routes.row("DELETE", "/party/member", access=PLAYER, reply=Empty)
+    @routes.row("DELETE", "/party/member", access=PLAYER, reply=Empty, again=Again.STORED)
     async def leave(self, call: Call) -> Answer:
         """Leave the party; the client does so at every log-in."""
-        await self.acts.leave(call.player)
+        await self.acts.leave(call.player, attempt=call.attempt)
         return OK
 
-    @routes.row("DELETE", "/party/member/<member_id>", access=PLAYER, reply=Empty)
+    @routes.row(
+        "DELETE", "/party/member/<member_id>", access=PLAYER, reply=Empty, again=Again.STORED
+    )
     async def kick(self, call: Call, member_id: str) -> Answer:
         """Remove a member; who names itself leaves."""
-        await self.acts.kick(call.player, member_id, repeat=call.repeat)
+        await self.acts.kick(call.player, member_id, attempt=call.attempt)
         return OK
 
-    @routes.row("PUT", "/party/member/promote/<member_id>", access=PLAYER, reply=Empty)
+    @routes.row(
+        "PUT", "/party/member/promote/<member_id>", access=PLAYER, reply=Empty, again=Again.STORED
+    )
     async def promote(self, call: Call, member_id: str) -> Answer:
         """Make another member the leader."""
-        await self.acts.promote(call.player, member_id, repeat=call.repeat)
+        await self.acts.promote(call.player, member_id, attempt=call.attempt)
         return OK
 
-    @routes.row("DELETE", "/party/leader/<leader_id>", access=PLAYER, reply=Empty)
+    @routes.row(
+        "DELETE", "/party/leader/<leader_id>", access=PLAYER, reply=Empty, again=Again.NATURAL
+    )
     async def drop_leader(self, call: Call, leader_id: str) -> Answer:
         """Ask for another leader of the party: who is not heard of for two minutes is replaced."""
         await self.acts.refresh(call.player)
@@ -118,6 +144,7 @@ class PartyRoutes:
         access=PLAYER,
         body=OrEmpty[wire.PartyStatusWish],
         reply=wire.PartyStatusReply,
+        again=Again.NATURAL,
     )
     async def status(self, call: Call[wire.PartyStatusWish]) -> Answer:
         """The parties of up to 16 players, each once, and the caller's invites."""

@@ -13,9 +13,6 @@ from attrs import define, evolve, frozen
 
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Conflict, Forbidden, Missing
-from svcserver.kernel.repeats import Repeat
-from svcserver.metagame.social.parties import repeats
-from svcserver.metagame.social.parties.repeats import Deed
 
 MAX_MEMBERS = 4
 MAX_PARTY_INVITES = 8
@@ -71,8 +68,11 @@ class Standing:
     candidate: PartyCandidate | None
 
 
-class StoredParties(repeats.Notes, Protocol):
+class StoredParties(Protocol):
     """Stored parties and invites, inside one act."""
+
+    @property
+    def now(self) -> float: ...
 
     def new_id(self) -> str: ...
 
@@ -197,14 +197,8 @@ class Parties:
         recipient: AccountId,
         *,
         blocked: bool = False,
-        repeat: Repeat | None = None,
     ) -> Party:
-        """Invite an existing account into the sender's party, or refuse.
-
-        ``repeat``, as with the others: it may have been done, and is not done again.
-        """
-        if repeats.is_done(self.stored, Deed.INVITE, sender, recipient, repeat):
-            return self.poll(sender)
+        """Invite an existing account into the sender's party, or refuse."""
         if sender == recipient:
             raise Conflict("that is yourself")
         if blocked:
@@ -222,7 +216,6 @@ class Parties:
         if not self.stored.count_sent(sender):
             raise Conflict("too many invites, try again later")
         self._keep(Invite(party.id, sender, recipient, self.stored.now))
-        repeats.note(self.stored, Deed.INVITE, sender, recipient)
         return party
 
     def _check_counts(self, party: Party, recipient: AccountId) -> None:
@@ -298,34 +291,26 @@ class Parties:
         if party is not None and account_id in party.members:
             self._remove(account_id, party)
 
-    def kick(self, leader: AccountId, member: AccountId, *, repeat: Repeat | None = None) -> None:
+    def kick(self, leader: AccountId, member: AccountId) -> None:
         """Remove a member, who must be one; naming oneself is leaving."""
         if leader == member:
             self.leave(leader)
             return
         party = self.refresh(leader)
-        if repeats.is_done(self.stored, Deed.KICK, leader, member, repeat):
-            return
         if party is None or member not in party.members:
             raise Missing("not in your party")
         if party.leader != leader:
             raise Forbidden("only the party's leader removes others")
         self._remove(member, party)
-        repeats.note(self.stored, Deed.KICK, leader, member)
 
-    def promote(
-        self, leader: AccountId, member: AccountId, *, repeat: Repeat | None = None
-    ) -> None:
+    def promote(self, leader: AccountId, member: AccountId) -> None:
         """Make another member the leader; raises Forbidden or Missing."""
         party = self.poll(leader)
-        if repeats.is_done(self.stored, Deed.PROMOTE, leader, member, repeat):
-            return
         if party.leader != leader:
             raise Forbidden("only the party's leader hands over")
         if member not in party.members:
             raise Missing("not in your party")
         self.stored.keep(evolve(party, leader=member))
-        repeats.note(self.stored, Deed.PROMOTE, leader, member)
 
     # -- inside ------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from svcserver.board.quota import MOST, Quota
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.signals import PartyChanged
 from svcserver.kernel.times import DAY_S
-from svcserver.metagame.social.parties.repeats import DONE_S
+from svcserver.metagame.once import ONLY, Attempt, results
 from svcserver.metagame.social.parties.rules import (
     DECLINE_PAUSE_S,
     INVITE_S,
@@ -24,6 +24,7 @@ from svcserver.metagame.social.parties.rules import (
     Parties,
     Party,
     PartyCandidate,
+    Standing,
 )
 
 T = TypeVar("T")
@@ -39,7 +40,7 @@ RECEIVED = Kind("party_invites_to", tuple[Invite, ...], lives_s=INVITE_S)
 PENDING = Kind("party_invites_of", tuple[Invite, ...], lives_s=INVITE_S)
 SENT = Quota.of("party_invites_sent", MAX_SENT, SENT_S)
 DECLINED = Kind("party_declined", float, lives_s=DECLINE_PAUSE_S, most=MOST)
-DONE = Kind("party_done", float, lives_s=DONE_S, most=MOST)
+RESULTS = results("party_results", Standing)
 
 
 @define
@@ -108,12 +109,6 @@ class BoardParties:
     def pause(self, sender: AccountId, recipient: AccountId) -> None:
         self.sheet.put(DECLINED, f"{sender} {recipient}", self.sheet.now)
 
-    def note_done(self, what: str) -> None:
-        self.sheet.put(DONE, what, self.sheet.now)
-
-    def done_at(self, what: str) -> float | None:
-        return self.sheet.get(DONE, what)
-
     def left(self, party_id: str, account_id: AccountId) -> None:
         news = PartyChanged(party_id, (account_id,))
         self.sheet.tell(news)
@@ -143,9 +138,11 @@ class LiveParties:
         """The rules of parties on an open sheet of the board."""
         return Parties(BoardParties(sheet, self.also_left, self.candidate))
 
-    def act(self, work: Callable[[Parties], T], near: Iterable[Key] = ()) -> Deferred[T]:
+    def act(
+        self, work: Callable[[Parties], T], near: Iterable[Key] = (), attempt: Attempt = ONLY
+    ) -> Deferred[T]:
         """Run ``work`` on parties in an act of its own."""
-        return self.board.act(lambda sheet: work(self.on(sheet)), near)
+        return attempt.act(self.board, lambda sheet: work(self.on(sheet)), RESULTS, near)
 
     def of(self, account_id: AccountId) -> Deferred[Party | None]:
         """The player's party as it is now, or None."""

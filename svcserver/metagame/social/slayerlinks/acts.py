@@ -12,9 +12,9 @@ from svcserver.board.quota import Quota
 from svcserver.db.ledger import ACROSS
 from svcserver.db.shield import shielded
 from svcserver.kernel.ids import AccountId
-from svcserver.kernel.repeats import Repeat
 from svcserver.metagame.accounts.data import AccountData
-from svcserver.metagame.social.slayerlinks import repeats, rules
+from svcserver.metagame.once import ONLY, Attempt
+from svcserver.metagame.social.slayerlinks import rules
 from svcserver.metagame.social.slayerlinks.rules import Invite, Link, Reply
 from svcserver.metagame.social.slayerlinks.store import SqlSlayerLinks
 
@@ -56,48 +56,47 @@ class SlayerLinkActs:
 
     @shielded
     async def invite(
-        self, me: AccountId, other: AccountId, slot: int | None, *, repeat: Repeat | None = None
+        self, me: AccountId, other: AccountId, slot: int | None, *, attempt: Attempt = ONLY
     ) -> str:
         """Invite; returns the id of the new or already pending invite."""
         async with ASKED.place(self.board, me) as place:
 
             def work(tx: Connection) -> tuple[str, bool]:
                 links, at = SqlSlayerLinks(tx), self._at()
-                if repeat and (before := repeats.sent_before(links, me, other, at, repeat)):
-                    return before.link_id, False
                 return rules.invite(links, me, other, slot, at, may_send=place.free)
 
-            link_id, place.used = await self.data.write(me, 0, work, ACROSS)
+            once = attempt.once(work, tuple[str, bool])
+            link_id, is_new = await self.data.write(me, 0, once, ACROSS)
+            place.used = is_new and not attempt.was_done
         return link_id
 
-    async def answer(self, me: AccountId, reply: Reply, *, repeat: Repeat | None = None) -> str:
+    async def answer(self, me: AccountId, reply: Reply, *, attempt: Attempt = ONLY) -> str:
         """Accept, reject or cancel an invite; returns its id."""
-        return await self.data.write(
-            me,
-            0,
-            lambda tx: rules.answer(SqlSlayerLinks(tx), me, reply, self._at(), repeat),
-            ACROSS,
-        )
+
+        def work(tx: Connection) -> str:
+            return rules.answer(SqlSlayerLinks(tx), me, reply, self._at())
+
+        return await self.data.write(me, 0, attempt.once(work, str), ACROSS)
 
     async def drop_invites(
-        self, me: AccountId, other: AccountId, *, repeat: Repeat | None = None
+        self, me: AccountId, other: AccountId, *, attempt: Attempt = ONLY
     ) -> None:
         """Drop all pending invites (``other`` is ``me``), else those between the two."""
-        await self.data.write(
-            me,
-            0,
-            lambda tx: rules.drop_invites(SqlSlayerLinks(tx), me, other, self._at(), repeat),
-            ACROSS,
-        )
 
-    async def end_link(self, me: AccountId, other: AccountId | None, slot: int | None) -> None:
+        def work(tx: Connection) -> None:
+            rules.drop_invites(SqlSlayerLinks(tx), me, other, self._at())
+
+        await self.data.write(me, 0, attempt.once(work), ACROSS)
+
+    async def end_link(
+        self, me: AccountId, other: AccountId | None, slot: int | None, *, attempt: Attempt = ONLY
+    ) -> None:
         """End a link for both sides, if there is one."""
-        await self.data.write(
-            me,
-            0,
-            lambda tx: rules.end_link(SqlSlayerLinks(tx), me, other, slot, self._at()),
-            ACROSS,
-        )
+
+        def work(tx: Connection) -> None:
+            rules.end_link(SqlSlayerLinks(tx), me, other, slot, self._at())
+
+        await self.data.write(me, 0, attempt.once(work), ACROSS)
 
     def _at(self) -> int:
         return round(self.wall_clock() * 1000)

@@ -9,6 +9,7 @@ from attrs import frozen
 from svcserver.kernel.envelope import NOTHING, Envelope
 from svcserver.kernel.refusals import Refusal
 from svcserver.kernel.shapes import OrEmpty
+from svcserver.metagame.once import Again
 from svcserver.metagame.refusal_wire import EnvelopedRefusal
 from svcserver.metagame.replies import enveloped
 from svcserver.metagame.rows import Access, Call, Routes
@@ -59,6 +60,7 @@ class SlayerLinkRoutes:
         "/slayerlink/invite",
         body=OrEmpty[wire.SlayerInviteWish],
         reply=Envelope[wire.LinkId],
+        again=Again.STORED,
     )
     async def invite(self, call: Call[wire.SlayerInviteWish]) -> Answer:
         """Invite a player to a slayer link; a repeat gets the same id. Later clients withdraw
@@ -68,7 +70,7 @@ class SlayerLinkRoutes:
         if sent.action is rules.Action.CANCEL:
             return await self._answer(call, wire.reply_of(sent))
         other = rules.other_account(sent.account_id)
-        link_id = await self.acts.invite(call.player, other, sent.slot, repeat=call.repeat)
+        link_id = await self.acts.invite(call.player, other, sent.slot, attempt=call.attempt)
         return enveloped({"link_id": link_id})
 
     @routes.row(
@@ -76,22 +78,23 @@ class SlayerLinkRoutes:
         "/slayerlink/invite",
         body=OrEmpty[wire.SlayerInviteAnswer],
         reply=Envelope[wire.LinkId],
+        again=Again.STORED,
     )
     async def answer(self, call: Call[wire.SlayerInviteAnswer]) -> Answer:
         """Accept, reject or withdraw (``cancel``) an invite to a slayer link, as the body says."""
         return await self._answer(call, wire.reply_of(call.body))
 
     async def _answer(self, call: Call, reply: rules.Reply) -> Answer:
-        link_id = await self.acts.answer(call.player, reply, repeat=call.repeat)
+        link_id = await self.acts.answer(call.player, reply, attempt=call.attempt)
         return enveloped({"link_id": link_id})
 
-    @routes.row("DELETE", "/slayerlink/invites/<account_id>", reply=NOTHING)
+    @routes.row("DELETE", "/slayerlink/invites/<account_id>", reply=NOTHING, again=Again.STORED)
     async def drop_invites(self, call: Call, account_id: str) -> Answer:
         """Withdraw and decline open invites to slayer links: all of them where the path has the
         caller's own id, else those between the two players.
         """
         other = rules.other_account(account_id)
-        await self.acts.drop_invites(call.player, other, repeat=call.repeat)
+        await self.acts.drop_invites(call.player, other, attempt=call.attempt)
         return enveloped(EMPTY_OBJECT)
 
     @routes.row(
@@ -100,11 +103,12 @@ class SlayerLinkRoutes:
         body=OrEmpty[wire.SlayerLinkEnd],
         query={"account_id": str, "slot": int, "delete_pair": str},
         reply=NOTHING,
+        again=Again.STORED,
     )
     async def end_link(self, call: Call[wire.SlayerLinkEnd]) -> Answer:
         """End a slayer link for both players. The body names it, or the query."""
         other, slot = wire.which_link(call.body, call.request.argument)
-        await self.acts.end_link(call.player, other, slot)
+        await self.acts.end_link(call.player, other, slot, attempt=call.attempt)
         return enveloped(EMPTY_OBJECT)
 
     @routes.row(
@@ -112,6 +116,7 @@ class SlayerLinkRoutes:
         "/slayerlink/availability",
         body=OrEmpty[wire.AvailabilityWish],
         reply=Envelope[wire.AvailabilityReply],
+        again=Again.NATURAL,
     )
     async def availability(self, call: Call[wire.AvailabilityWish]) -> Answer:
         """Which of up to 50 players could be invited to a slayer link now, in the order of the

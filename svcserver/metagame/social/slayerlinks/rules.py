@@ -13,7 +13,6 @@ from attrs import frozen
 
 from svcserver.kernel.ids import AccountId, is_account_shaped, new_id
 from svcserver.kernel.refusals import Conflict, Forbidden, Malformed, Missing
-from svcserver.kernel.repeats import Repeat
 from svcserver.kernel.times import HOUR_MS
 
 FIRST_SLOT = 1  # a client that counts from 0 needs only this changed
@@ -192,19 +191,14 @@ class Reply:
     slot: int | None
 
 
-def answer(
-    links: SlayerLinks, me: AccountId, reply: Reply, at: int, repeat: Repeat | None = None
-) -> str:
-    """Accept, reject or cancel; returns the link id. The same answer may be given again.
-
-    ``repeat``: what the other has sent since it was asked for is not meant, unless by its id.
-    """
+def answer(links: SlayerLinks, me: AccountId, reply: Reply, at: int) -> str:
+    """Accept, reject or cancel; returns the link id. The same answer may be given again."""
     action = reply.action
     if action is None:
         raise Malformed("unknown action")
     if not reply.ids and not reply.account_id:
         raise Malformed(NOT_NAMED)
-    found = _meant(links, me, action, reply, at, repeat)
+    found = _meant(links, me, action, reply)
     if found is None:
         raise Missing("no such invite")
     if found.status is _ANSWER[action]:
@@ -217,23 +211,14 @@ def answer(
     return found.link_id
 
 
-def _meant(
-    links: SlayerLinks,
-    me: AccountId,
-    action: Action,
-    reply: Reply,
-    at: int,
-    repeat: Repeat | None,
-) -> Invite | None:
+def _meant(links: SlayerLinks, me: AccountId, action: Action, reply: Reply) -> Invite | None:
     mine = links.sent(me) if action is Action.CANCEL else links.received(me)
     for wanted in reply.ids:
         for one in mine:
             if one.link_id == wanted:
                 return one
     for one in reversed(mine):
-        # one's own may be made by the repeat of what was asked for before this
-        is_newer = repeat and one.sender != me and repeat.is_before(one.created_at, at)
-        if reply.account_id == _other(one, me) and not is_newer:
+        if reply.account_id == _other(one, me):
             return one
     return None
 
@@ -262,16 +247,9 @@ def _link(links: SlayerLinks, found: Invite, wanted: int | None, at: int) -> Non
 # -- ending ------------------------------------------------------------------
 
 
-def drop_invites(
-    links: SlayerLinks, me: AccountId, other: AccountId, at: int, repeat: Repeat | None = None
-) -> None:
-    """Cancel or decline all pending invites (``other`` is ``me``), else those between the two.
-
-    ``repeat``: what has come since it was asked for stays.
-    """
+def drop_invites(links: SlayerLinks, me: AccountId, other: AccountId, at: int) -> None:
+    """Cancel or decline all pending invites (``other`` is ``me``), else those between the two."""
     for one in [*links.sent(me), *links.received(me)]:
-        if repeat and repeat.is_before(one.created_at, at):
-            continue
         if one.is_waiting(at) and other in (me, _other(one, me)):
             mine = one.sender == me
             links.answer(one.link_id, Status.CANCELED if mine else Status.DECLINED)

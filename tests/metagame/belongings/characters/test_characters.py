@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.kernel.headers import REPEATED
 from svcserver.kernel.readers import reader
 from svcserver.kernel.refusals import Conflict, Malformed, Missing
 from svcserver.metagame.belongings import documents
@@ -89,24 +88,6 @@ class CharacterTests(SynchronousTestCase):
             page = self.save(version)
             self.assertEqual((page.status, page.body), (409, b""))
         self.assertEqual(len(self.history()), 2)
-
-    def test_a_save_that_the_gateway_sent_again_is_answered_as_the_first_time(self) -> None:
-        first = self.save(5)
-        self.game.clock.advance(3_600)
-
-        def again(version: int, data: str = '{"a":"1"}') -> Page:
-            body = {"characterId": self.character["id"], "data": data, "updateVersion": version}
-            headers = {REPEATED.decode(): "1"}
-            return self.game.browse(
-                "POST", "/character", json=body, token=self.ann.token, headers=headers
-            )
-
-        page = again(5)
-        self.assertEqual((page.status, page.json), (200, first.json))
-        self.assertEqual(len(self.history()), 2)
-        self.assertEqual(again(5, '{"a":"2"}').status, 409)
-        self.assertEqual(again(4).status, 409)
-        self.assertEqual(again(6).status, 200)
 
     def test_a_digit_text_is_a_version_and_nothing_else_is(self) -> None:
         self.assertEqual(self.save("7").json["updateVersion"], 7)

@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.ids import AccountId, CharacterId
 from svcserver.kernel.refusals import Conflict, Malformed, Missing
-from svcserver.metagame.belongings.characters import repeats, rules
+from svcserver.metagame.belongings.characters import rules
 from svcserver.metagame.belongings.characters.rules import Character, Head
 from svcserver.metagame.belongings.documents import EMPTY, Document
 
@@ -59,10 +59,8 @@ class SavingTests(SynchronousTestCase):
         document: Callable[[], Document] = lambda: NEW,
         who: AccountId = ANN,
         which: CharacterId | None = HERS,
-        again: bool = False,
     ) -> Character:
-        before = repeats.saved(self.kept, who, which, version, document) if again else None
-        return before or rules.save(self.kept, who, which, version, document, 9.0, "why")
+        return rules.save(self.kept, who, which, version, document, 9.0, "why")
 
     def test_a_newer_version_replaces_the_document_and_nothing_else(self) -> None:
         saved = self.save(7)
@@ -84,25 +82,6 @@ class SavingTests(SynchronousTestCase):
         self.assertRaises(Conflict, self.save, 5, document=refused)
         self.assertRaises(Malformed, self.save, 6, document=refused)
         self.assertEqual(self.kept.find(HERS), self.hers)
-
-    def test_what_the_gateway_has_sent_again_is_answered_as_the_first_time(self) -> None:
-        first = self.save(6)
-        self.assertIs(self.save(6, again=True), first)
-        self.assertEqual(self.kept.reasons, ["why"])
-
-    def test_sent_again_it_still_conflicts_with_another_version_or_document(self) -> None:
-        self.save(6)
-        self.assertRaises(Conflict, self.save, 5, again=True)
-        self.assertRaises(Conflict, self.save, 6, again=True, document=lambda: OLD)
-        by_itself = (
-            ANN,
-            HERS,
-            6,
-            lambda: NEW,
-            9.0,
-            "why",
-        )  # as everybody calls it who repeats nothing
-        self.assertRaises(Conflict, rules.save, self.kept, *by_itself)
 
     def test_the_history_says_who_has_saved(self) -> None:
         said = [rules.reason_of(game_server=one) for one in (False, True)]

@@ -1,38 +1,11 @@
 from __future__ import annotations
 
-from typing import Any
-
 from twisted.logger import capturedLogs
 
 from svcserver.kernel.digits import MAX_VERSION, MAX_WHOLE
-from svcserver.kernel.headers import REPEATED
 from svcserver.metagame.belongings.inventory.store import forget_old
 from tests.metagame.belongings.inventory.base import EMPTY, Case, sword
-from tests.support.browser import Page
 from tests.support.proves import proves
-
-
-class RepeatedTests(Case):
-    """What the gateway sent again, because the metagame ended before it had answered."""
-
-    def again(self, **sent: Any) -> Page:
-        item = {"catalogId": "ORE", "quantity": 3}
-        body = {"characterId": self.ann.character, "addStackedItems": [item], **sent}
-        marks, token = {REPEATED.decode(): "1"}, self.ann.player.token
-        return self.game.browse("POST", "/inventory", json=body, token=token, headers=marks)
-
-    def test_a_transaction_with_its_id_is_answered_as_the_first_time_and_counts_once(self) -> None:
-        first = self.ann.add("ORE", 3, transactionId="t-1")
-        self.assertEqual((self.again(transactionId="t-1").json, first.status), (first.json, 200))
-        held = [{"catalogId": "ORE", "quantity": 3}]
-        self.assertEqual(self.ann.inventory()["stackedItems"], held)
-        self.assertEqual(self.again(transactionId="t-2").status, 200)  # the first never came
-
-    def test_one_without_is_not_made_again(self) -> None:
-        self.ann.add("ORE", 3)
-        self.assertEqual(self.again().status, 503)
-        held = [{"catalogId": "ORE", "quantity": 3}]
-        self.assertEqual(self.ann.inventory()["stackedItems"], held)
 
 
 class ReadTests(Case):

@@ -29,7 +29,14 @@ class FakeLoadouts:
     def put(self, loadout: Loadout) -> None:
         self.held = loadout
 
-    def save(self, loadout: Loadout, changed: Mapping[str, bytes], at_ms: int, reason: str) -> None:
+    def save(
+        self,
+        loadout: Loadout,
+        changed: Mapping[str, bytes],
+        at_ms: int,
+        reason: str,
+        request_id: str = "",
+    ) -> None:
         self.held = loadout
         self.log.append((loadout.version, reason, at_ms))
 

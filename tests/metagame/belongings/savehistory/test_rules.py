@@ -37,7 +37,7 @@ class ThinningTests(SynchronousTestCase):
         self.assertEqual((HOUR_MS, DAY_MS), (3_600_000, 86_400_000))
 
     def test_the_last_of_the_newest_hours_and_days_this_one_included(self) -> None:
-        now_ms = 10 * DAY_MS + 5 * HOUR_MS + 2
+        now_ms = 10 * DAY_MS + 5 * HOUR_MS + 600_001
         times = [day * DAY_MS + n for day in (7, 8, 9) for n in (0, DAY_MS - 1)]
         times += [10 * DAY_MS + hour * HOUR_MS + n for hour in (2, 3, 4, 5) for n in (0, 1)]
         saves = [Save(number, at) for number, at in enumerate(times)]
@@ -50,6 +50,12 @@ class ThinningTests(SynchronousTestCase):
         self.assertEqual(kept, [9 * DAY_MS - 1, 10 * DAY_MS - 1, times[-1]])
         gone = thinned(saves, Retention(keep=3, hourly=0, daily=0), now_ms / 1000)
         self.assertEqual(gone, [one.id for one in reversed(saves[:-3])])
+
+    def test_a_save_younger_than_ten_minutes_is_kept(self) -> None:
+        saves = [Save(number, at) for number, at in enumerate((0, 1_000, 2_000, 3_000))]
+        retention = Retention(keep=1, hourly=0, daily=0)
+        for now_s, gone in ((600.5, [0]), (601.5, [1, 0]), (9_000.0, [2, 1, 0])):
+            self.assertEqual(thinned(saves, retention, now_s), gone)
 
 
 class RollbackTests(SynchronousTestCase):

@@ -250,6 +250,8 @@ class ThinningTests(Case):
             self.save(version)
         self.game.clock.advance(3600)
         for version in range(6, 10):
+            if version == 9:
+                self.game.clock.advance(601)  # so long requests may be sent again
             self.save(version), self.save_slot(0, f'{{"n":{version}}}')
         self.assertEqual([version for version, _ in self.versions()], [9, 8, 5])
         self.assertEqual(self.versions("LoadoutVersions"), [(5, "save:client"), (4, "save:client")])
@@ -273,7 +275,8 @@ class ThinningTests(Case):
         gone = set(thinned(saves, Retention(keep, hourly, daily), now_ms / 1000))
         self.assertFalse(gone & {one.id for one in saves[-keep:]})
         kept = [one for one in saves if one.id not in gone]
-        self.assertLessEqual(len(kept), keep + hourly + daily)
+        young = [one for one in saves if now_ms - one.saved_at < 600_000]
+        self.assertLessEqual(len(kept), keep + hourly + daily + len(young))
         for period_ms, count in ((HOUR_MS, hourly), (DAY_MS, daily)):
             for period in range(now_ms // period_ms - count + 1, now_ms // period_ms + 1):
                 there = [one for one in saves if one.saved_at // period_ms == period]

@@ -166,7 +166,7 @@ class LargeAccountCase(SynchronousTestCase):
             [row] = tx.execute(select(saves)).mappings().all()
             tx.execute(delete(saves))
             for number in range(1, 42):
-                data = {"id": number, "version": number, "data": b"x" * 5_000}
+                data = {"id": number, "version": number, "data": b"x" * 5_000, "request_id": None}
                 tx.execute(insert(saves), {**row, **data, "character_id": character})
 
         transact(engine, more)

@@ -1,4 +1,4 @@
-"""Each request that the gateway may send twice, at its own route. See ``kernel/repeats.py``."""
+"""Second attempts at each route that players ask for. See ``svcserver/metagame/once.py``."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.gateway import repeatable
 from svcserver.kernel import json
+from svcserver.metagame.once import Again
+from tests.metagame.attempts.base import BLOCKED, FRIENDS, HUNT, SECRET, Town
 from tests.metagame.belongings.inventory.base import sword
-from tests.metagame.repeats.base import BLOCKED, FRIENDS, HUNT, Town
+from tests.support.browser import Page
 from tests.support.game import Player
 
 Asked = tuple[Player, str, Any]  # who asks what, with which body
@@ -21,21 +22,21 @@ PLAIN: set[str] = set()
 REFUSED = ("POST /key/generate",)  # always
 
 
-def case(name: str, unmarked: int) -> Callable[[Case], Case]:
-    """A row's request, made ready; ``unmarked``: the status of a second one without the mark."""
+def case(name: str, afresh: int) -> Callable[[Case], Case]:
+    """A row's request, made ready; ``afresh``: the status of another request that asks the same."""
 
     def keep(made: Case) -> Case:
-        CASES[name] = unmarked, made
+        CASES[name] = afresh, made
         return made
 
     return keep
 
 
-def plain(name: str, path: str = "", body: Any = None, unmarked: int = 200) -> None:
+def plain(name: str, path: str = "", body: Any = None, afresh: int = 200) -> None:
     """One that needs nothing before it; ``path`` where the row's has arguments."""
     PLAIN.add(name)
     method, named = name.split(" ")
-    CASES[name] = unmarked, lambda town: (town.ann, f"{method} {path or named}", body)
+    CASES[name] = afresh, lambda town: (town.ann, f"{method} {path or named}", body)
 
 
 plain("POST /account/mapping", body={"accountIds": []})
@@ -44,8 +45,8 @@ plain("POST /launcher/name-free", body={"Username": "Free_1"})
 plain("POST /account/migrate")
 plain("POST /event", body={})
 plain("POST /heartbeat", body={})
-plain("POST /key/generate", unmarked=400)
-plain("POST /motd/", unmarked=204)
+plain("POST /key/generate", afresh=400)
+plain("POST /motd/", afresh=204)
 plain("POST /profile/update")
 plain("POST /reconcile")
 plain("POST /candidate/player/alive", body={})
@@ -327,24 +328,24 @@ def same(body: bytes) -> bytes:
     return ANEW.sub(b'"anew"', body)
 
 
-class RepeatedTests(SynchronousTestCase):
-    # slow: every route that may be sent twice, most in towns of their own
-    def test_it_counts_once_and_is_answered_as_the_first_time(self) -> None:
-        for name, (unmarked, made) in CASES.items():
+class AttemptTests(SynchronousTestCase):
+    # slow: every route of players, most in towns of their own
+    def test_a_second_attempt_counts_once_and_is_answered_as_the_first(self) -> None:
+        for name, (afresh, made) in CASES.items():
             town, other = self.towns(name)
-            asked = made(town)
-            first = town.ask(*asked)
+            asked, request_id = made(town), town.new_id()
+            first = town.send(request_id, 1, *asked)
             self.assertIn(first.status, (200, 204) if name not in REFUSED else (400,), name)
             state = town.state()
             town.pass_time()
-            again = town.again(*asked)
+            again = town.send(request_id, 2, *asked)
             self.assertEqual((again.status, same(again.body)), (first.status, same(first.body)))
             self.assertEqual(town.state(), state, name)
-            # without the mark it is as ever
-            self.assertEqual(town.ask(*asked).status, unmarked, name)
-            if other is not town:  # and one that never came is done
+            # with an id that is unknown it runs as if it had just arrived
+            self.assertEqual(town.send(town.new_id(), 2, *asked).status, afresh, name)
+            if other is not town:  # and so it does where the first attempt never came
                 asked = made(other)
-                self.assertEqual(other.again(*asked, waited_s=0.0).status, first.status, name)
+                self.assertEqual(other.send(request_id, 2, *asked).status, first.status, name)
                 self.assertEqual(counts(other.state()), counts(state), name)
                 town.end()
                 other.end()
@@ -359,26 +360,55 @@ class RepeatedTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.shared: Town | None = None
 
-    def test_every_row_that_may_be_repeated_is_tried(self) -> None:
-        may = {*repeatable.ROWS, *(f"POST {path}" for path in repeatable.PLAIN_POSTS)}
-        self.assertEqual(may ^ {name.rstrip("/") for name in CASES}, set())
+    def test_every_row_that_players_may_ask_for_is_tried(self) -> None:
+        rows = {
+            row.name
+            for row in Town(self).game.door.rows
+            if row.again in (Again.STORED, Again.NATURAL) and not row.game_server
+        }
+        self.assertEqual(rows, CASES.keys())
 
-    def test_no_other_field_means_it(self) -> None:
+    def test_rows_that_game_servers_write_do_nothing_for_a_player(self) -> None:
         town = Town(self)
-        asked = invite(town)
-        town.did(*asked)
-        for name in ("X_Svc_Repeated", "Svc-Repeated", "X-Svc-Repeated-By"):
-            self.assertEqual(town.ask(*asked, headers={name: "1"}).status, 409)
-        self.assertEqual(town.again(*asked).status, 200)
+        for row in town.game.door.rows:
+            if row.game_server and row.method != "GET":
+                path = row.path.replace("<user_id>", town.ann.id)
+                line = f"{row.method} {re.sub('[<>]', '', path)}"
+                state, request_id = town.state(), town.new_id()
+                first = town.send(request_id, 1, town.ann, line, {})
+                self.assertEqual(town.send(request_id, 2, town.ann, line, {}).status, first.status)
+                self.assertEqual(town.state(), state, row.name)
 
-    def test_what_game_servers_write_stays_as_it_is_for_a_player(self) -> None:
-        town = Town(self)
-        for name in repeatable.WRITTEN_BY_GAME_SERVERS:
-            line = name.replace("<user_id>", town.ann.id).replace("<", "").replace(">", "")
-            state = town.state()
-            first = town.ask(town.ann, line, {})
-            self.assertEqual(town.again(town.ann, line, {}).status, first.status)
-            self.assertEqual(town.state(), state, name)
+
+class NeverTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.town = Town(self)
+        self.town.game.described.odd = True  # no row words it: the gateway does
+
+    def assert_lost(self, page: Page) -> None:
+        self.assertEqual((page.status, page.json), (502, {"error": "bad_gateway"}))
+        self.assertNotIn("retry-after", page.headers)
+
+    def test_a_key_is_given_once(self) -> None:
+        town, name = self.town, {"Username": "New_1"}
+        state = town.state()
+        self.assert_lost(town.send(town.new_id(), 2, town.ann, "POST /svc/api/Register", name))
+        self.assertEqual(town.state(), state)
+        marks = {"x-svc-gateway": SECRET, "x-svc-request-id": town.new_id(), "x-svc-attempt": "2"}
+        key = town.ann.key
+        self.assert_lost(
+            town.game.browse("POST", "/launcher/new-key", json={}, key=key, headers=marks)
+        )
+        self.assertEqual(town.state(), state)
+
+    def test_an_inventory_transaction_without_an_id_is_made_once(self) -> None:
+        town, (ann, line, body) = self.town, transact(self.town)
+        del body["transactionId"]
+        request_id = town.new_id()
+        self.assertEqual(town.send(request_id, 1, ann, line, body).status, 200)
+        state = town.state()
+        self.assert_lost(town.send(request_id, 2, ann, line, body))
+        self.assertEqual(town.state(), state)
 
 
 def counts(state: dict[str, Any]) -> dict[str, int]:

@@ -10,16 +10,18 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.db.tables import METADATA
 from svcserver.kernel import json
-from svcserver.kernel.headers import REPEATED
+from svcserver.kernel.headers import ATTEMPT, GATEWAY, REQUEST_ID
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.owner.dashboard.document import EVERY_ROUTE
 from tests.metagame.play.matchmaking.base import Deploy
 from tests.support.browser import Page
 from tests.support.game import GAME_SERVER_KEY, Game, Player
 
-LATER_S = 1.0  # from the first try to the second
+LATER_S = 1.0  # from the first attempt to the second
+SECRET = "gateway-secret-of-thirty-two-chars"
 # of life, or that it was asked
 SIGNS = ("online", "party_heard", "candidates", "name_guesses", "guild_names_checked")
+RESULTS = ("attempts", "party_results", "candidate_results")
 FRIENDS = "/friends/api/public/friends"
 BLOCKED = "/friends/api/public/blocklist"
 HUNT = {"gameMode": "ISLAND", "gameArgs": "", "playerHuntId": "Hunt_A"}
@@ -31,7 +33,8 @@ class Town:
     def __init__(self, test: SynchronousTestCase) -> None:
         self.test = test
         self.deploy = Deploy()
-        self.game = Game(test, http=self.deploy, **EVERY_ROUTE)
+        self.game = Game(test, http=self.deploy, GATEWAY_SECRET=SECRET, **EVERY_ROUTE)
+        self.ids = 0
         names = ("Ann_1", "Bob_1", "Cat_1", "Dan_1")
         self.ann, self.bob, self.cat, self.dan = (self.game.player(name) for name in names)
 
@@ -47,9 +50,15 @@ class Town:
         self.test.assertIn(page.status, (200, 204), (line, page.body))
         return page.json if page.body else None
 
-    def again(self, who: Player, line: str, body: Any = None, waited_s: float = LATER_S) -> Page:
-        """As the gateway sends it the second time, or what it sends when the first never came."""
-        marks = {REPEATED.decode(): str(round(waited_s * 1000))}
+    def new_id(self) -> str:
+        self.ids += 1
+        return f"{self.ids:032x}"
+
+    def send(self, request_id: str, number: int, who: Player, line: str, body: Any = None) -> Page:
+        """An attempt of a request, as it comes through the gateway."""
+        marks = {GATEWAY.decode(): SECRET, REQUEST_ID.decode(): request_id}
+        if number > 1:
+            marks[ATTEMPT.decode()] = str(number)
         return self.ask(who, line, body, headers=marks)
 
     def end(self) -> None:
@@ -60,17 +69,21 @@ class Town:
         self.game.clock.advance(seconds)
 
     def state(self) -> dict[str, Any]:
-        """All that is kept, but for signs of life."""
+        """All that is kept, but for signs of life and the results of requests."""
 
         def rows(tx: Connection) -> dict[str, Any]:
             tables = METADATA.sorted_tables
-            return {one.name: [tuple(row) for row in tx.execute(select(one))] for one in tables}
+            return {
+                one.name: [tuple(row) for row in tx.execute(select(one))]
+                for one in tables
+                if one.name not in RESULTS
+            }
 
         board = json.read(orjson.dumps(self.game.board.saved()))
         live = {
             kind: [entry[:2] for entry in found]
             for kind, found in board.items()
-            if kind not in SIGNS and found
+            if kind not in (*SIGNS, *RESULTS) and found
         }
         return self.game.ledger.run(rows) | live
 

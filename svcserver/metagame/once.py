@@ -1,0 +1,210 @@
+"""A request is done once, although the gateway sends it again when the metagame ends under it.
+
+The gateway gives each POST, PUT, PATCH and DELETE a random id. The later attempts of a request have
+the same id, and a number above 1. Each row declares what they do:
+
+    @routes.row("DELETE", "/guild/player", access=Access.PLAYER, again=Again.STORED)
+
+A STORED act keeps the result of its transaction under the id, in that transaction:
+
+    gone = await self.data.write(me, 0, attempt.once(work, GuildChanged), ACROSS)
+    self.changed.send(gone)
+
+A later attempt reads that result, and ``work`` does not run again. What follows the transaction is
+made of the result, so a later attempt sends the news again and gives the same answer. A later
+attempt whose id is unknown runs as if it had just arrived.
+
+News of an act on the board is a part of its transaction already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from enum import Enum
+from itertools import count
+from typing import Any, Generic, TypeVar
+
+from attrs import define, field, frozen
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    Index,
+    LargeBinary,
+    String,
+    Table,
+    bindparam,
+    delete,
+    insert,
+    select,
+    text,
+)
+from twisted.internet.defer import Deferred
+
+from svcserver.board.board import Board, Key, Sheet
+from svcserver.board.board import Work as BoardWork
+from svcserver.board.kinds import Kind, decode, encode
+from svcserver.db.ledger import Work
+from svcserver.db.tables import METADATA
+from svcserver.kernel.ids import AccountId
+from svcserver.kernel.refusals import Conflict
+from svcserver.kernel.system import epoch
+
+T = TypeVar("T")
+
+KEPT_S = 600.0  # far longer than the gateway tries
+MOST_BYTES = 128 * 1024  # of a result; of a larger body the gateway makes no second attempt
+MOST_ON_BOARD = 16_384  # results of a kind
+BATCH = 1_000  # rows deleted in one transaction
+
+
+class Again(Enum):
+    """What a second attempt of a row does."""
+
+    # The same answer and no further effect, whatever others did in between. So are rows on which
+    # only game servers write, for they do not call through the gateway.
+    NATURAL = "natural"
+    STORED = "stored"  # the result of the first one is kept
+    NEVER = "never"  # it is refused: 502
+
+
+ATTEMPTS = Table(
+    "attempts",
+    METADATA,
+    Column("request_id", String(32), primary_key=True),
+    Column("at", BigInteger, nullable=False, index=True),  # epoch milliseconds
+    Column("account_id", String(64), nullable=False),
+    Column("row", String(128), nullable=False),
+    Column("result", LargeBinary, nullable=False),
+    sqlite_with_rowid=False,
+)
+_A = ATTEMPTS.c
+_ADD = insert(ATTEMPTS)
+_FIND = select(_A.account_id, _A.row, _A.result).where(_A.request_id == bindparam("wanted"))
+_OLDEST = select(_A.request_id).where(_A.at < bindparam("before")).order_by(_A.at).limit(BATCH)
+_FORGET = delete(ATTEMPTS).where(_A.request_id.in_(_OLDEST))
+
+
+def of_requests(name: str) -> Index:
+    """The index of a table's ``request_id``, in which most rows are not: they are old."""
+    known = text("request_id IS NOT NULL")
+    return Index(name, "request_id", unique=True, sqlite_where=known, postgresql_where=known)
+
+
+@frozen
+class Kept(Generic[T]):
+    """The result of an act on the board, and whose request that was."""
+
+    account_id: AccountId
+    row: str
+    result: T
+
+
+def results(name: str, shape: Any) -> Kind[Kept[Any]]:
+    """A kind of entries of the board for results of this shape, or None."""
+    return Kind(name, Kept[shape | None], lives_s=KEPT_S, most=MOST_ON_BOARD)
+
+
+@define(eq=False)  # not frozen: one is made for every request
+class Attempt:
+    """One attempt of a request; without an id it did not come through the gateway.
+
+    ``was_done`` is known after the transaction: whether that was an earlier attempt's.
+    """
+
+    request_id: str = ""
+    number: int = 1
+    account_id: AccountId = ""
+    row: str = ""
+    seconds: Callable[[], float] = field(default=epoch, repr=False)
+    was_done: bool = field(default=False, init=False)
+
+    @property
+    def is_again(self) -> bool:
+        """Whether an earlier attempt may have been done."""
+        return self.number > 1
+
+    def once(self, work: Work[T], shape: Any = None) -> Work[T]:
+        """``work``, whose result of this shape is kept in its transaction."""
+        if not self.request_id:
+            return work
+
+        def find(tx: Connection) -> tuple[T] | None:
+            row = tx.execute(_FIND, {"wanted": self.request_id}).first()
+            return None if row is None else (decode(self._own(*row), shape),)
+
+        def run(tx: Connection) -> T:
+            result = work(tx)
+            data = encode(result, shape)
+            row = {
+                "request_id": self.request_id,
+                "at": round(self.seconds() * 1000),
+                "account_id": self.account_id,
+                "row": self.row,
+                "result": data,
+            }
+            if len(data) <= MOST_BYTES:
+                tx.execute(_ADD, row)
+            return result
+
+        return self.unless(find, run)
+
+    def unless(self, find: Callable[[Connection], tuple[T] | None], work: Work[T]) -> Work[T]:
+        """``work``, which keeps the id itself, unless ``find`` gives what it has done before.
+
+        The first run of a first attempt does not look. Where another attempt is faster, the unique
+        id makes this transaction fail, so that the ledger runs it again.
+        """
+        if not self.request_id:
+            return work
+        runs = count(self.number)
+
+        def run(tx: Connection) -> T:
+            found = find(tx) if next(runs) > 1 else None
+            self.was_done = found is not None
+            return work(tx) if found is None else found[0]
+
+        return run
+
+    def act(
+        self,
+        board: Board,
+        work: BoardWork[T],
+        kind: Kind[Kept[Any]],
+        near: Iterable[Key] = (),
+    ) -> Deferred[T]:
+        """``board.act``, with the result kept as an entry of ``kind``."""
+        return board.act(self.on_sheet(work, kind), [*near, *self.near(kind)])
+
+    def near(self, kind: Kind[Kept[Any]]) -> list[Key]:
+        """What ``on_sheet`` reads for sure."""
+        return [(kind, self.request_id)] if self.request_id else []
+
+    def on_sheet(self, work: BoardWork[T], kind: Kind[Kept[Any]]) -> BoardWork[T]:
+        """The same as a part of an act."""
+        if not self.request_id:
+            return work
+
+        def run(sheet: Sheet) -> T:
+            kept = sheet.get(kind, self.request_id)
+            if kept is not None:
+                done: T = self._own(kept.account_id, kept.row, kept.result)
+                return done
+            result = work(sheet)
+            sheet.put(kind, self.request_id, Kept(self.account_id, self.row, result))
+            return result
+
+        return run
+
+    def _own(self, account_id: AccountId, row: str, result: Any) -> Any:
+        if (account_id, row) != (self.account_id, self.row):
+            raise Conflict("this id belongs to another request")
+        return result
+
+
+ONLY = Attempt()
+
+
+def forget_attempts(tx: Connection, now: float) -> int:
+    """Delete the results of one batch of old requests; returns how many."""
+    return tx.execute(_FORGET, {"before": round((now - KEPT_S) * 1000)}).rowcount

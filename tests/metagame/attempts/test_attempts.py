@@ -1,0 +1,208 @@
+"""Which attempts are believed, what is told again, and what others did in between."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.kernel import json
+from svcserver.kernel.signals import Blocked, FriendAccepted, GuildChanged, Unfriended
+from svcserver.metagame.belongings.housekeeping import forgetting
+from svcserver.metagame.once import ATTEMPTS, KEPT_S
+from tests.metagame.attempts.base import FRIENDS, SECRET, Town
+from tests.support.game import GAME_SERVER_KEY
+
+
+class Case(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.town = Town(self)
+        self.ann, self.bob, self.cat = self.town.ann, self.town.bob, self.town.cat
+        self.request_id = self.town.new_id()
+
+    def first(self, *asked: Any) -> Any:
+        return self.town.send(self.request_id, 1, *asked)
+
+    def again(self, *asked: Any) -> Any:
+        return self.town.send(self.request_id, 2, *asked)
+
+    def results(self) -> int:
+        return len(self.town.game.ledger.run(lambda tx: tx.execute(ATTEMPTS.select()).all()))
+
+
+class BeliefTests(Case):
+    def kick(self) -> Any:
+        self.town.party(self.ann, self.bob)
+        return self.ann, f"DELETE /party/member/{self.bob.id}", None
+
+    def test_without_the_gateways_secret_nothing_is_believed(self) -> None:
+        asked = self.kick()
+        self.assertEqual(self.first(*asked).status, 200)
+        marks = {"x-svc-request-id": self.request_id, "x-svc-attempt": "2"}
+        for secret in (None, "", SECRET[:-1], SECRET + "x"):
+            headers = marks if secret is None else {**marks, "x-svc-gateway": secret}
+            self.assertEqual(self.town.ask(*asked, headers=headers).status, 404, secret)
+        self.assertEqual(self.again(*asked).status, 200)
+
+    def test_without_the_secret_no_result_is_kept(self) -> None:
+        line = f"POST {FRIENDS}/{self.ann.id}/{self.bob.id}"
+        self.town.ask(self.ann, line, headers={"x-svc-request-id": self.request_id})
+        self.assertEqual(self.results(), 0)
+        self.first(self.ann, line)
+        self.assertEqual(self.results(), 1)
+
+    def test_the_number_of_an_attempt_is_a_whole_number_above_one(self) -> None:
+        asked = self.kick()
+        self.first(*asked)
+        marks = {"x-svc-gateway": SECRET, "x-svc-request-id": self.town.new_id()}
+        for number in ("0", "-2", "x", "", "9999999999"):
+            headers = {**marks, "x-svc-attempt": number}
+            self.assertEqual(self.town.ask(*asked, headers=headers).status, 404, number)
+
+    def test_the_id_of_another_account_or_row_is_a_conflict(self) -> None:
+        for line, other in (
+            (f"POST {FRIENDS}/{{}}/{self.cat.id}", f"DELETE {FRIENDS}/{{}}/{self.cat.id}"),
+            ("DELETE /party/member", f"DELETE /party/member/{self.cat.id}"),
+        ):
+            self.request_id = self.town.new_id()
+            self.first(self.ann, line.format(self.ann.id))
+            state = self.town.state()
+            self.assertEqual(self.again(self.bob, line.format(self.bob.id)).status, 409)
+            self.assertEqual(self.again(self.ann, other.format(self.ann.id)).status, 409)
+            self.assertEqual(self.town.state(), state)
+
+    def test_access_is_checked_before_a_result_is_given(self) -> None:
+        line = f"POST {FRIENDS}/{self.ann.id}/{self.bob.id}"
+        self.first(self.ann, line)
+        self.assertEqual(self.again(self.bob, line).status, 403)
+        marks = {"x-svc-gateway": SECRET, "x-svc-request-id": self.request_id, "x-svc-attempt": "2"}
+        page = self.town.game.browse("POST", line.partition(" ")[2], headers=marks)
+        self.assertEqual(page.status, 401)
+
+
+class TimeTests(Case):
+    def test_a_result_is_deleted_after_ten_minutes(self) -> None:
+        clock, ledger = self.town.game.clock, self.town.game.ledger
+        service = forgetting(ledger, clock, clock.seconds)
+        service.startService()
+        self.addCleanup(service.stopService)
+        for _ in range(3):
+            self.request_id = self.town.new_id()
+            self.first(self.ann, f"POST {FRIENDS}/{self.ann.id}/{self.bob.id}")
+        clock.advance(KEPT_S)
+        self.assertEqual(self.results(), 3)
+        clock.advance(60.0)
+        self.assertEqual(self.results(), 0)
+
+    def test_results_on_the_board_survive_a_clean_stop(self) -> None:
+        self.town.party(self.ann, self.bob)
+        asked = self.ann, f"DELETE /party/member/{self.bob.id}"
+        self.first(*asked)
+        board = self.town.game.board
+        saved = json.read(json.dump(board.saved()))
+        board._tables.clear()
+        board.restore(saved)
+        self.assertEqual(self.again(*asked).status, 200)
+
+
+class NewsTests(Case):
+    """A second attempt tells again what the first one may not have told."""
+
+    def told(self, signal: Any, *asked: Any) -> list[Any]:
+        told: list[Any] = []
+        signal.connect(told.append)
+        statuses = {self.first(*asked).status, self.again(*asked).status}
+        self.assertLessEqual(statuses, {200, 204})
+        return told
+
+    def test_who_left_a_guild_is_told_of_again(self) -> None:
+        guild = self.town.found(self.ann, self.bob)
+        changed = self.town.game.parts.guilds.changed
+        told = self.told(changed, self.bob, "DELETE /guild/player")
+        self.assertEqual(told, [GuildChanged(guild, (self.bob.id,))] * 2)
+
+    def test_that_a_guild_is_gone_is_told_again(self) -> None:
+        guild = self.town.found(self.ann, self.bob)
+        changed = self.town.game.parts.guilds.changed
+        told = self.told(changed, self.ann, f"DELETE /guild/{guild}")
+        self.assertEqual([set(one.left) for one in told], [{self.ann.id, self.bob.id}] * 2)
+
+    def test_a_friendship_and_its_end_are_told_again(self) -> None:
+        news = self.town.game.parts.news
+        self.town.did(self.bob, f"POST {FRIENDS}/{self.bob.id}/{self.ann.id}")
+        line = f"{FRIENDS}/{self.ann.id}/{self.bob.id}"
+        told = self.told(news.friend_accepted, self.ann, f"POST {line}")
+        self.assertEqual([type(one) for one in told], [FriendAccepted] * 2)
+        self.request_id = self.town.new_id()
+        told = self.told(news.unfriended, self.ann, f"DELETE {line}")
+        self.assertEqual(told, [Unfriended(self.ann.id, self.bob.id)] * 2)
+
+    def test_a_block_is_told_again(self) -> None:
+        line = f"POST /friends/api/public/blocklist/{self.ann.id}/{self.bob.id}"
+        told = self.told(self.town.game.parts.news.blocked, self.ann, line)
+        self.assertEqual(told, [Blocked(self.ann.id, self.bob.id)] * 2)
+
+
+class BetweenTests(Case):
+    """What others do between two attempts stays."""
+
+    def test_who_joined_again_is_not_kicked_again(self) -> None:
+        self.town.party(self.ann, self.bob)
+        asked = self.ann, f"DELETE /party/member/{self.bob.id}"
+        self.first(*asked)
+        self.town.party(self.ann, self.bob)
+        self.assertEqual(self.again(*asked).status, 200)
+        self.assertEqual(self.town.together(self.ann), ["Ann", "Bob"])
+
+    def test_a_friend_request_that_came_in_between_stays(self) -> None:
+        self.town.befriend(self.ann, self.bob)
+        asked = self.ann, f"DELETE {FRIENDS}/{self.ann.id}/{self.bob.id}"
+        self.first(*asked)
+        self.town.did(self.bob, f"POST {FRIENDS}/{self.bob.id}/{self.ann.id}")
+        state = self.town.state()
+        self.assertEqual(self.again(*asked).status, 204)
+        self.assertEqual(self.town.state(), state)
+
+    def test_a_guild_that_was_handed_back_is_not_handed_over_again(self) -> None:
+        self.town.found(self.ann, self.bob)
+        asked = self.ann, f"PUT /guild/rank/{self.bob.id}/leader"
+        self.first(*asked)
+        self.town.did(self.bob, f"PUT /guild/rank/{self.ann.id}/leader")
+        ranks = self.town.ranks(self.ann)
+        self.assertEqual(self.again(*asked).status, 200)
+        self.assertEqual(self.town.ranks(self.ann), ranks)
+
+    def test_a_newer_save_stays_and_the_answer_is_that_of_the_first(self) -> None:
+        save = {"characterId": self.town.character(self.ann), "data": '{"a":1}'}
+        asked = self.ann, "POST /character", {**save, "updateVersion": 5}
+        first = self.first(*asked)
+        self.town.pass_time()
+        newer = self.town.did(self.ann, "POST /character", {**save, "updateVersion": 7})
+        self.assertEqual(self.again(*asked).json, first.json)
+        self.assertEqual(self.town.did(self.ann, "GET /character"), [newer])
+
+    def test_a_loadout_saved_back_and_forth_is_answered_as_the_first_time(self) -> None:
+        path = f"/loadout/{self.ann.id}/{self.town.character(self.ann)}/0"
+        texts = [json.dump({"slot_index": 0, "n": number}).decode() for number in (1, 2)]
+        asked = self.ann, f"POST {path}", {"data": texts[0]}
+        first = self.first(*asked)
+        for text in texts[::-1]:
+            self.town.did(self.ann, f"POST {path}", {"data": text})
+        state = self.town.state()
+        self.assertEqual(self.again(*asked).json, first.json)
+        self.assertEqual(self.town.state(), state)
+
+    def test_a_quota_has_one_place_for_all_attempts(self) -> None:
+        self.town.befriend(self.ann, self.bob)
+        asked = self.ann, "PUT /slayerlink/invite", {"account_id": self.bob.id, "slot": 1}
+        self.first(*asked)
+        taken = self.town.state()["slayer_link_invites_sent"]
+        self.assertEqual([self.again(*asked).status for _ in range(3)], [200] * 3)
+        self.assertEqual(self.town.state()["slayer_link_invites_sent"], taken)
+
+    def test_a_game_server_that_asks_the_same_is_no_attempt(self) -> None:
+        body = {"name": "Slayers", "nameplate": "", "leader_account_id": self.ann.id}
+        self.town.did(self.ann, "POST /guild/validate", body)
+        for status in (200, 409):
+            page = self.town.game.browse("POST", "/guild", json=body, game_server=GAME_SERVER_KEY)
+            self.assertEqual(page.status, status)

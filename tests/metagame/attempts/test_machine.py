@@ -1,0 +1,124 @@
+"""Players act at random, and any request may come a second time: it counts once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.kernel import json
+from tests.metagame.attempts.base import BLOCKED, FRIENDS, HUNT, Town
+from tests.support.browser import Page
+from tests.support.effort import machine
+from tests.support.game import Player
+
+who = st.sampled_from("abc")
+Asked = tuple[str, int, Player, str, Any]
+LINES = (
+    f"POST {FRIENDS}/{{me}}/{{other}}",
+    f"DELETE {FRIENDS}/{{me}}/{{other}}",
+    f"PUT {BLOCKED}/{{me}}/{{other}}",
+    f"DELETE {BLOCKED}/{{me}}/{{other}}",
+    "PUT /guild/invite/{other}",
+    "PUT /guild/rank/{other}/officer",
+    "PUT /guild/rank/{other}/leader",
+    "DELETE /guild/player/{other}",
+    "DELETE /guild/player",
+    "PUT /party/invite/accept/{other}",
+    "PUT /party/member/promote/{other}",
+    "DELETE /party/member/{other}",
+    "DELETE /party/member",
+    "DELETE /candidate/leave",
+    "DELETE /slayerlink/invites/{other}",
+)
+
+
+# slow: whole games, whose state is compared at each second attempt
+class AttemptMachine(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.case = SynchronousTestCase()
+        self.town = Town(self.case)
+        self.players = dict(zip("abc", (self.town.ann, self.town.bob, self.town.cat), strict=True))
+        self.town.found(self.players["a"])
+        self.version = 0
+        self.sent: list[tuple[tuple[Any, ...], Page]] = []
+
+    def teardown(self) -> None:
+        self.town.end()
+        self.case.doCleanups()
+
+    def ask(self, one: str, line: str, body: Any = None) -> None:
+        asked = self.town.new_id(), self.players[one], line, body
+        page = self.town.send(asked[0], 1, *asked[1:])
+        assert page.status < 500, page.body
+        self.sent.append((asked, page))
+
+    @rule(one=who, other=who, line=st.sampled_from(LINES))
+    def act(self, one: str, other: str, line: str) -> None:
+        named = {"me": self.players[one].id, "other": self.players[other].id}
+        self.ask(one, line.format_map(named))
+
+    @rule(one=who, other=who)
+    def invite_to_a_party(self, one: str, other: str) -> None:
+        self.ask(one, "PUT /party/invite", {"recipientPlayerId": self.players[other].id})
+
+    @rule(one=who)
+    def join(self, one: str) -> None:
+        self.ask(one, "POST /candidate/join", HUNT)
+
+    @rule(one=who, other=who, action=st.sampled_from(["accept", "reject", "cancel"]))
+    def answer_a_link(self, one: str, other: str, action: str) -> None:
+        body = {"action": action, "account_id": self.players[other].id}
+        self.ask(one, "POST /slayerlink/invite", body)
+
+    @rule(one=who, other=who, slot=st.integers(1, 3))
+    def ask_for_a_link(self, one: str, other: str, slot: int) -> None:
+        body = {"account_id": self.players[other].id, "slot": slot}
+        self.ask(one, "PUT /slayerlink/invite", body)
+
+    @rule(one=who)
+    def accept_a_guild(self, one: str) -> None:
+        found = self.town.did(self.players[one], "GET /guild/invite/player")["invites"]
+        for invite in found[:1]:
+            self.ask(one, f"POST /guild/invite/accept/{invite['id']}")
+
+    @rule(one=who, step=st.integers(-1, 2))
+    def save(self, one: str, step: int) -> None:
+        self.version = max(0, self.version + step)
+        character = self.town.character(self.players[one])
+        body = {"characterId": character, "data": "{}", "updateVersion": self.version}
+        self.ask(one, "POST /character", body)
+
+    @rule(one=who, number=st.integers(1, 3))
+    def save_a_loadout(self, one: str, number: int) -> None:
+        me, character = self.players[one], self.town.character(self.players[one])
+        data = json.dump({"slot_index": 0, "n": number}).decode()
+        self.ask(one, f"POST /loadout/{me.id}/{character}/0", {"data": data})
+
+    @rule(one=who)
+    def create(self, one: str) -> None:
+        self.ask(one, "PUT /character", {"name": "Another"})
+
+    @rule(seconds=st.sampled_from([0.0, 0.2, 1.0, 5.0]))
+    def wait(self, seconds: float) -> None:
+        self.town.pass_time(seconds)
+
+    @precondition(lambda self: self.sent)
+    @rule(data=st.data(), number=st.sampled_from([2, 3]))
+    def attempt_again(self, data: st.DataObject, number: int) -> None:
+        """Any of the last requests, whatever has happened since."""
+        (request_id, *asked), first = data.draw(st.sampled_from(self.sent[-12:]))
+        before = self.town.state()
+        again = self.town.send(request_id, number, *asked)
+        if first.status < 400:
+            assert (again.status, again.body) == (first.status, first.body), asked
+            assert self.town.state() == before, asked
+        elif again.status < 400:  # it runs as if it had just arrived, and counts from now on
+            self.sent.append(((request_id, *asked), again))
+
+
+AttemptMachine.TestCase.settings = machine(runs=25, steps=40)
+TestAttempts = AttemptMachine.TestCase
