@@ -82,7 +82,7 @@ def contents(host: Host, folder: Path, lines: int) -> Iterator[tuple[str, str]]:
     yield "versions.json", told(versions)
     for name in (*SHAPES, "stack", *alert_files(folder)):
         if (folder / f"{name}.env").is_file():
-            yield f"settings/{name}.env", "\n".join(shown(host, name)) + "\n"
+            yield f"settings/{name}.env", "\n".join(map(visible, shown(host, name))) + "\n"
     yield "log.txt", last_lines(log_files(host, folder), lines)
     yield "status.json", told(lambda: look(host))
     yield "figures.json", told(lambda: owner_of(host).find("DashboardFigures", range="week"))
