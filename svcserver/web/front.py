@@ -22,6 +22,7 @@ from werkzeug.routing import Map, MapAdapter, RuleFactory
 
 from svcserver.kernel import json
 from svcserver.kernel.buggify import buggify
+from svcserver.kernel.foreign_text import visible
 from svcserver.kernel.readers import reader
 from svcserver.kernel.refusals import Refusal, TooLarge
 from svcserver.kernel.system import system
@@ -340,7 +341,8 @@ class FrontDoor:
         title = {400: "Bad Request", 413: "Payload Too Large"}.get(status, "Internal Server Error")
         text = title
         if self.traces and why is not None:
-            text = Failure(why, type(why), why.__traceback__).getTraceback()
+            trace = Failure(why, type(why), why.__traceback__).getTraceback()
+            text = "\n".join(map(visible, trace.split("\n")))
         body = (
             '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
             f"<title>Error</title>\n</head>\n<body>\n<pre>{html.escape(text)}</pre>\n"

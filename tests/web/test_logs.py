@@ -16,6 +16,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.web.jsonlines import JsonLines
 from svcserver.web.logs import FLUSH_S, LibraryLogs, LogLines, level_word
+from tests.support.nasty import NASTY, unsafe_in
 from tests.support.proves import proves
 
 
@@ -83,6 +84,16 @@ class LineTests(SynchronousTestCase):
         self.assertIn("OSError: x", "\n".join(lines(failed)))
         [line] = lines(failed, as_json=True)
         self.assertIn("OSError: x", orjson.loads(line)["traceback"])
+
+    def test_no_traceback_can_look_like_a_line_of_the_log(self) -> None:
+        forged = "1970-01-01T00:00:01.500Z info x: all is well"
+        why = ValueError(f"{NASTY}\n{forged}\ud800")
+        out = io.StringIO()
+        LogLines(out)(event(LogLevel.critical, log_format="broke", log_failure=Failure(why)))
+        for line in out.getvalue().split("\n")[1:-1]:
+            self.assertEqual(unsafe_in(line), "")
+            self.assertTrue(line.startswith("    "), line)
+        self.assertIn(forged, out.getvalue())
 
     def test_a_broken_format_is_still_a_line(self) -> None:
         [line] = lines(event(log_format="{missing} {", other=1))

@@ -19,6 +19,7 @@ from svcserver.stack.alerts import forms
 from svcserver.stack.alerts.channels import BARE, Channel, all_of, path_of, read
 from svcserver.stack.alerts.delivering import Courier, NotDelivered, is_public
 from svcserver.stack.alerts.rules import Alert, Faults, Held, Quiet, What
+from tests.support.nasty import NASTY, unsafe_in
 from tests.support.proves import proves
 
 NOW = 1_790_000_000.0
@@ -146,6 +147,22 @@ class FormTests(SynchronousTestCase):
         sent, text = body("json", signing_secret=Secret("k"))
         wanted = hmac.new(b"k", b"1790000000." + text.encode(), "sha256").hexdigest()
         self.assertEqual(sent.headers[forms.SIGNATURE], f"t=1790000000,v1={wanted}")
+
+    def test_foreign_text_pings_nobody_and_ends_no_header(self) -> None:
+        alert = Alert(What.DOWN, NASTY, f"{NASTY}\udc80\nlook at its log", DOWN.at)
+        ways = {"url": URL, "mail_from": "a@b.c", "mail_to": ("d@e.f",)}
+        for form in ("json", "discord", "matrix", "ntfy"):
+            sent = forms.request(alert, "Hearth", Channel(form=form, **ways), "n")
+            for text in (sent.body.decode(), *sent.headers.values()):
+                self.assertEqual(unsafe_in(text.replace("\n", "")), "", form)
+        discord = json.loads(forms.request(alert, "H", Channel(form="discord", **ways), "n").body)
+        self.assertNotIn("[a](", discord["content"])
+        matrix = json.loads(forms.request(alert, "H", Channel(form="matrix", **ways), "n").body)
+        self.assertEqual(matrix["m.mentions"], {})
+        mail = forms.mail(alert, "Hearth", Channel(form="mail", **ways))
+        self.assertEqual(sorted(mail), sorted({*mail.keys()}))
+        self.assertEqual(unsafe_in(mail["Subject"] + mail.get_content().replace("\n", "")), "")
+        self.assertIn("\nlook at its log\n", mail.get_content())
 
     def test_a_hosts_name_writes_no_header_of_its_own(self) -> None:
         sent = forms.request(DOWN, "a\r\nX-Evil: 1", Channel(form="ntfy", url=URL), "n")
