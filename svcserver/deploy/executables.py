@@ -6,14 +6,20 @@ format error" of a Windows program and of one for another processor alike.
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 import platform
+import select
 import shutil
+import signal
 import struct
+import sys
 from pathlib import Path
 
 FIRST = 4096  # bytes that are looked at
+TRY_S = 5.0
+PTRACE_TRACEME = 0
 ELF = b"\x7fELF"
 PT_INTERP = 3
 MACHINES = {
@@ -43,6 +49,37 @@ def check_program(path: str, search: str | None = None) -> str:
     if not os.access(where, os.X_OK):
         raise PermissionError(f"{path} is not executable")
     return str(where)
+
+
+def try_program(program: str) -> OSError | None:
+    """Execute a program, and end it before its first instruction; the error if it cannot be.
+
+    None also where the system does not let us try. The kernel stops a traced process once it
+    has become the program. It blocks, for ``TRY_S`` at most.
+    """
+    if sys.platform != "linux":
+        return None
+    ptrace = ctypes.CDLL(None).ptrace
+    reading, writing = os.pipe()  # exec closes it
+    pid = os.fork()
+    if pid == 0:
+        try:
+            if ptrace(PTRACE_TRACEME, 0, 0, 0) == 0:
+                os.execv(program, [program])  # noqa: S606 - no shell
+        except OSError as error:
+            os.write(writing, str(error.errno).encode())
+        finally:
+            os._exit(1)
+    os.close(writing)
+    try:
+        in_time = select.select([reading], [], [], TRY_S)[0]
+        said = os.read(reading, 16) if in_time else b""
+    finally:
+        os.close(reading)
+        os.kill(pid, signal.SIGKILL)
+        while os.WIFSTOPPED(os.waitpid(pid, 0)[1]):
+            continue  # it tells of the stop before its end
+    return OSError(int(said), os.strerror(int(said))) if said else None
 
 
 def cause(program: str, error: OSError) -> str:

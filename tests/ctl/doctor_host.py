@@ -32,6 +32,7 @@ class Quiet(Machine):
     held: Mapping[int, Holder] = field(factory=dict)
     says: Mapping[int, tuple[int, bytes]] = field(factory=dict)
     shows: str = ""
+    broken: Mapping[str, OSError] = field(factory=dict)  # programs that are not executed
     root: bool = True
     names: Mapping[str, str] = field(factory=dict)
     told: Told | Exception | None = None  # None: an engine with which all is well
@@ -41,6 +42,9 @@ class Quiet(Machine):
 
     def room(self, path: Path) -> Room:
         return self.disk
+
+    def executes(self, program: str) -> OSError | None:
+        return self.broken.get(program)
 
     def open_files(self) -> Limits:
         return self.files

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import sqlite3
@@ -82,6 +83,25 @@ class FileTests(DoctorCase):
             self.finds("cannot be run", f"chmod +x {program}")
         program.chmod(0o700)
         self.assertEqual(self.wrong(), [])
+
+    def test_a_game_server_that_the_system_does_not_execute(self) -> None:
+        program = self.folder / "server.exe"
+        program.write_bytes(b"MZ\x90")
+        program.chmod(0o700)
+        self.plant("deploy", "GAMESERVER_BINARY_PATH", "server.exe")
+        machine = Quiet(broken={str(program): OSError(errno.ENOEXEC, "Exec format error")})
+        self.finds("is a Windows program", "set GAMESERVER_LAUNCHER", machine)
+        program.chmod(0o600)
+        self.plant("deploy", "GAMESERVER_LAUNCHER", "env -i")  # which need not be allowed to
+        self.assertEqual(self.wrong(machine), [])
+
+    def test_a_launcher_that_the_system_does_not_execute(self) -> None:
+        launcher = self.folder / "run"
+        launcher.write_text("#!/none/sh\n")
+        launcher.chmod(0o700)
+        self.plant("deploy", "GAMESERVER_LAUNCHER", f"{launcher} --fast")
+        machine = Quiet(broken={str(launcher): OSError(errno.ENOENT, "No such file")})
+        self.finds("GAMESERVER_LAUNCHER", "install it", machine)
 
     def test_a_launcher_that_is_missing(self) -> None:
         for word in ("/nowhere/run", "no-such-launcher"):

@@ -20,6 +20,7 @@ from svcserver.ctl.doctor.case import Case, Finding
 from svcserver.ctl.host import OWNER_KEY
 from svcserver.ctl.launcher_file import how, sha256_of
 from svcserver.ctl.output import config_of
+from svcserver.deploy.executables import cause
 from svcserver.edge.certificate import BadCertificate, check_pair, fingerprint, read_pair
 from svcserver.edge.joining import LAUNCHER_FILE, launcher_checksum
 from svcserver.edge.tls import server_context
@@ -85,7 +86,7 @@ def game_server(case: Case) -> Iterator[Finding]:
     cure = "put the path of your game server in GAMESERVER_BINARY_PATH of deploy.env"
     if not path.is_file():
         yield Finding("deploy", f"the game server {path} is missing", cure)
-    elif not may_run(path):
+    elif not case.deploy.launcher and not may_run(path):
         yield Finding("deploy", f"the game server {path} cannot be run", f"chmod +x {path}")
     elif str(path) == program():
         yield Finding.note(
@@ -95,6 +96,21 @@ def game_server(case: Case) -> Iterator[Finding]:
     if words and not (case.folder / words[0]).is_file() and shutil.which(words[0]) is None:
         what = f"GAMESERVER_LAUNCHER starts with {words[0]}, which is missing"
         yield Finding("deploy", what, "name a program that is there, or leave it out")
+    yield from _executes(case, words[0] if words else str(path))
+
+
+def _executes(case: Case, program: str) -> Iterator[Finding]:
+    """Try the program that the deploy server starts; it ends before it does anything."""
+    found = program if os.path.isabs(program) else str(case.folder / program)
+    if not Path(found).is_file():
+        found = shutil.which(program) or ""
+    if not found or not may_run(Path(found)):
+        return
+    error = case.machine.executes(found)
+    if error is not None:
+        name = "GAMESERVER_LAUNCHER" if case.deploy and case.deploy.launcher else "the game server"
+        cure = "correct GAMESERVER_BINARY_PATH or GAMESERVER_LAUNCHER in deploy.env"
+        yield Finding.of("deploy", f"{name} {cause(found, error)}", cure)
 
 
 def may_run(path: Path) -> bool:

@@ -19,6 +19,7 @@ from attrs import frozen
 from svcserver.allowlist.firewall import may_change_firewall
 from svcserver.board.address import Address
 from svcserver.ctl.doctor.engine import Told, ask
+from svcserver.deploy.executables import try_program
 from svcserver.kernel.processes import PROCESSES
 from svcserver.relay.checking import presented
 from svcserver.relay.relaying import Target
@@ -76,6 +77,10 @@ class Machine:
         """The space of the disk that holds ``path``."""
         found = shutil.disk_usage(path)
         return Room(found.total, found.free)
+
+    def executes(self, program: str) -> OSError | None:
+        """Why the system does not execute the program; None where it does."""
+        return try_program(program)
 
     def open_files(self) -> Limits:
         """The limits of open files; ``sys.maxsize`` where there is none."""

@@ -15,6 +15,9 @@ from typing import Any
 
 import pytest
 
+from svcserver.deploy.executables import cause, try_program
+from tests.ctl.command import svcctl
+from tests.ctl.hosts import change, demo_host
 from tests.live.deploying import (
     CITY,
     HUNT,
@@ -280,3 +283,26 @@ def test_a_neighbour_on_its_port_does_not_make_a_city_frozen(tmp_path: Path) -> 
         eventually(lambda: is_dead(pid))
         eventually(lambda: answered(city))
         assert "has read nothing for 5 s" in service.log
+
+
+@pytest.mark.parametrize("name", CANNOT_RUN)
+def test_the_doctor_tries_the_program_and_names_the_cause(name: str, tmp_path: Path) -> None:
+    plant, words = CANNOT_RUN[name]
+    binary = tmp_path / "game-server"
+    plant(binary)
+    binary.chmod(0o755)
+    error = try_program(str(binary))
+    assert error is not None
+    assert words in cause(str(binary), error)
+
+
+def test_the_doctor_does_not_run_what_it_tries(tmp_path: Path) -> None:
+    flag = tmp_path / "ran"
+    binary = program(tmp_path, "game-server", f"touch {flag}", "sleep 3600")
+    folder = demo_host(tmp_path / "host")
+    change(folder, "deploy", "GAMESERVER_BINARY_PATH", binary)
+    assert "cannot be executed" not in svcctl("doctor", "--config", folder).out
+    assert not flag.exists()
+    Path(binary).write_text("#!/none/python\n")
+    ran = svcctl("doctor", "--config", folder)
+    assert f"{binary} needs the interpreter /none/python" in ran.out
