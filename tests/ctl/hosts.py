@@ -21,6 +21,7 @@ from svcserver.stack.workers import EACH
 from tests.support import prestarted
 from tests.support.ports import share
 from tests.support.prestarted import Prestarted
+from tests.support.processes import end_game_servers
 
 PATIENCE_S = 240  # a stack may take 120 s to start (ctl/stack_process.py) where much else runs
 _OURS = share(20_000, 32_000)
@@ -121,6 +122,7 @@ def stack(
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)
             process.wait(PATIENCE_S)
+        end_game_servers(folder)
 
 
 def said(folder: Path) -> str:

@@ -15,7 +15,7 @@ from svcserver.kernel.machine import SIGNING_KEY, machine_headers
 from svcserver.kernel.system import epoch
 from tests.ctl.hosts import row_of
 from tests.support.game import GAME_SERVER_KEY, signing_keys
-from tests.support.processes import Service, free_port
+from tests.support.processes import Service, end_game_servers, free_port
 
 PATH = "/api/matchmaker/handle-matchmaking-for-player"
 SIMULATOR = str(Path(sys.executable).parent / "svc-gameserver-sim")
@@ -68,6 +68,7 @@ def deploy(folder: Path, **environ: str) -> Iterator[Service]:
         yield service
     finally:
         service.stop()
+        end_game_servers(folder)
 
 
 def hand_out(service: Service, body: dict[str, Any], **headers: str) -> tuple[int, Any]:

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 import orjson
 from attrs import define, field
 
+from svcserver.deploy.family import TAG, list_processes
 from tests.support import prestarted
 from tests.support.game import signing_keys
 from tests.support.ports import share
@@ -153,6 +154,21 @@ def ask(
         return reply.status, reply.read()
     finally:
         connection.close()
+
+
+def end_game_servers(folder: Path) -> list[int]:
+    """Kill what a deploy server in ``folder`` has left, as one that was killed does; its ids."""
+    ended = []
+    for pid in list_processes():
+        try:
+            environ = Path(f"/proc/{pid}/environ").read_bytes()
+            place = os.readlink(f"/proc/{pid}/cwd").removesuffix(" (deleted)")
+            if f"{TAG}=".encode() in environ and Path(place).is_relative_to(folder.resolve()):
+                os.kill(pid, signal.SIGKILL)
+                ended.append(pid)
+        except OSError:  # it has just ended, or is another user's
+            continue
+    return ended
 
 
 def metagame_environ(folder: Path, port: int, **environ: str) -> dict[str, str]:

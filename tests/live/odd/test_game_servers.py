@@ -306,3 +306,13 @@ def test_the_doctor_does_not_run_what_it_tries(tmp_path: Path) -> None:
     Path(binary).write_text("#!/none/python\n")
     ran = svcctl("doctor", "--config", folder)
     assert f"{binary} needs the interpreter /none/python" in ran.out
+
+
+def test_a_test_that_kills_its_deploy_server_leaves_no_game_server(tmp_path: Path) -> None:
+    with deploy(tmp_path) as service:
+        city = hand_out(service, CITY)[1]["port"]
+        eventually(lambda: answered(city))
+        [pid] = of_the_port(city)
+        service.stop(signal.SIGKILL)
+        assert not is_dead(pid)
+    eventually(lambda: is_dead(pid))
