@@ -112,5 +112,8 @@ def _keep(libc: ctypes.CDLL, rights: Sequence[int]) -> None:
     libc.capset(header, (ctypes.c_uint32 * 6)(kept, kept, kept, 0, 0, 0))
     for number in rights:
         libc.prctl(_AMBIENT, _RAISE, number, 0, 0)
-    # else this process could not look at itself in /proc, as Twisted does before it starts another
-    libc.prctl(_SET_DUMPABLE, 1, 0, 0, 0)
+    if kept:
+        # Else this process could not look at itself in /proc, as Twisted does before it starts
+        # another. With rights that the user lacks it stays closed to that user's debuggers; without
+        # any they could read root's environment, and a slower way of Twisted's will do.
+        libc.prctl(_SET_DUMPABLE, 1, 0, 0, 0)
