@@ -29,6 +29,7 @@ from tests.support.proves import proves
 from tests.support.requirements import skip
 
 SECRET = "s" * 40
+PROGRAMS = ("nft", "iptables", "ipset")
 ASK = """
 import sys, urllib.request
 url, secret, body = sys.argv[1:]
@@ -57,6 +58,11 @@ class Helper:
             "ALLOWLIST_SECRET": SECRET,
             "ALLOWLIST_PORT": str(self.port),
             "ALLOWLIST_DRY_RUN": "0",
+            # the helper looks in the system's folders alone
+            **{
+                f"ALLOWLIST_{name.upper()}": shutil.which(name) or f"/usr/sbin/{name}"
+                for name in PROGRAMS
+            },
             "ALLOWLIST_MIN_INTERVAL_MS": "50",
             "ALLOWLIST_AUDIT_LOG": str(folder / "audit.log"),
             "ALLOWLIST_STATE_FILE": str(folder / "state.json"),
