@@ -84,7 +84,10 @@ class Audit:
 
     def write(self, event: str, **fields: Any) -> None:
         """Append one line; an error of the disk is only logged."""
-        line = json.dump({"t": iso(self.wall_clock()), "event": event, **fields}) + b"\n"
+        line = (
+            json.dump_ascii({"t": iso(self.wall_clock()), "event": event, **fields}).encode()
+            + b"\n"
+        )
         try:
             self._turn()
             with os.fdopen(self._open(), "wb") as file:

@@ -7,6 +7,7 @@ names and the arguments. Each command that ``svcctl`` knows then runs in a pseud
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import pty
@@ -24,6 +25,7 @@ from typing import Any
 from unittest import mock
 
 import click
+from rich.console import Console
 from sqlalchemy import Connection, insert, update
 
 from svcserver.ctl import as_owner, http_get
@@ -31,6 +33,7 @@ from svcserver.ctl.backup import proving
 from svcserver.ctl.database import know_every_table
 from svcserver.ctl.keys import new_signing_keys
 from svcserver.ctl.main import main
+from svcserver.ctl.status_command import drawn
 from svcserver.db.tables import METADATA
 from svcserver.kernel.machine import SIGNING_KEY
 from svcserver.metagame.access.keys import load_private
@@ -263,6 +266,16 @@ class HostileTextTests(HostCase):
                 file = bundle.extractfile(part)
                 assert file is not None
                 self.check(part.name, file.read().decode())
+
+    def test_the_live_table_draws_no_foreign_escape(self) -> None:
+        one = {"name": NASTY, "where": NASTY, "kind": NASTY, "title": NASTY, "map": NASTY}
+        said = {
+            **dict.fromkeys(("name", "version", "registration"), NASTY),
+            **{"playersOnline": 1, "uptimeSeconds": 1, "players": [one], "instances": [one]},
+        }
+        out = io.StringIO()
+        Console(file=out, force_terminal=True).print(drawn(said, {"x": {NASTY: NASTY}}))
+        self.check("status --watch", out.getvalue())
 
     def test_a_reason_in_two_lines_is_refused_in_one(self) -> None:
         ran = self.ctl("ban", "Olga", "--reason", f"x\n{FORGED}")

@@ -75,7 +75,7 @@ class BodyLog:
             "request": shown(done.request.body),
             "reply": shown(None if done.answer is None else done.answer.body),
         }
-        self._append(json.dump(record) + b"\n")
+        self._append(json.dump_ascii(record).encode() + b"\n")
 
     def _append(self, line: bytes) -> None:
         try:
