@@ -132,6 +132,8 @@ def test_systemd_understands_every_unit_and_finds_them_tight(tmp_path: Path) -> 
     done = subprocess.run(
         [ANALYZE, "verify", "--man=no", *paths], capture_output=True, text=True, timeout=60
     )
+    if "/run/systemd" in done.stderr:
+        raise requirements.skip("systemd", "only root can make /run/systemd, which is missing here")
     said = [one for one in done.stderr.splitlines() if "svc" in one]
     assert (done.returncode, said) == (0, []), done.stderr
     for name in SERVICES:
