@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hmac
+from hashlib import blake2b
 
 from attrs import field, frozen
 
@@ -29,4 +29,5 @@ class Seal:
         return value
 
     def _tag(self, name: bytes, stamp: bytes, value: bytes) -> bytes:
-        return hmac.digest(self.key, b"%d %b%b%b" % (len(name), name, stamp, value), "sha256")[:TAG]
+        entry = b"%d %b%b%b" % (len(name), name, stamp, value)
+        return blake2b(entry, key=self.key, digest_size=TAG).digest()  # half the time of an HMAC
