@@ -37,6 +37,7 @@ class Origin:
     kind: str = ""  # of its database
     made_anew: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()  # settings of which the backup has no value
+    left_out: tuple[str, ...] = ()  # files that the backup left out, and nothing else made
 
 
 @frozen

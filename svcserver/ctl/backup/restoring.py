@@ -49,6 +49,7 @@ from svcserver.metagame.accounts.store import add_game_server_key
 
 LOCALHOST = "127.0.0.1"
 DUMP = "restored.dump"  # of a PostgreSQL, in a restored folder
+MOST_TOLD = 10  # files that are named
 UNPACKED = ".unpacked"  # among the staged files until they are written
 
 
@@ -138,7 +139,13 @@ def _made(source: Path, lock: Lock, folder: Path, origin: Origin) -> Origin:
             missing = () if contents.secrets else _missing(files, staged.settings)
             _room_for_the_game(staged.settings, folder)
         shutil.rmtree(unpacked)
-        done = evolve(origin, kind=contents.kind, made_anew=made_anew, missing=missing)
+        done = evolve(
+            origin,
+            kind=contents.kind,
+            made_anew=made_anew,
+            missing=missing,
+            left_out=_left_out(contents, staged.settings),
+        )
         evolve(staged.note, origin=done).write(staged.settings)
         staged.need_room()
         staged.complete()
@@ -150,12 +157,19 @@ def _made(source: Path, lock: Lock, folder: Path, origin: Origin) -> Origin:
 def _tell(done: Origin, source: Path, folder: Path, out: Out) -> None:
     fresh = done.made_anew
     said = {"secrets": not fresh, "made_anew": list(fresh), "missing": list(done.missing)}
-    out.data({"folder": str(folder), **said})
+    out.data({"folder": str(folder), **said, "left_out": list(done.left_out)})
     out.say(f"the host of {source} is in {folder}")
     if fresh:
         out.say("made anew, since the backup holds no secrets: " + ", ".join(fresh))
+        out.say(
+            f"your account key is as it was; where {OWNER_KEY} is lost: svcctl account new-key NAME"
+        )
     if done.missing:
         out.say("write these again, which the backup leaves out: " + ", ".join(done.missing))
+    if done.left_out:
+        more = f" and {len(done.left_out) - MOST_TOLD} more" * (len(done.left_out) > MOST_TOLD)
+        named = ", ".join(done.left_out[:MOST_TOLD])
+        out.say(f"these files were left out of the backup: {named}{more}")
     config = config_of(folder)
     if done.kind != "sqlite":
         if fresh:
@@ -304,8 +318,7 @@ def _fresh(contents: Contents, parts: Path, at: Path, folder: Path) -> tuple[str
     else:
         change(at / "metagame.env", {"DATABASE_URL": database.UNNAMED})
     certificate = [] if fingerprint is None else ["the gateway's certificate"]
-    key = f"{OWNER_KEY} (svcctl account new-key NAME)"
-    return ("the keys that sign tokens", "the components' shared secrets", *certificate, key)
+    return ("the keys that sign tokens", "the components' shared secrets", *certificate)
 
 
 def _settle(contents: Contents, path: Path, values: Mapping[str, str], folder: Path) -> None:
@@ -328,6 +341,12 @@ def _missing(files: Path, at: Path) -> tuple[str, ...]:
         if not value and (is_secret(stored.stem, name) or name.endswith("URL"))
         if not _read(at / stored.name).get(name)
     )
+
+
+def _left_out(contents: Contents, at: Path) -> tuple[str, ...]:
+    """The files that the backup left out, but for those that the new host has made anew."""
+    made = {str(path.relative_to(at)) for path in at.rglob("*")}
+    return tuple(name for name in contents.left_out if name not in {*made, OWNER_KEY})
 
 
 def _read(path: Path) -> Mapping[str, str]:

@@ -119,6 +119,16 @@ class SealingTests(ArchiveCase):
         with self.assertRaisesRegex(CannotSeal, "too slow or too busy"):
             Lock(passphrase=Secret("correct horse")).open(closed, self.folder / "clear")
 
+    def test_a_header_without_end_and_a_huge_file_are_not_read(self) -> None:
+        closed, clear = self.folder / "closed", self.folder / "clear"
+        lock = Lock(passphrase=Secret("correct horse"))
+        for head, why in ((CHEAP[:60], "has no end"), (CHEAP, "too large for a passphrase")):
+            with closed.open("wb") as file:
+                file.write(head)
+                file.truncate(3 << 30)  # of which the disk holds nothing
+            refused = self.assertRaises(CannotSeal, lock.open, closed, clear)
+            self.assertIn(why, str(refused))
+
     @proves("svcctl backup: encrypted with age or a passphrase")
     def test_a_passphrase_opens_what_it_closed(self) -> None:
         # the library's own closing, seconds of work: tests/live/test_backup.py

@@ -106,12 +106,6 @@ def age_header(target: BinaryIO) -> None:
     target.truncate(LARGE)
 
 
-def age_passphrase(target: BinaryIO) -> None:
-    target.write(b"age-encryption.org/v1\n-> scrypt " + b"A" * 22 + b" 10\n" + b"A" * 43 + b"\n")
-    target.write(b"--- " + b"A" * 43 + b"\n")
-    target.truncate(3 << 30)  # of which the disk holds nothing
-
-
 HOSTILE: list[Callable[[BinaryIO], None]] = [
     long_name,
     long_pax_header,
@@ -124,7 +118,6 @@ HOSTILE: list[Callable[[BinaryIO], None]] = [
     many_members,
     nested_folders,
     age_header,
-    age_passphrase,
 ]
 
 
