@@ -34,7 +34,7 @@ def test_doctor_names_the_host_that_holds_the_port(tmp_path: Path) -> None:
             stderr=out,
         )
     try:
-        eventually(lambda: "ready" in (first / "out.log").read_text(), PATIENCE_S)
+        eventually(lambda: "metagame ready" in (first / "out.log").read_text(), PATIENCE_S)
         mine = run("doctor", "--config", first).stdout
         others = run("doctor", "--config", second).stdout
     finally:
