@@ -68,7 +68,12 @@ class FakeTransport:
 
 
 class FakeSpawner:
-    """Records what was started; ``kills`` what was signalled."""
+    """Records what was started; ``kills`` what was signalled.
+
+    Unless it ``executes``, the test says what becomes of each exec.
+    """
+
+    executes = True
 
     def __init__(self) -> None:
         self.children: list[FakeTransport] = []
@@ -82,6 +87,8 @@ class FakeSpawner:
             raise self.broken
         child = FakeTransport(process, 1000 + len(self.children))
         process.makeConnection(child)
+        if not self.executes:
+            process.exec_begins()
         process.kill = lambda how: self._kill(child, how)  # type: ignore[method-assign]
         self.children.append(child)
         self.commands.append(command)

@@ -14,8 +14,16 @@ from svcserver.deploy.fleet import Fleet, MemoryGuard, NoCapacity
 from svcserver.deploy.hunts import HuntTable, Kind, Unlaunchable
 from svcserver.deploy.process import GameProcess
 from svcserver.deploy.readiness import VARIABLE, Readiness
-from svcserver.deploy.supervisor import MAX_QUEUED
-from tests.deploy.supervised import CITY, DOJO, HUNT, TUTORIAL, FakeTransport, SupervisorCase
+from svcserver.deploy.supervisor import EXEC_S, KILL_AFTER_S, MAX_QUEUED
+from tests.deploy.supervised import (
+    CITY,
+    DOJO,
+    HUNT,
+    TUTORIAL,
+    FakeSpawner,
+    FakeTransport,
+    SupervisorCase,
+)
 from tests.support.proves import proves
 
 
@@ -163,6 +171,51 @@ class LaunchTests(SupervisorCase):
         self.spawner.broken = None
         self.assertEqual(self.successResultOf(self.ask(supervisor, HUNT)).port, 8775)
         self.failureResultOf(self.ask(supervisor, HUNT), NoCapacity)
+
+    @proves("deploy: 500 no_game_server")
+    def test_a_program_that_is_not_executed_costs_neither_port_nor_memory(self) -> None:
+        guard = MemoryGuard(0, 100, 100, 60.0, lambda: 150.0)
+        supervisor = self.make(guard=guard)
+        self.patch(FakeSpawner, "executes", False)
+        for _ in range(10):
+            launched = self.ask(supervisor, HUNT)
+            self.assertNoResult(launched)
+            process = self.spawner.children[-1].process
+            process.exec_ended(OSError(8, "/srv/game is a Windows program"))
+            why = self.failureResultOf(launched, Unlaunchable)
+            self.assertIn("/srv/game is a Windows program", str(why.value))
+        self.assertEqual((supervisor.records(), self.clock.getDelayedCalls()), ([], []))
+        launched = self.ask(supervisor, HUNT)
+        self.spawner.children[-1].process.exec_ended()
+        self.assertEqual(self.successResultOf(launched).port, 8775)
+
+    @proves("deploy: 500 no_game_server")
+    def test_a_program_that_is_not_executed_in_time_is_killed(self) -> None:
+        supervisor = self.make()
+        self.patch(FakeSpawner, "executes", False)
+        launched = self.ask(supervisor, HUNT)
+        self.clock.advance(EXEC_S)
+        why = self.failureResultOf(launched, Unlaunchable)
+        self.assertIn("not executed within 30 s", str(why.value))
+        self.assertEqual((self.spawner.kills, supervisor.records()), (["KILL"], []))
+
+    def test_a_city_waits_for_what_is_left_of_the_one_before(self) -> None:
+        supervisor = self.make()
+        self.patch(GameProcess, "alive", property(lambda one: not (one.over or one.ending)))
+        self.successResultOf(self.ask(supervisor, CITY))
+        before = self.spawner.children[0]
+        before.process.ending = True
+        before.process.kill = lambda how: None  # type: ignore[method-assign]
+        late = self.ask(supervisor, CITY)
+        self.clock.advance(KILL_AFTER_S)
+        self.failureResultOf(late, Unlaunchable)
+        fresh = self.ask(supervisor, CITY)
+        self.assertNoResult(fresh)
+        supervisor.watch()  # which must not give its port away
+        self.assertEqual(len(self.spawner.children), 1)
+        before.end()
+        self.assertEqual(self.successResultOf(fresh).port, 8777)
+        self.assertEqual(self.clock.getDelayedCalls(), [])
 
     @proves("deploy: 500 no_game_server")
     def test_missing_settings_fail_launches_not_the_server(self) -> None:

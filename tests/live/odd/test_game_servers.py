@@ -6,6 +6,7 @@ Why processes: what is proven is the life and the end of child processes.
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 import time
@@ -316,3 +317,19 @@ def test_a_test_that_kills_its_deploy_server_leaves_no_game_server(tmp_path: Pat
         service.stop(signal.SIGKILL)
         assert not is_dead(pid)
     eventually(lambda: is_dead(pid))
+
+
+def test_wines_shared_service_ends_with_the_deploy_server_alone(tmp_path: Path) -> None:
+    note, service_of_wine = tmp_path / "wine", tmp_path / "wineserver"
+    shutil.copy(shutil.which("sleep") or "", service_of_wine)
+    first = f"[ -e {note} ] || (setsid {service_of_wine} 3600 >/dev/null 2>&1 & echo $! > {note})"
+    binary = program(tmp_path, "wrapper", first, f'exec {SIMULATOR} "$@"')
+    with deploy(tmp_path, GAMESERVER_BINARY_PATH=binary) as service:
+        city = hand_out(service, CITY)[1]["port"]
+        eventually(lambda: answered(city))
+        shared = int(note.read_text())
+        [before] = servers(service)
+        assert act(service, "restart", before["id"])[0] == 200
+        assert not is_dead(shared)
+        service.stop()
+        assert is_dead(shared)
