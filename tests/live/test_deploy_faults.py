@@ -159,6 +159,7 @@ def test_what_a_dead_server_left_is_ended_at_the_next_start(tmp_path: Path) -> N
         os.kill(city, signal.SIGKILL)
         assert not is_dead(forked)
         service.start()
+        servers(service)  # it answers once it has tidied up
         assert is_dead(forked)
         assert "which an earlier run left behind" in service.log
 
