@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import click
-from rich.console import Console
-from rich.progress import Progress as Bar
 
 from svcserver.content.manifest import BadManifest
 from svcserver.content.manifest_builder import (
@@ -115,13 +113,13 @@ def places(host: Host, folder: Path | None, manifest: Path | None) -> tuple[Path
 @contextmanager
 def progress_bar(out: Out) -> Iterator[Report | None]:
     """A progress callback that draws a bar on a terminal; None elsewhere."""
-    if out.as_json or not sys.stderr.isatty():  # rich takes FORCE_COLOR for a terminal
+    if out.as_json or not sys.stderr.isatty():
         yield None
         return
-    with Bar(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("hashing", total=None)
+    with click.progressbar(length=1, label="hashing", file=sys.stderr) as bar:
 
         def report(done: Progress) -> None:
-            bar.update(task, total=done.bytes_total, completed=done.bytes_done)
+            bar.length = done.bytes_total
+            bar.update(done.bytes_done - bar.pos)
 
         yield report

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from threading import Event
 from typing import Any
 
 import click
-from rich.console import Console, Group, RenderableType
-from rich.live import Live
-from rich.table import Table
-from rich.text import Text
 
 from svcserver.ctl.as_owner import by_key, owner_of
 from svcserver.ctl.host import Host, about_a_host
 from svcserver.ctl.output import Failed, Out, fail
 from svcserver.ctl.play.story import counted
-from svcserver.kernel.foreign_text import cell, shown
+from svcserver.kernel.foreign_text import cell
 
 EVERY_S = 2.0
 NO_HEALTH = (401, 403, 404)  # 404 unless BACKEND_HEALTH=1, else for who is no admin
@@ -27,20 +24,15 @@ NO_HEALTH = (401, 403, 404)  # 404 unless BACKEND_HEALTH=1, else for who is no a
 @about_a_host
 def status(host: Host, out: Out, watch: bool, key: str | None) -> None:
     """Who is online, the running instances and the metagame's health."""
+    status_and_health = look(host, key)
     if not watch:
-        show(out, *look(host, key))
+        show(out, *status_and_health)
         return
     pause = Event()
-    # a wrong key ends it at once; a metagame that restarts later does not
-    seen: RenderableType | None = drawn(*look(host, key))
-    try:
-        with Live(console=Console(), auto_refresh=False) as live:
-            while not pause.is_set():
-                live.update(seen or again(host, key), refresh=True)
-                seen = None
-                pause.wait(EVERY_S)
-    except KeyboardInterrupt:
-        pause.set()
+    with suppress(KeyboardInterrupt):
+        draw(out, *status_and_health)  # a wrong key has ended it before
+        while not pause.wait(EVERY_S):
+            draw_again(host, key, out)
 
 
 def look(host: Host, key: str | None = None) -> tuple[dict[str, Any], dict[str, Any] | None]:
@@ -55,16 +47,25 @@ def look(host: Host, key: str | None = None) -> tuple[dict[str, Any], dict[str, 
     return said, asks.find("BackendHealth", nothing=NO_HEALTH)
 
 
-def again(host: Host, key: str | None) -> RenderableType:
-    """The live table; where the metagame does not answer, its error instead."""
+def draw_again(host: Host, key: str | None, out: Out) -> None:
+    """Draw the live table; its error instead while the metagame restarts."""
     try:
-        return drawn(*look(host, key))
+        draw(out, *look(host, key))
     except Failed as why:
-        return Text(shown(why.message))
+        click.clear()
+        out.say(why.message)
 
 
-def show(out: Out, said: dict[str, Any], health: dict[str, Any] | None) -> None:
-    """Print the status once, in plain text."""
+def draw(out: Out, said: dict[str, Any], health: dict[str, Any] | None) -> None:
+    """Print the status in the place of the last one."""
+    click.clear()
+    show(out, said, health, live=True)
+
+
+def show(
+    out: Out, said: dict[str, Any], health: dict[str, Any] | None, *, live: bool = False
+) -> None:
+    """Print the status in plain text; a ``live`` one has the health in one line."""
     out.data({"status": said, "health": health})
     out.say(headline(said))
     rows = [[one["name"], one["where"]] for one in said["players"]]
@@ -73,8 +74,8 @@ def show(out: Out, said: dict[str, Any], health: dict[str, Any] | None) -> None:
     rows = [instance(one) for one in said["instances"]]
     if rows:
         out.table(["instance", "map", "players", "since"], rows)
-    for name, value in figures(health):
-        out.say(f"{name}: {value}")
+    lines = [f"{name}: {value}" for name, value in figures(health)]
+    out.say(*(["  ".join(map(cell, lines))] if live else lines))
 
 
 def headline(said: dict[str, Any]) -> str:
@@ -108,14 +109,3 @@ def flat(value: Any, name: str = "") -> list[tuple[str, str]]:
     return [
         pair for key, one in value.items() for pair in flat(one, f"{name}.{key}" if name else key)
     ]
-
-
-def drawn(said: dict[str, Any], health: dict[str, Any] | None) -> Group:
-    """What ``--watch`` draws: players and instances."""
-    players, instances = Table("player", "where"), Table("instance", "map", "players", "since")
-    for one in said["players"]:
-        players.add_row(Text(cell(one["name"])), Text(cell(one["where"])))
-    for one in said["instances"]:
-        instances.add_row(*(Text(cell(text)) for text in instance(one)))
-    line = Text("  ".join(cell(f"{name} {value}") for name, value in figures(health)))
-    return Group(Text(shown(headline(said))), players, instances, line)

@@ -25,7 +25,6 @@ from typing import Any
 from unittest import mock
 
 import click
-from rich.console import Console
 from sqlalchemy import Connection, insert, update
 
 from svcserver.ctl import as_owner, http_get
@@ -33,7 +32,8 @@ from svcserver.ctl.backup import proving
 from svcserver.ctl.database import know_every_table
 from svcserver.ctl.keys import new_signing_keys
 from svcserver.ctl.main import main
-from svcserver.ctl.status_command import drawn
+from svcserver.ctl.output import Out
+from svcserver.ctl.status_command import draw
 from svcserver.db.tables import METADATA
 from svcserver.kernel.machine import SIGNING_KEY
 from svcserver.metagame.access.keys import load_private
@@ -44,7 +44,8 @@ from svcserver.metagame.owner.passports.acts import trust
 from tests.ctl.command import database_of
 from tests.ctl.hosts import change, value
 from tests.ctl.test_accounts import HostCase
-from tests.metagame.owner.maintenance.test_maintenance import GameServers, Reply
+from tests.metagame.owner.maintenance.test_maintenance import GameServers
+from tests.metagame.play.matchmaking.base import Reply
 from tests.support.belongings import Owner
 from tests.support.game import Game
 from tests.support.nasty import FORGED, NASTY, unsafe_in
@@ -273,8 +274,8 @@ class HostileTextTests(HostCase):
             **dict.fromkeys(("name", "version", "registration"), NASTY),
             **{"playersOnline": 1, "uptimeSeconds": 1, "players": [one], "instances": [one]},
         }
-        out = io.StringIO()
-        Console(file=out, force_terminal=True).print(drawn(said, {"x": {NASTY: NASTY}}))
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            draw(Out(), said, {"x": {NASTY: NASTY}})
         self.check("status --watch", out.getvalue())
 
     def test_a_reason_in_two_lines_is_refused_in_one(self) -> None:
