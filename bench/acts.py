@@ -29,7 +29,7 @@ from svcserver.board.address import Address
 from svcserver.board.board import Board
 from svcserver.board.engine import RemoteEngine
 from svcserver.board.valkey import ValkeyBoard
-from svcserver.metagame.play.presence.store import Online
+from svcserver.metagame.play.presence.feature import Online
 from svcserver.metagame.social.parties.store import LiveParties, near
 
 reactor: Any = twisted_reactor

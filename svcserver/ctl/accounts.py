@@ -19,9 +19,9 @@ from svcserver.kernel.refusals import Malformed, Missing
 from svcserver.kernel.roles import Role
 from svcserver.kernel.secrets import hex_token
 from svcserver.kernel.times import iso
+from svcserver.metagame.accounts import invites as invites
 from svcserver.metagame.accounts import rules
 from svcserver.metagame.accounts.audit import Entry, Trace
-from svcserver.metagame.accounts.invites import acts as invites
 from svcserver.metagame.accounts.sanctions import Kind
 from svcserver.metagame.accounts.store import SqlAccounts, add_game_server_key, drop_game_server_key
 from svcserver.metagame.owner.moderation.rules import person

@@ -33,10 +33,8 @@ from svcserver.metagame.accounts.behalf import Behalf
 from svcserver.metagame.accounts.data import AccountData, Allowance
 from svcserver.metagame.accounts.directory import Directory
 from svcserver.metagame.accounts.eventlog import EventLog
-from svcserver.metagame.accounts.invites.acts import InviteActs
-from svcserver.metagame.accounts.invites.routes import InviteRoutes
-from svcserver.metagame.accounts.login.acts import LoginActs
-from svcserver.metagame.accounts.login.routes import LoginRoutes
+from svcserver.metagame.accounts.invites import InviteActs, InviteRoutes
+from svcserver.metagame.accounts.login import LoginActs, LoginRoutes
 from svcserver.metagame.accounts.lookups.acts import LookupActs
 from svcserver.metagame.accounts.lookups.routes import LookupRoutes
 from svcserver.metagame.accounts.management.acts import AccountActs
@@ -46,12 +44,9 @@ from svcserver.metagame.accounts.registration import Registration
 from svcserver.metagame.accounts.sessions import Sessions
 from svcserver.metagame.achievements.bounties.acts import BountyActs
 from svcserver.metagame.achievements.bounties.routes import BountyRoutes
-from svcserver.metagame.achievements.breadcrumbs.acts import BreadcrumbActs
-from svcserver.metagame.achievements.breadcrumbs.routes import BreadcrumbRoutes
-from svcserver.metagame.achievements.cooldowns.acts import CooldownActs
-from svcserver.metagame.achievements.cooldowns.routes import CooldownRoutes
-from svcserver.metagame.achievements.encounters.acts import EncounterActs
-from svcserver.metagame.achievements.encounters.routes import EncounterRoutes
+from svcserver.metagame.achievements.breadcrumbs.feature import BreadcrumbActs, BreadcrumbRoutes
+from svcserver.metagame.achievements.cooldowns.feature import CooldownActs, CooldownRoutes
+from svcserver.metagame.achievements.encounters.feature import EncounterActs, EncounterRoutes
 from svcserver.metagame.achievements.entitlements.acts import EntitlementActs
 from svcserver.metagame.achievements.entitlements.routes import EntitlementRoutes
 from svcserver.metagame.achievements.entitlements.store import SqlEntitlements
@@ -68,8 +63,7 @@ from svcserver.metagame.achievements.progression.routes import HuntPassRoutes, P
 from svcserver.metagame.belongings.characters.acts import CharacterActs
 from svcserver.metagame.belongings.characters.routes import CharacterRoutes
 from svcserver.metagame.belongings.characters.store import rename_characters
-from svcserver.metagame.belongings.currency.acts import CurrencyActs
-from svcserver.metagame.belongings.currency.routes import CurrencyRoutes
+from svcserver.metagame.belongings.currency.feature import CurrencyActs, CurrencyRoutes
 from svcserver.metagame.belongings.inventory.acts import InventoryActs, policy_of
 from svcserver.metagame.belongings.inventory.routes import InventoryRoutes
 from svcserver.metagame.belongings.loadouts.acts import LoadoutActs
@@ -93,7 +87,7 @@ from svcserver.metagame.owner.management.acts import OnlinePlayers
 from svcserver.metagame.owner.passports.acts import PassportActs
 from svcserver.metagame.owner.passports.hunts import HuntLog
 from svcserver.metagame.owner.passports.routes import PassportRoutes
-from svcserver.metagame.owner.status.routes import BannerRoutes, FixedReplyRoutes
+from svcserver.metagame.owner.status import BannerRoutes, FixedReplyRoutes
 from svcserver.metagame.play.deploy_client import DeployClient
 from svcserver.metagame.play.gameports import GamePorts
 from svcserver.metagame.play.launch_keys import LaunchKeys
@@ -101,9 +95,7 @@ from svcserver.metagame.play.matchmaking.acts import MatchmakingActs
 from svcserver.metagame.play.matchmaking.launching import Launching
 from svcserver.metagame.play.matchmaking.routes import MatchmakingRoutes
 from svcserver.metagame.play.matchmaking.store import LiveMatches
-from svcserver.metagame.play.presence.acts import PresenceActs
-from svcserver.metagame.play.presence.routes import PresenceRoutes
-from svcserver.metagame.play.presence.store import Online
+from svcserver.metagame.play.presence.feature import Online, PresenceActs, PresenceRoutes
 from svcserver.metagame.settings import Settings
 from svcserver.metagame.social.friends.acts import FriendActs
 from svcserver.metagame.social.friends.management_routes import FriendManagementRoutes

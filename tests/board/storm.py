@@ -29,7 +29,7 @@ from svcserver.metagame.play.matches import Server
 from svcserver.metagame.play.matchmaking.acts import MatchmakingActs
 from svcserver.metagame.play.matchmaking.launching import Launching
 from svcserver.metagame.play.matchmaking.store import LiveMatches
-from svcserver.metagame.play.presence.store import Online
+from svcserver.metagame.play.presence.feature import Online
 from svcserver.metagame.social.friends.acts import ASKED
 from svcserver.metagame.social.guilds.store import Founders
 from svcserver.metagame.social.parties.acts import PartyActs

@@ -18,11 +18,12 @@ def not_allowed(
 ) -> list[tuple[str, str]]:
     """Importer and imported, where a feature's module not named in ``opened`` is used by others.
 
-    A feature is a package below ``package`` with a module ``routes``; what stands beside features
-    is for all of them. ``owners``: a package beside, and what is opened to it besides.
+    A feature is a package below ``package`` with a module ``routes`` or, where it is small,
+    ``feature``; modules beside features are open to all of them.
+    ``owners``: a package beside, and what is opened to it besides.
     """
     modules = graph.find_descendants(package)
-    features = {one.rpartition(".")[0] for one in modules if one.endswith(".routes")}
+    features = {one.rpartition(".")[0] for one in modules if one.endswith((".routes", ".feature"))}
     return sorted(
         (importer, module)
         for module in modules

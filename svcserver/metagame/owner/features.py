@@ -20,9 +20,8 @@ from svcserver.metagame.accounts.registration import Registration
 from svcserver.metagame.accounts.sessions import Sessions
 from svcserver.metagame.accounts.tries import RefusedTries, tries_watch
 from svcserver.metagame.belongings.shop.catalogue import load as load_catalogue
-from svcserver.metagame.owner.alerts.acts import AlertActs
-from svcserver.metagame.owner.alerts.routes import AlertRoutes
-from svcserver.metagame.owner.alerts.wire import show as show_alerts
+from svcserver.metagame.owner.alerts import AlertActs, AlertRoutes
+from svcserver.metagame.owner.alerts import show as show_alerts
 from svcserver.metagame.owner.announcements.acts import Announcements, announcement_watch
 from svcserver.metagame.owner.announcements.routes import AnnouncementRoutes
 from svcserver.metagame.owner.build import Build
@@ -56,8 +55,7 @@ from svcserver.metagame.owner.moderation.acts import ModerationActs
 from svcserver.metagame.owner.moderation.routes import ModerationRoutes
 from svcserver.metagame.owner.people.acts import HandlingActs, PeopleActs, Seen, seen_watch
 from svcserver.metagame.owner.people.routes import HandlingRoutes, PeopleRoutes
-from svcserver.metagame.owner.signin.acts import SignInActs
-from svcserver.metagame.owner.signin.routes import SignInRoutes
+from svcserver.metagame.owner.signin import SignInActs, SignInRoutes
 from svcserver.metagame.owner.titles import Titles
 from svcserver.metagame.play.deploy_client import DeployClient
 from svcserver.metagame.settings import Settings

@@ -15,7 +15,7 @@ from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.metagame.access.keys import load_private
-from svcserver.metagame.accounts.login.wire import NOBODYS_ID
+from svcserver.metagame.accounts.login import NOBODYS_ID
 from tests.support.game import GAME_SERVER_KEY, Game, signing_keys
 from tests.support.proves import proves
 

@@ -13,7 +13,7 @@ from svcserver.kernel.signals import SessionsEnded
 from svcserver.metagame.access.tokens import InvalidToken
 from svcserver.metagame.accounts import rules
 from svcserver.metagame.accounts.directory import Directory
-from svcserver.metagame.accounts.login.acts import LoginActs
+from svcserver.metagame.accounts.login import LoginActs
 from svcserver.metagame.accounts.networks import Networks
 from svcserver.metagame.accounts.rules import Account
 from svcserver.metagame.accounts.sessions import CLOCKS_DIFFER_S, EVERY_S, session_watch

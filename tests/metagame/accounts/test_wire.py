@@ -6,8 +6,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.readers import reader
 from svcserver.kernel.refusals import Conflict, Malformed
-from svcserver.metagame.accounts.invites.wire import CodeWish, InviteWish, show_codes
-from svcserver.metagame.accounts.login.wire import LoginWish
+from svcserver.metagame.accounts.invites import CodeWish, InviteWish, show_codes
+from svcserver.metagame.accounts.login import LoginWish
 from svcserver.metagame.accounts.lookups.wire import MappingWish, asked_ids
 from svcserver.metagame.accounts.management import wire
 from svcserver.metagame.accounts.rules import Account, Invite

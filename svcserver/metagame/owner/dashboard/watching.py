@@ -11,7 +11,7 @@ from svcserver.kernel.every import Every
 from svcserver.metagame.owner.dashboard.history import EVERY_S, History
 from svcserver.metagame.owner.health.rules import Health
 from svcserver.metagame.owner.memory import memory_mb
-from svcserver.metagame.play.presence.store import Online
+from svcserver.metagame.play.presence.feature import Online
 
 
 def health_watch(

@@ -7,7 +7,7 @@ from attrs import define, field
 from svcserver.board.waiting import unwaited
 from svcserver.kernel.counters import Figure
 from svcserver.metagame.owner.health.rules import Health
-from svcserver.metagame.play.presence.store import Online
+from svcserver.metagame.play.presence.feature import Online
 
 
 @define

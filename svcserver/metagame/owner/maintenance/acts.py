@@ -23,7 +23,7 @@ from svcserver.metagame.owner.maintenance.rules import ACTS, WORLDS, Order, Stan
 from svcserver.metagame.owner.maintenance.store import SqlMaintenance
 from svcserver.metagame.play.deploy_client import DeployClient
 from svcserver.metagame.play.drain import DRAIN, ONLY, TOLD, Drain, Then
-from svcserver.metagame.play.presence.store import Online
+from svcserver.metagame.play.presence.feature import Online
 
 log = Logger()
 T = TypeVar("T")

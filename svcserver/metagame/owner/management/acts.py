@@ -26,8 +26,8 @@ from svcserver.metagame.owner.management.rules import (
 )
 from svcserver.metagame.play.matches import Sent, is_world
 from svcserver.metagame.play.matchmaking.store import LiveMatches
+from svcserver.metagame.play.presence.feature import Online
 from svcserver.metagame.play.presence.rules import Beat, Place, place
-from svcserver.metagame.play.presence.store import Online
 from svcserver.metagame.settings import Settings
 
 CACHED_S = 5.0

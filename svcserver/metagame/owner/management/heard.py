@@ -14,8 +14,8 @@ from twisted.internet.interfaces import IReactorTime
 from svcserver.kernel.every import Every
 from svcserver.metagame.owner.management.instances import DeployedInstances
 from svcserver.metagame.owner.management.rules import Whereabouts
+from svcserver.metagame.play.presence.feature import Online
 from svcserver.metagame.play.presence.rules import place
-from svcserver.metagame.play.presence.store import Online
 
 EVERY_S = 5.0
 MOST = 1_000  # game servers that are named at once

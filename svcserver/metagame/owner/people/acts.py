@@ -34,8 +34,8 @@ from svcserver.metagame.owner.people.rules import (
 )
 from svcserver.metagame.owner.people.store import SqlPeople, remove
 from svcserver.metagame.owner.wire import AccountExport
+from svcserver.metagame.play.presence.feature import Online
 from svcserver.metagame.play.presence.rules import Beat, Place, place
-from svcserver.metagame.play.presence.store import Online
 from svcserver.metagame.social.guilds.store import SqlGuilds
 
 log = Logger()

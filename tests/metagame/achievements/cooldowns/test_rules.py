@@ -9,8 +9,8 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.kernel.readers import reader
 from svcserver.kernel.refusals import Malformed
 from svcserver.kernel.times import DAY_S
+from svcserver.metagame.achievements.cooldowns.feature import CooldownBatch
 from svcserver.metagame.achievements.cooldowns.rules import is_throwaway
-from svcserver.metagame.achievements.cooldowns.wire import CooldownBatch
 
 
 def read_batch(body: Any, now: str) -> dict[str, str]:

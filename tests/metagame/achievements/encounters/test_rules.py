@@ -8,7 +8,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.readers import reader
 from svcserver.kernel.refusals import Malformed
-from svcserver.metagame.achievements.encounters.wire import (
+from svcserver.metagame.achievements.encounters.feature import (
     ContentTypes,
     Encounter,
     type_in_path,

@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.kernel import datafiles
 from svcserver.kernel.datafiles import BadData
 from svcserver.metagame.accounts.store import ACCOUNTS
-from svcserver.metagame.belongings.currency import catalogue
+from svcserver.metagame.belongings.currency import feature
 from tests.support.belongings import Owner
 from tests.support.game import GAME_SERVER_KEY, Game
 from tests.support.proves import proves
@@ -148,7 +148,7 @@ class CurrencyTests(SynchronousTestCase):
 class DataTests(SynchronousTestCase):
     @proves("thing: Currency table")
     def test_a_bad_file_is_refused_with_its_name(self) -> None:
-        good = datafiles.read(catalogue.PACKAGE, catalogue.FILE)
+        good = datafiles.read(feature.PACKAGE, feature.FILE)
         for change in (
             {"keys": None},
             {"keys": good["keys"][1:]},
@@ -162,21 +162,21 @@ class DataTests(SynchronousTestCase):
         ):
             with patch.object(datafiles, "read", return_value={**good, **change}):
                 with self.assertRaises(BadData) as caught:
-                    catalogue.load()
+                    feature.load()
                 self.assertIn("currencies.json", str(caught.exception))
 
     def test_every_currency_may_have_a_value_of_its_own_from_0(self) -> None:
-        good = datafiles.read(catalogue.PACKAGE, catalogue.FILE)
+        good = datafiles.read(feature.PACKAGE, feature.FILE)
         names = [one.removeprefix("CURRENCY_") for one in good["keys"] if one.isupper()]
         change = {"without_stack": dict.fromkeys(names, 0)}
         with patch.object(datafiles, "read", return_value={**good, **change}):
-            self.assertEqual(set(catalogue.load().plain.values()), {0})
+            self.assertEqual(set(feature.load().plain.values()), {0})
         change = {"keys": []}
         with patch.object(datafiles, "read", return_value={**good, **change}):
-            caught = self.assertRaises(BadData, catalogue.load)
+            caught = self.assertRaises(BadData, feature.load)
         self.assertIn("keys must be 26 currencies", str(caught))
 
     def test_a_file_that_cannot_be_read_is_named(self) -> None:
         with self.assertRaises(BadData) as caught:
-            datafiles.read(catalogue.PACKAGE, "nothing.json")
+            datafiles.read(feature.PACKAGE, "nothing.json")
         self.assertIn("nothing.json", str(caught.exception))

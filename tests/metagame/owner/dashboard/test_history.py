@@ -9,7 +9,7 @@ from svcserver.metagame.owner.dashboard.history import EVERY_S, KEPT, History
 from svcserver.metagame.owner.dashboard.watching import health_watch
 from svcserver.metagame.owner.dashboard.wire import show_health
 from svcserver.metagame.owner.health.rules import Health
-from svcserver.metagame.play.presence.store import Online
+from svcserver.metagame.play.presence.feature import Online
 from tests.support.live import TestBoard
 from tests.support.proves import proves
 

@@ -14,7 +14,7 @@ from svcserver.metagame.owner.management.heard import EVERY_S, HeardPlayers, hea
 from svcserver.metagame.owner.management.instances import DeployedInstances
 from svcserver.metagame.owner.titles import Titles
 from svcserver.metagame.play.deploy_client import DeployClient
-from svcserver.metagame.play.presence.store import Online
+from svcserver.metagame.play.presence.feature import Online
 from tests.metagame.owner.management.test_instances import ANN, BOB, CLEO, Reply, record
 from tests.metagame.play.matchmaking.live import Seen
 from tests.support.live import TestBoard

@@ -19,7 +19,7 @@ from svcserver.metagame.accounts.dashboard_access import (
     DashboardAccess,
     SqlDashboardAccess,
 )
-from svcserver.metagame.owner.signin.wire import FactorWish
+from svcserver.metagame.owner.signin import FactorWish
 from tests.metagame.owner.moderation.test_moderation import StaffCase
 from tests.support.browser import Page
 from tests.support.proves import proves

@@ -6,7 +6,7 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.metagame.owner.status.wire import StatusBanner
+from svcserver.metagame.owner.status import StatusBanner
 from tests.support.game import Game
 from tests.support.proves import proves
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.metagame.owner.status import wire
+from svcserver.metagame.owner import status
 
 
 class ConstantTests(SynchronousTestCase):
@@ -12,24 +12,25 @@ class ConstantTests(SynchronousTestCase):
         limits = {"DifficultyBias": 1, "GlobalMultiplier": 1, "MaxXPAwarded": 200}
         creator = {"expirationDate": "2099-01-01T01:00:00.041Z", "slug": "NONE", "success": True}
         for said, expected in (
-            (wire.MIGRATED, {"migration_failed": False, "migration_finished": True}),
-            (wire.TREATMENTS, {"treatments": ["CohortTreatment.Dojo.B"]}),
-            (wire.NO_STATS, {"stats": []}),
-            (wire.NO_MAIL, {"messages": []}),
-            (wire.NO_EVENTS, {"ScheduledItems": []}),
-            (wire.HUNT_PASS_XP, {"EventConfigs": [], "GlobalConfig": limits}),
-            (wire.CREATOR, creator),
-            (wire.MOVED_ITEMS, {"code": None, "message": ""}),
+            (status.MIGRATED, {"migration_failed": False, "migration_finished": True}),
+            (status.TREATMENTS, {"treatments": ["CohortTreatment.Dojo.B"]}),
+            (status.NO_STATS, {"stats": []}),
+            (status.NO_MAIL, {"messages": []}),
+            (status.NO_EVENTS, {"ScheduledItems": []}),
+            (status.HUNT_PASS_XP, {"EventConfigs": [], "GlobalConfig": limits}),
+            (status.CREATOR, creator),
+            (status.MOVED_ITEMS, {"code": None, "message": ""}),
         ):
             self.assertEqual(said, expected)
 
     def test_the_banner_shows_these_members(self) -> None:
         self.assertEqual(
-            sorted(wire.StatusBanner.__required_keys__), sorted(["show-status", *wire.WELCOME])
+            sorted(status.StatusBanner.__required_keys__), sorted(["show-status", *status.WELCOME])
         )
         self.assertEqual(
-            sorted(wire.StatusBanner.__optional_keys__), ["commit", "name", "sourceUrl", "version"]
+            sorted(status.StatusBanner.__optional_keys__),
+            ["commit", "name", "sourceUrl", "version"],
         )
-        self.assertEqual([*wire.WELCOME], ["en", "fr", "it", "es", "de", "pt", "ru", "ja"])
-        for text in wire.WELCOME.values():
+        self.assertEqual([*status.WELCOME], ["en", "fr", "it", "es", "de", "pt", "ru", "ja"])
+        for text in status.WELCOME.values():
             self.assertEqual(text.count("{name}"), 1)

@@ -9,9 +9,9 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.board.waiting import at_once
 from svcserver.kernel.signals import Heard
-from svcserver.metagame.play.presence import store as presence
+from svcserver.metagame.play.presence import feature as presence
+from svcserver.metagame.play.presence.feature import Online
 from svcserver.metagame.play.presence.rules import Place, place
-from svcserver.metagame.play.presence.store import Online
 from tests.support.game import GAME_SERVER_KEY, Game
 from tests.support.live import TestBoard
 from tests.support.proves import proves

@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.readers import reader
-from svcserver.metagame.play.presence.wire import Heartbeat
+from svcserver.metagame.play.presence.feature import Heartbeat
 
 
 class HeartbeatTests(SynchronousTestCase):

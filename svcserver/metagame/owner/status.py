@@ -6,20 +6,129 @@ Spec: 1 §4 Status, heartbeat, fixed replies.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar, NoReturn
+from typing import ClassVar, NoReturn, NotRequired, TypedDict
 
 from attrs import frozen
 
 from svcserver.kernel import json
 from svcserver.kernel.envelope import Empty, Envelope
+from svcserver.kernel.shapes import Moment
 from svcserver.metagame.once import Again
 from svcserver.metagame.owner.announcements.rules import Announcement, in_language
 from svcserver.metagame.owner.build import Build
-from svcserver.metagame.owner.status import wire
 from svcserver.metagame.replies import enveloped
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.settings import MISC_ROUTES, Settings
 from svcserver.web.routes import EMPTY_OBJECT, NO_CONTENT, Answer, NoContent, bare
+
+WELCOME = {
+    "en": "Welcome to {name}!",
+    "fr": "Bienvenue sur {name} !",
+    "it": "Benvenuti su {name}!",
+    "es": "¡Bienvenido a {name}!",
+    "de": "Willkommen bei {name}!",
+    "pt": "Bem-vindo a {name}!",
+    "ru": "Добро пожаловать на {name}!",
+    "ja": "{name}へようこそ！",  # noqa: RUF001 - Japanese
+}
+
+StatusBanner = TypedDict(  # the functional form, because of the hyphen
+    "StatusBanner",
+    {
+        "show-status": bool,
+        "en": str,
+        "fr": str,
+        "it": str,
+        "es": str,
+        "de": str,
+        "pt": str,
+        "ru": str,
+        "ja": str,
+        "name": NotRequired[str],
+        "version": NotRequired[str],
+        "commit": NotRequired[str],
+        "sourceUrl": NotRequired[str],
+    },
+)
+StatusBanner.__doc__ = "What the client shows of the server, in each language, and what runs here."
+
+
+class Migrated(TypedDict):
+    """Where the move of an account to the launcher's accounts stands."""
+
+    migration_failed: bool
+    migration_finished: bool
+
+
+class Treatments(TypedDict):
+    """Which variants of experiments a player sees."""
+
+    treatments: list[str]
+
+
+class EventStats(TypedDict):
+    """Statistics of a seasonal event; there are none."""
+
+    stats: list[Empty]
+
+
+class Mailbox(TypedDict):
+    """Messages to a player; there are none."""
+
+    messages: list[Empty]
+
+
+class Schedule(TypedDict):
+    """Scheduled events; there are none."""
+
+    ScheduledItems: list[Empty]
+
+
+class HuntPassLimits(TypedDict):
+    """How the experience of a hunt is counted."""
+
+    DifficultyBias: float
+    GlobalMultiplier: float
+    MaxXPAwarded: float
+
+
+class HuntPass(TypedDict):
+    """How much experience a hunt gives the hunt pass; no event changes it."""
+
+    EventConfigs: list[Empty]
+    GlobalConfig: HuntPassLimits
+
+
+class Creator(TypedDict):
+    """The content creator whom the player supports; fixed."""
+
+    expirationDate: Moment
+    slug: str
+    success: bool
+
+
+class Moved(TypedDict):
+    """The reply to a list of moved items: an envelope without payload."""
+
+    code: None
+    message: str
+
+
+MIGRATED: Migrated = {"migration_failed": False, "migration_finished": True}
+TREATMENTS: Treatments = {"treatments": ["CohortTreatment.Dojo.B"]}
+NO_STATS: EventStats = {"stats": []}
+NO_MAIL: Mailbox = {"messages": []}
+NO_EVENTS: Schedule = {"ScheduledItems": []}
+HUNT_PASS_XP: HuntPass = {
+    "EventConfigs": [],
+    "GlobalConfig": {"DifficultyBias": 1, "GlobalMultiplier": 1, "MaxXPAwarded": 200},
+}
+CREATOR: Creator = {
+    "expirationDate": "2099-01-01T01:00:00.041Z",
+    "slug": "NONE",
+    "success": True,
+}
+MOVED_ITEMS: Moved = {"code": None, "message": ""}
 
 
 @frozen
@@ -43,7 +152,7 @@ class BannerRoutes:
         """The banner under these settings."""
         banner: dict[str, json.Json] = {"show-status": True}
         name = settings.server_name
-        banner |= {key: text.format(name=name) for key, text in wire.WELCOME.items()}
+        banner |= {key: text.format(name=name) for key, text in WELCOME.items()}
         if settings.status_extra:
             banner |= {
                 "name": name,
@@ -53,14 +162,14 @@ class BannerRoutes:
             }
         return cls(banner, json.dump(banner), announced, wall_clock)
 
-    @routes.row("GET", "/svc-status", access=Access.NONE, reply=wire.StatusBanner)
+    @routes.row("GET", "/svc-status", access=Access.NONE, reply=StatusBanner)
     async def read(self, call: Call) -> Answer:
         """What the client shows of the server (the banner), or what is announced. Names nobody."""
         one = self.announced()
         if one is None:
             return Answer(200, self.body)
         now = self.wall_clock()
-        texts = {language: in_language(one, language, now) for language in wire.WELCOME}
+        texts = {language: in_language(one, language, now) for language in WELCOME}
         return Answer(200, self.banner | texts)
 
 
@@ -76,14 +185,14 @@ class FixedReplyRoutes:
         return Answer(200, EMPTY_OBJECT)
 
     @routes.row(
-        "POST", "/account/migrate", access=Access.TOKEN, reply=wire.Migrated, again=Again.NATURAL
+        "POST", "/account/migrate", access=Access.TOKEN, reply=Migrated, again=Again.NATURAL
     )
     async def migrate(self, call: Call) -> Answer:
         """Move an old account, of which there are none: always says that it is done.
 
         The client asks again for ever where the reply does not say so.
         """
-        return Answer(200, wire.MIGRATED)
+        return Answer(200, MIGRATED)
 
     @routes.row("POST", "/profile/update", access=Access.TOKEN, again=Again.NATURAL)
     async def profile(self, call: Call) -> Answer:
@@ -105,50 +214,50 @@ class FixedReplyRoutes:
         """When to show the message of the day, of which there is none."""
         return NO_CONTENT
 
-    @routes.row("GET", "/playertreatments/<user_id>", access=Access.TOKEN, reply=wire.Treatments)
+    @routes.row("GET", "/playertreatments/<user_id>", access=Access.TOKEN, reply=Treatments)
     async def treatments(self, call: Call, user_id: str) -> Answer:
         """Which variant of an experiment the player sees: the same for all."""
-        return Answer(200, wire.TREATMENTS)
+        return Answer(200, TREATMENTS)
 
-    @routes.row("GET", "/eventstats/", access=Access.TOKEN, reply=wire.EventStats)
+    @routes.row("GET", "/eventstats/", access=Access.TOKEN, reply=EventStats)
     async def event_stats(self, call: Call) -> Answer:
         """Statistics of an event, of which none ever runs."""
-        return Answer(200, wire.NO_STATS)
+        return Answer(200, NO_STATS)
 
-    @routes.row("GET", "/all/", access=Access.TOKEN, reply=Envelope[wire.Mailbox])
+    @routes.row("GET", "/all/", access=Access.TOKEN, reply=Envelope[Mailbox])
     async def mailbox(self, call: Call) -> Answer:
         """The mailbox, which this backend keeps empty."""
-        return enveloped(wire.NO_MAIL)
+        return enveloped(NO_MAIL)
 
     @routes.row(
         "GET",
         "/game_tuning/seasonal_event_schedule",
         access=Access.NONE,
-        reply=Envelope[wire.Schedule],
+        reply=Envelope[Schedule],
     )
     async def schedule(self, call: Call) -> Answer:
         """Scheduled events, of which this backend has none."""
-        return enveloped(wire.NO_EVENTS)
+        return enveloped(NO_EVENTS)
 
     @routes.row(
-        "GET", "/game_tuning/huntpass_xp_config", access=Access.NONE, reply=Envelope[wire.HuntPass]
+        "GET", "/game_tuning/huntpass_xp_config", access=Access.NONE, reply=Envelope[HuntPass]
     )
     async def hunt_pass_xp(self, call: Call) -> Answer:
         """How much experience a hunt gives the hunt pass."""
-        return enveloped(wire.HUNT_PASS_XP)
+        return enveloped(HUNT_PASS_XP)
 
-    @routes.row("GET", "/creator", access=Access.TOKEN, reply=wire.Creator)
+    @routes.row("GET", "/creator", access=Access.TOKEN, reply=Creator)
     async def creator(self, call: Call) -> Answer:
         """The supported creator; always none."""
-        return Answer(200, wire.CREATOR)
+        return Answer(200, CREATOR)
 
     @routes.row(
         "POST",
         "/inventory/<character_id>/<change_list>",
         access=Access.TOKEN,
-        reply=wire.Moved,
+        reply=Moved,
         again=Again.NATURAL,
     )
     async def migrate_items(self, call: Call, character_id: str, change_list: str) -> Answer:
         """Move items of an older kind, of which there are none: always says that it is done."""
-        return Answer(200, wire.MOVED_ITEMS)
+        return Answer(200, MOVED_ITEMS)

@@ -1,1 +1,0 @@
-"""Invite codes, for the owner."""

@@ -1,0 +1,287 @@
+"""Log-in and the related routes of the client's online library. Spec: 1 §4 Login."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar, TypedDict
+
+from attrs import frozen
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+
+from svcserver.kernel.counters import Counted, Counters
+from svcserver.kernel.envelope import Empty, Envelope
+from svcserver.kernel.ids import AccountId, new_id
+from svcserver.kernel.refusals import Forbidden, Malformed
+from svcserver.kernel.shapes import Lenient, Moment, OrEmpty, TextWithNul
+from svcserver.kernel.times import FAR_FUTURE
+from svcserver.metagame.access.acting import own_or_none
+from svcserver.metagame.access.tokens import LIFETIME_S, Tokens, is_usable
+from svcserver.metagame.accounts.directory import Directory
+from svcserver.metagame.accounts.networks import Networks
+from svcserver.metagame.once import Again
+from svcserver.metagame.replies import enveloped
+from svcserver.metagame.rows import Access, Call, Routes
+from svcserver.metagame.settings import Settings
+from svcserver.web.request import HttpRequest
+from svcserver.web.routes import EMPTY_OBJECT, Answer, bare
+
+NOBODYS_ID = "9626f441055349ce8cb7d7d5a483eaa2"
+"""The placeholder account id of the verify route; no account has it."""
+
+# The client's online library may compare these with its build's own values.
+FEATURES = ("Achievements", "AntiCheat", "Ecom", "Voice")
+ORGANIZATION = "o-krlzxj88qrtb69fredeuaf887bl5az"
+PRODUCT = "prod-jackal"
+SANDBOX = "jackal"
+DEPLOYMENT = "53565ba467df4edbb6f5a3d939a8b4f2"
+CLIENT_ID = "xyza7891lhxMVYGCON7LgnKZZ8HQGD5H"
+APPLICATION_ID = "fghi4567O03HROxEjwbn7kgXpBhnhWwv"
+
+
+@frozen
+class LoginWish:
+    """The account key, as JSON or as a form. Nothing else is read."""
+
+    exchange_code: Lenient[TextWithNul] = ""
+
+
+@frozen
+class QueueWish:
+    """The caller's own account id, which the client calls ``email``."""
+
+    email: Lenient[TextWithNul | None]
+
+
+class LoginReply(TypedDict):
+    """The token, for so many seconds (``expires_in``), and whose; all else are constants."""
+
+    access_token: str
+    token_type: str
+    expires_in: int
+    expires_at: Moment
+    features: list[str]
+    organization_id: str
+    product_id: str
+    sandbox_id: str
+    deployment_id: str
+    refresh_token: str
+    refresh_expires_at: Moment
+    account_id: str
+
+
+class VerifyReply(TypedDict):
+    """Whether a token is valid; always yes."""
+
+    active: bool
+    scope: str
+    token_type: str
+    expires_in: int
+    expires_at: Moment
+    account_id: str
+    client_id: str
+    application_id: str
+
+
+class GameSession(TypedDict):
+    """``sessionToken`` is the caller's own bearer, as sent."""
+
+    error_code: None
+    sessionid: str
+    sessionToken: str
+
+
+class TicketReply(TypedDict):
+    """The turn to log in, which always comes at once."""
+
+    error_code: str
+    message: str
+    state: str
+    timeout: int
+    title: str
+
+
+def show_login(token: str, account_id: AccountId) -> LoginReply:
+    """The body of a successful login."""
+    return {
+        "access_token": token,
+        "token_type": "bearer",
+        "expires_in": LIFETIME_S,
+        "expires_at": FAR_FUTURE,
+        "features": list(FEATURES),
+        "organization_id": ORGANIZATION,
+        "product_id": PRODUCT,
+        "sandbox_id": SANDBOX,
+        "deployment_id": DEPLOYMENT,
+        "refresh_token": "unused",
+        "refresh_expires_at": FAR_FUTURE,
+        "account_id": account_id,
+    }
+
+
+def show_token(account_id: AccountId) -> VerifyReply:
+    """The reply of the verify route."""
+    return {
+        "active": True,
+        "scope": "basic_profile friends_list presence",
+        "token_type": "bearer",
+        "expires_in": LIFETIME_S,
+        "expires_at": FAR_FUTURE,
+        "account_id": account_id,
+        "client_id": CLIENT_ID,
+        "application_id": APPLICATION_ID,
+    }
+
+
+def show_ticket() -> TicketReply:
+    """The reply of the login queue."""
+    return {
+        "error_code": "TicketRateOk",
+        "message": "",
+        "state": "OPEN",
+        "timeout": 8000,
+        "title": "",
+    }
+
+
+def show_session(bearer: str) -> GameSession:
+    """The reply with a new session of that token."""
+    return {"error_code": None, "sessionid": new_id(), "sessionToken": bearer}
+
+
+TRIES = 3  # look-ups of a key, when the account's sessions are ended meanwhile
+
+
+@frozen
+class LoginActs:
+    """``by_id`` (AUTH_MODE=NONE): the key is taken as the account id itself, known or not."""
+
+    directory: Directory
+    tokens: Tokens
+    counters: Counters
+    networks: Networks
+    by_id: bool = False
+    heard: Callable[[AccountId, str], object] | None = None  # an account, and from which network
+
+    async def log_in(self, key: str, network: str = "") -> tuple[str, AccountId]:
+        """A token and its account; raises Malformed for an unknown key, and where one is banned.
+
+        ``network``: from where, as ``kernel.networks`` has it; empty for this machine.
+        """
+        if self.by_id:
+            found = (self.tokens.sign(key), key) if await self._may_enter(key) else None
+        else:
+            found = await self._by_key(key, network) if key else None
+        if found is None:
+            self.counters.add(Counted.FAILED_LOGINS, "account_key")
+            raise Malformed("not a known account key")
+        if self.heard is not None:
+            self.heard(found[1], network)
+        return found
+
+    async def _may_enter(self, account_id: AccountId) -> bool:
+        return is_usable(account_id) and not await self.directory.is_banned(account_id)
+
+    async def _by_key(self, key: str, network: str) -> tuple[str, AccountId] | None:
+        for _ in range(TRIES):
+            asked_at = self.tokens.wall_clock()
+            account = await self.directory.account_of_key(key)
+            if account is None or asked_at < account.banned_until:
+                break  # a client knows one refusal of a log-in, whatever the reason
+            if not await self.networks.admit(account, network):
+                break
+            # when a later epoch is known, this read may have seen a key replaced since: read again
+            if self.tokens.epochs.learn(account.id, account.tokens_not_before):
+                return self.tokens.sign(account.id, asked_at), account.id
+        return None
+
+
+log = Logger()
+
+
+@frozen
+class LoginRoutes:
+    """Token, verification and session routes."""
+
+    routes: ClassVar[Routes] = Routes(bare)
+    settings: Settings
+    directory: Directory
+    acts: LoginActs
+    network_of: Callable[[HttpRequest], str]
+
+    @routes.row(
+        "POST",
+        "/account/api/oauth/token",
+        access=Access.NONE,
+        body=OrEmpty[LoginWish],
+        form=True,
+        reply=LoginReply,
+        again=Again.NATURAL,
+    )
+    async def log_in(self, call: Call[LoginWish]) -> Answer:
+        """Exchange the account key for a player token; only ``exchange_code`` is read."""
+        if not self.settings.login:
+            log.warn("No login method configured! Set AUTH_MODE=APIKEY")
+            call.request.hopeless = True
+            await Deferred()  # the contract: never an answer
+        found = await self.acts.log_in(call.body.exchange_code, self.network_of(call.request))
+        return Answer(200, show_login(*found))
+
+    @routes.row("GET", "/account/api/oauth/verify", access=Access.OPTIONAL_TOKEN, reply=VerifyReply)
+    async def verify(self, call: Call) -> Answer:
+        """Whose token it is; always 200, with a placeholder account id without a valid token."""
+        known = None if self.settings.verify_stub_account else call.caller.account
+        return Answer(200, show_token(known or NOBODYS_ID))
+
+    @routes.row(
+        "DELETE",
+        "/account/api/oauth/sessions/kill",
+        access=Access.NONE,
+        reply=Empty,
+        again=Again.NATURAL,
+    )
+    async def kill_sessions(self, call: Call) -> Answer:
+        """End sessions: answered, but none ends; a new account key ends them."""
+        return Answer(200, EMPTY_OBJECT)
+
+    @routes.row(
+        "DELETE",
+        "/account/api/oauth/sessions/kill/<token>",
+        access=Access.NONE,
+        reply=Empty,
+        secret_path=("token",),
+        again=Again.NATURAL,
+    )
+    async def kill_session(self, call: Call, token: str) -> Answer:
+        """End one session: answered, but it goes on; the token in the path is never logged."""
+        return Answer(200, EMPTY_OBJECT)
+
+    @routes.row(
+        "POST",
+        "/login",
+        access=Access.TOKEN,
+        body=OrEmpty[QueueWish],
+        reply=TicketReply,
+        again=Again.NATURAL,
+    )
+    async def queue(self, call: Call[QueueWish]) -> Answer:
+        """Ask for a turn to log in, which comes at once; ``email`` is the caller's account id."""
+        own = own_or_none(call, call.body.email)
+        if own is None or await self.directory.account_of_id(own) is None:
+            raise Malformed("email is not the caller's account id")
+        return Answer(200, show_ticket())
+
+    @routes.row(
+        "PUT",
+        "/gamesession/epic",
+        access=Access.TOKEN,
+        reply=Envelope[GameSession],
+        again=Again.NATURAL,
+    )
+    async def game_session(self, call: Call) -> Answer:
+        """Answer with the caller's own player token as ``sessionToken``, since the client asks for
+        it.
+        """
+        if not call.caller.bearer:
+            raise Forbidden("this needs a player's token")
+        return enveloped(show_session(call.caller.bearer))

@@ -1,1 +1,0 @@
-"""Logging in, and what the client's online library asks around it."""

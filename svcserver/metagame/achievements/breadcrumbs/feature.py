@@ -1,0 +1,139 @@
+"""Breadcrumbs: shapes, transactions, table and routes."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, TypedDict
+
+from attrs import frozen
+from sqlalchemy import BigInteger, Column, Connection, LargeBinary, String, Table, bindparam, select
+
+from svcserver.db.tables import METADATA
+from svcserver.db.upsert import Upsert
+from svcserver.kernel import json
+from svcserver.kernel.envelope import Envelope, envelope
+from svcserver.kernel.ids import AccountId, CharacterId
+from svcserver.kernel.json import Fragment
+from svcserver.kernel.shapes import AsSent, Count, Late, camel_case, spelled
+from svcserver.metagame.accounts.data import AccountData
+from svcserver.metagame.achievements.breadcrumbs import rules
+from svcserver.metagame.achievements.encounters.feature import owner_of
+from svcserver.metagame.achievements.encounters.rules import check_own
+from svcserver.metagame.once import ONLY, Again, Attempt
+from svcserver.metagame.rows import Access, Call, Routes
+from svcserver.web.routes import Answer, bare
+
+
+@spelled(camel_case)
+@frozen
+class BreadcrumbSave:
+    """All breadcrumbs of a character, kept as sent; ``updateVersion`` must rise with every save."""
+
+    breadcrumbs: list[AsSent]
+    update_version: Count
+
+
+class BreadcrumbList(TypedDict):
+    """All breadcrumbs of a character (marks of what is new in the menus), as they were sent."""
+
+    breadcrumbs: list[AsSent]
+    updateVersion: int
+
+
+def show(version: int, listed: bytes) -> dict[str, Any]:
+    """The reply with a list, whose JSON text is ``listed``."""
+    return envelope({"breadcrumbs": Fragment(listed), "updateVersion": version})
+
+
+@frozen
+class BreadcrumbActs:
+    """Read and replace; ``most_bytes``: BREADCRUMBS_MAX_BYTES."""
+
+    data: AccountData
+    most_bytes: int
+
+    async def read(self, me: AccountId, character_id: CharacterId) -> tuple[int, bytes]:
+        """The version and the JSON text of the list; an empty one at version 0."""
+
+        def work(tx: Connection) -> tuple[int, bytes]:
+            check_own(owner_of(tx, character_id), me)
+            return SqlBreadcrumbs(tx).find(character_id) or (0, b"[]")
+
+        return await self.data.read(me, work)
+
+    async def save(
+        self,
+        me: AccountId,
+        character_id: CharacterId,
+        version: int,
+        listed: bytes,
+        *,
+        attempt: Attempt = ONLY,
+    ) -> None:
+        """Replace the whole list; raises Conflict unless the version rises."""
+        rules.check_size(len(listed), self.most_bytes)
+
+        def work(tx: Connection) -> None:
+            check_own(owner_of(tx, character_id), me)
+            kept = SqlBreadcrumbs(tx)
+            found = kept.find(character_id)
+            rules.check(None if found is None else found[0], version)
+            kept.keep(character_id, version, listed)
+
+        await self.data.write(me, len(listed), attempt.once(work))
+
+
+BREADCRUMBS = Table(
+    "breadcrumbs",
+    METADATA,
+    Column("character_id", String(64), primary_key=True),
+    Column("version", BigInteger, nullable=False),
+    Column("data", LargeBinary, nullable=False),
+)
+_B = BREADCRUMBS.c
+_FIND = select(_B.version, _B.data).where(_B.character_id == bindparam("character"))
+_PUT = Upsert.into(BREADCRUMBS)
+
+
+@frozen
+class SqlBreadcrumbs:
+    """Breadcrumbs on an open transaction."""
+
+    tx: Connection
+
+    def find(self, character_id: CharacterId) -> tuple[int, bytes] | None:
+        """The version and the JSON text of the list."""
+        row = self.tx.execute(_FIND, {"character": character_id}).first()
+        return None if row is None else (row.version, bytes(row.data))
+
+    def keep(self, character_id: CharacterId, version: int, data: bytes) -> None:
+        row = {"character_id": character_id, "version": version, "data": data}
+        _PUT.put(self.tx, [row])
+
+
+@frozen
+class BreadcrumbRoutes:
+    """Interface breadcrumbs of the caller's character."""
+
+    routes: ClassVar[Routes] = Routes(bare, access=Access.TOKEN)
+    acts: BreadcrumbActs
+
+    @routes.row("GET", "/breadcrumbs/<character_id>", reply=Envelope[BreadcrumbList])
+    async def read(self, call: Call, character_id: str) -> Answer:
+        """The character's breadcrumbs; an empty list of version 0 where none were saved."""
+        return Answer(200, show(*await self.acts.read(call.player, character_id)))
+
+    @routes.row(
+        "POST",
+        "/breadcrumbs/<character_id>",
+        body=Late[BreadcrumbSave],
+        reply=Envelope[BreadcrumbList],
+        again=Again.STORED,
+    )
+    async def save(self, call: Call[Late[BreadcrumbSave]], character_id: str) -> Answer:
+        """Replace all of the character's breadcrumbs; 409 unless the version is above the stored
+        one.
+        """
+        player, sent = call.player, call.body.read()
+        version, listed = sent.update_version, json.dump(sent.breadcrumbs)
+        await self.acts.save(player, character_id, version, listed, attempt=call.attempt)
+        return Answer(200, show(version, listed))

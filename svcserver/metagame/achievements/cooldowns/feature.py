@@ -1,0 +1,193 @@
+"""Cooldowns: shapes, transactions, table and routes. Spec: 1 §4 Progression, cooldowns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, ClassVar
+
+from attrs import frozen
+from sqlalchemy import Column, Connection, String, Table, bindparam, delete, select
+
+from svcserver.db.ledger import Ledger
+from svcserver.db.tables import METADATA
+from svcserver.db.upsert import Upsert
+from svcserver.kernel.envelope import Empty, Envelope, envelope
+from svcserver.kernel.ids import AccountId
+from svcserver.kernel.names import is_name
+from svcserver.kernel.refusals import Malformed
+from svcserver.kernel.shapes import Late, Name, Shown, Skipping, text_where
+from svcserver.kernel.times import DAY_S, iso
+from svcserver.metagame.access.acting import Acting
+from svcserver.metagame.accounts import recorded
+from svcserver.metagame.accounts.eventlog import Entry, EventLog
+from svcserver.metagame.achievements.cooldowns import rules
+from svcserver.metagame.once import Again
+from svcserver.metagame.replies import enveloped
+from svcserver.metagame.rows import Access, Call, Routes
+from svcserver.metagame.settings import Settings
+from svcserver.web.routes import EMPTY_OBJECT, Answer, bare
+
+MAX_DATE = 64
+Date = Annotated[str, text_where(lambda one: len(one) <= MAX_DATE and one.isprintable(), "a date")]
+LateDate = Late[Date] | None
+"""A malformed date refuses the batch, while an entry without a usable id is only skipped."""
+
+DateById = Annotated[LateDate, Shown({"type": "string"})]
+"""Null is read as well; described so, a widespread generator's clients for Go do not compile."""
+
+
+@frozen
+class CooldownStart:
+    """A cooldown and its start, stored as sent; without a date it starts now."""
+
+    cooldown_id: Name
+    cooldown_started_date: LateDate = None
+
+
+@frozen
+class CooldownBatch:
+    """Cooldowns to start: a list of entries, or an object of dates by id."""
+
+    cooldowns: Skipping[CooldownStart] | dict[str, DateById]
+
+    def started(self, now: str) -> dict[str, str]:
+        """Start times by id, as sent; raises Malformed."""
+        listed = self.cooldowns
+        sent = (
+            [(name, date) for name, date in listed.items() if is_name(name)]
+            if isinstance(listed, dict)
+            else [(one.cooldown_id, one.cooldown_started_date) for one in listed]
+        )
+        return {name: (date.read() if date else "") or now for name, date in sent}
+
+
+def cooldown_in_path(text: str) -> str:
+    """A cooldown's id in a path; raises Malformed."""
+    if not is_name(text):
+        raise Malformed("not a cooldown's id")
+    return text
+
+
+@frozen
+class CooldownActs:
+    """Read and start; ``most``: ACHIEVEMENTS_MAX.
+
+    Bodies are parsed within the transaction, so that a malformed one is recorded, too.
+    """
+
+    ledger: Ledger
+    wall_clock: Callable[[], float]
+    events: EventLog
+    most: int
+
+    async def read(self, account_id: AccountId) -> dict[str, str]:
+        """When each cooldown of the account began, by id."""
+        return await self.ledger.read(lambda tx: SqlCooldowns(tx).all(account_id))
+
+    async def batch(
+        self, entry: Entry[dict[str, str]], sent: Late[CooldownBatch]
+    ) -> dict[str, str]:
+        """Start several cooldowns; answers with all of the account's."""
+
+        def work(tx: Connection, notes: list[str]) -> dict[str, str]:
+            cooldowns, started = SqlCooldowns(tx), sent.read().started(iso(self.wall_clock()))
+            rules.start_all(cooldowns, entry.account_id, started, self.most)
+            return cooldowns.all(entry.account_id)
+
+        return await self.events.write(entry, work)
+
+    async def start(self, entry: Entry[None], cooldown_id: str) -> None:
+        def work(tx: Connection, notes: list[str]) -> None:
+            name, now = cooldown_in_path(cooldown_id), self.wall_clock()
+            yesterday = iso(now - DAY_S)
+            rules.start(SqlCooldowns(tx), entry.account_id, name, iso(now), yesterday, self.most)
+
+        await self.events.write(entry, work)
+
+
+COOLDOWNS = Table(
+    "cooldowns",
+    METADATA,
+    Column("account_id", String(64), primary_key=True),
+    Column("cooldown_id", String(128), primary_key=True),
+    Column("started", String(64), nullable=False),  # ISO text
+)
+_C = COOLDOWNS.c
+_ALL = select(_C.cooldown_id, _C.started).where(_C.account_id == bindparam("account"))
+_DROP = delete(COOLDOWNS).where(
+    _C.account_id == bindparam("account"), _C.cooldown_id == bindparam("wanted")
+)
+_PUT = Upsert.into(COOLDOWNS)
+
+
+@frozen
+class SqlCooldowns:
+    """``rules.Cooldowns`` on an open transaction."""
+
+    tx: Connection
+
+    def all(self, account_id: AccountId) -> dict[str, str]:
+        """When each began, by id, in the order of ids."""
+        rows = self.tx.execute(_ALL, {"account": account_id})
+        return dict(sorted((row.cooldown_id, row.started) for row in rows))
+
+    def keep(self, account_id: AccountId, started: Mapping[str, str]) -> None:
+        rows = [
+            {"account_id": account_id, "cooldown_id": name, "started": date}
+            for name, date in started.items()
+        ]
+        _PUT.put(self.tx, rows)
+
+    def drop(self, account_id: AccountId, names: Sequence[str]) -> None:
+        if names:
+            self.tx.execute(_DROP, [{"account": account_id, "wanted": one} for one in names])
+
+
+def _show(started: dict[str, str]) -> dict[str, Any]:
+    return envelope(started, code=200)
+
+
+@frozen
+class CooldownRoutes:
+    """When each cooldown of an account started."""
+
+    routes: ClassVar[Routes] = Routes(bare, access=Access.TOKEN)
+    settings: Settings
+    acts: CooldownActs
+    acting: Acting
+
+    @routes.row("GET", "/cooldown/<user_id>", own=True, reply=Envelope[dict[str, str]])
+    async def read(self, call: Call, user_id: str) -> Answer:
+        """When each of the account's cooldowns began, by id; none with stub progression."""
+        if not self.settings.real_progression(user_id):
+            return enveloped(EMPTY_OBJECT)
+        return Answer(200, _show(await self.acts.read(user_id)))
+
+    @routes.row(
+        "PUT",
+        "/cooldown/batch/<user_id>",
+        game_server=True,
+        body=Late[CooldownBatch],
+        reply=Envelope[dict[str, str]],
+        again=Again.NATURAL,
+    )
+    async def batch(self, call: Call[Late[CooldownBatch]], user_id: str) -> Answer:
+        """Start several cooldowns; answered with all of the account's."""
+        if not self.settings.real_progression(user_id):
+            return enveloped(EMPTY_OBJECT)
+        entry = recorded.entry(self.acting, call, user_id, _show)
+        return Answer(200, _show(await self.acts.batch(entry, call.body)))
+
+    @routes.row(
+        "PUT",
+        "/cooldown/<user_id>/<cooldown_id>",
+        real_only=True,
+        game_server=True,
+        reply=Empty,
+        again=Again.NATURAL,
+    )
+    async def start(self, call: Call, user_id: str, cooldown_id: str) -> Answer:
+        """Start a cooldown now; those whose id is used only once are forgotten after a day."""
+        entry = recorded.entry(self.acting, call, user_id, recorded.nothing)
+        await self.acts.start(entry, cooldown_id)
+        return Answer(200, EMPTY_OBJECT)

@@ -1,0 +1,147 @@
+"""Balances: data file, shapes, reads and routes. Spec: 1 §2 Currency table, §4 reconcile."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar, TypedDict
+
+from attrs import frozen
+from sqlalchemy import Connection, and_, bindparam, literal_column, select
+
+from svcserver.db.ledger import Ledger
+from svcserver.kernel import datafiles
+from svcserver.kernel.ids import AccountId
+from svcserver.metagame.accounts.store import ACCOUNTS
+from svcserver.metagame.belongings.currency.rules import LOWER, UPPER, Currencies
+from svcserver.metagame.belongings.inventory.store import ACTIVE_CHARACTER, ITEM_STACKS
+from svcserver.metagame.once import Again
+from svcserver.metagame.rows import Access, Call, Routes
+from svcserver.web.routes import Answer, bare
+
+PACKAGE, FILE = "svcserver.metagame.belongings.currency", "currencies.json"
+KEYS = 52
+
+
+def load() -> Currencies:
+    """Load the data file; raises BadData."""
+    return datafiles.load(PACKAGE, FILE, _currencies)
+
+
+def _currencies(said: dict[str, Any]) -> Currencies:
+    keys, notes, fixed = said.get("keys"), said.get("notes"), said.get("without_stack")
+    if not isinstance(keys, list) or not all(isinstance(one, str) for one in keys):
+        raise ValueError("keys must be a list of texts")
+    names = {one.removeprefix(UPPER) for one in keys if re.fullmatch(f"{UPPER}[A-Z0-9_]+", one)}
+    twins = {UPPER + one for one in names} | {LOWER + one.lower() for one in names}
+    if len(keys) != KEYS or set(keys) != twins:
+        raise ValueError(f"keys must be {KEYS // 2} currencies in two spellings")
+    if (
+        not isinstance(notes, str)
+        or notes not in names
+        or not isinstance(fixed, dict)
+        or not fixed.keys() <= names
+    ):
+        raise ValueError("notes and without_stack must name currencies")
+    if any(type(one) is not int or one < 0 for one in fixed.values()):
+        raise ValueError("without_stack must hold whole numbers")
+    spellings = {UPPER + one: (UPPER + one, LOWER + one.lower()) for one in names}
+    values = {key: fixed[one] for one in fixed for key in spellings[UPPER + one]}
+    return Currencies(
+        {key: values.get(key, 0) for key in keys}, spellings, spellings[UPPER + notes]
+    )
+
+
+class ReconcileReply(TypedDict):
+    """What the account has of the main currency; the client then reads its inventory again."""
+
+    balances: dict[str, int]
+    refreshInventory: bool
+
+
+def show_reconciled(balances: dict[str, int]) -> ReconcileReply:
+    """Balances after a reconciliation; the client then reads its inventory anew."""
+    return {"balances": balances, "refreshInventory": True}
+
+
+@frozen
+class CurrencyActs:
+    """Joins the fixed values with what an account holds; ``kept`` reads the latter."""
+
+    currencies: Currencies
+    kept: Callable[[Connection, AccountId], Balance]
+    ledger: Ledger
+
+    @classmethod
+    def of(cls, ledger: Ledger, *, from_inventory: bool) -> CurrencyActs:
+        """``from_inventory``: the setting BALANCE_FROM_INVENTORY. Raises BadData."""
+        currencies = load()
+        kept = balance_reader(currencies.spellings) if from_inventory else notes_alone
+        return cls(currencies, kept, ledger)
+
+    async def balance(self, me: AccountId) -> dict[str, int]:
+        """The balance in all currencies, by key."""
+        return self.currencies.filled(*await self.ledger.read(lambda tx: self.kept(tx, me)))
+
+    async def reconciled(self, me: AccountId) -> dict[str, int]:
+        """The main currency in both spellings."""
+        return self.currencies.reconciled(*await self.ledger.read(lambda tx: self.kept(tx, me)))
+
+
+_A, _S = ACCOUNTS.c, ITEM_STACKS.c
+_NOTES = select(_A.notes).where(_A.id == bindparam("account"))
+
+Balance = tuple[int, list[tuple[str, int]]]
+"""The account's ``notes`` column, and its active character's currency stacks."""
+
+
+def balance_reader(catalog_ids: Iterable[str]) -> Callable[[Connection, AccountId], Balance]:
+    """A function that reads an account's balance in these currencies with one statement."""
+    # literals, not parameters: they are few, and validated names of our data file
+    names: list[Any] = [literal_column(f"'{one}'") for one in sorted(catalog_ids)]
+    statement = (
+        select(_A.notes, _S.catalog_id, _S.quantity)
+        .select_from(
+            ACCOUNTS.outerjoin(
+                ITEM_STACKS,
+                and_(
+                    _S.character_id == ACTIVE_CHARACTER.scalar_subquery(),
+                    _S.catalog_id.in_(names),
+                ),
+            )
+        )
+        .where(_A.id == bindparam("account"))
+    )
+
+    def read(tx: Connection, account_id: AccountId) -> Balance:
+        rows = tx.execute(statement, {"account": account_id}).all()
+        if not rows:
+            return 0, []
+        return rows[0][0], [(row[1], row[2]) for row in rows if row[1] is not None]
+
+    return read
+
+
+def notes_alone(tx: Connection, account_id: AccountId) -> Balance:
+    """The ``notes`` column without any stack, for BALANCE_FROM_INVENTORY=0."""
+    return tx.execute(_NOTES, {"account": account_id}).scalar() or 0, []
+
+
+@frozen
+class CurrencyRoutes:
+    """The balance of an account."""
+
+    routes: ClassVar[Routes] = Routes(bare, access=Access.TOKEN)
+    acts: CurrencyActs
+
+    @routes.row("GET", "/balance", reply=dict[str, int])
+    async def balance(self, call: Call) -> Answer:
+        """How much the caller has of each currency: all 52 that the client knows, always in one
+        order.
+        """
+        return Answer(200, await self.acts.balance(call.player))
+
+    @routes.row("POST", "/reconcile", reply=ReconcileReply, again=Again.NATURAL)
+    async def reconcile(self, call: Call) -> Answer:
+        """What the caller has of the main currency, by both of its names. The body is ignored."""
+        return Answer(200, show_reconciled(await self.acts.reconciled(call.player)))

@@ -1,1 +1,0 @@
-"""Alerts: who is told when something is wrong, and a test of each channel."""

@@ -1,1 +1,0 @@
-"""The dashboard's session, and the ways in that members of staff set for themselves."""

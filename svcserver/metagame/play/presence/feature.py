@@ -1,0 +1,134 @@
+"""The heartbeat and the number of players. Spec: 1 §4 Status, heartbeat; 2 §4 Management API."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar, TypedDict
+
+from attrs import frozen
+from twisted.internet.defer import Deferred
+
+from svcserver.board.board import Board, Sheet
+from svcserver.board.kinds import Kind
+from svcserver.board.waiting import dispensable
+from svcserver.kernel.ids import AccountId
+from svcserver.kernel.shapes import Lenient, OrEmpty, TextWithNul
+from svcserver.kernel.signals import Heard, Signal
+from svcserver.metagame.once import Again
+from svcserver.metagame.play.presence.rules import LONGEST, Beat
+from svcserver.metagame.rows import Access, Call, Routes
+from svcserver.web.request import HttpRequest
+from svcserver.web.routes import Answer, bare
+
+NEXT_BEAT = b"20000"  # milliseconds until the client's next heartbeat
+
+
+@frozen
+class Heartbeat:
+    """The player's map (path or bare name) and state; in menus there may be only a state."""
+
+    map: Lenient[TextWithNul] = ""
+    state: Lenient[TextWithNul] = ""
+
+
+class OnlineCount(TypedDict):
+    """The number of players heard from in the last 90 seconds."""
+
+    NumActivePlayers: int
+
+
+@frozen
+class PresenceActs:
+    """Marks players online; ``heard`` is sent for each sign of life."""
+
+    online: Online
+    heard: Signal[Heard]
+
+    async def beat(self, account_id: AccountId, map_path: str, state: str) -> None:
+        """Mark the player online, at that place."""
+        there, doing = map_path[:LONGEST], state[:LONGEST]
+        await self.online.hear(account_id, there, doing)
+        if self.heard.listeners:
+            self.heard.send(Heard(account_id, there, doing))
+
+    async def count(self) -> int:
+        """How many players were heard of within the last 90 s."""
+        return await self.online.count()
+
+
+ONLINE_S = 90.0
+
+
+# not sealed: a forged one shows somebody online, and grants nothing
+BEATS = Kind("online", Beat, lives_s=ONLINE_S, compared=False, listed=True, sealed=False)
+
+
+@frozen
+class Online:
+    """Everybody's last heartbeat. ``also_heard``: what else it keeps alive, in the same sheet."""
+
+    board: Board
+    also_heard: tuple[Callable[[Sheet, AccountId], None], ...] = ()
+
+    def hear(self, account_id: AccountId, map_path: str, state: str) -> Deferred[None]:
+        """Keep a heartbeat; blind, so it never runs again.
+
+        One that cannot be kept is followed by another.
+        """
+
+        def work(sheet: Sheet) -> None:
+            sheet.put(BEATS, account_id, Beat(account_id, map_path, state, sheet.now))
+            for follow in self.also_heard:
+                follow(sheet, account_id)
+
+        return dispensable(self.board.act(work), None)
+
+    def forget(self, account_id: AccountId) -> Deferred[None]:
+        """The player is no longer online."""
+        return self.board.act(lambda sheet: sheet.drop(BEATS, account_id))
+
+    def all(self) -> Deferred[list[Beat]]:
+        """The last heartbeat of everyone online."""
+        return self.board.act(lambda sheet: [beat for _, beat in sheet.each(BEATS)])
+
+    def looked(self) -> Deferred[tuple[float, list[Beat]]]:
+        """When it was looked (epoch seconds of the board's clock), and what ``all`` gives."""
+        return self.board.act(lambda sheet: (sheet.now, [beat for _, beat in sheet.each(BEATS)]))
+
+    def count(self) -> Deferred[int]:
+        """How many players are online."""
+        return self.board.act(lambda sheet: sheet.count(BEATS))
+
+
+_NEXT_BEAT = Answer(200, NEXT_BEAT, content_type="text/plain; charset=utf-8")
+
+
+@frozen
+class PresenceRoutes:
+    """Receives heartbeats, and shows the number of online players."""
+
+    routes: ClassVar[Routes] = Routes(bare)
+    acts: PresenceActs
+    came: Callable[[AccountId, HttpRequest], object] | None = None  # told who calls from where
+
+    @routes.row(
+        "POST",
+        "/heartbeat",
+        access=Access.TOKEN,
+        body=OrEmpty[Heartbeat],
+        reply=str,
+        again=Again.NATURAL,
+    )
+    async def beat(self, call: Call[Heartbeat]) -> Answer:
+        """Mark the player online; a game server's own heartbeat records nothing."""
+        account_id = call.caller.account
+        if account_id is not None:
+            if self.came is not None:
+                self.came(account_id, call.request)
+            await self.acts.beat(account_id, call.body.map, call.body.state)
+        return _NEXT_BEAT
+
+    @routes.row("GET", "/svc/api/PublicOnlineStats", access=Access.ACCOUNT_KEY, reply=OnlineCount)
+    async def count(self, call: Call) -> Answer:
+        """The number of online players."""
+        return Answer(200, {"NumActivePlayers": await self.acts.count()})
