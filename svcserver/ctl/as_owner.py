@@ -1,19 +1,25 @@
-"""Asks the running metagame as its owner, for what is true only while it runs."""
+"""Requests to the running metagame as its owner, and the commands made of its routes' bodies."""
 
 from __future__ import annotations
 
 import getpass
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import quote
 
-from attrs import field, frozen
+import click
+from attrs import Attribute, field, frozen
 
-from svcserver.ctl.host import Host
-from svcserver.ctl.http_get import get_json, post_json
-from svcserver.ctl.output import fail
+from svcserver.ctl.host import Host, about_a_host, with_reason
+from svcserver.ctl.http_get import NobodyListens, get_json, post_json
+from svcserver.ctl.output import Out, fail
 from svcserver.kernel.machine import SIGNING_KEY, machine_headers
+from svcserver.kernel.shapes import members
 from svcserver.kernel.system import epoch
 from svcserver.stack.components import metagame_url
+
+Reply = dict[str, Any]
+Arguments = dict[str, Any]
 
 KEY = "x-svc-user-api-key"
 WHAT = "the metagame"
@@ -80,3 +86,72 @@ def owner_of(host: Host) -> Owner:
     if not secret and not key:
         fail("only the owner may do this; give --config with a folder that has an owner.key")
     return Owner(metagame_url(variables), secret, key)
+
+
+@frozen
+class Act:
+    """A decorator: the command that has the running metagame do ``POST /svc/api/ROUTE``.
+
+    The members of the route's ``body`` are its parameters. ``arguments`` maps those that are
+    arguments to the names that the help shows; ``fixed`` holds the values that the command sets
+    itself, and all others are options. The function words the reply in a line; its docstring is
+    the command's help.
+    """
+
+    route: str
+    body: type[Any]
+    arguments: Mapping[str, str]
+    group: click.Group | None = None
+    data: Callable[[Reply], Reply] = lambda reply: reply  # for --json
+    fixed: Mapping[str, Any] = field(factory=dict)
+    helps: Mapping[str, str] = field(factory=dict)
+    options: Mapping[str, str] = field(factory=dict)  # their names, where not the member's
+    types: Mapping[str, click.ParamType[Any]] = field(factory=dict)
+    find: Mapping[str, Callable[[Owner, str], Reply]] = field(factory=dict)
+    """Members that are an id: look up what the argument names."""
+    offline: Callable[[Host, Arguments], Reply] | None = None
+    """Does the act in the database and makes the route's reply, while no metagame runs."""
+
+    def __call__(self, say: Callable[[Reply, Arguments], str]) -> click.Command:
+        def run(host: Host, out: Out, reason: str, **given: Any) -> None:
+            owner = owner_of(host)
+            try:
+                for member, find in self.find.items():
+                    given[member] = find(owner, given[member])
+                reply = owner.act(self.route, self._request(given), reason)
+            except NobodyListens:
+                if self.offline is None:
+                    raise
+                reply = self.offline(host, {**given, "reason": reason})
+            out.data(self.data(reply))
+            out.say(say(reply, given))
+
+        command: Callable[..., Any] = about_a_host(run)
+        parameters = {member.name: member for member in members(self.body).values()}
+        for name in reversed(dict.fromkeys([*self.arguments, *parameters])):
+            if name not in self.fixed:
+                command = self._parameter(parameters[name])(command)
+        make = click.command if self.group is None else self.group.command
+        made: click.Command = make(say.__name__, help=say.__doc__)(command)
+        return made
+
+    def _parameter(self, member: Attribute[Any]) -> Callable[..., Any]:
+        name, kind = member.name, self.types.get(member.name)
+        if name in self.arguments:
+            return click.argument(name, metavar=self.arguments[name], type=kind)
+        if name == "reason":
+            return with_reason
+        option = f"--{self.options.get(name, name.rstrip('_'))}"
+        text, flag = self.helps.get(name), member.type is bool
+        return click.option(
+            option, name, type=kind, is_flag=flag, default=member.default, help=text
+        )
+
+    def _request(self, given: Arguments) -> dict[str, Any]:
+        """The body, without what has its default."""
+        values = {**self.fixed, **given, **{name: given[name]["id"] for name in self.find}}
+        return {
+            key: values[member.name]
+            for key, member in members(self.body).items()
+            if values.get(member.name, member.default) != member.default
+        }

@@ -1,7 +1,7 @@
-"""``svcctl account rename``, ``saves``, ``rollback``, ``grant``, ``registration``, ``guild`` ...
+"""Commands that change a running host: ``svcctl ban``, ``mute``, ``kick``, ``account rename`` ...
 
-What the dashboard does besides: asked of the running metagame with the owner's key, so that players
-who are online see it at once.
+The running metagame does them, by the dashboard's routes. Only ``ban`` and ``unban`` work without
+it, too.
 """
 
 from __future__ import annotations
@@ -10,14 +10,106 @@ from typing import Any
 
 import click
 
-from svcserver.ctl.as_owner import Owner, owner_of
+from svcserver.ctl.as_owner import Act, Arguments, Owner, Reply, actor, owner_of
 from svcserver.ctl.host import Host, about_a_host, with_reason
+from svcserver.ctl.moderation import by_staff, moment, refuse
 from svcserver.ctl.output import Out, fail
 from svcserver.ctl.people import account
+from svcserver.kernel.refusals import Refusal
+from svcserver.metagame.accounts.audit import Entry
+from svcserver.metagame.accounts.management.wire import RenameWish
+from svcserver.metagame.accounts.sanctions import Kind
+from svcserver.metagame.achievements.progression.wire import GrantWish, RevokeWish, SeedWish
+from svcserver.metagame.owner.maintenance.wire import GameServerWish
+from svcserver.metagame.owner.moderation.wire import PersonWish, SanctionWish, show_done
+from svcserver.metagame.social.guilds.wire import DisbandWish
 
-__all__ = ["account", "guild", "registration"]
+__all__ = ["account", "announce", "ban", "gameserver", "guild", "kick", "mute", "registration"]
+__all__ += ["unban", "unmute"]
 
 MODES = ("OPEN", "INVITECODE", "NONE")
+ANNOUNCEMENT, REGISTRATION = "DashboardAnnouncement", "RegistrationStatus"
+SERVERS, CONSOLE = "DashboardGameServers", "DashboardConsole"
+
+
+# -- sanctions -----------------------------------------------------------------
+
+
+def _ban_offline(host: Host, given: Arguments) -> Reply:
+    name, reason = given["account"], given["reason"]
+    wish = SanctionWish(name, reason, given["note"], given["for_"], given["addresses"])
+    try:
+        order = wish.order()
+    except Refusal as why:
+        refuse(host, Entry(actor(), "ban", name, reason), why)
+    return {**show_done(by_staff(host, "ban", name, reason, lambda work: work.ban(order)))}
+
+
+def _unban_offline(host: Host, given: Arguments) -> Reply:
+    name, reason = given["account"], given["reason"]
+    done = by_staff(host, "unban", name, reason, lambda work: work.lift(Kind.BAN))
+    return {**show_done(done)}
+
+
+def _sanction(action: str, addresses: str = "", **more: Any) -> Act:
+    """The act on an account; ``addresses`` is the help of that option, where there is one."""
+    helps = {
+        "addresses": addresses,
+        "note": "For staff only.",
+        "for_": "Like 12h or 7d; else no end.",
+    }
+    return Act(
+        f"Dashboard{action.capitalize()}",
+        SanctionWish if addresses else PersonWish,
+        {"account": "NAME"},
+        data=lambda reply: {
+            "action": action,
+            "id": reply["UserId"],
+            "username": reply["Username"],
+            "sanction": reply["Sanction"],
+        },
+        helps=helps,
+        **more,
+    )
+
+
+def _imposed(word: str, reply: Reply, given: Arguments) -> str:
+    until = f"for {given['for_']}" if given["for_"] else "until you lift it"
+    networks = ", ".join(reply["Sanction"]["networks"])
+    return f"{reply['Username']} is {word} {until}{f', with {networks}' if networks else ''}"
+
+
+@_sanction("ban", "From where it has logged in, too.", offline=_ban_offline)
+def ban(reply: Reply, given: Arguments) -> str:
+    """Keep an account out; whoever plays with it is out within a second."""
+    return _imposed("banned", reply, given)
+
+
+@_sanction("unban", offline=_unban_offline)
+def unban(reply: Reply, _: Arguments) -> str:
+    """Let a banned account in again."""
+    return f"{reply['Username']} may log in again"
+
+
+@_sanction("mute", "Whoever chats from where it has logged in, too.")
+def mute(reply: Reply, given: Arguments) -> str:
+    """Keep an account from writing in rooms and whispers."""
+    return _imposed("muted", reply, given)
+
+
+@_sanction("unmute")
+def unmute(reply: Reply, _: Arguments) -> str:
+    """Let a muted account write again."""
+    return f"{reply['Username']} may write again"
+
+
+@_sanction("kick")
+def kick(reply: Reply, _: Arguments) -> str:
+    """Log an account off now; it may log in again."""
+    return f"{reply['Username']} is logged off"
+
+
+# -- accounts ------------------------------------------------------------------
 
 
 def _person(owner: Owner, name: str) -> dict[str, Any]:
@@ -28,6 +120,48 @@ def _person(owner: Owner, name: str) -> dict[str, Any]:
     return found
 
 
+def _about_account(route: str, body: type[Any], argument: str, **more: Any) -> Act:
+    """The act on an account, whose second parameter is ``argument``."""
+    named = {"user_id": "NAME", argument: argument.partition("_")[0].upper()}
+    return Act(route, body, named, account, find={"user_id": _person}, **more)
+
+
+@_about_account("RenameUser", RenameWish, "new_username", fixed={"username": None})
+def rename(reply: Reply, _: Arguments) -> str:
+    """Give an account and its characters another name."""
+    return f"{reply['OldUsername']} is now {reply['Username']}"
+
+
+@_about_account(
+    "GrantEntitlement",
+    GrantWish,
+    "entitlement",
+    options={"duration": "hours"},
+    types={"duration": click.FloatRange(0)},
+    helps={"duration": "How long; 0: for ever."},
+)
+def grant(_: Reply, given: Arguments) -> str:
+    """Give an account an entitlement."""
+    return f"{given['user_id']['name']} now has {given['entitlement']}"
+
+
+@_about_account("RevokeEntitlement", RevokeWish, "entitlement")
+def revoke(reply: Reply, given: Arguments) -> str:
+    """Take an entitlement from an account."""
+    name, entitlement = given["user_id"]["name"], given["entitlement"]
+    if reply["Revoked"]:
+        return f"{entitlement} revoked from {name}"
+    return f"{name} did not have {entitlement}"
+
+
+@_about_account(
+    "SeedProgression", SeedWish, "mode", types={"mode": click.Choice(["fresh", "grandfather"])}
+)
+def seed(reply: Reply, given: Arguments) -> str:
+    """Write every track of an account anew: at its beginning, or at its end."""
+    return f"{len(reply['Tracks'])} tracks of {given['user_id']['name']} written ({reply['Mode']})"
+
+
 @account.command("show")
 @click.argument("name")
 @about_a_host
@@ -36,20 +170,6 @@ def show(host: Host, out: Out, name: str) -> None:
     found = _person(owner_of(host), name)
     out.data(found)
     out.say(*(f"{key:<15}{value}" for key, value in found.items() if value is not None))
-
-
-@account.command("rename")
-@click.argument("name")
-@click.argument("new")
-@with_reason
-@about_a_host
-def rename(host: Host, out: Out, name: str, new: str, reason: str) -> None:
-    """Give an account and its characters another name."""
-    owner = owner_of(host)
-    body = {"UserId": _person(owner, name)["id"], "NewUsername": new}
-    said = owner.act("RenameUser", body, reason)
-    out.data(said)
-    out.say(f"{said['OldUsername']} is now {said['Username']}")
 
 
 @account.command("saves")
@@ -111,49 +231,50 @@ def rollback(
     out.say(f"{found[0]['Name']} is back at version {said['RolledBackTo']}")
 
 
-@account.command("grant")
-@click.argument("name")
-@click.argument("entitlement")
-@click.option("--hours", type=click.FloatRange(0), default=0.0, help="How long; 0: for ever.")
+def _history(owner: Owner, name: str) -> dict[str, Any]:
+    who = _person(owner, name)
+    found: dict[str, Any] | None = owner.find("SaveHistory", UserId=who["id"])
+    return {"Characters": []} if found is None else found
+
+
+def _second(iso: str) -> str:
+    return iso[:19].replace("T", " ")
+
+
+# -- everybody -----------------------------------------------------------------
+
+
+@click.command()
+@click.argument("text", required=False)
+@click.option("--restart-in", default="", help="Like 10m: a countdown to a restart.")
+@click.option("--for", "lasts", default="", help="How long it is shown, like 2h; else 1h.")
+@click.option("--clear", is_flag=True, help="End what is announced.")
 @with_reason
 @about_a_host
-def grant(host: Host, out: Out, name: str, entitlement: str, hours: float, reason: str) -> None:
-    """Give an account an entitlement."""
-    owner = owner_of(host)
-    who = _person(owner, name)
-    body = {"UserId": who["id"], "Entitlement": entitlement, "Duration": hours}
-    out.data(owner.act("GrantEntitlement", body, reason))
-    out.say(f"{who['name']} now has {entitlement}")
+def announce(
+    host: Host, out: Out, text: str | None, restart_in: str, lasts: str, clear: bool, reason: str
+) -> None:
+    """Show TEXT in the status banner and as a line in every chat room.
 
-
-@account.command("revoke")
-@click.argument("name")
-@click.argument("entitlement")
-@with_reason
-@about_a_host
-def revoke(host: Host, out: Out, name: str, entitlement: str, reason: str) -> None:
-    """Take an entitlement from an account."""
-    owner = owner_of(host)
-    who = _person(owner, name)
-    body = {"UserId": who["id"], "Entitlement": entitlement}
-    said = owner.act("RevokeEntitlement", body, reason)
-    out.data(said)
-    gone = f"{entitlement} revoked from {who['name']}"
-    out.say(gone if said["Revoked"] else f"{who['name']} did not have {entitlement}")
-
-
-@account.command("seed")
-@click.argument("name")
-@click.argument("mode", type=click.Choice(["fresh", "grandfather"]))
-@with_reason
-@about_a_host
-def seed(host: Host, out: Out, name: str, mode: str, reason: str) -> None:
-    """Write every track of an account anew: at its beginning, or at its end."""
-    owner = owner_of(host)
-    who = _person(owner, name)
-    said = owner.act("SeedProgression", {"UserId": who["id"], "Mode": mode}, reason)
-    out.data(said)
-    out.say(f"{len(said['Tracks'])} tracks of {who['name']} written ({said['Mode']})")
+    Without a TEXT it says what is announced now.
+    """
+    if shows := text is None and not (clear or restart_in or lasts):
+        reply = owner_of(host).read(ANNOUNCEMENT)
+    elif bool(text) is clear:
+        fail("give a TEXT to announce, or --clear to end what is announced")
+    else:
+        body = {"Text": text or "", "RestartIn": restart_in, "For": lasts}
+        reply = owner_of(host).act(ANNOUNCEMENT, body, reason)
+    out.data(reply)
+    current = reply["announcement"]
+    if current is None:
+        out.say("nothing is announced")
+        return
+    out.say(f"announced: {current['text']}")
+    if shows:
+        restarts = current["restartAt"]
+        end = f"restart {moment(restarts)}" if restarts else f"until {moment(current['until'])}"
+        out.say(f"by {current['by']}, {end} (UTC)")
 
 
 @click.command()
@@ -164,9 +285,9 @@ def registration(host: Host, out: Out, mode: str | None, reason: str) -> None:
     """Who may register; with MODE changed until the metagame starts again."""
     owner = owner_of(host)
     if mode is None:
-        said = owner.read("RegistrationStatus")
+        said = owner.read(REGISTRATION)
     else:
-        said = owner.act("RegistrationStatus", {"RegistrationStatus": mode.upper()}, reason)
+        said = owner.act(REGISTRATION, {"RegistrationStatus": mode.upper()}, reason)
     out.data(said)
     out.say(f"registration is {said.get('RegistrationMode', 'not set')}")
 
@@ -188,22 +309,95 @@ def listed(host: Host, out: Out) -> None:
     out.table(["guild", "leader", "members"], rows)
 
 
-@guild.command("disband")
-@click.argument("name")
-@with_reason
-@about_a_host
-def disband(host: Host, out: Out, name: str, reason: str) -> None:
+@Act("DisbandGuild", DisbandWish, {"guild": "NAME"}, guild)
+def disband(reply: Reply, _: Arguments) -> str:
     """End a guild; its members are told."""
-    said = owner_of(host).act("DisbandGuild", {"Guild": name}, reason)
-    out.data(said)
-    out.say(f"{said['Guild']} disbanded; {said['Members']} members told")
+    return f"{reply['Guild']} disbanded; {reply['Members']} members told"
 
 
-def _history(owner: Owner, name: str) -> dict[str, Any]:
-    who = _person(owner, name)
-    found: dict[str, Any] | None = owner.find("SaveHistory", UserId=who["id"])
-    return {"Characters": []} if found is None else found
+# -- game servers --------------------------------------------------------------
 
 
-def _second(iso: str) -> str:
-    return iso[:19].replace("T", " ")
+def _game_server(owner: Owner, wanted: str) -> Reply:
+    """The running game server of that kind, or whose id begins so; fails with one line."""
+    servers = [
+        server
+        for server in owner.read(SERVERS)["servers"]
+        if wanted == server["kind"] or server["id"].startswith(wanted)
+    ]
+    if len(servers) != 1:
+        many = "several game servers are" if servers else "no game server is"
+        fail(f"{many} called {wanted}; see svcctl gameserver list")
+    server: Reply = servers[0]
+    return server
+
+
+@click.group()
+def gameserver() -> None:
+    """List, start, stop and restart game servers, and read what they print."""
+
+
+@gameserver.command("list")
+@about_a_host
+def list_game_servers(host: Host, out: Out) -> None:
+    """List the game servers that run."""
+    reply = owner_of(host).read(SERVERS)
+    out.data(reply)
+    rows = [
+        [
+            server["id"],
+            server["kind"],
+            str(server["port"]),
+            server["map"],
+            server["startedAt"] or "",
+        ]
+        for server in reply["servers"]
+    ]
+    out.table(["id", "kind", "port", "map", "since"], rows)
+
+
+@gameserver.command("console")
+@click.argument("server")
+@about_a_host
+def console(host: Host, out: Out, server: str) -> None:
+    """The last lines that one has printed."""
+    owner = owner_of(host)
+    reply = owner.read(CONSOLE, Id=_game_server(owner, server)["id"])
+    out.data(reply)
+    out.say(*reply["lines"])
+
+
+def _on_game_server(act: str) -> Act:
+    return Act(
+        "DashboardGameServer",
+        GameServerWish,
+        {"id": "SERVER"},
+        gameserver,
+        fixed={"act": act, "kind": ""},
+        find={"id": _game_server},
+    )
+
+
+@Act(
+    "DashboardGameServer",
+    GameServerWish,
+    {"kind": "KIND"},
+    gameserver,
+    fixed={"act": "start", "id": ""},
+    types={"kind": click.Choice(["city", "dojo"])},
+)
+def start(reply: Reply, given: Arguments) -> str:
+    """Start the city or the dojo; hunts start when players ask for them."""
+    return f"the {given['kind']} runs: {reply['id']}"
+
+
+@_on_game_server("stop")
+def stop(_: Reply, given: Arguments) -> str:
+    """End one, by its id or the beginning of it, or by its kind if it is the only one."""
+    return f"{given['id']['kind']} {given['id']['id']} has ended"
+
+
+@_on_game_server("restart")
+def restart(reply: Reply, given: Arguments) -> str:
+    """End the city or the dojo and start it again."""
+    return f"the {given['id']['kind']} runs again: {reply['id']}"

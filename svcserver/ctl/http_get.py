@@ -80,9 +80,10 @@ def _exchange(
         with connection.getresponse() as reply:
             return reply.status, reply.read(MAX_ANSWER)
     except (OSError, http.client.HTTPException) as why:
-        kind = NobodyListens if isinstance(why, ConnectionRefusedError) else Failed
         line = f"{what} does not answer on {base}: {why or type(why).__name__}; is it running?"
-        raise kind(line) from None
+        if isinstance(why, ConnectionRefusedError):
+            raise NobodyListens(f"{line} svcctl up starts the host") from None
+        raise Failed(line) from None
     finally:
         connection.close()
 

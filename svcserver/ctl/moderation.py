@@ -1,7 +1,6 @@
-"""``svcctl ban``, ``mute``, their ends, ``kick``, ``sanctions``, ``announce`` and ``audit``.
+"""``svcctl sanctions`` and ``audit``, and acts on the database with their audit rows.
 
-They write to the database as the dashboard does: the same rules, refusals and audit rows. A running
-metagame looks at it twice a second, so a player notices within one.
+A running metagame looks at the database twice a second, so a player notices within one.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
-from typing import Any, NoReturn, TypeVar
+from typing import NoReturn, TypeVar
 
 import click
 from attrs import evolve
@@ -18,7 +17,7 @@ from sqlalchemy import Connection
 
 from svcserver.ctl.as_owner import actor
 from svcserver.ctl.database import transact
-from svcserver.ctl.host import Host, about_a_host, with_reason
+from svcserver.ctl.host import Host, about_a_host
 from svcserver.ctl.output import Failed, Out, fail
 from svcserver.db.refused import Refused
 from svcserver.kernel.refusals import Refusal
@@ -34,14 +33,9 @@ from svcserver.metagame.accounts.audit import (
     audited,
     rows,
 )
-from svcserver.metagame.accounts.sanctions import Kind
 from svcserver.metagame.accounts.wire import AuditRow, shown
-from svcserver.metagame.owner.announcements.acts import announce as make_announcement
-from svcserver.metagame.owner.announcements.rules import wish as announcement
-from svcserver.metagame.owner.announcements.store import SqlAnnouncement
-from svcserver.metagame.owner.announcements.wire import show as show_announcement
 from svcserver.metagame.owner.moderation.acts import Listed, StaffWork, holding
-from svcserver.metagame.owner.moderation.rules import Done, order
+from svcserver.metagame.owner.moderation.rules import Done
 from svcserver.metagame.owner.wire import described
 
 T = TypeVar("T")
@@ -74,104 +68,6 @@ def refuse(host: Host, entry: Entry, why: Refusal) -> NoReturn:
     fail(why.message)
 
 
-def _act(
-    host: Host, out: Out, action: str, about: tuple[str, str], choose: Chosen, outcome: str
-) -> None:
-    """Do it to the account and for the reason of ``about``, and say what it led to."""
-    done = by_staff(host, action, *about, choose)
-    after = None if done.change is None else done.change.after
-    out.data(
-        {
-            "action": action,
-            "id": done.account.id,
-            "username": done.account.username,
-            "sanction": None if after is None else dict(described(after) or {}),
-        }
-    )
-    with_it = "" if after is None or not after.networks else f", with {', '.join(after.networks)}"
-    out.say(f"{done.account.username} {outcome}{with_it}")
-
-
-def _impose(
-    host: Host,
-    out: Out,
-    kind: Kind,
-    name: str,
-    texts: tuple[str, str, str],
-    *,
-    addresses: bool,
-) -> None:
-    lasts, reason, note = texts
-    try:
-        wish = order(reason, note, lasts, addresses=addresses)
-    except Refusal as why:
-        refuse(host, Entry(actor(), kind.value, name, reason), why)
-
-    def impose(work: StaffWork) -> Act[Done]:
-        return work.ban(wish) if kind is Kind.BAN else work.mute(wish)
-
-    word = "banned" if kind is Kind.BAN else "muted"
-    until = f"for {lasts}" if lasts else "until you lift it"
-    _act(host, out, kind.value, (name, wish.reason), impose, f"is {word} {until}")
-
-
-def _sanction(command: Callable[..., Any]) -> Callable[..., Any]:
-    command = click.option("--note", default="", help="For staff only.")(command)
-    command = with_reason(command)
-    return click.option("--for", "lasts", default="", help="Like 12h or 7d; else no end.")(command)
-
-
-@click.command()
-@click.argument("name")
-@click.option("--addresses", is_flag=True, help="From where it has logged in, too.")
-@_sanction
-@about_a_host
-def ban(
-    host: Host, out: Out, name: str, addresses: bool, lasts: str, reason: str, note: str
-) -> None:
-    """Keep an account out; whoever plays with it is out within a second."""
-    _impose(host, out, Kind.BAN, name, (lasts, reason, note), addresses=addresses)
-
-
-@click.command()
-@click.argument("name")
-@click.option("--addresses", is_flag=True, help="Whoever chats from where it has logged in, too.")
-@_sanction
-@about_a_host
-def mute(
-    host: Host, out: Out, name: str, addresses: bool, lasts: str, reason: str, note: str
-) -> None:
-    """Keep an account from writing in rooms and whispers."""
-    _impose(host, out, Kind.MUTE, name, (lasts, reason, note), addresses=addresses)
-
-
-@click.command()
-@click.argument("name")
-@with_reason
-@about_a_host
-def unban(host: Host, out: Out, name: str, reason: str) -> None:
-    """Let a banned account in again."""
-    _act(host, out, "unban", (name, reason), lambda work: work.lift(Kind.BAN), "may log in again")
-
-
-@click.command()
-@click.argument("name")
-@with_reason
-@about_a_host
-def unmute(host: Host, out: Out, name: str, reason: str) -> None:
-    """Let a muted account write again."""
-    _act(host, out, "unmute", (name, reason), lambda work: work.lift(Kind.MUTE), "may write again")
-
-
-@click.command()
-@click.argument("name")
-@with_reason
-@about_a_host
-def kick(host: Host, out: Out, name: str, reason: str) -> None:
-    """Log an account off now; it may log in again."""
-    _act(host, out, "kick", (name, reason), lambda work: work.kick(), "is logged off")
-
-
 @click.command()
 @about_a_host
 def sanctions(host: Host, out: Out) -> None:
@@ -202,58 +98,6 @@ def _every_sanction(tx: Connection) -> list[Listed]:
 def moment(at: object) -> str:
     """A time of ISO 8601 as tables show it, to the second."""
     return str(at)[:19].replace("T", " ")
-
-
-@click.command()
-@click.argument("text", required=False)
-@click.option("--restart-in", default="", help="Like 10m: a countdown to a restart.")
-@click.option("--for", "lasts", default="", help="How long it is shown, like 2h; else 1h.")
-@click.option("--clear", is_flag=True, help="End what is announced.")
-@with_reason
-@about_a_host
-def announce(
-    host: Host,
-    out: Out,
-    text: str | None,
-    restart_in: str,
-    lasts: str,
-    clear: bool,
-    reason: str,
-) -> None:
-    """Show TEXT in the status banner and as a line in every chat room.
-
-    Without a TEXT it says what is announced now.
-    """
-    if text is None and not (clear or restart_in or lasts):
-        _announced(host, out)
-        return
-    if (text is None) is not clear:
-        fail("give a TEXT to announce, or --clear to end what is announced")
-    try:
-        asked = None if text is None else announcement(text, lasts, restart_in)
-    except Refusal as why:
-        refuse(host, Entry(actor(), "announce", "", reason), why)
-    by = actor()
-    entry = Entry(by, "announce end" if asked is None else "announce", "", reason)
-    made = recorded(host, entry, make_announcement(asked, by, time.time))
-    out.data({**show_announcement(made)})
-    out.say("nothing is announced" if made is None else f"announced: {made.text}")
-
-
-def _announced(host: Host, out: Out) -> None:
-    """Say what is announced now, by whom, until when, and when the restart is to be."""
-    shown = show_announcement(transact(host, lambda tx: SqlAnnouncement(tx).get(time.time())))
-    out.data({**shown})
-    one = shown["announcement"]
-    if one is None:
-        out.say("nothing is announced")
-        return
-    end = (
-        f"restart {moment(one['restartAt'])}"
-        if one["restartAt"]
-        else f"until {moment(one['until'])}"
-    )
-    out.say(f"announced: {one['text']}", f"by {one['by']}, {end} (UTC)")
 
 
 @click.command()

@@ -24,7 +24,6 @@ NAMED_AT = {
     "by_staff": 1,
     "_do": 1,
     "_run": 1,
-    "_act": 2,
     "note": 2,
     "noted": 1,
     "act_for": 2,
@@ -57,7 +56,7 @@ def acts_in(code: Path) -> set[str]:
 class ActionTests(SynchronousTestCase):
     def test_the_list_of_actions_is_that_of_the_code(self) -> None:
         found = acts_in(Path(svcserver.metagame.__file__).parents[1])
-        self.assertEqual(ACTIONS.keys(), found | {"mute"})  # svcctl names a sanction by its kind
+        self.assertEqual(ACTIONS.keys(), found)
 
 
 # commands that leave no row, and why
@@ -74,9 +73,7 @@ BY_THE_MACHINE = {"backup nightly"}  # what runs says so in its own log
 WITHOUT_THE_DATABASE = {  # run where it is not, or by another user than its own
     *("content launcher", "allowlist close-ports"),
 }
-LEAVES = re.compile(
-    r"\b(noted|recorded|by_staff|_act|_impose|_run|set_role|new_invite|copy_database)\(|\.act\("
-)
+LEAVES = re.compile(r"\b(noted|recorded|by_staff|_run|set_role|new_invite|copy_database)\(|\.act\(")
 
 
 def commands(group: Any = svcctl_main, words: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:

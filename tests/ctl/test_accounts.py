@@ -13,7 +13,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.ctl import accounts
 from svcserver.edge.invite import decode
-from svcserver.metagame.accounts.sanctions import Kind, SqlSanctions
+from svcserver.metagame.accounts.sanctions import FOREVER, Kind, Sanction, SqlSanctions
 from svcserver.metagame.accounts.store import SqlAccounts, knows_game_server
 from svcserver.metagame.owner.people.store import SqlPeople
 from tests.ctl.command import Ran, database_of, new_host, nowhere, svcctl
@@ -131,14 +131,18 @@ class AccountTests(HostCase):
         said = self.ctl("account", "promote", "Alpha", "--role", "moderator").out
         self.assertEqual(said, "Alpha is now a moderator\n")
         self.assertEqual(self.ctl("account", "promote", "Delta").out, "Delta is now an owner\n")
-        self.ctl("ban", "Beta")
-        self.ctl("mute", "Beta")
-        self.ctl("mute", "Gamma", "--for", "1s")
         with database_of(self.folder) as tx:
-            gamma = SqlAccounts(tx).named("Gamma")
+            beta, gamma = (SqlAccounts(tx).named(name) for name in ("Beta", "Gamma"))
+            assert beta is not None
             assert gamma is not None
             SqlPeople(tx).keep_seen({gamma.id: 1_700_000_000})
-            SqlSanctions(tx).drop(gamma.id, Kind.MUTE)
+            for account, kind, ends_at in (
+                (beta, Kind.BAN, FOREVER),
+                (beta, Kind.MUTE, FOREVER),
+                (gamma, Kind.MUTE, 1_700_000_001),
+            ):
+                sanction = Sanction("", "", "Olga", 1_700_000_000, ends_at)
+                SqlSanctions(tx).put(account.id, kind, sanction)
         listed = self.ctl("account", "list", "--json").data["accounts"]
         self.assertEqual(
             [(one["username"], one["role"], one["banned"], one["muted"]) for one in listed],

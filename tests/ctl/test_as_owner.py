@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from svcserver.ctl import as_owner, http_get, maintenance
+from svcserver.ctl.database import existing, url_of
 from svcserver.ctl.host import Host
 from svcserver.kernel.machine import SIGNING_KEY
 from svcserver.kernel.secrets import fingerprint
@@ -19,27 +20,31 @@ from tests.ctl.test_accounts import HostCase
 from tests.metagame.owner.maintenance.test_maintenance import GameServers
 from tests.support.belongings import Owner
 from tests.support.game import GAME_SERVER_KEY, Game
+from tests.support.ledger import InstantLedger
 from tests.support.proves import proves
 
 KEYS = SIGNING_KEY, "AUTH_SIGNING_PUBKEY_B64"
 GUILD = {"name": "Lanterns", "nameplate": "LAN"}
 
 
-class SecondFactorTests(HostCase):
-    """Commands over HTTP reach a metagame in memory, with the headers that they really send."""
+class RunningHostCase(HostCase):
+    """A host and its metagame, in memory but for the database; requests reach it, and no network.
+
+    They have the headers that svcctl really sends.
+    """
 
     def setUp(self) -> None:
         super().setUp()
         signing = {name: value(self.folder, "metagame", name) for name in KEYS}
-        self.game = Game(self, http=GameServers(), BACKEND_HEALTH="1", **signing)
-        self.olga = self.game.player("Olga", admin=True)
-        self.ann = Owner.of(self.game, "Ann_1")
-        (self.folder / "owner.key").write_text(self.olga.key + "\n")
-        ways = DashboardAccess(self.olga.id, fingerprint("UUK_other"), new_factor())
-        self.game.ledger.run(lambda tx: SqlDashboardAccess(tx).put(ways))
+        ledger = self.ledger()
+        self.game = Game(self, http=GameServers(), ledger=ledger, BACKEND_HEALTH="1", **signing)
         self.sent: list[dict[str, str]] = []
         self.patch(http_get, "_exchange", self.exchange)
         self.patch(as_owner, "epoch", self.game.clock.seconds)
+
+    def ledger(self) -> InstantLedger | None:
+        """The host's database."""
+        return InstantLedger(existing(url_of(Host(self.folder))))
 
     def exchange(
         self,
@@ -60,6 +65,19 @@ class SecondFactorTests(HostCase):
         ran = self.ctl(*words, "--json")
         self.assertEqual(ran.status, 0, f"{words}: {ran.err}")
         return ran.data
+
+
+class SecondFactorTests(RunningHostCase):
+    def setUp(self) -> None:
+        super().setUp()
+        self.olga = self.game.player("Olga", admin=True)
+        self.ann = Owner.of(self.game, "Ann_1")
+        (self.folder / "owner.key").write_text(self.olga.key + "\n")
+        ways = DashboardAccess(self.olga.id, fingerprint("UUK_other"), new_factor())
+        self.game.ledger.run(lambda tx: SqlDashboardAccess(tx).put(ways))
+
+    def ledger(self) -> None:
+        """A database of its own, where everybody's keys are known."""
 
     def found_guild(self) -> None:
         token = self.ann.player.token

@@ -65,7 +65,7 @@ WORDS = {  # of columns that hold one of some words, not text of others
 }
 KEPT = re.compile(r"((UID-)?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d{4}-\d\d-\d\dT[\d:.]+Z)\Z")
 DRAWN = re.compile("\r?\x1b\\[(?:\\?25[lh]|2K|1A|[0-9;]*m)")  # by our own progress bars
-LEFT_OUT = {"env_file", "key", "restart_in", "lasts", "since", "until", "reason"}
+LEFT_OUT = {"env_file", "key", "restart_in", "lasts", "for_", "since", "until", "reason"}
 SEES = """account list: account saves: account show: announce: audit: content verify: drain status:
 gameserver list: gameserver console: guild list: invite list: passport trusted: passport import:
 sanctions: status""".replace("\n", " ").split(": ")

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import json
+import socket
 import sqlite3
 import time
 from contextlib import closing
 
+from svcserver.ctl import http_get
 from svcserver.metagame.accounts.audit import Entry, add_row
 from svcserver.metagame.owner.moderation import acts
 from tests.ctl.command import Ran, database_of
-from tests.ctl.test_accounts import HostCase
+from tests.ctl.hosts import change
+from tests.ctl.test_as_owner import RunningHostCase
+from tests.support.game import START
 from tests.support.proves import proves
 
+REAL_EXCHANGE = http_get._exchange
 
-class ModerationTests(HostCase):
+
+class ModerationTests(RunningHostCase):
     def setUp(self) -> None:
         super().setUp()
+        self.game.clock.advance(time.time() - START)
         self.ctl("account", "create", "Alpha")
 
     def rows(self, *words: str) -> list[dict[str, object]]:
@@ -38,9 +45,6 @@ class ModerationTests(HostCase):
     @proves("every act of staff and every refused try is in the audit log")
     def test_what_svcctl_itself_refuses_is_there_too(self) -> None:
         for words, action, target, why in (
-            (("ban", "Alpha", "--for", "soon"), "ban", "Alpha", "no length of time"),
-            (("mute", "Alpha", "--note", "x" * 1_025), "mute", "Alpha", "a note 1024"),
-            (("announce", "Soup", "--for", "soon"), "announce", "", "no length of time"),
             (("account", "new-key", "Nobody"), "new key", "Nobody", "no account is called"),
             (("account", "dashboard-key", "Nobody"), "dashboard key", "Nobody", "no account"),
             (("account", "second-factor", "Nobody"), "second factor", "Nobody", "no account"),
@@ -53,6 +57,21 @@ class ModerationTests(HostCase):
             newest = self.rows()[0]
             self.assertEqual((newest["action"], newest["target"]), (action, target))
             self.assertEqual(newest["reason"], "because")
+            self.assertIn(why, str(newest["refused"]))
+
+    @proves("every act of staff and every refused try is in the audit log")
+    def test_an_order_that_makes_no_sense_is_a_refused_try(self) -> None:
+        """The row is the one that the dashboard's route leaves."""
+        for words, route, why in (
+            (("ban", "Alpha", "--for", "soon"), "DashboardBan", "no length of time"),
+            (("mute", "Alpha", "--note", "x" * 1_025), "DashboardMute", "0 to 1024"),
+            (("announce", "Soup", "--for", "soon"), "DashboardAnnouncement", "no length of time"),
+        ):
+            ran = self.ctl(*words)
+            self.assertEqual((ran.status, why in ran.line), (1, True), ran.line)
+            newest = self.rows()[0]
+            self.assertEqual(newest["action"], f"POST /svc/api/{route}")
+            self.assertTrue(str(newest["actor"]).startswith("svcctl"))
             self.assertIn(why, str(newest["refused"]))
 
     @proves("a ban by addresses", "a mute by addresses")
@@ -123,6 +142,45 @@ class ModerationTests(HostCase):
         old = self.rows(*mine, "--until", "40d", "--since", "41d", "--count", "600")
         self.assertEqual([old[0]["target"], old[-1]["target"]], ["P_139", "P_116"])
         self.assertIn("the newest 2;", self.ctl("audit", *mine, "--count", "2").out)
+
+    @proves("svcctl ban, unban")
+    def test_a_ban_needs_no_metagame_that_runs(self) -> None:
+        self.stop_the_metagame()
+        ran = self.ctl("ban", "alpha", "--for", "7d", "--reason", "cheats", "--json")
+        self.assertEqual((ran.status, ran.err, ran.data["username"]), (0, "", "Alpha"))
+        self.assertEqual(ran.data["sanction"]["reason"], "cheats")
+        self.assertEqual(self.ctl("ban", "Alpha").out, "Alpha is banned until you lift it\n")
+        self.assertIn("like 12h or 7d", self.ctl("ban", "Alpha", "--for", "soon").line)
+        self.assertIn("no account is called", self.ctl("unban", "Nobody").line)
+        self.assertEqual(self.ctl("unban", "Alpha").out, "Alpha may log in again\n")
+        rows = [(row["action"], row["target"], row["refused"] is None) for row in self.rows()[:5]]
+        bans = [("ban", "Alpha", done) for done in (False, True, True)]
+        self.assertEqual(rows, [("unban", "Alpha", True), ("unban", "Nobody", False), *bans])
+
+    @proves("svcctl mute, unmute, kick", "svcctl announce")
+    def test_what_needs_a_metagame_names_how_to_start_it(self) -> None:
+        self.stop_the_metagame()
+        for words in (
+            ("mute", "Alpha"),
+            ("unmute", "Alpha"),
+            ("kick", "Alpha"),
+            ("announce", "Hunt night"),
+            ("account", "rename", "Alpha", "Beta"),
+            ("gameserver", "stop", "city"),
+            ("registration", "OPEN"),
+            ("guild", "disband", "Lanterns"),
+            ("drain", "on"),
+        ):
+            ran = self.ctl(*words)
+            self.assertEqual((ran.status, ran.out), (1, ""))
+            self.assertRegex(ran.line, "does not answer on .* svcctl up starts the host$")
+
+    def stop_the_metagame(self) -> None:
+        """Have its port refuse connections: it is bound, so that nobody else takes it."""
+        self.patch(http_get, "_exchange", REAL_EXCHANGE)
+        held = self.enterContext(socket.socket())
+        held.bind(("127.0.0.1", 0))
+        change(self.folder, "metagame", "PORT", str(held.getsockname()[1]))
 
     def test_what_makes_no_sense_is_one_line(self) -> None:
         for words in (

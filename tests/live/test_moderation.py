@@ -21,6 +21,7 @@ from tests.support.processes import (
     Answering,
     Service,
     bearer,
+    env_file,
     eventually,
     free_port,
     metagame,
@@ -36,12 +37,6 @@ pytestmark = pytest.mark.live
 AT_MOST_S = 2.0
 
 
-def env_file(folder: Path, service: Service) -> Path:
-    file = folder / "metagame.env"
-    file.write_text(f"DATABASE_URL={service.environ['DATABASE_URL']}\n")
-    return file
-
-
 @proves("svcctl ban, unban")
 def test_a_ban_during_a_hunt(tmp_path: Path) -> None:
     chat = free_port()
@@ -52,7 +47,7 @@ def test_a_ban_during_a_hunt(tmp_path: Path) -> None:
     ):
         eventually(lambda: "chat: listening on" in service.log)
         ann, bob = register(service, "Ann_1"), register(service, "Bob_1")
-        file = env_file(tmp_path, service)
+        file = env_file(tmp_path, service.environ)
         for one in (ann, bob):
             assert service.ask("POST", "/candidate/join", HUNT, bearer(one))[0] == 200
             beat = {"map": "cora_jamima", "state": "island"}
@@ -83,8 +78,7 @@ def test_a_ban_during_a_hunt(tmp_path: Path) -> None:
 @beside_a_metagame(CHAT="1", CHAT_PORT=FREE)
 def test_a_kick_reaches_routes_and_chat_within_a_second(service: Beside) -> None:
     eventually(lambda: "chat: listening on" in service.log)
-    file = service.folder / "kick.env"
-    file.write_text(f"DATABASE_URL={service.environ['DATABASE_URL']}\n")
+    file = env_file(service.folder, service.environ)
     zed = register(service, "Zed_1")
     talker = Talker(service.port("CHAT_PORT"), zed["id"], "Zed_1").log_in(zed["token"])
     assert svcctl("kick", "Zed_1", "--reason", "afk", "--env-file", file).status == 0
@@ -110,7 +104,7 @@ def test_a_mute_during_a_whisper(tmp_path: Path) -> None:
     with metagame(tmp_path, CHAT="1", CHAT_PORT=str(chat), **often) as service:
         eventually(lambda: "chat: listening on" in service.log)
         ann, bob = register(service, "Ann_1"), register(service, "Bob_1")
-        file = env_file(tmp_path, service)
+        file = env_file(tmp_path, service.environ)
         one = Talker(chat, ann["id"], "Ann_1").log_in(ann["token"])
         other = Talker(chat, bob["id"], "Bob_1").log_in(bob["token"])
         one.join("General"), other.join("General")
@@ -154,8 +148,7 @@ def tried(talker: Talker) -> str:
 def test_a_kick_or_ban_holds_for_the_very_next_request_and_ends_the_chat(service: Beside) -> None:
     """Told by the order of things, which is the same on the busiest machine."""
     eventually(lambda: "chat: listening on" in service.log)
-    file = service.folder / "staff.env"
-    file.write_text(f"DATABASE_URL={service.environ['DATABASE_URL']}\n")
+    file = env_file(service.folder, service.environ)
     made = svcctl("account", "create", "Olga", "--owner", "--json", "--env-file", file)
     owner = {"x-svc-user-api-key": made.data["key"]}
     player = register(service, "Ann_1")
@@ -188,8 +181,7 @@ SECRET = "s" * 32
 @beside_a_metagame(CHAT="1", CHAT_PORT=FREE, GATEWAY_SECRET=SECRET, CHAT_MESSAGE_RATE="600,600")
 def test_a_mute_of_addresses_reaches_whoever_chats_from_there(service: Beside) -> None:
     eventually(lambda: "chat: listening on" in service.log)
-    file = service.folder / "mute.env"
-    file.write_text(f"DATABASE_URL={service.environ['DATABASE_URL']}\n")
+    file = env_file(service.folder, service.environ)
     port, came = service.port("CHAT_PORT"), "2001:db8:5:2::7"
     player = register(service, "Loud_1")
     through = {"X-Forwarded-For": came, "x-svc-gateway": SECRET}
@@ -225,8 +217,7 @@ def test_a_mute_of_addresses_reaches_whoever_chats_from_there(service: Beside) -
 @beside_a_metagame(CHAT="1", CHAT_PORT=FREE, GATEWAY_SECRET=SECRET)
 def test_a_ban_of_addresses_reaches_whoever_plays_from_there(service: Beside) -> None:
     eventually(lambda: "chat: listening on" in service.log)
-    file = service.folder / "ban.env"
-    file.write_text(f"DATABASE_URL={service.environ['DATABASE_URL']}\n")
+    file = env_file(service.folder, service.environ)
 
     def comes(name: str, address: str) -> dict[str, str]:
         """A player who logs in through the gateway."""

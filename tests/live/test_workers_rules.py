@@ -19,21 +19,14 @@ from tests.chat.sockets import Talker
 from tests.ctl.command import svcctl
 from tests.live.attacks.test_hunts import TUTORIAL
 from tests.live.deploying import SIMULATOR, deploy, program
-from tests.live.test_workers import Workers, asked, chatting, sabotaged, talkers, workers
-from tests.support.processes import Service, bearer, eventually, register
+from tests.live.test_workers import asked, chatting, sabotaged, talkers, workers
+from tests.support.processes import Service, bearer, env_file, eventually, register
 from tests.support.valkey import fresh_url
 from tests.support.watch import Watch
 
 pytestmark = pytest.mark.live
 
 AT_MOST_S = 2.0
-
-
-def env_file(folder: Path, both: Workers) -> Path:
-    """By which svcctl finds the database."""
-    file = folder / "metagame.env"
-    file.write_text(f"DATABASE_URL={both.one.environ['DATABASE_URL']}\n")
-    return file
 
 
 def status_of(service: Service, player: dict[str, str]) -> int:
@@ -46,7 +39,9 @@ def test_sessions_that_one_worker_ends_are_over_at_the_other_at_once(tmp_path: P
         both, ports = stack.enter_context(chatting(tmp_path))
         (_, _), (bob, bobs) = talkers(stack, both, ports, 2)
         cleo = register(both.one, "Cleo")
-        ran = svcctl("account", "promote", "Cleo", "--env-file", env_file(tmp_path, both))
+        ran = svcctl(
+            "account", "promote", "Cleo", "--env-file", env_file(tmp_path, both.one.environ)
+        )
         assert ran.status == 0, ran.err
         owner = {"x-svc-user-api-key": cleo["key"]}
         with Watch() as watch:
@@ -66,7 +61,7 @@ def test_the_owners_ban_and_mute_reach_every_worker(tmp_path: Path) -> None:
     with ExitStack() as stack:
         both, ports = stack.enter_context(chatting(tmp_path, CHAT_MESSAGE_RATE="60,60"))
         (ann, anns), (bob, bobs) = talkers(stack, both, ports, 2)
-        file = env_file(tmp_path, both)
+        file = env_file(tmp_path, both.one.environ)
         for one in (anns, bobs):
             assert 'code="110"' in one.join("City-1")
         for name in ("Player_0", "Player_1"):
@@ -104,7 +99,7 @@ def test_owners_see_and_reach_the_players_of_every_worker(tmp_path: Path) -> Non
         found = talkers(stack, both, ports, 2)
         for _, one in found:
             assert 'code="110"' in one.join("City-1")
-        file, olga = env_file(tmp_path, both), register(both.one, "Olga")
+        file, olga = env_file(tmp_path, both.one.environ), register(both.one, "Olga")
         assert svcctl("account", "promote", "Olga", "--env-file", file).status == 0
         key = {"x-svc-user-api-key": olga["key"]}
         for number, service in enumerate((both.one, both.other)):
@@ -130,7 +125,7 @@ def test_owners_see_and_reach_the_players_of_every_worker(tmp_path: Path) -> Non
 def test_a_new_name_shows_at_every_worker_at_once(tmp_path: Path) -> None:
     with workers(tmp_path, fresh_url()) as both:
         ann, olga = register(both.one, "Ann_1"), register(both.one, "Olga")
-        file = env_file(tmp_path, both)
+        file = env_file(tmp_path, both.one.environ)
         assert svcctl("account", "promote", "Olga", "--env-file", file).status == 0
         key = {"x-svc-user-api-key": olga["key"]}
 

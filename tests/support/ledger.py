@@ -37,11 +37,15 @@ _pipelined_plans = Plans(MAX_LIST)
 class InstantLedger:
     """Every table of every imported feature, empty.
 
-    ``free`` ends its use; without it that is when the garbage collector finds it.
+    ``free`` ends its use; without it that is when the garbage collector finds it. ``engine`` is
+    that of an SQLite database which is there already.
     """
 
-    def __init__(self) -> None:
-        if os.environ.get("SVC_TEST_DATABASE") == "postgresql":
+    def __init__(self, engine: Engine | None = None) -> None:
+        if engine is not None:
+            self.engine = engine
+            self.free = weakref.finalize(self, engine.dispose)
+        elif os.environ.get("SVC_TEST_DATABASE") == "postgresql":
             self.engine, self._pipeline = _emptied()
             self.free = weakref.finalize(self, _free.append, (self.engine, self._pipeline))
         else:

@@ -196,6 +196,14 @@ def metagame(folder: Path, **environ: str) -> Iterator[Service]:
         service.stop()
 
 
+def env_file(folder: Path, environ: dict[str, str]) -> Path:
+    """A file by which svcctl finds the metagame and its database."""
+    file = folder / "staff.env"
+    names = ("DATABASE_URL", "PORT", "AUTH_SIGNING_PRIVKEY_B64")
+    file.write_text("".join(f"{name}={environ[name]}\n" for name in names))
+    return file
+
+
 def register(service: Answering, name: str) -> dict[str, str]:
     """A player: key, token and account id."""
     status, body = service.ask("POST", "/svc/api/Register", {"Username": name})

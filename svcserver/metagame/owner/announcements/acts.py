@@ -1,11 +1,9 @@
 """Announces, and keeps every process up to date with what is announced.
 
-``svcctl`` and other metagames write to the same database, so it is read once a second.
+Other metagames write to the same database, so it is read once a second.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 from attrs import define, field
 from sqlalchemy import Connection
@@ -15,29 +13,13 @@ from twisted.internet.interfaces import IReactorTime
 from svcserver.db.ledger import ACROSS
 from svcserver.kernel.every import Every
 from svcserver.kernel.signals import Announced, Signal
-from svcserver.metagame.accounts.audit import Act, Audit, Entry, Trace
+from svcserver.metagame.accounts.audit import Audit, Entry, Trace
 from svcserver.metagame.owner.announcements import rules
 from svcserver.metagame.owner.announcements.rules import Announcement, Wish
 from svcserver.metagame.owner.announcements.store import SqlAnnouncement
 from svcserver.metagame.owner.announcements.wire import described
 
 EVERY_S = 1.0
-
-
-def announce(
-    asked: Wish | None, by: str, wall_clock: Callable[[], float]
-) -> Act[Announcement | None]:
-    """The act of announcing; None ends the announcement."""
-
-    def act(tx: Connection, trace: Trace) -> Announcement | None:
-        at, kept = wall_clock(), SqlAnnouncement(tx)
-        trace.before = described(kept.get(at))
-        made = None if asked is None else rules.announced(asked, by, at)
-        kept.put(made)
-        trace.after = described(made)
-        return made
-
-    return act
 
 
 @define(eq=False)
@@ -57,7 +39,15 @@ class Announcements:
     async def make(self, by: str, asked: Wish | None, reason: str) -> Announcement | None:
         """Announce, or with None end what is announced."""
         entry = Entry(by, "announce" if asked is not None else "announce end", "", reason)
-        act = announce(asked, by, self.audit.wall_clock)
+
+        def act(tx: Connection, trace: Trace) -> Announcement | None:
+            at, kept = self.audit.wall_clock(), SqlAnnouncement(tx)
+            trace.before = described(kept.get(at))
+            made = None if asked is None else rules.announced(asked, by, at)
+            kept.put(made)
+            trace.after = described(made)
+            return made
+
         made = await self.audit.write(entry, act, ACROSS)
         self._take(made)
         return made

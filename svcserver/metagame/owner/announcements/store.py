@@ -1,4 +1,4 @@
-"""The table of the announcement, and what making one does, for dashboard and ``svcctl``."""
+"""The table of the announcement."""
 
 from __future__ import annotations
 
