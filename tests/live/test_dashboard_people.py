@@ -204,7 +204,11 @@ def test_a_moderator_looks_after_people_and_is_told_when_that_is_over(
         here.admin("POST", "DashboardRole", role | {"Role": "helper"})
         seen.press("Mute")
         seen.answer("Mute")
-        expect(page.locator("#says .bad")).to_contain_text("moderator")
+        expect(page.locator("#says .bad")).to_contain_text("your role has changed")
+        expect(page.get_by_role("alert")).to_contain_text("your role has changed")
+        seen.sign_in(player["key"])
+        open_account(seen, "Bertram")
+        assert {*page.locator("#content").get_by_role("button").all_inner_texts()} <= READS
 
 
 # slow: a code of the second factor counts once: the next comes after thirty seconds at most

@@ -12,10 +12,10 @@ from typing import Any
 from click.testing import CliRunner
 from twisted.trial.unittest import SynchronousTestCase
 
+from simulation import __main__ as program
 from simulation.run import Wish, simulate
 from simulation.script import Step, script
 from simulation.shrink import fewest, shrunk, told
-from svcserver.ctl import simulate as ctl
 from svcserver.metagame.social.parties import rules
 
 
@@ -43,9 +43,9 @@ class FailureTests(SynchronousTestCase):
 
     def replayed(self, line: str) -> dict[str, Any]:
         """What the printed command says, as one object."""
-        program, word, *words = shlex.split(line)
-        self.assertEqual((program, word), ("svcctl", "simulate"))
-        ran = CliRunner().invoke(ctl.simulate_command, [*words, "--json"])
+        python, option, module, *words = shlex.split(line)
+        self.assertEqual((python, option, module), ("python", "-m", "simulation"))
+        ran = CliRunner().invoke(program.main, [*words, "--json"])
         self.assertEqual(ran.exit_code, 1, ran.output)
         said: dict[str, Any] = json.loads(ran.output.splitlines()[0])
         return said
@@ -53,7 +53,7 @@ class FailureTests(SynchronousTestCase):
     # slow: ten simulations of four minutes
     def test_what_a_failure_prints_shows_it_again(self) -> None:
         self.patch(rules, "MAX_MEMBERS", rules.MAX_MEMBERS + 1)
-        self.patch(ctl, "globalLogBeginner", _NoLogging())
+        self.patch(program, "globalLogBeginner", _NoLogging())
         result = simulate(Wish(5, 6, 240.0))
         rule = result.violations[0].rule
         self.assertEqual(rule, "seats within limits")

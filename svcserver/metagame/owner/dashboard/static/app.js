@@ -5,7 +5,7 @@ import { Refused, listen, read, signIn as begin, signOut as leave } from "./api.
 import { audit } from "./audit.js";
 import * as connection from "./connection.js";
 import { card, el, head, nothing } from "./dom.js";
-import { say } from "./dialog.js";
+import { LOST, say } from "./dialog.js";
 import { account } from "./account.js";
 import { accounts } from "./accounts.js";
 import { chat } from "./chat.js";
@@ -129,8 +129,6 @@ function start(title, page, told = "beat", query = new URLSearchParams()) {
     refused: (why) => shown() && (why.status === 401 ? signOut(LOST) : say(why.message, true)),
   });
 }
-
-const LOST = "You are signed out; the server no longer knows this session.";
 
 function refused(title, why) {
   return [head(title), card(null, [], nothing(why))];
