@@ -74,6 +74,7 @@ class Channel(Connection):
         self._request: HttpRequest | None = None  # being answered
         self._work: Deferred[Any] | None = None
         self._stream: Stream | None = None
+        self._chunked = False  # the stream has no length
         self._holding = 0  # bytes of its body that count in ``factory.held``
         self._rest = b""  # a large answer, written piece by piece
         self._rest_at = 0
@@ -210,6 +211,7 @@ class Channel(Connection):
         close = not asked.keep_alive or (self.half_closed and not self.waiting)
         close = close or self.factory.stopping
         if isinstance(body, Stream):
+            self._chunked = "Transfer-Encoding" in answer.headers
             self._begin(body, response_head(answer, b"", self.factory.date(), close=close), close)
             return
         try:
@@ -258,11 +260,17 @@ class Channel(Connection):
         send(self.transport, head)
         stream.begin(self)
 
+    def write(self, data: bytes) -> None:
+        """Called by the stream: send a part of the body, as a chunk where it has no length."""
+        self.transport.write(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
+
     def finish(self) -> None:
         """Called by the stream once it has written everything."""
         stream, self._stream = self._stream, None
         if stream is None:
             return
+        if self._chunked and not self.closing:
+            self.transport.write(b"0\r\n\r\n")
         stream.over()
         if not self.closing:
             self.transport.registerProducer(self, True)

@@ -80,7 +80,6 @@ class EventStream(Stream):
         """End it properly; whoever reads begins another."""
         self._rounds.stopService()
         if self._out is not None:
-            self._out.transport.write(b"0\r\n\r\n")
             self._out.transport.unregisterProducer()
             self._out.finish()
 
@@ -119,7 +118,7 @@ class EventStream(Stream):
 
     def _write(self, text: bytes) -> None:
         self._wrote = self.clock.seconds()
-        self._out.transport.write(b"%x\r\n%b\r\n" % (len(text), text))
+        self._out.write(text)
 
 
 @define(eq=False)

@@ -1,5 +1,4 @@
-"""The front door: the routes of a service on Klein, and the only place where an exception
-becomes a status.
+"""The front door: the routes of a service, and the only place where an exception becomes a status.
 
 Order of refusal: route and switch, the gate's 404, declared size, credential, JSON
 syntax, shape, rule.
@@ -14,11 +13,10 @@ from types import MethodType
 from typing import Any, Protocol, TypeVar
 
 from attrs import define, field
-from klein import Klein
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import Logger
 from twisted.python.failure import Failure
-from werkzeug.routing import Map, MapAdapter, RuleFactory
+from twisted.web.resource import IResource
 
 from svcserver.kernel import json
 from svcserver.kernel.buggify import buggify
@@ -90,37 +88,12 @@ class AnsweredError(Exception):
         self.answer = answer
 
 
-class _UnboundRules(Map):
-    """Werkzeug's map, compiling its rules only when it is first used to match.
-
-    It takes 2 ms a row, and requests are matched by our own table.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._unbound: list[RuleFactory] = []
-
-    def add(self, rulefactory: RuleFactory) -> None:
-        self._unbound.append(rulefactory)
-
-    def bind(self, *args: Any, **kwargs: Any) -> MapAdapter:
-        while self._unbound:
-            super().add(self._unbound.pop(0))
-        return super().bind(*args, **kwargs)
-
-
-def _app() -> Klein:
-    app = Klein()
-    app._url_map = _UnboundRules()
-    return app
-
-
 @define(eq=False)
 class Mounted:
     """A row with what each of its requests needs."""
 
     row: Row
-    make: Callable[[], Callable[..., Any]] = field(repr=False)  # its endpoint on the Klein app
+    make: Callable[[], Callable[..., Any]] = field(repr=False)  # its endpoint
     hides: bool
     lost: str  # the rare thing that an answer which had to wait never leaves; "" where that is dull
     run: Callable[..., Any] = field(init=False, repr=False)  # the endpoint, made when first asked
@@ -130,7 +103,7 @@ class Mounted:
 
     @classmethod
     def of(cls, row: Row, make: Callable[[], Callable[..., Any]]) -> Mounted:
-        """A row on the app; losing the answer to a reading shows nothing."""
+        """Return the row with its endpoint; losing the answer to a reading shows nothing."""
         family = row.path.split("/")[1]
         lost = "" if row.method == "GET" else f"web: an answer of /{family} is lost"
         return cls(row, make, row.hides, lost)
@@ -142,7 +115,10 @@ class Mounted:
 
 @define
 class FrontDoor:
-    """All rows of a service on one Klein app, behind the gate.
+    """All rows of a service, behind the gate.
+
+    ``answer`` finds a row by our own table, for our channel; ``resource`` has a Klein app do it,
+    for a site of ``twisted.web``. Both run the same endpoints.
 
     ``traces`` puts the Python traceback on error pages (development only);
     ``max_json`` bounds a body in bytes. ``told(row, request, caller, why)`` hears of each refusal
@@ -160,7 +136,6 @@ class FrontDoor:
     told: Told | None = None
     call: Callable[[Any, Any, HttpRequest], Any] = Call
     nobody: Caller = NOBODY
-    app: Klein = field(factory=_app, init=False)
     rows: list[Row] = field(factory=list, init=False)
     _table: RouteTable[Mounted] = field(factory=RouteTable, init=False)
     _elapsed: Callable[[], float] = field(factory=lambda: system().elapsed, init=False)
@@ -182,10 +157,13 @@ class FrontDoor:
         self.rows.append(row)
 
     def _made(self, row: Row, feature: Feature) -> Callable[..., Any]:
-        """The row's endpoint on the Klein app."""
-        bind = self.app.route(row.path, methods=[row.method], endpoint=row.name)
-        bind(self._endpoint(row, MethodType(row.handler, feature)))
-        return partial(self.app.endpoints[row.name], None)
+        return self._endpoint(row, MethodType(row.handler, feature))
+
+    def resource(self, *, proxy_headers: tuple[bytes, ...] = ()) -> IResource:
+        """Return the resource of an ordinary Klein app with all rows (``web/klein_site.py``)."""
+        from svcserver.web.klein_site import AppResource  # our own channel needs no Klein
+
+        return AppResource(self, self.rows, proxy_headers)
 
     def _endpoint(self, row: Row, handler: Callable[..., Any]) -> Callable[..., Any]:
         gate, shape, call = self.gate, row.body, self.call
@@ -215,7 +193,7 @@ class FrontDoor:
                 raise
 
         chosen = told if row.tells and self.told is not None else answer
-        # Klein would make a Deferred of every coroutine; most never wait
+        # most never wait, and need no Deferred
         return lambda request, seen, **parameters: start_coroutine(
             chosen(request, seen, **parameters)
         )

@@ -12,14 +12,17 @@ from svcserver.http.connection import CLOSE
 from svcserver.kernel import json
 from svcserver.web.routes import Answer
 
-_BARE = (204, 304)  # have neither body nor length
+BARE = (204, 304)  # have neither body nor length
 
 
 class Stream:
     """A body that writes itself; the answer's headers give its length, or say that it has none."""
 
     def begin(self, out: Any) -> None:
-        """Start writing to ``out.transport``; call ``out.finish()`` after the last byte."""
+        """Start writing with ``out.write``; call ``out.finish()`` after the last byte.
+
+        ``out.transport`` takes a producer.
+        """
 
     def over(self) -> None:
         """Called once: everything is written, or the connection is gone."""
@@ -36,7 +39,7 @@ def encode_body(answer: Answer) -> bytes:
 def response_head(answer: Answer, body: bytes, date: bytes, *, close: bool) -> bytes:
     """The head of an answer with that body, with its empty line."""
     status = answer.status
-    if answer.headers or status in _BARE:
+    if answer.headers or status in BARE:
         return _with_headers(answer, body, date, close=close)
     return b"%b%bContent-Length: %d\r\n%b\r\n" % (
         _start(status, answer.content_type) if body else _start(status, ""),
@@ -48,7 +51,7 @@ def response_head(answer: Answer, body: bytes, date: bytes, *, close: bool) -> b
 
 def _with_headers(answer: Answer, body: bytes, date: bytes, *, close: bool) -> bytes:
     fields = {"Content-Type": answer.content_type} if body else {}
-    if answer.status not in _BARE and "Transfer-Encoding" not in answer.headers:
+    if answer.status not in BARE and "Transfer-Encoding" not in answer.headers:
         fields["Content-Length"] = str(len(body))
     fields.update(answer.headers)
     lines = "".join([f"{name}: {value}\r\n" for name, value in fields.items()])

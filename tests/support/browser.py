@@ -19,6 +19,7 @@ from twisted.internet.protocol import Protocol, connectionDone
 from twisted.internet.testing import MemoryReactorClock
 from twisted.python.failure import Failure
 from twisted.test.iosim import FakeTransport, connect
+from twisted.web.server import Site
 
 from svcserver.kernel.headers import GATEWAY
 from svcserver.web.front import FrontDoor
@@ -53,6 +54,7 @@ class Browser:
     test: Any  # the SynchronousTestCase
     front: FrontDoor
     clock: Any = None  # the connections' own, where time passes for them
+    on_klein: bool = False  # a stock site of twisted.web serves it, in place of our channel
     _open: list[Any] = field(factory=list, init=False)
 
     def __call__(
@@ -104,9 +106,10 @@ class Browser:
         if game_server is not None:
             head["x-svc-gameserver-apikey"] = game_server
         asking = _Asking(_request(method, path, head, **sent), method == "HEAD")
-        factory = HttpFactory(
-            self.front, self.clock or MemoryReactorClock(), proxy_headers=(GATEWAY,)
-        )
+        clock = self.clock or MemoryReactorClock()
+        factory: Any = HttpFactory(self.front, clock, proxy_headers=(GATEWAY,))
+        if self.on_klein:
+            factory = Site(self.front.resource(proxy_headers=(GATEWAY,)), reactor=clock)
         server = factory.buildProtocol(OURS)
         ends = (
             FakeTransport(server, isServer=True, hostAddress=THEIRS, peerAddress=OURS),

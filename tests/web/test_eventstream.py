@@ -22,7 +22,11 @@ class Out:
         self.transport.abortConnection = lambda: setattr(self, "aborted", True)
         self.finished = self.aborted = False
 
+    def write(self, data: bytes) -> None:
+        self.transport.write(b"%x\r\n%b\r\n" % (len(data), data))
+
     def finish(self) -> None:
+        self.transport.write(b"0\r\n\r\n")
         self.finished = True
 
 

@@ -273,12 +273,6 @@ class ConventionTests(SynchronousTestCase):
         self.assertEqual(self.early("POST", b"/nope", UNPROVEN_BODY + 1), 404)
         self.assertEqual(self.early("POST", b"/nope", None), 404)
 
-    def test_a_row_runs_through_its_klein_endpoint_which_its_first_request_makes(self) -> None:
-        self.assertEqual(set(self.door.app.endpoints), set())
-        for _ in range(2):
-            self.browse("GET", "/conflict")
-            self.assertEqual(set(self.door.app.endpoints), {"GET /conflict"})
-
     def test_mounting_the_same_path_twice_is_a_defect(self) -> None:
         with self.assertRaises(ValueError):
             self.door.mount(Example(self.held))

@@ -1,0 +1,155 @@
+"""A service's routes on an ordinary Klein app, for somebody else's ``twisted.web`` site.
+
+    site = Site(door.resource())
+
+Every row is a route of the app, and its view runs the same endpoint as our own channel: one
+request gets one answer, whichever of the two serves it. What no row matches (another letter case,
+an unknown path or method) reaches the handler too, which answers it by its own table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from attrs import define, field
+from klein import Klein
+from klein.interfaces import IKleinRequest
+from klein.resource import KleinResource
+from twisted.internet.defer import Deferred
+from twisted.web.iweb import IRequest
+from twisted.web.server import NOT_DONE_YET
+from werkzeug.exceptions import HTTPException
+
+from svcserver.http.peers import peer_of
+from svcserver.web.request import PROXY_HEADERS, HttpRequest
+from svcserver.web.response import BARE, Stream, encode_body
+from svcserver.web.routes import Answer, Row
+from svcserver.web.site import HttpHandler
+
+
+def klein_app(
+    handler: HttpHandler, rows: Iterable[Row] = (), *, proxy_headers: tuple[bytes, ...] = ()
+) -> Klein:
+    """Return an app that answers as ``handler`` does, with a route for each row.
+
+    ``proxy_headers``: headers that mark a request as forwarded, beside those of every proxy. The
+    site reads a body whole before the app sees it, and bounds it or not.
+    """
+    app = Klein()
+    marks = (*proxy_headers, *PROXY_HEADERS)
+
+    async def respond(request: IRequest, *_: Any, **__: Any) -> None:
+        mount = IKleinRequest(request).mapper.script_name
+        depth = len(list(filter(None, mount.split("/"))))
+        await _respond(handler, request, depth, marks)
+
+    for row in rows:
+        app.route(row.path, methods=[row.method], endpoint=row.name, strict_slashes=False)(respond)
+    unmatched: Any = respond  # Klein's type wants one that returns no coroutine
+    app.handle_errors(HTTPException)(unmatched)
+    return app
+
+
+class AppResource(KleinResource):
+    """The resource of ``klein_app``, which also answers a path or a host that is no UTF-8."""
+
+    def __init__(
+        self, handler: HttpHandler, rows: Iterable[Row], proxy_headers: tuple[bytes, ...]
+    ) -> None:
+        super().__init__(klein_app(handler, rows, proxy_headers=proxy_headers))
+        self._handler, self._marks = handler, (*proxy_headers, *PROXY_HEADERS)
+
+    def render(self, request: Any) -> Any:
+        """Let Klein answer what it can decode."""
+        try:
+            b"/".join([request.getRequestHostname(), *request.prepath, *request.postpath]).decode()
+        except UnicodeDecodeError:
+            work = _respond(self._handler, request, len(request.prepath), self._marks)
+            Deferred.fromCoroutine(work).addCallbacks(
+                lambda _: request.finish(), request.processingFailed
+            )
+            return NOT_DONE_YET
+        return super().render(request)
+
+
+async def _respond(
+    handler: HttpHandler, request: Any, depth: int, marks: tuple[bytes, ...]
+) -> None:
+    """Answer a request of twisted.web at a resource that is ``depth`` segments below the root."""
+    ours = HttpRequest(
+        request.method.decode("latin-1"),
+        b"/" + b"/".join(request.path.split(b"/")[1 + depth :]),
+        request.uri.partition(b"?")[2],
+        request.requestHeaders,
+        peer_of(request.getClientAddress()),
+        proxy_headers=marks,
+    )
+    length = request.getHeader(b"content-length")
+    size = None if request.requestHeaders.hasHeader(b"transfer-encoding") else int(length or 0)
+    answer: Answer | None = None
+    if size != 0:
+        answer = handler.early(ours, size)
+    if answer is None:
+        ours.body = request.content.read(handler.max_json + 1)
+        if len(ours.body) > handler.max_json:
+            answer = handler.page(413, None)
+    if answer is None:
+        work = handler.answer(ours)
+        answer = work if isinstance(work, Answer) else await work
+    await _write(answer, request)
+
+
+async def _write(answer: Answer, request: Any) -> None:
+    request.defaultContentType = None
+    request.setResponseCode(answer.status)
+    body = answer.body
+    data = b"" if isinstance(body, Stream) else encode_body(answer)
+    if data:
+        request.setHeader("Content-Type", answer.content_type)
+    if answer.status not in BARE and not isinstance(body, Stream):
+        request.setHeader("Content-Length", str(len(data)))
+    for name, value in answer.headers.items():
+        if name != "Transfer-Encoding":  # twisted.web's own, where a length is missing
+            request.setHeader(name, value)
+    if isinstance(body, Stream):
+        await _StreamOut(request, body).run()
+    else:
+        request.write(data)
+
+
+@define(eq=False)
+class _StreamOut:
+    """What a ``Stream`` writes to: a request of twisted.web, which is its transport, too."""
+
+    request: Any
+    stream: Stream
+    _done: Deferred[None] = field(factory=Deferred, init=False)
+
+    @property
+    def transport(self) -> _StreamOut:
+        return self
+
+    async def run(self) -> None:
+        """Write the stream; returns when it has ended or the client is gone."""
+        self.request.notifyFinish().addBoth(lambda _: self.finish())
+        self.stream.begin(self)
+        await self._done
+
+    def write(self, data: bytes) -> None:
+        self.request.write(data)
+
+    def registerProducer(self, producer: Any, streaming: bool) -> None:
+        self.request.registerProducer(producer, streaming)
+
+    def unregisterProducer(self) -> None:
+        self.request.unregisterProducer()
+
+    def abortConnection(self) -> None:
+        self.request.transport.abortConnection()
+
+    def finish(self) -> None:
+        """Called by the stream once it has written everything."""
+        if not self._done.called:
+            self.stream.over()
+            self._done.callback(None)

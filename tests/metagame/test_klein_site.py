@@ -1,0 +1,97 @@
+"""The metagame as a Klein app in a stock site answers every request as our own channel does."""
+
+from __future__ import annotations
+
+import random
+import uuid
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.kernel.system import System, owned
+from svcserver.metagame.owner.dashboard.document import EVERY_ROUTE
+from svcserver.web.openapi_paths import template
+from tests.support.browser import Browser, Page
+from tests.support.examples import EXAMPLES
+from tests.support.game import GAME_SERVER_KEY, Game, Player
+
+# what a site of twisted.web, or a connection, adds or leaves out by itself
+OWN = {"date", "server", "connection", "transfer-encoding"}
+
+
+def chance(seed: int) -> System:
+    """A source of ids and random numbers that is the same for equal seeds."""
+    numbers = random.Random(seed)
+    return System(
+        random_hex=lambda count: numbers.randbytes(count).hex(),
+        uuid4=lambda: uuid.UUID(bytes=numbers.randbytes(16), version=4),
+        below=numbers.randrange,
+        fraction=numbers.random,
+        epoch=lambda: 1_790_000_000.0,
+    )
+
+
+class KleinSiteTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.sides: list[tuple[Browser, Player, Player]] = []
+        for on_klein in (False, True):
+            with owned(chance(1)):
+                game = Game(self, **EVERY_ROUTE)
+                self.addCleanup(game.described.faults.clear)  # bad bodies are sent on purpose
+                browser = Browser(self, game.door, on_klein=on_klein)
+                self.sides.append((browser, game.player("Ann_1"), game.player("Boss", admin=True)))
+        self.rows = game.door.rows
+
+    def same(self, seed: int, method: str, path: str, **sent: Any) -> Page:
+        """Ask both sides, and compare what they answer."""
+        pages = []
+        for browser, player, admin in self.sides:
+            credentials = {
+                "player": {"token": player.token},
+                "admin": {"key": admin.key},
+                "gameserver": {"game_server": GAME_SERVER_KEY},
+            }
+            by = credentials.get(sent.get("by", ""), {})
+            body = {name: value for name, value in sent.items() if name != "by"}
+            with owned(chance(seed)):
+                pages.append(browser(method, path, **by, **body))
+        ours, kleins = pages
+        about = f"{method} {path} {sent}"
+        self.assertEqual(kleins.status, ours.status, about)
+        self.assertEqual(kleins.body, ours.body, about)
+        self.assertEqual(heads(kleins), heads(ours), about)
+        return ours
+
+    def paths(self) -> Iterator[tuple[str, str]]:
+        names: dict[str, str] = defaultdict(lambda: "x")
+        names |= {"user_id": self.sides[0][1].id, "name": "Ann_1", "file": "app.js"}
+        for row in self.rows:
+            if "Stream" not in row.name and "Events" not in row.name:
+                yield row.method, template(row.path).format_map(names)
+
+    def test_every_row_answers_good_and_bad_requests_alike(self) -> None:
+        examples = orjson.loads(EXAMPLES.read_bytes())
+        statuses: set[int] = set()
+        for seed, (row, (method, path)) in enumerate(zip(self.rows, self.paths(), strict=False)):
+            good = examples.get(row.name, {}).get("sent", {})
+            for by in ("", "player", "admin", "gameserver"):
+                page = self.same(seed, method, path, by=by, json=good)
+                statuses.add(page.status)
+            for bad in (b"{", b"[]", b"nonsense"):
+                self.same(seed, method, path, by="player", data=bad)
+        self.assertLessEqual({200, 400, 401, 403, 404}, statuses)
+
+    def test_odd_spellings_of_paths_and_methods_are_answered_alike(self) -> None:
+        for method, path in list(self.paths())[:40]:
+            for odd in (path.upper(), f"{path}/", f"/{path}", f"{path}/%FF", f"{path}?a=%FF&b"):
+                self.same(1, method, odd, by="player")
+            for verb in ("HEAD", "PATCH", "OPTIONS"):
+                self.same(1, verb, path, by="player")
+
+
+def heads(page: Page) -> dict[str, str]:
+    """Return the headers that our own channel decides about."""
+    return {name: value for name, value in page.headers.items() if name.lower() not in OWN}
