@@ -153,7 +153,8 @@ class Attempt:
         """``work``, which keeps the id itself, unless ``find`` gives what it has done before.
 
         The first run of a first attempt does not look. Where another attempt is faster, the unique
-        id makes this transaction fail, so that the ledger runs it again.
+        id makes this transaction fail, so that the ledger runs it again. If ``work`` refuses before
+        that, nobody hears it: the gateway sends a second attempt when the connection is lost.
         """
         if not self.request_id:
             return work

@@ -1,6 +1,6 @@
 """What players do in an evening that must count once, though the gateway may send it twice.
 
-It marks the second, and the metagame knows what the first has done (``kernel/repeats.py``).
+The second has the id of the first, by which the metagame knows it (``svcserver/metagame/once.py``).
 
 What the game refuses (a full party, a quota, a friend who is none any more) is an answer, too.
 """

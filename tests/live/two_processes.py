@@ -24,6 +24,7 @@ from tests.support.postgres import fresh_database
 from tests.support.processes import bearer
 
 ROUNDS = 5
+SECRET = "live-secret-live-secret-live-secret"
 Player = dict[str, str]
 Said = tuple[int, Any]  # status, and the body where it is JSON
 
@@ -117,6 +118,7 @@ def on_two_metagames(
         engine.dispose()
         settings = {
             "DATABASE_URL": url,
+            "GATEWAY_SECRET": SECRET,
             "DATABASE_CONNECTIONS": "4",
             "GUILD_MAX_MEMBERS": "3",
             "LOG_LEVEL": "warn",
