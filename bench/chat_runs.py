@@ -11,10 +11,11 @@ from contextlib import suppress
 
 from attrs import define, field, frozen
 
-from bench.chat_client import PATIENCE_S, Chatter, masked
+from bench.chat_client import PATIENCE_S, Chatter
 from bench.chat_servers import PLAYERS, Server
 from bench.client import connect, request
 from bench.meters import KIB, MIB, cpu_s, memory
+from svcserver.players.frames import masked
 
 TOGETHER = 20  # logins at once
 LISTENERS = 100
@@ -249,6 +250,8 @@ async def flood(server: Server, rounds: int) -> Flood:
     """One client sends 20,000 room messages at once while others ping and ask for the status."""
     seen = Flood()
     room = await arrivals(server, 0, LISTENERS, lambda _: ROOM)
+    for listener in room:
+        listener.sink = lambda data: None
     witness = room.pop()
     for n in range(rounds):
         await _status(server, seen.idle, until=time.monotonic() + 1.0)
@@ -268,10 +271,9 @@ async def _pour(bad: Chatter) -> None:
     """All at once; over when everything is answered or the server has hung up."""
     assert bad.transport is not None
     words = bad.line(ROOM, MARK.decode() + PAD)
-    bad.transport.write(masked(words) * FLOOD)
+    bad.transport.write(masked(words.encode()) * FLOOD)
     bad.send('<iq xmlns="jabber:client" type="get" id="last"><ping xmlns="urn:xmpp:ping"/></iq>')
-    with suppress(ConnectionError):
-        await bad.until(b'id="last"', b"id='last'")
+    await bad.answered("last")
     bad.leave()
 
 
@@ -298,6 +300,6 @@ async def _ping(witness: Chatter, taken: list[int], done: asyncio.Future[None]) 
         number = f"p{len(taken)}"
         began = time.perf_counter_ns()
         witness.send(f'<iq xmlns="jabber:client" type="get" id="{number}">{ping}</iq>')
-        await witness.until(f'id="{number}"'.encode(), f"id='{number}'".encode())
+        await witness.answered(number)
         taken.append(time.perf_counter_ns() - began)
         await asyncio.sleep(0.05)

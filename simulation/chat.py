@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import random
 
-from simulation.chat_client import Chat
-from simulation.client import NoAnswer
+from simulation.chat_client import DOMAIN, Chat
 from simulation.player import SimPlayer
+from svcserver.players.chat import Line
+from svcserver.players.failures import NoAnswer
 
 CITY = "City-1"  # a room that everybody may enter
 
@@ -20,6 +21,7 @@ async def chat_in(me: SimPlayer, dice: random.Random) -> None:
     began, sitting, issued = me.now, me.sitting, me.issued
     number = me.history.waiting.began(f"{me.name} logs in to the chat", began, 200.0)
     try:
+        chat.connect(me.process)
         await chat.log_in(me.token)
         for room in (CITY, me.party and f"Party-{me.party}", me.guild and f"Guild-{me.guild}"):
             if room:
@@ -37,19 +39,19 @@ def _chat(me: SimPlayer, resource: str) -> Chat:
     """A session of the chat whose lines the history is told of."""
     talk, who = me.history.chat, f"{me.name}/{resource[-6:]}"
 
-    def line(kind: str, where: str, sender: str, text: str) -> None:
-        if kind == "room":
-            talk.heard(where, who, text, own=sender == chat.nick, now=me.now)
-        elif not text.startswith("{"):  # the host's own news of friends
-            talk.whispered(text, who)
+    def on_line(line: Line) -> None:
+        if not line.is_whisper:
+            talk.heard(line.local, who, line.text, own=line.resource == chat.nick, now=me.now)
+        elif not line.text.startswith("{"):  # the host's own news of friends
+            talk.whispered(line.text, who)
 
-    def over() -> None:
-        for room in list(chat.rooms) or list(talk.rooms):
+    def on_end() -> None:
+        for room in list(talk.rooms):
             talk.left(room, who, me.now)
 
-    chat = Chat(me.process, me.account, me.name, resource, line, over)
-    chat.put_out = lambda room: talk.left(room, who, me.now)
-    chat.unsaid = talk.refuses
+    chat = Chat(me.process, me.account, me.name, DOMAIN, resource, on_line, on_end=on_end)
+    chat.on_removed = lambda room: talk.left(room, who, me.now)
+    chat.on_refused = talk.refuses
     return chat
 
 

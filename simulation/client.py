@@ -12,15 +12,12 @@ from twisted.internet.protocol import ClientFactory, Protocol
 from twisted.python.failure import Failure
 
 from simulation.process import Process
+from svcserver.players.failures import NoAnswer
 
 ANSWER_S = 45.0
 RELAY = 61000
 MAX_IDLE = 4
 IDLE_S = 20.0
-
-
-class NoAnswer(Exception):
-    """The request may have counted or not: nothing came back."""
 
 
 @frozen

@@ -7,10 +7,10 @@ import random
 from typing import Any
 
 from simulation.belongings import Deal, load, transact
-from simulation.client import NoAnswer
 from simulation.holdings import Change
 from simulation.outcomes import ACKED, UNKNOWN, outcome
 from simulation.player import SimPlayer, Stopped, together
+from svcserver.players.failures import NoAnswer
 
 WEAPON = "WP_SIM"  # the store has no such
 MOST_ITEMS = 6  # of a player at a time

@@ -11,11 +11,12 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
 from simulation.chat_client import Chat
-from simulation.client import Client, Heard, NoAnswer
+from simulation.client import Client, Heard
 from simulation.gameservers import GameServer, Servers
 from simulation.history import History
 from simulation.process import Process
 from svcserver.kernel.headers import GAME_SERVER_KEY
+from svcserver.players.failures import NoAnswer
 
 log = Logger()
 

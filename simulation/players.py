@@ -16,7 +16,7 @@ from simulation.belongings import (
     save_twice,
 )
 from simulation.chat import chat_in, speak
-from simulation.client import Client, NoAnswer
+from simulation.client import Client
 from simulation.downloads import download
 from simulation.gear import arm, armed, craft, hone, repair, salvage, shop
 from simulation.glances import glance, taken_in
@@ -42,6 +42,7 @@ from simulation.social import (
     promote,
     unless_leading,
 )
+from svcserver.players.failures import NoAnswer
 from svcserver.players.gameclient import BUILD, HUNTS
 
 

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-
 from attrs import define, field
 from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.chat.stanza import child, content, element, parse, serialize
 from svcserver.ctl.play.chat import LATE_S, LINE, Chat
-from svcserver.ctl.play.chat_client import ANSWER_S, ChatClient, ChatProtocol
 from svcserver.ctl.play.failed import PlayFailed
 from svcserver.ctl.play.player import Player
 from svcserver.ctl.play.timings import Timings
 from svcserver.ctl.play.wire import Wire
 from svcserver.deploy.simulator import EMPTY_S, Guests
-
-TO = re.compile(r'to="([^"@]+)@[^"]*".*<body>(.*)</body>')
+from svcserver.players.chat import ANSWER_S, ChatClient
 
 
 @define(eq=False)
@@ -28,31 +24,41 @@ class Server:
     copies: int = 1
     astray: bool = False  # whispers reach everybody
     refuses: bool = False
-    wires: dict[str, ChatProtocol] = field(factory=dict)  # by account
+    clients: dict[str, ChatClient] = field(factory=dict)  # by account
 
     def join(self, client: ChatClient) -> None:
-        wire = self.wires[client.player.account] = ChatProtocol()
-        wire.state = ChatProtocol.STATE_OPEN
-        wire.listener = client.listener
-        setattr(wire, "sendMessage", lambda frame: self.heard(client, frame.decode()))  # noqa: B010
-        client._wire = wire
+        self.clients[client.account] = client
+        client.opened(Session(self, client))
 
     def heard(self, speaker: ChatClient, frame: str) -> None:
-        found = TO.search(frame)
-        if found is None:
-            return
-        to, text = found.groups()
-        whisper = 'type="chat"' in frame
-        who = f"{speaker.player.account}@d/{speaker.resource}"
-        source = who if whisper else f"{to}@muc.d/{speaker.nick}"
-        said = f'<message type="groupchat" from="{source}"><body>{text}</body></message>'
+        node = parse(frame)
+        to, text = node["to"].partition("@")[0], content(child(node, "body"))
         if self.refuses:
-            self.wires[speaker.player.account].onMessage(b'<message type="error"/>', False)
+            speaker.arrived('<message type="error" id="m1"/>')
             return
-        for account, wire in list(self.wires.items()):
-            if not whisper or self.astray or account == to:
+        is_whisper = node["type"] == "chat"
+        who = f"{speaker.account}@d/{speaker.resource}"
+        source = who if is_whisper else f"{to}@muc.d/{speaker.nick}"
+        body = element(None, "body", text)
+        line = serialize(element(None, "message", body, type=node["type"], from_=source))
+        for account, client in list(self.clients.items()):
+            if not is_whisper or self.astray or account == to:
                 for _ in range(self.copies):
-                    wire.onMessage(said.encode(), False)
+                    client.arrived(line)
+
+
+@define
+class Session:
+    """A client's connection to the server on paper."""
+
+    server: Server
+    client: ChatClient
+
+    def send(self, text: str) -> None:
+        self.server.heard(self.client, text)
+
+    def close(self) -> None:
+        """Nothing to close."""
 
 
 class TalkTests(SynchronousTestCase):
@@ -64,9 +70,7 @@ class TalkTests(SynchronousTestCase):
         chat = Chat(self.clock, self.timings, "tag1")
         players = [self.player(name) for name in ("Ada", "Bo", "Cleo")]
         for one in players:
-            client = chat.clients[one.account] = ChatClient(self.clock, one, chat._heard)
-            chat._wanted[one.account] = Counter()
-            server.join(client)
+            server.join(chat.add(one))
         for one in players:
             chat.say(one, players, "City-tag1")
         chat.whisper(players[0], players[1])
@@ -107,7 +111,7 @@ class TalkTests(SynchronousTestCase):
         server = Server()
         settled = self.evening(server)
         line = '<message type="groupchat" from="City-tag1@d/x"><body>hi</body></message>'
-        server.wires["UID-bo"].onMessage(line.encode(), False)
+        server.clients["UID-bo"].arrived(line)
         self.assertEqual(self.successResultOf(settled), 10)
 
 

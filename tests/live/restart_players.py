@@ -26,7 +26,7 @@ from twisted.python.failure import Failure
 
 from svcserver.ctl.host import find
 from svcserver.ctl.play.chain import Chain
-from svcserver.ctl.play.chat_client import ChatClient, ChatProtocol
+from svcserver.ctl.play.chat import client_of, enter, log_in
 from svcserver.ctl.play.crowd import gather
 from svcserver.ctl.play.evening import source_of
 from svcserver.ctl.play.failed import PlayFailed
@@ -35,6 +35,7 @@ from svcserver.ctl.play.wire import Wire
 from svcserver.kernel import json
 from svcserver.kernel.descriptors import raise_file_limit
 from svcserver.kernel.secrets import hex_token
+from svcserver.players.chat import ChatClient, Line
 from svcserver.relay.relaying import RelayService
 from tests.live.restart_acts import ONCE
 
@@ -76,7 +77,7 @@ class Report:
 
 
 @define
-class Line:
+class Spoken:
     """A line of the chat: who had to hear it when it was said, and who did how often."""
 
     speaker: Person
@@ -98,11 +99,9 @@ class Person:
     earned: int = 0
 
     @property
-    def connection(self) -> Any:
+    def connection(self) -> ChatClient | None:
         """That of the chat, while we are in the room; else None."""
-        wire = None if self.chat is None else self.chat._wire
-        here = self.joined and wire is not None and not wire.ended
-        return wire if here and wire.state == ChatProtocol.STATE_OPEN else None
+        return self.chat if self.joined and self.chat is not None and self.chat.alive else None
 
     async def arrive(self) -> None:
         await self.player.register()
@@ -163,9 +162,8 @@ class Person:
             self.joined = False
             try:
                 await self._come()
-            except PlayFailed as why:
-                never = self.chat is None or self.chat._wire is None
-                if never or "the upgrade" in str(why):
+            except PlayFailed:
+                if self.chat is None or self.chat.transport is None:
                     town.report.failed["chat: the upgrade failed"] += 1
             else:
                 town.report.came_back += not first
@@ -178,10 +176,10 @@ class Person:
             await deferLater(town.reactor, random.uniform(0, 2 * BACK_S))
 
     async def _come(self) -> None:
-        chat = ChatClient(self.town.reactor, self.player, partial(self.town.heard, self))
-        chat.resource, self.chat = self.resource, chat
-        await chat.log_in()
-        await chat.enter(self.room)
+        client = client_of(self.town.reactor, self.player, partial(self.town.heard, self))
+        client.resource, self.chat = self.resource, client
+        await log_in(client, self.player)
+        await enter(client, self.room)
 
     async def _log_in_again(self) -> None:
         """All do so at the same moment, from one network: the gateway lets so many in a while."""
@@ -221,7 +219,7 @@ class Town:
     people: list[Person] = field(factory=list)
     report: Report = field(factory=Report)
     over: bool = False
-    _lines: dict[str, Line] = field(factory=dict)
+    _lines: dict[str, Spoken] = field(factory=dict)
     _all_there: Deferred[None] = field(factory=Deferred)
 
     async def live(self, count: int, seconds: float) -> Report:
@@ -264,18 +262,18 @@ class Town:
 
     def say(self, speaker: Person) -> None:
         text = f"line {len(self._lines)}"
-        wanted = {
+        wanted: dict[Person, object] = {
             one: one.connection
             for one in self.people
             if one.room == speaker.room and one.connection is not None
         }
-        self._lines[text] = Line(speaker, wanted)
+        self._lines[text] = Spoken(speaker, wanted)
         assert speaker.chat is not None
         speaker.chat.say(speaker.room, text)
 
-    def heard(self, listener: Person, text: str) -> None:
-        if text in self._lines:
-            self._lines[text].heard[listener] += 1
+    def heard(self, listener: Person, line: Line) -> None:
+        if line.text in self._lines:
+            self._lines[line.text].heard[listener] += 1
 
     def _count(self) -> None:
         report = self.report

@@ -3,22 +3,49 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
+from urllib.parse import urlsplit
 
 from attrs import define, field
 from twisted.internet.task import deferLater
 
-from svcserver.ctl.play.chat_client import ChatClient
 from svcserver.ctl.play.crowd import gather
 from svcserver.ctl.play.failed import PlayFailed
 from svcserver.ctl.play.player import Player
 from svcserver.ctl.play.timings import Timings
+from svcserver.players.chat import ChatClient, Line
+from svcserver.players.websocket import connect
 
 LATE_S = 0.2  # how much later a duplicate of a line may arrive
 LINE = "chat line, from saying to hearing"
 LOGIN = "chat login"
+
+
+def client_of(reactor: Any, player: Player, on_line: Callable[[Line], None]) -> ChatClient:
+    """Make the player's chat client, which fails with PlayFailed."""
+    port = urlsplit(player.wire.base).port or 80
+    return ChatClient(
+        reactor,
+        player.account,
+        player.name,
+        f"127.0.0.1:{port}",
+        on_line=on_line,
+        error=partial(PlayFailed, "chat"),
+    )
+
+
+async def log_in(client: ChatClient, player: Player) -> None:
+    """Connect through the player's relay, and log in."""
+    await connect(client.clock, client, urlsplit(player.wire.base).port or 80)
+    await client.log_in(player.token)
+
+
+async def enter(client: ChatClient, room: str) -> None:
+    """Join a room; raises PlayFailed where the server refuses."""
+    if not await client.enter(room):
+        raise PlayFailed("chat", f"{client.name} may not enter {room}")
 
 
 @define(eq=False)
@@ -31,61 +58,69 @@ class Chat:
     clients: dict[str, ChatClient] = field(factory=dict)  # by account
     said: int = 0
     whispers: int = 0
-    _wanted: dict[str, Counter[tuple[str, str]]] = field(factory=dict)
+    _wanted: dict[str, Counter[Line]] = field(factory=dict)
+    _heard: dict[str, Counter[Line]] = field(factory=dict)
     _spoken: dict[str, float] = field(factory=dict)  # by text
 
     async def log_in(self, players: Sequence[Player]) -> None:
-        for one in players:
-            self.clients[one.account] = ChatClient(self.reactor, one, self._heard)
-            self._wanted[one.account] = Counter()
-        await gather([self._log_in(self.clients[one.account]) for one in players], 32)
+        await gather([self._log_in(player, self.add(player)) for player in players], 32)
 
-    async def _log_in(self, client: ChatClient) -> None:
+    def add(self, player: Player) -> ChatClient:
+        """Make the player's client, whose lines are counted."""
+        heard = self._heard[player.account] = Counter()
+        self._wanted[player.account] = Counter()
+        client = client_of(self.reactor, player, partial(self._hear, heard))
+        self.clients[player.account] = client
+        return client
+
+    async def _log_in(self, player: Player, client: ChatClient) -> None:
         began = self.reactor.seconds()
-        await client.log_in()
+        await log_in(client, player)
         self.timings.note(LOGIN, self.reactor.seconds() - began)
 
     async def enter(self, members: Sequence[Player], room: str) -> None:
         """Let the members join a room."""
-        await gather([self.clients[one.account].enter(room) for one in members])
+        await gather([enter(self.clients[member.account], room) for member in members])
 
     def say(self, speaker: Player, members: Sequence[Player], room: str) -> None:
         """Send a line, which every member (the speaker, too) must receive once."""
         text, mouth = self._line(f"hello from {speaker.name} <&>"), self.clients[speaker.account]
-        for one in members:
-            self._wanted[one.account][f"{room}/{mouth.nick}", text] += 1
+        for member in members:
+            self._wanted[member.account][Line(False, room, mouth.nick, text)] += 1
         mouth.say(room, text)
 
     def whisper(self, speaker: Player, listener: Player) -> None:
         """Send a line that only the listener must receive."""
         text, mouth = self._line("psst <&>"), self.clients[speaker.account]
-        self._wanted[listener.account][f"{speaker.account}/{mouth.resource}", text] += 1
+        self._wanted[listener.account][Line(True, speaker.account, mouth.resource, text)] += 1
         self.whispers += 1
-        mouth.whisper(self.clients[listener.account], text)
+        mouth.whisper(listener.account, text)
 
     async def settle(self) -> int:
         """Wait for all lines sent so far, then compare; returns the number of deliveries."""
         for account, client in self.clients.items():
-            wanted = self._wanted[account]
-            await client.until(partial(_has_heard, client, wanted), "a line")
+            wanted, heard = self._wanted[account], self._heard[account]
+            if not wanted <= heard:
+                await client.hear("a line", partial(_all_heard, wanted, heard))
         await deferLater(self.reactor, LATE_S)
-        for account, client in self.clients.items():
-            self._compare(client, self._wanted[account])
+        for client in self.clients.values():
+            self._compare(client)
         return sum(wanted.total() for wanted in self._wanted.values())
 
-    async def close(self) -> None:
-        for one in self.clients.values():
-            await one.close()
+    def close(self) -> None:
+        for client in self.clients.values():
+            client.close()
 
-    def _compare(self, client: ChatClient, wanted: Counter[tuple[str, str]]) -> None:
-        name = client.player.name
+    def _compare(self, client: ChatClient) -> None:
         if client.refused:
-            raise PlayFailed("chat", f"refused {client.refused} lines of {name}")
-        heard = Counter({line: n for line, n in client.heard.items() if self.tag in line[1]})
+            raise PlayFailed("chat", f"refused {client.refused} lines of {client.name}")
+        heard, wanted = self._heard[client.account], self._wanted[client.account]
         if heard != wanted:
             twice = sum((heard - wanted).values())
             lost = sum((wanted - heard).values())
-            raise PlayFailed("chat", f"{name} heard {twice} lines too many and {lost} too few")
+            raise PlayFailed(
+                "chat", f"{client.name} heard {twice} lines too many and {lost} too few"
+            )
 
     def _line(self, words: str) -> str:
         self.said += 1
@@ -93,11 +128,13 @@ class Chat:
         self._spoken[text] = self.reactor.seconds()
         return text
 
-    def _heard(self, text: str) -> None:
-        began = self._spoken.get(text)
+    def _hear(self, heard: Counter[Line], line: Line) -> None:
+        if self.tag in line.text:
+            heard[line] += 1
+        began = self._spoken.get(line.text)
         if began is not None:
             self.timings.note(LINE, self.reactor.seconds() - began)
 
 
-def _has_heard(client: ChatClient, wanted: Counter[tuple[str, str]]) -> bool:
-    return wanted <= client.heard
+def _all_heard(wanted: Counter[Line], heard: Counter[Line], _: Any) -> bool:
+    return wanted <= heard

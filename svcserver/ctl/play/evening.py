@@ -310,7 +310,7 @@ class Evening:
                 words = named(datagram.HELLO, one), named(datagram.GOODBYE, one)
                 await datagram.tell(self.reactor, *self._way_to(one), *words)
         if self.chat is not None:
-            await self.chat.close()
+            self.chat.close()
         for wire in (self._direct, *(one.wire for one in self.players)):
             if wire is not None:
                 await wire.close()

@@ -1,0 +1,259 @@
+"""The game's chat client without I/O: XMPP stanzas over an injected transport."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable
+from typing import Any, NoReturn, Protocol
+
+from attrs import define, field, frozen
+from twisted.internet.defer import Deferred
+from twisted.words.protocols.jabber.sasl_mechanisms import Plain
+from twisted.words.xish.domish import Element
+
+from svcserver.chat import stanza
+from svcserver.chat.stanza import child, element
+from svcserver.kernel.secrets import hex_token
+from svcserver.players.failures import NoAnswer
+
+ANSWER_S = 30.0
+REFUSABLE = 50  # sent lines that are remembered, because the server may refuse them
+SESSION = "urn:ietf:params:xml:ns:xmpp-session"
+_OPENED = element(None, "opened")  # waited for like a stanza
+
+
+class Transport(Protocol):
+    """A WebSocket that sends each text as one frame."""
+
+    def send(self, text: str) -> None:
+        """Send it."""
+
+    def close(self) -> None:
+        """Close the connection."""
+
+
+@frozen
+class Line:
+    """A received line of a room (of which ``resource`` is the speaker's nickname) or a whisper."""
+
+    is_whisper: bool
+    local: str  # the room, or the account that whispers
+    resource: str
+    text: str
+
+
+@define(eq=False)
+class _Waiter:
+    wanted: Callable[[Element], bool]
+    what: str
+    answer: Deferred[Element] = field(factory=Deferred)
+
+
+@define(eq=False)
+class ChatClient:
+    """The chat session of one player. Its transport calls ``opened``, ``arrived`` and ``ended``."""
+
+    clock: Any  # IReactorTime
+    account: str
+    name: str
+    domain: str
+    resource: str = field(factory=lambda: f"V2:svc:WIN::{hex_token(32)}")
+    on_line: Callable[[Line], None] = lambda line: None
+    on_refused: Callable[[str], None] = lambda text: None  # with a line that nobody receives
+    on_removed: Callable[[str], None] = lambda room: None
+    on_end: Callable[[], None] = lambda: None
+    error: Callable[[str], Exception] = NoAnswer  # makes what every method raises
+    transport: Transport | None = None
+    alive: bool = True
+    bound: bool = False  # the log-in is over
+    rooms: list[str] = field(factory=list)
+    refused: int = 0
+    _lines: int = field(default=0, init=False)
+    _refusable: dict[str, str] = field(factory=dict, init=False)  # id -> text
+    _waiters: list[_Waiter] = field(factory=list, init=False)
+
+    @property
+    def nick(self) -> str:
+        """The nickname as the game makes it."""
+        return f"{self.name}:{self.account}:{self.resource}"
+
+    def room_address(self, room: str) -> str:
+        """Return the address of the room."""
+        return f"{room}@muc.{self.domain}"
+
+    # -- what players do ---------------------------------------------------------
+
+    async def log_in(self, token: str) -> None:
+        """Authenticate, bind and begin a session, once the transport is open."""
+        await self.bind(token)
+        await self._set("s1", element(SESSION, "session"))
+        self.bound = True
+
+    async def bind(self, token: str) -> None:
+        """Authenticate and bind, once the transport is open."""
+        if self.transport is None:
+            await self.hear("the upgrade", lambda answer: answer is _OPENED)
+        opening = element(stanza.FRAMING, "open", to=self.domain, version="1.0")
+        self.send(opening)
+        await self.hear("the mechanisms", lambda answer: answer.name == "features")
+        proof = b64encode(Plain("", self.account, token).getInitialResponse())
+        self.send(element(stanza.SASL, "auth", proof.decode(), mechanism="PLAIN"))
+        answer = await self.hear("the authentication", lambda answer: answer.uri == stanza.SASL)
+        if answer.name != "success":
+            self._fail("refused")
+        self.send(opening)
+        await self.hear("the features", lambda answer: answer.name == "features")
+        resource = element(None, "resource", self.resource)
+        await self._set("b1", element(stanza.BIND, "bind", resource))
+
+    async def _set(self, number: str, wish: Element) -> None:
+        self.send(element(None, "iq", wish, type="set", id=number))
+        answer = await self.hear(
+            f"the {wish.name}",
+            lambda answer: answer.name == "iq" and answer.getAttribute("id") == number,
+        )
+        if answer.getAttribute("type") != "result":
+            self._fail("refused")
+
+    async def enter(self, room: str) -> bool:
+        """Join a room; returns whether the server allowed it."""
+        seat = self.room_address(room)
+        muc = element(stanza.MUC, "x")
+        self.send(element(None, "presence", muc, to=f"{seat}/{self.nick}"))
+        answer = await self.hear(
+            f"a seat in {room}",
+            lambda answer: (
+                answer.name == "presence"
+                and answer.getAttribute("from", "").startswith(f"{seat}/")
+                and (answer.getAttribute("type") == "error" or _is_own(answer))
+            ),
+        )
+        if answer.getAttribute("type") == "error":
+            return False
+        if room not in self.rooms:
+            self.rooms.append(room)
+        return True
+
+    def leave(self, room: str) -> None:
+        """Leave a room."""
+        if room in self.rooms:
+            self.rooms.remove(room)
+        to = f"{self.room_address(room)}/{self.nick}"
+        self.send(element(None, "presence", to=to, type="unavailable"))
+
+    def say(self, room: str, text: str) -> None:
+        """Send a line to a room."""
+        self._send_line("groupchat", self.room_address(room), text)
+
+    def whisper(self, account: str, text: str) -> None:
+        """Send a line to one player."""
+        self._send_line("chat", f"{account}@{self.domain}", text)
+
+    def _send_line(self, kind: str, to: str, text: str) -> None:
+        self._lines += 1
+        number = f"m{self._lines}"
+        self._refusable[number] = text
+        self._refusable.pop(f"m{self._lines - REFUSABLE}", None)
+        body = element(None, "body", text)
+        self.send(element(None, "message", body, type=kind, to=to, id=number))
+
+    def close(self) -> None:
+        """Say goodbye and hang up."""
+        if self.alive and self.transport is not None:
+            self.send(stanza.CLOSE)
+        self.ended()
+
+    def send(self, node: Element) -> None:
+        """Send a stanza; raises ``error`` once the session has ended."""
+        if not self.alive or self.transport is None:
+            raise self.error(f"the server closed {self.name}'s connection")
+        self.transport.send(stanza.serialize(node))
+
+    # -- what the server sends -----------------------------------------------------
+
+    async def hear(self, what: str, wanted: Callable[[Element], bool]) -> Element:
+        """Wait for a stanza; silence ends the session. Acts overlap: each takes its own answer."""
+        if not self.alive:
+            raise self.error(f"closed while {self.name} waited for {what}")
+        waiter = _Waiter(wanted, what)
+        self._waiters.append(waiter)
+        timer = self.clock.callLater(ANSWER_S, self.ended, "silent")
+        try:
+            return await waiter.answer
+        finally:
+            if timer.active():
+                timer.cancel()
+            if waiter in self._waiters:  # cancelled
+                self._waiters.remove(waiter)
+
+    def opened(self, transport: Transport) -> None:
+        """Begin to use the transport."""
+        self.transport = transport
+        self._hand(_OPENED)
+
+    def arrived(self, text: str) -> None:
+        """Take a stanza: a line, a ping, or what somebody waits for."""
+        if not self.alive:
+            return
+        try:
+            node = stanza.parse(text)
+        except stanza.Unparseable:
+            self.ended("unreadable")
+            return
+        if node.name == "message":
+            self._line(node)
+        elif node.name == "iq" and child(node, "ping", stanza.PING) is not None:
+            self.send(element(None, "iq", type="result", id=node.getAttribute("id")))
+        elif node.name == "presence" and node.getAttribute("type") == "unavailable":
+            self._removed(node)
+        self._hand(node)
+
+    def _hand(self, node: Element) -> None:
+        for waiter in self._waiters:
+            if waiter.wanted(node):
+                self._waiters.remove(waiter)
+                waiter.answer.callback(node)
+                return
+
+    def _line(self, node: Element) -> None:
+        if node.getAttribute("type") == "error":
+            self.refused += 1
+            if (text := self._refusable.get(node.getAttribute("id", ""))) is not None:
+                self.on_refused(text)
+        elif (body := child(node, "body")) is not None:
+            local, _, rest = node.getAttribute("from", "").partition("@")
+            is_whisper = node.getAttribute("type") != "groupchat"
+            resource = rest.partition("/")[2]
+            self.on_line(Line(is_whisper, local, resource, stanza.content(body)))
+
+    def _removed(self, node: Element) -> None:
+        seat, _, nick = node.getAttribute("from", "").partition("/")
+        room = seat.partition("@")[0]
+        if nick == self.nick and room in self.rooms:
+            self.rooms.remove(room)
+            self.on_removed(room)
+
+    def ended(self, how: str = "closed") -> None:
+        """End the session; every waiter fails."""
+        if not self.alive:
+            return
+        self.alive = False
+        self.rooms.clear()
+        self.on_end()
+        waiters, self._waiters = self._waiters, []
+        if self.transport is not None:
+            self.transport.close()
+        for waiter in waiters:
+            error = self.error(f"{how} while {self.name} waited for {waiter.what}")
+            waiter.answer.errback(error)
+
+    def _fail(self, how: str) -> NoReturn:
+        self.ended(how)
+        raise self.error(f"{how} {self.name}")
+
+
+def _is_own(presence: Element) -> bool:
+    """Return whether it is our own presence, which comes last of a room's."""
+    info = child(presence, "x", stanza.MUC_USER)
+    status = () if info is None else info.elements()
+    return any(part.getAttribute("code") == "110" for part in status)

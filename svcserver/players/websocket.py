@@ -1,0 +1,48 @@
+"""The chat's transport on a real network: a WebSocket by autobahn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from autobahn.twisted.websocket import WebSocketClientFactory, WebSocketClientProtocol
+from twisted.internet.endpoints import TCP4ClientEndpoint
+
+from svcserver.players.chat import ANSWER_S, ChatClient
+
+CONNECT_S = 10.0
+
+
+class ChatSocket(WebSocketClientProtocol):
+    """One connection of a chat client."""
+
+    client: ChatClient
+
+    def onOpen(self) -> None:
+        transport: Any = self.transport
+        transport.setTcpNoDelay(True)
+        self.client.opened(self)
+
+    def onMessage(self, payload: bytes, isBinary: bool) -> None:
+        self.client.arrived(payload.decode("utf-8", "replace"))
+
+    def onClose(self, wasClean: bool, code: int | None, reason: str | None) -> None:
+        self.client.ended()
+
+    def send(self, text: str) -> None:
+        self.sendMessage(text.encode())
+
+    def close(self) -> None:
+        self.dropConnection(abort=False)
+
+
+async def connect(reactor: Any, client: ChatClient, port: int, host: str = "127.0.0.1") -> None:
+    """Connect the client, which learns when the WebSocket is open; raises its ``error``."""
+    factory = WebSocketClientFactory(f"ws://{host}:{port}//", protocols=["xmpp"], reactor=reactor)
+    factory.protocol = ChatSocket
+    factory.setProtocolOptions(openHandshakeTimeout=ANSWER_S)  # a restart may come between
+    try:
+        endpoint = TCP4ClientEndpoint(reactor, host, port, timeout=CONNECT_S)
+        socket: Any = await endpoint.connect(factory)
+    except Exception as error:
+        raise client.error(f"the connection failed: {type(error).__name__}") from error
+    socket.client = client
