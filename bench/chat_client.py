@@ -15,6 +15,7 @@ from svcserver.players.chat import ANSWER_S, ChatClient
 from svcserver.players.frames import CLOSE, masked, split, upgrade
 
 PATIENCE_S = ANSWER_S
+_ANSWERS = (b'code="110"', b"code='110'", b"<error")  # of the presences, those that are waited for
 
 
 @frozen
@@ -99,7 +100,8 @@ class Chatter(asyncio.Protocol):
             self.chat.opened(self)
         frames, self._buffer = split(self._buffer)
         for _, payload in frames:
-            self.chat.arrived(payload.decode())
+            if not payload.startswith(b"<presence") or any(mark in payload for mark in _ANSWERS):
+                self.chat.arrived(payload.decode())
 
     def send(self, text: str) -> None:
         """Send a stanza."""
