@@ -22,6 +22,7 @@ from simulation.talk import ChatHistory
 PATIENCE_S = 60.0  # for one answer
 REPLAY_S = 5.0  # in which an equal grant is a repeat
 MATCH_S = 200.0  # from asking for a game server to an address or a refusal
+YOUNG_S = 600.0  # for so long a save is never thinned
 
 
 @define(eq=False)
@@ -56,11 +57,13 @@ class Saves:
         return max(versions, default=0) > version or bool(versions.get(version, set()) - {data})
 
     def kept(self, character: str, saves: list[tuple[int, int]], most: int) -> None:
-        """The history: version and time (ms) of each, the newest first. Past ``most`` the hour's
-        last.
+        """Compare the history: version and time (ms) of each save, the newest first.
+
+        Past ``most`` only the hour's last stays, and what was young at the newest save.
         """
         versions = [version for version, _ in saves[:most]]
-        hours = [at_ms // 3_600_000 for _, at_ms in saves[most:]]
+        old_ms = saves[0][1] - YOUNG_S * 1_000
+        hours = [at_ms // 3_600_000 for _, at_ms in saves[most:] if at_ms <= old_ms]
         if len(set(hours)) != len(hours):
             self.wrong.add("old saves are thinned", f"{character} keeps {len(saves)}")
         since = versions[-1] if len(versions) == most else 0  # with fewer none is thinned

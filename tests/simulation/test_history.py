@@ -246,7 +246,7 @@ class HistoryTests(SynchronousTestCase):
         saves.answered("c", 4, "d")
         saves.kept("c", [(5, hour), (4, hour), (3, hour), (2, 1)], 2)
         self.assertEqual(self.rules(), [])
-        saves.kept("c", [(5, hour), (3, hour), (2, hour), (1, hour)], 2)
+        saves.kept("c", [(5, 2 * hour), (3, hour), (2, hour), (1, hour)], 2)
         saves.kept("c", [(5, hour)], 2)
         self.assertEqual(
             self.rules(), ["old saves are thinned", *["acknowledged means present"] * 2]
