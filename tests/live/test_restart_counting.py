@@ -6,7 +6,8 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.live.restart_players import Line, Town
+from svcserver.players.chat import Line
+from tests.live.restart_players import Spoken, Town
 
 
 class Someone:
@@ -25,10 +26,10 @@ class CountingTests(SynchronousTestCase):
         nothing: Any = None
         town = Town(nothing, nothing, 1.0, 1.0, strict, nothing)
         people: list[Any] = [self.ann, self.bob, self.cat]
-        town._lines["line 0"] = Line(people[0], dict.fromkeys(people, "first"))
+        town._lines["line 0"] = Spoken(people[0], dict.fromkeys(people, "first"))
         for one in heard:
             listener: Any = one
-            town.heard(listener, "line 0")
+            town.heard(listener, Line(False, "City-0", "Ann", "line 0"))
         town._count()
         return town.report.told, town.report.doubled, town.report.lost
 
