@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,12 +14,13 @@ from attrs import evolve
 from sqlalchemy import Connection
 
 from svcserver.ctl.accounts import account
-from svcserver.ctl.as_owner import actor
-from svcserver.ctl.database import know_every_table
+from svcserver.ctl.as_owner import actor, owner_of
+from svcserver.ctl.database import know_every_table, transact
 from svcserver.ctl.host import Host, about_a_host, with_reason
-from svcserver.ctl.moderation import recorded, refuse
+from svcserver.ctl.http_get import NobodyListens
+from svcserver.ctl.moderation import by_staff, moment, recorded, refuse
 from svcserver.ctl.new_file import NewFile
-from svcserver.ctl.output import Out, confirm, warn
+from svcserver.ctl.output import Failed, Out, confirm, fail, warn
 from svcserver.kernel.refusals import Refusal
 from svcserver.kernel.roles import Role
 from svcserver.kernel.secrets import fingerprint
@@ -31,6 +33,14 @@ from svcserver.metagame.accounts.dashboard_access import (
 )
 from svcserver.metagame.accounts.rules import Account, new_account_key
 from svcserver.metagame.accounts.store import SqlAccounts
+from svcserver.metagame.belongings.savehistory.acts import loadout_rolled_back, rolled_back
+from svcserver.metagame.belongings.savehistory.store import SqlHistories
+from svcserver.metagame.belongings.savehistory.wire import (
+    History,
+    show,
+    show_loadout,
+    show_rolled_back,
+)
 from svcserver.metagame.owner.moderation.rules import person
 from svcserver.metagame.owner.people.acts import PersonWork, Removed
 from svcserver.metagame.owner.wire import AccountExport
@@ -199,3 +209,88 @@ def second_factor(host: Host, out: Out, name: str, off: bool, reason: str) -> No
     out.say("Read this with an authenticator program; it is shown once:", address)
     if not out.as_json:
         segno.make(address, error="m").terminal(compact=True)
+
+
+@account.command("saves")
+@click.argument("name")
+@about_a_host
+def saves(host: Host, out: Out, name: str) -> None:
+    """The saves of an account's characters and loadouts, the newest first."""
+    _, characters = transact(host, partial(_saves, name=name))
+    out.data({"Characters": characters})
+    out.table(
+        ["character", "of", "version", "saved (UTC)", "by"],
+        [
+            [character["Name"], kind, str(row["Version"]), moment(row["SavedDate"]), row["Reason"]]
+            for character in characters
+            for kind, rows in (
+                ("save", character["CharacterVersions"]),
+                ("loadouts", character["LoadoutVersions"]),
+            )
+            for row in rows
+        ],
+    )
+
+
+def _saves(tx: Connection, name: str) -> tuple[Account, list[History]]:
+    who, histories = person(SqlAccounts(tx), name), SqlHistories(tx)
+    return who, [show(histories.kept(head)) for head in histories.heads(who.id, None)]
+
+
+@account.command("rollback")
+@click.argument("name")
+@click.argument("version", type=click.IntRange(0))
+@click.option("--character", default="", help="Its name; needed where there are several.")
+@click.option("--loadouts", is_flag=True, help="Its loadouts instead of its save.")
+@click.option("--kick", is_flag=True, help="Log the player off first, who would save over it.")
+@with_reason
+@about_a_host
+def rollback(
+    host: Host,
+    out: Out,
+    name: str,
+    version: int,
+    character: str,
+    loadouts: bool,
+    kick: bool,
+    reason: str,
+) -> None:
+    """Make an older save the newest; svcctl account saves lists them."""
+    who, kept = transact(host, partial(_saves, name=name))
+    found = [one for one in kept if character in ("", one["Name"], one["CharacterId"])]
+    if len(found) != 1:
+        names = ", ".join(one["Name"] for one in found)
+        fail(f"{who.username} has no such character" if not found else f"name one of: {names}")
+    if kick:
+        _kick(host, who, reason or "rolled back")
+    elif (where := _where(host, who)) is not None:
+        out.say(f"{who.username} is online ({where}): the next save replaces this; see --kick")
+    target = found[0]["CharacterId"]
+    reply: Mapping[str, object]
+    if loadouts:
+        entry = Entry(actor(), "roll back loadout", who.username, reason)
+        after = recorded(host, entry, loadout_rolled_back(target, version, time.time))
+        reply = show_loadout(target, version, after)
+    else:
+        entry = Entry(actor(), "roll back", who.username, reason)
+        done = recorded(host, entry, rolled_back(target, version, time.time))
+        reply = show_rolled_back(target, version, *done)
+    out.data({"username": who.username, "character": found[0]["Name"], "kicked": kick, **reply})
+    out.say(f"{found[0]['Name']} is back at version {version}")
+
+
+def _kick(host: Host, who: Account, reason: str) -> None:
+    """Log the player off: by the running metagame, which then takes no more saves of theirs."""
+    try:
+        owner_of(host).act("DashboardKick", {"Account": who.id}, reason)
+    except NobodyListens:
+        by_staff(host, "kick", who.id, reason, lambda work: work.kick())
+
+
+def _where(host: Host, who: Account) -> str | None:
+    """Where the player is now; None where nobody can say."""
+    try:
+        view = owner_of(host).find("DashboardPerson", Account=who.id)
+    except Failed:
+        return None
+    return None if view is None else view["where"]

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import json
-import socket
 import sqlite3
 import time
 from contextlib import closing
 
-from svcserver.ctl import http_get
 from svcserver.metagame.accounts.audit import Entry, add_row
 from svcserver.metagame.owner.moderation import acts
 from tests.ctl.command import Ran, database_of
-from tests.ctl.hosts import change
 from tests.ctl.test_as_owner import RunningHostCase
 from tests.support.game import START
 from tests.support.proves import proves
-
-REAL_EXCHANGE = http_get._exchange
 
 
 class ModerationTests(RunningHostCase):
@@ -174,13 +169,6 @@ class ModerationTests(RunningHostCase):
             ran = self.ctl(*words)
             self.assertEqual((ran.status, ran.out), (1, ""))
             self.assertRegex(ran.line, "does not answer on .* svcctl up starts the host$")
-
-    def stop_the_metagame(self) -> None:
-        """Have its port refuse connections: it is bound, so that nobody else takes it."""
-        self.patch(http_get, "_exchange", REAL_EXCHANGE)
-        held = self.enterContext(socket.socket())
-        held.bind(("127.0.0.1", 0))
-        change(self.folder, "metagame", "PORT", str(held.getsockname()[1]))
 
     def test_what_makes_no_sense_is_one_line(self) -> None:
         for words in (

@@ -15,6 +15,8 @@ from svcserver.ctl import new_file
 from svcserver.db.transaction import transact, transaction
 from tests.ctl.command import Ran
 from tests.ctl.test_accounts import HostCase
+from tests.ctl.test_as_owner import RunningHostCase
+from tests.support.belongings import Owner
 from tests.support.proves import proves
 
 Work = Callable[[Connection], Any]
@@ -187,3 +189,59 @@ class TransactionTests(FileOfAnAccountCase):
         with mock.patch(TRANSACT, away):
             self.assertIn("the database cannot be used", self.delete().line)
         self.assertEqual(list(self.above.iterdir()), [])
+
+
+class SavesTests(RunningHostCase):
+    def setUp(self) -> None:
+        super().setUp()
+        self.ann = Owner.of(self.game, "Ann_1")
+        for number in (1, 2, 3):
+            body: Any = {"characterId": self.ann.character, "data": f'{{"n":{number}}}'}
+            sent = {**body, "updateVersion": number}
+            token = self.ann.player.token
+            self.assertEqual(
+                self.game.browse("POST", "/character", json=sent, token=token).status, 200
+            )
+
+    def held(self) -> str:
+        [character] = self.done("account", "saves", "Ann_1")["Characters"]
+        return str(character["CharacterVersions"][0]["Reason"])
+
+    def acts(self) -> list[tuple[str, str, str, bool]]:
+        """Action, target and reason of each row, and that it was done; the newest first."""
+        rows = [json.loads(line) for line in self.ctl("audit", "--json").out.splitlines()]
+        names = ("action", "target", "reason")
+        return [(*(row[name] for name in names), row["refused"] is None) for row in rows]
+
+    @proves("svcctl account show, rename, saves, rollback")
+    def test_an_older_save_comes_back_on_a_host_that_runs(self) -> None:
+        said = self.done("account", "rollback", "ann_1", "2", "--kick", "--reason", "lost")
+        self.assertEqual((said["RolledBackTo"], said["kicked"]), (2, True))
+        keys = ("username", "character", "kicked", "CharacterId", "RolledBackTo")
+        self.assertEqual(list(said), [*keys, "PreviousVersion", "UpdateVersion"])
+        self.assertEqual(self.held(), "rollback:2")
+        self.assertEqual(self.acts()[0], ("roll back", "Ann_1", "lost", True))
+        self.assertEqual(self.acts()[1], ("kick", "Ann_1", "lost", True))
+        page = self.game.browse("GET", "/character", token=self.ann.player.token)
+        self.assertEqual(page.status, 401)
+
+    @proves("svcctl account show, rename, saves, rollback")
+    def test_an_older_save_comes_back_on_a_host_that_is_down(self) -> None:
+        self.stop_the_metagame()
+        self.assertIn("is back at version 1", self.ctl("account", "rollback", "Ann_1", "1").out)
+        self.assertEqual(self.held(), "rollback:1")
+        self.assertTrue(self.done("account", "rollback", "Ann_1", "2", "--kick")["kicked"])
+        self.assertEqual(self.acts()[1], ("kick", "Ann_1", "rolled back", True))
+
+    def test_a_player_who_may_save_over_it_is_named(self) -> None:
+        self.game.browse("POST", "/heartbeat", json={}, token=self.ann.player.token)
+        said = self.ctl("account", "rollback", "Ann_1", "1").out
+        self.assertIn("Ann_1 is online (", said)
+
+    def test_a_version_that_is_not_kept_is_a_refused_try(self) -> None:
+        for more, action in (((), "roll back"), (("--loadouts",), "roll back loadout")):
+            ran = self.ctl("account", "rollback", "Ann_1", "99", *more)
+            self.assertEqual(ran.line, "svcctl: Ann_1: no such version")
+            self.assertEqual(self.acts()[0], (action, "Ann_1", "", False))
+        ran = self.ctl("account", "rollback", "Ann_1", "1", "--character", "x")
+        self.assertIn("no such character", ran.line)

@@ -11,7 +11,7 @@ from twisted.logger import Logger
 from svcserver.db.ledger import Ledger, OneAccount
 from svcserver.kernel.ids import AccountId, CharacterId
 from svcserver.kernel.refusals import Missing
-from svcserver.metagame.accounts.audit import Audit, Entry, Trace
+from svcserver.metagame.accounts.audit import Act, Audit, Entry, Trace
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.belongings.characters.rules import Character, Head
 from svcserver.metagame.belongings.loadouts import rules as loadouts
@@ -22,6 +22,37 @@ from svcserver.metagame.belongings.savehistory.rules import Kept
 from svcserver.metagame.belongings.savehistory.store import SqlHistories
 
 log = Logger()
+
+
+def rolled_back(
+    character_id: CharacterId, version: int, wall_clock: Callable[[], float]
+) -> Act[tuple[Head, Character]]:
+    """Return the act that makes an old version of a character the newest."""
+
+    def act(tx: Connection, trace: Trace) -> tuple[Head, Character]:
+        character = _whose(tx, character_id, trace)
+        done = rules.roll_back(SqlHistories(tx), character_id, version, wall_clock())
+        trace.before = {"version": done[0].update_version}
+        trace.after = {**character, "version": done[1].update_version, "as": version}
+        return done
+
+    return act
+
+
+def loadout_rolled_back(
+    character_id: CharacterId, version: int, wall_clock: Callable[[], float]
+) -> Act[Loadout]:
+    """Return the act that makes an old version of a character's loadouts the newest."""
+
+    def act(tx: Connection, trace: Trace) -> Loadout:
+        character, kept = _whose(tx, character_id, trace), SqlLoadouts(tx)
+        before = kept.find(character_id)
+        after = loadouts.roll_back(kept, character_id, version, wall_clock())
+        trace.before = None if before is None else {"version": before.version}
+        trace.after = {**character, "version": after.version, "as": version}
+        return after
+
+    return act
 
 
 @frozen
@@ -51,13 +82,7 @@ class SaveHistoryActs:
     ) -> tuple[Head, Character]:
         """Make an old version of a character the newest; returns it before and after."""
 
-        def act(tx: Connection, trace: Trace) -> tuple[Head, Character]:
-            character = _whose(tx, character_id, trace)
-            done = rules.roll_back(SqlHistories(tx), character_id, version, self.wall_clock())
-            trace.before = {"version": done[0].update_version}
-            trace.after = {**character, "version": done[1].update_version, "as": version}
-            return done
-
+        act = rolled_back(character_id, version, self.wall_clock)
         done = await self.audit.write(entry, act, await self._scope(character_id))
         log.info(
             "rolled character {character} back to version {version}",
@@ -71,14 +96,7 @@ class SaveHistoryActs:
     ) -> Loadout:
         """Make an old version of a loadout the newest; returns it afterwards."""
 
-        def act(tx: Connection, trace: Trace) -> Loadout:
-            character, kept = _whose(tx, character_id, trace), SqlLoadouts(tx)
-            before = kept.find(character_id)
-            after = loadouts.roll_back(kept, character_id, version, self.wall_clock())
-            trace.before = None if before is None else {"version": before.version}
-            trace.after = {**character, "version": after.version, "as": version}
-            return after
-
+        act = loadout_rolled_back(character_id, version, self.wall_clock)
         after = await self.audit.write(entry, act, await self._scope(character_id))
         log.info(
             "rolled the loadout of {character} back to version {version}",

@@ -16,6 +16,8 @@ from svcserver.metagame.belongings.savehistory.wire import (
     RollbackWish,
     RolledBack,
     show,
+    show_loadout,
+    show_rolled_back,
 )
 from svcserver.metagame.once import Again
 from svcserver.metagame.rows import Access, Call, Routes
@@ -51,13 +53,7 @@ class SaveHistoryRoutes:
         before, after = await self.acts.roll_back(
             by_staff(call, "roll back", wish.character_id), wish.character_id, wish.version
         )
-        reply: RolledBack = {
-            "CharacterId": wish.character_id,
-            "RolledBackTo": wish.version,
-            "PreviousVersion": before.update_version,
-            "UpdateVersion": after.update_version,
-        }
-        return Answer(200, reply)
+        return Answer(200, show_rolled_back(wish.character_id, wish.version, before, after))
 
     @routes.row("POST", "/svc/api/RollbackLoadout", body=RollbackWish, reply=LoadoutRolledBack)
     async def roll_back_loadout(self, call: Call[RollbackWish]) -> Answer:
@@ -68,9 +64,4 @@ class SaveHistoryRoutes:
             wish.character_id,
             wish.version,
         )
-        reply: LoadoutRolledBack = {
-            "CharacterId": wish.character_id,
-            "RolledBackTo": wish.version,
-            "Version": after.version,
-        }
-        return Answer(200, reply)
+        return Answer(200, show_loadout(wish.character_id, wish.version, after))

@@ -9,6 +9,8 @@ from attrs import frozen
 from svcserver.kernel.shapes import Count, Moment, pascal_case, spelled, text
 from svcserver.kernel.times import iso
 from svcserver.metagame.accounts.wire import Reason
+from svcserver.metagame.belongings.characters.rules import Character, Head
+from svcserver.metagame.belongings.loadouts.rules import Loadout
 from svcserver.metagame.belongings.savehistory.rules import Kept
 
 
@@ -86,3 +88,18 @@ def show(kept: Kept) -> History:
             for version, at, reason in kept.loadout_saves
         ],
     }
+
+
+def show_rolled_back(character_id: str, version: int, before: Head, after: Character) -> RolledBack:
+    """The reply on a character that is rolled back to ``version``."""
+    return {
+        "CharacterId": character_id,
+        "RolledBackTo": version,
+        "PreviousVersion": before.update_version,
+        "UpdateVersion": after.update_version,
+    }
+
+
+def show_loadout(character_id: str, version: int, after: Loadout) -> LoadoutRolledBack:
+    """The reply on loadouts that are rolled back to ``version``."""
+    return {"CharacterId": character_id, "RolledBackTo": version, "Version": after.version}
