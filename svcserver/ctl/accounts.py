@@ -24,7 +24,8 @@ from svcserver.metagame.accounts import rules
 from svcserver.metagame.accounts.audit import Entry, Trace
 from svcserver.metagame.accounts.sanctions import Kind
 from svcserver.metagame.accounts.store import SqlAccounts, add_game_server_key, drop_game_server_key
-from svcserver.metagame.owner.moderation.rules import person
+from svcserver.metagame.owner.moderation.acts import StaffWork
+from svcserver.metagame.owner.people.acts import PersonWork
 from svcserver.metagame.owner.people.rules import Listed, Order
 from svcserver.metagame.owner.people.store import SqlPeople
 
@@ -80,7 +81,7 @@ def demote(host: Host, out: Out, name: str, reason: str) -> None:
 
 def set_role(host: Host, out: Out, name: str, role: Role, reason: str) -> None:
     """Set the role; it takes effect at the account's next request."""
-    done = by_staff(host, "role", name, reason, lambda work: work.give_role(role))
+    done = by_staff(host, "role", name, reason, StaffWork, lambda work: work.give_role(role))
     found = done.account
     out.data(
         {
@@ -104,17 +105,8 @@ def new_key(host: Host, out: Out, name: str, reason: str) -> None:
     The old key no longer works, and whoever is logged in by it is logged out within a
     second; prints the only copy of the new one.
     """
-    key = rules.new_account_key()
-
-    def act(tx: Connection, trace: Trace) -> rules.Account:
-        accounts = SqlAccounts(tx)
-        found = person(accounts, name)
-        trace.target = found.username
-        accounts.replace_key(found.id, key)
-        rules.end_sessions(accounts, found.id, time.time())
-        return found
-
-    found = recorded(host, Entry(actor(), "new key", name, reason), act)
+    made = by_staff(host, "new key", name, reason, PersonWork, PersonWork.new_key)
+    found, key = made.account, made.key
     out.data({"id": found.id, "username": found.username, "key": key})
     out.say(f"account {found.username} ({found.id}); the old key and its sessions no longer work")
     out.say(f"key     {key}", "Keep the key: it is the password, and the only copy.")

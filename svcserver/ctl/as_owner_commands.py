@@ -21,6 +21,7 @@ from svcserver.metagame.accounts.management.wire import RenameWish
 from svcserver.metagame.accounts.sanctions import Kind
 from svcserver.metagame.achievements.progression.wire import GrantWish, RevokeWish, SeedWish
 from svcserver.metagame.owner.maintenance.wire import GameServerWish
+from svcserver.metagame.owner.moderation.acts import StaffWork
 from svcserver.metagame.owner.moderation.wire import PersonWish, SanctionWish, show_done
 from svcserver.metagame.social.guilds.wire import DisbandWish
 
@@ -42,12 +43,13 @@ def _ban_offline(host: Host, given: Arguments) -> Reply:
         order = wish.order()
     except Refusal as why:
         refuse(host, Entry(actor(), "ban", name, reason), why)
-    return {**show_done(by_staff(host, "ban", name, reason, lambda work: work.ban(order)))}
+    done = by_staff(host, "ban", name, reason, StaffWork, lambda work: work.ban(order))
+    return {**show_done(done)}
 
 
 def _unban_offline(host: Host, given: Arguments) -> Reply:
     name, reason = given["account"], given["reason"]
-    done = by_staff(host, "unban", name, reason, lambda work: work.lift(Kind.BAN))
+    done = by_staff(host, "unban", name, reason, StaffWork, lambda work: work.lift(Kind.BAN))
     return {**show_done(done)}
 
 

@@ -34,20 +34,27 @@ from svcserver.metagame.accounts.audit import (
     rows,
 )
 from svcserver.metagame.accounts.wire import AuditRow, shown
-from svcserver.metagame.owner.moderation.acts import Listed, StaffWork, holding
-from svcserver.metagame.owner.moderation.rules import Done
+from svcserver.metagame.owner.moderation.acts import Listed, holding
 from svcserver.metagame.owner.wire import described
 
 T = TypeVar("T")
+W = TypeVar("W")
 MOST_ROWS = 1_000_000  # of one command
-Chosen = Callable[[StaffWork], Act[Done]]
 
 
-def by_staff(host: Host, action: str, name: str, reason: str, choose: Chosen) -> Done:
-    """Run an act of staff with its audit row; a refusal is recorded, and fails with one line."""
+def by_staff(
+    host: Host,
+    action: str,
+    name: str,
+    reason: str,
+    work: Callable[[Staff, str, Callable[[], float]], W],
+    choose: Callable[[W], Act[T]],
+) -> T:
+    """Run the act of ``work`` on an account that ``choose`` picks, as ``recorded`` does."""
     staff = Staff(actor(), Role.OWNER)
-    act = choose(StaffWork(staff, name, time.time))
-    return recorded(host, Entry(staff.name, action, name, reason), act)
+    return recorded(
+        host, Entry(staff.name, action, name, reason), choose(work(staff, name, time.time))
+    )
 
 
 def recorded(host: Host, entry: Entry, act: Act[T]) -> T:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 import click
 import segno
@@ -25,7 +25,7 @@ from svcserver.kernel.refusals import Refusal
 from svcserver.kernel.roles import Role
 from svcserver.kernel.secrets import fingerprint
 from svcserver.metagame.access.acting import Staff
-from svcserver.metagame.accounts.audit import Act, Entry, Trace
+from svcserver.metagame.accounts.audit import Entry, Trace
 from svcserver.metagame.accounts.dashboard_access import (
     SqlDashboardAccess,
     address_of,
@@ -41,21 +41,12 @@ from svcserver.metagame.belongings.savehistory.wire import (
     show_loadout,
     show_rolled_back,
 )
+from svcserver.metagame.owner.moderation.acts import StaffWork
 from svcserver.metagame.owner.moderation.rules import person
 from svcserver.metagame.owner.people.acts import PersonWork, Removed
 from svcserver.metagame.owner.wire import AccountExport
 
-T = TypeVar("T")
 __all__ = ["account"]  # the group of ``ctl.accounts``, now with the commands of this file
-
-
-def _run(
-    host: Host, action: str, name: str, reason: str, choose: Callable[[PersonWork], Act[T]]
-) -> T:
-    """Do the act that ``choose`` picks, in a transaction that also writes the audit log."""
-    staff = Staff(actor(), Role.OWNER)
-    entry = Entry(staff.name, action, name, reason)
-    return recorded(host, entry, choose(PersonWork(staff, name, time.time)))
 
 
 def _new(host: Host, entry: Entry, path: Path) -> NewFile:
@@ -145,10 +136,31 @@ def _without(left: Mapping[str, int]) -> str:
 @about_a_host
 def merge_notes(host: Host, out: Out, name: str, to: str, reason: str) -> None:
     """Give the notes of NAME to the account TO, as of a player who had to begin anew."""
-    done = _run(host, "merge notes", name, reason, lambda work: work.merge_notes(to))
+    done = by_staff(
+        host, "merge notes", name, reason, PersonWork, lambda work: work.merge_notes(to)
+    )
     source, target, moved = done
     out.data({"username": source.username, "to": target.username, "moved": moved})
     out.say(f"{moved} notes of {source.username} now belong to {target.username}")
+
+
+def _change_access(host: Host, entry: Entry, **change: Any) -> Account:
+    """Change one column of what opens the dashboard to the account of ``entry``; None ends it."""
+    shown = {"key_hash": "ownKey", "factor": "secondFactor"}
+
+    def act(tx: Connection, trace: Trace) -> Account:
+        who, access = person(SqlAccounts(tx), entry.target), SqlDashboardAccess(tx)
+        before = access.of(who.id)
+        after = evolve(before, **change)
+        trace.target = who.username
+        trace.before, trace.after = (
+            {shown[column]: getattr(ways, column) is not None for column in change}
+            for ways in (before, after)
+        )
+        access.put(after)
+        return who
+
+    return recorded(host, entry, act)
 
 
 @account.command("dashboard-key")
@@ -162,16 +174,8 @@ def dashboard_key(host: Host, out: Out, name: str, off: bool, reason: str) -> No
     The account's own key then only plays; prints the only copy of the new one.
     """
     key = None if off else new_account_key()
-
-    def act(tx: Connection, trace: Trace) -> Account:
-        found, access = person(SqlAccounts(tx), name), SqlDashboardAccess(tx)
-        before = access.of(found.id)
-        trace.target = found.username
-        trace.before, trace.after = {"ownKey": before.key_hash is not None}, {"ownKey": not off}
-        access.put(evolve(before, key_hash=None if key is None else fingerprint(key)))
-        return found
-
-    found = recorded(host, Entry(actor(), "dashboard key", name, reason), act)
+    key_hash = None if key is None else fingerprint(key)
+    found = _change_access(host, Entry(actor(), "dashboard key", name, reason), key_hash=key_hash)
     out.data({"id": found.id, "username": found.username, "key": key})
     if key is None:
         out.say(f"the account key of {found.username} opens the dashboard again")
@@ -188,17 +192,7 @@ def dashboard_key(host: Host, out: Out, name: str, off: bool, reason: str) -> No
 def second_factor(host: Host, out: Out, name: str, off: bool, reason: str) -> None:
     """Ask a member of staff for a code of an authenticator program at each sign-in."""
     factor = None if off else new_factor()
-
-    def act(tx: Connection, trace: Trace) -> Account:
-        found, access = person(SqlAccounts(tx), name), SqlDashboardAccess(tx)
-        before = access.of(found.id)
-        trace.target = found.username
-        trace.before = {"secondFactor": before.factor is not None}
-        trace.after = {"secondFactor": not off}
-        access.put(evolve(before, factor=factor))
-        return found
-
-    found = recorded(host, Entry(actor(), "second factor", name, reason), act)
+    found = _change_access(host, Entry(actor(), "second factor", name, reason), factor=factor)
     if factor is None:
         out.data({"id": found.id, "username": found.username, "address": None})
         out.say(f"{found.username} signs in with the key alone again")
@@ -284,7 +278,7 @@ def _kick(host: Host, who: Account, reason: str) -> None:
     try:
         owner_of(host).act("DashboardKick", {"Account": who.id}, reason)
     except NobodyListens:
-        by_staff(host, "kick", who.id, reason, lambda work: work.kick())
+        by_staff(host, "kick", who.id, reason, StaffWork, StaffWork.kick)
 
 
 def _where(host: Host, who: Account) -> str | None:

@@ -23,7 +23,6 @@ NAMED_AT = {
     "Entry": 1,
     "by_staff": 1,
     "_do": 1,
-    "_run": 1,
     "note": 2,
     "noted": 1,
     "act_for": 2,
@@ -73,7 +72,9 @@ BY_THE_MACHINE = {"backup nightly"}  # what runs says so in its own log
 WITHOUT_THE_DATABASE = {  # run where it is not, or by another user than its own
     *("content launcher", "allowlist close-ports"),
 }
-LEAVES = re.compile(r"\b(noted|recorded|by_staff|_run|set_role|new_invite|copy_database)\(|\.act\(")
+LEAVES = re.compile(
+    r"\b(noted|recorded|by_staff|_change_access|set_role|new_invite|copy_database)\(|\.act\("
+)
 
 
 def commands(group: Any = svcctl_main, words: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
