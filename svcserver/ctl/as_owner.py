@@ -107,6 +107,7 @@ class Act:
     helps: Mapping[str, str] = field(factory=dict)
     options: Mapping[str, str] = field(factory=dict)  # their names, where not the member's
     types: Mapping[str, click.ParamType[Any]] = field(factory=dict)
+    reads: bool = False  # without arguments and options: GET the same route
     find: Mapping[str, Callable[[Owner, str], Reply]] = field(factory=dict)
     """Members that are an id: look up what the argument names."""
     offline: Callable[[Host, Arguments], Reply] | None = None
@@ -118,7 +119,10 @@ class Act:
             try:
                 for member, find in self.find.items():
                     given[member] = find(owner, given[member])
-                reply = owner.act(self.route, self._request(given), reason)
+                if self.reads and not any(given.values()):
+                    reply = owner.read(self.route)
+                else:
+                    reply = owner.act(self.route, self._request(given), reason)
             except NobodyListens:
                 if self.offline is None:
                     raise
@@ -138,7 +142,8 @@ class Act:
     def _parameter(self, member: Attribute[Any]) -> Callable[..., Any]:
         name, kind = member.name, self.types.get(member.name)
         if name in self.arguments:
-            return click.argument(name, metavar=self.arguments[name], type=kind)
+            metavar = None if isinstance(kind, click.Choice) else self.arguments[name]
+            return click.argument(name, metavar=metavar, type=kind, required=not self.reads)
         if name == "reason":
             return with_reason
         option = f"--{self.options.get(name, name.rstrip('_'))}"

@@ -17,7 +17,7 @@ from svcserver.ctl.output import Out, fail
 from svcserver.ctl.people import account
 from svcserver.kernel.refusals import Refusal
 from svcserver.metagame.accounts.audit import Entry
-from svcserver.metagame.accounts.management.wire import RenameWish
+from svcserver.metagame.accounts.management.wire import ModeWish, RenameWish
 from svcserver.metagame.accounts.sanctions import Kind
 from svcserver.metagame.achievements.progression.wire import GrantWish, RevokeWish, SeedWish
 from svcserver.metagame.owner.maintenance.wire import GameServerWish
@@ -29,7 +29,7 @@ __all__ = ["account", "announce", "ban", "gameserver", "guild", "kick", "mute", 
 __all__ += ["unban", "unmute"]
 
 MODES = ("OPEN", "INVITECODE", "NONE")
-ANNOUNCEMENT, REGISTRATION = "DashboardAnnouncement", "RegistrationStatus"
+ANNOUNCEMENT = "DashboardAnnouncement"
 SERVERS, CONSOLE = "DashboardGameServers", "DashboardConsole"
 
 
@@ -210,19 +210,16 @@ def announce(
         out.say(f"by {current['by']}, {end} (UTC)")
 
 
-@click.command()
-@click.argument("mode", type=click.Choice(MODES, case_sensitive=False), required=False)
-@with_reason
-@about_a_host
-def registration(host: Host, out: Out, mode: str | None, reason: str) -> None:
+@Act(
+    "RegistrationStatus",
+    ModeWish,
+    {"registration_status": "MODE"},
+    types={"registration_status": click.Choice(MODES, case_sensitive=False)},
+    reads=True,
+)
+def registration(reply: Reply, _: Arguments) -> str:
     """Who may register; with MODE changed until the metagame starts again."""
-    owner = owner_of(host)
-    if mode is None:
-        said = owner.read(REGISTRATION)
-    else:
-        said = owner.act(REGISTRATION, {"RegistrationStatus": mode.upper()}, reason)
-    out.data(said)
-    out.say(f"registration is {said.get('RegistrationMode', 'not set')}")
+    return f"registration is {reply.get('RegistrationMode', 'not set')}"
 
 
 @click.group()
