@@ -136,7 +136,7 @@ class Act:
             if name not in self.fixed:
                 command = self._parameter(parameters[name])(command)
         make = click.command if self.group is None else self.group.command
-        made: click.Command = make(say.__name__, help=say.__doc__)(command)
+        made: click.Command = make(say.__name__.replace("_", "-"), help=say.__doc__)(command)
         return made
 
     def _parameter(self, member: Attribute[Any]) -> Callable[..., Any]:

@@ -23,6 +23,7 @@ from svcserver.metagame.achievements.progression.wire import GrantWish, RevokeWi
 from svcserver.metagame.owner.maintenance.wire import GameServerWish
 from svcserver.metagame.owner.moderation.acts import StaffWork
 from svcserver.metagame.owner.moderation.wire import PersonWish, SanctionWish, show_done
+from svcserver.metagame.owner.people.wire import MergeWish
 from svcserver.metagame.social.guilds.wire import DisbandWish
 
 __all__ = ["account", "announce", "ban", "gameserver", "guild", "kick", "mute", "registration"]
@@ -162,6 +163,18 @@ def revoke(reply: Reply, given: Arguments) -> str:
 def seed(reply: Reply, given: Arguments) -> str:
     """Write every track of an account anew: at its beginning, or at its end."""
     return f"{len(reply['Tracks'])} tracks of {given['user_id']['name']} written ({reply['Mode']})"
+
+
+@Act(
+    "DashboardMergeNotes",
+    MergeWish,
+    {"account": "NAME", "to": "TO"},
+    account,
+    data=lambda reply: {name.lower(): reply[name] for name in ("Username", "To", "Moved")},
+)
+def merge_notes(reply: Reply, _: Arguments) -> str:
+    """Give the notes of NAME to the account TO, as of a player who had to begin anew."""
+    return f"{reply['Moved']} notes of {reply['Username']} now belong to {reply['To']}"
 
 
 @account.command("show")

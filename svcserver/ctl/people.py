@@ -129,21 +129,6 @@ def _without(left: Mapping[str, int]) -> str:
     return f"; without the oldest rows, which were too much: {rows}" if rows else ""
 
 
-@account.command("merge-notes")
-@click.argument("name")
-@click.argument("to")
-@with_reason
-@about_a_host
-def merge_notes(host: Host, out: Out, name: str, to: str, reason: str) -> None:
-    """Give the notes of NAME to the account TO, as of a player who had to begin anew."""
-    done = by_staff(
-        host, "merge notes", name, reason, PersonWork, lambda work: work.merge_notes(to)
-    )
-    source, target, moved = done
-    out.data({"username": source.username, "to": target.username, "moved": moved})
-    out.say(f"{moved} notes of {source.username} now belong to {target.username}")
-
-
 def _change_access(host: Host, entry: Entry, **change: Any) -> Account:
     """Change one column of what opens the dashboard to the account of ``entry``; None ends it."""
     shown = {"key_hash": "ownKey", "factor": "secondFactor"}

@@ -15,6 +15,7 @@ from svcserver.metagame.accounts.dashboard_access import (
     SqlDashboardAccess,
     new_factor,
 )
+from svcserver.metagame.owner.people.store import SqlPeople
 from svcserver.stack.rolling import Running
 from tests.ctl.hosts import change, value
 from tests.ctl.test_accounts import HostCase
@@ -135,6 +136,13 @@ class SecondFactorTests(RunningHostCase):
         self.done("account", "rename", "Ann_1", "Anna_1")
         row = as_owner.owner_of(Host(self.folder)).read("DashboardAudit")["rows"][0]
         self.assertEqual((row["actor"], row["target"]), ("svcctl:ada", "Ann_1"))
+
+    def test_notes_are_merged_by_the_running_metagame(self) -> None:
+        self.game.ledger.run(lambda tx: SqlPeople(tx).add_notes(self.ann.player.id, 5))
+        said = self.done("account", "merge-notes", "ann_1", "Olga")
+        self.assertEqual(said, {"username": "Ann_1", "to": "Olga", "moved": 5})
+        again = self.ctl("account", "merge-notes", "Ann_1", "Olga").line
+        self.assertEqual(again, "svcctl: Ann_1 has no notes")
 
     def test_a_changed_signing_key_is_said_with_its_cure(self) -> None:
         change(self.folder, "metagame", SIGNING_KEY, "bmV3")
