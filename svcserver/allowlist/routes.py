@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from attrs import define
 from twisted.logger import Logger
+from twisted.web.resource import IResource
 
 from svcserver.allowlist.entries import Full, InvalidIp
 from svcserver.allowlist.helper import Helper
 from svcserver.http.crosssite import is_loopback
 from svcserver.kernel import json
+from svcserver.kernel.headers import GATEWAY
 from svcserver.kernel.secrets import Secret
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import Answer
@@ -42,6 +44,13 @@ class AllowlistHandler:
         if refusal is None and length is not None and length > self.max_json:
             return self.page(413, None)
         return refusal
+
+    def resource(self) -> IResource:
+        """Return the resource of an ordinary Klein app with these routes."""
+        from svcserver.web.klein_site import AppResource  # our own channel needs no Klein
+
+        routes = [(methods[0], path.decode()) for path, methods in METHODS.items()]
+        return AppResource(self, routes, (GATEWAY,))
 
     def page(self, status: int, why: BaseException | None) -> Answer:
         return json_answer(

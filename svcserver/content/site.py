@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from attrs import define
 from twisted.internet.defer import Deferred
+from twisted.web.resource import IResource
 
 from svcserver.content.files import Transfer, Transfers
-from svcserver.content.routes import ContentHandler, FileAnswer, Said
+from svcserver.content.routes import PATHS, ContentHandler, FileAnswer, Said
+from svcserver.kernel.headers import GATEWAY
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import Answer
 
@@ -22,6 +24,16 @@ class Sender:
     def max_json(self) -> int:
         """Bytes a body may have."""
         return self.handler.max_json
+
+    def resource(self) -> IResource:
+        """Return the resource of an ordinary Klein app with these routes."""
+        from svcserver.web.klein_site import AppResource  # our own channel needs no Klein
+
+        routes = [
+            ("GET", path.decode() + ("<path:name>" if path.endswith(b"/") else ""))
+            for path in PATHS
+        ]
+        return AppResource(self, routes, (GATEWAY,))
 
     def early(self, request: HttpRequest, length: int | None) -> Answer | None:
         return self.handler.early(request, length)

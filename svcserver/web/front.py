@@ -163,7 +163,8 @@ class FrontDoor:
         """Return the resource of an ordinary Klein app with all rows (``web/klein_site.py``)."""
         from svcserver.web.klein_site import AppResource  # our own channel needs no Klein
 
-        return AppResource(self, self.rows, proxy_headers)
+        routes = [(row.method, row.path) for row in self.rows]
+        return AppResource(self, routes, proxy_headers)
 
     def _endpoint(self, row: Row, handler: Callable[..., Any]) -> Callable[..., Any]:
         gate, shape, call = self.gate, row.body, self.call

@@ -3,7 +3,7 @@
     site = Site(door.resource())
 
 Every row is a route of the app, and its view runs the same endpoint as our own channel: one
-request gets one answer, whichever of the two serves it. What no row matches (another letter case,
+request gets one answer, whichever of the two serves it. What no route matches (another letter case,
 an unknown path or method) reaches the handler too, which answers it by its own table.
 """
 
@@ -24,14 +24,17 @@ from werkzeug.exceptions import HTTPException
 from svcserver.http.peers import peer_of
 from svcserver.web.request import PROXY_HEADERS, HttpRequest
 from svcserver.web.response import BARE, Stream, encode_body
-from svcserver.web.routes import Answer, Row
+from svcserver.web.routes import Answer
 from svcserver.web.site import HttpHandler
+
+Route = tuple[str, str]
+"""A method, and a path as a werkzeug rule."""
 
 
 def klein_app(
-    handler: HttpHandler, rows: Iterable[Row] = (), *, proxy_headers: tuple[bytes, ...] = ()
+    handler: HttpHandler, routes: Iterable[Route], *, proxy_headers: tuple[bytes, ...] = ()
 ) -> Klein:
-    """Return an app that answers as ``handler`` does, with a route for each row.
+    """Return an app that answers as ``handler`` does, with these routes.
 
     ``proxy_headers``: headers that mark a request as forwarded, beside those of every proxy. The
     site reads a body whole before the app sees it, and bounds it or not.
@@ -44,8 +47,9 @@ def klein_app(
         depth = len(list(filter(None, mount.split("/"))))
         await _respond(handler, request, depth, marks)
 
-    for row in rows:
-        app.route(row.path, methods=[row.method], endpoint=row.name, strict_slashes=False)(respond)
+    for method, path in routes:
+        name = f"{method} {path}"
+        app.route(path, methods=[method], endpoint=name, strict_slashes=False)(respond)
     unmatched: Any = respond  # Klein's type wants one that returns no coroutine
     app.handle_errors(HTTPException)(unmatched)
     return app
@@ -55,9 +59,9 @@ class AppResource(KleinResource):
     """The resource of ``klein_app``, which also answers a path or a host that is no UTF-8."""
 
     def __init__(
-        self, handler: HttpHandler, rows: Iterable[Row], proxy_headers: tuple[bytes, ...]
+        self, handler: HttpHandler, routes: Iterable[Route], proxy_headers: tuple[bytes, ...]
     ) -> None:
-        super().__init__(klein_app(handler, rows, proxy_headers=proxy_headers))
+        super().__init__(klein_app(handler, routes, proxy_headers=proxy_headers))
         self._handler, self._marks = handler, (*proxy_headers, *PROXY_HEADERS)
 
     def render(self, request: Any) -> Any:

@@ -11,6 +11,8 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from treq import content
+from treq.testing import StubTreq
 from twisted.internet.address import IPv4Address
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
@@ -227,6 +229,23 @@ class AnswerTests(HelperCase):
         self.assertIn(b"413", transport.value())
         self.assertIn(b'{"error":"body_too_large"}', transport.value())
         transport.abortConnection()
+
+    def test_a_stock_site_with_its_klein_app_answers_alike(self) -> None:
+        site = StubTreq(self.handler.resource())
+        self.ask()
+        headers = {"x-allowlist-secret": SECRET}
+        for method, path, body in (
+            ("POST", "/allow", b'{"ip":"203.0.113.7"}'),
+            ("POST", "/allow", b"{"),
+            ("POST", "/allow", b"x" * 2000),
+            ("GET", "/allow", b""),
+            ("GET", "/status", b""),
+            ("GET", "/nowhere", b""),
+        ):
+            url = f"http://127.0.0.1{path}"
+            reply = self.successResultOf(site.request(method, url, headers=headers, data=body))
+            answered = json.loads(self.successResultOf(content(reply)))
+            self.assertEqual((reply.code, answered), self.ask(method, path, body))
 
     def test_who_gives_way_in_its_network_is_written_down(self) -> None:
         for number in range(17):

@@ -9,7 +9,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import orjson
+from treq import content
+from treq.testing import StubTreq
 from twisted.trial.unittest import SynchronousTestCase
+from twisted.web.resource import Resource
 
 from svcserver.kernel.system import System, owned
 from svcserver.metagame.owner.dashboard.document import EVERY_ROUTE
@@ -31,6 +34,8 @@ def chance(seed: int) -> System:
         below=numbers.randrange,
         fraction=numbers.random,
         epoch=lambda: 1_790_000_000.0,
+        elapsed=lambda: 0.0,
+        monotonic=lambda: 0.0,
     )
 
 
@@ -83,6 +88,21 @@ class KleinSiteTests(SynchronousTestCase):
             for bad in (b"{", b"[]", b"nonsense"):
                 self.same(seed, method, path, by="player", data=bad)
         self.assertLessEqual({200, 400, 401, 403, 404}, statuses)
+
+    def test_it_can_be_mounted_below_another_resource(self) -> None:
+        browser, player, _ = self.sides[0]
+        root, below = Resource(), Resource()
+        root.putChild(b"a", below)
+        below.putChild(b"game", browser.front.resource())
+        site = StubTreq(root)
+        headers = {"Authorization": f"Bearer {player.token}"}
+        for path in ("/character", "/Character", "/nowhere"):
+            page = browser("GET", path, token=player.token)
+            reply = self.successResultOf(
+                site.get(f"http://127.0.0.1/a/game{path}", headers=headers)
+            )
+            self.assertEqual(reply.code, page.status)
+            self.assertEqual(self.successResultOf(content(reply)), page.body)
 
     def test_odd_spellings_of_paths_and_methods_are_answered_alike(self) -> None:
         for method, path in list(self.paths())[:40]:

@@ -1,0 +1,29 @@
+"""The content server as a Klein app in a stock site answers as our own channel does."""
+
+from __future__ import annotations
+
+from treq.testing import StubTreq
+
+from svcserver.content.site import Sender
+from tests.content import test_files_route, test_public_routes
+from tests.content.support import DeskCase
+
+
+class OnKlein(DeskCase):
+    """Serves the same desk from the resource of its Klein app."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.site = StubTreq(Sender(self.desk, self.transfers).resource())
+
+
+class FilesOnKlein(OnKlein, test_files_route.FilesTests):
+    """Every test of game files."""
+
+
+class RefusalsOnKlein(OnKlein, test_files_route.RefusalTests):
+    """Every test of refused files."""
+
+
+class PublicRoutesOnKlein(OnKlein, test_public_routes.ManifestTests):
+    """Every test of the manifest."""
