@@ -1,7 +1,7 @@
 """Writes a host's folder, completely or not at all, and never over existing files.
 
 The files are written first, the owner's key among them; then the database learns of that key; then
-the files are moved into place. ``staging`` says what a stop in between leaves.
+``metagame.env`` makes the folder a host. ``begun`` says what a stop in between leaves.
 """
 
 from __future__ import annotations
@@ -9,35 +9,34 @@ from __future__ import annotations
 import os
 import secrets
 import shlex
+import shutil
 import sys
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from attrs import field, frozen
-from sqlalchemy.engine import URL
+from attrs import frozen
 
 from svcserver.content.manifest_builder import OWNERS_NOTE, BuildFailed, build_manifest
-from svcserver.ctl import blueprint, staging, units
-from svcserver.ctl.blueprint import Plan, Ports, Scale
-from svcserver.ctl.database import file_of, transaction
+from svcserver.ctl import begun, blueprint, units
+from svcserver.ctl.begun import Begun
+from svcserver.ctl.blueprint import PRIVATE, Plan, Ports, Scale
+from svcserver.ctl.database import transaction
 from svcserver.ctl.host import OWNER_KEY
 from svcserver.ctl.keys import new_signing_keys
-from svcserver.ctl.output import fail
-from svcserver.ctl.staging import Note, Origin, Staged
+from svcserver.ctl.output import fail, warn
 from svcserver.ctl.stopping import stoppable
 from svcserver.db import migrations
 from svcserver.db.engine import (
     BadDatabase,
     SQLAlchemyError,
     database_url,
-    describe,
     make_engine,
+    sqlite_url,
 )
 from svcserver.db.suitable import refuse_unsuitable
-from svcserver.db.transaction import transaction as short_transaction
-from svcserver.edge.certificate import BadCertificate, Pair, make_pair, write_pair
+from svcserver.edge.certificate import CERT_FILE, KEY_FILE, BadCertificate, Pair, make_pair
 from svcserver.kernel.ids import new_account_id
 from svcserver.kernel.refusals import Refusal
 from svcserver.kernel.secrets import Secret, hex_token
@@ -48,12 +47,13 @@ from svcserver.metagame.accounts.store import (
     SqlAccounts,
     add_game_server_key,
     is_anothers,
-    knows_key,
 )
 
 DATABASE = "svc.db"
 LIVE_CONFIG = "live.conf"  # for the engine of LIVE_URL, where init made its password
 UNITS = "host"  # the folder with the systemd units
+GAME, MANIFEST = "game", "manifest.json"
+SETTINGS = [f"{name}.env" for name in (*PRIVATE, "stack", "gateway", "allowlist", "relay")]
 GAME_FILE_BYTES = 256 * 1024
 README = """\
 This host has no game files yet. Its owner puts them into this folder and then runs
@@ -68,31 +68,25 @@ svcctl content launcher FILE --config {folder}
 
 @frozen
 class CreatedHost:
-    """What ``svcctl init`` made or finished, for the card that it prints."""
+    """What ``svcctl init`` made, for the card that it prints."""
 
-    folder: Path
+    plan: Plan
     owner: str
-    fingerprint: str | None  # of the gateway's certificate, where there is a gateway
-    address: str  # where players reach it
-    database: str = field(repr=False)  # DATABASE_URL, perhaps with a password
-    gateway_port: str  # empty where there is no gateway
     my_ip: str  # MY_IP in deploy.env; empty where it could not be found out
-    is_finished: bool = False  # an earlier command began it, by options of its own
 
-    @classmethod
-    def of(cls, folder: Path, note: Note, *, is_finished: bool = False) -> CreatedHost:
-        """What its files say, which may be those of an earlier command with other options."""
-        metagame, private = _values(folder, "metagame"), note.fingerprint is None
-        return cls(
-            folder,
-            note.owner,
-            note.fingerprint,
-            metagame["BIND_HOST"] if private else _values(folder, "relay")["SVC_RELAY_HOST"],
-            metagame["DATABASE_URL"],
-            "" if private else _values(folder, "gateway")["GATEWAY_PORT"],
-            _values(folder, "deploy")["MY_IP"],
-            is_finished,
-        )
+    @property
+    def folder(self) -> Path:
+        return self.plan.folder
+
+    @property
+    def address(self) -> str:
+        """Where players reach it."""
+        return self.plan.public_host
+
+    @property
+    def fingerprint(self) -> str | None:
+        """That of the gateway's certificate, where there is a gateway."""
+        return self.plan.fingerprint or None
 
 
 def create_host(
@@ -109,30 +103,39 @@ def create_host(
 ) -> CreatedHost:
     """Write a ready-to-run host into ``folder``; fails with one line, leaving nothing behind.
 
+    Where an earlier command began one, all its steps are repeated by the options of this one, with
+    the owner's key that is there; a failure leaves that as it is.
     ``host`` is the address or name that players connect to; ``private``: without a gateway.
     ``data``: another folder for the database, the game's files and what the services write.
     ``shared``: the database may be that of another host.
     """
     folder, data, name = whole_path(folder), whole_path(data or folder), owner_name(owner)
-    with stoppable(), _one_line(folder, owner), staging.locked(folder):
-        if (earlier := _finished(folder)) is not None:
-            return earlier
+    with stoppable(), _one_line(folder, owner), begun.locked(folder), ExitStack() as undo:
+        scale = scale or Scale()
+        _claim(folder, data, scale, undo)
         pair = None if private else _certificate(host)
-        fingerprint = pair.fingerprint if pair else None
-        with staging.new(folder, Note(data, name, fingerprint)) as staged:
-            plan = Plan(
-                folder,
-                host,
-                _secrets(),
-                fingerprint or "",
-                ports or Ports(),
-                demo,
-                private,
-                scale or Scale(),
-                data,
-            )
-            _write(staged.settings, staged.data, plan, pair)
-            return _finish(staged, shared)
+        plan = Plan(
+            folder,
+            host,
+            _secrets(_values(folder, "deploy").get("METAGAME_API_KEY")),
+            pair.fingerprint if pair else "",
+            ports or Ports(),
+            demo,
+            private,
+            scale,
+            data,
+        )
+        files = blueprint.files(plan)
+        _clear_stale(plan, files)
+        _write(folder, data, plan, files, pair)
+        if not (folder / OWNER_KEY).exists():
+            _put(folder / OWNER_KEY, rules.new_account_key() + "\n")
+        if not plan.scale.database and not (data / DATABASE).exists():
+            write_private(data / DATABASE, "")  # SQLite keeps the mode of the file it finds
+        name = _register(plan, name, shared, undo)
+        _put(folder / begun.LAST, files[begun.LAST])
+        begun.clear(folder)
+        return CreatedHost(plan, name, parse_env_file(files["deploy.env"])["MY_IP"])
 
 
 def write_ownerless(at: Path, folder: Path, host: str, *, private: bool) -> str | None:
@@ -144,57 +147,67 @@ def write_ownerless(at: Path, folder: Path, host: str, *, private: bool) -> str 
         pair = None if private else _certificate(host)
         fingerprint = pair.fingerprint if pair else None
         plan = Plan(folder, host, _secrets(), fingerprint or "", private=private)
-        _write(at, at, plan, pair)
-        for name in (OWNER_KEY, DATABASE):
-            (at / name).unlink()
+        files = blueprint.files(plan)
+        _write(at, at, plan, files, pair)
+        _put(at / begun.LAST, files[begun.LAST])
     return fingerprint
 
 
-def finish_begun(folder: Path) -> CreatedHost | None:
-    """The host that an earlier command began in ``folder``, finished; None where there is none.
+def _claim(folder: Path, data: Path, scale: Scale, undo: ExitStack) -> None:
+    """Note that a host is made there, by a command that leaves nothing when it fails.
 
-    Fails with one line, as ``create_host`` does.
+    Not so where an earlier one began it: what the database knows is not known then.
     """
-    if not folder.is_dir():
-        return None
-    folder = whole_path(folder)
-    with stoppable(), _one_line(folder, ""), staging.locked(folder):
-        return _finished(folder)
+    note = begun.read(folder)
+    if note is not None:
+        if note.backup or note.data != str(data):
+            fail(note.cure(folder))
+        return
+    own = _own(folder, data, scale)
+    for path in own:
+        if os.path.lexists(path):
+            cure = "nothing was changed: choose another folder"
+            fail(f"{path.parent} already holds {path.name}; {cure}")
+    undo.callback(_discard, folder, own)
+    Begun(str(data)).write(folder)
+    try:
+        data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as why:
+        fail(f"{data} cannot be written: {why.strerror}")
 
 
-def _finished(folder: Path) -> CreatedHost | None:
-    """The host that was begun there, if its database knows its owner; else it is discarded."""
-    with staging.begun(folder) as found:
-        if found is None:
-            return None
-        if found.note.origin is not None and not found.is_untouched():
-            fail(begun_by_a_restore(found, found.note.origin))
-        if found.note.origin is not None or not _is_registered(found):
-            found.discard()
-            return None
-        staging.tell_of_finishing(folder)
-        return _place(found, is_finished=True)
+def _own(folder: Path, data: Path, scale: Scale) -> list[Path]:
+    """The files and folders of any host that may be made there."""
+    ends = () if scale.database else ("", "-wal", "-shm", "-journal")
+    databases = [f"{DATABASE}{end}" for end in ends]
+    return [
+        *(folder / name for name in (*SETTINGS, CERT_FILE, KEY_FILE, OWNER_KEY, LIVE_CONFIG)),
+        folder / UNITS,
+        *(data / name for name in (*databases, GAME, blueprint.LAUNCHER, MANIFEST)),
+    ]
 
 
-def begun_by_a_restore(staged: Staged, origin: Origin) -> str:
-    """One line: how a restored host, some of whose files are in place, is finished or given up."""
-    file, folder = shlex.quote(origin.file), shlex.quote(str(staged.goal))
-    return (
-        f"the restore of {origin.file} was begun in {staged.goal}: finish it with "
-        f"svcctl backup restore {file} --into {folder}, or empty that folder to give it up"
-    )
+def _discard(folder: Path, own: Iterable[Path]) -> None:
+    """Remove all of a host whose folders held nothing of one before."""
+    try:
+        for path in own:
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+    except OSError as why:
+        said = f"{path} cannot be removed: {why.strerror}"
+        warn(f"{said}; do it by hand: rm -r {shlex.quote(str(path))}")
+    begun.clear(folder)
 
 
-def _finish(staged: Staged, shared: bool) -> CreatedHost:
-    """Register the owner of a host whose files are written, and move those into place."""
-    staged.need_room()  # before the database knows of a host that is none
-    _register(staged, shared)
-    return _place(staged)
-
-
-def _place(staged: Staged, *, is_finished: bool = False) -> CreatedHost:
-    staged.place()
-    return CreatedHost.of(staged.goal, staged.note, is_finished=is_finished)
+def _clear_stale(plan: Plan, files: Iterable[str]) -> None:
+    """Remove what a command with other options began here, and this one does not write."""
+    stale = {*SETTINGS, LIVE_CONFIG, CERT_FILE, KEY_FILE} - {*files}
+    for name in stale if plan.private else stale - {CERT_FILE, KEY_FILE}:
+        (plan.folder / name).unlink(missing_ok=True)
+    if (plan.folder / UNITS).exists():
+        shutil.rmtree(plan.folder / UNITS)
 
 
 @contextmanager
@@ -236,37 +249,40 @@ def _certificate(host: str) -> Pair:
     return make_pair(list(dict.fromkeys([host, "127.0.0.1", "localhost"])))
 
 
-def _secrets() -> blueprint.Secrets:
+def _secrets(game_server: str | None = None) -> blueprint.Secrets:
     return blueprint.Secrets(
         gateway=Secret(hex_token(64)),
         allowlist=Secret(hex_token(64)),
-        game_server=Secret(hex_token(64)),
+        game_server=Secret(game_server or hex_token(64)),
         signing=new_signing_keys(),
     )
 
 
-def _write(staged: Path, kept: Path, plan: Plan, pair: Pair | None) -> None:
-    """Write all files into the staging folders: of settings, and of data."""
+def _write(at: Path, data: Path, plan: Plan, files: Mapping[str, str], pair: Pair | None) -> None:
+    """Write the files of a host, but for those of its owner and the last one."""
     if pair is not None:
-        write_pair(pair, staged)
-    for name, text in blueprint.files(plan).items():
-        write_private(staged / name, text)
-    game = kept / "game"
-    game.mkdir()
-    (game / OWNERS_NOTE).write_text(README, encoding="utf-8")
+        begun.put(at / CERT_FILE, pair.certificate, 0o644)
+        begun.put(at / KEY_FILE, pair.key)
+    for name, text in files.items():
+        if name != begun.LAST:
+            _put(at / name, text)
+    game = data / GAME
+    game.mkdir(exist_ok=True)
+    begun.put(game / OWNERS_NOTE, README.encode(), 0o644)
     if plan.demo:
-        (game / "data.pak").write_bytes(secrets.token_bytes(GAME_FILE_BYTES))
-    launcher = kept / blueprint.LAUNCHER
-    launcher.mkdir()
+        begun.put(game / "data.pak", secrets.token_bytes(GAME_FILE_BYTES), 0o644)
+    launcher = data / blueprint.LAUNCHER
+    launcher.mkdir(exist_ok=True)
     write_launcher_note(launcher, plan.folder)
-    build_manifest(game, "1.4.4", kept / "manifest.json")
-    if not plan.scale.database:
-        write_private(kept / DATABASE, "")  # SQLite keeps the mode of the file it finds
-    write_private(staged / OWNER_KEY, rules.new_account_key() + "\n")
+    build_manifest(game, "1.4.4", data / MANIFEST)
     if plan.scale.live_password:
         text = f"requirepass {plan.scale.live_password}\nmaxmemory-policy noeviction\n"
-        write_private(staged / LIVE_CONFIG, text)
-    write_units(staged, plan.folder, plan.data, plan.components)
+        _put(at / LIVE_CONFIG, text)
+    write_units(at, plan.folder, plan.data, plan.components)
+
+
+def _put(path: Path, text: str) -> None:
+    begun.put(path, text.encode())
 
 
 def write_launcher_note(launcher: Path, folder: Path) -> None:
@@ -284,71 +300,43 @@ def write_units(at: Path, folder: Path, data: Path, components: Iterable[str]) -
         (run_by / name).write_text(text, encoding="utf-8")
 
 
-def _register(staged: Staged, shared: bool) -> None:
-    """Make the database with the owner's account."""
-    key = _key(staged)
-    game_server = _values(staged.settings, "deploy")["METAGAME_API_KEY"]
-    engine = make_engine(_url(staged))
+def _register(plan: Plan, name: str, shared: bool, undo: ExitStack) -> str:
+    """Make the database with the owner's account, unless it knows the key; returns the name."""
+    key = (plan.folder / OWNER_KEY).read_text(encoding="utf-8").strip()
+    url = database_url(plan.scale.database or sqlite_url(plan.data / DATABASE))
+    engine = make_engine(url)
     with suppress(SQLAlchemyError):  # the transaction says what is wrong
         refuse_unsuitable(engine)
-    with transaction(engine) as tx:  # while a stop still leaves nothing
+    with transaction(engine) as tx:
         if not shared and is_anothers(tx, key):  # before anything of it is changed
             fail(
-                f"the database {_url(staged).render_as_string()} has accounts, so it is another "
+                f"the database {url.render_as_string()} has accounts, so it is another "
                 "host's: nothing was changed. A host of its own wants another database: name it by "
                 "SVC_DATABASE_URL or --database, or leave both out for a file. One more host on "
                 "this database wants --share-database. Where it is this host's and its folder "
                 "was lost, put that back: "
-                f"svcctl backup restore FILE --into {shlex.quote(str(staged.goal))}"
+                f"svcctl backup restore FILE --into {shlex.quote(str(plan.folder))}"
             )
-    staged.complete()
-    engine = make_engine(_url(staged))
+    engine = make_engine(url)
     migrations.upgrade(engine)
     with transaction(engine) as tx:
         accounts = SqlAccounts(tx)
-        rules.check_free(accounts, staged.note.owner)
-        owner = Account(new_account_id(), staged.note.owner, is_admin=True)
-        accounts.add(owner, key, time.time())
-        add_game_server_key(tx, game_server)
-        staged.kept = True  # from here on it may be committed, whatever becomes of this process
-
-
-def _is_registered(staged: Staged) -> bool:
-    """Whether the database knows the owner of a host that was begun; fails where it cannot say."""
-    if staged.is_placed():
-        return True
-    url = _url(staged)
-    file = file_of(url)
-    if file is not None and not file.exists():
-        return False  # a look is not to make one
-    engine = make_engine(url)
-    try:
-        with short_transaction(engine) as tx:
-            return knows_key(tx, _key(staged))
-    except SQLAlchemyError as why:
-        fail(
-            f"a host was begun in {staged.goal}, and its database {url.render_as_string()} cannot "
-            f"say whether it knows the owner: {describe(why)}; repeat this when it answers, or "
-            f"give that host up: rm -r {staged.folders}"
-        )
-    finally:
-        engine.dispose()
-
-
-def _key(staged: Staged) -> str:
-    return (staged.settings / OWNER_KEY).read_text(encoding="utf-8").strip()
-
-
-def _url(staged: Staged) -> URL:
-    """The database: the one that was asked for, or the new file among the staged ones."""
-    file = staged.data / DATABASE
-    if file.exists():
-        return URL.create("sqlite", database=str(file))
-    return database_url(_values(staged.settings, "metagame")["DATABASE_URL"])
+        add_game_server_key(tx, plan.secrets.game_server.reveal())
+        if (owner := accounts.by_key(key)) is not None:  # of an earlier command
+            if owner.username != name:
+                warn(f"--owner {name} did not count: the owner is {owner.username} already")
+            return owner.username
+        rules.check_free(accounts, name)
+        accounts.add(Account(new_account_id(), name, is_admin=True), key, time.time())
+        undo.pop_all()  # from here on it may be committed, whatever becomes of this process
+    return name
 
 
 def _values(folder: Path, component: str) -> dict[str, str]:
-    return parse_env_file((folder / f"{component}.env").read_text(encoding="utf-8"))
+    try:
+        return parse_env_file((folder / f"{component}.env").read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
 
 
 def write_private(path: Path, text: str) -> None:

@@ -11,9 +11,8 @@ from click.core import ParameterSource
 
 from svcserver.board.factory import live_url
 from svcserver.ctl.blueprint import Ports, Scale
-from svcserver.ctl.database import file_of
 from svcserver.ctl.host import as_owner_of_its_folder, find
-from svcserver.ctl.host_creation import LIVE_CONFIG, UNITS, CreatedHost, create_host
+from svcserver.ctl.host_creation import DATABASE, LIVE_CONFIG, UNITS, CreatedHost, create_host
 from svcserver.ctl.output import Out, config_of, fail, program, warn
 from svcserver.ctl.private_network import LOOPBACK, is_private, own_address
 from svcserver.db.engine import database_url
@@ -105,9 +104,7 @@ def init(
         data=data,
         shared=shared,
     )
-    is_named = source_of("owner") is ParameterSource.COMMANDLINE
-    warn_of_others(made, place, owner if is_named else None, scale.database)
-    tell(out, made, database_of(made, scale))
+    tell(out, made, database_of(made))
 
 
 @frozen
@@ -118,7 +115,6 @@ class Place:
     private: bool
     ports: Ports = field(factory=Ports)
     port_given: bool = False
-    given: bool = False  # by an option or an answer; else it is what there is by itself
 
 
 def place_of(public_host: str | None, private_host: str | None) -> Place:
@@ -132,7 +128,7 @@ def place_of(public_host: str | None, private_host: str | None) -> Place:
         )
     if public_host is None:
         address = private_host or own_address() or LOOPBACK
-        return Place(address, private=True, given=private_host is not None)
+        return Place(address, private=True)
     name, colon, port = public_host.partition(":")
     number = whole_in(port, LONGEST_PORT) if colon else Ports().gateway
     if not is_host(name.lower()) or number is None or not 0 < number < FIRST_NO_PORT:
@@ -141,12 +137,12 @@ def place_of(public_host: str | None, private_host: str | None) -> Place:
             "play.example.org, or an IPv4 address; a port from 1 to 65535"
         )
     if not colon:
-        return Place(name, private=False, given=True)
+        return Place(name, private=False)
     ports = Ports()
     if number in astuple(evolve(ports, gateway=0)):
         fail(f"--public-host {public_host}: port {number} is another component's; give another")
     ports = evolve(ports, gateway=number)
-    return Place(name, private=False, ports=ports, port_given=True, given=True)
+    return Place(name, private=False, ports=ports, port_given=True)
 
 
 def scale_of(workers: int, database: str, live: str, *, private: bool) -> Scale:
@@ -195,39 +191,13 @@ def source_of(name: str) -> ParameterSource | None:
     return click.get_current_context().get_parameter_source(name)
 
 
-def warn_of_others(made: CreatedHost, place: Place, owner: str | None, database: str = "") -> None:
-    """Say which options did not count, where a host that was begun by others was finished.
-
-    Whose host it is stands in its database already, so it cannot become another one.
-    """
-    if not made.is_finished:
-        return
-    named = (not place.private, place.address) == (bool(made.fingerprint), made.address)
-    port = not place.port_given or str(place.ports.gateway) == made.gateway_port
-    others = []
-    if place.given and not (named and port):
-        others.append("--private-host" if place.private else "--public-host")
-    if owner and owner.strip() != made.owner:
-        others.append("--owner")
-    if database and database != made.database:
-        others.append("--database")
-    if others:
-        warn(
-            f"{' and '.join(others)} did not count: {made.folder} was begun by an earlier"
-            f" command, for {made.address} and its owner {made.owner}, and is that host now; for"
-            " another one remove that folder and its database, and repeat this"
-        )
-
-
-def database_of(made: CreatedHost, scale: Scale) -> str:
+def database_of(made: CreatedHost) -> str:
     """Where its accounts are, without the password, and who said so."""
-    url = database_url(made.database)
-    if made.database == scale.database:
-        is_from_there = source_of("database") is ParameterSource.ENVIRONMENT
-        who = DATABASE_VARIABLE if is_from_there else "--database"
-        return f"{url.render_as_string()} from {who}"
-    file = file_of(url)
-    return url.render_as_string() if file is None else str(file)
+    if not made.plan.scale.database:
+        return str(made.plan.data / DATABASE)
+    is_from_there = source_of("database") is ParameterSource.ENVIRONMENT
+    who = DATABASE_VARIABLE if is_from_there else "--database"
+    return f"{database_url(made.plan.scale.database).render_as_string()} from {who}"
 
 
 def tell(out: Out, made: CreatedHost, database: str) -> None:

@@ -20,8 +20,8 @@ from svcserver.ctl.doctor.case import Level
 from svcserver.ctl.doctor.command import examine
 from svcserver.ctl.doctor.machine import Machine
 from svcserver.ctl.host import OWNER_KEY, Host, as_owner_of_its_folder, find
-from svcserver.ctl.host_creation import create_host, finish_begun, owner_name
-from svcserver.ctl.init import Place, place_of, tell_my_ip, warn_of_others
+from svcserver.ctl.host_creation import create_host, owner_name
+from svcserver.ctl.init import Place, place_of, tell_my_ip
 from svcserver.ctl.launcher_file import supply
 from svcserver.ctl.output import Failed, Out, config_of, fail, program, prompt
 from svcserver.ctl.play.failed import PlayFailed
@@ -128,26 +128,18 @@ def make(
     *,
     ask: bool,
 ) -> None:
-    """Write the host, as ``svcctl init`` does; the first player is OWNER where none is named.
-
-    Where an earlier command began one that its database knows, that is finished, and nothing is
-    asked: no answer would count.
-    """
-    place = place_of(public_host, private_host)  # a bad option ends the command before all else
-    made = finish_begun(folder)
-    if made is None:
-        try:
-            place, owner = answers(public_host, private_host, owner, ask=ask)
-        except click.Abort:
-            if sys.stdin.isatty():
-                raise
-            fail("nobody is here to ask; give --yes, with --public-host H and --owner NAME")
-        made = create_host(
-            folder, place.address, owner or OWNER, ports=place.ports, private=place.private
-        )
-    warn_of_others(made, place, owner)
+    """Write the host, as ``svcctl init`` does; the first player is OWNER where none is named."""
+    try:
+        place, owner = answers(public_host, private_host, owner, ask=ask)
+    except click.Abort:
+        if sys.stdin.isatty():
+            raise
+        fail("nobody is here to ask; give --yes, with --public-host H and --owner NAME")
+    made = create_host(
+        folder, place.address, owner or OWNER, ports=place.ports, private=place.private
+    )
     out.say(f"a host for {made.address} was made in {made.folder}")
-    if made.gateway_port == str(UNPRIVILEGED_PORT):
+    if not place.private and place.ports.gateway == UNPRIVILEGED_PORT:
         out.say(f"its gateway is on port {UNPRIVILEGED_PORT}: let TCP to it through")
     tell_my_ip(out, made)
 

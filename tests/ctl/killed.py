@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from svcserver.ctl import staging
+from svcserver.ctl import begun
 from tests.ctl.command import svcctl
 
 KILLED = -signal.SIGKILL
@@ -19,7 +19,7 @@ CHANGES = ("open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.chmod",
 
 
 def killed_at_rename(number: int) -> None:
-    """End this process before its rename of that number, but for those of single staged files.
+    """End this process before its rename of that number, but for those in the folder of work.
 
     Python, too, renames what it has compiled.
     """
@@ -27,10 +27,20 @@ def killed_at_rename(number: int) -> None:
 
     def hear(event: str, sent: tuple[object, ...]) -> None:
         nonlocal seen
-        if event == "os.rename" and staging.NEW not in str(sent[1]) and ".pyc" not in str(sent[0]):
+        if event == "os.rename" and begun.WORK not in str(sent[1]) and ".pyc" not in str(sent[0]):
             seen += 1
             if seen == number:
                 os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(hear)
+
+
+def killed_at_put(name: str) -> None:
+    """End this process before the file of that name comes into place."""
+
+    def hear(event: str, sent: tuple[object, ...]) -> None:
+        if event == "os.rename" and str(sent[1]).endswith(f"/{name}"):
+            os.kill(os.getpid(), signal.SIGKILL)
 
     sys.addaudithook(hear)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import os
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import jwt
@@ -14,7 +15,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.allowlist.settings import Settings as AllowlistSettings
 from svcserver.content.settings import Settings as ContentSettings
-from svcserver.ctl import host_creation
+from svcserver.ctl import begun, host_creation
 from svcserver.ctl.doctor.case import Level
 from svcserver.ctl.doctor.command import examine
 from svcserver.ctl.host import find
@@ -190,19 +191,17 @@ class InitTests(SynchronousTestCase):
         self.assertEqual((ran.status, list(folder.iterdir())), (1, []))
         self.assertIn("disk full", ran.line)
 
-    def test_the_file_that_makes_a_folder_a_host_is_put_there_last(self) -> None:
-        settings, data = nowhere(self), nowhere(self)
-        moved: list[str] = []
-        rename = Path.rename
+    def test_the_note_is_written_first_and_what_makes_it_a_host_last(self) -> None:
+        """So a stop leaves no files of which nobody knows whose they are, and no half a host."""
+        put, names = begun.put, list[str]()
 
-        def seen(one: Path, to: Path) -> Path:
-            moved.append(to.name)
-            return rename(one, to)
+        def noted(path: Path, *sent: Any) -> None:
+            names.append(path.name)
+            put(path, *sent)
 
-        with mock.patch.object(Path, "rename", seen):
-            self.assertEqual(svcctl("init", settings, "--data", data).status, 0)
-        there = {one.name for folder in (settings, data) for one in folder.iterdir()}
-        self.assertEqual((moved[-1], set(moved)), ("metagame.env", there))
+        self.patch(begun, "put", noted)
+        self.assertEqual(svcctl("init", nowhere(self)).status, 0)
+        self.assertEqual((names[0], names[-1]), (begun.NOTE, "metagame.env"))
 
     def test_a_bad_owner_name_is_one_line(self) -> None:
         folder = nowhere(self)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import runpy
-import shutil
 import signal
 import socket
 import sys
@@ -17,20 +15,20 @@ import pytest
 from sqlalchemy import create_engine
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.ctl import host_creation, staging
+from svcserver.ctl import begun
 from svcserver.db.transaction import transaction
 from svcserver.metagame.accounts.store import SqlAccounts
 from tests.ctl.command import Ran, nowhere, svcctl
-from tests.ctl.killed import KILLED, LONGEST_S, child, killed_at_rename
+from tests.ctl.killed import KILLED, LONGEST_S, child, killed_at_put, killed_at_rename
 
-MOST = 40  # renames: one says that all is written, then one for each file
+MOST = 40  # renames: one for each file
 
 
 def killed_at_removal() -> None:
-    """End this process where it clears away what it has staged."""
+    """End this process where it removes the note."""
 
-    def hear(event: str, _: object) -> None:
-        if event == "shutil.rmtree":
+    def hear(event: str, sent: tuple[object, ...]) -> None:
+        if event == "os.remove" and begun.NOTE in str(sent[0]):
             os.kill(os.getpid(), signal.SIGKILL)
 
     sys.addaudithook(hear)
@@ -73,7 +71,7 @@ class StoppedTests(SynchronousTestCase):
     def repeated(self) -> Ran:
         ran = svcctl(*self.words())
         self.assertEqual(ran.status, 0, ran.err)
-        self.assertEqual([one for one in self.folder.iterdir() if "-" in one.name[:7]], [])
+        self.assertEqual([one for one in self.folder.iterdir() if one.name[0] == "."], [])
         self.assertEqual(svcctl(*self.words()).status, 1)  # it is there, and stays as it is
         return ran
 
@@ -102,17 +100,18 @@ class StoppedTests(SynchronousTestCase):
                 self.assertEqual(child(trap, *words, meanwhile=ended), 128 + number)
             self.assertEqual(list(self.folder.iterdir()), [])
 
-    def test_one_that_is_finished_is_told_of_as_it_is(self) -> None:
+    def test_the_options_of_the_repeat_count_but_for_a_known_owner(self) -> None:
         first = ("--public-host", "203.0.113.10", "--database", f"sqlite:///{self.database}")
-        trap = partial(killed_at_rename, 2)
+        trap = partial(killed_at_put, begun.LAST)
         self.assertEqual(child(trap, "init", self.folder, *first), KILLED)
-        second = ("--private-host", "127.0.0.1", "--owner", "Olga", "--json")
-        ran = svcctl("init", self.folder, *second)
+        ran = svcctl(*self.words("--owner", "Olga", "--json"))
         self.assertEqual(ran.status, 0, ran.err)
-        told = [ran.data[one] for one in ("host", "mode", "owner", "database")]
-        self.assertEqual(told, ["203.0.113.10", "public", "owner", str(self.database)])
-        others = "--private-host and --owner did not count"
-        self.assertIn(f"{others}: {self.folder} was begun by an earlier command", ran.err)
+        told = [ran.data[one] for one in ("host", "mode", "owner")]
+        self.assertEqual(told, ["127.0.0.1", "private", "owner"])
+        self.assertIn("--owner Olga did not count: the owner is owner already", ran.err)
+        for name in ("gateway.env", "gateway-cert.pem", "host/svc-gateway.service"):
+            self.assertFalse((self.folder / name).exists(), name)
+        self.assertEqual(self.owners(), ["owner"])
 
     def test_one_that_its_database_does_not_know_gives_way_to_new_options(self) -> None:
         self.assertEqual(child(killed_before_the_commit, *self.words()), KILLED)
@@ -123,28 +122,34 @@ class StoppedTests(SynchronousTestCase):
         self.assertEqual(self.owners(self.data / "other.db"), ["Olga"])
         self.assertTrue((self.folder / "gateway.env").exists())
 
-    def test_where_its_database_cannot_say_one_line_tells_how_to_give_it_up(self) -> None:
+    def test_a_repeat_that_fails_keeps_the_key_that_is_there(self) -> None:
         self.assertEqual(child(killed_before_the_commit, *self.words()), KILLED)
+        key = (self.folder / "owner.key").read_text()
         self.database.unlink()
         self.database.mkdir()  # which is none
-        [left] = self.folder.iterdir()
         ran = svcctl(*self.words())
-        self.assertEqual((ran.status, list(self.folder.iterdir())), (1, [left]))
-        self.assertIn("cannot say whether it knows the owner: unable to open", ran.line)
-        self.assertTrue(ran.line.endswith(f"rm -r {left}"), ran.line)
-        shutil.rmtree(left)
+        self.assertEqual(ran.status, 1)
+        self.assertIn("unable to open", ran.line)
         self.database.rmdir()
         self.repeated()
+        self.assertEqual((self.folder / "owner.key").read_text(), key)
+
+    def test_another_folder_of_data_is_refused_in_a_begun_one(self) -> None:
+        own = ("init", self.folder, "--private-host", "127.0.0.1", "--data", self.data)
+        self.assertEqual(child(partial(killed_at_put, begun.LAST), *own), KILLED)
+        ran = svcctl(*own, "--data", nowhere(self))
+        self.assertEqual(ran.status, 1)
+        self.assertIn(f"finish it with svcctl init {self.folder}, with the options of", ran.line)
+        self.assertEqual(svcctl(*own).status, 0)
 
     # slow: a host is made and finished again and again
-    def test_wherever_the_moves_end_the_next_one_goes_on(self) -> None:
-        for number in range(2, MOST, 4):
+    def test_wherever_it_ends_the_next_one_repeats_its_steps(self) -> None:
+        for number in range(1, MOST, 2):
             self.setUp()
             if (status := child(partial(killed_at_rename, number), *self.words())) != KILLED:
                 break
             self.assertFalse((self.folder / "metagame.env").exists())
-            [said] = self.repeated().err.splitlines()  # the same options: none that did not count
-            self.assertIn("finishing the host", said)
+            self.assertEqual(self.repeated().err, "")
             self.assertEqual(self.owners(), ["owner"])
         self.assertEqual(status, 0)
         self.assertGreater(number, 5)
@@ -154,58 +159,19 @@ class StoppedTests(SynchronousTestCase):
         self.assertTrue((self.folder / "metagame.env").exists())
         self.assertEqual(svcctl(*self.words()).status, 1)
         self.assertEqual(self.owners(), ["owner"])
-        self.assertEqual([one for one in self.folder.iterdir() if "-" in one.name[:7]], [])
+        self.assertFalse((self.folder / begun.NOTE).exists())
 
-    def test_what_cannot_be_removed_keeps_its_note_for_the_next_one(self) -> None:
-        own = ("init", self.folder, "--private-host", "127.0.0.1", "--data", self.data)
-        remove = shutil.rmtree
-
-        def stuck(path: Path) -> None:
-            if path.parent == self.data:
-                raise OSError(errno.EROFS, os.strerror(errno.EROFS))
-            remove(path)
-
-        with mock.patch.object(shutil, "rmtree", stuck):
-            ran = svcctl(*own)
-        self.assertEqual(ran.status, 0)
-        [left] = self.data.glob(".new-*")
-        [note] = self.folder.glob(".whole-*")
-        self.assertIn(f"Read-only file system; do it by hand: rm -r {note} {left}\n", ran.err)
-        self.assertEqual(svcctl(*own).status, 1)  # the host is there
-        self.assertFalse(left.exists() or note.exists())
-
-    def test_files_without_a_note_are_passed_over_only_where_nothing_of_them_counts(self) -> None:
-        self.assertEqual(child(partial(killed_at_rename, 2), *self.words()), KILLED)
-        [left] = self.folder.iterdir()
+    def test_a_damaged_note_is_one_line(self) -> None:
+        self.assertEqual(child(partial(killed_at_rename, 3), *self.words()), KILLED)
         for damaged in ("{", "[]", "{}"):
-            (left / staging.NOTE).write_text(damaged)
-            ran = svcctl(*self.words())
-            self.assertEqual((ran.status, list(self.folder.iterdir())), (1, [left]))
-            self.assertIn(f"{left} has the files of a host that was begun", ran.line)
-        left.rename(self.folder / "away")
-        for one in (staging.NEW, staging.WHOLE):
-            (self.folder / f"{one}0123").mkdir()
-        self.database.unlink()
-        self.repeated()
-
-    def test_the_note_is_on_the_disk_before_any_file_is_written(self) -> None:
-        """Else a machine that loses power leaves files of which nobody knows whose they are."""
-        done: list[str] = []
-        for name in ("sync_file", "sync_folder"):
-            do = getattr(staging, name)
-            self.patch(staging, name, lambda path, do=do: (do(path), done.append(path.name)))
-        write = host_creation.write_private
-        kept = mock.Mock(side_effect=lambda path, text: (done.append("file"), write(path, text)))
-        self.patch(host_creation, "write_private", kept)
-        self.assertEqual(svcctl(*self.words()).status, 0)
-        [new] = {one for one in done if one.startswith(staging.NEW)}
-        self.assertEqual(done[:3], [f"{staging.NOTE}.new", new, "file"])
+            (self.folder / begun.NOTE).write_text(damaged)
+            self.assertIn("is damaged, so a host was begun there", svcctl(*self.words()).line)
 
     def test_a_new_database_in_a_folder_of_data_is_finished_too(self) -> None:
-        for number in (2, 4):
+        for trap in (killed_before_the_commit, partial(killed_at_put, begun.LAST)):
             self.setUp()
             own = ("init", self.folder, "--private-host", "127.0.0.1", "--data", self.data)
-            self.assertEqual(child(partial(killed_at_rename, number), *own), KILLED)
+            self.assertEqual(child(trap, *own), KILLED)
             ran = svcctl(*own)
             self.assertEqual(ran.status, 0, ran.err)
             self.assertEqual(self.owners(self.data / "svc.db"), ["owner"])
@@ -214,20 +180,18 @@ class StoppedTests(SynchronousTestCase):
     def test_an_owner_of_that_name_is_not_taken_over(self) -> None:
         """Also where the one that was killed had not come to the database."""
         self.assertEqual(child(partial(killed_at_rename, 2), *self.words()), KILLED)
-        self.database.unlink()
         other = nowhere(self)
         self.assertEqual(svcctl("init", other, *self.words()[2:]).status, 0)
         ran = svcctl(*self.words("--share-database"))
-        self.assertEqual((ran.status, list(self.folder.iterdir())), (1, []))
+        self.assertEqual((ran.status, (self.folder / "metagame.env").exists()), (1, False))
         self.assertIn("knows that name already", ran.err)
 
     def test_a_database_that_became_another_hosts_is_not_taken(self) -> None:
         self.assertEqual(child(partial(killed_at_rename, 2), *self.words()), KILLED)
-        self.database.unlink()
         other = nowhere(self)
         self.assertEqual(svcctl("init", other, *self.words("--owner", "Ben")[2:]).status, 0)
         ran = svcctl(*self.words())
-        self.assertEqual((ran.status, list(self.folder.iterdir())), (1, []))
+        self.assertEqual((ran.status, (self.folder / "metagame.env").exists()), (1, False))
         self.assertIn("it is another host's: nothing was changed", ran.err)
 
     def test_a_host_that_is_there_gets_no_second_owner(self) -> None:
@@ -239,7 +203,7 @@ class StoppedTests(SynchronousTestCase):
 
     def test_one_who_makes_a_host_is_not_disturbed(self) -> None:
         self.folder.mkdir()
-        with staging.locked(self.folder):
+        with begun.locked(self.folder):
             ran = svcctl(*self.words())
         self.assertEqual((ran.status, list(self.folder.iterdir())), (1, []))
         self.assertIn("wait until it has ended", ran.line)
@@ -247,5 +211,5 @@ class StoppedTests(SynchronousTestCase):
     def test_a_host_is_made_where_there_are_no_locks(self) -> None:
         """As on Windows: neither the import nor the command wants fcntl."""
         with mock.patch.dict(sys.modules, fcntl=None):
-            runpy.run_path(staging.__file__)
+            runpy.run_path(begun.__file__)
             self.repeated()

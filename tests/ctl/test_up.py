@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from errno import EIO
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 from click.testing import CliRunner
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.ctl import begun
 from svcserver.ctl.doctor.machine import Port
 from svcserver.ctl.host import Host
 from svcserver.ctl.main import main
 from svcserver.ctl.play.failed import PlayFailed
-from svcserver.ctl.staging import Staged
 from svcserver.edge.invite import decode
 from tests.ctl.command import Ran, new_host, nowhere
 from tests.ctl.doctor_host import Quiet
@@ -109,34 +110,20 @@ class UpTests(SynchronousTestCase):
         self.assertIsNotNone(self.up("--json", "--invite").data["join"])
         self.assertIn("is a host already", self.up("--owner", "Other").line)
 
-    def test_answers_for_a_host_that_another_command_began_are_said_not_to_count(self) -> None:
-        first = ("--yes", "--public-host", "203.0.113.10:7443", "--owner", "Olga")
-        for words, others in (
-            (("--private-host", "127.0.0.1", "--owner", "Ben"), "--private-host and --owner"),
-            (("--public-host", "203.0.113.10:8443"), "--public-host"),
-            (("--public-host", "203.0.113.10", "--owner", "Olga"), None),
-            ((), None),
-        ):
-            self.folder = nowhere(self)
-            with mock.patch.object(Staged, "place", side_effect=OSError(EIO, "no disk")):
-                self.assertEqual(self.up(*first).status, 1)
-            ran = self.up("--yes", *words)
-            self.assertEqual(ran.status, 0, ran.err)
-            self.assertEqual(value(self.folder, "gateway", "GATEWAY_PORT"), "7443")
-            self.assertIn("finishing the host", ran.err)
-            said = f"svcctl: {others} did not count: {self.folder} was begun" if others else ""
-            self.assertIn(said, ran.err)
-            self.assertEqual("did not count" in ran.err, others is not None)
+    def test_a_host_that_was_begun_is_finished_by_the_same_command(self) -> None:
+        words = ("--yes", "--public-host", "203.0.113.10:7443", "--owner", "Olga")
+        put = begun.put
 
-    def test_a_host_that_was_begun_is_finished_and_nothing_is_asked(self) -> None:
-        with mock.patch.object(Staged, "place", side_effect=OSError(EIO, "no disk")):
-            self.assertEqual(self.up(answers="public\n203.0.113.10\nOlga\n").status, 1)
-        ran = self.up()  # without an answer, of which a question would end it
-        self.assertEqual(ran.status, 0, ran.err)
-        self.assertEqual(
-            ran.err, f"finishing the host that was begun in {self.folder}, as it was\n"
-        )
-        self.assertIn("203.0.113.10", (self.folder / "relay.env").read_text())
+        def no_disk(path: Path, *sent: Any) -> None:
+            if path.name == begun.LAST:
+                raise OSError(EIO, "no disk")
+            put(path, *sent)
+
+        with mock.patch.object(begun, "put", no_disk):
+            self.assertEqual(self.up(*words).status, 1)
+        ran = self.up(*words)
+        self.assertEqual((ran.status, ran.err), (0, ""))
+        self.assertEqual(value(self.folder, "gateway", "GATEWAY_PORT"), "7443")
         self.assertEqual([one.folder for one in self.started], [self.folder])
 
     def test_what_the_doctor_finds_wrong_is_not_started(self) -> None:

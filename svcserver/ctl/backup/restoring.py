@@ -7,19 +7,20 @@ import re
 import shlex
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from attrs import evolve
+from attrs import frozen
 from sqlalchemy.engine import URL
 
 from svcserver.content.manifest_builder import OWNERS_NOTE
-from svcserver.ctl import database, postgres, postgres_restore, running, staging
+from svcserver.ctl import begun, database, postgres, postgres_restore, running
 from svcserver.ctl.backup import archive
 from svcserver.ctl.backup.archive import Contents, Damaged
 from svcserver.ctl.backup.opening import opened, same
 from svcserver.ctl.backup.scratch import scratch
 from svcserver.ctl.backup.sealing import CannotSeal, Lock
+from svcserver.ctl.begun import Begun
 from svcserver.ctl.blueprint import LAUNCHER
 from svcserver.ctl.bundle import is_secret
 from svcserver.ctl.database_commands import (
@@ -34,14 +35,12 @@ from svcserver.ctl.host import OWNER_KEY, Host
 from svcserver.ctl.host_creation import (
     DATABASE,
     README,
-    begun_by_a_restore,
     write_launcher_note,
     write_ownerless,
     write_private,
     write_units,
 )
 from svcserver.ctl.output import Out, config_of, fail
-from svcserver.ctl.staging import Note, Origin
 from svcserver.ctl.units import SERVICES
 from svcserver.db.engine import DEFAULT_URL, database_url, make_engine, sqlite_url
 from svcserver.kernel.settings import BadSetting, parse_env_file
@@ -50,7 +49,7 @@ from svcserver.metagame.accounts.store import add_game_server_key
 LOCALHOST = "127.0.0.1"
 DUMP = "restored.dump"  # of a PostgreSQL, in a restored folder
 MOST_TOLD = 10  # files that are named
-UNPACKED = ".unpacked"  # among the staged files until they are written
+HOST = "host"  # in the folder of work, until it is whole
 
 
 def into_place(source: Path, lock: Lock, host: Host, out: Out, *, stop: bool = False) -> None:
@@ -80,17 +79,33 @@ def into_place(source: Path, lock: Lock, host: Host, out: Out, *, stop: bool = F
     out.say(f"restored from {source}" + (f"; what was there is in {kept}" if kept else ""))
 
 
+@frozen
+class Outcome:
+    """What is told of a host that was restored."""
+
+    kind: str  # of its database
+    made_anew: tuple[str, ...]
+    missing: tuple[str, ...]  # settings of which the backup has no value
+    left_out: tuple[str, ...]  # files that the backup left out, and nothing else made
+
+
 def into_folder(source: Path, lock: Lock, folder: Path, out: Out) -> None:
     """Make the host of the backup in ``folder``, which holds nothing yet.
 
     Secrets that the backup does not hold are made anew: players keep their keys, but need a new
-    invite for the new certificate, and must log in again. ``staging`` says what a stop leaves: the
-    same command begins anew then, or finishes it.
+    invite for the new certificate, and must log in again. ``begun`` says what a stop leaves: the
+    same command does all of it again.
     """
     with _readable(source):
-        origin = Origin(str(source.absolute()), archive.digest_of(source))
-    with _writable(folder), staging.locked(folder):
-        done = _finished(folder, origin) or _made(source, lock, folder, origin)
+        note = Begun(str(folder), str(source.absolute()), archive.digest_of(source))
+    with _writable(folder), begun.locked(folder):
+        is_first = _claim(folder, note)
+        with ExitStack() as undo:
+            undo.callback(begun.clear, folder, note=is_first)
+            done = _made(source, lock, folder)
+            undo.pop_all()  # from here on some of it may be in place
+        begun.place(folder / begun.WORK / HOST, folder)
+        begun.clear(folder)
     _tell(done, source, folder, out)
 
 
@@ -102,59 +117,35 @@ def _writable(folder: Path) -> Iterator[None]:
         fail(f"{folder} cannot be written: {why.strerror or why}; mend that or give another folder")
 
 
-def _finished(folder: Path, origin: Origin) -> Origin | None:
-    """What is told of the host whose restore was begun there; None where there is none."""
-    with staging.begun(folder) as found:
-        if found is None:
-            return None
-        if found.note.origin is None:
-            fail(
-                f"a host was begun in {folder}: finish it with svcctl init "
-                f"{shlex.quote(str(folder))}, or give it up: rm -r {found.folders}"
-            )
-        if found.is_untouched():
-            found.discard()
-            return None
-        if found.note.origin.sha256 != origin.sha256:
-            fail(begun_by_a_restore(found, found.note.origin))
-        staging.tell_of_finishing(folder)
-        found.place()
-        return found.note.origin
+def _claim(folder: Path, note: Begun) -> bool:
+    """Note that this backup is restored there; False where an earlier command began that."""
+    before = begun.read(folder)
+    if before is None:
+        if there := begun.others(folder):
+            said = f"it holds {there[0]}; a restore overwrites nothing: choose another folder"
+            fail(f"{folder} is not empty: {said}")
+    elif before.sha256 != note.sha256:
+        fail(before.cure(folder))
+    note.write(folder)
+    return before is None
 
 
-def _made(source: Path, lock: Lock, folder: Path, origin: Origin) -> Origin:
-    """Restore into a staging folder, and move what is there into place."""
-    if there := sorted(one.name for one in folder.iterdir()):
-        said = f"it holds {there[0]}; a restore overwrites nothing: choose another folder"
-        fail(f"{folder} is not empty: {said}")
-    with staging.new(folder, Note(folder, origin=origin)) as staged:
-        unpacked = staged.settings / UNPACKED
-        unpacked.mkdir(mode=0o700)
-        with _sound_backup(source):
-            contents = opened(source, lock, unpacked / "parts")
-            if f"{archive.FILES}metagame.env" not in contents.files:
-                raise Damaged("it holds no metagame.env, so it is of no host")
-            made_anew = restored(contents, unpacked / "parts", staged.settings, folder)
-            files = unpacked / "parts" / archive.FILES
-            missing = () if contents.secrets else _missing(files, staged.settings)
-            _room_for_the_game(staged.settings, folder)
-        shutil.rmtree(unpacked)
-        done = evolve(
-            origin,
-            kind=contents.kind,
-            made_anew=made_anew,
-            missing=missing,
-            left_out=_left_out(contents, staged.settings),
-        )
-        evolve(staged.note, origin=done).write(staged.settings)
-        staged.need_room()
-        staged.complete()
-        staged.kept = True  # from here on some of it may be in place
-        staged.place()
-    return done
+def _made(source: Path, lock: Lock, folder: Path) -> Outcome:
+    """Restore into the folder of work."""
+    begun.clear(folder, note=False)
+    parts, at = folder / begun.WORK / "parts", folder / begun.WORK / HOST
+    parts.parent.mkdir(mode=0o700)
+    with _sound_backup(source):
+        contents = opened(source, lock, parts)
+        if f"{archive.FILES}metagame.env" not in contents.files:
+            raise Damaged("it holds no metagame.env, so it is of no host")
+        made_anew = restored(contents, parts, at, folder)
+        missing = () if contents.secrets else _missing(parts / archive.FILES, at)
+        _room_for_the_game(at, folder)
+    return Outcome(contents.kind, made_anew, missing, _left_out(contents, at))
 
 
-def _tell(done: Origin, source: Path, folder: Path, out: Out) -> None:
+def _tell(done: Outcome, source: Path, folder: Path, out: Out) -> None:
     fresh = done.made_anew
     said = {"secrets": not fresh, "made_anew": list(fresh), "missing": list(done.missing)}
     out.data({"folder": str(folder), **said, "left_out": list(done.left_out)})

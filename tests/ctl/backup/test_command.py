@@ -12,9 +12,10 @@ from unittest import mock
 
 import pyrage
 
+from svcserver.ctl import begun
 from svcserver.ctl.backup import runs
 from svcserver.ctl.backup.proving import Proof
-from svcserver.ctl.staging import Note, Staged
+from svcserver.ctl.begun import Begun
 from svcserver.ctl.stopping import Ended
 from svcserver.kernel import backups
 from svcserver.metagame.accounts.store import SqlAccounts
@@ -175,19 +176,17 @@ class BackupTests(BackupCase):
     def test_what_init_left_in_pieces_is_in_nobodys_way_and_a_begun_host_is(self) -> None:
         made = self.made().data["file"]
         other = nowhere(self)
-        left = other / ".new-0123"
-        left.mkdir(parents=True)
-        Note(other, "Olga", None).write(left)
-        (left / "metagame.env").touch()
+        other.mkdir()
+        Begun(str(other)).write(other)
         ran = self.ctl("backup", "restore", made, "--into", other)
-        self.assertEqual((ran.status, ran.err, left.exists()), (0, "", False))
-        begun = nowhere(self)
-        with mock.patch.object(Staged, "place", side_effect=OSError):
-            self.assertEqual(svcctl("init", begun).status, 1)
-        [left] = begun.iterdir()
-        ran = self.ctl("backup", "restore", made, "--into", begun)
-        self.assertEqual((ran.status, list(begun.iterdir())), (1, [left]))
-        self.assertIn(f"finish it with svcctl init {begun}, or give it up: rm -r {left}", ran.line)
+        self.assertEqual((ran.status, ran.err, (other / begun.NOTE).exists()), (0, "", False))
+        half = nowhere(self)
+        half.mkdir()
+        Begun(str(half)).write(half)
+        (half / "owner.key").touch()
+        ran = self.ctl("backup", "restore", made, "--into", half)
+        self.assertEqual((ran.status, len(list(half.iterdir()))), (1, 2))
+        self.assertIn(f"a host was begun in {half}: finish it with svcctl init {half}", ran.line)
         file = nowhere(self)
         file.touch()
         self.assertIn("is no folder", self.ctl("backup", "restore", made, "--into", file).line)
@@ -241,17 +240,12 @@ class BackupTests(BackupCase):
         stuck = mock.patch.object(shutil, "rmtree", side_effect=OSError(EROFS, "Read-only"))
         with full, stuck:
             ran = self.ctl("backup", "restore", made, "--into", other)
-        [left] = other.iterdir()
-        cannot = "svcctl: what svcctl has staged cannot be removed: Read-only"
+        work = other / begun.WORK
         by_hand, why = ran.err.splitlines()
-        self.assertEqual(by_hand, f"{cannot}; do it by hand: rm -r {left}")
+        said = f"svcctl: {work} cannot be removed: Read-only; do it by hand: rm -r {work}"
+        self.assertEqual(by_hand, said)
         self.assertIn("No space left", why)
         self.assertEqual(self.ctl("backup", "restore", made, "--into", other).err, "")
-        empty = nowhere(self) / ".new-0123"  # as a kill at the first step of all leaves it
-        empty.mkdir(parents=True)
-        with stuck:
-            ran = svcctl("init", empty.parent)
-        self.assertIn(f"{cannot}; do it by hand: rm -r {empty}\n", ran.err)
 
     @proves("svcctl backup now|list|prove|restore")
     def test_the_database_is_put_back_and_what_was_there_is_kept(self) -> None:

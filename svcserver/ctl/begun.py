@@ -1,0 +1,143 @@
+"""A folder in which a command makes a host: the note that it was begun, and the files put there.
+
+``svcctl init`` and ``svcctl backup restore --into`` write the note first, ``metagame.env`` last,
+and then remove the note. What a stop at any moment leaves, by ``kill -9`` too, is finished by the
+same command, which repeats all its steps with the keys that are there.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from attrs import asdict, frozen
+
+from svcserver.ctl.output import fail, warn
+from svcserver.kernel import json
+from svcserver.kernel.disk import sync_folder, sync_tree
+
+NOTE = (
+    ".init.json"  # no backup holds a hidden name, so none of its files lies in the place of these
+)
+WORK, PART = ".init-work", ".init-part"
+LAST = "metagame.env"  # by which a folder counts as a host (packaging/image/start)
+
+
+@frozen
+class Begun:
+    """What a folder's note says: the folder of data, and the backup that is restored there."""
+
+    data: str
+    backup: str = ""
+    sha256: str = ""
+
+    def write(self, folder: Path) -> None:
+        put(folder / NOTE, json.dump(asdict(self)))
+
+    def cure(self, folder: Path) -> str:
+        """One line: how what was begun there is finished, or given up."""
+        goal, file = shlex.quote(str(folder)), shlex.quote(self.backup)
+        do = f"backup restore {file} --into {goal}" if self.backup else f"init {goal}"
+        what = f"the restore of {self.backup}" if self.backup else "a host"
+        return (
+            f"{what} was begun in {folder}: finish it with svcctl {do}, with the options of then, "
+            "or empty that folder to give it up"
+        )
+
+
+def read(folder: Path) -> Begun | None:
+    """What was begun in the folder and is not done; clears away the note of what is done.
+
+    So it does where the note is all that there is. Fails where it cannot be read.
+    """
+    try:
+        note = Begun(**json.read((folder / NOTE).read_bytes()))
+    except FileNotFoundError:
+        return None
+    except (json.BadJson, TypeError):
+        fail(f"{folder / NOTE} is damaged, so a host was begun there: empty {folder}, and repeat")
+    if (folder / LAST).exists() or not others(folder):
+        clear(folder)
+        return None
+    return note
+
+
+def others(folder: Path) -> list[str]:
+    """The names in the folder that are not ours."""
+    return sorted({one.name for one in folder.iterdir()} - {NOTE, WORK, PART})
+
+
+def put(path: Path, content: bytes, mode: int = 0o600) -> None:
+    """Write a file, whole and on the disk; one that is there is replaced in one step."""
+    part = path.with_name(PART)
+    part.unlink(missing_ok=True)
+    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+    sync_folder(path.parent)
+
+
+def place(source: Path, folder: Path) -> None:
+    """Move all files below ``source`` into the folder, over those of an earlier try."""
+    sync_tree(source)
+    for one in sorted(source.rglob("*"), key=_turn):
+        goal = folder / one.relative_to(source)
+        if one.is_dir():
+            goal.mkdir(exist_ok=True)
+            shutil.copymode(one, goal)
+        else:
+            os.replace(one, goal)
+    sync_folder(folder)
+
+
+def _turn(path: Path) -> tuple[int, Path]:
+    """When a file comes into place: what a service or the stack starts by comes after the rest."""
+    if path.is_dir():
+        return 0, path
+    return 3 if path.name == LAST else 2 if path.name.endswith(".env") else 1, path
+
+
+def clear(folder: Path, *, note: bool = True) -> None:
+    """Remove what stands beside the host's files; a warning says what cannot be removed."""
+    left = folder / WORK
+    try:
+        if left.exists():
+            shutil.rmtree(left)
+        for left in (folder / PART, folder / NOTE) if note else ():
+            left.unlink(missing_ok=True)
+    except OSError as why:
+        by_hand = f"rm -r {shlex.quote(str(left))}"
+        warn(f"{left} cannot be removed: {why.strerror}; do it by hand: {by_hand}")
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Make the folder, private, and be the only one who makes a host there. Raises OSError."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except FileExistsError:
+        fail(f"{folder} is no folder; choose another name")
+    try:
+        import fcntl
+    except ImportError:  # Windows: nobody but the owner keeps two commands apart
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            fail(f"another command makes a host in {folder}: wait until it has ended")
+        yield
+    finally:
+        os.close(handle)
