@@ -47,19 +47,25 @@ from svcserver.metagame.achievements.bounties.routes import BountyRoutes
 from svcserver.metagame.achievements.breadcrumbs.feature import BreadcrumbActs, BreadcrumbRoutes
 from svcserver.metagame.achievements.cooldowns.feature import CooldownActs, CooldownRoutes
 from svcserver.metagame.achievements.encounters.feature import EncounterActs, EncounterRoutes
-from svcserver.metagame.achievements.entitlements.acts import EntitlementActs
-from svcserver.metagame.achievements.entitlements.routes import EntitlementRoutes
-from svcserver.metagame.achievements.entitlements.store import SqlEntitlements
-from svcserver.metagame.achievements.escalation import registry
+from svcserver.metagame.achievements.entitlements.feature import (
+    EntitlementActs,
+    EntitlementRoutes,
+    SqlEntitlements,
+)
+from svcserver.metagame.achievements.escalation import acts
 from svcserver.metagame.achievements.escalation.acts import EscalationActs
 from svcserver.metagame.achievements.escalation.routes import EscalationRoutes, EscalationStubRoutes
 from svcserver.metagame.achievements.progression import config
-from svcserver.metagame.achievements.progression.acts import HuntPassActs, ProgressionActs
-from svcserver.metagame.achievements.progression.management_acts import ManagementActs
-from svcserver.metagame.achievements.progression.management_routes import (
-    ProgressionManagementRoutes,
+from svcserver.metagame.achievements.progression.acts import (
+    HuntPassActs,
+    ManagementActs,
+    ProgressionActs,
 )
-from svcserver.metagame.achievements.progression.routes import HuntPassRoutes, ProgressionRoutes
+from svcserver.metagame.achievements.progression.routes import (
+    HuntPassRoutes,
+    ProgressionManagementRoutes,
+    ProgressionRoutes,
+)
 from svcserver.metagame.belongings.characters.acts import CharacterActs
 from svcserver.metagame.belongings.characters.routes import CharacterRoutes
 from svcserver.metagame.belongings.characters.store import rename_characters
@@ -67,7 +73,7 @@ from svcserver.metagame.belongings.currency.feature import CurrencyActs, Currenc
 from svcserver.metagame.belongings.inventory.acts import InventoryActs, policy_of
 from svcserver.metagame.belongings.inventory.routes import InventoryRoutes
 from svcserver.metagame.belongings.loadouts.acts import LoadoutActs
-from svcserver.metagame.belongings.loadouts.defaults import load as load_loadout_defaults
+from svcserver.metagame.belongings.loadouts.acts import load as load_loadout_defaults
 from svcserver.metagame.belongings.loadouts.routes import LoadoutRoutes
 from svcserver.metagame.belongings.savehistory.acts import SaveHistoryActs
 from svcserver.metagame.belongings.savehistory.routes import SaveHistoryRoutes
@@ -75,22 +81,21 @@ from svcserver.metagame.belongings.savehistory.store import Thinning
 from svcserver.metagame.belongings.shop.acts import ShopActs
 from svcserver.metagame.belongings.shop.catalogue import load as load_catalogue
 from svcserver.metagame.belongings.shop.routes import ClosedShopRoutes, ShopRoutes
-from svcserver.metagame.owner.announcements.acts import Announcements
+from svcserver.metagame.owner.announcements.feature import Announcements
 from svcserver.metagame.owner.bodylog import BodyLog
 from svcserver.metagame.owner.build import Build
-from svcserver.metagame.owner.dashboard.document_routes import ApiDocumentRoutes
+from svcserver.metagame.owner.dashboard.routes import ApiDocumentRoutes
 from svcserver.metagame.owner.dashboard.state import DashboardState
 from svcserver.metagame.owner.features import Desk
+from svcserver.metagame.owner.health.feature import Counting
 from svcserver.metagame.owner.health.rules import Health
-from svcserver.metagame.owner.health.watching import Counting
 from svcserver.metagame.owner.management.acts import OnlinePlayers
 from svcserver.metagame.owner.passports.acts import PassportActs
 from svcserver.metagame.owner.passports.hunts import HuntLog
 from svcserver.metagame.owner.passports.routes import PassportRoutes
 from svcserver.metagame.owner.status import BannerRoutes, FixedReplyRoutes
-from svcserver.metagame.play.deploy_client import DeployClient
+from svcserver.metagame.play.deploy_client import DeployClient, LaunchKeys
 from svcserver.metagame.play.gameports import GamePorts
-from svcserver.metagame.play.launch_keys import LaunchKeys
 from svcserver.metagame.play.matchmaking.acts import MatchmakingActs
 from svcserver.metagame.play.matchmaking.launching import Launching
 from svcserver.metagame.play.matchmaking.routes import MatchmakingRoutes
@@ -98,16 +103,17 @@ from svcserver.metagame.play.matchmaking.store import LiveMatches
 from svcserver.metagame.play.presence.feature import Online, PresenceActs, PresenceRoutes
 from svcserver.metagame.settings import Settings
 from svcserver.metagame.social.friends.acts import FriendActs
-from svcserver.metagame.social.friends.management_routes import FriendManagementRoutes
-from svcserver.metagame.social.friends.routes import FriendRoutes
+from svcserver.metagame.social.friends.routes import FriendManagementRoutes, FriendRoutes
 from svcserver.metagame.social.friends.store import Blocks
 from svcserver.metagame.social.guilds.acts import GuildActs
-from svcserver.metagame.social.guilds.management_routes import GuildManagementRoutes
-from svcserver.metagame.social.guilds.routes import GuildRoutes, GuildStubRoutes
+from svcserver.metagame.social.guilds.routes import (
+    GuildManagementRoutes,
+    GuildRoutes,
+    GuildStubRoutes,
+)
 from svcserver.metagame.social.guilds.store import drop_invites_between
 from svcserver.metagame.social.parties.acts import PartyActs
-from svcserver.metagame.social.parties.management_routes import PartyManagementRoutes
-from svcserver.metagame.social.parties.routes import PartyRoutes
+from svcserver.metagame.social.parties.routes import PartyManagementRoutes, PartyRoutes
 from svcserver.metagame.social.parties.store import LiveParties, hear
 from svcserver.metagame.social.slayerlinks.acts import SlayerLinkActs
 from svcserver.metagame.social.slayerlinks.routes import SlayerLinkRoutes
@@ -284,7 +290,7 @@ class Metagame:
         staff = ManagementActs(settings, tracks, ledger, wall_clock, events)
         yield ProgressionManagementRoutes(staff, acting)
         yield EscalationStubRoutes()
-        seasons = EscalationActs(registry.load(), settings.escalation_strict, ledger, events)
+        seasons = EscalationActs(acts.load(), settings.escalation_strict, ledger, events)
         yield EscalationRoutes(settings, seasons, acting)
         yield CooldownRoutes(settings, CooldownActs(ledger, wall_clock, events, most), acting)
         bounties = BountyActs(ledger, wall_clock, events, settings.bounties_max_bytes)

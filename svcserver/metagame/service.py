@@ -2,26 +2,110 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+from sqlalchemy import Connection, Engine
+from sqlalchemy.engine import URL
 from treq.client import HTTPClient
 from twisted.application.service import IService
+from twisted.logger import Logger
 from twisted.web.client import Agent, HTTPConnectionPool
 
+from svcserver.board.board import Board
+from svcserver.db import migrations
+from svcserver.db.engine import BadDatabase, SQLAlchemyError, describe, make_engine
+from svcserver.db.factory import ledger_for
+from svcserver.db.ledger import Ledger
 from svcserver.db.transaction import transact
 from svcserver.edge.allowlist_client import CACHED_S
+from svcserver.kernel.counters import Counters
 from svcserver.kernel.datafiles import needed_by
 from svcserver.kernel.headers import GATEWAY
 from svcserver.kernel.monotonic import MonotonicClock, monotonic_reactor
+from svcserver.kernel.system import epoch
+from svcserver.metagame.access.keys import BadKey, key_id, load_private
 from svcserver.metagame.accounts.sessions import session_watch
+from svcserver.metagame.accounts.signing import note_signing
+from svcserver.metagame.accounts.store import ACCOUNTS, move_queued_keys
 from svcserver.metagame.belongings.housekeeping import forgetting, housekeeping
 from svcserver.metagame.composition import NAME, Metagame
-from svcserver.metagame.database import open_board, open_database, open_ledger
 from svcserver.metagame.owner.requestlog import request_log
 from svcserver.metagame.settings import Settings, check
 from svcserver.web import serving
 from svcserver.web.options import ServiceOptions
 from svcserver.web.site import HttpFactory
+
+log = Logger()
+
+MADE = (
+    "made a new, empty database: {where}. If this host had players before, stop it and correct "
+    "DATABASE_URL or restore a backup: svcctl db restore FILE"
+)
+
+
+def open_ledger(settings: Settings, engine: Engine, reactor: Any, counters: Counters) -> Ledger:
+    """The one way into the opened database."""
+    reserve = settings.disk_reserve_mb << 20
+    return ledger_for(engine, reactor, reserve, counters, ACCOUNTS.c.id)
+
+
+def open_database(name: str, settings: Settings) -> Engine:
+    """Migrate and prepare the database; it blocks, since no request may come before."""
+    engine = make_engine(settings.database_url, settings.database_connections)
+    try:
+        new = migrations.upgrade_apart(engine)
+        moved = transact(engine, move_queued_keys)
+        transact(engine, lambda tx: _note_key(tx, settings))
+    except BadDatabase as why:
+        raise SystemExit(f"{name}: DATABASE_URL: {why}") from None
+    except SQLAlchemyError as why:
+        raise SystemExit(
+            f"{name}: DATABASE_URL: the database cannot be used: {describe(why)}"
+        ) from None
+    if new:
+        log.warn(MADE, where=_where(settings.database_url))
+    if moved:
+        log.info("registered {count} queued game-server keys", count=moved)
+    return engine
+
+
+def _where(url: URL) -> str:
+    """The file's whole path, since a relative one may be the fault; else name and server.
+
+    Nothing else of the URL is for a log: it says who logs in there.
+    """
+    if url.get_backend_name() == "sqlite":
+        return str(Path(url.database or "").resolve())
+    host = url.host or url.query.get("host", "this machine")
+    return f"{url.database} on {host if isinstance(host, str) else ', '.join(host)}"
+
+
+def _note_key(tx: Connection, settings: Settings) -> None:
+    try:
+        key = load_private(settings.signing_private_key.reveal())
+    except BadKey:
+        return  # nobody can log in, which is logged where tokens are signed
+    note_signing(tx, key_id(key.public_key()), epoch())
+
+
+def open_board(
+    settings: Settings, wall_clock: Callable[[], float], reactor: Any
+) -> tuple[Board, tuple[Any, ...]]:
+    """Where live state is, and what must run for it; in memory it is kept beside the database."""
+    secret = settings.signing_private_key.reveal()  # all workers have it, and the engine has not
+    return settings.live_url.board(wall_clock, reactor, _folder(settings), secret)
+
+
+def _folder(settings: Settings) -> Path | None:
+    """Of an SQLite file, or else the working directory; None for a database in memory."""
+    url = settings.database_url
+    if url.get_backend_name() != "sqlite":
+        return Path()
+    if not url.database or url.database == ":memory:" or url.database.startswith("file:"):
+        return None
+    return Path(url.database).parent
 
 
 class Options(ServiceOptions):

@@ -9,10 +9,10 @@ from unittest import mock
 
 from svcserver.ctl.envfile import change
 from svcserver.ctl.host import find
-from svcserver.metagame import database
+from svcserver.metagame import service
 from svcserver.metagame.access.keys import Keys
 from svcserver.metagame.access.tokens import InvalidToken, Tokens
-from svcserver.metagame.database import open_database
+from svcserver.metagame.service import open_database
 from svcserver.metagame.settings import Settings
 from tests.ctl.command import svcctl
 from tests.ctl.doctor_host import DoctorCase, Quiet
@@ -36,7 +36,7 @@ class KeysTests(DoctorCase):
         """The metagame started with the settings of now, so long ago."""
         then = time.time() - hours_ago * 3600
         settings = find(str(self.folder), None).settings("metagame", Settings)
-        with mock.patch.object(database, "epoch", lambda: then):
+        with mock.patch.object(service, "epoch", lambda: then):
             open_database("svc-metagame", settings).dispose()
 
     def test_a_rotation_logs_nobody_out(self) -> None:

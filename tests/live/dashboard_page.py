@@ -19,8 +19,8 @@ from playwright.sync_api import Browser, Locator, expect
 from svcserver.db.engine import database_url, make_engine
 from svcserver.db.transaction import transact
 from svcserver.kernel.settings import parse_env_file
+from svcserver.metagame.owner.figures.feature import SqlFigures
 from svcserver.metagame.owner.figures.rules import DAY_S, HOUR_S, Kept, Span, start
-from svcserver.metagame.owner.figures.store import SqlFigures
 from svcserver.metagame.owner.health.rules import Counts
 from tests.chat.sockets import Talker
 from tests.ctl.command import new_host

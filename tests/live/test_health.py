@@ -9,8 +9,8 @@ import pytest
 
 from svcserver.db.engine import database_url, make_engine
 from svcserver.db.transaction import transact
+from svcserver.metagame.owner.figures.feature import SqlFigures
 from svcserver.metagame.owner.figures.rules import DAY_S
-from svcserver.metagame.owner.figures.store import SqlFigures
 from tests.support.joined import FREE, Beside, beside_a_metagame
 from tests.support.processes import ask, eventually, metagame
 from tests.support.proves import proves

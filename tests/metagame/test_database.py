@@ -9,7 +9,7 @@ from twisted.logger import LogEvent, formatEvent, globalLogPublisher
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.settings import load
-from svcserver.metagame.database import open_database
+from svcserver.metagame.service import open_database
 from svcserver.metagame.settings import Settings
 from tests.support.processes import metagame_environ
 

@@ -23,7 +23,7 @@ from svcserver.kernel.refusals import (
 )
 from svcserver.metagame.owner.dashboard import document
 from svcserver.metagame.owner.dashboard.document import EVERY_ROUTE, describe
-from svcserver.metagame.owner.dashboard.pages import KINDS
+from svcserver.metagame.owner.dashboard.routes import KINDS
 from svcserver.metagame.owner.dashboard.wire import JoinWish
 from svcserver.metagame.owner.wire import SanctionEntry
 from svcserver.metagame.refusal_wire import WordedRefusal

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Protocol
 
-from attrs import define, field
+from attrs import define, field, frozen
 
 from svcserver.kernel.cache import BoundedCache
 from svcserver.kernel.digits import whole_in
@@ -16,14 +17,13 @@ from svcserver.kernel.headers import (
     MACHINE,
     REQUEST_ID,
 )
-from svcserver.kernel.refusals import Forbidden, Refusal, Unauthenticated
+from svcserver.kernel.machine import actor_of
+from svcserver.kernel.refusals import Forbidden, Refusal, Unauthenticated, Unavailable
 from svcserver.kernel.roles import Role
 from svcserver.metagame.access.acting import check_owner
 from svcserver.metagame.access.attempts import WrongAdminKeys
 from svcserver.metagame.access.keyring import Holder, KeyRing
-from svcserver.metagame.access.machines import machine_of
 from svcserver.metagame.access.origin import Origin, is_own_address
-from svcserver.metagame.access.refused import RefusedRequests, TryLog
 from svcserver.metagame.access.staff_sessions import PAGE_HEADER, StaffSessions, ticket_of
 from svcserver.metagame.access.tokens import MAX_KNOWN, Claims, InvalidToken, Tokens
 from svcserver.metagame.once import Again, Attempt
@@ -33,6 +33,82 @@ from svcserver.metagame.settings import Settings
 from svcserver.web.front import UNPROVEN_BODY, AnsweredError, FrontDoor, Observer, PageError
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import Answer
+
+
+def machine_of(
+    request: HttpRequest, settings: Settings, origin: Origin, now: float
+) -> Caller | None:
+    """The owner's hand on this machine, named as the audit log shall name it; None for others.
+
+    It has no account, so what changes an account's own keys is not open to it.
+    """
+    ticket = request.header(MACHINE)
+    if ticket is None or not settings.login or not request.direct:
+        return None
+    if not origin.is_this_machine(request):
+        return None
+    secret = settings.signing_private_key.reveal()
+    actor = actor_of(secret, ticket, request.method, request.target, now)
+    return None if actor is None else Caller(admin=True, name=actor, role=Role.OWNER)
+
+
+NOT_ALLOWED = (401, 403)
+
+
+class TryLog(Protocol):
+    """Where refused tries are recorded."""
+
+    def record(self, actor: str, address: str, row: str, why: str) -> Awaitable[None]: ...
+
+    def miss(self) -> None: ...
+
+
+@frozen
+class RefusedRequests:
+    """Hears of every request that a route of staff refuses, and records those that are tries."""
+
+    keys: KeyRing
+    staff: StaffSessions
+    log: TryLog
+
+    async def told(self, row: Row, request: HttpRequest, caller: Caller, why: Exception) -> None:
+        """Leave a row, unless the act has left it, or nobody tried anything."""
+        if isinstance(why, Refusal) and why.recorded:
+            return
+        status = getattr(why, "status", 400)
+        with_key = request.has_header(ACCOUNT_KEY)
+        if row.access is Access.ADMIN_OR_GAME_SERVER and not with_key:
+            return  # a game server's, which the event log has
+        try:
+            # from afar a key opens nothing here, and any player has one to fill the log with
+            name = caller.name or (await self._name(request) if request.direct else "")
+        except Unavailable:
+            self.log.miss()
+            return
+        if row.method == "GET":
+            let_in = caller.name and status not in NOT_ALLOWED  # what it asked for is not there
+            if let_in or not (name or with_key or request.has_header(MACHINE)):
+                return  # or the page asks before anybody has signed in
+        await self.log.record(name, request.peer, row.name, _said(why, status))
+
+    async def _name(self, request: HttpRequest) -> str:
+        """The account of the key, or else of the dashboard's session, that was not enough."""
+        key = request.header(ACCOUNT_KEY)
+        if key is not None:
+            opened = await self.keys.staff_of_key(key)
+            return "" if opened is None else opened.account.username
+        ticket = ticket_of(request.header(b"cookie"), request.header(PAGE_HEADER))
+        session = None if ticket is None else await self.staff.find(ticket)
+        found = None if session is None else await self.keys.staff_of_id(session.account_id)
+        return "" if found is None else found[0].username
+
+
+def _said(why: Exception, status: int) -> str:
+    """The refusal's words."""
+    if isinstance(why, Refusal):
+        return why.message or why.code or str(status)
+    return f"answered {status}: the body is not what the route takes"
+
 
 ATTEMPT_DIGITS = 3
 

@@ -22,30 +22,41 @@ from svcserver.metagame.accounts.tries import RefusedTries, tries_watch
 from svcserver.metagame.belongings.shop.catalogue import load as load_catalogue
 from svcserver.metagame.owner.alerts import AlertActs, AlertRoutes
 from svcserver.metagame.owner.alerts import show as show_alerts
-from svcserver.metagame.owner.announcements.acts import Announcements, announcement_watch
-from svcserver.metagame.owner.announcements.routes import AnnouncementRoutes
+from svcserver.metagame.owner.announcements.feature import (
+    AnnouncementRoutes,
+    Announcements,
+    announcement_watch,
+)
 from svcserver.metagame.owner.build import Build
 from svcserver.metagame.owner.dashboard.acts import DashboardActs
 from svcserver.metagame.owner.dashboard.feed import Feed, Spots, feed_watch
+from svcserver.metagame.owner.dashboard.history import health_watch
 from svcserver.metagame.owner.dashboard.live import LivePages
-from svcserver.metagame.owner.dashboard.live_routes import LiveRoutes
-from svcserver.metagame.owner.dashboard.page_routes import DashboardPageRoutes
-from svcserver.metagame.owner.dashboard.routes import DashboardRoutes
+from svcserver.metagame.owner.dashboard.routes import (
+    DashboardPageRoutes,
+    DashboardRoutes,
+    LiveRoutes,
+)
 from svcserver.metagame.owner.dashboard.state import DashboardState
-from svcserver.metagame.owner.dashboard.watching import health_watch
-from svcserver.metagame.owner.figures.acts import Figures, figures_watch
-from svcserver.metagame.owner.figures.routes import FigureRoutes
-from svcserver.metagame.owner.health.metrics import metric_figures
-from svcserver.metagame.owner.health.routes import HealthRoutes
+from svcserver.metagame.owner.figures.feature import FigureRoutes, Figures, figures_watch
+from svcserver.metagame.owner.health.feature import (
+    BriefReply,
+    HealthRoutes,
+    loop_watch,
+    metric_figures,
+    show_brief,
+)
 from svcserver.metagame.owner.health.rules import Health
-from svcserver.metagame.owner.health.watching import loop_watch
-from svcserver.metagame.owner.health.wire import BriefReply, show_brief
 from svcserver.metagame.owner.maintenance.acts import Maintenance, maintenance_watch
 from svcserver.metagame.owner.maintenance.routes import MaintenanceRoutes
 from svcserver.metagame.owner.maintenance.wire import show as show_standing
 from svcserver.metagame.owner.maintenance.wire import show_servers
-from svcserver.metagame.owner.management.acts import OnlinePlayers, StatusReports
-from svcserver.metagame.owner.management.heard import HeardPlayers, heard_watch
+from svcserver.metagame.owner.management.acts import (
+    HeardPlayers,
+    OnlinePlayers,
+    StatusReports,
+    heard_watch,
+)
 from svcserver.metagame.owner.management.instances import DeployedInstances
 from svcserver.metagame.owner.management.routes import OnlineListRoutes, ServerStatusRoutes
 from svcserver.metagame.owner.management.wire import ServerStatusReply, show_status

@@ -22,7 +22,7 @@ from svcserver.metagame.accounts.sanctions import SANCTIONS
 from svcserver.metagame.accounts.store import ACCOUNTS, INVITE_CODES, SqlAccounts
 from svcserver.metagame.belongings.characters.store import CHARACTERS
 from svcserver.metagame.belongings.loadouts.store import LOADOUTS
-from svcserver.metagame.owner.announcements.store import SqlAnnouncement
+from svcserver.metagame.owner.announcements.feature import SqlAnnouncement
 from svcserver.metagame.owner.people.store import ACCOUNT_SEEN
 from svcserver.metagame.play.presence.rules import Place
 from svcserver.metagame.social.guilds.store import SqlGuilds

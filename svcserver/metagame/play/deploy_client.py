@@ -5,11 +5,13 @@ What is not one of the specification's two routes is asked with a ticket of the 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
 
-from attrs import field, frozen
+from attrs import define, field, frozen
+from twisted.internet.defer import Deferred, DeferredSemaphore, succeed
 from twisted.internet.error import ConnectError
 from twisted.internet.error import ConnectionRefusedError as Refused
 from twisted.internet.interfaces import IReactorTime
@@ -19,15 +21,8 @@ from twisted.logger import Logger
 from svcserver.kernel.headers import MATCH
 from svcserver.kernel.launch_requests import LaunchRequest
 from svcserver.kernel.machine import machine_headers
-from svcserver.kernel.refusals import (
-    Conflict,
-    Malformed,
-    Missing,
-    Refusal,
-    Unanswered,
-    Unavailable,
-)
-from svcserver.kernel.secrets import Secret
+from svcserver.kernel.refusals import Conflict, Malformed, Missing, Refusal, Unanswered, Unavailable
+from svcserver.kernel.secrets import Secret, fingerprint
 from svcserver.kernel.system import epoch
 from svcserver.metagame.play.matches import Server
 
@@ -235,3 +230,28 @@ def _is_record(one: object) -> bool:
 
 def _is_port(port: int) -> bool:
     return not isinstance(port, bool) and 1 <= port <= 65535
+
+
+AT_ONCE = 16  # questions under way
+MAX_WAITING = 1_024
+_KEY = re.compile(r"[0-9a-f]{64}\Z")
+
+
+@define
+class LaunchKeys:
+    """Asks the deploy server whose key it is."""
+
+    deploy: DeployClient
+    _turns: DeferredSemaphore = field(factory=lambda: DeferredSemaphore(AT_ONCE), init=False)
+
+    def knows(self, key: str) -> Deferred[bool]:
+        """Whether a game server that lives was launched with the key."""
+        if not _KEY.match(key):
+            return succeed(False)
+        if len(self._turns.waiting) >= MAX_WAITING:
+            log.warn("too many unknown game-server keys at once; one was refused unasked")
+            return succeed(False)
+        return self._turns.run(self._ask, fingerprint(key))
+
+    def _ask(self, key_hash: str) -> Deferred[bool]:
+        return Deferred.fromCoroutine(self.deploy.knows_launch_key(key_hash))

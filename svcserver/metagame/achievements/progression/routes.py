@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NotRequired, TypedDict, TypeVar
 
 from attrs import frozen
 
 from svcserver.kernel.envelope import Envelope, envelope
+from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Malformed, Missing
+from svcserver.kernel.roles import Role
 from svcserver.kernel.shapes import Late
 from svcserver.metagame.access.acting import Acting, shown
 from svcserver.metagame.accounts import recorded
 from svcserver.metagame.accounts.eventlog import Entry
 from svcserver.metagame.achievements.progression import rules, wire
-from svcserver.metagame.achievements.progression.acts import HuntPassActs, ProgressionActs
+from svcserver.metagame.achievements.progression.acts import (
+    HuntPassActs,
+    ManagementActs,
+    ProgressionActs,
+)
 from svcserver.metagame.achievements.progression.config import Tracks
-from svcserver.metagame.achievements.progression.config_wire import ConfigReply
 from svcserver.metagame.achievements.progression.rules import Track
 from svcserver.metagame.achievements.progression.wire import (
     GrantBody,
@@ -29,7 +35,77 @@ from svcserver.metagame.once import Again
 from svcserver.metagame.replies import enveloped
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.settings import Settings
-from svcserver.web.routes import Answer, bare
+from svcserver.web.routes import Answer, Needed, bare
+
+
+class RankNeeds(TypedDict):
+    """What a rank takes on top of the one below."""
+
+    rank_id: int
+    xp_required: int
+
+
+class RewardEntitlement(TypedDict):
+    """An entitlement that a rank gives, for so many hours; 0: for ever."""
+
+    entitlement: str
+    duration: NotRequired[float]
+
+
+class RewardItem(TypedDict):
+    """A number of items of one kind; the client shows them by priority, hidden ones not at all."""
+
+    catalog_id: str
+    quantity: int
+    priority: NotRequired[int]
+    hidden: NotRequired[bool]
+
+
+class RankReward(TypedDict):
+    """What a rank gives: entitlements, single items by their catalogue id, and numbers of items."""
+
+    rank_id: int
+    entitlements: NotRequired[list[RewardEntitlement] | None]
+    instanced_items: NotRequired[list[str]]
+    ordered_instanced_items: NotRequired[list[str]]
+    stacked_items: NotRequired[list[RewardItem]]
+
+
+class PrestigeReward(TypedDict):
+    """What each further level gives."""
+
+    stacked_items: list[RewardItem]
+
+
+class PrestigeStep(TypedDict):
+    """The levels above the last rank, which never end: what each takes, and gives."""
+
+    xp_per_level: float
+    free_rewards: NotRequired[PrestigeReward]
+    premium_rewards: NotRequired[PrestigeReward]
+
+
+class SeasonTrack(TypedDict):
+    """A track of progression. Its ranks cost what the requirements say, each on top of the one
+    below; premium rewards are for accounts with the named entitlement. An owner's season file
+    (PROGRESSION_CONFIG_DIR) may leave out what need not be there.
+    """
+
+    progression_id: str
+    requirements: list[RankNeeds]
+    premium_gating_entitlement: NotRequired[str]
+    progression_multiplier: NotRequired[float]
+    start_date: NotRequired[str]
+    end_date: NotRequired[str]
+    prestige: NotRequired[PrestigeStep | None]
+    free_rewards: NotRequired[list[RankReward]]
+    premium_rewards: NotRequired[list[RankReward]]
+
+
+class ConfigReply(TypedDict):
+    """Configured tracks with their ranks and rewards, as in the season files."""
+
+    paths: list[SeasonTrack]
 
 
 def _show_choice(track_id: str) -> dict[str, Any]:
@@ -213,3 +289,59 @@ class HuntPassRoutes:
         """Choose which of the configured tracks is the account's hunt pass."""
         entry = recorded.entry(self.acting, call, user_id, _show_choice)
         return Answer(200, _show_choice(await self.acts.choose(entry, call.body)))
+
+
+T = TypeVar("T")
+
+
+@frozen
+class ProgressionManagementRoutes:
+    """The owner's routes of progression: report, seed, grant and revoke."""
+
+    routes: ClassVar[Routes] = Routes(bare, access=Access.ADMIN_KEY, again=Again.NEVER)
+    acts: ManagementActs
+    acting: Acting
+
+    @routes.row(
+        "GET",
+        "/svc/api/Progression",
+        role=Role.HELPER,
+        reply=wire.Report,
+        query={"UserId": Needed(str)},
+    )
+    async def report(self, call: Call) -> Answer:
+        """Tracks with the ranks they earn, objectives and entitlements of an account."""
+        user_id = call.request.argument("UserId")
+        if not user_id:
+            raise Malformed("UserId is missing", code="bad_request")
+        return Answer(200, wire.show_report(user_id, await self.acts.report(user_id)))
+
+    @routes.row("POST", "/svc/api/SeedProgression", body=wire.SeedWish, reply=wire.Seeded)
+    async def seed(self, call: Call[wire.SeedWish]) -> Answer:
+        """Set all tracks of an account: to their end (``grandfather``) or to 0 (``fresh``)."""
+        wish = call.body
+        entry = self._entry(call, wire.show_seeded, "seed progression")
+        return Answer(200, entry.show(await self.acts.seed(entry, wish.mode)))
+
+    @routes.row(
+        "POST", "/svc/api/GrantEntitlement", body=wire.GrantWish, reply=wire.EntitlementsHeld
+    )
+    async def grant_entitlement(self, call: Call[wire.GrantWish]) -> Answer:
+        """Grant an account an entitlement, for ``Duration`` hours; for ever with 0 or without."""
+        wish = call.body
+        entry = self._entry(call, wire.show_held, "grant")
+        return Answer(200, entry.show(await self.acts.grant(entry, wish)))
+
+    @routes.row(
+        "POST", "/svc/api/RevokeEntitlement", body=wire.RevokeWish, reply=wire.EntitlementRevoked
+    )
+    async def revoke_entitlement(self, call: Call[wire.RevokeWish]) -> Answer:
+        """Take an entitlement from an account; ``Revoked`` tells whether it had it."""
+        wish = call.body
+        entry = self._entry(call, wire.show_revoked, "revoke")
+        return Answer(200, entry.show(await self.acts.revoke(entry, wish.entitlement)))
+
+    def _entry(self, call: Call[Any], show: Callable[[AccountId, T], Any], action: str) -> Entry[T]:
+        """The event log's entry, whose reply begins with the account that the body names."""
+        user_id = call.body.user_id
+        return recorded.entry(self.acting, call, user_id, partial(show, user_id), action)

@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 from attrs import frozen
 from sqlalchemy import Connection
 
+from svcserver.kernel import datafiles, json
 from svcserver.kernel.ids import AccountId, CharacterId
 from svcserver.kernel.shapes import Late
 from svcserver.metagame.accounts.data import AccountData
 from svcserver.metagame.belongings.loadouts import rules
-from svcserver.metagame.belongings.loadouts.rules import Defaults, Loadout
+from svcserver.metagame.belongings.loadouts.rules import PERSISTENT, Defaults, Loadout
 from svcserver.metagame.belongings.loadouts.store import SqlLoadouts
 from svcserver.metagame.belongings.loadouts.wire import LoadoutSave
 from svcserver.metagame.once import ONLY, Attempt
+
+PACKAGE, FILE = "svcserver.metagame.belongings.loadouts", "defaults.json"
+
+
+def load() -> Defaults:
+    """The defaults of the data file; raises BadData."""
+    return datafiles.load(PACKAGE, FILE, _checked)
+
+
+def _checked(said: dict[str, Any]) -> Defaults:
+    slot, persistent = said["slot"], said["persistent"]
+    if slot["slot_index"] != 0 or persistent["update_version"] != 0:
+        raise ValueError("slot_index and update_version must be 0")
+    return Defaults(json.dump({**slot, PERSISTENT: persistent}), json.dump(persistent))
+
 
 Whole = tuple[Loadout, dict[str, bytes]]
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from attrs import frozen
-from sqlalchemy import Connection
+from sqlalchemy import Connection, bindparam, select
 
 from svcserver.db.ledger import Ledger
 from svcserver.kernel import json
 from svcserver.kernel.ids import CharacterId
 from svcserver.kernel.refusals import Missing
 from svcserver.metagame.accounts.store import SqlAccounts
+from svcserver.metagame.achievements.entitlements.feature import ENTITLEMENTS
 from svcserver.metagame.belongings.loadouts.store import SqlLoadouts
 from svcserver.metagame.belongings.savehistory.store import SqlHistories
 from svcserver.metagame.owner.dashboard.differences import MAX_SIZE, Diff, difference
 from svcserver.metagame.owner.dashboard.state import ChatRoom
-from svcserver.metagame.owner.dashboard.store import known_entitlements
 from svcserver.metagame.social.guilds.store import SqlGuilds
 
 Saved = Callable[[Connection, CharacterId, int], bytes | None]
@@ -84,3 +84,14 @@ def _saved_loadouts(tx: Connection, character_id: CharacterId, version: int) -> 
     if elements is None:
         return None
     return json.dump({name: json.Fragment(elements[name]) for name in sorted(elements)})
+
+
+MOST_NAMES = 500
+_ENTITLEMENTS = (
+    select(ENTITLEMENTS.c.name).distinct().order_by(ENTITLEMENTS.c.name).limit(bindparam("count"))
+)
+
+
+def known_entitlements(tx: Connection) -> list[str]:
+    """The names of all entitlements that some account has had, by name."""
+    return list(tx.execute(_ENTITLEMENTS, {"count": MOST_NAMES}).scalars())

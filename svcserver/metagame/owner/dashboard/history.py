@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
+from typing import Any
 
 from attrs import define, evolve, field, frozen
+from twisted.internet.defer import Deferred
 
+from svcserver.kernel.every import Every
 from svcserver.kernel.signals import Signal
 from svcserver.metagame.owner.health.rules import Counts, Health, LoopFigures
+from svcserver.metagame.owner.memory import memory_mb
+from svcserver.metagame.play.presence.feature import Online
 
 EVERY_S = 5.0
 KEPT = 720  # samples: an hour
@@ -47,3 +53,17 @@ class History:
     def after(self, at: float) -> list[HealthSample]:
         """The samples taken later than ``at`` (epoch seconds), oldest first."""
         return [one for one in self.samples if one.at > at]
+
+
+def health_watch(
+    clock: Any, history: History, health: Health, online: Online, wall_clock: Callable[[], float]
+) -> Every:
+    """The service that takes a sample every ``EVERY_S`` and when it stops."""
+
+    def take(players: int) -> None:
+        history.take(health, wall_clock(), rss_mb=memory_mb()["rss"], players=players)
+
+    def sample() -> Deferred[None]:
+        return online.count().addCallback(take)
+
+    return Every(clock, EVERY_S, sample, "a sample for the dashboard", at_end=True)

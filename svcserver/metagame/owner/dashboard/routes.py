@@ -1,28 +1,113 @@
-"""The admin routes of the dashboard that the specification does not have.
-
-All take the admin key from direct callers and answer ``no-store``, as those of the
-specification do. Spec: 2 §4 Management API.
-"""
+"""The dashboard's page with its files, its reads and streams, and the OpenAPI document."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from importlib.resources import files
 from typing import ClassVar
 
-from attrs import frozen
+from attrs import field, frozen
 
 from svcserver.edge.joining import NoJoinString, join_string, letter
 from svcserver.kernel.digits import MAX_DIGITS, MAX_WHOLE, whole_in
 from svcserver.kernel.ids import CharacterId
-from svcserver.kernel.refusals import Malformed
+from svcserver.kernel.refusals import Malformed, Missing
 from svcserver.kernel.roles import Role
 from svcserver.metagame.access.readlimit import ReadLimit
 from svcserver.metagame.once import Again
 from svcserver.metagame.owner.dashboard import wire
 from svcserver.metagame.owner.dashboard.acts import DashboardActs
+from svcserver.metagame.owner.dashboard.document import describe
+from svcserver.metagame.owner.dashboard.live import LivePages
 from svcserver.metagame.owner.dashboard.state import DashboardState
+from svcserver.metagame.owner.dashboard.wire import ApiDocument
+from svcserver.metagame.owner.requestlog import page_of
 from svcserver.metagame.replies import BAD_JSON, worded
 from svcserver.metagame.rows import Access, Call, Routes
-from svcserver.web.routes import NO_STORE, Answer, Needed
+from svcserver.web.eventstream import EventStreams
+from svcserver.web.routes import NO_STORE, Answer, Media, Needed, Page, Redirect, Row, bare
+
+PAGE = "index.html"
+KINDS = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml; charset=utf-8",
+    ".txt": "text/plain; charset=utf-8",
+}
+_POLICY = (
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self'",
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",  # text can never become markup
+    "trusted-types 'none'",
+)
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "; ".join(_POLICY),
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+
+
+@lru_cache(maxsize=1)
+def read_files() -> Mapping[str, Answer]:
+    """The answers with the page's files, by name.
+
+    Remembered, for tests and a simulation put many services together.
+    """
+    found = {}
+    for one in files(__package__).joinpath("static").iterdir():
+        kind = KINDS.get("." + one.name.rpartition(".")[2])
+        if kind is not None:
+            found[one.name] = Answer(200, one.read_bytes(), HEADERS, kind)
+    return found
+
+
+FILE = Media(tuple(one.partition(";")[0] for one in KINDS.values()))
+NOTHING = Answer(404)
+TO_THE_PAGE = Answer(302, b"", HEADERS | {"Location": "/svc/dashboard"})
+
+
+@frozen
+class DashboardPageRoutes:
+    """The page, its styles, scripts and icon."""
+
+    routes: ClassVar[Routes] = Routes(bare, quiet=True)
+    kept: Mapping[str, Answer] = field(factory=read_files)
+
+    @routes.row("GET", "/", access=Access.NONE, reply=Redirect)
+    async def root(self, call: Call) -> Answer:
+        """Send a browser on this machine to the owner's page; 404 for everybody else."""
+        request = call.request
+        wanted = (request.header(b"accept") or "").lower()
+        if "text/html" not in wanted or not request.direct:
+            return NOTHING
+        return TO_THE_PAGE
+
+    @routes.row("GET", "/svc/dashboard", access=Access.DIRECT, reply=Page)
+    async def page(self, call: Call) -> Answer:
+        """The owner's page, for a browser on this machine."""
+        return self.kept[PAGE]
+
+    @routes.row("GET", "/svc/dashboard/<file>", access=Access.DIRECT, reply=FILE)
+    async def part(self, call: Call, file: str) -> Answer:
+        """One of the page's files."""
+        found = self.kept.get(file)
+        if found is None:
+            raise Missing("the page has no such file")
+        return found
+
 
 VERSIONS = {"CharacterId": Needed(str), "From": Needed(int), "To": Needed(int)}
 
@@ -111,3 +196,70 @@ def _whole(call: Call, name: str) -> int:
     if found is None:
         raise Malformed(f"{name} must be a whole number", code="bad_request")
     return min(found, MAX_WHOLE)
+
+
+EVENTS = "text/event-stream"
+MOST = 64  # characters of a name or an id
+OWNERS = (("page", "log"), ("page", "invites"))  # pages for owners alone
+
+
+@frozen
+class LiveRoutes:
+    """The stream by which the dashboard's pages are kept up to date."""
+
+    routes: ClassVar[Routes] = Routes(worded)
+    pages: LivePages
+    streams: EventStreams
+
+    @routes.row(
+        "GET",
+        "/svc/api/DashboardEvents",
+        access=Access.ADMIN_KEY,
+        role=Role.HELPER,
+        owners=OWNERS,
+        reply=Media((EVENTS,)),
+        query={"page": Needed(str), "Account": str},
+        quiet=True,
+    )
+    async def events(self, call: Call) -> Answer:
+        """What a page shows, or a mark of it, as server-sent events: at once and at each change.
+
+        It is asked with ``Accept: text/event-stream``. The page ``account`` is that of
+        ``?Account=``, a name or an id.
+        """
+        _check_stream(call)
+        look = self.pages.look(*_asked(call), page_of(call.request))
+        if look is None:
+            raise Malformed("no such live page", code="bad_request")
+        call.request.hopeless = True  # a service that stops does not wait for its end
+        return self.streams.answer(look)
+
+
+def _asked(call: Call) -> tuple[str, str]:
+    """The page, and whose account it shows."""
+    return call.request.argument("page") or "", (call.request.argument("Account") or "")[:MOST]
+
+
+def _check_stream(call: Call) -> None:
+    if EVENTS not in (call.request.header(b"accept") or "") or call.request.method != "GET":
+        raise Malformed(f"ask with Accept: {EVENTS}", code="bad_request")
+
+
+@frozen
+class ApiDocumentRoutes:
+    """``rows`` are all that are mounted, this one among them."""
+
+    routes: ClassVar[Routes] = Routes(bare)
+    rows: Callable[[], Sequence[Row]]
+    version: str
+
+    @routes.row(
+        "GET",
+        "/svc/api/DashboardOpenApi",
+        access=Access.ADMIN_KEY,
+        reply=ApiDocument,
+        quiet=True,
+    )
+    async def api_document(self, call: Call) -> Answer:
+        """Every route that these settings switch on, as an OpenAPI 3.1 document."""
+        return Answer(200, describe(self.rows(), self.version), NO_STORE)

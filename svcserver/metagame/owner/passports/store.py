@@ -25,7 +25,7 @@ from svcserver.kernel import json
 from svcserver.kernel.ids import AccountId
 from svcserver.metagame.accounts.rules import Account
 from svcserver.metagame.accounts.store import ACCOUNTS, SqlAccounts
-from svcserver.metagame.achievements.entitlements.store import SqlEntitlements
+from svcserver.metagame.achievements.entitlements.feature import SqlEntitlements
 from svcserver.metagame.achievements.progression.rules import Path
 from svcserver.metagame.achievements.progression.store import SqlProgress
 from svcserver.metagame.belongings.characters.store import SqlCharacters

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from svcserver.metagame.achievements.entitlements.store import SqlEntitlements, grant
+from svcserver.metagame.achievements.entitlements.feature import SqlEntitlements, grant
 from tests.metagame.achievements.progression.base import Achieving
 from tests.support.proves import proves
 

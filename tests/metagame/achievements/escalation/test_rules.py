@@ -8,7 +8,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.readers import reader
 from svcserver.kernel.refusals import Conflict, Malformed
-from svcserver.metagame.achievements.escalation import registry, rules
+from svcserver.metagame.achievements.escalation import acts, rules
 from svcserver.metagame.achievements.escalation.rules import State
 from svcserver.metagame.achievements.escalation.wire import SeasonSave
 from tests.metagame.achievements.escalation.test_escalation import rewards, season
@@ -29,7 +29,7 @@ class Kept:
 
 class SaveTests(SynchronousTestCase):
     def setUp(self) -> None:
-        self.kept, self.notes, self.registry = Kept(), list[str](), registry.load()
+        self.kept, self.notes, self.registry = Kept(), list[str](), acts.load()
 
     def save(self, body: Any) -> State:
         season = rules.open_season(self.registry, "ESC_SEASON_1")

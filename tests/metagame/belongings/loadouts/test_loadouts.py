@@ -12,7 +12,7 @@ from svcserver.kernel import datafiles
 from svcserver.kernel.datafiles import BadData
 from svcserver.kernel.refusals import Malformed
 from svcserver.metagame.belongings.documents import shallow_object
-from svcserver.metagame.belongings.loadouts import defaults, rules
+from svcserver.metagame.belongings.loadouts import acts, rules
 from tests.support.belongings import Owner
 from tests.support.effort import tried
 from tests.support.game import GAME_SERVER_KEY, Game
@@ -259,9 +259,9 @@ class RulesTests(SynchronousTestCase):
             shallow_object(orjson.dumps(data).decode())
 
     def test_a_bad_defaults_file_is_refused_with_its_name(self) -> None:
-        good = datafiles.read(defaults.PACKAGE, defaults.FILE)
+        good = datafiles.read(acts.PACKAGE, acts.FILE)
         for change in ({"slot": None}, {"persistent": []}, {"slot": {}}, {"persistent": {}}):
             self.patch(datafiles, "read", lambda *_, change=change: {**good, **change})
             with self.assertRaises(BadData) as caught:
-                defaults.load()
+                acts.load()
             self.assertIn("defaults.json", str(caught.exception))

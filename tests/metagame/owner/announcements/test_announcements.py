@@ -10,8 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.kernel.roles import Role
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.owner.announcements import rules
-from svcserver.metagame.owner.announcements.acts import announcement_watch
-from svcserver.metagame.owner.announcements.store import SqlAnnouncement
+from svcserver.metagame.owner.announcements.feature import SqlAnnouncement, announcement_watch
 from tests.support.browser import Page
 from tests.support.game import Game
 from tests.support.proves import proves

@@ -6,8 +6,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.refusals import Malformed
 from svcserver.metagame.owner.announcements import rules
+from svcserver.metagame.owner.announcements.feature import described
 from svcserver.metagame.owner.announcements.rules import announced, in_language, wish
-from svcserver.metagame.owner.announcements.wire import described
 
 NOON = 1_790_000_000.0
 

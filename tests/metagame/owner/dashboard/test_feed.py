@@ -26,7 +26,7 @@ from svcserver.metagame.owner.dashboard.feed import (
     Spot,
     changes,
 )
-from svcserver.metagame.owner.dashboard.live_routes import EVENTS
+from svcserver.metagame.owner.dashboard.routes import EVENTS
 from svcserver.metagame.owner.management.acts import StatusReports
 from svcserver.metagame.owner.management.rules import Placed
 from svcserver.metagame.play.presence.rules import Place

@@ -5,8 +5,7 @@ from __future__ import annotations
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.metagame.owner.dashboard.history import EVERY_S, KEPT, History
-from svcserver.metagame.owner.dashboard.watching import health_watch
+from svcserver.metagame.owner.dashboard.history import EVERY_S, KEPT, History, health_watch
 from svcserver.metagame.owner.dashboard.wire import show_health
 from svcserver.metagame.owner.health.rules import Health
 from svcserver.metagame.play.presence.feature import Online

@@ -8,7 +8,7 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.metagame.owner.dashboard.pages import HEADERS
+from svcserver.metagame.owner.dashboard.routes import HEADERS
 from svcserver.web.request import PROXY_HEADERS
 from tests.metagame.owner.dashboard.dialogs import DIALOGS, pressed, titles
 from tests.support.game import Game

@@ -12,9 +12,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.db.transaction import transact
 from svcserver.kernel.refusals import Unavailable
-from svcserver.metagame.owner.figures.acts import Figures, figures_watch
+from svcserver.metagame.owner.figures.feature import FIGURES, Figures, SqlFigures, figures_watch
 from svcserver.metagame.owner.figures.rules import DAY_S, HOUR_S, KEPT_S, MINUTE_S, Range
-from svcserver.metagame.owner.figures.store import FIGURES, SqlFigures
 from svcserver.metagame.owner.health.rules import LoopFigures
 from tests.metagame.owner.figures.test_rules import AT, DAY, HOUR, MINUTE, counted
 from tests.support.game import Game

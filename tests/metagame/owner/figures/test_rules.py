@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.metagame.owner.figures.feature import show
 from svcserver.metagame.owner.figures.rules import (
     DAY_S,
     HOUR_S,
@@ -16,7 +17,6 @@ from svcserver.metagame.owner.figures.rules import (
     Span,
     start,
 )
-from svcserver.metagame.owner.figures.wire import show
 from svcserver.metagame.owner.health.rules import Counts, LoopFigures
 
 AT = 1_790_000_000.0  # 02:13:20 of a day

@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.metagame.owner.health.routes import HealthRoutes
+from svcserver.metagame.owner.health.feature import (
+    Counting,
+    HealthRoutes,
+    loop_watch,
+    show_loop,
+    show_requests,
+)
 from svcserver.metagame.owner.health.rules import (
     BEYOND,
     BOUNDS_MS,
@@ -20,8 +26,6 @@ from svcserver.metagame.owner.health.rules import (
     Requests,
     upper_bound,
 )
-from svcserver.metagame.owner.health.watching import Counting, loop_watch
-from svcserver.metagame.owner.health.wire import show_loop, show_requests
 from svcserver.metagame.owner.memory import memory_mb
 from svcserver.metagame.rows import NOBODY
 from svcserver.web.front import FinishedRequest

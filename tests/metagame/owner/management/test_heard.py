@@ -10,7 +10,7 @@ from twisted.internet.error import ConnectionRefusedError
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.metagame.owner.management.heard import EVERY_S, HeardPlayers, heard_watch
+from svcserver.metagame.owner.management.acts import EVERY_S, HeardPlayers, heard_watch
 from svcserver.metagame.owner.management.instances import DeployedInstances
 from svcserver.metagame.owner.titles import Titles
 from svcserver.metagame.play.deploy_client import DeployClient

@@ -9,9 +9,8 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.secrets import fingerprint
-from svcserver.metagame.play import launch_keys
-from svcserver.metagame.play.deploy_client import DeployClient
-from svcserver.metagame.play.launch_keys import AT_ONCE, LaunchKeys
+from svcserver.metagame.play import deploy_client
+from svcserver.metagame.play.deploy_client import AT_ONCE, DeployClient, LaunchKeys
 from tests.metagame.play.matchmaking.base import Reply
 from tests.support.game import GAME_SERVER_KEY, Game
 
@@ -84,7 +83,7 @@ class GateTests(SynchronousTestCase):
 
 class BoundTests(SynchronousTestCase):
     def test_few_are_asked_at_once_and_not_too_many_wait(self) -> None:
-        self.patch(launch_keys, "MAX_WAITING", 3)
+        self.patch(deploy_client, "MAX_WAITING", 3)
         deploy, clock = Deploy(), Clock()
         deploy.answer = Deferred()
         keys = LaunchKeys(DeployClient(deploy, clock, "127.0.0.1:61001", 1.0))

@@ -1,0 +1,257 @@
+"""Entitlements: shapes, acts, table and routes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar, TypedDict
+
+from attrs import frozen
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    Float,
+    Integer,
+    String,
+    Table,
+    bindparam,
+    select,
+)
+
+from svcserver.db.ledger import Ledger, OneAccount
+from svcserver.db.tables import METADATA
+from svcserver.db.upsert import Upsert
+from svcserver.kernel.envelope import Empty, Envelope
+from svcserver.kernel.ids import AccountId
+from svcserver.kernel.refusals import Malformed
+from svcserver.kernel.shapes import Late, Lenient, Name
+from svcserver.metagame.access.acting import Acting
+from svcserver.metagame.accounts import recorded
+from svcserver.metagame.accounts.eventlog import Entry, EventLog, is_known
+from svcserver.metagame.achievements.bounds import check_capacity
+from svcserver.metagame.achievements.entitlements import rules
+from svcserver.metagame.achievements.entitlements.rules import Entitlement
+from svcserver.metagame.achievements.wire import EntitlementRecord, Hours, record
+from svcserver.metagame.once import Again
+from svcserver.metagame.replies import enveloped
+from svcserver.metagame.rows import Access, Call, Routes
+from svcserver.metagame.settings import Settings
+from svcserver.web.routes import EMPTY_OBJECT, Answer, bare
+
+
+@frozen
+class EntitlementWish:
+    """An entitlement to grant, under either key; ``duration`` in hours, 0 or absent for ever."""
+
+    entitlement: Name | None = None
+    name: Lenient[Name | None] = None
+    duration: Hours | None = None
+
+    @property
+    def wanted(self) -> str:
+        """The entitlement's name; raises Malformed."""
+        found = self.entitlement or self.name
+        if found is None:
+            raise Malformed("entitlement must be a text")
+        return found
+
+
+class EntitlementList(TypedDict):
+    """The list, without the envelope."""
+
+    entitlements: list[EntitlementRecord]
+
+
+Listed = EntitlementList | Envelope[list[EntitlementRecord]]
+"""The list, or the empty envelope with fixed progression."""
+
+
+def show(listed: Sequence[Entitlement]) -> EntitlementList:
+    """The entitlements in force, as an object without the envelope."""
+    found = [record(one.name, one.duration, one.activated_at) for one in listed]
+    return {"entitlements": found}
+
+
+@frozen
+class EntitlementActs:
+    """List, grant, revoke; ``defaults``: ENTITLEMENTS_DEFAULT, ``most``: ACHIEVEMENTS_MAX."""
+
+    defaults: tuple[str, ...]
+    most: int
+    ledger: Ledger
+    wall_clock: Callable[[], float]
+    events: EventLog
+
+    async def listed(self, account_id: AccountId) -> Sequence[Entitlement]:
+        """The entitlements in force; the defaults are stored at the account's first use."""
+        held = await self.ledger.read(lambda tx: SqlEntitlements(tx).all(account_id))
+        if not rules.missing_defaults(held, self.defaults):
+            return rules.active(held, self._at())
+
+        def first_use(tx: Connection) -> Sequence[Entitlement]:
+            if is_known(tx, account_id):
+                return listing(tx, account_id, self.defaults, self.wall_clock())
+            # a token may outlive its account, and AUTH_MODE=NONE needs none
+            at = self._at()
+            return rules.active(rules.with_defaults(held, self.defaults, at), at)
+
+        return await self.ledger.write(first_use, OneAccount(account_id))
+
+    async def grant(
+        self, entry: Entry[Sequence[Entitlement]], late: Late[EntitlementWish]
+    ) -> Sequence[Entitlement]:
+        """Grant one; answers with the list."""
+        account_id = entry.account_id
+
+        def work(tx: Connection, notes: list[str]) -> Sequence[Entitlement]:
+            sent, now = late.read(), self.wall_clock()
+            check_capacity(SqlEntitlements(tx).all(account_id), [sent.wanted], self.most)
+            listing(tx, account_id, self.defaults, now)
+            grant(tx, account_id, sent.wanted, sent.duration or 0.0, "game server", now)
+            return listing(tx, account_id, self.defaults, now)
+
+        return await self.events.write(entry, work)
+
+    async def revoke(self, entry: Entry[None], name: str) -> None:
+        """Revoke one, if the account has it."""
+        account_id = entry.account_id
+
+        def work(tx: Connection, notes: list[str]) -> None:
+            entitlements, at = SqlEntitlements(tx), self._at()
+            held = rules.add_defaults(entitlements, account_id, self.defaults, at)
+            rules.revoke(entitlements, account_id, held.get(name), at)
+
+        await self.events.write(entry, work)
+
+    def _at(self) -> int:
+        return round(self.wall_clock() * 1000)
+
+
+ENTITLEMENTS = Table(
+    "entitlements",
+    METADATA,
+    Column("account_id", String(64), primary_key=True),
+    Column("name", String(128), primary_key=True),
+    Column("duration", Float(53), nullable=False),  # hours
+    Column("activated_at", BigInteger, nullable=False),  # epoch milliseconds
+    Column("revoked", Integer, nullable=False),
+    Column("source", String(256), nullable=False),
+)
+_E = ENTITLEMENTS.c
+_ALL = select(ENTITLEMENTS).where(_E.account_id == bindparam("account"))
+_PUT = Upsert.into(ENTITLEMENTS)
+
+
+@frozen
+class SqlEntitlements:
+    """``rules.Entitlements`` in an open transaction; ``defaults`` are owned before first use."""
+
+    tx: Connection
+    defaults: tuple[str, ...] = ()
+
+    def all(self, account_id: AccountId) -> dict[str, Entitlement]:
+        """The account's entitlements by name, in force or not."""
+        rows = self.tx.execute(_ALL, {"account": account_id})
+        return {
+            row.name: Entitlement(
+                row.name, row.duration, row.activated_at, row.source, bool(row.revoked)
+            )
+            for row in rows
+        }
+
+    def keep(self, account_id: AccountId, one: Entitlement) -> None:
+        """Update the row of that name, or insert it."""
+        row = {
+            "account_id": account_id,
+            "name": one.name,
+            "duration": one.duration,
+            "activated_at": one.activated_at,
+            "revoked": int(one.revoked),
+            "source": one.source[:256],
+        }
+        _PUT.put(self.tx, [row])
+
+    def active(self, account_id: AccountId, now: float) -> set[str]:
+        """The names in force at ``now`` (epoch seconds)."""
+        held, at = self.all(account_id), round(now * 1000)
+        fresh = rules.missing_defaults(held, self.defaults)
+        return {one.name for one in rules.active(held, at)} | set(fresh)
+
+    def grant(
+        self, account_id: AccountId, entitlement: str, duration: float, source: str, now: float
+    ) -> None:
+        """Grant ``duration`` hours (0 for ever)."""
+        grant(self.tx, account_id, entitlement, duration, source, now)
+
+
+def grant(
+    tx: Connection,
+    account_id: AccountId,
+    entitlement: str,
+    duration: float,
+    source: str,
+    now: float,
+) -> None:
+    """Grant ``duration`` hours (0 for ever) at ``now`` (epoch seconds).
+
+    The caller's transaction is of that account alone (``OneAccount``).
+    """
+    entitlements = SqlEntitlements(tx)
+    fresh = Entitlement(entitlement, duration, round(now * 1000), source)
+    before = entitlements.all(account_id).get(entitlement)
+    entitlements.keep(account_id, rules.granted(before, fresh))
+
+
+def listing(
+    tx: Connection, account_id: AccountId, defaults: tuple[str, ...], now: float
+) -> list[Entitlement]:
+    """Those in force, with the account's defaults stored at first use; ``now`` in epoch seconds."""
+    at = round(now * 1000)
+    return rules.active(rules.add_defaults(SqlEntitlements(tx), account_id, defaults, at), at)
+
+
+@frozen
+class EntitlementRoutes:
+    """List, grant and revoke entitlements of an account."""
+
+    routes: ClassVar[Routes] = Routes(bare, access=Access.TOKEN)
+    settings: Settings
+    acts: EntitlementActs
+    acting: Acting
+
+    @routes.row("GET", "/entitlementsv2", reply=Listed)
+    async def read(self, call: Call) -> Answer:
+        """Entitlements of the token's account; a game server must forward the player's token."""
+        account = call.caller.account
+        if account is None or not self.settings.real_progression(account):
+            return enveloped([])
+        return Answer(200, show(await self.acts.listed(account)))
+
+    @routes.row(
+        "POST",
+        "/entitlementv2/<user_id>",
+        game_server=True,
+        body=Late[EntitlementWish],
+        reply=Listed,
+        again=Again.NATURAL,
+    )
+    async def grant(self, call: Call[Late[EntitlementWish]], user_id: str) -> Answer:
+        """Grant an entitlement to the account; answered with all that it has."""
+        if not self.settings.real_progression(user_id):
+            return enveloped([])
+        entry = recorded.entry(self.acting, call, user_id, show)
+        return Answer(200, show(await self.acts.grant(entry, call.body)))
+
+    @routes.row(
+        "DELETE",
+        "/entitlement/<user_id>/<entitlement>",
+        real_only=True,
+        game_server=True,
+        reply=Empty,
+        again=Again.NATURAL,
+    )
+    async def revoke(self, call: Call, user_id: str, entitlement: str) -> Answer:
+        """Take an entitlement from the account; 200 also where it has none."""
+        entry = recorded.entry(self.acting, call, user_id, recorded.nothing)
+        await self.acts.revoke(entry, entitlement)
+        return Answer(200, EMPTY_OBJECT)

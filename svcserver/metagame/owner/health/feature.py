@@ -1,0 +1,233 @@
+"""The health figures: shapes, what collects them, and their route."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, TypedDict
+
+from attrs import define, field, frozen
+
+from svcserver.board.waiting import unwaited
+from svcserver.kernel.counters import Figure
+from svcserver.kernel.every import Every
+from svcserver.kernel.roles import Role
+from svcserver.metagame.access.readlimit import ReadLimit
+from svcserver.metagame.owner.health.rules import (
+    SAMPLE_S,
+    WINDOW_S,
+    Counts,
+    Health,
+    LoopDelays,
+    LoopFigures,
+    Requests,
+    upper_bound,
+)
+from svcserver.metagame.owner.memory import memory_mb
+from svcserver.metagame.play.presence.feature import Online
+from svcserver.metagame.rows import Access, Call, Routes
+from svcserver.web.front import FinishedRequest
+from svcserver.web.routes import NO_STORE, Answer, bare
+
+
+class RequestReply(TypedDict):
+    """The requests of the last minute."""
+
+    windowSeconds: int
+    completed: int
+    clientErrors: int
+    serverErrors: int
+    aborted: int
+    requestsPerSecond: float
+    serverErrorPercent: float
+    latencyP50UpperMs: int | str | None
+    latencyP95UpperMs: int | str | None
+
+
+class LoopReply(TypedDict):
+    """By how much a timer of 20 ms comes late, which shows how busy the server is."""
+
+    p50Ms: float
+    p95Ms: float
+    maxMs: float
+
+
+class BansReply(TypedDict):
+    """Bans, which are not supported."""
+
+    supported: bool
+    count: int | None
+
+
+class BackendHealthReply(TypedDict):
+    """How busy this process is.
+
+    Memory in MiB, null where the system does not say; ``eventLoop`` is null before a sample.
+    """
+
+    uptimeSeconds: int
+    memoryMB: dict[str, float | None]
+    requests: RequestReply
+    eventLoop: LoopReply | None
+    bans: BansReply
+
+
+class BriefReply(TypedDict):
+    """What the dashboard's overview shows of it."""
+
+    memoryMB: dict[str, int | None]
+    requests: RequestReply
+    eventLoop: LoopReply | None
+
+
+def show_requests(seen: Counts) -> RequestReply:
+    """The figures of the last minute."""
+    failed = 100 * seen.server_errors / seen.completed if seen.completed else 0.0
+    return {
+        "windowSeconds": WINDOW_S,
+        "completed": seen.completed,
+        "clientErrors": seen.client_errors,
+        "serverErrors": seen.server_errors,
+        "aborted": seen.aborted,
+        "requestsPerSecond": round(seen.completed / WINDOW_S, 3),
+        "serverErrorPercent": round(failed, 1),
+        "latencyP50UpperMs": upper_bound(seen.latencies, 0.50),
+        "latencyP95UpperMs": upper_bound(seen.latencies, 0.95),
+    }
+
+
+def show_brief(health: Health, rss_mb: float | None, now: float) -> BriefReply:
+    """The figures of this moment; ``rss_mb`` is None where the system does not say."""
+    return {
+        "memoryMB": {"rss": None if rss_mb is None else round(rss_mb)},
+        "requests": show_requests(health.requests.last_minute(now)),
+        "eventLoop": show_loop(health.loop.report()),
+    }
+
+
+def show_loop(loop: LoopFigures | None) -> LoopReply | None:
+    """The event loop's delays, if there was a sample."""
+    if loop is None:
+        return None
+    return {"p50Ms": loop.p50, "p95Ms": loop.p95, "maxMs": loop.longest}
+
+
+@frozen
+class Counting:
+    """An observer that counts requests, except those of rows marked ``quiet``."""
+
+    requests: Requests
+    wall_clock: Callable[[], float]
+
+    def __call__(self, done: FinishedRequest) -> None:
+        if done.row is not None and done.row.quiet:
+            return
+        if done.aborted:
+            self.requests.note_aborted(self.wall_clock())
+        else:
+            self.requests.note(done.status, done.seconds, self.wall_clock())
+
+
+@define
+class Lateness:
+    """Measures the intervals between the reactor's calls of ``note``."""
+
+    clock: Any
+    delays: LoopDelays
+    _last: float | None = field(default=None, init=False)
+
+    def note(self) -> None:
+        now = self.clock.seconds()
+        if self._last is not None:
+            self.delays.note(now - self._last)
+        self._last = now
+
+
+def loop_watch(clock: Any, delays: LoopDelays) -> Every:
+    """The service that measures the event loop's delays every 20 ms."""
+    late = Lateness(clock, delays)
+    return Every(clock, SAMPLE_S, late.note, "measuring the event loop", at_once=True)
+
+
+@define
+class PlayersOnline:
+    """How many; of the scrape before, where live state is kept by an engine elsewhere."""
+
+    online: Online
+    _count: int = field(default=0, init=False)
+
+    def __call__(self) -> float:
+        """The newest count known; asks for the next."""
+        unwaited(self.online.count().addCallback(self._learn))
+        return self._count
+
+    def _learn(self, count: int) -> None:
+        self._count = count
+
+
+def metric_figures(online: Online, health: Health | None) -> dict[str, Figure]:
+    """Online players, and with BACKEND_HEALTH=1 requests and event-loop delays."""
+    known = {
+        "svc_metagame_players_online": Figure(
+            "Players heard in the last 90 seconds.", PlayersOnline(online)
+        )
+    }
+    return known | _health(health) if health is not None else known
+
+
+def _health(health: Health) -> dict[str, Figure]:
+    seen = health.requests.since_start
+    return {
+        "svc_metagame_requests_total": Figure(
+            "Requests answered.", lambda: seen.completed, counts=True
+        ),
+        "svc_metagame_client_errors_total": Figure(
+            "Requests answered with a 4xx status.", lambda: seen.client_errors, counts=True
+        ),
+        "svc_metagame_server_errors_total": Figure(
+            "Requests answered with a 5xx status.", lambda: seen.server_errors, counts=True
+        ),
+        "svc_metagame_aborted_total": Figure(
+            "Requests whose client left before the reply.", lambda: seen.aborted, counts=True
+        ),
+        "svc_metagame_event_loop_p95_ms": Figure(
+            "95th percentile of a 20 ms timer in the last minute.", lambda: _p95(health)
+        ),
+    }
+
+
+def _p95(health: Health) -> float:
+    report = health.loop.report()
+    return 0.0 if report is None else report.p95
+
+
+@frozen
+class HealthRoutes:
+    """``BackendHealth``, where the setting switches it on."""
+
+    routes: ClassVar[Routes] = Routes(bare)
+    health: Health
+    reads: ReadLimit
+    wall_clock: Callable[[], float]
+    started_at: float
+
+    @routes.row(
+        "GET",
+        "/svc/api/BackendHealth",
+        access=Access.ADMIN_KEY,
+        role=Role.HELPER,
+        when=lambda settings: settings.backend_health,
+        reply=BackendHealthReply,
+        quiet=True,
+    )
+    async def report(self, call: Call) -> Answer:
+        """How busy the server is: requests, event loop, memory. 404 unless BACKEND_HEALTH=1."""
+        await self.reads.take(call.request.peer)
+        now = self.wall_clock()
+        reply: BackendHealthReply = {
+            "uptimeSeconds": int(now - self.started_at),
+            "memoryMB": memory_mb(),
+            "requests": show_requests(self.health.requests.last_minute(now)),
+            "eventLoop": show_loop(self.health.loop.report()),
+            "bans": {"supported": False, "count": None},
+        }
+        return Answer(200, reply, NO_STORE)
