@@ -8,7 +8,7 @@ from attrs import define, field
 
 from svcserver.chat import adapter, messages, rates, rooms, server, session, stanza
 from svcserver.chat.kinds import KINDS
-from svcserver.chat.stages import WAYS, Stage
+from svcserver.chat.session import WAYS, Stage
 from tests.chat.town import DOMAIN, Client, Town
 
 LIMITS = {

@@ -13,7 +13,7 @@ from attrs import define, field, frozen
 from twisted.internet.defer import Deferred
 
 from svcserver.chat.events import PIECE, Here, Place, Said, Shown
-from svcserver.chat.ghost import seat_of
+from svcserver.chat.ghosts import seat_of
 from svcserver.chat.rooms import Occupant
 from svcserver.chat.session import Session
 from svcserver.kernel.ids import AccountId

@@ -11,7 +11,7 @@ from twisted.words.xish.domish import Element
 
 from svcserver.chat import stanza
 from svcserver.chat.frames import element_frame
-from svcserver.chat.ghost import Ghost
+from svcserver.chat.ghosts import Ghost
 from svcserver.chat.people import People, Person
 from svcserver.chat.session import Session
 from svcserver.chat.status import Status

@@ -1,15 +1,16 @@
 """The protocol of one connection as a sans-io state machine. Spec: 2 §4 Chat, §8.
 
 ``receive`` turns bytes into effects, strictly in order: while the game is asked about one
-stanza, the next ones are queued.
-"""
+stanza, the next ones are queued."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import ClassVar
+from enum import Enum
+from typing import ClassVar, Protocol
 
 from attrs import define, field
+from automat import TypeMachineBuilder
 from twisted.logger import Logger
 from twisted.words.xish.domish import Element
 
@@ -21,13 +22,117 @@ from svcserver.chat.ports import Wire
 from svcserver.chat.rates import Rates
 from svcserver.chat.rooms import Occupant
 from svcserver.chat.settings import Settings
-from svcserver.chat.stages import Stage, Steps, Where, steps_of
 from svcserver.chat.stanza import Restricted, Unparseable, child, parse
 from svcserver.chat.status import Status
-from svcserver.chat.trace import outline, outline_frame
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.networks import network_of
 from svcserver.kernel.secrets import hex_token
+
+
+class Stage(Enum):
+    """The state of a connection."""
+
+    NEW = "connected"
+    OPENED = "has opened its stream"
+    TRIED = "has tried to log in: refused, or about to be told"
+    ASKING = "has shown a valid token: the game is asked about the account"
+    KNOWN = "has logged in"
+    BOUND = "is a session of the account"
+    WAITING = "is one, and waits for the game before its next stanza is worked on"
+    ENDED = "is over"
+
+
+@define
+class Where:
+    """A connection's current state, which ``Steps`` changes."""
+
+    stage: Stage = Stage.NEW
+
+
+class Steps(Protocol):
+    """The inputs of the state machine; one not allowed in a state raises NoTransition."""
+
+    def opened(self) -> None:
+        """The client opened its stream."""
+
+    def tried(self) -> None:
+        """The client sent its one ``<auth>``."""
+
+    def logged_in(self) -> None:
+        """The account is proven and known."""
+
+    def bound(self) -> None:
+        """The client bound its resource."""
+
+    def asked(self) -> None:
+        """The game is asked; what the client sends meanwhile is queued."""
+
+    def answered(self) -> None:
+        """The game has answered; what was queued meanwhile is read."""
+
+    def ended(self) -> None:
+        """The session is over: nothing is read or written any more."""
+
+
+_ASKED = ((Stage.TRIED, Stage.ASKING), (Stage.BOUND, Stage.WAITING))
+WAYS = (
+    (Stage.NEW, Steps.opened, Stage.OPENED),
+    (Stage.OPENED, Steps.opened, Stage.OPENED),
+    (Stage.OPENED, Steps.tried, Stage.TRIED),
+    (Stage.TRIED, Steps.opened, Stage.TRIED),
+    (Stage.TRIED, Steps.logged_in, Stage.KNOWN),
+    (Stage.KNOWN, Steps.opened, Stage.KNOWN),
+    (Stage.KNOWN, Steps.bound, Stage.BOUND),
+    (Stage.BOUND, Steps.opened, Stage.BOUND),
+    *((before, Steps.asked, after) for before, after in _ASKED),
+    *((after, Steps.answered, before) for before, after in _ASKED),
+    *((stage, Steps.ended, Stage.ENDED) for stage in Stage if stage is not Stage.ENDED),
+)
+
+
+def _machine() -> TypeMachineBuilder[Steps, Where]:
+    builder = TypeMachineBuilder(Steps, Where)
+    states = {stage: builder.state(stage.name) for stage in Stage}
+    for before, step, after in WAYS:
+
+        def go(_: Steps, where: Where, after: Stage = after) -> None:
+            where.stage = after
+
+        states[before].upon(step).to(states[after])(go)
+    return builder
+
+
+steps_of = _machine().build()
+"""``steps_of(where)`` makes the ``Steps`` that change ``where``."""
+
+
+SECRETS = ("auth", "response", "password", "digest", "token")
+TEXTS = ("body", "status", "subject")
+
+
+def outline(said: Element) -> str:
+    """The stanza with secrets redacted and texts as ``[n chars]``."""
+    if said.name in SECRETS:
+        inner = "[redacted]"
+    elif said.name in TEXTS:
+        inner = f"[{len(stanza.content(said))} chars]"
+    else:
+        inner = stanza.text(stanza.content(said).strip()) + "".join(map(outline, said.elements()))
+    pairs = "".join(
+        f' {name if isinstance(name, str) else name[1]}="{stanza.attribute(value)}"'
+        for name, value in said.attributes.items()
+    )
+    return f"<{said.name}{pairs}>{inner}</{said.name}>" if inner else f"<{said.name}{pairs}/>"
+
+
+def outline_frame(frame: bytes) -> str:
+    """The outline of a frame that we send."""
+    payload = frame[{126: 4, 127: 10}.get(frame[1], 2) :]
+    try:
+        return outline(stanza.parse(payload.decode("utf-8")))
+    except Unparseable:
+        return f"[{len(payload)} bytes]"
+
 
 log = Logger()
 

@@ -36,8 +36,7 @@ from svcserver.chat.events import (
     Shown,
     Whispered,
 )
-from svcserver.chat.ghost import Ghost, seat_of
-from svcserver.chat.ghosts import Ghosts, room_at, status_in
+from svcserver.chat.ghosts import Ghost, Ghosts, room_at, seat_of, status_in
 from svcserver.chat.leases import ALIVE_S, Leases
 from svcserver.chat.messages import blocked_words, write_whisper
 from svcserver.chat.names import Room

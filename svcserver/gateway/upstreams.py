@@ -6,18 +6,183 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from attrs import field, frozen
-from twisted.application.service import MultiService
-from twisted.internet.defer import Deferred
+from attrs import define, field, frozen
+from twisted.application.service import MultiService, Service
+from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.endpoints import TCP4ClientEndpoint, TCP6ClientEndpoint
+from twisted.internet.interfaces import IReactorTime
+from twisted.internet.protocol import Factory, Protocol, connectionDone
+from twisted.logger import Logger
+from twisted.python.failure import Failure
 
-from svcserver.edge.checkup import Checkup
 from svcserver.edge.parking import PARK_S, Parking
-from svcserver.edge.sentinel import Sentinel
-from svcserver.edge.spread import Spread, members_of
+from svcserver.edge.question import ask
+from svcserver.edge.spread import Member, Spread, members_of
 from svcserver.edge.upstream import Pool, plain
 from svcserver.gateway.policy import Route
+from svcserver.kernel.every import Every
 from svcserver.kernel.local_urls import Address
+
+log = Logger()
+
+# Finds processes that accept connections and answer nothing, as one that hangs.
+# Only one that owes answers and has sent nothing for ``SILENT_S`` is asked, so that healthy
+# ones get no request that is not a player's.
+SILENT_S = 3.0
+CHECKUP_PATIENCE_S = 2.0  # the deadline of the answer; any will do
+LOOK_S = 1.0
+QUESTION = b"HEAD /svc/api/ServerStatus HTTP/1.1\r\nHost: gateway\r\nConnection: close\r\n\r\n"
+
+
+@define(eq=False, slots=False)
+class Checkup(Service):
+    """Looks after the members of a ``Spread``."""
+
+    clock: IReactorTime
+    spread: Spread
+    _asking: dict[int, Deferred[Any]] = field(factory=dict, init=False)
+    _rounds: Every = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._rounds = Every(self.clock, LOOK_S, self.look, "a check-up of the workers")
+
+    def startService(self) -> None:
+        Service.startService(self)
+        self._rounds.startService()
+
+    def stopService(self) -> None:
+        Service.stopService(self)
+        self._rounds.stopService()
+        for asking in list(self._asking.values()):
+            asking.cancel()
+
+    def look(self) -> None:
+        """Ask those that have been silent for too long, and those that were sick."""
+        now = self.clock.seconds()
+        for member in self.spread.members:
+            silent = member.pool.silent_s(now)
+            if member.number not in self._asking and (member.sick or silent >= SILENT_S):
+                asking = self._asking[member.number] = ask(
+                    member.pool, QUESTION, self.clock, CHECKUP_PATIENCE_S
+                )
+                asking.addBoth(self._asked, member)
+
+    def _asked(self, result: Any, member: Member) -> None:
+        self._asking.pop(member.number, None)
+        sick = isinstance(result, Failure)
+        if sick != member.sick and self.running:
+            member.sick = sick
+            tell = log.warn if sick else log.info
+            word = "does not answer; others serve its players" if sick else "answers again"
+            tell("worker {number} {word}", number=member.number, word=word)
+            if sick:
+                member.pool.drop_idle()
+
+
+# Notices at once that an upstream ends, by a connection over which nothing is ever sent.
+# A service that stops closes such a connection first, and still answers on the others
+# (``web/serving.py``). So the edge closes its idle ones itself, and no request crosses
+# with their end: of one that does nobody could say whether it was carried out.
+RENEW_S = 20.0  # less than any service of ours keeps a connection without a request
+AGAIN_S = 0.25  # between two attempts
+PATIENCE_S = 5.0
+
+
+class Idle(Protocol):
+    """A connection that carries nothing; its end is the news."""
+
+    ended: Callable[[], None] | None = None
+
+    def dataReceived(self, data: bytes) -> None:
+        """Ignore it: nothing was asked."""
+
+    def connectionLost(self, reason: Failure = connectionDone) -> None:
+        if self.ended is not None:
+            self.ended()
+
+
+@define(eq=False, slots=False)
+class Sentinel(Service):
+    """Calls ``lost()`` when the upstream ends, and ``found()`` when it takes connections again.
+
+    ``connect(factory)`` opens a connection, as an endpoint's does.
+    """
+
+    clock: IReactorTime
+    connect: Callable[[Any], Deferred[Any]]
+    lost: Callable[[], None]
+    found: Callable[[], None] = lambda: None
+    _held: Any = field(default=None, init=False)
+    _next: Any = field(default=None, init=False)
+    _opening: Deferred[Any] | None = field(default=None, init=False)
+
+    def startService(self) -> None:
+        Service.startService(self)
+        self._open()
+
+    def stopService(self) -> None:
+        Service.stopService(self)
+        if self._next is not None:
+            self._next.cancel()
+            self._next = None
+        opening, self._opening = self._opening, None
+        if opening is not None:
+            opening.cancel()
+        self._leave()
+
+    def _open(self) -> None:
+        self._next = None
+        opening = self._opening = self.connect(Factory.forProtocol(Idle))
+        opening.addTimeout(PATIENCE_S, self.clock)
+        opening.addCallbacks(self._opened, self._failed)
+        opening.addErrback(self._broken)
+
+    def _opened(self, connection: Idle) -> None:
+        self._opening = None
+        before, self._held = self._held, connection
+        connection.ended = self._ended
+        _close(before)
+        if before is None:
+            self.found()
+        self._open_in(RENEW_S)
+
+    def _failed(self, failure: Failure) -> None:
+        self._opening = None
+        if not self.running or failure.check(CancelledError):
+            return
+        if self._held is not None:  # the port is closed, but its connections are not yet
+            self._leave()
+            self.lost()
+        self._open_in(AGAIN_S)
+
+    def _broken(self, failure: Failure) -> None:
+        log.failure("the watch over an upstream failed", failure)
+        self._open_in(RENEW_S)
+
+    def _ended(self) -> None:
+        self._held = None
+        if not self.running:
+            return
+        self.lost()
+        if self._opening is None:
+            if self._next is not None:
+                self._next.cancel()
+            self._open_in(0)
+
+    def _open_in(self, seconds: float) -> None:
+        if self.running:
+            self._next = self.clock.callLater(seconds, self._open)
+
+    def _leave(self) -> None:
+        held, self._held = self._held, None
+        _close(held)
+
+
+def _close(connection: Idle | None) -> None:
+    if connection is not None:
+        connection.ended = None
+        transport: Any = connection.transport
+        transport.abortConnection()
 
 
 @frozen(eq=False)

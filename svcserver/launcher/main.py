@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from attrs import define, field
+from attrs import define, field, frozen
 from twisted.application.service import MultiService
 from twisted.internet.threads import deferToThread
 from twisted.logger import (
@@ -41,13 +41,34 @@ from svcserver.launcher.page import Page
 from svcserver.launcher.page_guard import Entrance
 from svcserver.launcher.page_server import PageServer
 from svcserver.launcher.places import Places, downloads_here, places_here
-from svcserver.launcher.private_files import make_private_folder
+from svcserver.launcher.private_files import make_private_folder, write_private
 from svcserver.launcher.program import CannotJoin, Launcher
 from svcserver.launcher.scheme import Scheme, scheme_of
 from svcserver.launcher.terminal import Terminal
 from svcserver.launcher.version import launcher_version
-from svcserver.launcher.wanted_links import WantedLinks
 from svcserver.relay.relaying import DEFAULT_PORT
+
+FILE = "links.json"
+
+
+@frozen
+class WantedLinks:
+    """The choice, kept in the folder ``state``."""
+
+    state: Path
+
+    def wanted(self) -> bool:
+        """True unless the player has said no."""
+        try:
+            said = json.parse((self.state / FILE).read_bytes())
+        except (OSError, json.BadJson):
+            return True
+        return not (isinstance(said, dict) and said.get("wanted") is False)
+
+    def keep(self, *, wanted: bool) -> None:
+        """Remember it; raises OSError."""
+        write_private(self.state / FILE, json.dump({"wanted": wanted}))
+
 
 log = Logger()
 

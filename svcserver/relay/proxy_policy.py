@@ -2,17 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from attrs import define, field
+from attrs import define, field, frozen
 from twisted.logger import Logger
 
 from svcserver.edge.verdicts import Forward, Limits, Record, Refuse, Verdict
+from svcserver.http.crosssite import LOOPBACK_HOST, LOOPBACK_ORIGIN, is_loopback
 from svcserver.http.heads import Fault, RequestHead
 from svcserver.kernel.counters import Counted, Counters
 from svcserver.kernel.redaction import redact_bytes
-from svcserver.relay import guard
+
+
+# Refuses requests to the relay that the local game did not send.
+# Stricter than ``http.crosssite``: the game is no browser, and calls loopback by one of three
+# names. Spec: 2 §4 Launcher relay.
+@frozen
+class Denial:
+    """A refusal: status, code, and the reason for the log."""
+
+    status: int
+    code: str
+    reason: str
+
+
+def of_fields(headers: Sequence[tuple[bytes, bytes, bytes]], upgrade: bytes) -> Denial | None:
+    """What the fields alone are refused for; ``headers`` as (sent name, lower name, value)."""
+    hosts, origins, fetched = _tell_tales(headers)
+    if len(hosts) != 1 or not LOOPBACK_HOST.fullmatch(hosts[0]):
+        return Denial(403, "forbidden", "host")
+    if not all(LOOPBACK_ORIGIN.fullmatch(origin) for origin in origins):
+        return Denial(403, "forbidden", "origin")
+    if fetched and not upgrade:
+        return Denial(403, "forbidden", "sec_fetch")
+    return None
+
+
+def refusal(
+    peer: str, method: bytes, target: bytes, upgrade: bytes, fields: Denial | None
+) -> Denial | None:
+    """Why a request is refused, or None; ``fields`` is what ``of_fields`` said of its own."""
+    if not is_loopback(peer):
+        return Denial(403, "forbidden", "peer")
+    if fields is not None:
+        return fields
+    if not target.startswith(b"/"):
+        return Denial(400, "bad_request", "target")
+    if upgrade and (upgrade != b"websocket" or method != b"GET"):
+        return Denial(400, "bad_request", "upgrade")
+    return None
+
+
+def _tell_tales(
+    headers: Sequence[tuple[bytes, bytes, bytes]],
+) -> tuple[list[bytes], list[bytes], bool]:
+    """Every Host, every Origin, and whether there is a Sec-Fetch header, which browsers send."""
+    hosts: list[bytes] = []
+    origins: list[bytes] = []
+    fetched = False
+    for _, name, value in headers:
+        if name == b"host":
+            hosts.append(value)
+        elif name == b"origin":
+            origins.append(value)
+        elif name.startswith(b"sec-fetch-"):
+            fetched = True
+    return hosts, origins, fetched
+
 
 log = Logger()
 
@@ -23,7 +80,7 @@ LIMITS = Limits(request_s=86_400.0, upstream_idle_s=600.0, idle_s=600.0, tunnel_
 class FieldNotes:
     """What the relay makes of a request's fields, once for all requests with the same."""
 
-    no: guard.Denial | None
+    no: Denial | None
 
 
 @define(eq=False)
@@ -38,7 +95,7 @@ def notes_of(head: RequestHead) -> tuple[FieldNotes, LineNotes]:
     """What was noted of this head's parts, or is now."""
     fields, line = head.block.noted, head.line.noted
     if type(fields) is not FieldNotes:  # in a simulation the gateway has notes there, too
-        fields = head.block.noted = FieldNotes(guard.of_fields(head.headers, head.upgrade))
+        fields = head.block.noted = FieldNotes(of_fields(head.headers, head.upgrade))
     if type(line) is not LineNotes:
         shown = f"{head.method[:32].decode('latin-1')} {redact_bytes(head.target)}"
         line = head.line.noted = LineNotes(head.is_plain, shown)
@@ -64,11 +121,11 @@ class Relay:
 
     def judge(self, head: RequestHead, peer: str) -> Verdict:
         fields, line = notes_of(head)
-        no = guard.refusal(peer, head.method, head.target, head.upgrade, fields.no)
+        no = refusal(peer, head.method, head.target, head.upgrade, fields.no)
         if no is None and not line.plain:
-            no = guard.Denial(400, "bad_request", "target")
+            no = Denial(400, "bad_request", "target")
         if no is None and head.upgrade and head.has_body:
-            no = guard.Denial(400, "bad_request", "upgrade")
+            no = Denial(400, "bad_request", "upgrade")
         if no is not None:
             return Refuse(no.status, no.code, no.reason, close=no.status == 400)
         return Forward(self.upstream, "gateway", tunnel=bool(head.upgrade))

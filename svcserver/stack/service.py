@@ -5,19 +5,25 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from attrs import frozen
+from attrs import define, field, frozen
 from twisted.application.service import IService
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
 from twisted.python import usage
 
+from svcserver.kernel import stack_wish
 from svcserver.kernel.counters import Figure
+from svcserver.kernel.every import Every
 from svcserver.kernel.monotonic import monotonic_reactor
 from svcserver.kernel.recent import RECENT, Bounded, Recent
 from svcserver.kernel.settings import BadSetting, env, folder, load, whole, with_env_file
 from svcserver.kernel.settings import port as port_number
+from svcserver.kernel.system import epoch
 from svcserver.kernel.umask import let_nobody_else_write
 from svcserver.stack import rolling
 from svcserver.stack.alerts.service import Watched, alerting
@@ -32,14 +38,78 @@ from svcserver.stack.components import (
     environment,
 )
 from svcserver.stack.doors import Doors
-from svcserver.stack.frozen import Frozen
 from svcserver.stack.printing import Printer
 from svcserver.stack.rolling import Rolling
-from svcserver.stack.wishes import begin_again, wishes
 from svcserver.stack.workers import WORKER_FILE, read, spread, workers
 from svcserver.web.metrics import show_figures
 from svcserver.web.options import start_as_owner
 from svcserver.web.serving import TopService, top_service
+
+log = Logger()
+
+
+@define(eq=False)
+class Frozen:
+    """Knocks at every component; ``ready`` names those that said so and answer."""
+
+    reactor: Any
+    children: Children
+    doors: Doors
+    frozen_s: float  # so long it has answered nothing: several knocks
+    _since: dict[str, float] = field(factory=dict, init=False)
+
+    def ready(self) -> set[str]:
+        """The components that serve."""
+        known = {one.name for one in self.doors.components}
+        return {one for one in self.children.ready if one in self.doors.open or one not in known}
+
+    def look(self) -> Deferred[None]:
+        """Knock at all of them, and end who has been silent for too long."""
+        return self.doors.look().addCallback(self._looked)
+
+    def _looked(self, _: None) -> None:
+        now, serving = self.reactor.seconds(), self.ready()
+        silent = self.children.ready - serving
+        self._since = {one: self._since.get(one, now) for one in silent}
+        for name, since in sorted(self._since.items()):
+            if now - since >= self.frozen_s:
+                log.error(
+                    "{name} lives, but has answered nothing for {silent:.0f} s: it is killed",
+                    name=name,
+                    silent=now - since,
+                )
+                del self._since[name]
+                self.children.kill(name)
+
+
+EVERY_S = 2.0
+
+
+def wishes(reactor: Any, folder: Path, again: Callable[[], object]) -> IService:
+    """The service that looks for wishes in ``folder``; ``again`` lets the end be a beginning."""
+
+    def look() -> None:
+        wished = stack_wish.take(folder, epoch())
+        if wished is None:
+            return
+        log.info("the server is empty and the stack is to {wish}: it stops", wish=wished)
+        if wished == "restart":
+            again()
+        reactor.stop()
+
+    return Every(reactor, EVERY_S, look, "the look for what the metagame wishes")
+
+
+def begin_again() -> None:
+    """At the end of this process run its command line in its place, with the code as it is then."""
+    atexit.register(_replace)
+
+
+def _replace() -> None:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 - ourselves
+
 
 NAME = "svc-stack"
 

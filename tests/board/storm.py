@@ -19,7 +19,7 @@ from twisted.internet.defer import Deferred
 from svcserver.board.board import Board, Key, Sheet, Work
 from svcserver.board.kinds import Kind
 from svcserver.board.valkey import Overtaken
-from svcserver.chat.lockout import Lockout
+from svcserver.chat.admission import Lockout
 from svcserver.kernel.launch_requests import LaunchRequest
 from svcserver.kernel.refusals import Refusal
 from svcserver.kernel.signals import Signal

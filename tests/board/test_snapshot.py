@@ -10,10 +10,10 @@ from attrs import frozen
 from twisted.logger import capturedLogs, formatEvent
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.board import snapshot
+from svcserver.board import factory
+from svcserver.board.factory import FRESH_S, Snapshot
 from svcserver.board.kinds import Kind
 from svcserver.board.memory import MemoryBoard
-from svcserver.board.snapshot import FRESH_S, Snapshot
 
 
 @frozen
@@ -115,8 +115,8 @@ class SnapshotTests(SynchronousTestCase):
             os.mkfifo(self.path)
 
         def large() -> None:
-            self.patch(snapshot, "MOST_BYTES", 10)
-            self.patch(snapshot, "HEAD_BYTES", 10)
+            self.patch(factory, "MOST_BYTES", 10)
+            self.patch(factory, "HEAD_BYTES", 10)
             self.path.write_bytes(whole)
 
         for make in (linked, writable, pipe, large):

@@ -7,7 +7,7 @@ from twisted.internet.task import Clock
 from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.chat.behind import Behind, TwoTurns
+from svcserver.chat.adapter import Behind, TwoTurns
 from svcserver.chat.frames import text_frame
 from svcserver.chat.settings import Settings
 from tests.chat.test_adapter import AdapterCase

@@ -10,7 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.chat.adapter import BACKLOG, SHARED_BACKLOG, ChatFactory
 from svcserver.chat.events import Seat
-from svcserver.chat.ghost import Ghost
+from svcserver.chat.ghosts import Ghost
 from svcserver.chat.names import room_of
 from svcserver.chat.ports import About
 from svcserver.chat.server import SHARED_OCCUPANTS, ChatServer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.chat.lockout import LOCKED, Lockout
+from svcserver.chat.admission import LOCKED, Lockout
 from tests.chat.town import account
 from tests.support.live import TestBoard
 

@@ -7,9 +7,9 @@ from typing import Any
 from twisted.logger import formatEvent, globalLogPublisher
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.chat.session import outline
 from svcserver.chat.settings import Settings
 from svcserver.chat.stanza import parse
-from svcserver.chat.trace import outline
 from svcserver.kernel.counters import Counted
 from svcserver.kernel.signals import Blocked
 from tests.chat.town import DOMAIN, Client, Town, account, resource

@@ -26,9 +26,8 @@ from svcserver.chat.effects import (
     Withdraw,
 )
 from svcserver.chat.rates import Rates
-from svcserver.chat.session import Session
+from svcserver.chat.session import Session, Stage, Where, steps_of
 from svcserver.chat.settings import Settings
-from svcserver.chat.stages import Stage, Where, steps_of
 from svcserver.chat.stanza import serialize
 from svcserver.chat.status import Status
 from tests.chat.town import DOMAIN, ToldWire, account, resource

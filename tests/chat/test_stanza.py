@@ -13,7 +13,7 @@ from twisted.words.xish.domish import Element
 
 from svcserver.chat import requests, stanza
 from svcserver.chat.events import Seat
-from svcserver.chat.ghost import Ghost
+from svcserver.chat.ghosts import Ghost
 from svcserver.chat.names import Room
 from svcserver.chat.rooms import Occupant
 from svcserver.chat.stanza import Restricted, Unparseable, child, parse

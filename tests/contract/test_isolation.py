@@ -62,7 +62,7 @@ def in_code() -> dict[str, str]:
         if place in PASSES_ON:
             continue
         for method, call in writes(parsed(file.read_text("utf-8"))):
-            folder = place.removesuffix(".py").removesuffix("/acts")
+            folder = place.removesuffix(".py").removesuffix("/acts").removesuffix("/feature")
             found[f"{folder}: {method}"] = scope_of(call)
     return found
 

@@ -10,8 +10,8 @@ from typing import Any
 from twisted.logger import capturedLogs, formatEvent
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.db.checkpoints import END, MOVE, PIECE, Checkpoints, Schedule
 from svcserver.db.engine import database_url, make_engine
+from svcserver.db.sqlite import END, MOVE, PIECE, Checkpoints, Schedule
 from tests.support.real_ledger import QueueReactor
 
 

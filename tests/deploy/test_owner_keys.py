@@ -8,7 +8,7 @@ from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.deploy.owner_keys import FILE, OwnerKeys
+from svcserver.deploy.service import FILE, OwnerKeys
 from svcserver.kernel.machine import SIGNING_KEY
 from svcserver.kernel.secrets import Secret
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.deploy.hunts import HuntTable, Kind, Unlaunchable
+from svcserver.deploy.routes import LaunchWish
 from svcserver.deploy.supervisor import Program
-from svcserver.deploy.wire import LaunchWish
 from svcserver.kernel.launch_requests import LaunchRequest
 from svcserver.kernel.readers import reader
 from svcserver.kernel.refusals import Malformed

@@ -9,12 +9,12 @@ from twisted.internet.defer import Deferred, fail, succeed
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.edge.checkup import PATIENCE_S, SILENT_S, Checkup
 from svcserver.edge.parking import PARK_S, Parking
-from svcserver.edge.sentinel import AGAIN_S, RENEW_S, Idle, Sentinel
 from svcserver.edge.spread import OUT_S, Spread, members_of
 from svcserver.edge.upstream import Connection
 from svcserver.edge.verdicts import Unreachable
+from svcserver.gateway.upstreams import AGAIN_S, RENEW_S, SILENT_S, Checkup, Idle, Sentinel
+from svcserver.gateway.upstreams import CHECKUP_PATIENCE_S as PATIENCE_S
 from tests.edge.wires import OK, Upstream, Wire, run
 
 

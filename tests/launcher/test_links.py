@@ -10,10 +10,9 @@ from types import ModuleType
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.launcher.main import arguments
+from svcserver.launcher.main import WantedLinks, arguments
 from svcserver.launcher.places import places_of
 from svcserver.launcher.scheme import LinuxScheme, WindowsScheme, own_command, scheme_of
-from svcserver.launcher.wanted_links import WantedLinks
 from tests.launcher.around import new_folder
 
 

@@ -16,7 +16,6 @@ from svcserver.kernel.secrets import Secret
 from svcserver.launcher import words
 from svcserver.launcher.key_files import write_key_file
 from svcserver.launcher.one_instance import proof_of
-from svcserver.launcher.other_users import owner_in
 from svcserver.launcher.page import Page
 from svcserver.launcher.page_guard import MOST_SESSIONS, Entrance
 from svcserver.launcher.page_server import (
@@ -25,6 +24,7 @@ from svcserver.launcher.page_server import (
     MOST_CONNECTIONS,
     PageConnection,
     PageFactory,
+    owner_in,
 )
 from tests.launcher.around import KEY, LauncherCase, invite_text
 

@@ -17,8 +17,7 @@ from svcserver.kernel.secrets import Secret
 from svcserver.launcher import one_instance, words
 from svcserver.launcher.asking import SILENCE_S, HostClient, Lost
 from svcserver.launcher.keystore import AS_ASKED, IN_BOTH, FileKeys, SystemKeys, open_keys
-from svcserver.launcher.terminal import Terminal
-from svcserver.launcher.terminal_texts import MARK
+from svcserver.launcher.terminal import MARK, Terminal
 from tests.launcher.around import KEY, LauncherCase, invite_text, new_folder
 from tests.support.nasty import NASTY, unsafe_in
 

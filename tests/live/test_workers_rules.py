@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 import pytest
 
-from svcserver.chat.lockout import FAILURES
+from svcserver.chat.admission import FAILURES
 from tests.chat.sockets import Talker
 from tests.ctl.command import svcctl
 from tests.live.attacks.test_hunts import TUTORIAL

@@ -7,7 +7,7 @@ import tempfile
 from twisted.internet.testing import MemoryReactorClock
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.board.snapshot import Snapshot
+from svcserver.board.factory import Snapshot
 from svcserver.db.sqlite import SqliteLedger
 from svcserver.metagame.service import Options, makeService
 from svcserver.web.serving import Listening, OrderedServices

@@ -11,7 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.edge.tls import Mismatch
 from svcserver.kernel.settings import BadSetting, load
-from svcserver.relay import guard
+from svcserver.relay import proxy_policy
 from svcserver.relay.relaying import DEFAULT_PORT, HOST, PortBusy, RelayService, Target
 from svcserver.relay.service import Guarded, Options, makeService
 from svcserver.relay.settings import Settings, target_of
@@ -81,7 +81,7 @@ class GuardTests(SynchronousTestCase):
     @settings(max_examples=100, deadline=None)
     @given(st.text(max_size=40))
     def test_noise_is_never_loopback(self, noise: str) -> None:
-        if guard.is_loopback(noise):
+        if proxy_policy.is_loopback(noise):
             self.assertTrue(noise.startswith(("127.", "::")) or "1" in noise)
 
     @proves("relay: 501 unsupported_transfer_encoding")

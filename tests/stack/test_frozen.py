@@ -10,7 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.stack.children import Children
 from svcserver.stack.components import Component
 from svcserver.stack.doors import Doors
-from svcserver.stack.frozen import Frozen
+from svcserver.stack.service import Frozen
 from tests.stack.spawner import Spawner
 from tests.support.proves import proves
 

@@ -15,10 +15,9 @@ from svcserver.kernel import json
 from svcserver.kernel.redaction import redact
 from svcserver.kernel.throttle import EACH
 from svcserver.kernel.times import iso
-from svcserver.metagame.owner.requestlog import request_log
+from svcserver.metagame.owner.requestlog import RequestLog, request_log
 from svcserver.web.front import FinishedRequest
 from svcserver.web.logs import LogLines
-from svcserver.web.requestlog import RequestLog
 from svcserver.web.routes import logged_path
 from tests.support.game import GAME_SERVER_KEY, START, Game
 from tests.support.proves import proves
@@ -53,7 +52,7 @@ class RequestLogTests(SynchronousTestCase):
             {
                 "time": iso(START),
                 "level": "info",
-                "namespace": "svcserver.web.requestlog",
+                "namespace": "svcserver.metagame.owner.requestlog",
                 "message": f"GET /n'o gs=0 404 {ms}ms",
                 "method": "GET",
                 "path": "/n'o",

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.web.tail import KEPT, LONGEST, LogTail
+from svcserver.metagame.owner.dashboard.state import KEPT, LONGEST, LogTail
 from tests.support.proves import proves
 
 lines = st.lists(st.text("abc ", max_size=5), max_size=30)

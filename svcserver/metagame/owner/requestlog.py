@@ -5,13 +5,114 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from attrs import field, frozen
+from twisted.logger import Logger, LogLevel
+
+from svcserver.http.crosssite import is_loopback
+from svcserver.kernel import json
+from svcserver.kernel.counters import Counted, Counters
 from svcserver.kernel.headers import ACCOUNT_KEY, GAME_SERVER_KEY
+from svcserver.kernel.networks import network_of
 from svcserver.kernel.system import epoch
+from svcserver.kernel.throttle import LogSampler
+from svcserver.kernel.times import iso
 from svcserver.metagame.access.staff_sessions import PAGE_HEADER, ticket_of
 from svcserver.web.front import FinishedRequest
-from svcserver.web.logs import LogLines
+from svcserver.web.logs import LogLines, line_head
 from svcserver.web.request import HttpRequest
-from svcserver.web.requestlog import RequestLog
+from svcserver.web.routes import logged_path
+
+log = Logger()
+
+
+# One log line per request.
+# The line goes straight to the service's writer: an event of the logger for every request
+# would cost as much as answering it.
+def _no_marks(done: FinishedRequest) -> Mapping[str, int]:
+    return {}
+
+
+def _nobody(done: FinishedRequest) -> str:
+    return ""
+
+
+@frozen
+class RequestLog:
+    """An observer of the front door; ``on`` is LOG_REQUESTS.
+
+    ``mark`` gives what the service adds to each line, ``proxy`` what it calls the proxy before
+    it. An unknown path that begins with one of ``expected`` (lower case) is worth a warning.
+    """
+
+    lines: LogLines
+    on: bool = True
+    wall_clock: Callable[[], float] = epoch
+    counters: Counters = field(factory=Counters)
+    mark: Callable[[FinishedRequest], Mapping[str, int]] = _no_marks
+    who: Callable[[FinishedRequest], str] = _nobody  # whose request it was, as far as is proven
+    page: Callable[[FinishedRequest], str] = _nobody  # the mark of the page by which they asked
+    proxy: str = "proxy"
+    expected: tuple[str, ...] = ()
+    _refusals: LogSampler = field(factory=LogSampler, init=False)
+
+    def __call__(self, done: FinishedRequest) -> None:
+        """Write the line; a path no row knows is written even with LOG_REQUESTS=0."""
+        request, row = done.request, done.row
+        if 400 <= done.status < 500 and not self._keeps(done):
+            self.counters.add(Counted.DROPPED_LOG_LINES, "refusals")
+            return
+        path = logged_path(request.path, row)
+        if row is None and done.status == 404:
+            log.info("unstubbed {method} {path}", method=request.method, path=path)
+            if path.lower().startswith(self.expected):
+                log.warn("unanswered {method} {path}", method=request.method, path=path)
+        if self.on and self.lines.shows(LogLevel.info):
+            self.lines.keep(self._line(done, path))
+
+    def _keeps(self, done: FinishedRequest) -> bool:
+        """Whether a refusal has its line: of a flood a sample. This machine is no stranger."""
+        request = done.request
+        if not done.address and is_loopback(request.peer) and not request.proxied:
+            return True
+        return self._refusals.keeps(network_of(done.address or request.peer), self.wall_clock())
+
+    def _line(self, done: FinishedRequest, path: str) -> str:
+        method = done.request.method
+        marks = self.mark(done)
+        status = "aborted" if done.aborted else done.status
+        ms = round(done.seconds * 1000, 1)
+        via = f" via={self.proxy} ip={done.address}" if done.address else ""
+        marked = ""
+        for name, value in marks.items():
+            marked += f" {name}={value}"
+        omitted = self._refusals.omitted and self._refusals.take_omitted()
+        message = f"{method} {path}{marked} {status} {ms}ms"
+        who = self.who(done)
+        page = self.page(done) if who else ""
+        if who:
+            message += f" by={who}"
+        if page:
+            message += f" page={page}"
+        if omitted:
+            message += f" omitted={omitted}"
+        message += via  # last: the specification ends a line with it
+        if not self.lines.as_json:
+            return f"{iso(self.wall_clock())} info web.requestlog: {message}\n"
+        fields = {
+            **line_head(self.wall_clock(), "info", __name__, message),
+            "method": method,
+            "path": path,
+            **marks,
+            "status": status,
+            "ms": ms,
+            "via": via,
+            "by": who,
+        }
+        if page:
+            fields["page"] = page
+        if omitted:
+            fields["omitted"] = omitted
+        return json.dump(fields).decode() + "\n"
 
 
 def request_log(

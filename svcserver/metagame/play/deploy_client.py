@@ -232,6 +232,9 @@ def _is_port(port: int) -> bool:
     return not isinstance(port, bool) and 1 <= port <= 65535
 
 
+# Keys of game servers that the deploy server made, one for each launch.
+# Nothing about them is kept here: the deploy server, which owns the processes, is asked, so that
+# a key ends with its game server and outlives a restart of the metagame.
 AT_ONCE = 16  # questions under way
 MAX_WAITING = 1_024
 _KEY = re.compile(r"[0-9a-f]{64}\Z")

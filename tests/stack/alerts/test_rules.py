@@ -15,7 +15,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.secrets import Secret
 from svcserver.kernel.settings import BadSetting, load
-from svcserver.stack.alerts import forms
+from svcserver.stack.alerts import delivering
 from svcserver.stack.alerts.channels import BARE, Channel, all_of, path_of, read
 from svcserver.stack.alerts.delivering import Courier, NotDelivered, is_public
 from svcserver.stack.alerts.rules import Alert, Faults, Held, Quiet, What
@@ -124,8 +124,8 @@ class FaultTests(SynchronousTestCase):
 class FormTests(SynchronousTestCase):
     @proves("alerts: json, discord, matrix, ntfy, mail, signed")
     def test_each_receiver_gets_what_it_understands(self) -> None:
-        def body(form: str, **more: object) -> tuple[forms.Sent, str]:
-            sent = forms.request(DOWN, "Hearth", Channel(form=form, url=URL, **more), "n1")
+        def body(form: str, **more: object) -> tuple[delivering.Sent, str]:
+            sent = delivering.request(DOWN, "Hearth", Channel(form=form, url=URL, **more), "n1")
             return sent, sent.body.decode()
 
         sent, text = body("json")
@@ -140,37 +140,41 @@ class FormTests(SynchronousTestCase):
         self.assertEqual(sent.headers["Authorization"], "Bearer word")
         sent, text = body("ntfy")
         self.assertEqual((sent.headers["Title"], text), ("Hearth: gateway is down", DOWN.text))
-        mail = forms.mail(
+        mail = delivering.mail(
             DOWN, "Hearth", Channel(form="mail", url=URL, mail_from="a@b.c", mail_to=("d@e.f",))
         )
         self.assertEqual(mail["Subject"], "Hearth: gateway is down")
         sent, text = body("json", signing_secret=Secret("k"))
         wanted = hmac.new(b"k", b"1790000000." + text.encode(), "sha256").hexdigest()
-        self.assertEqual(sent.headers[forms.SIGNATURE], f"t=1790000000,v1={wanted}")
+        self.assertEqual(sent.headers[delivering.SIGNATURE], f"t=1790000000,v1={wanted}")
 
     def test_foreign_text_pings_nobody_and_ends_no_header(self) -> None:
         alert = Alert(What.DOWN, NASTY, f"{NASTY}\udc80\nlook at its log", DOWN.at)
         ways = {"url": URL, "mail_from": "a@b.c", "mail_to": ("d@e.f",)}
         for form in ("json", "discord", "matrix", "ntfy"):
-            sent = forms.request(alert, "Hearth", Channel(form=form, **ways), "n")
+            sent = delivering.request(alert, "Hearth", Channel(form=form, **ways), "n")
             for text in (sent.body.decode(), *sent.headers.values()):
                 self.assertEqual(unsafe_in(text.replace("\n", "")), "", form)
-        discord = json.loads(forms.request(alert, "H", Channel(form="discord", **ways), "n").body)
+        discord = json.loads(
+            delivering.request(alert, "H", Channel(form="discord", **ways), "n").body
+        )
         self.assertNotIn("[a](", discord["content"])
-        matrix = json.loads(forms.request(alert, "H", Channel(form="matrix", **ways), "n").body)
+        matrix = json.loads(
+            delivering.request(alert, "H", Channel(form="matrix", **ways), "n").body
+        )
         self.assertEqual(matrix["m.mentions"], {})
-        mail = forms.mail(alert, "Hearth", Channel(form="mail", **ways))
+        mail = delivering.mail(alert, "Hearth", Channel(form="mail", **ways))
         self.assertEqual(sorted(mail), sorted({*mail.keys()}))
         self.assertEqual(unsafe_in(mail["Subject"] + mail.get_content().replace("\n", "")), "")
         self.assertIn("\nlook at its log\n", mail.get_content())
 
     def test_a_hosts_name_writes_no_header_of_its_own(self) -> None:
-        sent = forms.request(DOWN, "a\r\nX-Evil: 1", Channel(form="ntfy", url=URL), "n")
+        sent = delivering.request(DOWN, "a\r\nX-Evil: 1", Channel(form="ntfy", url=URL), "n")
         self.assertNotIn("\n", sent.headers["Title"])
 
     def test_no_secret_is_shown(self) -> None:
         channel = Channel(form="json", url=URL, token=Secret("word"), signing_secret=Secret("key"))
-        shown = repr(channel) + repr(forms.request(DOWN, "h", channel, "n"))
+        shown = repr(channel) + repr(delivering.request(DOWN, "h", channel, "n"))
         for word in ("secret-path", "word", "'key'"):
             self.assertNotIn(word, shown)
 

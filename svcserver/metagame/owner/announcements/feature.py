@@ -75,6 +75,8 @@ def show(one: Announcement | None) -> AnnouncementReply:
     return {"announcement": described(one)}
 
 
+# Announces, and keeps every process up to date with what is announced.
+# ``svcctl`` and other metagames write to the same database, so it is read once a second.
 EVERY_S = 1.0
 
 

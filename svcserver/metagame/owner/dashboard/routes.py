@@ -28,6 +28,8 @@ from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.eventstream import EventStreams
 from svcserver.web.routes import NO_STORE, Answer, Media, Needed, Page, Redirect, Row, bare
 
+# The dashboard's files, read from the package. They contain no secret: a key is typed into
+# the page and sent once, for a session that a cookie holds.
 PAGE = "index.html"
 KINDS = {
     ".html": "text/html; charset=utf-8",

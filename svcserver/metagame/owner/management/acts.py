@@ -154,6 +154,8 @@ class OnlinePlayers:
         return sent
 
 
+# Tells the deploy server on which game servers players are, by their heartbeats.
+# By that it knows one that only stutters from one that is frozen.
 EVERY_S = 5.0
 MOST = 1_000  # game servers that are named at once
 
