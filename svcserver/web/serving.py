@@ -122,7 +122,7 @@ class Listening(Service):
 
     On stop no new connection is taken, running requests may finish for ``DRAIN_S``, then the rest
     is cut. Connections without a request are closed first, by which a proxy knows that we stop
-    (``gateway/upstreams.py``): it connects no more, and closes the others, on which we still answer
+    (``Sentinel``): it connects no more, and closes the others, on which we still answer
     for ``HAND_OVER_S``. So no request crosses with our closing, and none is reset in the queue of
     the listening socket.
     """
