@@ -17,6 +17,7 @@ from attrs import frozen
 from bench.chat_client import Login, Place
 from bench.client import connect, request
 from bench.servers import free_port, metagame, running
+from svcserver.players import requests
 
 PLAYERS = 1_000
 FAST = "1000,1000"  # room messages a second for each client: the fan-out is not to be throttled
@@ -130,11 +131,8 @@ async def _players(port: int, count: int) -> list[Login]:
     dice = random.Random(1)
     for _ in range(count):
         name = f"b{dice.getrandbits(40):010x}"
-        body = json.dumps({"Username": name}).encode()
-        _, said = await wire.send(request("POST", "/svc/api/Register", body))
-        form = f"grant_type=exchange_code&exchange_code={json.loads(said)['UUK']}".encode()
-        ask = request("POST", "/account/api/oauth/token", form, form=True)
-        status, said = await wire.send(ask)
+        _, said = await wire.send(request(*requests.register(name)))
+        status, said = await wire.send(request(*requests.log_in(json.loads(said)["UUK"])))
         assert status == 200, said
         login = json.loads(said)
         found.append(Login(login["account_id"], login["access_token"], name))
@@ -189,7 +187,7 @@ async def _register(port: int, logins: list[Login]) -> None:
     wire = await connect(port)
     for one in logins:
         body = {"user": one.account, "host": "localhost", "password": one.password}
-        ask = request("POST", "/api/register", json.dumps(body).encode())
+        ask = request("POST", "/api/register", body)
         status, said = await wire.send(ask)
         assert status == 200, said
     wire.close()

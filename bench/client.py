@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from typing import cast
+from typing import Any, cast
+
+from svcserver.players import http
+from svcserver.players.http import ReplyReader
 
 REQUEST_TIMEOUT_S = 15.0
 
@@ -12,7 +15,7 @@ class Connection(asyncio.Protocol):
     """Reads answers with a Content-Length; that is what every contestant sends."""
 
     def __init__(self) -> None:
-        self._buffer = bytearray()
+        self._reader = ReplyReader()
         self._waiter: asyncio.Future[tuple[int, bytes]] | None = None
         self._transport: asyncio.Transport | None = None
 
@@ -38,24 +41,12 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     def data_received(self, data: bytes) -> None:
-        self._buffer += data
-        head_end = self._buffer.find(b"\r\n\r\n")
-        if head_end < 0 or self._waiter is None:
-            return
-        head = bytes(self._buffer[:head_end]).lower()
-        length_at = head.find(b"\r\ncontent-length:")
-        length = 0
-        if length_at >= 0:
-            line_end = head.find(b"\r\n", length_at + 2)
-            length = int(head[length_at + 17 : line_end if line_end > 0 else len(head)])
-        whole = head_end + 4 + length
-        if len(self._buffer) < whole:
-            return
-        body = bytes(self._buffer[head_end + 4 : whole])
-        del self._buffer[:whole]
-        waiter, self._waiter = self._waiter, None
-        if not waiter.done():
-            waiter.set_result((int(head[9:12]), body))
+        reply = self._reader.feed(data)
+        waiter = self._waiter
+        if reply is not None and waiter is not None:
+            self._waiter = None
+            if not waiter.done():
+                waiter.set_result((reply.status, reply.body))
 
 
 async def connect(port: int) -> Connection:
@@ -65,14 +56,9 @@ async def connect(port: int) -> Connection:
     return connection
 
 
-def request(
-    method: str, path: str, body: bytes | None = None, *, token: str = "", form: bool = False
-) -> bytes:
+def request(method: str, path: str, sent: Any = None, *, token: str = "") -> bytes:
     """The bytes of a request as the game's gateway would forward it."""
-    lines = [f"{method} {path} HTTP/1.1", "Host: 127.0.0.1"]
+    headers = {"Host": "127.0.0.1"}
     if token:
-        lines.append(f"Authorization: Bearer {token}")
-    if body is not None:
-        kind = "application/x-www-form-urlencoded" if form else "application/json"
-        lines += [f"Content-Type: {kind}", f"Content-Length: {len(body)}"]
-    return "\r\n".join([*lines, "", ""]).encode() + (body or b"")
+        headers["Authorization"] = f"Bearer {token}"
+    return http.request(method, path, sent, headers)

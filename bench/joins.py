@@ -27,6 +27,7 @@ from attrs import define, field
 from bench.client import Connection, connect, request
 from bench.players import Player
 from bench.servers import free_port, metagame, on_the_generators_core, running
+from svcserver.players import requests
 
 HUNTS = (
     "CR19_PlayerHunt_Escalation_Randall_Easy",
@@ -74,9 +75,8 @@ class Group:
 
     async def hunt_once(self) -> None:
         """Join, poll until everyone has the address."""
-        body = json.dumps({"gameMode": "ISLAND", "gameArgs": "", "playerHuntId": self.hunt})
         for player, wire in zip(self.players, self.wires, strict=True):
-            said = request("POST", "/candidate/join", body.encode(), token=player.token)
+            said = request(*requests.join("ISLAND", self.hunt), token=player.token)
             status, answer = await wire.send(said)
             assert status == 200, answer
         began = time.perf_counter()

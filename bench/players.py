@@ -7,10 +7,12 @@ import random
 import secrets
 import uuid
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 from attrs import define, field
 
 from bench.client import Connection, connect, request
+from svcserver.players import requests
 
 DOCUMENT_BYTES = (20_000, 60_000)
 
@@ -101,20 +103,17 @@ class Player:
         """Register, log in, and read the first character."""
         self._wire = await connect(self.port)
         self.name = "b" + secrets.token_hex(5)
-        said = await self._ask("POST", "/svc/api/Register", {"Username": self.name})
+        said = await self._ask(*requests.register(self.name))
         self.key = said["UUK"]
-        status, body = await self._wire.send(self._login())
-        assert status == 200, body
-        login = json.loads(body)
+        login = await self._ask(*requests.log_in(self.key))
         self.token, self.account = login["access_token"], login["account_id"]
         [character] = await self._ask("GET", "/character")
         self.character, self.version = character["id"], character["updateVersion"]
         self._document = document(self.rng)
-        beat = json.dumps({"map": "Map_LoginMenu", "state": "menu"}).encode()
         self._constant = {
             "status": request("GET", "/svc-status"),
-            "login": self._login(),
-            "heartbeat": request("POST", "/heartbeat", beat, token=self.token),
+            "login": request(*requests.log_in(self.key)),
+            "heartbeat": request(*requests.heartbeat("Map_LoginMenu", "menu"), token=self.token),
             "character-read": request("GET", "/character", token=self.token),
             "balance": request("GET", "/balance", token=self.token),
         }
@@ -143,17 +142,12 @@ class Player:
         }.items():
             self._constant[name] = request("GET", path, token=self.token)
         for name, path in {"reconcile": "/reconcile", "party": "/party"}.items():
-            self._constant[name] = request("POST", path, b"{}", token=self.token)
+            self._constant[name] = request("POST", path, {}, token=self.token)
         self._script = session(self.rng)
 
-    def _login(self) -> bytes:
-        body = f"grant_type=exchange_code&exchange_code={self.key}".encode()
-        return request("POST", "/account/api/oauth/token", body, form=True)
-
-    async def _ask(self, method: str, path: str, body: object = None) -> object:
+    async def _ask(self, method: str, path: str, body: object = None) -> Any:
         assert self._wire is not None
-        data = None if body is None else json.dumps(body).encode()
-        status, said = await self._wire.send(request(method, path, data, token=self.token))
+        status, said = await self._wire.send(request(method, path, body, token=self.token))
         assert status == 200, (path, status, said[:200])
         return json.loads(said)
 
@@ -178,9 +172,8 @@ class Player:
         assert self._wire is not None
         version = self.version + 1
         text = self._document[:-1] + f',"SaveCounter":"{version:012d}"}}'
-        body = {"characterId": self.character, "data": text, "updateVersion": version}
-        data = json.dumps(body, separators=(",", ":")).encode()
-        status, _ = await self._wire.send(request("POST", "/character", data, token=self.token))
+        sent = requests.save(self.character, version, text)
+        status, _ = await self._wire.send(request(*sent, token=self.token))
         if status == 200:
             self.version, self._saved = version, text
         return status == 200
@@ -188,18 +181,10 @@ class Player:
     async def earn(self) -> bool:
         """Three stacks of loot in one transaction."""
         assert self._wire is not None
-        loot = [
-            {"catalogId": f"ITEM_BENCH_{self.rng.randrange(120):03d}", "quantity": 1}
-            for _ in range(3)
-        ]
-        body = {
-            "characterId": self.character,
-            "transactionId": str(uuid.uuid4()),
-            "addStackedItems": loot,
-            "source": "bench",
-        }
-        data = json.dumps(body, separators=(",", ":")).encode()
-        status, _ = await self._wire.send(request("POST", "/inventory", data, token=self.token))
+        names = [f"ITEM_BENCH_{self.rng.randrange(120):03d}" for _ in range(3)]
+        loot = [requests.stack(name, 1) for name in names]
+        sent = requests.transact(self.character, str(uuid.uuid4()), "bench", addStackedItems=loot)
+        status, _ = await self._wire.send(request(*sent, token=self.token))
         self.stacks += 3 if status == 200 else 0
         return status == 200
 
@@ -211,7 +196,7 @@ class Player:
             missing += character["updateVersion"] != self.version
             missing += character["data"] != self._saved
         if self.stacks:
-            held = await self._ask("GET", f"/inventory/{self.account}/{self.character}")
+            held = await self._ask(*requests.inventory(self.account, self.character))
             items = [one for one in held["stackedItems"] if "BENCH" in one["catalogId"]]
             missing += sum(one["quantity"] for one in items) != self.stacks
         return missing

@@ -11,12 +11,13 @@ from typing import Any
 
 from attrs import frozen
 
-from simulation.client import Heard
 from simulation.history import History
 from simulation.outcomes import outcome
 from simulation.player import CURRENCY, SimPlayer, together
+from svcserver.players import requests
+from svcserver.players.http import Reply
 
-Ask = Callable[[str, str, Any], Awaitable[Heard]]
+Ask = Callable[[str, str, Any], Awaitable[Reply]]
 
 
 async def load(me: SimPlayer, dice: random.Random) -> None:
@@ -42,14 +43,13 @@ async def save(me: SimPlayer, dice: random.Random, *, lose: bool = False) -> Non
     me.version += 1
     version = me.version
     data = json.dumps({"Body": "x" * size, "By": me.name, "V": version, "Dice": dice.random()})
-    wish = {"characterId": me.character, "data": data, "updateVersion": version}
     me.history.saves.sent(me.character, version, data)
     character = me.character
 
     def may(status: int) -> bool:
         return status == 409 and me.history.saves.rivalled(character, version, data)
 
-    heard = await me.ask("POST", "/character", wish, lose=lose, may=may)
+    heard = await me.ask(*requests.save(character, version, data), lose=lose, may=may)
     if heard.status == 200:
         me.history.saves.answered(character, version, data)
         if heard.json.get("data") != data or heard.json.get("updateVersion") != version:
@@ -82,23 +82,15 @@ class Deal:
         me.transactions += 1
         return cls(f"t{me.number}-{me.transactions}", f"MARK_{me.transactions}", amount)
 
-    def wish(self, me: SimPlayer, lists: Mapping[str, Any]) -> dict[str, Any]:
-        """The body of the request; ``lists``: of instanced items."""
-        added = [{"catalogId": self.marker, "quantity": 1}]
-        spent: list[dict[str, Any]] = []
-        money = {"catalogId": CURRENCY, "quantity": abs(self.amount)}
-        (added if self.amount > 0 else spent).append(money)
-        return {
-            "characterId": me.character,
-            "transactionId": self.id,
-            "addStackedItems": added,
-            "addInstancedItems": [],
-            "removeInstancedItems": [],
-            "removeStackedItems": spent,
-            "saveInstancedItems": [],
-            "source": "Hunt",
-            **lists,
-        }
+    def call(self, me: SimPlayer, lists: Mapping[str, Any]) -> requests.Call:
+        """The request; ``lists``: of instanced items."""
+        added, spent = [requests.stack(self.marker, 1)], list[dict[str, Any]]()
+        (added if self.amount > 0 else spent).append(requests.stack(CURRENCY, abs(self.amount)))
+        empty = ("addInstancedItems", "removeInstancedItems", "saveInstancedItems")
+        every = {**{name: [] for name in empty}, **lists}
+        return requests.transact(
+            me.character, self.id, "Hunt", addStackedItems=added, removeStackedItems=spent, **every
+        )
 
 
 async def transact(
@@ -116,7 +108,7 @@ async def transact(
     ``ask``: by whom, if not by the player; ``overtaken``: whether something newer of the player's
     may be there, so that 409 is right. Returns how it ended.
     """
-    wish, character, states = deal.wish(me, lists), me.character, me.history.stacks
+    call, character, states = deal.call(me, lists), me.character, me.history.stacks
     states.sent(character, deal.id, deal.amount, deal.marker)
 
     def may(status: int) -> bool:
@@ -126,9 +118,9 @@ async def transact(
         me.under_way += 1
         try:
             if ask is not None:
-                heard = await ask("POST", "/inventory", {**wish, "accountId": me.account})
+                heard = await ask(*call[:2], {**call[2], "accountId": me.account})
             else:
-                heard = await me.ask("POST", "/inventory", wish, patient=True, lose=lose, may=may)
+                heard = await me.ask(*call, patient=True, lose=lose, may=may)
             states.answered(character, deal.id, outcome(heard.status))
         finally:
             me.under_way -= 1
@@ -173,7 +165,7 @@ async def inventory(me: SimPlayer) -> dict[str, int] | None:
     if not me.character or me.under_way:
         return None
     before, character = me.transactions, me.character
-    heard = await me.ask("GET", f"/inventory/{me.account}/{character}")
+    heard = await me.ask(*requests.inventory(me.account, character))
     if heard.status != 200 or me.under_way or me.transactions != before:
         return None
     stacks = {one["catalogId"]: one["quantity"] for one in heard.json["stackedItems"]}

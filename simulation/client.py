@@ -1,18 +1,17 @@
-"""The game's HTTP, written anew: it shares no code with what it tests."""
+"""The HTTP of the players' library over the simulated network."""
 
 from __future__ import annotations
 
-import json
 from typing import Any
-from urllib.parse import urlencode
 
-from attrs import define, field, frozen
+from attrs import define, field
 from twisted.internet.defer import Deferred
 from twisted.internet.protocol import ClientFactory, Protocol
 from twisted.python.failure import Failure
 
 from simulation.process import Process
 from svcserver.players.failures import NoAnswer
+from svcserver.players.http import Reply, ReplyReader, request
 
 ANSWER_S = 45.0
 RELAY = 61000
@@ -20,51 +19,26 @@ MAX_IDLE = 4
 IDLE_S = 20.0
 
 
-@frozen
-class Heard:
-    """An answer of the host."""
-
-    status: int
-    body: bytes
-
-    @property
-    def json(self) -> Any:
-        """The body as JSON; None where it is not."""
-        try:
-            return json.loads(self.body)
-        except ValueError:
-            return None
-
-
 class _Wire(Protocol):
     """One kept-alive connection, one request at a time."""
 
     def __init__(self) -> None:
         self.alive = False
-        self.asked: Deferred[Heard] | None = None
+        self.asked: Deferred[Reply] | None = None
         self.idle_since = 0.0
-        self.clean = True
-        self._data = b""
+        self._reader = ReplyReader()
 
     def connectionMade(self) -> None:
         self.alive = True
 
     def dataReceived(self, data: bytes) -> None:
-        self._data += data
-        head, mark, body = self._data.partition(b"\r\n\r\n")
-        if not mark or self.asked is None:
+        reply = self._reader.feed(data)
+        if reply is None or self.asked is None:
             return
-        first, *lines = head.split(b"\r\n")
-        fields = {n.lower(): v.strip() for n, _, v in (one.partition(b":") for one in lines)}
-        status = int(first.split()[1])
-        length = 0 if status in (204, 304) else int(fields.get(b"content-length", b"-1"))
-        if length < 0 or len(body) < length:
-            return
-        self._data = b""
         asked, self.asked = self.asked, None
-        if fields.get(b"connection", b"").lower() == b"close" or len(body) > length:
+        if reply.closes or not self._reader.is_empty:
             self.close()
-        asked.callback(Heard(status, body[:length]))
+        asked.callback(reply)
 
     def connectionLost(self, reason: Failure = Failure(NoAnswer())) -> None:  # noqa: B008
         self.alive = False
@@ -119,19 +93,18 @@ class Client:
         path: str,
         sent: Any = None,
         *,
-        form: dict[str, str] | None = None,
         headers: dict[str, str] | None = None,
         lose: bool = False,
-    ) -> Heard:
+    ) -> Reply:
         """One request. ``lose``: hang up before the answer. Raises NoAnswer."""
         self.asked += 1
-        request = self._request(method, path, sent, form, headers or {})
+        fields = {"Host": f"127.0.0.1:{self.port}", **self.headers, **(headers or {})}
         wire = await self._wire()
         if not wire.alive or wire.transport is None:
             raise NoAnswer("the connection ended at once")
-        asked: Deferred[Heard] = Deferred()
+        asked: Deferred[Reply] = Deferred()
         wire.asked = asked
-        wire.transport.write(request)
+        wire.transport.write(request(method, path, sent, fields))
         timer = self.process.callLater(0.05 if lose else ANSWER_S, wire.close)
         try:
             heard = await asked
@@ -144,27 +117,6 @@ class Client:
         elif wire.alive:
             wire.close()
         return heard
-
-    def _request(
-        self,
-        method: str,
-        path: str,
-        sent: Any,
-        form: dict[str, str] | None,
-        headers: dict[str, str],
-    ) -> bytes:
-        body, kind = b"", ""
-        if form is not None:
-            body, kind = urlencode(form).encode(), "application/x-www-form-urlencoded"
-        elif sent is not None:
-            body, kind = json.dumps(sent, ensure_ascii=False).encode(), "application/json"
-        lines = {"Host": f"127.0.0.1:{self.port}", **self.headers, **headers}
-        if body or method in ("POST", "PUT"):
-            lines["Content-Length"] = str(len(body))
-        if kind:
-            lines["Content-Type"] = kind
-        head = f"{method} {path} HTTP/1.1\r\n" + "".join(f"{n}: {v}\r\n" for n, v in lines.items())
-        return head.encode() + b"\r\n" + body
 
     async def _wire(self) -> _Wire:
         now = self.process.seconds()

@@ -11,17 +11,13 @@ from simulation.holdings import Change
 from simulation.outcomes import ACKED, UNKNOWN, outcome
 from simulation.player import SimPlayer, Stopped, together
 from svcserver.players.failures import NoAnswer
+from svcserver.players.requests import buy, loadout, thing
 
 WEAPON = "WP_SIM"  # the store has no such
 MOST_ITEMS = 6  # of a player at a time
 TAGS = ("webstore", "season09b_pass")
 FEW = 6  # offers that a player cares for: some are bought again and again
 PERSISTENT = "persistent"
-
-
-def shown(item: str, version: int, data: str) -> dict[str, Any]:
-    """An instanced item as the client sends it."""
-    return {"catalogId": WEAPON, "instanceId": item, "itemData": data, "updateVersion": version}
 
 
 async def craft(me: SimPlayer, dice: random.Random) -> None:
@@ -33,7 +29,7 @@ async def craft(me: SimPlayer, dice: random.Random) -> None:
     deal = Deal.of(me, dice.randrange(1, 20))
     item, data = f"item-{deal.id}", json.dumps({"Power": dice.randrange(100)})
     made = me.history.things.sent(me.character, item, Change(1, data, deal.marker))
-    lists = {"addInstancedItems": [shown(item, 1, data)]}
+    lists = {"addInstancedItems": [thing(WEAPON, item, 1, data)]}
     made.state = await transact(me, deal, lists, times=1 + (dice.random() < 0.3))
     if made.state == ACKED:
         me.items[item] = 1
@@ -50,7 +46,7 @@ async def repair(me: SimPlayer, dice: random.Random) -> None:
         return
     deal = Deal.of(me, -price)
     made = me.history.things.sent(me.character, item, Change(version, data, deal.marker))
-    lists = {"saveInstancedItems": [shown(item, version, data)]}
+    lists = {"saveInstancedItems": [thing(WEAPON, item, version, data)]}
 
     def overtaken() -> bool:
         return me.items.get(item) != version  # the item was honed meanwhile, or repaired again
@@ -71,7 +67,7 @@ async def _hone(me: SimPlayer, dice: random.Random) -> None:
         return
     item, version, data = change
     made = me.history.things.sent(me.character, item, Change(version, data))
-    wish = {"characterId": me.character, **shown(item, version, data)}
+    wish = {"characterId": me.character, **thing(WEAPON, item, version, data)}
 
     def may(status: int) -> bool:
         return status == 409 and me.items.get(item) != version  # a newer one was sent
@@ -124,8 +120,8 @@ async def arm(me: SimPlayer, dice: random.Random) -> None:
     def may(status: int) -> bool:
         return status == 400 and slot != PERSISTENT and int(slot) > unlocked
 
-    wish = {"data": json.dumps(document)}
-    heard = await me.ask("POST", f"{path}/{slot}", wish, lose=lose, may=may)
+    call = loadout(me.account, me.character, slot, {"data": json.dumps(document)})
+    heard = await me.ask(*call, lose=lose, may=may)
     chosen.answered(write, outcome(heard.status), me.now)
     if heard.status == 200 and _slots(heard.json["payload"]).get(slot) != write.value:
         me.history.wrong.add("an answer says what was done", f"{me.name}: slot {slot}")
@@ -197,9 +193,9 @@ async def shop(me: SimPlayer, dice: random.Random) -> None:
     async def once(token: str, *, lose: bool) -> None:
         me.transactions += 1
         me.under_way += 1
-        path, state = f"/notification/platinum?token={token}", UNKNOWN
+        state = UNKNOWN
         try:
-            state = outcome((await me.ask("POST", path, {}, lose=lose)).status)
+            state = outcome((await me.ask(*buy(token), lose=lose)).status)
         finally:
             me.under_way -= 1
             states.append(state)

@@ -6,7 +6,8 @@ import random
 
 from simulation import links
 from simulation.downloads import ACCOUNT_KEY
-from simulation.player import FRIENDS, SEASON, SimPlayer
+from simulation.player import SEASON, SimPlayer
+from svcserver.players.requests import FRIENDS
 
 
 async def taken_in(me: SimPlayer) -> None:

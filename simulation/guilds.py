@@ -8,6 +8,7 @@ from typing import Any
 from simulation.memberships import LEADER, MEMBER, OFFICER, Roll
 from simulation.outcomes import ACKED, UNKNOWN, outcome
 from simulation.player import SimPlayer
+from svcserver.players import requests
 
 
 async def guild(me: SimPlayer, dice: random.Random) -> None:
@@ -41,7 +42,7 @@ async def _invite(me: SimPlayer, dice: random.Random) -> None:
     other = me.other(dice)
     if other is None:
         return
-    heard = await me.ask("PUT", f"/guild/invite/{other.account}", {})
+    heard = await me.ask(*requests.invite_to_guild(other.account))
     if heard.status == 200 and dice.random() < 0.5 and other.token and not other.busy:
         await other.act("guild", dice)
 
@@ -80,7 +81,7 @@ async def join_guild(me: SimPlayer, dice: random.Random) -> None:
         return
     one, account = found[0], me.account
     writes = me.history.guilds.joining(account, one["guild_name"], MEMBER, me.now)
-    heard = await me.ask("POST", f"/guild/invite/accept/{one['id']}", {})
+    heard = await me.ask(*requests.accept_guild(one["id"]))
     me.history.guilds.answered(writes, outcome(heard.status), me.now)
 
 
@@ -93,14 +94,13 @@ async def found_guild(me: SimPlayer, dice: random.Random) -> None:
     def may(status: int) -> bool:  # the name is taken, or the player in a guild since
         return status == 409 and (name in known.asked or known.may_have_joined(account, began))
 
-    wish: dict[str, Any] = {"name": name, "nameplate": ""}
-    heard = await me.ask("POST", "/guild/validate", wish, may=may)
+    heard = await me.ask(*requests.check_guild(name), may=may)
     if server is None or heard.status != 200:
         return
-    state, wish = UNKNOWN, {"leader_account_id": account, "name": name, "nameplate": ""}
+    state = UNKNOWN
     writes = known.joining(account, name, LEADER, me.now)
     try:
-        heard = await me.ask_by_server(server, "POST", "/guild", wish)
+        heard = await me.ask_by_server(server, *requests.found_guild(account, name))
         state = outcome(heard.status)
     finally:
         known.answered(writes, state, me.now)

@@ -10,16 +10,17 @@ import random
 from typing import Any
 
 from simulation.belongings import Deal, load, transact
-from simulation.client import Heard
 from simulation.outcomes import ACKED, REFUSED, UNKNOWN, outcome
 from simulation.player import SEASON, SimPlayer, together
+from svcserver.players import requests
+from svcserver.players.http import Reply
 
 PASSES = ("season09b", "MasteryTrack_PlayerLevel", "MasteryTrack_Behemoth")
 OBJECTIVE = "MasteryObjective_Sword_Craft"
 BOARD = 4  # bounties of a player at a time
 
 
-async def served(me: SimPlayer, method: str, path: str, wish: Any = None) -> Heard | None:
+async def served(me: SimPlayer, method: str, path: str, wish: Any = None) -> Reply | None:
     """One request of the game server that the player is on; None where there is none."""
     server = me.place
     if server is None or not server.plays:
@@ -64,15 +65,12 @@ async def granted(me: SimPlayer, dice: random.Random) -> None:
         return
     amount, account, chosen = dice.randrange(20, 150), me.account, me.history.chosen
     me.documents += 1
-    wish = {
-        "progress_tracks": [{"progression_id": SEASON, "progress": amount}],
-        "objectives": [{"objective_id": OBJECTIVE, "value": me.documents, "completed_count": 0}],
-    }
+    call = requests.grant(account, SEASON, amount, OBJECTIVE, me.documents)
     state = UNKNOWN
     write = chosen.sent(f"/progression/objectives/{account}", f"{me.documents}", me.now)
     grant = me.history.grants.sent(account, amount, me.now)
     try:
-        state = await twice(me, "POST", f"/progression/{account}", wish)
+        state = await twice(me, *call)
     finally:
         me.history.grants.answered(grant, state, me.now)
         chosen.answered(write, state, me.now)
@@ -85,8 +83,8 @@ async def loot(me: SimPlayer, dice: random.Random) -> None:
     if not me.character or not on_hunt(me):
         return
 
-    async def ask(method: str, path: str, wish: Any) -> Heard:
-        return await served(me, method, path, wish) or Heard(410, b"")
+    async def ask(method: str, path: str, wish: Any) -> Reply:
+        return await served(me, method, path, wish) or Reply(410, b"")
 
     times = 1 + (dice.random() < 0.5)
     await transact(me, Deal.of(me, dice.randrange(1, 200)), times=times, ask=ask)
@@ -98,7 +96,7 @@ async def bounty(me: SimPlayer, dice: random.Random) -> None:
         return
     slot, boards, account = dice.randrange(BOARD), me.history.boards, me.account
     name = f"Bounty_{slot}"
-    what, path = f"{account}/{name}", f"/bounty/{account}"
+    what = f"{account}/{name}"
     me.documents += 2
     newest = me.documents
     older = newest - 1 if dice.random() < 0.4 else newest
@@ -108,7 +106,7 @@ async def bounty(me: SimPlayer, dice: random.Random) -> None:
         element["drafted_timestamp"] = "2026-09-01T00:00:00Z"
         text = json.dumps(element, sort_keys=True)
         boards.sent(what, version, text)
-        heard = await served(me, "POST", path, {"bounties": [element]})
+        heard = await served(me, *requests.bounty(account, element))
         if heard is not None and heard.status == 200:
             boards.answered(what, version, text)
 
@@ -123,7 +121,7 @@ async def choose_pass(me: SimPlayer, dice: random.Random) -> None:
     path, chosen = f"/huntpass/{me.account}", me.history.chosen
     wanted = dice.choice(PASSES)
     write = chosen.sent(path, wanted, me.now)
-    heard = await served(me, "POST", path, {"progression_id": wanted})
+    heard = await served(me, *requests.choose_pass(me.account, wanted))
     chosen.answered(write, REFUSED if heard is None else outcome(heard.status), me.now)
 
 
@@ -131,18 +129,18 @@ async def unlock(me: SimPlayer, dice: random.Random) -> None:
     """Unlock a loadout slot and make it the active one."""
     if not on_hunt(me) or not me.character:
         return
-    path, character = f"/loadout/{me.account}/{me.character}", me.character
+    account, character = me.account, me.character
     me.unlocks += 1
     me.unlocking += 1
     state = UNKNOWN
     try:
-        heard = await served(me, "POST", f"{path}/unlock/1")
+        heard = await served(me, *requests.loadout(account, character, "unlock/1"))
         state = REFUSED if heard is None else outcome(heard.status)
     finally:
         me.unlocking -= 1
         me.history.slots.unlocked(character, state)
     if state == ACKED:
-        await served(me, "POST", f"{path}/active/1")
+        await served(me, *requests.loadout(account, character, "active/1"))
 
 
 async def earned(me: SimPlayer, dice: random.Random) -> None:

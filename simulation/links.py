@@ -8,8 +8,7 @@ from typing import Any
 from simulation.holdings import SLOTS, LinkRow
 from simulation.outcomes import ACKED, outcome
 from simulation.player import SimPlayer, together
-
-INVITE = "/slayerlink/invite"
+from svcserver.players import requests
 
 
 async def link(me: SimPlayer, dice: random.Random) -> None:
@@ -46,15 +45,16 @@ def invited(me: SimPlayer, invites: list[dict[str, Any]]) -> list[dict[str, Any]
 
 async def answer(me: SimPlayer, dice: random.Random, one: dict[str, Any]) -> None:
     """Accept, sometimes twice at once; or reject."""
-    wish = {"link_id": one["link_id"], "account_id": one["account_id"], "action": "reject"}
+    who, link_id = one["account_id"], one["link_id"]
     if dice.random() < 0.2:
-        await me.ask("POST", INVITE, wish)
+        await me.ask(*requests.answer_link(who, "reject", link_id=link_id))
         return
-    known = me.history.links.accepting(one["link_id"], me.account, one["account_id"], me.now)
-    wish |= {"action": "accept", "slot": 1 + dice.randrange(SLOTS)}
+    known = me.history.links.accepting(link_id, me.account, who, me.now)
+    slot = 1 + dice.randrange(SLOTS)
+    call = requests.answer_link(who, "accept", link_id=link_id, slot=slot)
 
     async def once() -> None:
-        heard = await me.ask("POST", INVITE, wish)
+        heard = await me.ask(*call)
         if outcome(heard.status) == ACKED:
             known.made = ACKED
 
@@ -81,8 +81,8 @@ async def invite(me: SimPlayer, dice: random.Random) -> None:
     if not friends:
         return
     other = dice.choice(friends)
-    wish = {"account_id": other.account, "slot": 1 + dice.randrange(SLOTS)}
-    heard = await me.ask("PUT", INVITE, wish)
+    call = requests.invite_to_link(other.account, 1 + dice.randrange(SLOTS))
+    heard = await me.ask(*call)
     if heard.status == 200:
         me.history.links.invited(heard.json["payload"]["link_id"], me.account, other.account)
         if dice.random() < 0.7 and other.token and not other.busy:

@@ -11,19 +11,19 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
 from simulation.chat_client import Chat
-from simulation.client import Client, Heard
+from simulation.client import Client
 from simulation.gameservers import GameServer, Servers
 from simulation.history import History
 from simulation.process import Process
 from svcserver.kernel.headers import GAME_SERVER_KEY
 from svcserver.players.failures import NoAnswer
+from svcserver.players.http import Reply
 
 log = Logger()
 
 CURRENCY = "CURRENCY_NOTES"
 SEASON = "season09b_progression"
 POLL_S = 5.0
-FRIENDS = "/friends/api/public/friends"
 WITHOUT_TOKEN = ("/svc/api/Register", "/account/api/oauth/token")  # nobody is signed in before
 KEY_HEADER = GAME_SERVER_KEY.decode()
 Act = Callable[["SimPlayer", random.Random], Awaitable[None]]
@@ -92,7 +92,7 @@ class SimPlayer:
         patient: bool = False,
         may: Callable[[int], bool] = lambda status: False,
         **more: Any,
-    ) -> Heard:
+    ) -> Reply:
         """One request; ``patient``: asked again until it is answered, as the game does.
 
         ``may``: whether by all that is known a right host may answer with this status, besides
@@ -141,7 +141,7 @@ class SimPlayer:
 
     async def ask_by_server(
         self, server: GameServer, method: str, path: str, sent: Any = None
-    ) -> Heard:
+    ) -> Reply:
         """One request of a game server for this player, with its key and the player's token."""
         began, issued, who = self.now, self.issued, f"a game server for {self.name}"
         headers = {KEY_HEADER: server.line.key, **self.bearer()}
@@ -203,7 +203,7 @@ class SimPlayer:
         finally:
             self.busy -= 1
 
-    async def move(self, method: str, path: str, sent: Any = None, **more: Any) -> Heard:
+    async def move(self, method: str, path: str, sent: Any = None, **more: Any) -> Reply:
         """A request that takes the player from one party to another."""
         self.moves += 1
         self.moving += 1

@@ -42,8 +42,9 @@ from simulation.social import (
     promote,
     unless_leading,
 )
+from svcserver.players import requests
 from svcserver.players.failures import NoAnswer
-from svcserver.players.gameclient import BUILD, HUNTS
+from svcserver.players.gameclient import HUNTS
 
 
 async def register(me: SimPlayer) -> bool:
@@ -53,9 +54,7 @@ async def register(me: SimPlayer) -> bool:
     me.registering, name = True, me.name
     me.history.unsure_names.add(name)
     try:
-        heard = await me.ask(
-            "POST", "/svc/api/Register", {"Username": name, "InviteCode": me.invite}
-        )
+        heard = await me.ask(*requests.register(name, me.invite))
         if heard.status == 200:
             me.key = str(heard.json["UUK"])
             return True
@@ -78,9 +77,8 @@ async def log_in(me: SimPlayer, dice: random.Random) -> None:
         me.web = Client(me.process, asked=asked)
     if not me.key and not await register(me):
         return
-    form = {"grant_type": "exchange_code", "exchange_code": me.key, "token_type": "eg1"}
     began = me.now
-    heard = await me.ask("POST", "/account/api/oauth/token", form=form, patient=True)
+    heard = await me.ask(*requests.log_in(me.key), patient=True)
     if heard.status != 200:
         return
     me.sitting += 1
@@ -129,7 +127,7 @@ async def quit(me: SimPlayer, dice: random.Random) -> None:
 async def heartbeat(me: SimPlayer, dice: random.Random) -> None:
     """A sign of life, from where the player is."""
     at = me.city if me.where == "city" else f"/Game/Maps/islands/{me.where}"
-    await me.ask("POST", "/heartbeat", {"map": at, "state": ""})
+    await me.ask(*requests.heartbeat(at))
     me.say()
 
 
@@ -137,12 +135,12 @@ async def hunt(me: SimPlayer, dice: random.Random) -> None:
     """Ask for a game server, wait for it, play, come home."""
     seen = await party_of(me)
     if seen is not None and seen["leaderPlayerId"] != me.account and seen.get("candidateId"):
-        path, wish = f"/candidate/join/{seen['candidateId']}", {"buildId": BUILD}
+        call = requests.follow(seen["candidateId"])
         hunt_id = str(seen.get("playerHuntId") or "hunt")
     else:
-        path, hunt_id = "/candidate/join", dice.choice(HUNTS)
-        wish = {"gameMode": "ISLAND", "gameArgs": "", "playerHuntId": hunt_id, "buildId": BUILD}
-    heard = await me.ask("POST", path, wish, may=unless_leading(me, seen))
+        hunt_id = dice.choice(HUNTS)
+        call = requests.join("ISLAND", hunt_id)
+    heard = await me.ask(*call, may=unless_leading(me, seen))
     if heard.status != 200:
         return
     if dice.random() < 0.1:
@@ -195,8 +193,7 @@ async def play(me: SimPlayer, dice: random.Random) -> None:
     if me.place is not None and dice.random() < 0.9:
         me.say(goodbye=True)
     me.place, me.where = None, "city"
-    wish = {"gameMode": "CITY", "gameArgs": "", "playerHuntId": "", "buildId": BUILD}
-    heard = await me.ask("POST", "/candidate/join", wish, may=lambda status: status == 400)
+    heard = await me.ask(*requests.join("CITY"), may=lambda status: status == 400)
     if heard.status == 200 and await matched(me, "city"):
         me.place, me.where = None, "city"
 

@@ -8,11 +8,8 @@ from typing import Any
 
 from simulation.history import PATIENCE_S
 from simulation.owed import Invite
-from simulation.player import (
-    FRIENDS,
-    SimPlayer,
-    together,
-)
+from simulation.player import SimPlayer, together
+from svcserver.players import requests
 
 May = Callable[[int], bool]
 
@@ -55,8 +52,8 @@ def unless_leading(me: SimPlayer, seen: dict[str, Any] | None, moves: int = 0) -
 async def _invite(me: SimPlayer, other: SimPlayer, seen: dict[str, Any] | None) -> bool:
     """Invite them into the party that was just seen; whether it was acknowledged."""
     party, still = me.party, _stays(me, other)
-    wish = {"recipientPlayerId": other.account, "partyId": party}
-    heard = await me.ask("PUT", "/party/invite", wish, may=unless_leading(me, seen))
+    call = requests.invite(other.account, party)
+    heard = await me.ask(*call, may=unless_leading(me, seen))
     if heard.status < 300 and still() and seen is not None and seen["moves"] == me.moves:
         one = Invite(party, me.name, other.name, me.now, still)
         me.history.invites.sent(other.account, one)
@@ -106,10 +103,10 @@ async def gather(me: SimPlayer, dice: random.Random) -> None:
 async def join(me: SimPlayer, party: str, times: int = 1) -> None:
     """Accept an invite into the party, perhaps twice at once, and look whether it counts."""
     alone, moves, sitting = not me.moving, me.moves + times, me.sitting
-    path, wish, answers = f"/party/invite/accept/{party}", {"partyId": party}, []
+    answers = []
 
     async def once() -> None:
-        answers.append(await me.move("PUT", path, wish))
+        answers.append(await me.move(*requests.accept(party)))
 
     await together(me, [once() for _ in range(times)])
     asked = me.now
@@ -173,14 +170,14 @@ async def befriend(me: SimPlayer, dice: random.Random) -> None:
     pair = low, high
     end = me.history.friends.get(pair) == "friends" and dice.random() < 0.3
     me.history.friends[pair] = "changing"
-    method = "DELETE" if end else "POST"
+    act = requests.unfriend if end else requests.befriend
     if not end:
         me.history.befriending[me.account, other.account] = None
-    heard = await me.ask(method, f"{FRIENDS}/{me.account}/{other.account}")
+    heard = await me.ask(*act(me.account, other.account))
     if heard.status == 204 and end:
         me.history.friends[pair] = "none"
     elif heard.status == 204 and other.token:
         me.history.befriending[other.account, me.account] = None
-        back = await other.ask("POST", f"{FRIENDS}/{other.account}/{me.account}")
+        back = await other.ask(*requests.befriend(other.account, me.account))
         if back.status == 204:
             me.history.friends[pair] = "friends"

@@ -12,24 +12,23 @@ from uuid import uuid4
 
 from svcserver.ctl.play.player import Player
 from svcserver.kernel import json
+from svcserver.players import requests
 
 ANSWERED = tuple(range(200, 500))  # by the game, whether it did so or not
-FRIENDS = "/friends/api/public/friends"
 BLOCKED = "/friends/api/public/blocklist"
 HUNT = "ShatteredIsles_ReturnTo_City"
 
 
 async def invite(me: Player, other: Player) -> None:
-    await me.wire.ask("POST", "/party", json={}, want=ANSWERED)
+    await me.wire.ask("POST", "/party", {}, want=ANSWERED)
     wish = {"recipientPlayerId": other.account}
-    await me.wire.ask("PUT", "/party/invite", json=wish, want=ANSWERED)
+    await me.wire.ask("PUT", "/party/invite", wish, want=ANSWERED)
 
 
 async def accept(me: Player, other: Player) -> None:
     found = (await me.wire.ask("GET", "/party/invites")).json["invitations"]
     for one in found[:1]:
-        path = f"/party/invite/accept/{one['partyId']}"
-        await me.wire.ask("PUT", path, json={}, want=ANSWERED)
+        await me.wire.ask(*requests.accept(one["partyId"]), want=ANSWERED)
 
 
 async def part(me: Player, other: Player) -> None:
@@ -37,19 +36,16 @@ async def part(me: Player, other: Player) -> None:
 
 
 async def match(me: Player, other: Player) -> None:
-    wish = {"gameMode": "CITY", "gameArgs": "", "playerHuntId": HUNT}
-    await me.wire.ask("POST", "/candidate/join", json=wish, want=ANSWERED)
+    await me.wire.ask(*requests.join("CITY", HUNT), want=ANSWERED)
     await me.wire.ask("DELETE", "/candidate/leave", want=ANSWERED)
 
 
 async def befriend(me: Player, other: Player) -> None:
-    path = f"{FRIENDS}/{me.account}/{other.account}"
-    await me.wire.ask("POST", path, want=ANSWERED)
+    await me.wire.ask(*requests.befriend(me.account, other.account), want=ANSWERED)
 
 
 async def unfriend(me: Player, other: Player) -> None:
-    path = f"{FRIENDS}/{me.account}/{other.account}"
-    await me.wire.ask("DELETE", path, want=ANSWERED)
+    await me.wire.ask(*requests.unfriend(me.account, other.account), want=ANSWERED)
 
 
 async def block(me: Player, other: Player) -> None:
@@ -59,9 +55,8 @@ async def block(me: Player, other: Player) -> None:
 
 
 async def guild(me: Player, other: Player) -> None:
-    wish = {"name": f"Hall{other.account[-8:]}", "nameplate": ""}
-    await me.wire.ask("POST", "/guild/validate", json=wish, want=ANSWERED)
-    await me.wire.ask("PUT", f"/guild/invite/{other.account}", json={}, want=ANSWERED)
+    await me.wire.ask(*requests.check_guild(f"Hall{other.account[-8:]}"), want=ANSWERED)
+    await me.wire.ask(*requests.invite_to_guild(other.account), want=ANSWERED)
     await me.wire.ask("DELETE", "/guild/player", want=ANSWERED)
 
 
@@ -72,14 +67,13 @@ async def shop(me: Player, other: Player) -> None:
         path = f"/token/platinum/{offers[0]['id']}"
         said = await me.wire.ask("GET", path, want=(200, 409))
         if said.status == 200:
-            bought = f"/notification/platinum?token={said.json['purchaseToken']}"
-            await me.wire.ask("POST", bought, json={}, want=ANSWERED)
+            await me.wire.ask(*requests.buy(said.json["purchaseToken"]), want=ANSWERED)
 
 
 async def arm(me: Player, other: Player) -> None:
     document = json.dump({"slot_index": 0, "update_version": 1, "custom_name": "Hunt"}).decode()
-    path = f"/loadout/{me.account}/{me.character}/0"
-    await me.wire.ask("POST", path, json={"data": document}, want=ANSWERED)
+    call = requests.loadout(me.account, me.character, "0", {"data": document})
+    await me.wire.ask(*call, want=ANSWERED)
 
 
 ONCE: dict[str, Callable[[Player, Player], Awaitable[None]]] = {

@@ -35,6 +35,7 @@ from svcserver.ctl.play.wire import Wire
 from svcserver.kernel import json
 from svcserver.kernel.descriptors import raise_file_limit
 from svcserver.kernel.secrets import hex_token
+from svcserver.players import requests
 from svcserver.players.chat import ChatClient, Line
 from svcserver.relay.relaying import RelayService
 from tests.live.restart_acts import ONCE
@@ -146,13 +147,9 @@ class Person:
             raise PlayFailed("metagame", "an acknowledged save is gone")
 
     async def earn(self) -> None:
-        wish = {
-            "characterId": self.player.character,
-            "transactionId": str(uuid4()),
-            "addStackedItems": [{"catalogId": MATERIAL, "quantity": 1}],
-            "source": "Hunt",
-        }
-        await self.player.wire.ask("POST", "/inventory", json=wish)
+        added = [requests.stack(MATERIAL, 1)]
+        call = requests.transact(self.player.character, str(uuid4()), "Hunt", addStackedItems=added)
+        await self.player.wire.ask(*call)
         self.earned += 1
 
     async def talks(self) -> None:
@@ -196,8 +193,8 @@ class Person:
         player = self.player
         await self._log_in_again()
         [character] = (await player.wire.ask("GET", "/character")).json
-        path = f"/inventory/{player.account}/{player.character}"
-        held = (await player.wire.ask("GET", path)).json["stackedItems"]
+        call = requests.inventory(player.account, player.character)
+        held = (await player.wire.ask(*call)).json["stackedItems"]
         found = sum(one["quantity"] for one in held if one["catalogId"] == MATERIAL)
         saved = character["data"], character["updateVersion"]
         return (*saved, found) == (player.data, player.version, self.earned)

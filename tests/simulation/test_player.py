@@ -9,7 +9,6 @@ from attrs import define, field
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
-from simulation.client import Heard
 from simulation.clock import World
 from simulation.gameservers import FIRST_PID, GameServer, Servers
 from simulation.history import MATCH_S, History
@@ -18,6 +17,7 @@ from simulation.players import matched
 from simulation.run import Run, Wish
 from simulation.script import HOST, Step
 from svcserver.deploy.simulator import CommandLine
+from svcserver.players.http import Reply
 
 LOG_IN = "/account/api/oauth/token"
 
@@ -40,8 +40,8 @@ class Web:
     status: int
     headers: dict[str, str] = field(factory=dict)
 
-    async def ask(self, *_: Any, **__: Any) -> Heard:
-        return Heard(self.status, b"{}")
+    async def ask(self, *_: Any, **__: Any) -> Reply:
+        return Reply(self.status, b"{}")
 
 
 class PlayerCase(SynchronousTestCase):

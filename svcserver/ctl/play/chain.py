@@ -160,7 +160,7 @@ class Chain:
         """Ask for the city as the metagame does, which starts it, to see that memory is enough."""
         wish = {"GameMode": "CITY", "GameArgs": "", "HuntId": "", "ExpectedPlayers": []}
         try:
-            heard = await deploy.ask("POST", MATCH, json=wish, want=())
+            heard = await deploy.ask("POST", MATCH, wish, want=())
         except PlayFailed:
             return  # a slow answer is no refusal; the players' own requests will tell
         if heard.status == 503:

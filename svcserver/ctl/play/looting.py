@@ -19,6 +19,7 @@ from svcserver.ctl.play.player import Player
 from svcserver.ctl.play.wire import Wire
 from svcserver.kernel import json
 from svcserver.kernel.headers import GAME_SERVER_KEY
+from svcserver.players import requests
 
 KEY_HEADER = GAME_SERVER_KEY.decode()
 MATERIAL = "MAT_SCALE_FLAME"
@@ -38,8 +39,7 @@ class GameServer:
     async def ask(self, player: Player, method: str, path: str, sent: Any = None) -> Any:
         """Send a request with the key for this player; returns the answer's JSON."""
         headers = {KEY_HEADER: self.key, "Authorization": f"Bearer {player.token}"}
-        more = {} if sent is None else {"json": sent}
-        return (await self.wire.ask(method, path, headers=headers, **more)).json
+        return (await self.wire.ask(method, path, sent, headers=headers)).json
 
     async def reward(self, player: Player, hunt: int) -> None:
         """Write what a hunt brings the player besides loot; ``hunt`` counts from 1."""
@@ -54,13 +54,15 @@ class GameServer:
         stacks = {CURRENCY: SPENT + 1 + secrets.randbelow(200), MATERIAL: 1 + secrets.randbelow(9)}
         item = Item(WEAPON, 1, json.dump({"Power": hunt}).decode())
         instance = str(uuid4())
-        wish = {
-            **_transaction(player, "Hunt"),
-            "accountId": player.account,
-            "addStackedItems": [{"catalogId": k, "quantity": n} for k, n in stacks.items()],
-            "addInstancedItems": [_sent(instance, item)],
-        }
-        asked = [self.ask(player, "POST", "/inventory", wish) for _ in range(1 + hunt % 2)]
+        call = requests.transact(
+            player.character,
+            str(uuid4()),
+            "Hunt",
+            accountId=player.account,
+            addStackedItems=[requests.stack(*entry) for entry in stacks.items()],
+            addInstancedItems=[_sent(instance, item)],
+        )
+        asked = [self.ask(player, *call) for _ in range(1 + hunt % 2)]
         answers = await gather(asked)
         player.earned.add(stacks, {instance: item})
         _totals(player, answers, list(stacks))
@@ -68,12 +70,8 @@ class GameServer:
     async def grant(self, player: Player, hunt: int) -> None:
         """Grant experience and an objective, sent twice: the repeat must get the same answer."""
         amount, done = GRANT + secrets.randbelow(50), hunt
-        wish = {
-            "progress_tracks": [{"progression_id": SEASON, "progress": amount}],
-            "objectives": [{"objective_id": OBJECTIVE, "value": done, "completed_count": 0}],
-        }
-        path = f"/progression/{player.account}"
-        answers = await gather([self.ask(player, "POST", path, wish) for _ in range(2)])
+        call = requests.grant(player.account, SEASON, amount, OBJECTIVE, done)
+        answers = await gather([self.ask(player, *call) for _ in range(2)])
         player.earned.tracks[SEASON] += amount
         player.earned.objectives[OBJECTIVE] = done
         for said in answers:
@@ -92,22 +90,19 @@ class GameServer:
             "objectives": [{"objective_id": OBJECTIVE, "progress": hunt}],
             "update_version": version,
         }
-        path = f"/bounty/{player.account}"
-        await self.ask(player, "POST", path, {"bounties": [element]})
+        await self.ask(player, *requests.bounty(player.account, element))
         player.earned.bounties[name] = version
 
     async def choose_pass(self, player: Player) -> None:
         """Choose the season's hunt pass."""
-        path = f"/huntpass/{player.account}"
-        said = await self.ask(player, "POST", path, {"progression_id": SEASON})
+        said = await self.ask(player, *requests.choose_pass(player.account, SEASON))
         player.earned.hunt_pass = str(said["payload"])
 
     async def unlock(self, player: Player) -> None:
         """Unlock a loadout slot and make it the active one."""
-        path = f"/loadout/{player.account}/{player.character}"
-        said = await self.ask(player, "POST", f"{path}/unlock/1")
+        said = await self.ask(player, *_loadout(player, "unlock/1"))
         player.earned.character_slots = int(said["payload"]["num_character_slots"])
-        await self.ask(player, "POST", f"{path}/active/1")
+        await self.ask(player, *_loadout(player, "active/1"))
         player.earned.active_slot = 1
 
 
@@ -115,12 +110,14 @@ async def repair(player: Player) -> None:
     """Spend currency and save the repaired weapon, as the client itself does."""
     instance, item = next(reversed(player.earned.items.items()))
     better = Item(item.catalog_id, item.version + 1, '{"Repaired":"yes"}')
-    wish = {
-        **_transaction(player, "Repair"),
-        "removeStackedItems": [{"catalogId": CURRENCY, "quantity": SPENT}],
-        "saveInstancedItems": [_sent(instance, better)],
-    }
-    said = (await player.wire.ask("POST", "/inventory", json=wish)).json
+    call = requests.transact(
+        player.character,
+        str(uuid4()),
+        "Repair",
+        removeStackedItems=[requests.stack(CURRENCY, SPENT)],
+        saveInstancedItems=[_sent(instance, better)],
+    )
+    said = (await player.wire.ask(*call)).json
     player.earned.spend(CURRENCY, SPENT)
     player.earned.items[instance] = better
     _totals(player, [said], [CURRENCY])
@@ -128,26 +125,20 @@ async def repair(player: Player) -> None:
 
 async def arm(player: Player, hunt: int) -> None:
     """Save the loadout as the client does: the first slot and the persistent part."""
-    path = f"/loadout/{player.account}/{player.character}"
     slot = {"slot_index": 0, "update_version": hunt, "custom_name": f"Hunt {hunt}", "flask": "ü"}
     worn = {"banner": f"B{hunt}", "update_version": hunt}
     for name, document in (("0", slot), (PERSISTENT, worn)):
         wish = {"data": json.dump(document).decode()}
-        await player.wire.ask("POST", f"{path}/{name}", json=wish)
+        await player.wire.ask(*_loadout(player, name, wish))
         player.earned.slots[name] = document
 
 
-def _transaction(player: Player, source: str) -> dict[str, Any]:
-    return {"characterId": player.character, "transactionId": str(uuid4()), "source": source}
+def _loadout(player: Player, rest: str, sent: Any = None) -> requests.Call:
+    return requests.loadout(player.account, player.character, rest, sent)
 
 
 def _sent(instance: str, item: Item) -> dict[str, Any]:
-    return {
-        "catalogId": item.catalog_id,
-        "instanceId": instance,
-        "itemData": item.data,
-        "updateVersion": item.version,
-    }
+    return requests.thing(item.catalog_id, instance, item.version, item.data)
 
 
 def _totals(player: Player, answers: list[Any], touched: list[str]) -> None:

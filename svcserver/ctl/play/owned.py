@@ -10,6 +10,7 @@ from svcserver.ctl.play.earned import CURRENCY, SEASON
 from svcserver.ctl.play.failed import PlayFailed
 from svcserver.ctl.play.player import Player
 from svcserver.kernel import json
+from svcserver.players import requests
 
 _STACKS = text("SELECT catalog_id, quantity FROM item_stacks WHERE character_id = :wanted")
 _ITEMS = text(
@@ -17,7 +18,6 @@ _ITEMS = text(
     "WHERE character_id = :wanted"
 )
 _LOGGED = text("SELECT count(*) FROM item_log WHERE character_id = :wanted")
-_FRIENDS = "/friends/api/public/friends"
 _TRACKS = text("SELECT progression_id, progress FROM progression_tracks WHERE account_id = :wanted")
 
 
@@ -35,8 +35,7 @@ async def compare(seen: Player, player: Player, features: frozenset[str]) -> Non
 
 
 async def _inventory(seen: Player, player: Player) -> None:
-    path = f"/inventory/{seen.account}/{seen.character}"
-    said = (await seen.wire.ask("GET", path)).json
+    said = (await seen.wire.ask(*requests.inventory(seen.account, seen.character))).json
     stacks = {one["catalogId"]: one["quantity"] for one in said["stackedItems"]}
     _same(player, "stacks", stacks, dict(player.earned.stacks))
     items = {
@@ -85,7 +84,7 @@ async def _bounties(seen: Player, player: Player) -> None:
 
 async def _ties(seen: Player, player: Player) -> None:
     relations = player.relations
-    said = (await seen.wire.ask("GET", f"{_FRIENDS}/{seen.account}")).json
+    said = (await seen.wire.ask("GET", f"{requests.FRIENDS}/{seen.account}")).json
     friends = sorted(one["accountId"] for one in said if one["status"] == "ACCEPTED")
     _same(player, "friends", friends, sorted(relations.friends))
     if relations.guild is not None:

@@ -11,7 +11,7 @@ from twisted.internet.task import deferLater
 from svcserver.ctl.play.earned import Earned, Relations
 from svcserver.ctl.play.failed import PlayFailed
 from svcserver.ctl.play.wire import Wire
-from svcserver.players.gameclient import BUILD
+from svcserver.players import requests
 
 SAVE_BYTES = 40_000  # the size of a character after many evenings
 MATCH = "matchmaking, from join to address"
@@ -50,23 +50,19 @@ class Player:
     relations: Relations = field(factory=Relations, repr=False)
 
     async def register(self) -> None:
-        wish = {"Username": self.name}
-        if self.invite is not None:
-            wish["InviteCode"] = self.invite
-        heard = await self.wire.ask("POST", "/svc/api/Register", json=wish)
+        heard = await self.wire.ask(*requests.register(self.name, self.invite))
         self.key = str(heard.json["UUK"])
 
     async def log_in(self) -> None:
         """Exchange the account key for a token, as the game does at its start."""
-        form = {"grant_type": "exchange_code", "exchange_code": self.key, "token_type": "eg1"}
-        said = (await self.wire.ask("POST", "/account/api/oauth/token", data=form)).json
+        said = (await self.wire.ask(*requests.log_in(self.key))).json
         self.token, self.account = str(said["access_token"]), str(said["account_id"])
         self.wire.headers["Authorization"] = f"Bearer {self.token}"
         verified = (await self.wire.ask("GET", "/account/api/oauth/verify")).json
         if verified.get("account_id") != self.account:
             raise PlayFailed("metagame", "does not accept its own token (AUTH_SIGNING_*_B64)")
         wish = {"email": self.account, "env": "prod", "lang": "en"}
-        said = (await self.wire.ask("POST", "/login", json=wish)).json
+        said = (await self.wire.ask("POST", "/login", wish)).json
         if said.get("state") != "OPEN":
             raise PlayFailed("metagame", "the login queue did not open")
 
@@ -82,22 +78,20 @@ class Player:
         """Save a document of about ``size`` characters; it counts once it is acknowledged."""
         body = secrets.token_urlsafe(size * 3 // 4)[:size]
         data = '{"LoginTime":"2026.09.21-09.36.26","Words":"é ☃ \\u0041","Body":"' + body + '"}'
-        wish = {"characterId": self.character, "data": data, "updateVersion": self.version + 1}
-        said = (await self.wire.ask("POST", "/character", json=wish)).json
+        call = requests.save(self.character, self.version + 1, data)
+        said = (await self.wire.ask(*call)).json
         if said.get("data") != data or said.get("updateVersion") != self.version + 1:
             raise PlayFailed("metagame", f"{self.name}'s save came back changed")
         self.version, self.data, self.saves = self.version + 1, data, self.saves + 1
 
     async def beat(self, where: str, state: str = "") -> None:
         """Send a heartbeat with the map and state."""
-        await self.wire.ask("POST", "/heartbeat", json={"map": where, "state": state})
+        await self.wire.ask(*requests.heartbeat(where, state))
 
     async def join(self, mode: str, hunt: str = "", arguments: str = "") -> str:
         """Ask to be matched; returns the candidate's id."""
         self.asked_at = self.reactor.seconds()
-        wish = {"gameMode": mode, "gameArgs": arguments, "playerHuntId": hunt}
-        wish["buildId"] = BUILD
-        heard = await self.wire.ask("POST", "/candidate/join", json=wish, want=(200, 400))
+        heard = await self.wire.ask(*requests.join(mode, hunt, arguments), want=(200, 400))
         if heard.status == 400:
             raise PlayFailed("metagame", "matchmaking refused the join (MATCHMAKING_MODE)")
         return str(heard.json["candidateId"])
@@ -123,5 +117,4 @@ class Player:
 async def follow(player: Player, candidate: str) -> None:
     """Join the hunt that the party's leader asked for."""
     player.asked_at = player.reactor.seconds()
-    build = {"buildId": BUILD}
-    await player.wire.ask("POST", f"/candidate/join/{candidate}", json=build)
+    await player.wire.ask(*requests.follow(candidate))

@@ -14,6 +14,7 @@ from svcserver.ctl.play.looting import KEY_HEADER
 from svcserver.ctl.play.player import Place, Player, follow
 from svcserver.ctl.play.wire import Wire
 from svcserver.kernel.secrets import hex_token
+from svcserver.players import requests
 
 PARTY = 4  # players of a party at most
 CLAN = 20  # players of one guild: a leader may send 30 invites
@@ -23,11 +24,10 @@ ACCOUNT_KEY = "x-svc-user-api-key"
 
 async def befriend(one: Player, other: Player) -> None:
     """Make a friendship, and check both lists."""
-    path = "/friends/api/public/friends"
-    await one.wire.ask("POST", f"{path}/{one.account}/{other.account}", want=(204,))
-    await other.wire.ask("POST", f"{path}/{other.account}/{one.account}", want=(204,))
+    await one.wire.ask(*requests.befriend(one.account, other.account), want=(204,))
+    await other.wire.ask(*requests.befriend(other.account, one.account), want=(204,))
     for me, them in ((one, other), (other, one)):
-        listed = (await me.wire.ask("GET", f"{path}/{me.account}")).json
+        listed = (await me.wire.ask("GET", f"{requests.FRIENDS}/{me.account}")).json
         if {"ACCEPTED"} != {x["status"] for x in listed if x["accountId"] == them.account}:
             raise PlayFailed("metagame", f"{me.name} does not have {them.name} as a friend")
         me.relations.friends.add(them.account)
@@ -35,20 +35,19 @@ async def befriend(one: Player, other: Player) -> None:
 
 async def party_up(leader: Player, others: Sequence[Player]) -> str:
     """Form a party by invites, check that every member sees it, and return its id."""
-    party = str((await leader.wire.ask("POST", "/party", json={})).json["partyId"])
+    party = str((await leader.wire.ask("POST", "/party", {})).json["partyId"])
     for one in others:
-        await one.wire.ask("POST", "/party", json={})
-        wish = {"recipientPlayerId": one.account, "partyId": party}
-        await leader.wire.ask("PUT", "/party/invite", json=wish)
+        await one.wire.ask("POST", "/party", {})
+        await leader.wire.ask(*requests.invite(one.account, party))
         invites = (await one.wire.ask("GET", "/party/invites")).json["invitations"]
         if party not in [invite["partyId"] for invite in invites]:
             raise PlayFailed("metagame", f"{one.name} did not get the party invite")
-        await one.wire.ask("PUT", f"/party/invite/accept/{party}", json={"partyId": party})
+        await one.wire.ask(*requests.accept(party))
     if not others:
         return party
     wanted = sorted(one.account for one in (leader, *others))
     for one in (leader, *others):
-        seen = (await one.wire.ask("POST", "/party", json={})).json
+        seen = (await one.wire.ask("POST", "/party", {})).json
         if seen["partyId"] != party or sorted(seen["playerIds"]) != wanted:
             raise PlayFailed("metagame", f"{one.name} sees another party")
     return party
@@ -59,7 +58,7 @@ async def hunt(members: Sequence[Player], hunt_id: str) -> Place:
     leader, *others = members
     candidate = await leader.join("ISLAND", hunt_id)
     for one in others:
-        seen = (await one.wire.ask("POST", "/party", json={})).json
+        seen = (await one.wire.ask("POST", "/party", {})).json
         if (seen["candidateId"], seen["playerHuntId"]) != (candidate, hunt_id):
             raise PlayFailed("metagame", f"{one.name} does not see their party's hunt")
         await follow(one, candidate)
@@ -99,13 +98,12 @@ async def found_guild(
     Returns the guild's name and id.
     """
     name = f"Evening{hex_token(4)}"
-    await leader.wire.ask("POST", "/guild/validate", json={"name": name, "nameplate": ""})
-    wish = {"leader_account_id": leader.account, "name": name, "nameplate": ""}
-    await direct.ask("POST", "/guild", json=wish, headers={KEY_HEADER: key})
+    await leader.wire.ask(*requests.check_guild(name))
+    await direct.ask(*requests.found_guild(leader.account, name), headers={KEY_HEADER: key})
     for one in others:
-        await leader.wire.ask("PUT", f"/guild/invite/{one.account}", json={})
+        await leader.wire.ask(*requests.invite_to_guild(one.account))
         [invite] = (await one.wire.ask("GET", "/guild/invite/player")).json["invites"]
-        await one.wire.ask("POST", f"/guild/invite/accept/{invite['id']}", json={})
+        await one.wire.ask(*requests.accept_guild(invite["id"]))
     wanted, ids = {one.account for one in (leader, *others)}, set()
     for one in (leader, *others):
         guild = (await one.wire.ask("GET", "/guild")).json
@@ -118,14 +116,13 @@ async def found_guild(
 
 async def link(one: Player, other: Player) -> str:
     """Make a slayer link by an invite, check it on both sides, and return its id."""
-    wish = {"account_id": other.account, "slot": FIRST_SLOT, "action_source": "social_panel"}
-    said = (await one.wire.ask("PUT", "/slayerlink/invite", json=wish)).json["payload"]
+    call = requests.invite_to_link(other.account, FIRST_SLOT)
+    said = (await one.wire.ask(*call)).json["payload"]
     invites = (await other.wire.ask("GET", "/slayerlink/invites")).json["payload"]["invites"]
     made = str(said["link_id"])
     if made not in [invite["link_id"] for invite in invites]:
         raise PlayFailed("metagame", f"{other.name} did not get the slayer link's invite")
-    wish = {"account_id": one.account, "slot": FIRST_SLOT, "action": "accept"}
-    await other.wire.ask("POST", "/slayerlink/invite", json=wish)
+    await other.wire.ask(*requests.answer_link(one.account, "accept", slot=FIRST_SLOT))
     for me, them in ((one, other), (other, one)):
         links = (await me.wire.ask("GET", "/slayerlink/links")).json["payload"]["links"]
         if [(entry["account_id"], entry["link_id"]) for entry in links] != [(them.account, made)]:
@@ -143,11 +140,9 @@ async def shop(player: Player) -> str:
     sku = str(fitting[0]["id"])
     item = str(fitting[0]["items"][0]["catalogId"])
     said = (await player.wire.ask("GET", f"/token/platinum/{sku}")).json
-    bought = f"/notification/platinum?token={said['purchaseToken']}"
     for _ in range(2):
-        await player.wire.ask("POST", bought, json={}, want=(204,))
-    path = f"/inventory/{player.account}/{player.character}"
-    held = (await player.wire.ask("GET", path)).json
+        await player.wire.ask(*requests.buy(said["purchaseToken"]), want=(204,))
+    held = (await player.wire.ask(*requests.inventory(player.account, player.character))).json
     stacks = sum(one["quantity"] for one in held["stackedItems"] if one["catalogId"] == item)
     single = [one for one in held["instancedItems"] if one["catalogId"] == item]
     if stacks + len(single) != 1:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from attrs import define, field, frozen
@@ -13,6 +15,7 @@ from twisted.web.client import Agent, HTTPConnectionPool, ResponseNeverReceived
 from svcserver.ctl.play.failed import PlayFailed
 from svcserver.ctl.play.timings import Timings, operation_of
 from svcserver.kernel import json
+from svcserver.players.http import body_of
 
 ANSWER_S = 30.0
 MAX_ANSWER = 16 * 1024 * 1024  # bytes
@@ -69,15 +72,21 @@ class Wire:
         return closed
 
     async def ask(
-        self, method: str, path: str, *, want: tuple[int, ...] = (200,), **sent: Any
+        self,
+        method: str,
+        path: str,
+        sent: Any = None,
+        *,
+        want: tuple[int, ...] = (200,),
+        headers: Mapping[str, str] = MappingProxyType({}),
     ) -> Heard:
         """Send a request; a status that is not in ``want`` (empty: any) raises PlayFailed."""
-        headers = {**self.headers, **sent.pop("headers", {})}
-        if "json" in sent:
-            sent["data"] = json.dump(sent.pop("json"))
-            headers["Content-Type"] = "application/json"
+        body, kind = body_of(sent)
+        fields: Any = {**self.headers, **headers, **kind}
         began = self.reactor.seconds()
-        asked: Deferred[Any] = self._http.request(method, self.base + path, headers=headers, **sent)
+        asked: Deferred[Any] = self._http.request(
+            method, self.base + path, headers=fields, data=None if sent is None else body
+        )
         try:
             reply = await asked.addTimeout(ANSWER_S, self.reactor)
             body = await reply.content().addTimeout(ANSWER_S, self.reactor)

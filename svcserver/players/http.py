@@ -1,0 +1,83 @@
+"""The game's HTTP without I/O: bodies and requests as bytes, and a reader of replies."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+from attrs import define, field, frozen
+
+
+class Form(dict[str, str]):
+    """A body that is sent as a form instead of JSON."""
+
+
+@frozen
+class Reply:
+    """The answer to a request."""
+
+    status: int
+    body: bytes
+    closes: bool = False  # the server closes the connection after it
+
+    @property
+    def json(self) -> Any:
+        """The body as JSON; None if it is none."""
+        try:
+            return json.loads(self.body)
+        except ValueError:
+            return None
+
+
+def body_of(sent: Any) -> tuple[bytes, dict[str, str]]:
+    """Return a body as bytes with its header; None is no body."""
+    if sent is None:
+        return b"", {}
+    if isinstance(sent, Form):
+        return urlencode(sent).encode(), {"Content-Type": "application/x-www-form-urlencoded"}
+    data = json.dumps(sent, ensure_ascii=False).encode()
+    return data, {"Content-Type": "application/json"}
+
+
+def request(method: str, path: str, sent: Any, headers: Mapping[str, str]) -> bytes:
+    """Return the bytes of a request; ``sent`` is its body."""
+    body, more = body_of(sent)
+    lines = {**headers, **more}
+    if body or method in ("POST", "PUT"):
+        lines["Content-Length"] = str(len(body))
+    head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
+    return f"{method} {path} HTTP/1.1\r\n{head}\r\n".encode() + body
+
+
+@define
+class ReplyReader:
+    """Reads the replies of a connection, which all have a Content-Length."""
+
+    _data: bytearray = field(factory=bytearray, init=False)
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether nothing came behind the last reply."""
+        return not self._data
+
+    def feed(self, data: bytes) -> Reply | None:
+        """Return the reply, once the whole of it has arrived."""
+        self._data += data
+        end = self._data.find(b"\r\n\r\n")
+        if end < 0:
+            return None
+        head = bytes(self._data[: end + 2]).lower()
+        status, size = int(head[9:12]), 0
+        if status not in (204, 304):
+            _, found, rest = head.partition(b"\r\ncontent-length:")
+            if not found:
+                return None
+            size = int(rest[: rest.index(b"\r\n")])
+        begin = end + 4
+        if len(self._data) < begin + size:
+            return None
+        body = bytes(self._data[begin : begin + size])
+        del self._data[: begin + size]
+        return Reply(status, body, b"\r\nconnection: close\r\n" in head)

@@ -1,0 +1,109 @@
+"""The players' chat client against a server on paper."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attrs import define, field
+from twisted.internet.defer import Deferred
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.chat.stanza import SASL, parse
+from svcserver.players.chat import ANSWER_S, ChatClient, Line
+from svcserver.players.failures import NoAnswer
+
+SUCCESS = f'<success xmlns="{SASL}"/>'
+FEATURES = '<stream:features xmlns:stream="http://etherx.jabber.org/streams"/>'
+SEAT = "City-1@muc.d/Ada:UID-a:V2:x"
+OWN = '<x xmlns="http://jabber.org/protocol/muc#user"><status code="110"/></x>'
+
+
+@define
+class Paper:
+    """A transport that keeps what is sent."""
+
+    sent: list[str] = field(factory=list)
+    closed: bool = False
+
+    def send(self, text: str) -> None:
+        self.sent.append(text)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class ChatClientTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.clock, self.paper, self.lines = Clock(), Paper(), list[Line]()
+        self.client = ChatClient(self.clock, "UID-a", "Ada", "d", "V2:x", on_line=self.lines.append)
+        self.client.opened(self.paper)
+
+    def begin(self, work: Any) -> Deferred[Any]:
+        return Deferred.fromCoroutine(work)
+
+    def test_login_authenticates_binds_and_begins_a_session(self) -> None:
+        done = self.begin(self.client.log_in("token"))
+        answers = (FEATURES, SUCCESS, FEATURES, '<iq type="result" id="b1"/>')
+        for answer in (*answers, '<iq type="result" id="s1"/>'):
+            self.assertNoResult(done)
+            self.client.arrived(answer)
+        self.successResultOf(done)
+        self.assertTrue(self.client.bound)
+        names = [parse(text).name for text in self.paper.sent]
+        self.assertEqual(names, ["open", "auth", "open", "iq", "iq"])
+        self.assertIn(">AFVJRC1hAHRva2Vu<", self.paper.sent[1])  # \0UID-a\0token
+
+    def test_a_refused_token_ends_the_session(self) -> None:
+        done = self.begin(self.client.log_in("token"))
+        self.client.arrived(FEATURES)
+        self.client.arrived(f'<failure xmlns="{SASL}"/>')
+        self.failureResultOf(done, NoAnswer)
+        self.assertTrue(self.paper.closed)
+
+    def test_silence_ends_the_session(self) -> None:
+        done = self.begin(self.client.enter("City-1"))
+        self.clock.advance(ANSWER_S)
+        why = self.failureResultOf(done, NoAnswer).value
+        self.assertEqual(str(why), "silent while Ada waited for a seat in City-1")
+        with self.assertRaises(NoAnswer):
+            self.client.say("City-1", "hello")
+
+    def test_entering_waits_for_our_own_presence(self) -> None:
+        done = self.begin(self.client.enter("City-1"))
+        self.client.arrived('<presence from="City-1@muc.d/Bo:UID-b:V2:y"/>')
+        self.assertNoResult(done)
+        self.client.arrived(f'<presence from="{SEAT}">{OWN}</presence>')
+        self.assertTrue(self.successResultOf(done))
+        self.assertEqual(self.client.rooms, ["City-1"])
+        self.client.arrived(f'<presence from="{SEAT}" type="unavailable">{OWN}</presence>')
+        self.assertEqual(self.client.rooms, [])
+
+    def test_a_closed_room_is_refused(self) -> None:
+        done = self.begin(self.client.enter("City-1"))
+        self.client.arrived(f'<presence from="{SEAT}" type="error"/>')
+        self.assertFalse(self.successResultOf(done))
+
+    def test_lines_and_whispers_are_read_as_they_were_written(self) -> None:
+        text = '<body>a &lt;&amp;&gt; "b"</body>'
+        self.client.arrived(f'<message type="groupchat" from="City-1@muc.d/Bo">{text}</message>')
+        self.client.arrived(f"<message type='chat' from='UID-b@d/V2:y'>{text}</message>")
+        self.assertEqual(
+            self.lines,
+            [Line(False, "City-1", "Bo", 'a <&> "b"'), Line(True, "UID-b", "V2:y", 'a <&> "b"')],
+        )
+
+    def test_a_refused_line_is_named(self) -> None:
+        refused: list[str] = []
+        self.client.on_refused = refused.append
+        self.client.say("City-1", "hello")
+        self.client.arrived('<message type="error" id="m1"/>')
+        self.assertEqual((refused, self.client.refused), (["hello"], 1))
+
+    def test_pings_are_answered(self) -> None:
+        self.client.arrived('<iq type="get" id="p7"><ping xmlns="urn:xmpp:ping"/></iq>')
+        self.assertEqual(self.paper.sent, ['<iq type="result" id="p7"/>'])
+
+    def test_what_is_not_xml_ends_the_session(self) -> None:
+        self.client.arrived("<presence>")
+        self.assertTrue(self.paper.closed)
