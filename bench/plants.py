@@ -50,7 +50,7 @@ PLANTS = (
     Plant(
         "nobody is let in",
         "refusal of everybody",
-        M + "accounts.login.acts",
+        M + "accounts.login",
         "        if found is None:\n",
         "        if found is not None:\n",
     ),
@@ -163,7 +163,7 @@ PLANTS = (
     Plant(
         "who has gone stays online",
         "lost expiry of live state",
-        M + "play.presence.store",
+        M + "play.presence.feature",
         'BEATS = Kind("online", Beat, lives_s=ONLINE_S,',
         'BEATS = Kind("online", Beat, lives_s=1e6,',
     ),
@@ -380,9 +380,9 @@ PLANTS = (
     Plant(
         "who was logged off is told at each log-in to wait",
         "delay without an end",
-        M + "accounts.login.routes",
-        "        return Answer(200, wire.show_login(*found))",
+        M + "accounts.login",
+        "        return Answer(200, show_login(*found))",
         "        waits = self.acts.tokens.epochs.not_before(found[1])\n"
-        "        return Answer(202 if waits else 200, wire.show_login(*found))",
+        "        return Answer(202 if waits else 200, show_login(*found))",
     ),
 )
