@@ -25,6 +25,7 @@ OF_ACCOUNTS = (
     "account_keys",
     "account_networks",
     "account_seen",
+    "attempts",
     "bounties",
     "characters",
     "entitlements",

@@ -87,6 +87,16 @@ class Town:
         }
         return self.game.ledger.run(rows) | live
 
+    def keeps(self, request_id: str) -> bool:
+        """Whether the id of a request is anywhere in the database or on the board."""
+
+        def rows(tx: Connection) -> list[str]:
+            return [str(row) for one in METADATA.sorted_tables for row in tx.execute(select(one))]
+
+        found = self.game.ledger.run(rows)
+        board = orjson.dumps(self.game.board.saved()).decode()
+        return any(request_id in one for one in (*found, board))
+
     # -- how they come to stand as they do -------------------------------------
 
     def befriend(self, one: Player, other: Player) -> None:

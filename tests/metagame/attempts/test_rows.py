@@ -337,6 +337,7 @@ class AttemptTests(SynchronousTestCase):
             first = town.send(request_id, 1, *asked)
             self.assertIn(first.status, (200, 204) if name not in REFUSED else (400,), name)
             state = town.state()
+            self.assertEqual(town.keeps(request_id), name in self.stored, name)
             town.pass_time()
             again = town.send(request_id, 2, *asked)
             self.assertEqual((again.status, same(again.body)), (first.status, same(first.body)))
@@ -359,6 +360,8 @@ class AttemptTests(SynchronousTestCase):
 
     def setUp(self) -> None:
         self.shared: Town | None = None
+        rows = Town(self).game.door.rows
+        self.stored = {row.name for row in rows if row.again is Again.STORED}
 
     def test_every_row_that_players_may_ask_for_is_tried(self) -> None:
         rows = {
