@@ -1,56 +1,28 @@
-"""A blocking WebSocket chat client in forty lines, so that no library hides a mistake of ours."""
+"""A blocking WebSocket chat client that shows each stanza as it came."""
 
 from __future__ import annotations
 
 import base64
-import os
 import socket
-from struct import pack, unpack
+from struct import unpack
 
 from attrs import define, field
 
 from svcserver.chat import stanza
+from svcserver.players import frames
+from svcserver.players.frames import split
 from tests.support.processes import PATIENCE_S
-
-HEAD = (
-    "GET // HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-    "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n"
-    "Sec-WebSocket-Protocol: xmpp\r\n{more}\r\n"
-)
 
 
 def upgrade(more: str = "") -> bytes:
     """An upgrade request."""
-    return HEAD.format(key=base64.b64encode(os.urandom(16)).decode(), more=more).encode()
+    return frames.upgrade(61000, more=more)
 
 
 def masked(payload: bytes, opcode: int = 1) -> bytes:
-    """A client's frame."""
-    mask, size = b"\1\2\3\4", len(payload)
-    head = pack("!B", 0x80 | opcode)
-    if size < 126:
-        head += pack("!B", 0x80 | size)
-    elif size < 65_536:
-        head += pack("!BH", 0xFE, size)
-    else:
-        head += pack("!BQ", 0xFF, size)
+    """A client's frame, whose mask changes its bytes."""
+    head, mask = frames.masked(payload, opcode)[: -len(payload) - 4], b"\1\2\3\4"
     return head + mask + bytes(one ^ mask[at % 4] for at, one in enumerate(payload))
-
-
-def split(data: bytes) -> tuple[list[tuple[int, bytes]], bytes]:
-    """Complete frames of a server as (opcode, payload), and the rest."""
-    found = []
-    while len(data) >= 2:
-        size, start = data[1], 2
-        if size == 126:
-            size, start = unpack("!H", data[2:4])[0] if len(data) >= 4 else 1 << 62, 4
-        elif size == 127:
-            size, start = unpack("!Q", data[2:10])[0] if len(data) >= 10 else 1 << 62, 10
-        if len(data) < start + size:
-            break
-        found.append((data[0] & 15, data[start : start + size]))
-        data = data[start + size :]
-    return found, data
 
 
 @define(eq=False)
@@ -90,8 +62,8 @@ class Talker:
             more = self.wire.recv(65_536)
             if not more:
                 raise EOFError(word)
-            frames, self._data = split(self._data + more)
-            for opcode, payload in frames:
+            found, self._data = split(self._data + more)
+            for opcode, payload in found:
                 if opcode == 1:
                     self._frames.append(payload.decode())
                 elif opcode == 8:
