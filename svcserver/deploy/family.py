@@ -17,6 +17,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from attrs import define, field, frozen
 from twisted.internet.process import reapProcessHandlers
 from twisted.logger import Logger
 
-from svcserver.deploy.watched import Watched
+from svcserver.deploy.watched import Polled, Watched
 from svcserver.kernel.processes import PROCESSES, started_at
 
 log = Logger()
@@ -89,6 +90,47 @@ def list_processes(folder: Path = PROCESSES) -> dict[int, Process]:
             continue
         found[made.pid] = made
     return found
+
+
+def is_running(process: Process, folder: Path = PROCESSES) -> bool:
+    """Return whether the process runs; a later one with its pid does not count."""
+    return started_at(process.pid, folder) == process.started
+
+
+def open_process(process: Process, folder: Path = PROCESSES) -> int:
+    """Return a pidfd of the process; raise ProcessLookupError if it has ended."""
+    handle = os.pidfd_open(process.pid)
+    if not is_running(process, folder):
+        os.close(handle)
+        raise ProcessLookupError
+    return handle
+
+
+def send(process: Process, number: int, folder: Path = PROCESSES) -> bool:
+    """Send a signal to the process; return whether it received it. A refusal is logged."""
+    try:
+        _send(process, number, folder)
+    except ProcessLookupError:  # it has just ended
+        return False
+    except OSError as error:  # such as one that a launcher made another user's
+        log.error("process {pid} cannot be ended: {why}", pid=process.pid, why=error.strerror)
+        return False
+    return True
+
+
+def _send(process: Process, number: int, folder: Path) -> None:
+    try:
+        handle = open_process(process, folder)
+        try:
+            signal.pidfd_send_signal(handle, number)
+        finally:
+            os.close(handle)
+    except ProcessLookupError:
+        raise
+    except OSError:  # pidfds are refused, as by a container's seccomp filter
+        if not is_running(process, folder):
+            raise ProcessLookupError from None
+        os.kill(process.pid, number)
 
 
 def reap_orphans(processes: Iterable[Process]) -> None:
@@ -291,43 +333,29 @@ class Family:
         return hidden
 
     def signal(self, number: int) -> bool:
-        """Send a signal to all; True if there was any. SIGKILL also to what they fork meanwhile."""
-        sent: set[tuple[int, int]] = set()
+        """Send a signal to all; True if one received it.
+
+        SIGKILL goes also to what they fork meanwhile.
+        """
+        tried: set[tuple[int, int]] = set()
+        is_sent = False
         for _ in range(ROUNDS if number == signal.SIGKILL else 1):
-            fresh = [one for one in self.members() if (one.pid, one.started) not in sent]
+            fresh = [one for one in self.members() if (one.pid, one.started) not in tried]
             if not fresh:
                 break
-            for one in fresh:
-                self._send(one, number)
-                sent.add((one.pid, one.started))
-        return bool(sent)
+            for process in fresh:
+                is_sent = send(process, number, self.folder) or is_sent
+                tried.add((process.pid, process.started))
+        return is_sent
 
-    def _send(self, one: Process, number: int) -> None:
-        handle = -1
-        try:
-            handle = self._open(one)
-            signal.pidfd_send_signal(handle, number)
-        except ProcessLookupError:  # it has just ended
-            pass
-        except OSError as error:  # such as one that a launcher made another user's
-            log.error("process {pid} cannot be ended: {why}", pid=one.pid, why=error.strerror)
-        finally:
-            if handle >= 0:
-                os.close(handle)
-
-    def _open(self, one: Process) -> int:
-        """A descriptor of the process, not of a later one with its pid; ProcessLookupError."""
-        handle = os.pidfd_open(one.pid)
-        if started_at(one.pid, self.folder) != one.started:
-            os.close(handle)
-            raise ProcessLookupError
-        return handle
-
-    def follow(self, one: Process, ended: Callable[[], None]) -> Watched | None:
+    def follow(self, process: Process, ended: Callable[[], None]) -> Watched | Polled | None:
         """Call ``ended`` once the process has ended; None where it already has."""
+        watch: Watched | Polled
         try:
-            watch = Watched(self.reactor, self._open(one), ended, ended)
-        except OSError:
+            watch = Watched(self.reactor, open_process(process, self.folder), ended, ended)
+        except ProcessLookupError:
             return None
+        except OSError:  # pidfds are refused here
+            watch = Polled(self.reactor, partial(is_running, process, self.folder), ended)
         watch.begin()
         return watch

@@ -23,7 +23,7 @@ from twisted.python.failure import Failure
 
 from svcserver.deploy.executables import cause, check_program
 from svcserver.deploy.family import Family, Process
-from svcserver.deploy.watched import Watched
+from svcserver.deploy.watched import Polled, Watched
 
 log = Logger()
 
@@ -129,7 +129,7 @@ class GameProcess(ProcessProtocol):
         self._finished = False
         self._looks = 0
         self._closed = False  # its transport has nothing more to say
-        self._next: Watched | None = None  # the process that goes on
+        self._next: Watched | Polled | None = None  # the process that goes on
         self._next_pid: int | None = None
         self._executed: Deferred[None] = succeed(None)
         self.how = ""  # how it ended, once that is known
@@ -321,13 +321,13 @@ class GameProcess(ProcessProtocol):
                 transport: Any = self.transport
                 transport.signalProcess(how)
         except ProcessExitedAlready:
-            self.over = True
+            self.over = self._next is None
         except PermissionError as why:  # a launcher made it somebody else's
             log.error("process {pid} cannot be ended: {why}", pid=self.pid, why=why.strerror)
 
     def _kill_group(self, how: str) -> bool:
-        """Whether there was a group to signal: ``child_setup`` may not have made it yet."""
-        if self.group is None:
+        """Return whether there was a group to signal: ``child_setup`` may not have made it yet."""
+        if self.group is None or self._next is not None:  # a later group may have its id by now
             return False
         try:
             os.killpg(self.group, getattr(signal, f"SIG{how}"))

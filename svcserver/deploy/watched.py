@@ -1,4 +1,4 @@
-"""A descriptor that the reactor watches: of a process (pidfd), or a pipe."""
+"""What the reactor watches of a process: its pidfd or a pipe; where there is none, by polling."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from attrs import define
 from twisted.internet.interfaces import IReadDescriptor
 from twisted.python.failure import Failure
 from zope.interface import implementer
+
+POLL_S = 1.0
 
 
 @implementer(IReadDescriptor)
@@ -52,3 +54,28 @@ class Watched:
             self.reactor.removeReader(self)
             handle, self.descriptor = self.descriptor, -1
             os.close(handle)
+
+
+@define(eq=False)
+class Polled:
+    """A process without a pidfd; ``ended`` is called once ``is_running`` returns False."""
+
+    reactor: Any
+    is_running: Callable[[], bool]
+    ended: Callable[[], None]
+    _timer: Any = None
+
+    def begin(self) -> None:
+        """Look again in ``POLL_S`` seconds."""
+        self._timer = self.reactor.callLater(POLL_S, self._look)
+
+    def _look(self) -> None:
+        if self.is_running():
+            self.begin()
+        else:
+            self.ended()
+
+    def close(self) -> None:
+        """Look no more."""
+        if self._timer.active():
+            self._timer.cancel()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import tempfile
@@ -9,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from twisted.internet.testing import MemoryReactorClock
+from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.deploy import family as families
 from svcserver.deploy.family import TAG, Family, UdpSocket, list_processes, udp_sockets
+from svcserver.deploy.watched import POLL_S
 
 US, LEADER, PORT = os.getpid(), 2**22 + 10, 8777
 HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid\n"
@@ -165,3 +168,55 @@ class SignalTests(FamilyCase):
         self.started[20] = 101
         self.family.signal(signal.SIGTERM)
         self.assertEqual(self.signalled, [])
+
+
+class RefusedPidfdTests(FamilyCase):
+    """A container's seccomp filter refuses pidfds."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.patch(os, "pidfd_open", self.refuse)
+        self.patch(os, "kill", self.kill)
+        self.killed: list[tuple[int, int]] = []
+        self.allowed = True
+        self.add(20, 1, tag="id-1")
+
+    def refuse(self, pid: int) -> int:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    def kill(self, pid: int, number: int) -> None:
+        if not self.allowed:
+            self.refuse(pid)
+        self.killed.append((pid, number))
+
+    def test_a_signal_goes_to_the_pid(self) -> None:
+        self.assertTrue(self.family.signal(signal.SIGTERM))
+        self.assertEqual(self.killed, [(20, signal.SIGTERM)])
+
+    def test_a_later_process_with_the_pid_gets_no_signal(self) -> None:
+        self.patch(families, "started_at", lambda pid, folder: 101)
+        self.assertFalse(self.family.signal(signal.SIGTERM))
+        self.assertEqual(self.killed, [])
+
+    def test_a_signal_that_nobody_received_is_false(self) -> None:
+        self.allowed = False
+        with capturedLogs() as events:
+            self.assertFalse(self.family.signal(signal.SIGTERM))
+        self.assertEqual([one["log_level"].name for one in events], ["error"])
+
+    def test_the_end_of_a_process_is_polled_for(self) -> None:
+        [process] = self.family.members()
+        ended: list[bool] = []
+        self.assertIsNotNone(self.family.follow(process, lambda: ended.append(True)))
+        self.family.reactor.advance(POLL_S)
+        self.assertEqual(ended, [])
+        (self.folder / "20" / "stat").unlink()
+        self.family.reactor.advance(POLL_S)
+        self.assertEqual((ended, self.family.reactor.getDelayedCalls()), ([True], []))
+
+    def test_polling_ends_when_it_is_closed(self) -> None:
+        [process] = self.family.members()
+        watch = self.family.follow(process, lambda: None)
+        assert watch is not None
+        watch.close()
+        self.assertEqual(self.family.reactor.getDelayedCalls(), [])

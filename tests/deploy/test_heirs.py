@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Callable
 from typing import Any
 
 from attrs import define, field
-from twisted.internet.error import ProcessDone, ProcessTerminated
+from twisted.internet.error import ProcessDone, ProcessExitedAlready, ProcessTerminated
 from twisted.internet.task import Clock
 from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
@@ -18,6 +19,11 @@ from svcserver.deploy.process import LAUNCHER_S, LOOKS, GameProcess
 
 class Transport:
     pid: int | None = 7
+    refuse: Exception | None = None
+
+    def signalProcess(self, how: str) -> None:
+        if self.refuse is not None:
+            raise self.refuse
 
     def loseConnection(self) -> None:
         """Nothing to close."""
@@ -33,6 +39,7 @@ class FakeFamily:
     signals: list[int] = field(factory=list)
     watched: dict[int, Callable[[], None]] = field(factory=dict)
     undying: bool = False
+    deaf: bool = False  # nobody receives a signal
 
     def age(self) -> float:
         return self.seconds
@@ -48,6 +55,8 @@ class FakeFamily:
 
     def signal(self, number: int) -> bool:
         self.signals.append(number)
+        if self.deaf:
+            return False
         if number == signal.SIGKILL and not self.undying:
             self.living.clear()
         return True
@@ -166,3 +175,15 @@ class HeirTests(SynchronousTestCase):
         self.assertEqual((self.ended, self.process.ending), ([], True))
         self.family.end(20)
         self.assertEqual(len(self.ended), 1)
+
+    def test_an_heir_that_cannot_be_signalled_is_not_over(self) -> None:
+        self.family.add(20)
+        self.launcher_ends()
+        self.family.deaf = True
+        self.transport.refuse = ProcessExitedAlready()
+        self.process.group = 2**22 + 7
+        self.patch(os, "killpg", lambda *sent: self.fail("this may be another group by now"))
+        self.process.kill("KILL")
+        self.assertFalse(self.process.over)
+        self.family.end(20)
+        self.assertEqual(self.ended, ["code unknown"])
