@@ -74,22 +74,6 @@ def test_a_ban_during_a_hunt(tmp_path: Path) -> None:
         talker.wire.close()
 
 
-@proves("svcctl mute, unmute, kick")
-@beside_a_metagame(CHAT="1", CHAT_PORT=FREE)
-def test_a_kick_reaches_routes_and_chat_within_a_second(service: Beside) -> None:
-    eventually(lambda: "chat: listening on" in service.log)
-    file = env_file(service.folder, service.environ)
-    zed = register(service, "Zed_1")
-    talker = Talker(service.port("CHAT_PORT"), zed["id"], "Zed_1").log_in(zed["token"])
-    assert svcctl("kick", "Zed_1", "--reason", "afk", "--env-file", file).status == 0
-    with Watch() as watch:
-        assert "not-authorized" in talker.hear("stream:error")
-        eventually(lambda: _status(service, zed) == 401)
-    assert watch.seconds < AT_MOST_S
-    assert _log_in(service, zed["key"])[0] == 200
-    talker.wire.close()
-
-
 def say(talker: Talker, text: str, line: str = "m") -> None:
     """A line in the room ``General``, under the id ``line``."""
     to = f"General@muc.{talker.domain}"
