@@ -7,7 +7,7 @@ import random
 from simulation.chat_client import DOMAIN, Chat
 from simulation.player import SimPlayer
 from svcserver.players.chat import Line
-from svcserver.players.failures import NoAnswer
+from svcserver.players.http import NoAnswer
 
 CITY = "City-1"  # a room that everybody may enter
 

@@ -10,8 +10,7 @@ from twisted.internet.protocol import ClientFactory, Protocol
 from twisted.python.failure import Failure
 
 from simulation.process import Process
-from svcserver.players.failures import NoAnswer
-from svcserver.players.http import Reply, ReplyReader, request
+from svcserver.players.http import NoAnswer, Reply, ReplyReader, request
 
 ANSWER_S = 45.0
 RELAY = 61000

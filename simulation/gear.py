@@ -10,7 +10,7 @@ from simulation.belongings import Deal, load, transact
 from simulation.holdings import Change
 from simulation.outcomes import ACKED, UNKNOWN, outcome
 from simulation.player import SimPlayer, Stopped, together
-from svcserver.players.failures import NoAnswer
+from svcserver.players.http import NoAnswer
 from svcserver.players.requests import buy, loadout, thing
 
 WEAPON = "WP_SIM"  # the store has no such

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from simulation.run import Moment, Result
-from svcserver.players.gameclient import NAMES
+from svcserver.players.requests import NAMES
 
 WIDTH, ROW, LEFT, TOP = 1100, 16, 90, 24
 COLOURS = {"away": "#e6e6e6", "city": "#7fb2d9", "hunt": "#d98e5f"}

@@ -16,8 +16,7 @@ from simulation.gameservers import GameServer, Servers
 from simulation.history import History
 from simulation.process import Process
 from svcserver.kernel.headers import GAME_SERVER_KEY
-from svcserver.players.failures import NoAnswer
-from svcserver.players.http import Reply
+from svcserver.players.http import NoAnswer, Reply
 
 log = Logger()
 

@@ -43,8 +43,8 @@ from simulation.social import (
     unless_leading,
 )
 from svcserver.players import requests
-from svcserver.players.failures import NoAnswer
-from svcserver.players.gameclient import HUNTS
+from svcserver.players.http import NoAnswer
+from svcserver.players.requests import HUNTS
 
 
 async def register(me: SimPlayer) -> bool:

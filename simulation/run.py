@@ -35,7 +35,7 @@ from simulation.script import HOST, Script, Step, shared
 from simulation.social import party_of
 from svcserver.kernel.buggify import rare_things
 from svcserver.kernel.system import owned
-from svcserver.players.gameclient import NAMES
+from svcserver.players.requests import NAMES
 
 TURN_S = 60.0  # simulated seconds between two looks from outside
 QUIET_S = 120.0  # what is under way ends

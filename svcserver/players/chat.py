@@ -14,7 +14,7 @@ from twisted.words.xish.domish import Element
 from svcserver.chat import stanza
 from svcserver.chat.stanza import child, element
 from svcserver.kernel.secrets import hex_token
-from svcserver.players.failures import NoAnswer
+from svcserver.players.http import NoAnswer
 
 ANSWER_S = 30.0
 REFUSABLE = 50  # sent lines that are remembered, because the server may refuse them

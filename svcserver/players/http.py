@@ -1,4 +1,4 @@
-"""The game's HTTP without I/O: bodies and requests as bytes, and a reader of replies."""
+"""The game's HTTP without I/O: requests as bytes, and a reader of replies."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ from typing import Any
 from urllib.parse import urlencode
 
 from attrs import define, field, frozen
+
+
+class NoAnswer(Exception):
+    """The request may have counted or not: nothing came back."""
 
 
 class Form(dict[str, str]):

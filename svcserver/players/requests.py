@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from svcserver.players.gameclient import BUILD
 from svcserver.players.http import Form
 
 Call = tuple[str, str, Any]
+BUILD = "239827_rel-1.4.4_shipping"
+HUNTS = (
+    "CR19_PlayerHunt_Patrol_Flame",
+    "CR19_PlayerHunt_FTUE_Pursuit_Rock",
+    "CR19_PlayerHunt_Patrol_Alpha_Gem",
+)
+NAMES = ("Ada", "Bo", "Cleo", "Dag", "Edda", "Finn", "Gro", "Hal")  # of players; made up
 FRIENDS = "/friends/api/public/friends"
 LINK_INVITE = "/slayerlink/invite"
 

@@ -22,7 +22,7 @@ from attrs import define, field, frozen
 from playwright.sync_api import Browser, Page, expect
 
 from svcserver.kernel.settings import parse_env_file
-from svcserver.players.gameclient import HUNTS
+from svcserver.players.requests import HUNTS
 from tests.ctl.hosts import SVCCTL, change
 from tests.live.players_host import COMMAND, GAME, launcher, link_of
 from tests.live.players_page import Visit

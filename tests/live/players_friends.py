@@ -10,8 +10,8 @@ from typing import Any
 from attrs import define, field
 
 from svcserver.players import requests
-from svcserver.players.gameclient import BUILD
 from svcserver.players.http import body_of
+from svcserver.players.requests import BUILD
 from tests.ctl.hosts import run, value
 from tests.live.attacks.test_hunts import TUTORIAL
 from tests.live.players_host import metagame

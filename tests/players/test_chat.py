@@ -11,7 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.chat.stanza import SASL, parse
 from svcserver.players.chat import ANSWER_S, ChatClient, Line
-from svcserver.players.failures import NoAnswer
+from svcserver.players.http import NoAnswer
 
 SUCCESS = f'<success xmlns="{SASL}"/>'
 FEATURES = '<stream:features xmlns:stream="http://etherx.jabber.org/streams"/>'

@@ -23,7 +23,7 @@ from svcserver.ctl.play.story import Story, and_more, counted
 from svcserver.ctl.play.timings import Timings
 from svcserver.ctl.play.wire import Wire
 from svcserver.kernel.secrets import hex_token
-from svcserver.players.gameclient import HUNTS, NAMES
+from svcserver.players.requests import HUNTS, NAMES
 from svcserver.relay.relaying import PortBusy, RelayService
 
 SAVES = 3  # a player at least

@@ -6,9 +6,8 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
-from svcserver.ctl.play.earned import CURRENCY, SEASON
 from svcserver.ctl.play.failed import PlayFailed
-from svcserver.ctl.play.player import Player
+from svcserver.ctl.play.player import CURRENCY, SEASON, Player
 from svcserver.kernel import json
 from svcserver.players import requests
 

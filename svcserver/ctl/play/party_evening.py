@@ -14,7 +14,7 @@ from svcserver.ctl.play.crowd import gather, some_of
 from svcserver.ctl.play.datagram import GOODBYE, HELLO
 from svcserver.ctl.play.looting import GameServer
 from svcserver.ctl.play.player import Place, Player
-from svcserver.players.gameclient import HUNTS
+from svcserver.players.requests import HUNTS
 
 Knock = Callable[[Player, bytes], Awaitable[Any]]
 

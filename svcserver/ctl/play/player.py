@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import secrets
+from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 from attrs import define, field, frozen
 from twisted.internet.task import deferLater
 
-from svcserver.ctl.play.earned import Earned, Relations
 from svcserver.ctl.play.failed import PlayFailed
 from svcserver.ctl.play.wire import Wire
 from svcserver.players import requests
 
+CURRENCY = "CURRENCY_NOTES"
+SEASON = "season09b"
+PERSISTENT = "persistent"
 SAVE_BYTES = 40_000  # the size of a character after many evenings
 MATCH = "matchmaking, from join to address"
 POLL_S = 1.0  # the game polls every 10 s; an evening shall be shorter
@@ -25,6 +29,54 @@ class Place:
 
     host: str
     port: int
+
+
+@frozen
+class Item:
+    """An item that stands for itself, not one of a stack."""
+
+    catalog_id: str
+    version: int
+    data: str | None
+
+
+@define
+class Earned:
+    """A player's belongings and progress as the host acknowledged them."""
+
+    stacks: Counter[str] = field(factory=Counter)
+    items: dict[str, Item] = field(factory=dict)  # by instance id
+    tracks: Counter[str] = field(factory=Counter)
+    objectives: dict[str, int] = field(factory=dict)
+    bounties: dict[str, int] = field(factory=dict)  # id to version
+    slots: dict[str, Any] = field(factory=dict)  # loadout slots by number, as saved
+    character_slots: int = 1
+    active_slot: int = 0
+    hunt_pass: str | None = None
+    transactions: int = 0  # that changed something
+
+    def add(self, stacks: Mapping[str, int], items: Mapping[str, Item]) -> None:
+        """Count a transaction that was acknowledged: the host must hold it from now on."""
+        self.stacks.update(stacks)
+        self.items.update(items)
+        self.transactions += 1
+
+    def spend(self, catalog_id: str, quantity: int) -> None:
+        """Count an acknowledged removal; an empty stack is removed."""
+        self.stacks[catalog_id] -= quantity
+        if not self.stacks[catalog_id]:
+            del self.stacks[catalog_id]
+        self.transactions += 1
+
+
+@define
+class Relations:
+    """A player's friends (account ids), guild (its id and members) and slayer links."""
+
+    friends: set[str] = field(factory=set)
+    guild: str | None = None
+    fellows: set[str] = field(factory=set)  # the guild's members, oneself among them
+    links: dict[str, str] = field(factory=dict)  # account to link id
 
 
 @define(eq=False)

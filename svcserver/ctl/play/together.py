@@ -8,10 +8,9 @@ from urllib.parse import quote
 
 from attrs import frozen
 
-from svcserver.ctl.play.earned import Item
 from svcserver.ctl.play.failed import PlayFailed
 from svcserver.ctl.play.looting import KEY_HEADER
-from svcserver.ctl.play.player import Place, Player, follow
+from svcserver.ctl.play.player import Item, Place, Player, follow
 from svcserver.ctl.play.wire import Wire
 from svcserver.kernel.secrets import hex_token
 from svcserver.players import requests
