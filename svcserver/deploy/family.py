@@ -15,14 +15,14 @@ import ctypes
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from attrs import define, field, frozen
-from twisted.internet.process import reapProcessHandlers
+from twisted.internet.task import deferLater
 from twisted.logger import Logger
 
 from svcserver.deploy.watched import Polled, Watched
@@ -33,6 +33,8 @@ log = Logger()
 TAG = "SVC_GAME_SERVER"
 PR_SET_CHILD_SUBREAPER = 36
 ROUNDS = 8  # of looks for what was forked while the others were killed
+ENDING_S = 5.0  # seconds at most in which orphans are killed again and again at the stop
+ENDING_POLL_S = 0.02
 LARGEST = 1024 * 1024  # bytes read of a table or an environment
 TABLES = ("net/udp", "net/udp6")
 SHARED = frozenset(
@@ -133,29 +135,59 @@ def _send(process: Process, number: int, folder: Path) -> None:
         os.kill(process.pid, number)
 
 
+# pids of the children that the reactor waits for, from their start until it has reaped them
+own_children: set[int] = set()
+
+
 def reap_orphans(processes: Iterable[Process]) -> None:
-    """Take the exit status of orphans that have ended; the reactor knows only its own children."""
-    for one in processes:
-        if one.is_dead and _is_stray(one):
+    """Take the exit status of orphans that have ended; the reactor reaps only its own children."""
+    for process in processes:
+        if process.is_dead and _is_stray(process):
             with suppress(ChildProcessError):
-                os.waitpid(one.pid, os.WNOHANG)
+                os.waitpid(process.pid, os.WNOHANG)
 
 
-def end_strays() -> None:
-    """Kill the orphans that we have inherited, and what they leave behind."""
-    for _ in range(ROUNDS):
-        everybody = list_processes()
-        reap_orphans(everybody.values())
-        strays = [one for one in everybody.values() if _is_stray(one) and not one.is_dead]
-        for one in strays:
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(one.pid, signal.SIGKILL)  # a child of ours: nobody else can have its pid
-        if not strays:
+async def end_strays(reactor: Any) -> None:
+    """Kill the orphans that we have inherited and all that they started, until none is left.
+
+    Gives up after ``ENDING_S``.
+    """
+    deadline = reactor.seconds() + ENDING_S
+    while strays := living_strays():
+        for process in strays:
+            send(process, signal.SIGKILL)
+        if reactor.seconds() >= deadline:
+            pids = ", ".join(str(process.pid) for process in strays)
+            log.error("processes that game servers left behind do not end: {pids}", pids=pids)
             return
+        await deferLater(reactor, ENDING_POLL_S)
 
 
-def _is_stray(one: Process) -> bool:
-    return one.parent == os.getpid() and one.pid not in reapProcessHandlers
+def living_strays() -> list[Process]:
+    """Return the orphans that we have inherited, and all their descendants; reap dead orphans."""
+    everybody = list_processes()
+    reap_orphans(everybody.values())
+    living = {pid: process for pid, process in everybody.items() if not process.is_dead}
+    orphans = {pid for pid, process in living.items() if _is_stray(process)}
+    return [living[pid] for pid in with_descendants(orphans, living)]
+
+
+def with_descendants(pids: Iterable[int], living: Mapping[int, Process]) -> set[int]:
+    """Return the processes and all that descend from them."""
+    children: dict[int, list[int]] = {}
+    for process in living.values():
+        children.setdefault(process.parent, []).append(process.pid)
+    result = set(pids)
+    waiting = list(result)
+    while waiting:
+        fresh = [pid for pid in children.get(waiting.pop(), ()) if pid not in result]
+        result.update(fresh)
+        waiting += fresh
+    return result
+
+
+def _is_stray(process: Process) -> bool:
+    return process.parent == os.getpid() and process.pid not in own_children
 
 
 @frozen
@@ -226,15 +258,7 @@ class Family:
         ours = {pid for pid, one in living.items() if self._is_ours(one)}
         self.leader = self.leader if self._leads(everybody.values()) else 0
         ours |= self._strays_on_port(living.values(), ours)
-        children: dict[int, list[int]] = {}
-        for one in living.values():
-            children.setdefault(one.parent, []).append(one.pid)
-        waiting = list(ours)
-        while waiting:
-            fresh = [pid for pid in children.get(waiting.pop(), ()) if pid not in ours]
-            ours.update(fresh)
-            waiting += fresh
-        ours.discard(os.getpid())
+        ours = with_descendants(ours, living) - {os.getpid()}
         found = [living[pid] for pid in ours if living[pid].name not in SHARED]
         self._known = {one.pid: one.started for one in found}
         return sorted(found, key=lambda one: (one.started, one.pid))

@@ -22,7 +22,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from svcserver.deploy.executables import cause, check_program
-from svcserver.deploy.family import Family, Process
+from svcserver.deploy.family import Family, Process, own_children
 from svcserver.deploy.watched import Polled, Watched
 
 log = Logger()
@@ -151,6 +151,8 @@ class GameProcess(ProcessProtocol):
 
     def connectionMade(self) -> None:
         self.born = self.pid
+        if self.born is not None:
+            own_children.add(self.born)
         if self._output is not None:
             self._output.begin()
 
@@ -169,6 +171,8 @@ class GameProcess(ProcessProtocol):
 
     def processExited(self, reason: Failure) -> None:
         """The watched process is dead, even while a grandchild still holds its pipes."""
+        if self.born is not None:
+            own_children.discard(self.born)
         soon = self.family is not None and self.family.age() < LAUNCHER_S
         self._well = soon and _how(reason.value) == WELL
         self._lost(_how(reason.value))

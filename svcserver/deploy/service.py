@@ -144,7 +144,10 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
         adopted = supervisor.adopt(f"{MARK}={here[0]}:{here[1]}", partial(adopt, reactor))
         end_left_over(*here, adopted=adopted, servers=supervisor.fleet.servers)
 
-    watch = Watch(reactor, supervisor, _at_boot(settings), tidy, top.lines.end, end_strays)
+    def sweep() -> Deferred[None]:
+        return Deferred.fromCoroutine(end_strays(reactor))
+
+    watch = Watch(reactor, supervisor, _at_boot(settings), tidy, top.lines.end, sweep)
     # listening comes first: only who holds the address may adopt or kill what an earlier run left
     fleet = OrderedServices()  # ending game servers still call the metagame, which then asks us
     parts = [listening, watch]
@@ -292,7 +295,8 @@ class Watch(Service):
     at_boot: list[Kind]
     tidy: Callable[[], object] = lambda: None
     last_words: Callable[[], object] = lambda: None
-    sweep: Callable[[], object] = lambda: None  # of what is left when all game servers have ended
+    # ends what is left when all game servers have ended
+    sweep: Callable[[], Deferred[None]] = lambda: succeed(None)
     failed: bool = False  # a world did not boot: the server runs on, but exits with status 1
     hands_over: bool = False
     _rounds: Every = field(init=False)
@@ -326,9 +330,8 @@ class Watch(Service):
             return succeed(None)
         return self.supervisor.stop().addBoth(self._ended)
 
-    def _ended(self, result: Any) -> Any:
-        self.sweep()
-        return result
+    def _ended(self, result: Any) -> Deferred[Any]:
+        return self.sweep().addCallback(lambda _: result)
 
 
 @define(eq=False, slots=False)

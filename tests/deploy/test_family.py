@@ -9,12 +9,24 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from twisted.internet.defer import Deferred
+from twisted.internet.task import Clock
 from twisted.internet.testing import MemoryReactorClock
 from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.deploy import family as families
-from svcserver.deploy.family import TAG, Family, UdpSocket, list_processes, udp_sockets
+from svcserver.deploy.family import (
+    ENDING_POLL_S,
+    ENDING_S,
+    TAG,
+    Family,
+    Process,
+    UdpSocket,
+    end_strays,
+    list_processes,
+    udp_sockets,
+)
 from svcserver.deploy.watched import POLL_S
 
 US, LEADER, PORT = os.getpid(), 2**22 + 10, 8777
@@ -220,3 +232,33 @@ class RefusedPidfdTests(FamilyCase):
         assert watch is not None
         watch.close()
         self.assertEqual(self.family.reactor.getDelayedCalls(), [])
+
+
+class StrayTests(SynchronousTestCase):
+    """Orphans that are left when all game servers have ended."""
+
+    def setUp(self) -> None:
+        self.clock = Clock()
+        self.table: dict[int, Process] = {}
+        self.signalled: list[int] = []
+        self.patch(families, "list_processes", lambda: self.table)
+        self.patch(families, "send", lambda process, number: self.signalled.append(process.pid))
+        for pid, parent in ((20, US), (21, 20), (22, 21), (30, US), (31, 30), (40, 1)):
+            self.table[pid] = Process(pid, "game", parent, pid, pid, 100, False)
+        families.own_children.add(30)
+        self.addCleanup(families.own_children.discard, 30)
+
+    def test_orphans_and_their_descendants_are_killed(self) -> None:
+        done = Deferred.fromCoroutine(end_strays(self.clock))
+        self.assertEqual(sorted(self.signalled), [20, 21, 22])
+        self.assertNoResult(done)
+        del self.table[20], self.table[21], self.table[22]
+        self.clock.advance(ENDING_POLL_S)
+        self.successResultOf(done)
+
+    def test_the_wait_for_an_orphan_that_does_not_end_has_an_end(self) -> None:
+        done = Deferred.fromCoroutine(end_strays(self.clock))
+        with capturedLogs() as events:
+            self.clock.pump([ENDING_POLL_S] * int(ENDING_S / ENDING_POLL_S + 2))
+        self.successResultOf(done)
+        self.assertEqual([one["log_level"].name for one in events], ["error"])

@@ -229,6 +229,21 @@ def test_orphans_that_have_ended_do_not_stay_zombies(tmp_path: Path) -> None:
         eventually(lambda: not children(service))
 
 
+def test_a_chain_of_orphans_ends_with_the_deploy_server(tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    next_one = '[ "$1" = 0 ] || "$0" $(($1 - 1)) &'
+    chain = program(tmp_path, "chain", f"touch {notes}/$$", next_one, "exec sleep 3600")
+    orphans = f"(env -i setsid {chain} 20 >/dev/null 2>&1 &)"
+    binary = program(tmp_path, "wrapper", orphans, f'exec {SIMULATOR} "$@"')
+    with deploy(tmp_path, GAMESERVER_BINARY_PATH=binary) as service:
+        city = hand_out(service, CITY)[1]["port"]
+        eventually(lambda: answered(city))
+        eventually(lambda: len(list(notes.iterdir())) == 21)
+        service.stop()
+        assert [note.name for note in notes.iterdir() if not is_dead(int(note.name))] == []
+
+
 def test_output_without_end_or_line_breaks_costs_nothing_else(tmp_path: Path) -> None:
     noise = "(while :; do printf '%065536d' 7; done) &"
     binary = program(tmp_path, "noisy", noise, f'exec {SIMULATOR} "$@"')
