@@ -120,7 +120,7 @@ async def test_two_accounts_never_get_one_name(both: Both) -> None:
     "accounts/management: set_mode",
     "accounts/management: player_token",
     "accounts/audit: leave",
-    "owner/moderation: _do",
+    "owner/moderation: do",
 )
 @on_two_metagames
 async def test_every_act_of_staff_and_every_refused_try_leaves_its_row(both: Both) -> None:
@@ -156,7 +156,7 @@ async def test_every_act_of_staff_and_every_refused_try_leaves_its_row(both: Bot
     assert sum(row["refused"] is not None for row in shown[0]) == 4
 
 
-@isolates("owner/moderation: _do")
+@isolates("owner/moderation: do")
 @on_two_metagames
 async def test_two_owners_cannot_demote_each_other(both: Both) -> None:
     for number in range(ROUNDS):

@@ -11,7 +11,7 @@ from attrs import frozen
 from sqlalchemy import Connection
 from twisted.logger import Logger
 
-from svcserver.db.ledger import ACROSS, OneAccount, Scope
+from svcserver.db.ledger import ACROSS, OneAccount
 from svcserver.db.shield import shielded
 from svcserver.kernel.json import Json
 from svcserver.kernel.roles import Role
@@ -140,33 +140,28 @@ class ModerationActs:
     audit: Audit
     sessions: Sessions
 
-    async def ban(self, staff: Staff, who: str, asked: Order) -> Done:
-        """Ban an account; it is out of the game within a second."""
-        act = self._work(staff, who).ban(asked)
-        # others who came from the same addresses are out with it
-        return await self._do(
-            staff, "ban", who, asked.reason, act, ACROSS if asked.addresses else None
-        )
+    @shielded
+    async def do(
+        self,
+        staff: Staff,
+        action: str,
+        who: str,
+        reason: str,
+        choose: Callable[[StaffWork], Act[Done]],
+        *,
+        across: bool = False,
+    ) -> Done:
+        """Do the act that ``choose`` picks, and end the sessions that it ends.
 
-    async def unban(self, staff: Staff, who: str, reason: str) -> Done:
-        return await self._do(staff, "unban", who, reason, self._work(staff, who).lift(Kind.BAN))
-
-    async def mute(self, staff: Staff, who: str, asked: Order) -> Done:
-        """Mute an account in every room and whisper."""
-        return await self._do(staff, "mute", who, asked.reason, self._work(staff, who).mute(asked))
-
-    async def unmute(self, staff: Staff, who: str, reason: str) -> Done:
-        return await self._do(staff, "unmute", who, reason, self._work(staff, who).lift(Kind.MUTE))
-
-    async def kick(self, staff: Staff, who: str, reason: str) -> Done:
-        """End the sessions and chat of an account, which may sign in again."""
-        return await self._do(staff, "kick", who, reason, self._work(staff, who).kick())
-
-    async def give_role(self, staff: Staff, who: str, role: Role, reason: str) -> Done:
-        """Make an account an owner, a moderator, a helper, or an ordinary player."""
-        act = self._work(staff, who).give_role(role)
-        # judged by how many owners there are
-        return await self._do(staff, "role", who, reason, act, ACROSS)
+        ``across``: it concerns more accounts than ``who``.
+        """
+        act = choose(StaffWork(staff, who, self.audit.wall_clock))
+        scope = ACROSS if across else OneAccount(await id_of(self.audit.ledger, who))
+        done = await self.audit.write(Entry(staff.name, action, who, reason), act, scope)
+        for one in done.ended:
+            await self.sessions.tell(one)
+        log.info("{actor}: {action} {name}", actor=staff.name, action=action, name=who)
+        return done
 
     async def running(self) -> tuple[list[Listed], int]:
         """The newest MAX_LISTED bans and mutes that hold, and how many do."""
@@ -180,27 +175,6 @@ class ModerationActs:
     async def log(self, asked: AuditQuery) -> list[dict[str, object]]:
         """Rows of the audit log, the newest first."""
         return await self.audit.read(asked)
-
-    def _work(self, staff: Staff, who: str) -> StaffWork:
-        return StaffWork(staff, who, self.audit.wall_clock)
-
-    @shielded
-    async def _do(
-        self,
-        staff: Staff,
-        action: str,
-        who: str,
-        reason: str,
-        act: Act[Done],
-        scope: Scope | None = None,
-    ) -> Done:
-        if scope is None:
-            scope = OneAccount(await id_of(self.audit.ledger, who))
-        done = await self.audit.write(Entry(staff.name, action, who, reason), act, scope)
-        for one in done.ended:
-            await self.sessions.tell(one)
-        log.info("{actor}: {action} {name}", actor=staff.name, action=action, name=who)
-        return done
 
 
 def _role(account: Account) -> dict[str, Json]:

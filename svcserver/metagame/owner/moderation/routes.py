@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 from attrs import frozen
 
 from svcserver.kernel.roles import Role
 from svcserver.metagame.access.acting import staff_of
 from svcserver.metagame.access.readlimit import ReadLimit
+from svcserver.metagame.accounts.audit import Act
+from svcserver.metagame.accounts.sanctions import Kind
 from svcserver.metagame.once import Again
 from svcserver.metagame.owner.moderation import wire
-from svcserver.metagame.owner.moderation.acts import ModerationActs
+from svcserver.metagame.owner.moderation.acts import ModerationActs, StaffWork
 from svcserver.metagame.owner.moderation.rules import Done
 from svcserver.metagame.replies import BAD_JSON, worded
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.routes import NO_STORE, Answer
-
-
-def show(done: Done) -> Answer:
-    """The answer to an act on an account."""
-    return Answer(200, wire.show_done(done), NO_STORE)
 
 
 @frozen
@@ -39,39 +37,38 @@ class ModerationRoutes:
     @routes.row("POST", "/svc/api/DashboardBan", body=wire.SanctionWish, reply=wire.PersonReply)
     async def ban(self, call: Call[wire.SanctionWish]) -> Answer:
         """Keep an account from logging in, and end its sessions; if asked, its addresses too."""
-        sent = call.body
-        return show(await self.acts.ban(staff_of(call), sent.account, sent.order()))
+        order = call.body.order()  # of addresses: others who came from there are out with it
+        return await self._do(
+            call, "ban", lambda work: work.ban(order), order.reason, across=order.addresses
+        )
 
     @routes.row("POST", "/svc/api/DashboardUnban", body=wire.PersonWish, reply=wire.PersonReply)
     async def unban(self, call: Call[wire.PersonWish]) -> Answer:
         """Let a banned account in again."""
-        sent = call.body
-        return show(await self.acts.unban(staff_of(call), sent.account, sent.reason))
+        return await self._do(call, "unban", lambda work: work.lift(Kind.BAN), call.body.reason)
 
     @routes.row("POST", "/svc/api/DashboardMute", body=wire.SanctionWish, reply=wire.PersonReply)
     async def mute(self, call: Call[wire.SanctionWish]) -> Answer:
         """Keep an account from writing in the chat."""
-        sent = call.body
-        return show(await self.acts.mute(staff_of(call), sent.account, sent.order()))
+        order = call.body.order()
+        return await self._do(call, "mute", lambda work: work.mute(order), order.reason)
 
     @routes.row("POST", "/svc/api/DashboardUnmute", body=wire.PersonWish, reply=wire.PersonReply)
     async def unmute(self, call: Call[wire.PersonWish]) -> Answer:
         """Let a muted account write again."""
-        sent = call.body
-        return show(await self.acts.unmute(staff_of(call), sent.account, sent.reason))
+        return await self._do(call, "unmute", lambda work: work.lift(Kind.MUTE), call.body.reason)
 
     @routes.row("POST", "/svc/api/DashboardKick", body=wire.PersonWish, reply=wire.PersonReply)
     async def kick(self, call: Call[wire.PersonWish]) -> Answer:
         """End an account's sessions now; it may log in again."""
-        sent = call.body
-        return show(await self.acts.kick(staff_of(call), sent.account, sent.reason))
+        return await self._do(call, "kick", StaffWork.kick, call.body.reason)
 
     @routes.row("POST", "/svc/api/DashboardRole", body=wire.RoleWish, reply=wire.PersonReply)
     async def give_role(self, call: Call[wire.RoleWish]) -> Answer:
         """Give an account another role; the last owner keeps its own."""
-        sent = call.body
-        role = wire.role_called(sent.role)
-        return show(await self.acts.give_role(staff_of(call), sent.account, role, sent.reason))
+        role, reason = wire.role_called(call.body.role), call.body.reason
+        # judged by how many owners there are
+        return await self._do(call, "role", lambda work: work.give_role(role), reason, across=True)
 
     @routes.row("GET", "/svc/api/DashboardSanctions", reply=wire.SanctionList, quiet=True)
     async def sanctions(self, call: Call) -> Answer:
@@ -94,3 +91,16 @@ class ModerationRoutes:
             *map(call.request.argument, ("actor", "target", "since", "until")),
         )
         return Answer(200, wire.show_rows(await self.acts.log(asked)), NO_STORE)
+
+    async def _do(
+        self,
+        call: Call[Any],
+        action: str,
+        choose: Callable[[StaffWork], Act[Done]],
+        reason: str,
+        *,
+        across: bool = False,
+    ) -> Answer:
+        who = call.body.account
+        done = await self.acts.do(staff_of(call), action, who, reason, choose, across=across)
+        return Answer(200, wire.show_done(done), NO_STORE)
