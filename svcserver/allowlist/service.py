@@ -20,6 +20,7 @@ from svcserver.allowlist.programs import FirewallError, Programs
 from svcserver.allowlist.routes import METHODS, AllowlistHandler
 from svcserver.allowlist.settings import Settings
 from svcserver.kernel.counters import Figure
+from svcserver.kernel.foreign_text import failed_start
 from svcserver.kernel.headers import GATEWAY
 from svcserver.kernel.monotonic import MonotonicClock, monotonic_reactor
 from svcserver.kernel.system import epoch
@@ -85,12 +86,12 @@ def make_helper(settings: Settings, reactor: Any) -> Helper:
     try:
         audit.check()
     except OSError as why:
-        raise SystemExit(
+        raise failed_start(
             f"{NAME}: ALLOWLIST_AUDIT_LOG {audit.path} cannot be written: {why.strerror}; "
             "name a file in a folder that exists and is ours"
         ) from None
     if not Path(settings.state_file).absolute().parent.is_dir():
-        raise SystemExit(
+        raise failed_start(
             f"{NAME}: ALLOWLIST_STATE_FILE {settings.state_file} is in no existing folder; make it"
         )
     return Helper(
@@ -118,11 +119,11 @@ def make_firewall(settings: Settings, reactor: Any) -> Firewall:
             dry_run=settings.dry_run,
         )
     except NoFirewall as why:
-        raise SystemExit(f"{NAME}: {why}") from None
+        raise failed_start(f"{NAME}: {why}") from None
     if settings.dry_run:
         return DryRun(chosen)
     if settings.backend != "none" and not firewalls.may_change_firewall():
-        raise SystemExit(
+        raise failed_start(
             f"{NAME}: no right to change the firewall; start it as root or administrator "
             "(Linux: CAP_NET_ADMIN is enough), or set ALLOWLIST_DRY_RUN=1"
         )
@@ -142,7 +143,7 @@ def close_ports(settings: Settings) -> str:
         try:
             await helper.close()
         except FirewallError as why:
-            raise SystemExit(f"{NAME}: the ports could not be shut: {why}") from None
+            raise failed_start(f"{NAME}: the ports could not be shut: {why}") from None
         done = "would be shut (dry run, see the audit log)" if helper.dry_run else "are shut"
         said.append(f"UDP ports {settings.ports} {done}")
 

@@ -26,6 +26,7 @@ from svcserver.content.site import Sender
 from svcserver.content.streams import DownloadSlots
 from svcserver.kernel.counters import Counters, Figure
 from svcserver.kernel.every import Every
+from svcserver.kernel.foreign_text import failed_start
 from svcserver.kernel.headers import GATEWAY
 from svcserver.kernel.monotonic import monotonic_reactor
 from svcserver.web.jsonlines import json_lines
@@ -130,7 +131,7 @@ def open_game_files(settings: Settings) -> GameFiles:
     try:
         return GameFiles(settings.game_dir, load_manifest(path))
     except BadManifest as why:
-        raise SystemExit(
+        raise failed_start(
             f"{NAME}: CONTENT_MANIFEST {path} {why}; make it anew with: "
             f"svcctl content manifest {settings.game_dir} --out {path}"
         ) from None

@@ -35,6 +35,7 @@ from svcserver.gateway.settings import AllowlistSettings, Settings
 from svcserver.gateway.upstreams import Upstreams, make_upstreams
 from svcserver.http.peers import peer_of
 from svcserver.kernel.counters import Counters, Figure
+from svcserver.kernel.foreign_text import failed_start
 from svcserver.kernel.monotonic import monotonic_reactor
 from svcserver.kernel.settings import BadSetting, load
 from svcserver.web.jsonlines import json_lines
@@ -253,7 +254,7 @@ class TlsListener(Service):
             self._port = self._listen(secured, host, port)
         except (CannotListenError, OSError) as why:
             reason = getattr(why, "socketError", why)
-            raise SystemExit(
+            raise failed_start(
                 f"{NAME}: GATEWAY_PORT: cannot listen on {host}:{port}: {reason}; "
                 "choose another GATEWAY_PORT or GATEWAY_BIND, end the program that holds it, or "
                 "grant a port below 1024 with CAP_NET_BIND_SERVICE or a systemd socket"

@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 
 import orjson
 
+from svcserver.kernel.foreign_text import failed_start
+
 T = TypeVar("T")
 
 
@@ -22,7 +24,7 @@ def needed_by(service: str) -> Iterator[None]:
     try:
         yield
     except BadData as why:
-        raise SystemExit(f"{service}: {why}") from None
+        raise failed_start(f"{service}: {why}") from None
 
 
 def load(package: str, name: str, make: Callable[[dict[str, Any]], T]) -> T:

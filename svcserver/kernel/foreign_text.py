@@ -54,6 +54,11 @@ def visible(text: str, longest: int = LINE) -> str:
     return _bounded(text, longest, len(text))
 
 
+def failed_start(line: str) -> SystemExit:
+    """Return what ends a program with this one line; foreign text in it may be shown already."""
+    return SystemExit(visible(line))
+
+
 def _bounded(text: str, longest: int, size: int) -> str:
     if size <= longest and text.isascii() and text.isprintable():
         return text

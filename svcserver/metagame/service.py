@@ -22,6 +22,7 @@ from svcserver.db.transaction import transact
 from svcserver.edge.allowlist_client import CACHED_S
 from svcserver.kernel.counters import Counters
 from svcserver.kernel.datafiles import needed_by
+from svcserver.kernel.foreign_text import failed_start
 from svcserver.kernel.headers import GATEWAY
 from svcserver.kernel.monotonic import MonotonicClock, monotonic_reactor
 from svcserver.kernel.system import epoch
@@ -59,9 +60,9 @@ def open_database(name: str, settings: Settings) -> Engine:
         moved = transact(engine, move_queued_keys)
         transact(engine, lambda tx: _note_key(tx, settings))
     except BadDatabase as why:
-        raise SystemExit(f"{name}: DATABASE_URL: {why}") from None
+        raise failed_start(f"{name}: DATABASE_URL: {why}") from None
     except SQLAlchemyError as why:
-        raise SystemExit(
+        raise failed_start(
             f"{name}: DATABASE_URL: the database cannot be used: {describe(why)}"
         ) from None
     if new:

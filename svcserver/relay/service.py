@@ -11,7 +11,7 @@ from twisted.logger import LogLevel
 
 from svcserver.kernel import json
 from svcserver.kernel.counters import Figure
-from svcserver.kernel.foreign_text import shown
+from svcserver.kernel.foreign_text import failed_start, shown
 from svcserver.kernel.monotonic import monotonic_reactor
 from svcserver.kernel.system import epoch
 from svcserver.kernel.times import iso
@@ -67,7 +67,7 @@ class Guarded(Service):
         try:
             self.relay.startService()
         except PortBusy as why:
-            raise SystemExit(
+            raise failed_start(
                 f"{NAME}: {why.code}: {why}; end the program that holds the port "
                 "(another launcher?) and start again"
             ) from None

@@ -19,6 +19,7 @@ from twisted.python import usage
 from svcserver.kernel import stack_wish
 from svcserver.kernel.counters import Figure
 from svcserver.kernel.every import Every
+from svcserver.kernel.foreign_text import failed_start
 from svcserver.kernel.monotonic import monotonic_reactor
 from svcserver.kernel.recent import RECENT, Bounded, Recent
 from svcserver.kernel.settings import BadSetting, env, folder, load, whole, with_env_file
@@ -155,12 +156,12 @@ class Options(usage.Options):
             self.components = spread(found, settings.workers, settings.worker_ports)
             self.dashboard = dashboard(read(config / "metagame.env"))
         except BadHost as why:
-            raise SystemExit(f"{NAME}: --config {why}") from None
+            raise failed_start(f"{NAME}: --config {why}") from None
         except BadSetting as why:
-            raise SystemExit(f"{NAME}: {why}") from None
+            raise failed_start(f"{NAME}: {why}") from None
         other = rolling.read(config)
         if other is not None and other.pid != os.getpid():  # which may begin again
-            raise SystemExit(
+            raise failed_start(
                 f"{NAME}: a svc-stack runs this host already, process {other.pid}; stop that one "
                 "first, or have it begin anew with svcctl restart --rolling"
             )

@@ -14,6 +14,7 @@ from twisted.application.service import Service
 from twisted.logger import Logger
 from twisted.python import usage
 
+from svcserver.kernel.foreign_text import failed_start
 from svcserver.kernel.monotonic import monotonic_reactor
 from svcserver.kernel.settings import BadSetting, load, with_env_file
 from svcserver.kernel.umask import let_nobody_else_write
@@ -56,11 +57,11 @@ class Options(usage.Options):
             self.backs_up = load(BackupSettings, environ)[0].at is not None
             self.components = components(config)
         except BadHost as why:
-            raise SystemExit(f"{NAME}: --config {why}") from None
+            raise failed_start(f"{NAME}: --config {why}") from None
         except BadSetting as why:
-            raise SystemExit(f"{NAME}: {why}") from None
+            raise failed_start(f"{NAME}: {why}") from None
         if rolling.read(config) is not None:
-            raise SystemExit(f"{NAME}: a svc-stack runs this host, and sends its alerts itself")
+            raise failed_start(f"{NAME}: a svc-stack runs this host, and sends its alerts itself")
 
 
 def makeService(options: Options, reactor: Any = None) -> TopService:

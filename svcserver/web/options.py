@@ -16,6 +16,7 @@ from twisted.application.service import ServiceMaker
 from twisted.python import usage
 
 from svcserver.kernel.folder_owner import ForeignFolder, act_as_owner
+from svcserver.kernel.foreign_text import failed_start, visible
 from svcserver.kernel.settings import BadSetting, load, with_env_file
 from svcserver.kernel.umask import let_nobody_else_write
 
@@ -33,9 +34,9 @@ def start_as_owner(
     try:
         actor = act_as_owner(folder, keep_rights=keep_rights)
     except ForeignFolder as why:
-        raise SystemExit(f"{name}: {why}") from None
+        raise failed_start(f"{name}: {why}") from None
     if actor is not None:
-        sys.stderr.write(f"{name}: started by root; {actor}\n")
+        sys.stderr.write(visible(f"{name}: started by root; {actor}") + "\n")
 
 
 class ServiceOptions(usage.Options):
@@ -61,7 +62,7 @@ class ServiceOptions(usage.Options):
             self.settings, self.warnings = load(self.shape, self.environ)
             self.warnings += self.check()
         except BadSetting as why:
-            raise SystemExit(f"{self.name}: {why}") from None
+            raise failed_start(f"{self.name}: {why}") from None
 
     def check(self) -> Sequence[str]:
         """Checks across settings, to be overridden: returns warnings, raises BadSetting."""

@@ -19,6 +19,7 @@ from zope.interface import implementer
 from svcserver.kernel.counters import Counted, Counters
 from svcserver.kernel.descriptors import raise_file_limit
 from svcserver.kernel.every import Every
+from svcserver.kernel.foreign_text import failed_start
 from svcserver.web.logs import LibraryLogs, LogLines, standard_lines
 from svcserver.web.site import HttpFactory
 
@@ -149,7 +150,7 @@ class Listening(Service):
             self._ports.append(how(port))
         except (CannotListenError, OSError) as why:
             reason = getattr(why, "socketError", why)
-            raise SystemExit(
+            raise failed_start(
                 f"svc-{self.component or self.name}: "
                 f"Could not listen on {self.host}:{port}: {reason}; "
                 f"change {self.variables}, or end the program that holds it"

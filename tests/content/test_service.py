@@ -136,6 +136,11 @@ class StartTests(ServiceCase):
         reactor.advance(NOTICE_S)
         self.successResultOf(stopped)
 
+    def test_a_hostile_name_of_the_manifest_is_shown_escaped(self) -> None:
+        settings = self.options(CONTENT_MANIFEST=str(self.root / "\x1b]0;owned\x07\n")).settings
+        error = self.assertRaises(SystemExit, service.open_game_files, settings)
+        self.assertTrue(str(error).isprintable(), str(error))
+
     @proves("settings of the content server")
     def test_a_broken_manifest_ends_the_start_with_one_line(self) -> None:
         path = self.root / "manifest.json"

@@ -28,6 +28,9 @@ def another_process() -> tuple[int, int]:
     raise AssertionError("this process runs alone")
 
 
+HOSTILE = "\x1b]0;owned\x07\nsvc-stack: all is well"
+
+
 class ComponentTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.folder = nowhere(self)
@@ -62,6 +65,13 @@ class ComponentTests(SynchronousTestCase):
         why = self.assertRaises(SystemExit, options.parseOptions, ["--config", str(self.folder)])
         self.assertIn("svcctl init", str(why))
         self.assertNotIn("\n", str(why))
+
+    def test_a_folders_hostile_name_is_shown_escaped(self) -> None:
+        folder = self.folder / HOSTILE
+        options = Options()
+        error = self.assertRaises(SystemExit, options.parseOptions, ["--config", str(folder)])
+        self.assertTrue(str(error).isprintable(), str(error))
+        self.assertIn(r"\x1b]0;owned\x07", str(error))
 
     def test_a_host_that_another_stack_runs_is_left_to_it(self) -> None:
         self.host("metagame")
