@@ -274,7 +274,7 @@ class AuditContract(SynchronousTestCase):
 
     @proves("every act of staff and every refused try is in the audit log")
     def test_beyond_sixty_a_minute_they_are_counted_in_one_row(self) -> None:
-        watch = tries_watch(self.game.parts.desk.tries, self.game.clock)
+        watch = tries_watch(self.game.parts.tries, self.game.clock)
         watch.startService()
         for _ in range(70):
             self.game.browse("GET", "/svc/api/InviteCodes", key=self.bob.key)
@@ -295,12 +295,12 @@ class AuditContract(SynchronousTestCase):
             self.game.browse("GET", "/svc/api/InviteCodes", key=f"UUK_{minute}")
             self.game.clock.advance(10)
         self.assertEqual(self.rows(), 60)
-        tries = self.game.parts.desk.tries
+        tries = self.game.parts.tries
         self.successResultOf(tries.tell())
         self.assertEqual(self.newest()["refused"], "10 more are not recorded")
 
     def test_without_the_board_the_refusal_is_answered_all_the_same_and_counted(self) -> None:
-        tries = self.game.parts.desk.tries
+        tries = self.game.parts.tries
 
         def away(*_: Any, **__: Any) -> Deferred[Any]:
             return fail(Unavailable("away"))

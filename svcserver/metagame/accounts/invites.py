@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, ClassVar, TypedDict
 
 from attrs import field, frozen
@@ -15,6 +15,7 @@ from svcserver.kernel.json import Json
 from svcserver.kernel.shapes import Count, Lenient, pascal_case, sent_as, spelled, whole
 from svcserver.metagame.accounts import rules
 from svcserver.metagame.accounts.audit import Act, Audit, Entry, Trace
+from svcserver.metagame.accounts.parts import Parts
 from svcserver.metagame.accounts.recorded import by_staff
 from svcserver.metagame.accounts.rules import Invite
 from svcserver.metagame.accounts.store import SqlAccounts
@@ -22,7 +23,7 @@ from svcserver.metagame.accounts.wire import Reason
 from svcserver.metagame.once import Again
 from svcserver.metagame.replies import BAD_JSON, worded
 from svcserver.metagame.rows import Access, Call, Routes
-from svcserver.web.routes import EMPTY_OBJECT, Answer, bare
+from svcserver.web.routes import EMPTY_OBJECT, Answer, Feature, bare
 
 MAX_USES = 1_000
 
@@ -201,3 +202,8 @@ class InviteRoutes:
         """Revoke an invite code; 200 also where there is none."""
         await self.acts.revoke(by_staff(call, "revoke invite"), code.strip())
         return Answer(200, EMPTY_OBJECT)
+
+
+def invites(parts: Parts) -> Iterator[Feature]:
+    """Invite codes."""
+    yield InviteRoutes(InviteActs(parts.ledger, parts.audit))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import ClassVar, TypedDict
 
 from attrs import frozen
@@ -19,12 +19,13 @@ from svcserver.metagame.access.acting import own_or_none
 from svcserver.metagame.access.tokens import LIFETIME_S, Tokens, is_usable
 from svcserver.metagame.accounts.directory import Directory
 from svcserver.metagame.accounts.networks import Networks
+from svcserver.metagame.accounts.parts import Parts
 from svcserver.metagame.once import Again
 from svcserver.metagame.replies import enveloped
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.settings import Settings
 from svcserver.web.request import HttpRequest
-from svcserver.web.routes import EMPTY_OBJECT, Answer, bare
+from svcserver.web.routes import EMPTY_OBJECT, Answer, Feature, bare
 
 NOBODYS_ID = "9626f441055349ce8cb7d7d5a483eaa2"
 """The placeholder account id of the verify route; no account has it."""
@@ -285,3 +286,16 @@ class LoginRoutes:
         if not call.caller.bearer:
             raise Forbidden("this needs a player's token")
         return enveloped(show_session(call.caller.bearer))
+
+
+def login(parts: Parts, heard: Callable[[AccountId, str], object] | None) -> Iterator[Feature]:
+    """Log-in; ``heard`` is called with who logs in, and from where."""
+    acts = LoginActs(
+        parts.directory,
+        parts.tokens,
+        parts.counters,
+        parts.networks,
+        parts.directory.by_id,
+        heard,
+    )
+    yield LoginRoutes(parts.settings, parts.directory, acts, parts.network_of)

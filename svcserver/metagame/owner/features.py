@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from attrs import field, frozen
 from twisted.application.service import IService
-from twisted.internet.interfaces import IReactorTime
 
-from svcserver.board.board import Board
-from svcserver.db.ledger import Ledger
-from svcserver.kernel.counters import Counters
 from svcserver.metagame.access.readlimit import DASHBOARD_READS, ReadLimit
 from svcserver.metagame.access.staff_sessions import StaffSessions
-from svcserver.metagame.accounts.audit import Audit
-from svcserver.metagame.accounts.directory import Directory
-from svcserver.metagame.accounts.registration import Registration
-from svcserver.metagame.accounts.sessions import Sessions
-from svcserver.metagame.accounts.tries import RefusedTries, tries_watch
+from svcserver.metagame.accounts.parts import Parts
+from svcserver.metagame.accounts.tries import tries_watch
 from svcserver.metagame.belongings.shop.catalogue import load as load_catalogue
 from svcserver.metagame.owner.alerts import AlertActs, AlertRoutes
 from svcserver.metagame.owner.alerts import show as show_alerts
@@ -69,7 +62,6 @@ from svcserver.metagame.owner.people.routes import HandlingRoutes, PeopleRoutes
 from svcserver.metagame.owner.signin import SignInActs, SignInRoutes
 from svcserver.metagame.owner.titles import Titles
 from svcserver.metagame.play.deploy_client import DeployClient
-from svcserver.metagame.settings import Settings
 from svcserver.web.eventstream import EventStreams
 from svcserver.web.metrics import metrics
 from svcserver.web.routes import Feature
@@ -79,24 +71,14 @@ from svcserver.web.routes import Feature
 class Desk:
     """What the dashboard's pages are made of: parts of all groups, and those made for it alone."""
 
-    settings: Settings
-    ledger: Ledger
-    board: Board
-    clock: IReactorTime
-    wall_clock: Callable[[], float]
-    counters: Counters
+    parts: Parts
     players: OnlinePlayers
-    directory: Directory
     dashboard: DashboardState
     health: Health
-    audit: Audit
-    sessions: Sessions
     announcements: Announcements
     deploy: DeployClient
     about: Build
-    registration: Registration
     staff: StaffSessions = field(init=False)
-    tries: RefusedTries = field(init=False)
     maintenance: Maintenance = field(init=False)
     alerts: AlertActs = field(init=False)
     people: PeopleActs = field(init=False)
@@ -104,48 +86,55 @@ class Desk:
 
     @staff.default
     def _staff(self) -> StaffSessions:
-        return StaffSessions(self.ledger, self.sessions.epochs, self.wall_clock)
-
-    @tries.default
-    def _tries(self) -> RefusedTries:
-        return RefusedTries(self.audit, self.board)
+        return StaffSessions(self.parts.ledger, self.parts.sessions.epochs, self.parts.wall_clock)
 
     @maintenance.default
     def _maintenance(self) -> Maintenance:
         return Maintenance(
-            self.board, self.audit, self.deploy, self.players.online, self.wall_clock
+            self.parts.board,
+            self.parts.audit,
+            self.deploy,
+            self.players.online,
+            self.parts.wall_clock,
         )
 
     @alerts.default
     def _alerts(self) -> AlertActs:
-        return AlertActs(self.maintenance.record, self.wall_clock)
+        return AlertActs(self.maintenance.record, self.parts.wall_clock)
 
     @people.default
     def _people(self) -> PeopleActs:
-        return PeopleActs(self.ledger, self.players.online, self.settings.city_map, self.wall_clock)
+        return PeopleActs(
+            self.parts.ledger,
+            self.players.online,
+            self.parts.settings.city_map,
+            self.parts.wall_clock,
+        )
 
     @figures.default
     def _figures(self) -> Figures:
-        return Figures(self.ledger, self.wall_clock)
+        return Figures(self.parts.ledger, self.parts.wall_clock)
 
     def features(self) -> Iterator[Feature]:
         """The page, its reads, its streams, people, and what staff does; raises BadData."""
-        reports, limit = self.reports(), ReadLimit(self.board, DASHBOARD_READS)
+        reports, limit = self.reports(), ReadLimit(self.parts.board, DASHBOARD_READS)
         yield ServerStatusRoutes(reports)
         yield OnlineListRoutes(self.players)
-        yield HealthRoutes(self.health, ReadLimit(self.board), self.wall_clock, reports.started_at)
+        yield HealthRoutes(
+            self.health, ReadLimit(self.parts.board), self.parts.wall_clock, reports.started_at
+        )
         yield DashboardPageRoutes()
         yield MaintenanceRoutes(self.maintenance)
         yield AlertRoutes(self.alerts)
-        acts = DashboardActs(self.ledger, self._given)
+        acts = DashboardActs(self.parts.ledger, self._given)
         yield DashboardRoutes(self.dashboard, acts, limit)
-        yield LiveRoutes(self.pages(acts, reports), EventStreams(self.clock))
+        yield LiveRoutes(self.pages(acts, reports), EventStreams(self.parts.clock))
         yield FigureRoutes(self.figures, limit)
         yield PeopleRoutes(self.people, limit)
-        yield HandlingRoutes(HandlingActs(self.audit, self.sessions))
-        yield ModerationRoutes(ModerationActs(self.audit, self.sessions), limit)
-        ways = SignInActs(self.audit, self.counters)
-        yield SignInRoutes(self.staff, ways, self.settings.server_name)
+        yield HandlingRoutes(HandlingActs(self.parts.audit, self.parts.sessions))
+        yield ModerationRoutes(ModerationActs(self.parts.audit, self.parts.sessions), limit)
+        ways = SignInActs(self.parts.audit, self.parts.counters)
+        yield SignInRoutes(self.staff, ways, self.parts.settings.server_name)
         yield AnnouncementRoutes(self.announcements)
 
     def pages(self, acts: DashboardActs, reports: StatusReports) -> LivePages:
@@ -155,12 +144,14 @@ class Desk:
             return show_status(await reports.full())
 
         def figures() -> BriefReply:
-            return show_brief(self.health, memory_mb()["rss"], self.wall_clock())
+            return show_brief(self.health, memory_mb()["rss"], self.parts.wall_clock())
 
-        watched = figures if self.settings.backend_health else None
-        mark = Marks(self.ledger, self.people.where, self._machine, self.wall_clock).of
-        feed, began = Feed(self.board), reports.started_at
-        return LivePages(self.dashboard, feed, acts, status, watched, mark, began, self.wall_clock)
+        watched = figures if self.parts.settings.backend_health else None
+        mark = Marks(self.parts.ledger, self.people.where, self._machine, self.parts.wall_clock).of
+        feed, began = Feed(self.parts.board), reports.started_at
+        return LivePages(
+            self.dashboard, feed, acts, status, watched, mark, began, self.parts.wall_clock
+        )
 
     async def _machine(self) -> Sequence[object]:
         """What the page of the machine shows."""
@@ -172,55 +163,57 @@ class Desk:
     def reports(self) -> StatusReports:
         """What the server status says; raises BadData."""
         return StatusReports(
-            self.settings,
+            self.parts.settings,
             self.about,
-            self.registration,
+            self.parts.registration,
             self.players.online,
-            self.directory,
+            self.parts.directory,
             self._placed(Titles.load()),
-            self.wall_clock,
-            self.wall_clock(),
+            self.parts.wall_clock,
+            self.parts.wall_clock(),
         )
 
     def _placed(self, titles: Titles) -> DeployedInstances:
         return DeployedInstances(
-            self.deploy, self.players.matches, titles, self.settings.city_title
+            self.deploy, self.players.matches, titles, self.parts.settings.city_title
         )
 
     def _given(self) -> set[str]:
         """Entitlements that every account has, or that the store sells."""
         offers = load_catalogue(repeatable=True).offers.values()
         sold = {name for offer in offers for name in offer.entitlements}
-        return {*self.settings.entitlements_default, *sold}
+        return {*self.parts.settings.entitlements_default, *sold}
 
     def watches(self, reactor: Any) -> Iterator[IService]:
         """What looks at players from time to time."""
-        titles, city, players = Titles.load(), self.settings.city_map, self.players
-        spots = Spots(players.looked, self.directory, titles.matchmaker_hunts, city)
-        yield feed_watch(reactor, Feed(self.board), spots)
-        yield seen_watch(reactor, Seen(self.ledger, self.players.online))
+        titles, city, players = Titles.load(), self.parts.settings.city_map, self.players
+        spots = Spots(players.looked, self.parts.directory, titles.matchmaker_hunts, city)
+        yield feed_watch(reactor, Feed(self.parts.board), spots)
+        yield seen_watch(reactor, Seen(self.parts.ledger, self.players.online))
         yield maintenance_watch(self.maintenance, reactor)
         if self.deploy.address:
-            heard = HeardPlayers(players.online, self._placed(titles), city, self.wall_clock)
+            heard = HeardPlayers(players.online, self._placed(titles), city, self.parts.wall_clock)
             yield heard_watch(heard, reactor)
 
     def measuring(self, reactor: Any) -> Iterator[IService]:
         """The listener of METRICS_PORT, and with BACKEND_HEALTH=1 what measures for it."""
         port, on, online = (
-            self.settings.metrics_port,
-            self.settings.backend_health,
+            self.parts.settings.metrics_port,
+            self.parts.settings.backend_health,
             self.players.online,
         )
         if port:
             known = metric_figures(online, self.health if on else None)
-            yield metrics(reactor, "metagame", port, known, self.counters)
+            yield metrics(reactor, "metagame", port, known, self.parts.counters)
         if on:
             yield loop_watch(reactor, self.health.loop)
-            yield health_watch(reactor, self.dashboard.health, self.health, online, self.wall_clock)
+            yield health_watch(
+                reactor, self.dashboard.health, self.health, online, self.parts.wall_clock
+            )
 
     def writers(self, reactor: Any) -> Iterator[IService]:
         """What reads or still writes at its stop, so it stops before the database."""
         yield announcement_watch(self.announcements, reactor)
-        yield tries_watch(self.tries, reactor)
-        if self.settings.backend_health:
+        yield tries_watch(self.parts.tries, reactor)
+        if self.parts.settings.backend_health:
             yield figures_watch(self.figures, reactor)

@@ -5,7 +5,7 @@ Spec: 1 §4 Status, heartbeat, fixed replies.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import ClassVar, NoReturn, NotRequired, TypedDict
 
 from attrs import frozen
@@ -13,13 +13,14 @@ from attrs import frozen
 from svcserver.kernel import json
 from svcserver.kernel.envelope import Empty, Envelope
 from svcserver.kernel.shapes import Moment
+from svcserver.metagame.accounts.parts import Parts
 from svcserver.metagame.once import Again
 from svcserver.metagame.owner.announcements.rules import Announcement, in_language
 from svcserver.metagame.owner.build import Build
 from svcserver.metagame.replies import enveloped
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.settings import MISC_ROUTES, Settings
-from svcserver.web.routes import EMPTY_OBJECT, NO_CONTENT, Answer, NoContent, bare
+from svcserver.web.routes import EMPTY_OBJECT, NO_CONTENT, Answer, Feature, NoContent, bare
 
 WELCOME = {
     "en": "Welcome to {name}!",
@@ -261,3 +262,11 @@ class FixedReplyRoutes:
     async def migrate_items(self, call: Call, character_id: str, change_list: str) -> Answer:
         """Move items of an older kind, of which there are none: always says that it is done."""
         return Answer(200, MOVED_ITEMS)
+
+
+def status(
+    parts: Parts, about: Build, announced: Callable[[], Announcement | None]
+) -> Iterator[Feature]:
+    """The status banner and the routes with constant answers."""
+    yield BannerRoutes.of(parts.settings, about, announced, parts.wall_clock)
+    yield FixedReplyRoutes()

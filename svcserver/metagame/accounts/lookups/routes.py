@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 from attrs import frozen
@@ -10,11 +11,12 @@ from svcserver.kernel.envelope import Empty, Envelope
 from svcserver.kernel.shapes import OrEmpty
 from svcserver.metagame.accounts.lookups import wire
 from svcserver.metagame.accounts.lookups.acts import LookupActs
+from svcserver.metagame.accounts.parts import Parts
 from svcserver.metagame.once import Again
 from svcserver.metagame.replies import enveloped
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.settings import Settings
-from svcserver.web.routes import EMPTY_OBJECT, Answer, bare
+from svcserver.web.routes import EMPTY_OBJECT, Answer, Feature, bare
 
 
 @frozen
@@ -127,3 +129,9 @@ class LookupRoutes:
         if found is None:
             return Answer(404, EMPTY_OBJECT)
         return Answer(200, wire.public_info(found.id, found))
+
+
+def lookups(parts: Parts) -> Iterator[Feature]:
+    """Look-ups of accounts by name and id."""
+    acts = LookupActs(parts.directory, parts.settings, parts.wall_clock)
+    yield LookupRoutes(parts.settings, acts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import ClassVar
 
 from attrs import frozen
@@ -12,7 +12,8 @@ from svcserver.kernel.roles import Role
 from svcserver.metagame.access.readlimit import ReadLimit
 from svcserver.metagame.accounts import rules
 from svcserver.metagame.accounts.management import wire
-from svcserver.metagame.accounts.management.acts import AccountActs
+from svcserver.metagame.accounts.management.acts import AccountActs, Also
+from svcserver.metagame.accounts.parts import Parts
 from svcserver.metagame.accounts.recorded import by_staff
 from svcserver.metagame.accounts.wire import read_offset
 from svcserver.metagame.once import Again
@@ -21,7 +22,7 @@ from svcserver.metagame.replies import BAD_JSON, worded
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.refusals import worded_as
 from svcserver.web.request import HttpRequest
-from svcserver.web.routes import NO_STORE, Answer, bare
+from svcserver.web.routes import NO_STORE, Answer, Feature, bare
 
 ADMIN = Access.ADMIN_KEY
 
@@ -182,3 +183,18 @@ class AccountManagementRoutes:
         """
         entry = by_staff(call, "player token", call.body.account_id)
         return Answer(200, {"JWT": await self.acts.player_token(entry, call.body.account_id)})
+
+
+def management(parts: Parts, *also_rename: Also) -> Iterator[Feature]:
+    """Registration and accounts; ``also_rename`` runs in the transaction that renames one."""
+    acts = AccountActs(
+        parts.ledger,
+        parts.tokens,
+        parts.registration,
+        parts.wall_clock,
+        parts.audit,
+        parts.networks,
+        parts.news.renamed,
+        also_rename=also_rename,
+    )
+    yield AccountManagementRoutes(acts, ReadLimit(parts.board), parts.network_of)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 from attrs import field, frozen
@@ -12,12 +12,13 @@ from svcserver.kernel.json import Json
 from svcserver.kernel.shapes import Late
 from svcserver.metagame.access.acting import Acting
 from svcserver.metagame.accounts import recorded
+from svcserver.metagame.accounts.parts import Parts
 from svcserver.metagame.achievements.bounties import wire
 from svcserver.metagame.achievements.bounties.acts import BountyActs
 from svcserver.metagame.once import Again
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.settings import Settings
-from svcserver.web.routes import Answer, bare
+from svcserver.web.routes import Answer, Feature, bare
 
 
 @frozen
@@ -74,3 +75,10 @@ class BountyRoutes:
         """Take bounties off the account's board, by id; shows what is left of it."""
         entry = recorded.entry(self.acting, call, user_id, wire.show)
         return Answer(200, wire.show(await self.acts.delete(entry, call.body)))
+
+
+def bounties(parts: Parts) -> Iterator[Feature]:
+    """Bounties."""
+    most = parts.settings.bounties_max_bytes
+    acts = BountyActs(parts.ledger, parts.wall_clock, parts.events, most)
+    yield BountyRoutes(parts.settings, acts, parts.acting)

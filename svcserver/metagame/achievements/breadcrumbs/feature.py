@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, ClassVar, TypedDict
 
 from attrs import frozen
@@ -15,12 +16,13 @@ from svcserver.kernel.ids import AccountId, CharacterId
 from svcserver.kernel.json import Fragment
 from svcserver.kernel.shapes import AsSent, Count, Late, camel_case, spelled
 from svcserver.metagame.accounts.data import AccountData
+from svcserver.metagame.accounts.parts import Parts
 from svcserver.metagame.achievements.breadcrumbs import rules
 from svcserver.metagame.achievements.encounters.feature import owner_of
 from svcserver.metagame.achievements.encounters.rules import check_own
 from svcserver.metagame.once import ONLY, Again, Attempt
 from svcserver.metagame.rows import Access, Call, Routes
-from svcserver.web.routes import Answer, bare
+from svcserver.web.routes import Answer, Feature, bare
 
 
 @spelled(camel_case)
@@ -137,3 +139,8 @@ class BreadcrumbRoutes:
         version, listed = sent.update_version, json.dump(sent.breadcrumbs)
         await self.acts.save(player, character_id, version, listed, attempt=call.attempt)
         return Answer(200, show(version, listed))
+
+
+def breadcrumbs(parts: Parts) -> Iterator[Feature]:
+    """Breadcrumbs."""
+    yield BreadcrumbRoutes(BreadcrumbActs(parts.data, parts.settings.breadcrumbs_max_bytes))

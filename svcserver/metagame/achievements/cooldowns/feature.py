@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar
 
 from attrs import frozen
@@ -20,12 +20,13 @@ from svcserver.kernel.times import DAY_S, iso
 from svcserver.metagame.access.acting import Acting
 from svcserver.metagame.accounts import recorded
 from svcserver.metagame.accounts.eventlog import Entry, EventLog
+from svcserver.metagame.accounts.parts import Parts
 from svcserver.metagame.achievements.cooldowns import rules
 from svcserver.metagame.once import Again
 from svcserver.metagame.replies import enveloped
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.settings import Settings
-from svcserver.web.routes import EMPTY_OBJECT, Answer, bare
+from svcserver.web.routes import EMPTY_OBJECT, Answer, Feature, bare
 
 MAX_DATE = 64
 Date = Annotated[str, text_where(lambda one: len(one) <= MAX_DATE and one.isprintable(), "a date")]
@@ -191,3 +192,10 @@ class CooldownRoutes:
         entry = recorded.entry(self.acting, call, user_id, recorded.nothing)
         await self.acts.start(entry, cooldown_id)
         return Answer(200, EMPTY_OBJECT)
+
+
+def cooldowns(parts: Parts) -> Iterator[Feature]:
+    """Cooldowns."""
+    most = parts.settings.achievements_max
+    acts = CooldownActs(parts.ledger, parts.wall_clock, parts.events, most)
+    yield CooldownRoutes(parts.settings, acts, parts.acting)

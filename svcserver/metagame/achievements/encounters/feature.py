@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, TypedDict
 
 from attrs import frozen
@@ -26,13 +26,14 @@ from svcserver.kernel.ids import AccountId, CharacterId
 from svcserver.kernel.refusals import Malformed
 from svcserver.kernel.shapes import AtMost, Late, Name, whole
 from svcserver.metagame.accounts.data import AccountData
+from svcserver.metagame.accounts.parts import Parts
 from svcserver.metagame.achievements.encounters import rules
 from svcserver.metagame.achievements.encounters.rules import MAX_ASKED, MAX_TYPE, MAX_TYPE_ASKED
 from svcserver.metagame.belongings.characters.store import CHARACTERS
 from svcserver.metagame.once import Again
 from svcserver.metagame.replies import enveloped
 from svcserver.metagame.rows import Access, Call, Routes
-from svcserver.web.routes import EMPTY_OBJECT, Answer, bare
+from svcserver.web.routes import EMPTY_OBJECT, Answer, Feature, bare
 
 _DIGITS = re.compile(r"\d{1,4}\Z", re.ASCII)
 
@@ -217,3 +218,8 @@ class EncounterRoutes:
         player, met, size = call.player, call.body.read(), len(call.request.body)
         await self.acts.add(player, character_id, met.content_type, met.content_id, size)
         return enveloped(EMPTY_OBJECT)
+
+
+def encounters(parts: Parts) -> Iterator[Feature]:
+    """Encounters."""
+    yield EncounterRoutes(EncounterActs(parts.data, parts.settings.achievements_max))

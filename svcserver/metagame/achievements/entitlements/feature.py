@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar, TypedDict
 
 from attrs import frozen
@@ -28,6 +28,7 @@ from svcserver.kernel.shapes import Late, Lenient, Name
 from svcserver.metagame.access.acting import Acting
 from svcserver.metagame.accounts import recorded
 from svcserver.metagame.accounts.eventlog import Entry, EventLog, is_known
+from svcserver.metagame.accounts.parts import Parts
 from svcserver.metagame.achievements.bounds import check_capacity
 from svcserver.metagame.achievements.entitlements import rules
 from svcserver.metagame.achievements.entitlements.rules import Entitlement
@@ -36,7 +37,7 @@ from svcserver.metagame.once import Again
 from svcserver.metagame.replies import enveloped
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.settings import Settings
-from svcserver.web.routes import EMPTY_OBJECT, Answer, bare
+from svcserver.web.routes import EMPTY_OBJECT, Answer, Feature, bare
 
 
 @frozen
@@ -255,3 +256,16 @@ class EntitlementRoutes:
         entry = recorded.entry(self.acting, call, user_id, recorded.nothing)
         await self.acts.revoke(entry, entitlement)
         return Answer(200, EMPTY_OBJECT)
+
+
+def entitlements(parts: Parts) -> Iterator[Feature]:
+    """Entitlements."""
+    settings = parts.settings
+    acts = EntitlementActs(
+        settings.entitlements_default,
+        settings.achievements_max,
+        parts.ledger,
+        parts.wall_clock,
+        parts.events,
+    )
+    yield EntitlementRoutes(settings, acts, parts.acting)

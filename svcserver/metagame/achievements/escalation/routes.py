@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from attrs import frozen
@@ -12,7 +13,8 @@ from svcserver.kernel.refusals import Refusal
 from svcserver.kernel.shapes import Late
 from svcserver.metagame.access.acting import Acting
 from svcserver.metagame.accounts import recorded
-from svcserver.metagame.achievements.escalation import wire
+from svcserver.metagame.accounts.parts import Parts
+from svcserver.metagame.achievements.escalation import acts, wire
 from svcserver.metagame.achievements.escalation.acts import EscalationActs
 from svcserver.metagame.achievements.escalation.rules import State
 from svcserver.metagame.achievements.escalation.wire import EscalationSeason, SeasonSave
@@ -22,7 +24,7 @@ from svcserver.metagame.replies import enveloped
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.settings import Settings
 from svcserver.web.refusals import worded_as
-from svcserver.web.routes import Answer
+from svcserver.web.routes import Answer, Feature
 
 
 def _show(state: State) -> dict[str, Any]:
@@ -91,3 +93,11 @@ class EscalationRoutes:
         """Save the account's level and talents in an escalation season; shows what is kept then."""
         entry = recorded.entry(self.acting, call, user_id, _show)
         return Answer(200, _show(await self.acts.save(entry, call.body, season)))
+
+
+def escalation(parts: Parts) -> Iterator[Feature]:
+    """Escalation seasons, real or as a stub; raises BadData."""
+    yield EscalationStubRoutes()
+    strict = parts.settings.escalation_strict
+    seasons = acts.EscalationActs(acts.load(), strict, parts.ledger, parts.events)
+    yield EscalationRoutes(parts.settings, seasons, parts.acting)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, ClassVar, Literal, NotRequired, TypedDict, TypeVar
 
@@ -16,7 +16,8 @@ from svcserver.kernel.shapes import Late
 from svcserver.metagame.access.acting import Acting, shown
 from svcserver.metagame.accounts import recorded
 from svcserver.metagame.accounts.eventlog import Entry
-from svcserver.metagame.achievements.progression import rules, wire
+from svcserver.metagame.accounts.parts import Parts
+from svcserver.metagame.achievements.progression import config, rules, wire
 from svcserver.metagame.achievements.progression.acts import (
     HuntPassActs,
     ManagementActs,
@@ -35,7 +36,7 @@ from svcserver.metagame.once import Again
 from svcserver.metagame.replies import enveloped
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.settings import Settings
-from svcserver.web.routes import Answer, Needed, bare
+from svcserver.web.routes import Answer, Feature, Needed, bare
 
 
 class RankNeeds(TypedDict):
@@ -345,3 +346,15 @@ class ProgressionManagementRoutes:
         """The event log's entry, whose reply begins with the account that the body names."""
         user_id = call.body.user_id
         return recorded.entry(self.acting, call, user_id, partial(show, user_id), action)
+
+
+def progression(parts: Parts) -> Iterator[Feature]:
+    """Tracks, objectives, the hunt pass, and what staff does to them. Raises BadData."""
+    settings, ledger, clock = parts.settings, parts.ledger, parts.wall_clock
+    events, acting = parts.events, parts.acting
+    tracks = config.load(settings.progression_config_dir, settings.active_hunt_pass)
+    acts = ProgressionActs(settings, tracks, ledger, clock, events)
+    yield ProgressionRoutes(settings, tracks, acts, acting)
+    yield HuntPassRoutes(settings, tracks, HuntPassActs(tracks, ledger, events), acting)
+    staff = ManagementActs(settings, tracks, ledger, clock, events)
+    yield ProgressionManagementRoutes(staff, acting)

@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from attrs import frozen
 from sqlalchemy import Connection
 
-from svcserver.kernel.ids import AccountId, CharacterId
+from svcserver.kernel.ids import AccountId
 from svcserver.metagame.accounts.data import AccountData
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.belongings import documents
 from svcserver.metagame.belongings.characters import rules
 from svcserver.metagame.belongings.characters.rules import Character
-from svcserver.metagame.belongings.characters.store import SqlCharacters
+from svcserver.metagame.belongings.characters.store import AfterSave, SqlCharacters
 from svcserver.metagame.belongings.characters.wire import CharacterSave
 from svcserver.metagame.belongings.documents import Document
 from svcserver.metagame.once import ONLY, Attempt
@@ -29,7 +29,7 @@ class CharacterActs:
     data: AccountData
     wall_clock: Callable[[], float]
     most_bytes: int
-    after_save: Callable[[Connection, CharacterId, float], None] | None = None
+    after_save: AfterSave | None = None
 
     async def read(self, me: AccountId) -> Sequence[Character]:
         """The account's characters; the first one is created at the first read."""

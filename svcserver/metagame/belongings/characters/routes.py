@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 from attrs import frozen
 
 from svcserver.kernel.shapes import Late
+from svcserver.metagame.accounts.parts import Parts
 from svcserver.metagame.belongings.characters.acts import CharacterActs
 from svcserver.metagame.belongings.characters.rules import reason_of
+from svcserver.metagame.belongings.characters.store import AfterSave
 from svcserver.metagame.belongings.characters.wire import (
     CharacterReply,
     CharacterSave,
@@ -17,7 +20,7 @@ from svcserver.metagame.belongings.characters.wire import (
 )
 from svcserver.metagame.once import Again
 from svcserver.metagame.rows import Access, Call, Routes
-from svcserver.web.routes import Answer, bare
+from svcserver.web.routes import Answer, Feature, bare
 
 
 @frozen
@@ -49,3 +52,9 @@ class CharacterRoutes:
         reason = reason_of(game_server=call.caller.game_server)
         saved = await self.acts.save(me, sent, reason, size, attempt=call.attempt)
         return Answer(200, show(saved))
+
+
+def characters(parts: Parts, after_save: AfterSave | None) -> Iterator[Feature]:
+    """Characters; ``after_save`` thins their history."""
+    most = parts.settings.character_max_bytes
+    yield CharacterRoutes(CharacterActs(parts.data, parts.wall_clock, most, after_save))

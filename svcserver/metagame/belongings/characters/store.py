@@ -4,6 +4,7 @@ character's row points at the newest (docs/performance.md: twice the saves a sec
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from attrs import frozen
@@ -28,6 +29,9 @@ from svcserver.kernel.ids import AccountId, CharacterId
 from svcserver.metagame.belongings.characters.rules import BASELINE, Character, Head
 from svcserver.metagame.belongings.documents import Document
 from svcserver.metagame.once import of_requests
+
+AfterSave = Callable[[Connection, CharacterId, float], None]
+"""Runs in the transaction of every save, with character and time (to thin the history)."""
 
 CHARACTERS = Table(
     "characters",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, TypedDict
 
 from attrs import frozen
@@ -12,12 +12,13 @@ from sqlalchemy import Connection, and_, bindparam, literal_column, select
 from svcserver.db.ledger import Ledger
 from svcserver.kernel import datafiles
 from svcserver.kernel.ids import AccountId
+from svcserver.metagame.accounts.parts import Parts
 from svcserver.metagame.accounts.store import ACCOUNTS
 from svcserver.metagame.belongings.currency.rules import LOWER, UPPER, Currencies
 from svcserver.metagame.belongings.inventory.store import ACTIVE_CHARACTER, ITEM_STACKS
 from svcserver.metagame.once import Again
 from svcserver.metagame.rows import Access, Call, Routes
-from svcserver.web.routes import Answer, bare
+from svcserver.web.routes import Answer, Feature, bare
 
 PACKAGE, FILE = "svcserver.metagame.belongings.currency", "currencies.json"
 KEYS = 52
@@ -145,3 +146,9 @@ class CurrencyRoutes:
     async def reconcile(self, call: Call) -> Answer:
         """What the caller has of the main currency, by both of its names. The body is ignored."""
         return Answer(200, show_reconciled(await self.acts.reconciled(call.player)))
+
+
+def currency(parts: Parts) -> Iterator[Feature]:
+    """Balances; raises BadData."""
+    in_inventory = parts.settings.balance_from_inventory
+    yield CurrencyRoutes(CurrencyActs.of(parts.ledger, from_inventory=in_inventory))

@@ -14,19 +14,11 @@ from svcserver.metagame.accounts.data import AccountData
 from svcserver.metagame.belongings.inventory import rules
 from svcserver.metagame.belongings.inventory.rules import By, Policy
 from svcserver.metagame.belongings.inventory.store import SqlInventory, inventory_of, owner_of
-from svcserver.metagame.belongings.items import Instance, Size, Transaction
+from svcserver.metagame.belongings.items import Instance, Transaction
 from svcserver.metagame.once import ONLY, Attempt
-from svcserver.metagame.settings import Settings
 
 log = Logger()
 MAX_SHOWN = 5  # oddities (see ``rules.Done``) of one transaction that are logged
-
-
-def policy_of(settings: Settings) -> Policy:
-    """What the settings say of inventories."""
-    most = Size(settings.inventory_max_items, settings.inventory_max_bytes)
-    refuse, report = settings.inventory_refuse_overspend, settings.inventory_report_removals
-    return Policy(refuse, report, most, settings.item_log_max_bytes)
 
 
 @frozen

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 from attrs import frozen
@@ -9,8 +10,9 @@ from attrs import frozen
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.shapes import Late
 from svcserver.metagame.access.acting import Acting
+from svcserver.metagame.accounts.parts import Parts
 from svcserver.metagame.belongings.inventory.acts import InventoryActs
-from svcserver.metagame.belongings.inventory.rules import By
+from svcserver.metagame.belongings.inventory.rules import By, policy_of
 from svcserver.metagame.belongings.inventory.wire import (
     InstancedItem,
     InventoryReply,
@@ -23,7 +25,7 @@ from svcserver.metagame.once import Again
 from svcserver.metagame.replies import LOST
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.front import AnsweredError
-from svcserver.web.routes import Answer, bare
+from svcserver.web.routes import Answer, Feature, bare
 
 
 @frozen
@@ -76,3 +78,9 @@ class InventoryRoutes:
 
 def _by(call: Call) -> By:
     return By.GAME_SERVER if call.caller.game_server else By.CLIENT
+
+
+def inventory(parts: Parts) -> Iterator[Feature]:
+    """The inventory."""
+    acts = InventoryActs(policy_of(parts.settings), parts.data, parts.wall_clock)
+    yield InventoryRoutes(acts, parts.acting)

@@ -23,6 +23,7 @@ from svcserver.metagame.belongings.items import (
     Transaction,
     stack_bytes,
 )
+from svcserver.metagame.settings import Settings
 
 MOST = Size(20_000, 8 << 20)
 LOG_BYTES = 64 << 20  # of the item log, per account
@@ -375,3 +376,10 @@ def _sums(items: list[Stacked]) -> dict[str, int]:
     for one in items:
         sums[one.catalog_id] = sums.get(one.catalog_id, 0) + one.quantity
     return sums
+
+
+def policy_of(settings: Settings) -> Policy:
+    """What the settings say of inventories."""
+    most = Size(settings.inventory_max_items, settings.inventory_max_bytes)
+    refuse, report = settings.inventory_refuse_overspend, settings.inventory_report_removals
+    return Policy(refuse, report, most, settings.item_log_max_bytes)

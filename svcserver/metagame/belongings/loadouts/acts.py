@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from attrs import frozen
 from sqlalchemy import Connection
@@ -12,6 +12,7 @@ from svcserver.kernel import datafiles, json
 from svcserver.kernel.ids import AccountId, CharacterId
 from svcserver.kernel.shapes import Late
 from svcserver.metagame.accounts.data import AccountData
+from svcserver.metagame.belongings.characters.store import AfterSave
 from svcserver.metagame.belongings.loadouts import rules
 from svcserver.metagame.belongings.loadouts.rules import PERSISTENT, Defaults, Loadout
 from svcserver.metagame.belongings.loadouts.store import SqlLoadouts
@@ -34,12 +35,6 @@ def _checked(said: dict[str, Any]) -> Defaults:
 
 
 Whole = tuple[Loadout, dict[str, bytes]]
-
-
-class AfterSave(Protocol):
-    """Runs in the transaction of every save, after it (to thin the history)."""
-
-    def __call__(self, tx: Connection, character_id: CharacterId, now: float) -> None: ...
 
 
 @frozen

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar, Literal
 
 from attrs import frozen
@@ -9,9 +10,11 @@ from attrs import frozen
 from svcserver.kernel.envelope import Envelope
 from svcserver.kernel.shapes import Late
 from svcserver.metagame.access.acting import Acting
+from svcserver.metagame.accounts.parts import Parts
 from svcserver.metagame.belongings.characters.rules import reason_of
+from svcserver.metagame.belongings.characters.store import AfterSave
 from svcserver.metagame.belongings.loadouts import wire
-from svcserver.metagame.belongings.loadouts.acts import LoadoutActs
+from svcserver.metagame.belongings.loadouts.acts import LoadoutActs, load
 from svcserver.metagame.belongings.loadouts.wire import (
     Activated,
     LoadoutPayload,
@@ -21,7 +24,7 @@ from svcserver.metagame.belongings.loadouts.wire import (
 from svcserver.metagame.once import Again
 from svcserver.metagame.replies import enveloped
 from svcserver.metagame.rows import Access, Call, Routes
-from svcserver.web.routes import Answer, bare
+from svcserver.web.routes import Answer, Feature, bare
 
 
 @frozen
@@ -102,3 +105,16 @@ class LoadoutRoutes:
         """Say which of the loadouts is worn."""
         await self.acts.activate(self.acting.writes(call, user_id), character_id, index)
         return Answer(200, wire.ACTIVATED)
+
+
+def loadouts(parts: Parts, after_save: AfterSave | None) -> Iterator[Feature]:
+    """Loadouts; ``after_save`` thins their history. Raises BadData."""
+    acts = LoadoutActs(
+        load(),
+        parts.settings.real_progression,
+        parts.data,
+        parts.wall_clock,
+        parts.settings.loadout_max_bytes,
+        after_save,
+    )
+    yield LoadoutRoutes(acts, parts.acting)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 from attrs import frozen
 
 from svcserver.kernel.refusals import Malformed
 from svcserver.kernel.roles import Role
+from svcserver.metagame.accounts.parts import Parts
 from svcserver.metagame.accounts.recorded import by_staff
 from svcserver.metagame.belongings.savehistory.acts import SaveHistoryActs
 from svcserver.metagame.belongings.savehistory.wire import (
@@ -21,7 +23,7 @@ from svcserver.metagame.belongings.savehistory.wire import (
 )
 from svcserver.metagame.once import Again
 from svcserver.metagame.rows import Access, Call, Routes
-from svcserver.web.routes import Answer, bare
+from svcserver.web.routes import Answer, Feature, bare
 
 
 @frozen
@@ -65,3 +67,8 @@ class SaveHistoryRoutes:
             wish.version,
         )
         return Answer(200, show_loadout(wish.character_id, wish.version, after))
+
+
+def savehistory(parts: Parts) -> Iterator[Feature]:
+    """Former saves."""
+    yield SaveHistoryRoutes(SaveHistoryActs(parts.ledger, parts.wall_clock, parts.audit))

@@ -5,21 +5,26 @@ A purchase token is sent in the query, which is never logged.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import ClassVar, Literal, NoReturn
 
 from attrs import frozen
+from sqlalchemy import Connection
 
 from svcserver.kernel.refusals import Forbidden, Malformed, Refusal, Unauthenticated
+from svcserver.metagame.accounts.parts import Parts
+from svcserver.metagame.belongings.inventory.rules import policy_of
 from svcserver.metagame.belongings.shop import rules
 from svcserver.metagame.belongings.shop.acts import ShopActs
-from svcserver.metagame.belongings.shop.rules import NotYours
+from svcserver.metagame.belongings.shop.catalogue import load
+from svcserver.metagame.belongings.shop.rules import Entitlements, NotYours
 from svcserver.metagame.belongings.shop.wire import OfferReply, TokenReply, show
 from svcserver.metagame.once import Again
 from svcserver.metagame.refusal_wire import CodedRefusal
 from svcserver.metagame.replies import coded
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.refusals import worded_as
-from svcserver.web.routes import NO_CONTENT, Answer, Needed, NoContent
+from svcserver.web.routes import NO_CONTENT, Answer, Feature, Needed, NoContent
 
 PRICED = {"currency": Literal["platinum"]}
 
@@ -98,3 +103,11 @@ class ShopRoutes:
         token = sent[0] if len(sent) == 1 else None
         await self.acts.redeem(call.player, token, attempt=call.attempt)
         return NO_CONTENT
+
+
+def shop(parts: Parts, entitlements: Callable[[Connection], Entitlements]) -> Iterator[Feature]:
+    """The store, open or closed; ``entitlements`` keeps what is bought. Raises BadData."""
+    offers = load(repeatable=parts.settings.store_repeatable_tokens)
+    policy = policy_of(parts.settings)
+    yield ClosedShopRoutes()
+    yield ShopRoutes(ShopActs(offers, policy, entitlements, parts.data, parts.wall_clock))

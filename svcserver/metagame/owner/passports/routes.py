@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 from attrs import frozen
@@ -10,12 +11,13 @@ from svcserver.board.board import Board
 from svcserver.board.quota import Quota
 from svcserver.kernel.envelope import Empty
 from svcserver.metagame.access.readlimit import ReadLimit
+from svcserver.metagame.accounts.parts import Parts
 from svcserver.metagame.once import Again
 from svcserver.metagame.owner.passports import wire
 from svcserver.metagame.owner.passports.acts import PassportActs
 from svcserver.metagame.replies import worded
 from svcserver.metagame.rows import Access, Call, Routes
-from svcserver.web.routes import EMPTY_OBJECT, NO_STORE, Answer
+from svcserver.web.routes import EMPTY_OBJECT, NO_STORE, Answer, Feature
 
 # a launcher asks once a minute; a passport is all of a player's documents, megabytes perhaps
 HUNTER_READS = Quota.of("hunter_reads", 30, 60.0)
@@ -64,3 +66,10 @@ class PassportRoutes:
         await self.keys.take(call.player)
         await self.acts.new_key(call.player, call.body.key)
         return Answer(200, EMPTY_OBJECT, NO_STORE)
+
+
+def passports(parts: Parts) -> Iterator[Feature]:
+    """The launcher's reads of an account, and its passport. Raises BadData."""
+    signing = parts.tokens.keys.private
+    acts = PassportActs.of(parts.settings, parts.data, signing, parts.sessions, parts.wall_clock)
+    yield PassportRoutes.of(parts.board, acts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, ClassVar, NoReturn
 
 from attrs import frozen
@@ -9,12 +10,17 @@ from attrs import frozen
 from svcserver.kernel.envelope import Empty
 from svcserver.kernel.refusals import Malformed
 from svcserver.kernel.shapes import Late, OrEmpty
+from svcserver.metagame.accounts.parts import Parts
 from svcserver.metagame.once import Again
+from svcserver.metagame.play.deploy_client import DeployClient
 from svcserver.metagame.play.matchmaking import wire
 from svcserver.metagame.play.matchmaking.acts import MatchmakingActs
+from svcserver.metagame.play.matchmaking.launching import Launching
+from svcserver.metagame.play.matchmaking.store import LiveMatches
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.settings import MISC_ROUTES, Settings
-from svcserver.web.routes import EMPTY_OBJECT, Answer, Page, bare
+from svcserver.metagame.social.parties.store import LiveParties
+from svcserver.web.routes import EMPTY_OBJECT, Answer, Feature, Page, bare
 
 TOKEN = Access.TOKEN
 
@@ -127,3 +133,12 @@ class MatchmakingRoutes:
     async def generate_key(self, call: Call) -> Answer:
         """Always refused: clients are given no keys of game servers."""
         raise Malformed("no keys are generated")
+
+
+def matchmaking(
+    parts: Parts, matches: LiveMatches, parties: LiveParties, deploy: DeployClient
+) -> Iterator[Feature]:
+    """Matchmaking."""
+    launching, news = Launching(matches, deploy, parts.clock), parts.news
+    acts = MatchmakingActs(matches, launching, parties, news.heard, news.sent_to_hunt)
+    yield MatchmakingRoutes(parts.settings, acts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import ClassVar, TypedDict
 
 from attrs import frozen
@@ -14,11 +14,12 @@ from svcserver.board.waiting import dispensable
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.shapes import Lenient, OrEmpty, TextWithNul
 from svcserver.kernel.signals import Heard, Signal
+from svcserver.metagame.accounts.parts import Parts
 from svcserver.metagame.once import Again
 from svcserver.metagame.play.presence.rules import LONGEST, Beat
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.request import HttpRequest
-from svcserver.web.routes import Answer, bare
+from svcserver.web.routes import Answer, Feature, bare
 
 NEXT_BEAT = b"20000"  # milliseconds until the client's next heartbeat
 
@@ -132,3 +133,10 @@ class PresenceRoutes:
     async def count(self, call: Call) -> Answer:
         """The number of online players."""
         return Answer(200, {"NumActivePlayers": await self.acts.count()})
+
+
+def presence(
+    parts: Parts, online: Online, came: Callable[[AccountId, HttpRequest], object] | None
+) -> Iterator[Feature]:
+    """Heartbeats; ``came`` is called with who sends one, and from where."""
+    yield PresenceRoutes(PresenceActs(online, parts.news.heard), came)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 from attrs import frozen
@@ -9,6 +10,7 @@ from attrs import frozen
 from svcserver.kernel.envelope import Empty
 from svcserver.metagame.access.acting import own, own_or_none
 from svcserver.metagame.accounts.behalf import Behalf
+from svcserver.metagame.accounts.parts import Parts
 from svcserver.metagame.accounts.wire import BehalfWish
 from svcserver.metagame.once import Again
 from svcserver.metagame.replies import BAD_JSON, worded
@@ -16,7 +18,8 @@ from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.settings import MISC_ROUTES
 from svcserver.metagame.social.friends import rules, wire
 from svcserver.metagame.social.friends.acts import FriendActs
-from svcserver.web.routes import NO_CONTENT, Answer, NoContent, bare
+from svcserver.metagame.social.friends.store import Also
+from svcserver.web.routes import NO_CONTENT, Answer, Feature, NoContent, bare
 
 FRIENDS = "/friends/api/public/friends/<user_id>"
 BLOCKLIST = "/friends/api/public/blocklist/<user_id>"
@@ -163,3 +166,22 @@ class FriendManagementRoutes:
             "Result": result.value,
         }
         return Answer(200, reply)
+
+
+def friends(
+    parts: Parts, *, also_block: tuple[Also, ...], also_unfriend: tuple[Also, ...]
+) -> Iterator[Feature]:
+    """Friends and blocks, for players and for staff."""
+    news = parts.news
+    acts = FriendActs(
+        parts.data,
+        parts.board,
+        parts.wall_clock,
+        news.blocked,
+        news.unfriended,
+        news.friend_accepted,
+        also_block,
+        also_unfriend,
+    )
+    yield FriendRoutes(acts)
+    yield FriendManagementRoutes(parts.behalf, acts)

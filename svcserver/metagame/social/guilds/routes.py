@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 from attrs import frozen
@@ -14,6 +15,7 @@ from svcserver.kernel.shapes import Late, OrEmpty
 from svcserver.metagame.access.acting import Acting
 from svcserver.metagame.accounts.audit import Audit
 from svcserver.metagame.accounts.behalf import Behalf, Pair
+from svcserver.metagame.accounts.parts import Parts
 from svcserver.metagame.accounts.recorded import by_staff
 from svcserver.metagame.accounts.wire import BehalfWish
 from svcserver.metagame.once import Again
@@ -24,7 +26,7 @@ from svcserver.metagame.social.guilds import wire
 from svcserver.metagame.social.guilds.acts import GuildActs
 from svcserver.metagame.social.guilds.rules import Guild, Rank
 from svcserver.web.refusals import worded_as
-from svcserver.web.routes import EMPTY_OBJECT, NO_CONTENT, Answer, NoContent
+from svcserver.web.routes import EMPTY_OBJECT, NO_CONTENT, Answer, Feature, NoContent
 
 ACK = Answer(200, {"code": "OK", "message": "", "payload": EMPTY_OBJECT})
 
@@ -255,3 +257,10 @@ class GuildManagementRoutes:
     def _on(self) -> None:
         if not self.acts.settings.guilds:
             raise Missing("guilds are switched off", code="guilds_off")
+
+
+def guilds(parts: Parts, acts: GuildActs) -> Iterator[Feature]:
+    """Guilds, real or as a stub, for players and for staff."""
+    yield GuildRoutes(acts, parts.acting)
+    yield GuildStubRoutes()
+    yield GuildManagementRoutes(parts.behalf, acts, parts.audit)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
 from attrs import frozen
@@ -13,16 +13,19 @@ from svcserver.kernel.json import Json
 from svcserver.kernel.refusals import Refusal
 from svcserver.kernel.shapes import OrEmpty
 from svcserver.metagame.accounts.behalf import Behalf, Pair
+from svcserver.metagame.accounts.parts import Parts
 from svcserver.metagame.accounts.wire import BehalfWish
 from svcserver.metagame.once import Again
 from svcserver.metagame.replies import BAD_JSON, refused_as, worded
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.settings import Settings
+from svcserver.metagame.social.friends.store import Blocks
 from svcserver.metagame.social.parties import wire
 from svcserver.metagame.social.parties.acts import PartyActs
 from svcserver.metagame.social.parties.rules import Standing
+from svcserver.metagame.social.parties.store import LiveParties
 from svcserver.web.refusals import worded_as
-from svcserver.web.routes import EMPTY_OBJECT, Answer
+from svcserver.web.routes import EMPTY_OBJECT, Answer, Feature
 
 PLAYER = Access.PLAYER
 
@@ -208,3 +211,10 @@ class PartyManagementRoutes:
     async def _invite(self, pair: Pair) -> None:
         with refused_as("party_invite_refused"):
             await self.acts.invite(pair.sender.id, pair.target.id)
+
+
+def parties(parts: Parts, live: LiveParties) -> Iterator[Feature]:
+    """Parties, for players and for staff."""
+    acts = PartyActs(live, parts.directory, Blocks(parts.ledger), parts.news.heard)
+    yield PartyRoutes(parts.settings, acts)
+    yield PartyManagementRoutes(parts.behalf, acts)

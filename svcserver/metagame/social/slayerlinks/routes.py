@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 from attrs import frozen
@@ -9,6 +10,7 @@ from attrs import frozen
 from svcserver.kernel.envelope import NOTHING, Envelope
 from svcserver.kernel.refusals import Refusal
 from svcserver.kernel.shapes import OrEmpty
+from svcserver.metagame.accounts.parts import Parts
 from svcserver.metagame.once import Again
 from svcserver.metagame.refusal_wire import EnvelopedRefusal
 from svcserver.metagame.replies import enveloped
@@ -16,7 +18,7 @@ from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.social.slayerlinks import rules, wire
 from svcserver.metagame.social.slayerlinks.acts import SlayerLinkActs
 from svcserver.web.refusals import worded_as
-from svcserver.web.routes import EMPTY_OBJECT, Answer
+from svcserver.web.routes import EMPTY_OBJECT, Answer, Feature
 
 PLAYER = Access.PLAYER
 
@@ -124,3 +126,8 @@ class SlayerLinkRoutes:
         """
         found = await self.acts.available(call.player, call.body.account_ids)
         return enveloped(wire.show_availability(found))
+
+
+def slayerlinks(parts: Parts) -> Iterator[Feature]:
+    """Slayer links."""
+    yield SlayerLinkRoutes(SlayerLinkActs(parts.data, parts.board, parts.wall_clock))
