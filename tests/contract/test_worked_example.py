@@ -11,6 +11,7 @@ from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.board.waiting import at_once
+from svcserver.db.tables import METADATA
 from svcserver.kernel.refusals import Conflict
 from svcserver.metagame.composition import Metagame
 from tests.support.game import Game
@@ -28,28 +29,27 @@ class WorkedExampleTests(SynchronousTestCase):
     def test_the_printed_feature_answers_as_the_page_says(self) -> None:
         feature, use, _ = printed()
         names: dict[str, Any] = {"__name__": "worked_example", "Game": Game, "test": self}
-        exec(feature, names)  # noqa: S102 - our own page
-        opened = self.patch_features(names["Greetings"])
+        exec(compile(feature, str(PAGE), "exec", dont_inherit=True), names)  # noqa: S102 - our own page
+        self.addCleanup(METADATA.remove, names["GREETINGS"])
+        self.patch_features(names["greetings"])
         exec(use, names)  # noqa: S102
-        self.assertTrue(opened)
         page, game, ann = names["page"], names["game"], names["ann"]
-        self.assertEqual((page.status, page.json), (200, {"text": "Hello Bob, says Ann_1"}))
-        again = game.browse("GET", "/greeting/Ann_1", token=ann.token)
+        self.assertEqual((page.status, page.json), (200, {"text": "Good hunting"}))
+        same, long = {"text": "Good hunting"}, {"text": "x" * 65}
+        again = game.browse("POST", "/greeting", json=same, token=ann.token)
         self.assertEqual((again.status, again.json["code"]), (409, "409"))
-        self.assertEqual(game.browse("GET", "/greeting/Bob").status, 401)
-        self.assertEqual(game.browse("HEAD", "/GREETING/Bob", token=ann.token).status, 200)
+        self.assertEqual(game.browse("POST", "/greeting", json=long, token=ann.token).status, 400)
+        self.assertEqual(game.browse("POST", "/greeting", json=same).status, 401)
 
-    def patch_features(self, feature: Any) -> list[str]:
+    def patch_features(self, factory: Any) -> None:
         """The one line in ``composition.py``."""
-        real, opened = Metagame.features, []
+        real = Metagame.features
 
         def features(game: Metagame) -> Iterator[Any]:
-            opened.append("greetings")
             yield from real(game)
-            yield feature(game.directory)
+            yield from factory(game)
 
         self.patch(Metagame, "features", features)
-        return opened
 
     def test_the_printed_live_state_does_what_the_page_says(self) -> None:
         names: dict[str, Any] = {"__name__": "worked_example"}
