@@ -123,7 +123,7 @@ _PUT = Upsert.into(COOLDOWNS)
 
 @frozen
 class SqlCooldowns:
-    """``rules.Cooldowns`` on an open transaction."""
+    """Stored cooldowns, inside one transaction; times are ISO texts as sent."""
 
     tx: Connection
 

@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from svcserver.kernel.ids import AccountId
 from svcserver.metagame.achievements.bounds import check_capacity
 
+if TYPE_CHECKING:
+    from svcserver.metagame.achievements.cooldowns.feature import SqlCooldowns
+
 _THROWAWAY = re.compile(r"[0-9A-F]{32}\Z")
 
 
-class Cooldowns(Protocol):
-    """Stored cooldowns, inside one transaction; times are ISO texts as sent."""
-
-    def all(self, account_id: AccountId) -> Mapping[str, str]: ...
-
-    def keep(self, account_id: AccountId, started: Mapping[str, str]) -> None: ...
-
-    def drop(self, account_id: AccountId, names: Sequence[str]) -> None: ...
-
-
 def start_all(
-    cooldowns: Cooldowns, account_id: AccountId, started: Mapping[str, str], most: int
+    cooldowns: SqlCooldowns, account_id: AccountId, started: Mapping[str, str], most: int
 ) -> None:
     """Start or restart cooldowns; raises Conflict beyond ``most``."""
     check_capacity(cooldowns.all(account_id), started, most)
@@ -31,7 +24,7 @@ def start_all(
 
 
 def start(
-    cooldowns: Cooldowns, account_id: AccountId, name: str, now: str, yesterday: str, most: int
+    cooldowns: SqlCooldowns, account_id: AccountId, name: str, now: str, yesterday: str, most: int
 ) -> None:
     """Start one and drop one-time ids from before ``yesterday``; Conflict beyond ``most``."""
     stored = cooldowns.all(account_id)

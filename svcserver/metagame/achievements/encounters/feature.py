@@ -149,7 +149,7 @@ def owner_of(tx: Connection, character_id: CharacterId) -> AccountId | None:
 
 @frozen
 class SqlEncounters:
-    """``rules.Encounters`` on an open transaction."""
+    """Stored encounters, inside one transaction."""
 
     tx: Connection
 

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from svcserver.kernel.ids import AccountId, CharacterId
 from svcserver.kernel.refusals import Conflict, Forbidden, Malformed
 
+if TYPE_CHECKING:
+    from svcserver.metagame.achievements.encounters.feature import SqlEncounters
+
 MAX_TYPE = 7
 MAX_TYPE_ASKED = 9999  # of a look-up: four digits, as in a path
 MAX_ASKED = 1000
-
-
-class Encounters(Protocol):
-    """Stored encounters, inside one transaction."""
-
-    def has(self, character_id: CharacterId, kind: int, name: str) -> bool: ...
-
-    def count(self, character_id: CharacterId) -> int: ...
-
-    def add(self, character_id: CharacterId, kind: int, name: str) -> None: ...
 
 
 def check_own(owner: AccountId | None, me: AccountId) -> None:
@@ -30,7 +23,7 @@ def check_own(owner: AccountId | None, me: AccountId) -> None:
 
 
 def meet(
-    encounters: Encounters, character_id: CharacterId, kind: int, name: str, most: int
+    encounters: SqlEncounters, character_id: CharacterId, kind: int, name: str, most: int
 ) -> None:
     """Store an encounter, once; raises Conflict when there are ``most`` already."""
     if encounters.has(character_id, kind, name):

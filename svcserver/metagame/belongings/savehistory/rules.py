@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from attrs import frozen
 
@@ -11,8 +11,10 @@ from svcserver.kernel.ids import AccountId, CharacterId
 from svcserver.kernel.refusals import Missing
 from svcserver.kernel.times import DAY_MS, HOUR_MS
 from svcserver.metagame.belongings.characters.rules import Character, Head, next_version
-from svcserver.metagame.belongings.documents import Document
 from svcserver.metagame.once import KEPT_S
+
+if TYPE_CHECKING:
+    from svcserver.metagame.belongings.savehistory.store import SqlHistories
 
 
 @frozen
@@ -74,20 +76,8 @@ def _last_of_each(newest_first: list[Save], period_ms: int, after: int) -> set[i
     return set(last.values())
 
 
-class Histories(Protocol):
-    """Stored characters with their history, inside one transaction."""
-
-    def find(self, character_id: CharacterId) -> Head | None: ...
-
-    def document(self, character_id: CharacterId, version: int) -> Document | None: ...
-
-    def save(self, character: Character, reason: str) -> None: ...
-
-    def highest(self, character_id: CharacterId, below: int) -> int: ...
-
-
 def roll_back(
-    histories: Histories, character_id: CharacterId, version: int, now: float
+    histories: SqlHistories, character_id: CharacterId, version: int, now: float
 ) -> tuple[Head, Character]:
     """Make an old version the newest; returns the character before and after.
 

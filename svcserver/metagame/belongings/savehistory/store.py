@@ -54,7 +54,7 @@ Rows = list[Any]
 
 @frozen
 class SqlHistories:
-    """``rules.Histories`` on an open transaction."""
+    """Stored characters with their history, inside one transaction."""
 
     tx: Connection
 

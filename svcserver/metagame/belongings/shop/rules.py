@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from hashlib import sha256
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from attrs import evolve, frozen
 
@@ -15,6 +15,9 @@ from svcserver.kernel.secrets import fingerprint
 from svcserver.metagame.belongings import items
 from svcserver.metagame.belongings.items import Stacked
 from svcserver.metagame.belongings.shop.catalogue import Catalogue, Offer
+
+if TYPE_CHECKING:
+    from svcserver.metagame.belongings.shop.store import SqlPurchases, StoreItems
 
 CURRENCY = "platinum"
 TOKEN_S = 600
@@ -62,26 +65,6 @@ class Purchase:
     redeemed_at: int | None = None
 
 
-class Purchases(Protocol):
-    """Stored purchases and the look-ups they need, inside one transaction."""
-
-    def active_character(self, account_id: AccountId) -> CharacterId | None: ...
-
-    def owner(self, character_id: CharacterId) -> AccountId | None: ...
-
-    def held(self, character_id: CharacterId) -> set[str]: ...
-
-    def tokens_since(self, account_id: AccountId, at_ms: int) -> int: ...
-
-    def drop_expired(self, account_id: AccountId, at_ms: int) -> None: ...
-
-    def add(self, purchase: Purchase) -> None: ...
-
-    def find(self, token_hash: str) -> Purchase | None: ...
-
-    def redeem(self, purchase: Purchase) -> None: ...
-
-
 class Entitlements(Protocol):
     """The entitlements of accounts, inside the same transaction (``achievements/entitlements``)."""
 
@@ -92,14 +75,6 @@ class Entitlements(Protocol):
         self, account_id: AccountId, entitlement: str, duration: float, source: str, now: float
     ) -> None:
         """Grant for ``duration`` hours, 0 for ever; ``source`` is kept with it."""
-
-
-class Items(Protocol):
-    """The inventory rules, inside the same transaction."""
-
-    def give(
-        self, account_id: AccountId, character_id: CharacterId, grant: Grant, now: float
-    ) -> None: ...
 
 
 def remaining(offer: Offer, held: set[str], entitled: set[str]) -> int:
@@ -132,7 +107,7 @@ def priced_in(currency: str) -> None:
 
 
 def issue(
-    purchases: Purchases,
+    purchases: SqlPurchases,
     entitlements: Entitlements,
     catalogue: Catalogue,
     account_id: AccountId,
@@ -172,9 +147,9 @@ def issue(
 
 
 def redeem(
-    purchases: Purchases,
+    purchases: SqlPurchases,
     entitlements: Entitlements,
-    core: Items,
+    core: StoreItems,
     catalogue: Catalogue,
     account_id: AccountId,
     token: str | None,

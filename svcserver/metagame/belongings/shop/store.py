@@ -78,7 +78,7 @@ _OLD_RECEIPTS = delete(PURCHASE_TOKENS).where(_P.redeemed_at < bindparam("before
 
 @frozen
 class SqlPurchases:
-    """``rules.Purchases`` on an open transaction."""
+    """Stored purchases and the look-ups they need, inside one transaction."""
 
     tx: Connection
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from attrs import frozen
 
@@ -15,6 +15,9 @@ from svcserver.kernel.ids import AccountId, is_account_shaped, new_id
 from svcserver.kernel.refusals import Conflict, Forbidden, Malformed, Missing, Refusal, TooMany
 from svcserver.metagame.social.guilds import names
 from svcserver.metagame.social.guilds.names import Words
+
+if TYPE_CHECKING:
+    from svcserver.metagame.social.guilds.store import SqlGuilds
 
 MAX_GUILD_INVITES = 50
 MAX_PLAYER_INVITES = 20
@@ -84,68 +87,18 @@ class Invite:
         return self.declined_at is None and at < self.expires_at
 
 
-class Guilds(Protocol):
-    """Stored guilds, members and invites, inside one transaction."""
-
-    def exists(self, account_id: AccountId) -> bool: ...
-
-    def blocked_between(self, one: AccountId, other: AccountId) -> bool: ...
-
-    def member(self, account_id: AccountId) -> Member | None: ...
-
-    def guild(self, guild_id: str) -> Guild | None: ...
-
-    def guild_named(self, name: str) -> Guild | None: ...
-
-    def members(self, guild_id: str) -> Sequence[Member]: ...
-
-    def size(self, guild_id: str) -> int: ...
-
-    def name_is_taken(self, name: str) -> bool: ...
-
-    def nameplate_is_taken(self, nameplate: str) -> bool: ...
-
-    def found(self, guild: Guild) -> None: ...
-
-    def join(self, member: Member) -> None: ...
-
-    def remove(self, account_id: AccountId) -> None: ...
-
-    def set_rank(self, member: Member, rank: Rank) -> None: ...
-
-    def set_leader(self, guild_id: str, leader: AccountId) -> None: ...
-
-    def disband(self, guild_id: str) -> None: ...
-
-    def invite(self, invite_id: str) -> Invite | None: ...
-
-    def invite_to(self, guild_id: str, account_id: AccountId) -> Invite | None: ...
-
-    def invites_of_guild(self, guild_id: str) -> Sequence[Invite]: ...
-
-    def invites_of_player(self, account_id: AccountId) -> Sequence[Invite]: ...
-
-    def add_invite(self, invite: Invite) -> None: ...
-
-    def drop_invite(self, invite_id: str) -> None: ...
-
-    def decline_invite(self, invite_id: str, at: int, *, until: int) -> None: ...
-
-    def drop_invites_by(self, guild_id: str, inviter: AccountId) -> None: ...
-
-    def sweep(self, at: int) -> None: ...
-
-
 # -- names and founding ------------------------------------------------------
 
 
-def check_free(guilds: Guilds, account_id: AccountId) -> None:
+def check_free(guilds: SqlGuilds, account_id: AccountId) -> None:
     """Raise Conflict for an account that is in a guild."""
     if guilds.member(account_id) is not None:
         raise Conflict("Already in a guild.", code=OCCUPIED)
 
 
-def check_names(guilds: Guilds, words: Words, name: str, nameplate: str | None) -> tuple[str, str]:
+def check_names(
+    guilds: SqlGuilds, words: Words, name: str, nameplate: str | None
+) -> tuple[str, str]:
     """Both texts, if they are allowed and free; raises the first failure."""
     good = names.name_of(words, name)
     if guilds.name_is_taken(good):
@@ -157,7 +110,7 @@ def check_names(guilds: Guilds, words: Words, name: str, nameplate: str | None) 
 
 
 def validate(
-    guilds: Guilds, words: Words, me: AccountId, name: str, nameplate: str | None
+    guilds: SqlGuilds, words: Words, me: AccountId, name: str, nameplate: str | None
 ) -> tuple[str, str]:
     """Check whether ``me`` could found a guild of that name; creates nothing."""
     check_free(guilds, me)
@@ -179,7 +132,7 @@ class Wish:
     may_found: bool
 
 
-def found(guilds: Guilds, words: Words, wish: Wish, at: int) -> Guild:
+def found(guilds: SqlGuilds, words: Words, wish: Wish, at: int) -> Guild:
     """Create a guild, checked in the order of the specification."""
     leader = wish.leader
     if not is_account_shaped(leader) or not guilds.exists(leader):
@@ -199,7 +152,7 @@ def found(guilds: Guilds, words: Words, wish: Wish, at: int) -> Guild:
 # -- membership --------------------------------------------------------------
 
 
-def my_place(guilds: Guilds, me: AccountId) -> Member:
+def my_place(guilds: SqlGuilds, me: AccountId) -> Member:
     """The caller's membership; raises Missing."""
     mine = guilds.member(me)
     if mine is None:
@@ -207,7 +160,7 @@ def my_place(guilds: Guilds, me: AccountId) -> Member:
     return mine
 
 
-def leave(guilds: Guilds, me: AccountId) -> Member:
+def leave(guilds: SqlGuilds, me: AccountId) -> Member:
     """Leave the guild; raises Conflict for its leader."""
     mine = my_place(guilds, me)
     if mine.rank is Rank.LEADER:
@@ -216,7 +169,7 @@ def leave(guilds: Guilds, me: AccountId) -> Member:
     return mine
 
 
-def kick(guilds: Guilds, me: AccountId, target: AccountId) -> Member:
+def kick(guilds: SqlGuilds, me: AccountId, target: AccountId) -> Member:
     """Remove a member, as the leader only; with ``me`` as target, leave."""
     if me == target:
         return leave(guilds, me)
@@ -228,7 +181,7 @@ def kick(guilds: Guilds, me: AccountId, target: AccountId) -> Member:
     return theirs
 
 
-def set_rank(guilds: Guilds, me: AccountId, target: AccountId, word: str) -> None:
+def set_rank(guilds: SqlGuilds, me: AccountId, target: AccountId, word: str) -> None:
     """Change a member's rank; ``leader`` hands the guild over."""
     mine = my_place(guilds, me)
     rank = next((one for one in Rank if one.lower() == word.lower()), None)
@@ -247,7 +200,7 @@ def set_rank(guilds: Guilds, me: AccountId, target: AccountId, word: str) -> Non
         guilds.drop_invites_by(mine.guild_id, target)
 
 
-def disband(guilds: Guilds, me: AccountId, guild_id: str) -> Sequence[Member]:
+def disband(guilds: SqlGuilds, me: AccountId, guild_id: str) -> Sequence[Member]:
     """Disband the caller's own guild; returns the members it had."""
     mine = guilds.member(me)
     if mine is None or mine.guild_id != guild_id:
@@ -259,7 +212,7 @@ def disband(guilds: Guilds, me: AccountId, guild_id: str) -> Sequence[Member]:
     return gone
 
 
-def disband_named(guilds: Guilds, text: str) -> tuple[Guild, Sequence[Member]]:
+def disband_named(guilds: SqlGuilds, text: str) -> tuple[Guild, Sequence[Member]]:
     """Disband a guild by its id or name (ignoring case), for the owner."""
     guild = guilds.guild(text) or guilds.guild_named(text)
     if guild is None:
@@ -269,14 +222,14 @@ def disband_named(guilds: Guilds, text: str) -> tuple[Guild, Sequence[Member]]:
     return guild, gone
 
 
-def _fellow(guilds: Guilds, mine: Member, target: AccountId) -> Member:
+def _fellow(guilds: SqlGuilds, mine: Member, target: AccountId) -> Member:
     theirs = guilds.member(target)
     if theirs is None or theirs.guild_id != mine.guild_id:
         raise Missing("Not in your guild.", code=EXCLUDED)
     return theirs
 
 
-def _remove(guilds: Guilds, member: Member) -> None:
+def _remove(guilds: SqlGuilds, member: Member) -> None:
     guilds.drop_invites_by(member.guild_id, member.account_id)
     guilds.remove(member.account_id)
 
@@ -297,7 +250,7 @@ class Limits:
 
 
 def invite(
-    guilds: Guilds, limits: Limits, me: AccountId, target: AccountId, at: int, *, may_send: bool
+    guilds: SqlGuilds, limits: Limits, me: AccountId, target: AccountId, at: int, *, may_send: bool
 ) -> Guild:
     """Invite an account into the caller's guild.
 
@@ -331,12 +284,12 @@ def invite(
     return guild
 
 
-def _check_room(guilds: Guilds, limits: Limits, guild_id: str) -> None:
+def _check_room(guilds: SqlGuilds, limits: Limits, guild_id: str) -> None:
     if guilds.size(guild_id) >= limits.max_members:
         raise Conflict("The guild is full.", code=STUFFED)
 
 
-def _check_invite_limits(guilds: Guilds, guild_id: str, target: AccountId, at: int) -> None:
+def _check_invite_limits(guilds: SqlGuilds, guild_id: str, target: AccountId, at: int) -> None:
     before = guilds.invite_to(guild_id, target)
     if before is not None and before.is_open(at):
         raise Conflict("Already invited.", code=REDUNDANT)
@@ -347,7 +300,7 @@ def _check_invite_limits(guilds: Guilds, guild_id: str, target: AccountId, at: i
         raise TooMany("The guild has too many open invites.")
 
 
-def visible(guilds: Guilds, one: Invite, at: int) -> bool:
+def visible(guilds: SqlGuilds, one: Invite, at: int) -> bool:
     """Whether the invited player may see and accept it.
 
     Not with a block between the two, nor when the inviter could no longer invite.
@@ -358,7 +311,7 @@ def visible(guilds: Guilds, one: Invite, at: int) -> bool:
     return inviter is not None and inviter.guild_id == one.guild_id and inviter.rank in MAY_INVITE
 
 
-def invites(guilds: Guilds, me: AccountId, at: int) -> list[tuple[Invite, Guild]]:
+def invites(guilds: SqlGuilds, me: AccountId, at: int) -> list[tuple[Invite, Guild]]:
     """The caller's open invites with their guilds, newest first."""
     found = []
     for one in reversed(guilds.invites_of_player(me)):
@@ -368,14 +321,14 @@ def invites(guilds: Guilds, me: AccountId, at: int) -> list[tuple[Invite, Guild]
     return found
 
 
-def _my_invite(guilds: Guilds, me: AccountId, invite_id: str, at: int) -> Invite:
+def _my_invite(guilds: SqlGuilds, me: AccountId, invite_id: str, at: int) -> Invite:
     one = guilds.invite(invite_id)
     if one is None or one.account_id != me or not visible(guilds, one, at):
         raise Missing("No such invite.", code=UNINVITED)
     return one
 
 
-def accept(guilds: Guilds, limits: Limits, me: AccountId, invite_id: str, at: int) -> Member:
+def accept(guilds: SqlGuilds, limits: Limits, me: AccountId, invite_id: str, at: int) -> Member:
     """Join as Member; all other invites of the caller end."""
     one = _my_invite(guilds, me, invite_id, at)
     check_free(guilds, me)
@@ -386,13 +339,13 @@ def accept(guilds: Guilds, limits: Limits, me: AccountId, invite_id: str, at: in
     return joined
 
 
-def decline(guilds: Guilds, me: AccountId, invite_id: str, at: int) -> None:
+def decline(guilds: SqlGuilds, me: AccountId, invite_id: str, at: int) -> None:
     """Decline; the guild cannot invite the caller again for a day."""
     one = _my_invite(guilds, me, invite_id, at)
     guilds.decline_invite(one.id, at, until=at + DECLINE_PAUSE_MS)
 
 
-def _drop_open_invites(guilds: Guilds, account_id: AccountId) -> None:
+def _drop_open_invites(guilds: SqlGuilds, account_id: AccountId) -> None:
     for one in guilds.invites_of_player(account_id):
         if one.declined_at is None:
             guilds.drop_invite(one.id)

@@ -150,7 +150,7 @@ class Summary:
 
 @frozen
 class SqlGuilds:
-    """``rules.Guilds`` on an open transaction."""
+    """Stored guilds, members and invites, inside one transaction."""
 
     tx: Connection
 

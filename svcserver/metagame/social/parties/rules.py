@@ -1,18 +1,21 @@
 """Rules of parties and their invites. Spec: 1 §3, §4 Parties, §8.
 
-Live state: these rules run on one open ``StoredParties``, whose entries end by themselves. Any of
+Live state: these rules run on one open ``BoardParties``, whose entries end by themselves. Any of
 them may be missing, and who has been silent too long is dropped when the party is read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from attrs import define, evolve, frozen
 
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Conflict, Forbidden, Missing
+
+if TYPE_CHECKING:
+    from svcserver.metagame.social.parties.store import BoardParties
 
 MAX_MEMBERS = 4
 MAX_PARTY_INVITES = 8
@@ -68,55 +71,6 @@ class Standing:
     candidate: PartyCandidate | None
 
 
-class StoredParties(Protocol):
-    """Stored parties and invites, inside one act."""
-
-    @property
-    def now(self) -> float: ...
-
-    def new_id(self) -> str: ...
-
-    def party(self, party_id: str) -> Party | None: ...
-
-    def keep(self, party: Party) -> None: ...
-
-    def end(self, party_id: str) -> None: ...
-
-    def party_of(self, account_id: AccountId) -> str | None: ...
-
-    def place(self, account_id: AccountId, party_id: str | None) -> None: ...
-
-    def heard(self, account_id: AccountId) -> float | None:
-        """When the last sign of life came."""
-
-    def hear(self, account_id: AccountId) -> None:
-        """A sign of life, now; kept blindly, with a party or without."""
-
-    def received(self, recipient: AccountId) -> tuple[Invite, ...]:
-        """Invites by recipient, the oldest first; some may have expired."""
-
-    def keep_received(self, recipient: AccountId, invites: tuple[Invite, ...]) -> None: ...
-
-    def pending(self, party_id: str) -> tuple[Invite, ...]:
-        """The invites that a party has sent and nobody has answered."""
-
-    def keep_pending(self, party_id: str, invites: tuple[Invite, ...]) -> None: ...
-
-    def count_sent(self, sender: AccountId) -> bool:
-        """Count an invite; False when the sender has sent as many as they may."""
-
-    def pauses(self, sender: AccountId, recipient: AccountId) -> bool:
-        """Whether the recipient has declined this sender a moment ago."""
-
-    def pause(self, sender: AccountId, recipient: AccountId) -> None: ...
-
-    def left(self, party_id: str, account_id: AccountId) -> None:
-        """Do in the same act what follows a leaving, as matchmaking and chat need it."""
-
-    def candidate(self, party_id: str) -> PartyCandidate | None:
-        """What the party waits for or was sent to."""
-
-
 @define
 class Parties:
     """What may happen to parties and invites, decided on the entries of one open act of the board.
@@ -124,7 +78,7 @@ class Parties:
     Refusals are raised; what changes is written through ``stored`` and undone by raising.
     """
 
-    stored: StoredParties
+    stored: BoardParties
 
     # -- being there -------------------------------------------------------
 

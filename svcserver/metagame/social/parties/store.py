@@ -45,7 +45,7 @@ RESULTS = results("party_results", Standing)
 
 @define
 class BoardParties:
-    """The StoredParties of one sheet; the last two as in ``LiveParties``."""
+    """Stored parties and invites, inside one act; the last two as in ``LiveParties``."""
 
     sheet: Sheet
     also_left: tuple[Left, ...]
@@ -77,18 +77,22 @@ class BoardParties:
             self.sheet.put(PARTY_OF, account_id, party_id)
 
     def heard(self, account_id: AccountId) -> float | None:
+        """When the last sign of life came."""
         return self.sheet.get(HEARD, account_id)
 
     def hear(self, account_id: AccountId) -> None:
+        """A sign of life, now; kept blindly, with a party or without."""
         hear(self.sheet, account_id)
 
     def received(self, recipient: AccountId) -> tuple[Invite, ...]:
+        """Invites by recipient, the oldest first; some may have expired."""
         return self.sheet.get(RECEIVED, recipient) or ()
 
     def keep_received(self, recipient: AccountId, invites: tuple[Invite, ...]) -> None:
         self._keep(RECEIVED, recipient, invites)
 
     def pending(self, party_id: str) -> tuple[Invite, ...]:
+        """The invites that a party has sent and nobody has answered."""
         return self.sheet.get(PENDING, party_id) or ()
 
     def keep_pending(self, party_id: str, invites: tuple[Invite, ...]) -> None:
@@ -101,9 +105,11 @@ class BoardParties:
             self.sheet.drop(kind, key)
 
     def count_sent(self, sender: AccountId) -> bool:
+        """Count an invite; False when the sender has sent as many as they may."""
         return SENT.take(self.sheet, sender) is not None
 
     def pauses(self, sender: AccountId, recipient: AccountId) -> bool:
+        """Whether the recipient has declined this sender a moment ago."""
         return self.sheet.get(DECLINED, f"{sender} {recipient}") is not None
 
     def pause(self, sender: AccountId, recipient: AccountId) -> None:

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from attrs import frozen
 
 from svcserver.kernel.ids import AccountId, is_account_shaped, new_id
 from svcserver.kernel.refusals import Conflict, Forbidden, Malformed, Missing
 from svcserver.kernel.times import HOUR_MS
+
+if TYPE_CHECKING:
+    from svcserver.metagame.social.slayerlinks.store import SqlSlayerLinks
 
 FIRST_SLOT = 1  # a client that counts from 0 needs only this changed
 SLOTS = range(FIRST_SLOT, FIRST_SLOT + 3)
@@ -79,41 +82,11 @@ class Link:
     ends_at: int
 
 
-class SlayerLinks(Protocol):
-    """Stored links and invites, inside one transaction."""
-
-    def exists(self, account_id: AccountId) -> bool: ...
-
-    def are_friends(self, one: AccountId, other: AccountId) -> bool: ...
-
-    def friends(self, me: AccountId) -> set[AccountId]: ...
-
-    def running(self, account_id: AccountId, at: int) -> Sequence[Link]: ...
-
-    def sent(self, sender: AccountId) -> Sequence[Invite]: ...
-
-    def received(self, recipient: AccountId) -> Sequence[Invite]: ...
-
-    def add_invite(self, invite: Invite) -> None: ...
-
-    def answer(self, link_id: str, status: Status) -> None: ...
-
-    def add_links(self, one: Link, other: Link) -> None: ...
-
-    def end_link(self, link_id: str) -> None: ...
-
-    def taken_slots(self, accounts: Iterable[AccountId], at: int) -> dict[AccountId, set[int]]: ...
-
-    def forget(self, sender: AccountId, recipient: AccountId, before: int) -> None: ...
-
-    def sweep(self, at: int) -> None: ...
-
-
 # -- inviting ----------------------------------------------------------------
 
 
 def invite(
-    links: SlayerLinks,
+    links: SqlSlayerLinks,
     me: AccountId,
     other: AccountId,
     slot: int | None,
@@ -159,18 +132,18 @@ def other_account(named: str | None) -> AccountId:
     return named
 
 
-def taken(links: SlayerLinks, account_id: AccountId, at: int) -> set[int]:
+def taken(links: SqlSlayerLinks, account_id: AccountId, at: int) -> set[int]:
     """The account's slots with a link or a pending invite that it sent."""
     return links.taken_slots([account_id], at).get(account_id, set())
 
 
-def _check_friends(links: SlayerLinks, me: AccountId, other: AccountId) -> None:
+def _check_friends(links: SqlSlayerLinks, me: AccountId, other: AccountId) -> None:
     """Raise Forbidden unless they are friends; a block ends every friendship."""
     if not links.are_friends(me, other):
         raise Forbidden("only friends link")
 
 
-def _check_unlinked(links: SlayerLinks, me: AccountId, other: AccountId, at: int) -> None:
+def _check_unlinked(links: SqlSlayerLinks, me: AccountId, other: AccountId, at: int) -> None:
     if any(one.other == other for one in links.running(me, at)):
         raise Conflict("already linked")
 
@@ -191,7 +164,7 @@ class Reply:
     slot: int | None
 
 
-def answer(links: SlayerLinks, me: AccountId, reply: Reply, at: int) -> str:
+def answer(links: SqlSlayerLinks, me: AccountId, reply: Reply, at: int) -> str:
     """Accept, reject or cancel; returns the link id. The same answer may be given again."""
     action = reply.action
     if action is None:
@@ -211,7 +184,7 @@ def answer(links: SlayerLinks, me: AccountId, reply: Reply, at: int) -> str:
     return found.link_id
 
 
-def _meant(links: SlayerLinks, me: AccountId, action: Action, reply: Reply) -> Invite | None:
+def _meant(links: SqlSlayerLinks, me: AccountId, action: Action, reply: Reply) -> Invite | None:
     mine = links.sent(me) if action is Action.CANCEL else links.received(me)
     for wanted in reply.ids:
         for one in mine:
@@ -227,7 +200,7 @@ def _other(one: Invite, me: AccountId) -> AccountId:
     return one.recipient if one.sender == me else one.sender
 
 
-def _link(links: SlayerLinks, found: Invite, wanted: int | None, at: int) -> None:
+def _link(links: SqlSlayerLinks, found: Invite, wanted: int | None, at: int) -> None:
     me, other = found.recipient, found.sender
     _check_friends(links, me, other)
     _check_unlinked(links, me, other, at)
@@ -247,7 +220,7 @@ def _link(links: SlayerLinks, found: Invite, wanted: int | None, at: int) -> Non
 # -- ending ------------------------------------------------------------------
 
 
-def drop_invites(links: SlayerLinks, me: AccountId, other: AccountId, at: int) -> None:
+def drop_invites(links: SqlSlayerLinks, me: AccountId, other: AccountId, at: int) -> None:
     """Cancel or decline all pending invites (``other`` is ``me``), else those between the two."""
     for one in [*links.sent(me), *links.received(me)]:
         if one.is_waiting(at) and other in (me, _other(one, me)):
@@ -256,7 +229,7 @@ def drop_invites(links: SlayerLinks, me: AccountId, other: AccountId, at: int) -
 
 
 def end_link(
-    links: SlayerLinks, me: AccountId, other: AccountId | None, slot: int | None, at: int
+    links: SqlSlayerLinks, me: AccountId, other: AccountId | None, slot: int | None, at: int
 ) -> None:
     """End a link for both sides, named by the other player, by the slot, or by both."""
     for one in links.running(me, at):
@@ -269,14 +242,14 @@ def end_link(
 # -- reading -----------------------------------------------------------------
 
 
-def waiting(links: SlayerLinks, me: AccountId, at: int) -> list[Invite]:
+def waiting(links: SqlSlayerLinks, me: AccountId, at: int) -> list[Invite]:
     """The pending invites in both directions, oldest first."""
     found = [one for one in [*links.sent(me), *links.received(me)] if one.is_waiting(at)]
     return sorted(found, key=lambda one: (one.created_at, one.link_id))
 
 
 def available(
-    links: SlayerLinks, me: AccountId, asked: Iterable[AccountId], at: int
+    links: SqlSlayerLinks, me: AccountId, asked: Iterable[AccountId], at: int
 ) -> dict[AccountId, bool]:
     """Whether each could be invited: a friend, no link or pending invite, free slots on both."""
     wanted = list(dict.fromkeys(asked))

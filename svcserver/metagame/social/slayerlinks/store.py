@@ -99,7 +99,7 @@ _CANCEL_BETWEEN = (
 
 @frozen
 class SqlSlayerLinks:
-    """``rules.SlayerLinks`` on an open transaction."""
+    """Stored links and invites, inside one transaction."""
 
     tx: Connection
 
