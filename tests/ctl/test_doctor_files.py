@@ -84,6 +84,14 @@ class FileTests(DoctorCase):
         program.chmod(0o700)
         self.assertEqual(self.wrong(), [])
 
+    def test_a_game_server_out_of_reach_hides_nothing_else(self) -> None:
+        (self.folder / "owner.key").chmod(0o640)
+        barred = PermissionError(errno.EACCES, "Permission denied", "/root/server.sh")
+        with mock.patch("svcserver.ctl.doctor.files.may_run", side_effect=barred):
+            found = " ".join(map(str, self.wrong()))
+        self.assertIn("/root/server.sh: ", found)
+        self.assertIn("owner.key can be read by others", found)
+
     def test_a_game_server_that_the_system_does_not_execute(self) -> None:
         program = self.folder / "server.exe"
         program.write_bytes(b"MZ\x90")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
+from svcserver.ctl.database import user_name
 from svcserver.ctl.doctor import files, live, matching, places, reading, storage
 from svcserver.ctl.doctor.case import Case, Check, Finding, Level
 from svcserver.ctl.doctor.machine import Machine
@@ -59,7 +61,14 @@ def doctor(host: Host, out: Out) -> None:
 def examine(host: Host, folder: Path, machine: Machine | None = None) -> Sequence[Finding]:
     """All findings, the wrong ones first."""
     case = Case(host, folder.absolute(), machine or Machine())
-    found = [one for check in CHECKS for one in check(case)]
+    found: list[Finding] = []
+    for check in CHECKS:
+        try:
+            found.extend(check(case))
+        except PermissionError as error:
+            what = f"{error.filename}: {user_name(os.geteuid())} may not look at it"
+            cure = "run this as root, or let the user of the host read it"
+            found.append(Finding("host", what, cure))
     return sorted(found, key=lambda one: one.level is not Level.WRONG)
 
 
