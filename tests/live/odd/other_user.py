@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -19,6 +22,7 @@ ROOT = Path(__file__).parents[3]
 PATIENCE_S = 240
 if os.name != "posix" or os.geteuid() != 0:  # the files that need it are one skip each
     raise skip("root", "only root acts for another user")
+_OF_DEVELOPERS = shutil.ignore_patterns("playwright", "babel", "sphinx*", "mypy", "*__mypyc*")
 _PROGRAMS = ("svcctl", "twistd", "svc-gameserver-sim")
 
 
@@ -33,7 +37,7 @@ def programs(folder: Path) -> Path:
     made = folder / "venv"
     subprocess.run([python, "-m", "venv", "--without-pip", made], check=True, timeout=60)
     site = next(made.glob("lib/python*/site-packages"))
-    places = [sysconfig.get_path("purelib"), str(ROOT)]
+    places = _readable()
     site.joinpath("all.pth").write_text(
         "".join(f"import site; site.addsitedir({place!r})\n" for place in places)
     )
@@ -42,6 +46,22 @@ def programs(folder: Path) -> Path:
         made.joinpath("bin", name).write_text(f"#!{made}/bin/python\n{text}")
         made.joinpath("bin", name).chmod(0o755)
     return made / "bin"
+
+
+@cache
+def _readable() -> list[str]:
+    """The folders of our modules: copies, where this clone is in a folder for root alone."""
+    site = sysconfig.get_path("purelib")
+    if all(folder.stat().st_mode & 0o1 for folder in (ROOT, *ROOT.parents)):
+        return [site, str(ROOT)]
+    holder = TemporaryDirectory(prefix="svc-odd-modules-")
+    atexit.register(holder.cleanup)
+    copy = Path(holder.name)
+    copy.chmod(0o755)
+    shutil.copytree(site, copy / "site", ignore=_OF_DEVELOPERS)
+    for name in ("svcserver", "twisted"):
+        shutil.copytree(ROOT / name, copy / "root" / name)
+    return [str(copy / "root"), str(copy / "site")]  # the first wins
 
 
 def run(
