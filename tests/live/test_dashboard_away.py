@@ -118,7 +118,7 @@ def test_what_changes_is_shown_and_the_keyboards_place_kept(browser: Browser, he
 
 # slow: a metagame, killed and started again before a browser
 @proves("the dashboard while its server is away")
-def test_a_killed_server_comes_back_and_asks_to_sign_in(browser: Browser, here: Host) -> None:
+def test_a_killed_server_comes_back_and_knows_the_session(browser: Browser, here: Host) -> None:
     with visit(browser, here) as seen:
         seen.sign_in(here.key)
         seen.go("Chat")
@@ -127,10 +127,9 @@ def test_a_killed_server_comes_back_and_asks_to_sign_in(browser: Browser, here: 
         seen.page.get_by_role("link", name="Audit", exact=True).click()
         expect(seen.page.locator("#content")).to_contain_text("The server does not answer.")
         here.service.start()
-        said = seen.page.locator("#sign-in-error")
-        expect(said).to_contain_text("You are signed out", timeout=PATIENCE_MS)
-        seen.sign_in(here.key)
+        is_back(seen)
         expect(seen.page.get_by_role("heading", level=1)).to_have_text("Audit")
+        expect(seen.page.locator("#content .card").first).to_contain_text("sign in")
         assert len(here.players) == len(NAMES)
 
 
@@ -219,10 +218,7 @@ def test_an_act_in_which_the_server_is_killed_is_seen_and_done_again(
         expect(seen.page.locator("#says .bad")).to_contain_text(UNSURE)
         says_that_it_is_away(seen)
         here.service.start()
-        expect(seen.page.locator("#sign-in-error")).to_contain_text(
-            "You are signed out", timeout=PATIENCE_MS
-        )
-        seen.sign_in(here.key)
+        is_back(seen)
         expect(seen.page.get_by_role("heading", level=1)).to_have_text("Unlucky")
         eventually(partial(agree, seen, here, "Unlucky", "Mute"), pause_s=SELDOM_S)
         seen.press("Mute")
@@ -265,11 +261,8 @@ def test_an_account_is_deleted_only_after_what_was_kept_is_downloaded(
         seen.press("Export")  # nothing is handed out, and the page says so
         expect(seen.page.locator("#says .bad").last).to_contain_text("does not answer")
         here.service.start()
-        expect(seen.page.locator("#sign-in-error")).to_contain_text(
-            "You are signed out", timeout=PATIENCE_MS
-        )
+        is_back(seen)
         seen.page.unroute("**/DashboardDelete")
-        seen.sign_in(here.key)
         seen.press("Delete")
         with seen.page.expect_download():
             seen.answer("Delete", Write="Lost_Bye")
@@ -307,10 +300,9 @@ def test_every_page_stays_and_says_how_old_it_is(browser: Browser, here: Host) -
         for seen, name in shown:
             stays(seen, name)
         here.service.start()
-        for seen, _ in shown:
-            expect(seen.page.locator("#sign-in-error")).to_contain_text(
-                "You are signed out", timeout=PATIENCE_MS
-            )
+        for seen, name in shown:
+            is_back(seen)
+            expect(seen.page.get_by_role("heading", level=1)).to_have_text(name)
 
 
 def stays(seen: Visit, name: str) -> None:
