@@ -6,6 +6,7 @@ See ``test_acts_across_accounts.py``.
 from __future__ import annotations
 
 from collections.abc import Awaitable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -23,6 +24,8 @@ from tests.support.isolates import isolates
 pytestmark = pytest.mark.live
 
 API = "/svc/api"
+# each process of these tests has live state of its own: a mode set at run time counts in one alone
+on_two_metagames_for_codes = partial(on_two_metagames, REGISTRATION_MODE="INVITECODE")
 
 
 async def code_uses(both: Both, code: str) -> int | None:
@@ -42,13 +45,6 @@ async def audited(both: Both, action: str) -> list[dict[str, Any]]:
     return [row for row in said[0]["rows"] if row["action"] == action]
 
 
-async def invite_codes_alone(both: Both) -> None:
-    """Let only codes make accounts; each process of these tests has live state of its own."""
-    for at in range(2):
-        body = {"RegistrationStatus": "INVITECODE"}
-        await both.good("POST", f"{API}/RegistrationStatus", body=body, at=at)
-
-
 def registering(both: Both, name: str, at: int, code: str | None = None) -> Awaitable[Said]:
     return both.call("POST", f"{API}/Register", body={"Username": name, "InviteCode": code}, at=at)
 
@@ -64,9 +60,8 @@ async def test_one_name_one_account(both: Both) -> None:
 
 
 @isolates("accounts/invites: create", "accounts/invites: put", "accounts/management: register")
-@on_two_metagames
+@on_two_metagames_for_codes
 async def test_a_code_never_makes_more_accounts_than_it_was_given_uses(both: Both) -> None:
-    await invite_codes_alone(both)
     made = await at_once(
         *(both.call("POST", f"{API}/CreateInvite", body={"uses": 1}, at=at) for at in range(6))
     )
@@ -85,9 +80,8 @@ async def test_a_code_never_makes_more_accounts_than_it_was_given_uses(both: Bot
 
 
 @isolates("accounts/invites: revoke", "accounts/management: register")
-@on_two_metagames
+@on_two_metagames_for_codes
 async def test_a_revoked_code_makes_no_account_any_more(both: Both) -> None:
-    await invite_codes_alone(both)
     for number in range(ROUNDS):
         code = (await both.good("POST", f"{API}/CreateInvite", body={"uses": 4}))["code"]
         revoked, *tried = await at_once(

@@ -101,10 +101,8 @@ def statuses(said: Sequence[Said]) -> list[int]:
     return found
 
 
-def on_two_metagames(
-    test: Callable[[Both], Awaitable[None]],
-) -> Callable[[Path], Any]:
-    """The test on two metagames of its own."""
+def on_two_metagames(test: Callable[[Both], Awaitable[None]], **more: str) -> Callable[[Path], Any]:
+    """The test on two metagames of its own; ``more``: settings."""
 
     async def run(tmp_path: Path) -> None:
         url = fresh_database()
@@ -124,6 +122,7 @@ def on_two_metagames(
             "LOG_LEVEL": "warn",
             "STORE": "free",
             "STORE_REPEATABLE_TOKENS": "1",
+            **more,
         }
         async with AsyncExitStack() as started:
             started.enter_context(chdir(tmp_path))  # where the snapshot of live state goes
