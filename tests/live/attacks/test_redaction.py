@@ -48,7 +48,7 @@ def attack(host: Host, ready: threading.Barrier, asked: list[int], over: threadi
 
 def test_targets_full_of_beginnings_of_tokens_keep_no_newcomer_waiting(tmp_path: Path) -> None:
     port = free_port()
-    with running(tmp_path, GATEWAY_RATE_GENERAL="100,60", METRICS_PORT=str(port)) as host:
+    with running(tmp_path, GATEWAY_RATE_GENERAL="20,60", METRICS_PORT=str(port)) as host:
         idle = median_s(lambda: newcomer_s(host))
         ready, asked = threading.Barrier(CONNECTIONS + 1), list[int]()
         with until_over(*[partial(attack, host, ready, asked)] * CONNECTIONS):
