@@ -69,11 +69,11 @@ class Summary:
 
 def node_id(classname: str, name: str) -> str:
     """Return the id that pytest takes: the class name begins with the dotted path of the file."""
-    words = classname.split(".")
+    words = (classname or name).split(".")  # a file that cannot be imported is its name alone
     for end in range(len(words), 0, -1):
         file = Path(*words[:end]).with_suffix(".py")
         if (ROOT / file).is_file():
-            return "::".join([str(file), *words[end:], name])
+            return "::".join([str(file), *words[end:], *([name] if classname else [])])
     return f"{classname}::{name}"
 
 
