@@ -51,7 +51,8 @@ def database_url(text: str) -> URL:
     except ValueError:  # whose text would show what stands there, as a part of a password
         raise ValueError(ESCAPES) from None
     if url.get_backend_name() == "postgresql":
-        if "@" in (url.database or "") or not 0 < (url.port or 1) < 65_536:
+        is_escaped = text.count("@") < 2 and "@" not in (url.database or "")
+        if not is_escaped or not 0 < (url.port or 1) < 65_536:
             raise ValueError(ESCAPES)
         return url.set(drivername="postgresql+psycopg")
     if url.drivername in ("sqlite", "sqlite+pysqlite"):

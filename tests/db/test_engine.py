@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import string
+
+from sqlalchemy.exc import SQLAlchemyError
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.ctl.bundle import password_of, without_user
-from svcserver.db.engine import database_url
+from svcserver.db.engine import database_url, make_engine
 
 
 class DatabaseUrlTests(SynchronousTestCase):
@@ -20,6 +23,9 @@ class DatabaseUrlTests(SynchronousTestCase):
         for url in (
             "postgresql://svc:SEC/RET",
             "postgresql://svc:SEC@RET/XYZ@db.example/svc",
+            "postgresql://svc:SEC@RET@db.example/svc",
+            "postgresql://svc:SEC@RET?XYZ@db.example/svc",
+            "postgresql://svc:SEC@RET:5432/svc?XYZ@db.example",
             "postgresql://SEC/RET@db.example/svc",
             "postgresql://svc:SEC/RET@db.example:SEC/svc",
             "postgresql://svc:77777/RET",
@@ -28,6 +34,18 @@ class DatabaseUrlTests(SynchronousTestCase):
             why = self.assertRaises(ValueError, database_url, url)
             for part in ("SEC", "RET", "XYZ", "77777"):
                 self.assertNotIn(part, str(why))
+
+    def test_no_character_of_a_password_shows_it_when_connecting(self) -> None:
+        for character in string.punctuation + " \té":
+            url = f"postgresql://svc:SEC{character}RET@127.0.0.1:1/svc"
+            try:
+                shown = str(
+                    self.assertRaises(SQLAlchemyError, make_engine(database_url(url)).connect)
+                )
+            except ValueError as why:
+                shown = str(why)
+            for part in ("SEC", "RET"):
+                self.assertNotIn(part, shown, character)
 
     def test_a_bundle_hides_a_password_with_an_unescaped_slash(self) -> None:
         url = "postgresql://svc:SEC/RET@db.example/svc"
