@@ -73,8 +73,9 @@ def host(machine: dict[str, str], release: Path, tmp_path: Path) -> Iterator[Com
     shutil.copy(ROOT / "compose.yaml", folder)
     [archive] = release.glob("*-image.tar")
     made = Compose(folder, archive, machine["SVC_VERSION"])
-    made.paste("POSTGRES_PASSWORD=", OWN)
-    assert (folder / "database.env").stat().st_mode & 0o777 == 0o600
+    made.paste("POSTGRES_PASSWORD", OWN)
+    for name in ("database.env", "live.env"):
+        assert (folder / name).stat().st_mode & 0o777 == 0o600
     with (folder / ".env").open("a") as env:
         env.writelines(f"{name}={value}\n" for name, value in machine.items())
     first = block(PAGE, f"podman load -i {ARCHIVE}\npodman-compose up", {ARCHIVE: str(archive)})

@@ -21,8 +21,12 @@ class ContainerTests(SynchronousTestCase):
         self.assertEqual(len(re.findall(r"\$\{SVC_PUBLIC_HOST:\?[^}]+\}", said)), 1)
         self.assertEqual(said.count("${SVC_PUBLIC_HOST"), 1)
         services = yaml.safe_load(said)["services"]
+        files = {name: service["env_file"] for name, service in services.items()}
+        both = ["database.env", "live.env"]
+        # neither engine has the other's password
+        expected = {"database": "database.env", "live": "live.env", "svcserver": both}
+        self.assertEqual(files, expected)
         for name in ("svcserver", "database"):
-            self.assertEqual(services[name]["env_file"], "database.env")
             # podman-compose 1.0.3 puts what stands there on its command lines
             self.assertNotIn("PASSWORD", str(services[name]["environment"]))
 
