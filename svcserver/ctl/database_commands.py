@@ -1,8 +1,9 @@
-"""``svcctl db``: maintenance of the database. All of it works while the metagame runs."""
+"""``svcctl db``: maintenance of the database. All but a restore works while the metagame runs."""
 
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import time
 from contextlib import closing
@@ -12,7 +13,7 @@ from urllib.parse import quote
 import click
 from sqlalchemy.engine import URL
 
-from svcserver.ctl import database, postgres, postgres_restore
+from svcserver.ctl import database, postgres, postgres_restore, running
 from svcserver.ctl.host import Host, about_a_host, with_reason
 from svcserver.ctl.noting import noted
 from svcserver.ctl.output import Failed, HalfDone, Out, fail
@@ -24,6 +25,13 @@ from svcserver.db.faults import cure_of
 LOCKED_S = 30  # that a copy waits for whoever holds one of the files
 MOST_FAULTS = 100  # that are listed of a damaged file
 NO_SQLITE = "it does not begin as an SQLite database does"
+FOREIGN_CODE = (
+    "its database has a view, a virtual table or a trigger that no version of svcserver makes"
+)
+_AUDIT_TRIGGER = re.compile(  # of migration 0009
+    r"CREATE TRIGGER audit_log_no_[a-z]+ BEFORE [A-Z]+ ON audit_log "
+    r"BEGIN SELECT RAISE\(ABORT, '[a-z ]+'\); END"
+)
 DANGLING = "refers to a row that is not there"
 _MAGIC = b"SQLite format 3\0"
 _DAMAGE = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
@@ -135,9 +143,12 @@ def _begins_otherwise(file: Path) -> bool:
 
 def has_foreign_code(file: Path) -> bool:
     """Return whether a database can compute what a query of ours then waits for."""
-    wanted = "SELECT 1 FROM sqlite_master WHERE type = 'view' OR sql LIKE 'CREATE VIRTUAL%'"
-    with closing(sqlite3.connect(_to_read(file), uri=True, timeout=30)) as one:
-        return one.execute(wanted).fetchone() is not None
+    query = (
+        "SELECT sql FROM sqlite_master "
+        "WHERE type IN ('view', 'trigger') OR sql LIKE 'CREATE VIRTUAL%'"
+    )
+    with closing(sqlite3.connect(_to_read(file), uri=True, timeout=30)) as connection:
+        return not all(_AUDIT_TRIGGER.fullmatch(sql) for (sql,) in connection.execute(query))
 
 
 def _to_read(file: Path) -> str:
@@ -182,10 +193,13 @@ def copy_database(host: Host, out: Out, target: Path, reason: str) -> None:
 
 @db.command("restore")
 @click.argument("source", metavar="FILE", type=click.Path(path_type=Path))
+@click.option("--stop", is_flag=True, help="Stop the host first, if it runs.")
 @with_reason
 @about_a_host
-def restore(host: Host, out: Out, source: Path, reason: str) -> None:
+def restore(host: Host, out: Out, source: Path, reason: str, stop: bool) -> None:
     """Put FILE in the place of the database; what was there is kept.
+
+    A running host is refused: what players do meanwhile would be lost.
 
     SQLite: beside its file, as svc.db.before-restore-DATE-TIME. PostgreSQL: in the host's folder,
     as before-restore-DATE-TIME.dump, which this command puts back like any other backup.
@@ -195,13 +209,21 @@ def restore(host: Host, out: Out, source: Path, reason: str) -> None:
         file = database.file_of(url)
         if not source.is_file():
             fail(f"there is no backup {source}")
-        if file is None:
-            kept = postgres_restore.put_back(source, url, host.path(""), out.say)
-        else:
+        if not stop:
+            running.refuse_running(host, url)
+        if file is not None:
             if faults := sqlite_faults(source):
                 fail(f"{source} is no sound backup ({faults[0]}); the database was not touched")
             if not _has_accounts(source):
                 fail(f"{source} is no backup of a host; the database was not touched")
+            if has_foreign_code(source):
+                fail(f"{source}: {FOREIGN_CODE}; the database was not touched")
+        if stop:
+            for user in running.stop(host, url):
+                out.say(f"stopped {user}")
+        if file is None:
+            kept = postgres_restore.put_back(source, url, host.path(""), out.say)
+        else:
             kept = put_back(source, file)
         bring_up(url, kept)
     out.data({"restored": str(source), "kept": str(kept) if kept else None})

@@ -117,6 +117,17 @@ class DatabaseTests(HostCase):
             self.assertEqual(self.ctl("db", "restore", path).status, 1)
         self.assertEqual(self.accounts(), before)
 
+    def test_restore_refuses_a_database_with_code_of_its_own(self) -> None:
+        for code in (
+            "CREATE VIEW v AS SELECT 1",
+            "CREATE TRIGGER t AFTER INSERT ON accounts BEGIN DELETE FROM accounts; END",
+        ):
+            copy = self.folder / f"{code.split()[1]}.db"
+            self.assertEqual(self.ctl("db", "backup", copy).status, 0)
+            with closing(sqlite3.connect(copy)) as db:
+                db.execute(code)
+            self.assertIn("no version", self.ctl("db", "restore", copy).line)
+
     @proves("svcctl db")
     def test_upgrade_makes_a_private_file(self) -> None:
         (self.folder / "svc.db").unlink()

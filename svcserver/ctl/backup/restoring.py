@@ -24,6 +24,7 @@ from svcserver.ctl.begun import Begun
 from svcserver.ctl.blueprint import LAUNCHER
 from svcserver.ctl.bundle import is_secret
 from svcserver.ctl.database_commands import (
+    FOREIGN_CODE,
     bring_up,
     has_foreign_code,
     migrate,
@@ -246,7 +247,7 @@ def _sound(contents: Contents, restored: Path) -> None:
     if faults := sqlite_faults(restored):
         raise Damaged(f"its database is damaged: {faults[0]}")
     if has_foreign_code(restored):
-        raise Damaged("its database holds a view or a virtual table, which no host's does")
+        raise Damaged(FOREIGN_CODE)
     same(contents, URL.create("sqlite", database=str(restored)))
 
 

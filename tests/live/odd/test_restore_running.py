@@ -1,4 +1,4 @@
-"""``svcctl backup restore`` while the host runs: by a stack, or by a metagame started by hand.
+"""``svcctl backup restore`` and ``db restore`` while the host runs: by a stack, or by a metagame started by hand.
 
 Why processes: a running host is known by what its processes hold.
 """
@@ -98,6 +98,23 @@ def test_a_metagame_by_hand_is_refused_or_stopped(tmp_path: Path) -> None:
         done = restore(folder, file, "--stop")
         assert done.returncode == 0, done.stderr
         assert f"stopped svc-metagame (process {process.pid})" in done.stdout
+        assert process.wait(PATIENCE_S) == -signal.SIGTERM
+    assert names(folder) == {"owner"}
+
+
+def test_db_restore_refuses_or_stops_a_running_metagame(tmp_path: Path) -> None:
+    folder = demo_host(tmp_path / "host")
+    copy = folder / "copy.db"
+    assert run("db", "backup", copy, "--config", folder).returncode == 0
+    assert run("account", "create", "Late_1", "--config", folder).returncode == 0
+    words = ("db", "restore", copy, "--config", folder)
+    with by_hand(folder) as process:
+        refusal = run(*words)
+        assert refusal.returncode == 1
+        assert f"svc-metagame (process {process.pid})" in refusal.stderr
+        assert "Late_1" in names(folder)
+        done = run(*words, "--stop")
+        assert done.returncode == 0, done.stderr
         assert process.wait(PATIENCE_S) == -signal.SIGTERM
     assert names(folder) == {"owner"}
 
