@@ -1,8 +1,7 @@
-"""Whether a host runs, by whatever started it, and how it is stopped.
+"""The processes that run a host, and how they are stopped.
 
-A stack is known by its file. Services under systemd and a metagame that was started by hand are
-known by the database, which they hold open: an SQLite file by its lock, PostgreSQL by its list of
-connections.
+A stack has a file in the host's folder. Services under systemd and a metagame that was started by
+hand hold the database open: an SQLite file has their lock, PostgreSQL lists their connections.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from sqlalchemy.engine import URL
 
 from svcserver.ctl import database
 from svcserver.ctl.host import Host
-from svcserver.ctl.output import fail
+from svcserver.ctl.output import fail, warn
 from svcserver.db.engine import make_engine
 from svcserver.kernel.processes import PROCESSES, started_at
 from svcserver.stack import rolling
@@ -31,15 +30,17 @@ STOP_S, LOOK_S = 90.0, 0.1
 MOST = 16  # workers of a host
 SHARED_FIRST, SHARED_SIZE = 0x40000002, 510  # SQLite's lock of who has the file open
 _FLOCK = "hh4xqqi4x"  # struct flock of 64-bit Linux
+READS_LOCKS = sys.platform.startswith("linux") and sys.maxsize > 2**32
 _USERS = (
-    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
-    "AND usename = current_user AND backend_type = 'client backend' AND pid <> pg_backend_pid()"
+    "SELECT application_name FROM pg_stat_activity WHERE datname = current_database() "
+    "AND usename = current_user AND backend_type = 'client backend' AND pid <> pg_backend_pid() "
+    "ORDER BY starts_with(application_name, 'svc-metagame') DESC LIMIT 1"
 )
 
 
 @frozen
 class User:
-    """A process of the host, or another one that uses its database; ``pid`` 0: elsewhere."""
+    """A process of the host, or another one that uses its database; ``pid`` 0: PostgreSQL's."""
 
     what: str
     pid: int = 0
@@ -59,15 +60,24 @@ class User:
 
 def refuse_running(host: Host, url: URL) -> None:
     """Fail with one line if the host runs, or anything else uses its database."""
-    if (user := _user(host, url)) is not None:
-        cure = f"systemctl stop {user.unit}" if user.unit else "end it"
-        fail(f"the host runs: {user}. Stop it first ({cure}), or give --stop")
+    if (user := _user(host, url)) is None:
+        return
+    if not user.pid:
+        fail(f"the host runs: {user} uses its database. Stop it first")
+    if user.unit:
+        fail(f"the host runs: {user}. Stop it first: {_stop_line(user.unit)}")
+    fail(f"the host runs: {user}. Stop it first, or give --stop")
 
 
 def stop(host: Host, url: URL) -> list[User]:
     """Stop the host and wait until it has ended; returns what was stopped."""
     stopped: list[User] = []
     while (user := _user(host, url)) is not None:
+        if not user.pid:
+            fail(
+                f"{user} uses the database. --stop ends no program that only PostgreSQL lists, "
+                "since it may be of another host: stop it yourself, and try again"
+            )
         if user.what not in (STACK, METAGAME) or len(stopped) >= MOST:
             fail(f"{user} uses the database and is no service of this host. End it, and try again")
         _end(user)
@@ -92,7 +102,13 @@ def _end(user: User) -> None:
         time.sleep(LOOK_S)
 
 
+def _stop_line(unit: str) -> str:
+    return f"sudo systemctl stop {unit}"
+
+
 def _systemctl(unit: str) -> None:
+    if os.geteuid() != 0:  # root has become the owner of the host's folder by now
+        fail(f"--stop cannot stop {unit} as this user. Stop it first: {_stop_line(unit)}")
     command = ["systemctl", "stop", unit]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=STOP_S, check=False)
@@ -110,25 +126,28 @@ def _user(host: Host, url: URL) -> User | None:
     if (file := database.file_of(url)) is not None:
         return _holder(file)
     with database.transaction(make_engine(url)) as tx:
-        count = int(tx.execute(text(_USERS)).scalar_one())
-    return User(f"{count} connections to its database") if count else None
+        name = tx.execute(text(_USERS)).scalar_one_or_none()
+    return None if name is None else User(name or "a program without a name")
 
 
 def _holder(file: Path) -> User | None:
-    """A process that has an SQLite file open; None where that cannot be known.
+    """A process that has an SQLite file open; None, with a warning, where that cannot be known.
 
     Call it while this process has the file not open: closing a file ends all its locks.
     """
-    if not sys.platform.startswith("linux") or not file.exists():
+    if not file.exists():
+        return None
+    if not READS_LOCKS:
+        warn(f"whether a program uses {file} cannot be known on this system: stop the host first")
         return None
     import fcntl
 
-    wanted = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, SHARED_FIRST, SHARED_SIZE, 0)
+    query = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, SHARED_FIRST, SHARED_SIZE, 0)
     with file.open("rb") as handle:
-        found = struct.unpack(_FLOCK, fcntl.fcntl(handle, fcntl.F_GETLK, wanted))
-    if found[0] == fcntl.F_UNLCK:
+        lock = struct.unpack(_FLOCK, fcntl.fcntl(handle, fcntl.F_GETLK, query))
+    if lock[0] == fcntl.F_UNLCK:
         return None
-    pid = max(int(found[4]), 0)
+    pid = max(int(lock[4]), 0)
     words = "\0".join(_lines(pid, "cmdline")).split("\0")
     return User(METAGAME if METAGAME in words else Path(words[0]).name or "a program", pid)
 

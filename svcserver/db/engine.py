@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 DEFAULT_URL = "sqlite:///svc.db"
+LONGEST_NAME = 63  # bytes of a name in PostgreSQL
 CONNECTIONS = 8  # of a process to PostgreSQL: DATABASE_CONNECTIONS
 
 _PRAGMAS = (
@@ -72,10 +75,10 @@ def is_sqlite(engine: Engine) -> bool:
     return engine.dialect.name == "sqlite"
 
 
-def make_engine(url: URL, connections: int = CONNECTIONS) -> Engine:
+def make_engine(url: URL, connections: int = CONNECTIONS, program: str = "svcctl") -> Engine:
     """An engine that has not connected yet. It hides statement parameters in logs and errors.
 
-    ``connections``: the most to PostgreSQL.
+    ``connections``: the most to PostgreSQL, which lists them under the name of ``program``.
     """
     if url.get_backend_name() == "sqlite":
         engine = create_engine(
@@ -92,8 +95,13 @@ def make_engine(url: URL, connections: int = CONNECTIONS) -> Engine:
         pool_size=connections,
         max_overflow=0,
         pool_pre_ping=True,
-        connect_args=_POSTGRESQL,
+        connect_args={**_POSTGRESQL, "application_name": _listed_as(program)},
     )
+
+
+def _listed_as(program: str) -> str:
+    """The name of our connections in PostgreSQL's list, for whoever wants to end them."""
+    return f"{program} (process {os.getpid()} on {socket.gethostname()})"[:LONGEST_NAME]
 
 
 def describe(why: BaseException | None) -> str:

@@ -54,7 +54,7 @@ def open_ledger(settings: Settings, engine: Engine, reactor: Any, counters: Coun
 
 def open_database(name: str, settings: Settings) -> Engine:
     """Migrate and prepare the database; it blocks, since no request may come before."""
-    engine = make_engine(settings.database_url, settings.database_connections)
+    engine = make_engine(settings.database_url, settings.database_connections, NAME)
     try:
         new = migrations.upgrade_apart(engine)
         moved = transact(engine, move_queued_keys)

@@ -1,4 +1,4 @@
-"""``svcctl backup restore`` and ``db restore`` while the host runs: by a stack, or by a metagame started by hand.
+"""``svcctl backup restore`` and ``db restore`` while a stack or a metagame runs the host.
 
 Why processes: a running host is known by what its processes hold.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -145,7 +146,12 @@ def test_a_metagame_on_postgresql_is_refused(tmp_path: Path) -> None:
     assert run("db", "upgrade", "--config", folder).returncode == 0
     file = backup(folder)
     with by_hand(folder) as process:
-        assert "connections to its database" in refused(folder, file)
+        program = f"svc-metagame (process {process.pid} on {socket.gethostname()})"
+        assert program in refused(folder, file)
+        stopped = restore(folder, file, "--stop")
+        assert stopped.returncode == 1
+        assert program in stopped.stderr
+        assert "no service of this host" not in stopped.stderr
         process.send_signal(signal.SIGTERM)
         process.wait(PATIENCE_S)
     done = restore(folder, file)

@@ -1,0 +1,35 @@
+"""A restore where a service under systemd runs the host, or where nothing can be known."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from svcserver.ctl import running
+from svcserver.ctl.running import METAGAME, User
+from tests.ctl.test_accounts import HostCase
+
+UNIT = "svc-metagame.service"
+
+
+class RunningTests(HostCase):
+    def copy(self) -> Path:
+        copy = self.folder / "copy.db"
+        self.assertEqual(self.ctl("db", "backup", copy).status, 0)
+        return copy
+
+    def test_a_users_stop_of_a_unit_names_the_command_for_root(self) -> None:
+        copy = self.copy()
+        self.patch(running, "_holder", lambda _: User(METAGAME, os.getpid()))
+        self.patch(running, "_lines", lambda *_: [f"0::/system.slice/{UNIT}"])
+        self.patch(os, "geteuid", lambda: 1000)
+        for words in ((), ("--stop",)):
+            line = self.ctl("db", "restore", copy, *words).line
+            self.assertTrue(line.endswith(f"Stop it first: sudo systemctl stop {UNIT}"), line)
+
+    def test_a_system_without_linux_locks_says_that_it_cannot_know(self) -> None:
+        copy = self.copy()
+        self.patch(running, "READS_LOCKS", False)
+        ran = self.ctl("db", "restore", copy)
+        self.assertEqual(ran.status, 0, ran.err)
+        self.assertIn("cannot be known on this system", ran.err)
