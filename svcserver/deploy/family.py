@@ -33,6 +33,7 @@ log = Logger()
 TAG = "SVC_GAME_SERVER"
 PR_SET_CHILD_SUBREAPER = 36
 ROUNDS = 8  # of looks for what was forked while the others were killed
+LOOK_AGE_S = 0.1  # within it, looks at many game servers share one reading of the processes
 ENDING_S = 5.0  # seconds at most in which orphans are killed again and again at the stop
 ENDING_POLL_S = 0.02
 LARGEST = 1024 * 1024  # bytes read of a table or an environment
@@ -224,6 +225,14 @@ def udp_tables(folder: Path = PROCESSES) -> list[str]:
     return found
 
 
+@define
+class Snapshot:
+    """The table of processes as it was read last; families of one deploy server share it."""
+
+    read_at: float = float("-inf")
+    processes: dict[int, Process] = field(factory=dict)
+
+
 @define(eq=False)
 class Family:
     """The processes of the game server ``id`` on ``port``.
@@ -236,6 +245,7 @@ class Family:
     port: int
     leader: int = 0
     folder: Path = PROCESSES
+    snapshot: Snapshot = field(factory=Snapshot)
     _since: float = field(init=False)
     _known: dict[int, int] = field(factory=dict, init=False)  # pid: started
     _foreign: dict[int, int] = field(factory=dict, init=False)  # those without the variable
@@ -247,10 +257,17 @@ class Family:
         """Return for how many seconds we have watched them."""
         return float(self.reactor.seconds()) - self._since
 
-    def members(self) -> list[Process]:
-        """Return those that live now, parents before what they have started."""
-        everybody = list_processes(self.folder)
-        reap_orphans(everybody.values())
+    def members(self, max_age_s: float = 0.0) -> list[Process]:
+        """Return those that live now, parents before what they have started.
+
+        With ``max_age_s`` those that lived at most so many seconds ago.
+        """
+        now, snapshot = self.reactor.seconds(), self.snapshot
+        oldest = max(now - max_age_s, self._since)  # one from before our launch lacks the leader
+        if not max_age_s or snapshot.read_at < oldest:
+            snapshot.processes, snapshot.read_at = list_processes(self.folder), now
+            reap_orphans(snapshot.processes.values())
+        everybody = snapshot.processes
         living = {pid: one for pid, one in everybody.items() if not one.is_dead}
         self._foreign = {
             pid: at for pid, at in self._foreign.items() if pid in living
@@ -282,7 +299,9 @@ class Family:
         try:
             with (self.folder / str(one.pid) / "environ").open("rb") as file:
                 environ = file.read(LARGEST)
-        except OSError:  # it has just ended, or belongs to another user
+        except PermissionError:  # another user's: it stays hidden
+            environ = b""
+        except OSError:  # it has just ended
             return False
         if f"{TAG}={self.id}".encode() in environ.split(b"\0"):
             return True
@@ -335,7 +354,7 @@ class Family:
     def sockets(self) -> set[int] | None:
         """Return the inodes of all their sockets; None where the kernel hides some from us."""
         found: set[int] = set()
-        for one in self.members():
+        for one in self.members(LOOK_AGE_S):
             theirs = self._sockets_of(one)
             if theirs is None:
                 return None
@@ -348,7 +367,7 @@ class Family:
         Where the kernel hides its descriptors from us, any may be the one while the port is held.
         """
         inodes, hidden = self._inodes_of_port(), None
-        for one in self.members() if inodes else ():
+        for one in self.members(LOOK_AGE_S) if inodes else ():
             theirs = self._sockets_of(one)
             if theirs is None:
                 hidden = hidden or one

@@ -22,7 +22,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from svcserver.deploy.executables import cause, check_program
-from svcserver.deploy.family import Family, Process, own_children
+from svcserver.deploy.family import LOOK_AGE_S, Family, Process, own_children
 from svcserver.deploy.watched import Polled, Watched
 
 log = Logger()
@@ -288,7 +288,9 @@ class GameProcess(ProcessProtocol):
         """Whether the process is one of the game server's."""
         if pid == self.pid:
             return True
-        return self.family is not None and any(one.pid == pid for one in self.family.members())
+        return self.family is not None and any(
+            one.pid == pid for one in self.family.members(LOOK_AGE_S)
+        )
 
     def reap(self) -> None:
         """Learn how a dead child ended, where the reactor has not asked the system yet."""

@@ -17,7 +17,7 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.logger import Logger
 
 from svcserver.deploy.adopted import adopt
-from svcserver.deploy.family import Family, become_subreaper, end_strays
+from svcserver.deploy.family import Family, Snapshot, become_subreaper, end_strays
 from svcserver.deploy.fleet import Fleet, MemoryGuard
 from svcserver.deploy.frozen import Freezes, freeze_watch
 from svcserver.deploy.handling import Handling
@@ -137,7 +137,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     here = settings.bind_host, settings.port
 
     if sys.platform == "linux":
-        supervisor.family = partial(Family, reactor)
+        supervisor.family = partial(Family, reactor, snapshot=Snapshot())
 
     def tidy() -> None:
         become_subreaper()

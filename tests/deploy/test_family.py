@@ -19,6 +19,7 @@ from svcserver.deploy import family as families
 from svcserver.deploy.family import (
     ENDING_POLL_S,
     ENDING_S,
+    LOOK_AGE_S,
     TAG,
     Family,
     Process,
@@ -132,6 +133,7 @@ class PortTests(FamilyCase):
         self.add(40, 1, sockets=(77,))
         self.assertIsNone(self.family.holder())
         self.add(20, LEADER, sockets=(5, 77))
+        self.family.reactor.advance(2 * LOOK_AGE_S)
         holder = self.family.holder()
         self.assertEqual(holder and holder.pid, 20)
         self.assertEqual(self.family.sockets(), {5, 77})
@@ -150,6 +152,36 @@ class PortTests(FamilyCase):
         holder = self.family.holder()
         self.assertEqual(holder and holder.pid, LEADER)
         self.assertIsNone(self.family.sockets())
+
+    def test_looks_at_many_game_servers_read_the_processes_once(self) -> None:
+        self.table(row("00000000", PORT, 77))
+        self.add(LEADER, 1, sockets=(77,))
+        readings: list[Path] = []
+
+        def count(folder: Path) -> Any:
+            readings.append(folder)
+            return list_processes(folder)
+
+        self.patch(families, "list_processes", count)
+        shared = self.family.snapshot
+        others = [
+            Family(self.family.reactor, f"id-{n}", PORT, 0, self.folder, shared) for n in range(9)
+        ]
+        self.assertIsNotNone(self.family.holder())
+        self.assertEqual([one.holder() or one.sockets() for one in others], [set()] * 9)
+        self.assertEqual(len(readings), 1)
+        self.family.reactor.advance(2 * LOOK_AGE_S)
+        self.family.holder()
+        self.assertEqual(len(readings), 2)
+
+    def test_a_launch_does_not_use_an_earlier_reading(self) -> None:
+        self.family.holder()
+        self.family.members()
+        self.family.reactor.advance(LOOK_AGE_S / 2)
+        later = Family(self.family.reactor, "id-2", PORT, LEADER, self.folder, self.family.snapshot)
+        self.add(LEADER, US)
+        self.assertEqual([one.pid for one in later.members(LOOK_AGE_S)], [LEADER])
+        self.assertEqual(later.leader, LEADER)
 
     def test_odd_rows_of_the_table_are_left_out(self) -> None:
         text = HEAD + row("0100007F", 8777, 5, 300) + "x\n1: 2: 3\n 1: a:zz 0 0 0:0 0 0 0 0 x\n"

@@ -47,7 +47,7 @@ class FakeFamily:
     def add(self, pid: int) -> None:
         self.living.append(Process(pid, "game", 1, pid, pid, pid, False))
 
-    def members(self) -> list[Process]:
+    def members(self, max_age_s: float = 0.0) -> list[Process]:
         return list(self.living)
 
     def holder(self) -> Process | None:
