@@ -9,6 +9,7 @@ import click
 from attrs import astuple, evolve, field, frozen
 from click.core import ParameterSource
 
+from svcserver.board.address import SCHEMES
 from svcserver.board.factory import live_url
 from svcserver.ctl.blueprint import Ports, Scale
 from svcserver.ctl.host import as_owner_of_its_folder, find
@@ -164,9 +165,12 @@ def scale_of(workers: int, database: str, live: str, *, private: bool) -> Scale:
     except BadSetting as why:
         fail(f"{why} (--database or {DATABASE_VARIABLE}, --live or {LIVE_VARIABLE})")
     warn_of_passwords(Scale(workers, database, live))
-    if live and not urlsplit(live.strip()).password:
+    parts = urlsplit(live.strip())
+    if parts.scheme in SCHEMES and not parts.password:
         password = hex_token(48)
-        return Scale(workers, database, live.strip().replace("//", f"//:{password}@"), password)
+        place = parts.netloc.rpartition("@")[2]
+        url = parts._replace(netloc=f":{password}@{place}").geturl()
+        return Scale(workers, database, url, password)
     return Scale(workers, database, live)
 
 

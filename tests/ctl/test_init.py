@@ -21,7 +21,7 @@ from svcserver.ctl.doctor.command import examine
 from svcserver.ctl.host import find
 from svcserver.ctl.private_network import is_private, own_address
 from svcserver.deploy.settings import Settings as DeploySettings
-from svcserver.edge.certificate import check_pair, read_pair
+from svcserver.edge.certificate import check_pair, make_pair, read_pair
 from svcserver.edge.invite import decode
 from svcserver.gateway.settings import Settings as GatewaySettings
 from svcserver.kernel.settings import load, parse_env_file
@@ -246,6 +246,22 @@ class EngineTests(SynchronousTestCase):
         self.assertEqual((len(password), config.stat().st_mode & 0o777), (48, 0o600))
         self.assertIn(f"include {config}", ran.out)
         self.assertNotIn(password, ran.out + ran.err)
+
+    def test_a_password_changes_only_the_place_in_the_url(self) -> None:
+        folder, ca = nowhere(self), self.folder / "ca.pem"
+        ca.write_bytes(make_pair(["live.example"]).certificate)
+        live = f"valkeys://live.example?ca=/{ca}"
+        ran = svcctl("init", folder, "--live", live, "--public-host", "a.example")
+        self.assertEqual(ran.status, 0, ran.err)
+        url = parse_env_file((folder / "metagame.env").read_text())["LIVE_URL"]
+        self.assertRegex(url, rf"^valkeys://:\w{{48}}@live\.example\?ca=/{ca}$")
+
+    def test_memory_has_no_engine_that_wants_a_password(self) -> None:
+        folder = nowhere(self)
+        ran = svcctl("init", folder, "--live", "memory:")
+        self.assertEqual(ran.status, 0, ran.err)
+        self.assertNotIn("password", ran.out)
+        self.assertFalse((folder / "live.conf").exists())
 
     def test_an_option_wins_over_the_environment(self) -> None:
         elsewhere = f"sqlite:///{self.folder / 'other.db'}"
