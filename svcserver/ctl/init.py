@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -24,6 +25,7 @@ from svcserver.kernel.settings import BadSetting
 from svcserver.stack.workers import MOST, check
 
 DATABASE_VARIABLE, LIVE_VARIABLE = "SVC_DATABASE_URL", "SVC_LIVE_URL"
+ENGINE_CONFIG = "/etc/valkey/svcserver.conf"  # Debian's engine cannot read a host's folder
 LONGEST_PORT = 5  # digits
 FIRST_NO_PORT = 65_536
 
@@ -240,9 +242,11 @@ def tell(out: Out, made: CreatedHost, database: str) -> None:
     if (made.folder / LIVE_CONFIG).exists():
         out.say(
             "",
-            "Before all that give the engine its password, which init has made: add the line",
-            f"include {made.folder / LIVE_CONFIG}",
-            "to its configuration (or the lines of that file), and start it anew.",
+            "Before all that give the engine its password, which init has made: copy it to where the",
+            "engine may read it, under the user of your engine (valkey or redis),",
+            f"  sudo install -o valkey -m 640 {shlex.quote(str(made.folder / LIVE_CONFIG))}"
+            f" {ENGINE_CONFIG}",
+            f"add the line  include {ENGINE_CONFIG}  to its configuration, and restart it.",
         )
     tell_my_ip(out, made)
     if address == LOOPBACK:

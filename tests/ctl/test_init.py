@@ -244,7 +244,9 @@ class EngineTests(SynchronousTestCase):
             said = parse_env_file((folder / f"{name}.env").read_text())["LIVE_URL"]
             self.assertEqual(said, f"valkey://:{password}@127.0.0.1:6379/2")
         self.assertEqual((len(password), config.stat().st_mode & 0o777), (48, 0o600))
-        self.assertIn(f"include {config}", ran.out)
+        copy = "/etc/valkey/svcserver.conf"  # the engine's user cannot read the folder
+        self.assertIn(f"install -o valkey -m 640 {config} {copy}\n", ran.out)
+        self.assertIn(f"include {copy} ", ran.out)
         self.assertNotIn(password, ran.out + ran.err)
 
     def test_a_password_changes_only_the_place_in_the_url(self) -> None:
