@@ -130,6 +130,13 @@ def test_the_password_of_live_state_gets_into_a_url_that_lacks_it(
     assert "--config" in stack and "LIVE" not in stack
 
 
+def test_an_engine_without_a_password_is_refused_in_one_line(start: Start) -> None:
+    """Init would make a password for itself, which the engine of compose.yaml does not get."""
+    said = start.says(ends=1, SVC_LIVE_URL="valkey://live:6379", SVC_LIVE_PASSWORD="")
+    [line] = said.splitlines()
+    assert "SVC_LIVE_PASSWORD" in line and "live.env" in line
+
+
 def test_a_port_that_is_not_the_published_one_is_refused_at_the_first_start_alone(
     start: Start,
 ) -> None:
