@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -139,3 +140,26 @@ class Town:
     def name(self, account_id: str) -> str:
         found = self.game.ledger.run(lambda tx: SqlAccounts(tx).find(account_id))
         return str(found.username)[:3]
+
+
+Asked = tuple[Player, str, Any]  # who asks what, with which body
+Case = Callable[[Town], Asked]
+CASES: dict[str, tuple[int, Case]] = {}
+PLAIN: set[str] = set()
+
+
+def case(name: str, afresh: int) -> Callable[[Case], Case]:
+    """A row's request, made ready; ``afresh``: the status of another request that asks the same."""
+
+    def keep(made: Case) -> Case:
+        CASES[name] = afresh, made
+        return made
+
+    return keep
+
+
+def plain(name: str, path: str = "", body: Any = None, afresh: int = 200) -> None:
+    """One that needs nothing before it; ``path`` where the row's has arguments."""
+    PLAIN.add(name)
+    method, named = name.split(" ")
+    CASES[name] = afresh, lambda town: (town.ann, f"{method} {path or named}", body)

@@ -3,41 +3,36 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel import json
 from svcserver.metagame.once import Again
-from tests.metagame.attempts.base import BLOCKED, FRIENDS, HUNT, SECRET, Town
+from tests.metagame.attempts.base import (
+    BLOCKED,
+    CASES,
+    FRIENDS,
+    HUNT,
+    PLAIN,
+    SECRET,
+    Asked,
+    Town,
+    case,
+    plain,
+)
 from tests.metagame.belongings.inventory.base import sword
 from tests.support.browser import Page
-from tests.support.game import Player
 
-Asked = tuple[Player, str, Any]  # who asks what, with which body
-Case = Callable[[Town], Asked]
-CASES: dict[str, tuple[int, Case]] = {}
-PLAIN: set[str] = set()
+HERE = Path(__file__).parents[1]
 REFUSED = ("POST /key/generate",)  # always
 
-
-def case(name: str, afresh: int) -> Callable[[Case], Case]:
-    """A row's request, made ready; ``afresh``: the status of another request that asks the same."""
-
-    def keep(made: Case) -> Case:
-        CASES[name] = afresh, made
-        return made
-
-    return keep
-
-
-def plain(name: str, path: str = "", body: Any = None, afresh: int = 200) -> None:
-    """One that needs nothing before it; ``path`` where the row's has arguments."""
-    PLAIN.add(name)
-    method, named = name.split(" ")
-    CASES[name] = afresh, lambda town: (town.ann, f"{method} {path or named}", body)
-
+OWN = re.compile(r"^@?(?:case|plain)\(", re.MULTILINE)
+for file in sorted(HERE.rglob("test_*.py")):  # the tests of a feature may hold cases of its rows
+    if file != Path(__file__) and OWN.search(file.read_text()):
+        import_module(".".join(file.relative_to(HERE.parents[1]).with_suffix("").parts))
 
 plain("POST /account/mapping", body={"accountIds": []})
 plain("POST /accountinfo/public", body={"displayName": "Bob_1"})
@@ -133,12 +128,6 @@ def redeem(town: Town) -> Asked:
     offer = town.did(town.ann, "GET /product/skus/public?requiredTags=webstore")[0]["id"]
     token = town.did(town.ann, f"GET /token/platinum/{offer}")["purchaseToken"]
     return town.ann, f"POST /notification/platinum?token={token}", None
-
-
-@case("POST /breadcrumbs/<character_id>", 409)
-def crumbs(town: Town) -> Asked:
-    body = {"updateVersion": 3, "breadcrumbs": []}
-    return town.ann, f"POST /breadcrumbs/{town.character(town.ann)}", body
 
 
 @case("POST /encountered-content/<character_id>", 200)

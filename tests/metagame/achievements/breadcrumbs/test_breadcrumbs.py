@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from tests.metagame.achievements.encounters.base import WithCharacter
+from tests.metagame.attempts.base import Asked, Town, case
 from tests.support.proves import proves
 
 PATH = "/breadcrumbs/hers"
+
+
+@case("POST /breadcrumbs/<character_id>", 409)
+def saved_again(town: Town) -> Asked:
+    body = {"updateVersion": 3, "breadcrumbs": []}
+    return town.ann, f"POST /breadcrumbs/{town.character(town.ann)}", body
 
 
 class BreadcrumbTests(WithCharacter):
