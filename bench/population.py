@@ -13,7 +13,7 @@ from svcserver.db.transaction import transaction
 from svcserver.metagame.accounts.store import ACCOUNT_KEYS, ACCOUNTS
 from svcserver.metagame.belongings.characters.store import CHARACTER_SAVES, CHARACTERS
 from svcserver.metagame.belongings.inventory.store import INVENTORY_SIZES, ITEM_STACKS
-from svcserver.metagame.belongings.items import Size, Stacked
+from svcserver.metagame.belongings.items import Size, stack_bytes
 
 SAVES, STACKS = 2, 5  # of each account
 SAVE_BYTES = 2_000
@@ -93,5 +93,5 @@ def _size(n: int) -> dict[str, object]:
     """What ``_stacks`` counts towards the bounds of the character."""
     size = Size()
     for item in range(STACKS):
-        size += Stacked(f"ITEM_{item:03d}", 1).size
+        size += Size(1, stack_bytes(f"ITEM_{item:03d}", None))
     return {"character_id": f"old-{n}", "items": size.items, "bytes": size.bytes}
