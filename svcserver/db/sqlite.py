@@ -25,7 +25,6 @@ from svcserver.db.faults import Faults, is_full
 from svcserver.db.ledger import ACROSS, Scope, Work
 from svcserver.db.space import Reserve
 from svcserver.kernel.buggify import buggify
-from svcserver.kernel.events import after_events
 from svcserver.kernel.refusals import Unavailable
 from svcserver.kernel.throttle import Throttle
 
@@ -207,7 +206,7 @@ class Worker:
         self._waiting += 1
         self._gathered.append((done, work))
         if len(self._gathered) == 1:
-            after_events(self._reactor, self._hand_over)
+            self._reactor.callLater(0, self._hand_over)
         return done
 
     def stop(self) -> Deferred[None]:

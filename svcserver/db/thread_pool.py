@@ -16,7 +16,6 @@ from svcserver.db.fast_execute import Plans
 from svcserver.db.ledger import Scope, Work
 from svcserver.db.pipeline import Pipeline
 from svcserver.db.pipelined import MAX_LIST
-from svcserver.kernel.events import after_events
 
 
 @define(eq=False)
@@ -70,7 +69,7 @@ class ThreadPool:
         """Queue a job; those of one turn of the reactor wake a thread once."""
         self._gathered.append(job)
         if len(self._gathered) == 1:
-            after_events(self._reactor, self._hand_over)
+            self._reactor.callLater(0, self._hand_over)
 
     def stop(self) -> None:
         """End the threads, which have nothing to do any more; waits for that."""

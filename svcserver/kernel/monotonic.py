@@ -12,7 +12,6 @@ from typing import Any
 
 from attrs import define, field
 
-from svcserver.kernel.events import shorten
 from svcserver.kernel.system import system
 
 SLEW = 0.1  # of the time that passes: an hour's jump is corrected over ten hours
@@ -61,5 +60,4 @@ def monotonic_reactor() -> Any:
 
     timed: Any = reactor
     timed.seconds = system().monotonic
-    shorten(timed)
     return timed
