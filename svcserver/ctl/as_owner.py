@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import getpass
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -107,13 +107,16 @@ class Act:
     helps: Mapping[str, str] = field(factory=dict)
     options: Mapping[str, str] = field(factory=dict)  # their names, where not the member's
     types: Mapping[str, click.ParamType[Any]] = field(factory=dict)
+    more: Sequence[Callable[..., Any]] = ()  # decorators: options that are no member
     reads: bool = False  # without arguments and options: GET the same route
     find: Mapping[str, Callable[[Owner, str], Reply]] = field(factory=dict)
     """Members that are an id: look up what the argument names."""
+    send: Callable[[Owner, Callable[[], Reply], Arguments], Reply] = lambda _, act, __: act()
+    """Has the act done, and waits before or after it."""
     offline: Callable[[Host, Arguments], Reply] | None = None
     """Does the act in the database and makes the route's reply, while no metagame runs."""
 
-    def __call__(self, say: Callable[[Reply, Arguments], str]) -> click.Command:
+    def __call__(self, say: Callable[[Reply, Arguments], str | Sequence[str]]) -> click.Command:
         def run(host: Host, out: Out, reason: str, **given: Any) -> None:
             owner = owner_of(host)
             try:
@@ -122,15 +125,19 @@ class Act:
                 if self.reads and not any(given.values()):
                     reply = owner.read(self.route)
                 else:
-                    reply = owner.act(self.route, self._request(given), reason)
+                    request = self._request(given)
+                    reply = self.send(owner, lambda: owner.act(self.route, request, reason), given)
             except NobodyListens:
                 if self.offline is None:
                     raise
                 reply = self.offline(host, {**given, "reason": reason})
             out.data(self.data(reply))
-            out.say(say(reply, given))
+            lines = say(reply, given)
+            out.say(*([lines] if isinstance(lines, str) else lines))
 
         command: Callable[..., Any] = about_a_host(run)
+        for decorate in self.more:
+            command = decorate(command)
         parameters = {member.name: member for member in members(self.body).values()}
         for name in reversed(dict.fromkeys([*self.arguments, *parameters])):
             if name not in self.fixed:
@@ -142,15 +149,15 @@ class Act:
     def _parameter(self, member: Attribute[Any]) -> Callable[..., Any]:
         name, kind = member.name, self.types.get(member.name)
         if name in self.arguments:
-            metavar = None if isinstance(kind, click.Choice) else self.arguments[name]
+            shown = f"[{self.arguments[name]}]" if self.reads else self.arguments[name]
+            metavar = None if isinstance(kind, click.Choice) else shown
             return click.argument(name, metavar=metavar, type=kind, required=not self.reads)
-        if name == "reason":
-            return with_reason
-        option = f"--{self.options.get(name, name.rstrip('_'))}"
         text, flag = self.helps.get(name), member.type is bool
-        return click.option(
-            option, name, type=kind, is_flag=flag, default=member.default, help=text
-        )
+        if name == "reason" and text is None:
+            return with_reason
+        option = f"--{self.options.get(name, name.rstrip('_').replace('_', '-'))}"
+        default = None if isinstance(kind, click.Choice) else member.default
+        return click.option(option, name, type=kind, is_flag=flag, default=default, help=text)
 
     def _request(self, given: Arguments) -> dict[str, Any]:
         """The body, without what has its default."""
@@ -158,5 +165,5 @@ class Act:
         return {
             key: values[member.name]
             for key, member in members(self.body).items()
-            if values.get(member.name, member.default) != member.default
+            if values.get(member.name) not in (None, member.default)
         }

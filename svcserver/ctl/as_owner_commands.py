@@ -6,12 +6,13 @@ it, too.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import click
 
 from svcserver.ctl.as_owner import Act, Arguments, Owner, Reply, actor, owner_of
-from svcserver.ctl.host import Host, about_a_host, with_reason
+from svcserver.ctl.host import Host, about_a_host
 from svcserver.ctl.moderation import by_staff, moment, refuse
 from svcserver.ctl.output import Out, fail
 from svcserver.ctl.people import account
@@ -20,6 +21,7 @@ from svcserver.metagame.accounts.audit import Entry
 from svcserver.metagame.accounts.management.wire import ModeWish, RenameWish
 from svcserver.metagame.accounts.sanctions import Kind
 from svcserver.metagame.achievements.progression.wire import GrantWish, RevokeWish, SeedWish
+from svcserver.metagame.owner.announcements.feature import AnnouncementWish
 from svcserver.metagame.owner.maintenance.wire import GameServerWish
 from svcserver.metagame.owner.moderation.acts import StaffWork
 from svcserver.metagame.owner.moderation.wire import PersonWish, SanctionWish, show_done
@@ -30,7 +32,6 @@ __all__ = ["account", "announce", "ban", "gameserver", "guild", "kick", "mute", 
 __all__ += ["unban", "unmute"]
 
 MODES = ("OPEN", "INVITECODE", "NONE")
-ANNOUNCEMENT = "DashboardAnnouncement"
 SERVERS, CONSOLE = "DashboardGameServers", "DashboardConsole"
 
 
@@ -190,37 +191,38 @@ def show(host: Host, out: Out, name: str) -> None:
 # -- everybody -----------------------------------------------------------------
 
 
-@click.command()
-@click.argument("text", required=False)
-@click.option("--restart-in", default="", help="Like 10m: a countdown to a restart.")
-@click.option("--for", "lasts", default="", help="How long it is shown, like 2h; else 1h.")
-@click.option("--clear", is_flag=True, help="End what is announced.")
-@with_reason
-@about_a_host
-def announce(
-    host: Host, out: Out, text: str | None, restart_in: str, lasts: str, clear: bool, reason: str
-) -> None:
+def _announce(_: Owner, act: Callable[[], Reply], given: Arguments) -> Reply:
+    if bool(given["text"]) is given["clear"]:
+        fail("give a TEXT to announce, or --clear to end what is announced")
+    return act()
+
+
+@Act(
+    "DashboardAnnouncement",
+    AnnouncementWish,
+    {"text": "TEXT"},
+    helps={
+        "restart_in": "Like 10m: a countdown to a restart.",
+        "for_": "How long it is shown, like 2h; else 1h.",
+    },
+    more=[click.option("--clear", is_flag=True, help="End what is announced.")],
+    send=_announce,
+    reads=True,
+)
+def announce(reply: Reply, given: Arguments) -> list[str]:
     """Show TEXT in the status banner and as a line in every chat room.
 
     Without a TEXT it says what is announced now.
     """
-    if shows := text is None and not (clear or restart_in or lasts):
-        reply = owner_of(host).read(ANNOUNCEMENT)
-    elif bool(text) is clear:
-        fail("give a TEXT to announce, or --clear to end what is announced")
-    else:
-        body = {"Text": text or "", "RestartIn": restart_in, "For": lasts}
-        reply = owner_of(host).act(ANNOUNCEMENT, body, reason)
-    out.data(reply)
     current = reply["announcement"]
     if current is None:
-        out.say("nothing is announced")
-        return
-    out.say(f"announced: {current['text']}")
-    if shows:
-        restarts = current["restartAt"]
-        end = f"restart {moment(restarts)}" if restarts else f"until {moment(current['until'])}"
-        out.say(f"by {current['by']}, {end} (UTC)")
+        return ["nothing is announced"]
+    announced = f"announced: {current['text']}"
+    if given["text"]:
+        return [announced]
+    restarts = current["restartAt"]
+    end = f"restart {moment(restarts)}" if restarts else f"until {moment(current['until'])}"
+    return [announced, f"by {current['by']}, {end} (UTC)"]
 
 
 @Act(

@@ -9,11 +9,12 @@ from typing import Any
 
 import click
 
-from svcserver.ctl.as_owner import Owner, owner_of
-from svcserver.ctl.host import Host, about_a_host, with_reason
+from svcserver.ctl.as_owner import Act, Arguments, Owner, Reply, owner_of
+from svcserver.ctl.host import Host, about_a_host
 from svcserver.ctl.http_get import NobodyListens
 from svcserver.ctl.output import Failed, Out, echo, fail
 from svcserver.ctl.restart import running_stack
+from svcserver.metagame.owner.maintenance.wire import DrainWish
 from svcserver.stack import rolling
 
 ROUTE = "DashboardDrain"
@@ -22,7 +23,15 @@ ACTING = ("stopping", "restarting")  # the stack has been told
 PATIENCE_S = 120.0  # for the stack to come back
 START_S = 60.0  # for a metagame that has just been started, and brings its database up to date
 TRY_S = 0.5
+WHY = "Why; shown with it, and in the audit log."
 WAIT = click.option("--wait", is_flag=True, help="Return once it is so.")
+NOBODY_ONLINE = click.option(
+    "--nobody-online",
+    "until",
+    is_flag=True,
+    callback=lambda _, __, is_set: "nobody" if is_set else "no hunt",
+    help="Wait for players to leave, not only hunts.",
+)
 
 
 @click.group()
@@ -30,37 +39,41 @@ def drain() -> None:
     """Let no new hunt begin; those under way end by themselves."""
 
 
-@drain.command("on")
-@click.option("--then", type=click.Choice(["stop", "restart"]), help="What svc-stack does then.")
-@click.option("--nobody-online", is_flag=True, help="Wait for players to leave, not only hunts.")
-@click.option("--reason", default="", help="Why; shown with it, and in the audit log.")
-@WAIT
-@about_a_host
-def drain_on(
-    host: Host, out: Out, then: str | None, nobody_online: bool, reason: str, wait: bool
-) -> None:
+def _once_empty(owner: Owner, act: Callable[[], Reply], given: Arguments) -> Reply:
+    """Have it done, and with --wait return once the server is empty."""
+    return _until_empty(owner, act()) if given["wait"] else act()
+
+
+@Act(
+    ROUTE,
+    DrainWish,
+    {},
+    drain,
+    fixed={"on": True, "until": "no hunt"},
+    helps={"then": "What svc-stack does then.", "reason": WHY},
+    types={"then": click.Choice(["stop", "restart"])},
+    more=[WAIT, NOBODY_ONLINE],
+    send=_once_empty,
+)
+def on(reply: Reply, _: Arguments) -> list[str]:
     """Refuse new hunts; whoever waits for one is told so."""
-    owner = owner_of(host)
-    body = {"On": True, "Then": then or "", "Reason": reason, "Until": _until(nobody_online)}
-    said = owner.act(ROUTE, body)
-    if wait:
-        said = _until_empty(owner, said)
-    out.data(said)
-    out.say(*_lines(said))
+    return _lines(reply)
 
 
-@drain.command("off")
-@with_reason
-@about_a_host
-def drain_off(host: Host, out: Out, reason: str) -> None:
+@Act(
+    ROUTE,
+    DrainWish,
+    {},
+    drain,
+    fixed={"on": False, "then": "", "until": "no hunt"},
+    send=lambda _, act, __: _once_it_listens(act),
+)
+def off(reply: Reply, _: Arguments) -> list[str]:
     """Let hunts begin again.
 
     Waits up to a minute for a metagame that is being started, as after an upgrade.
     """
-    owner = owner_of(host)
-    said = _once_it_listens(lambda: owner.act(ROUTE, {"On": False}, reason))
-    out.data(said)
-    out.say(*_lines(said))
+    return _lines(reply)
 
 
 @drain.command("status")
@@ -78,11 +91,11 @@ def update() -> None:
 
 
 @update.command("when-empty")
-@click.option("--nobody-online", is_flag=True, help="Wait for players to leave, not only hunts.")
-@click.option("--reason", default="update", help="Why; shown with it, and in the audit log.")
+@NOBODY_ONLINE
+@click.option("--reason", default="update", help=WHY)
 @WAIT
 @about_a_host
-def when_empty(host: Host, out: Out, nobody_online: bool, reason: str, wait: bool) -> None:
+def when_empty(host: Host, out: Out, until: str, reason: str, wait: bool) -> None:
     """Restart the whole svc-stack once no hunt runs; until then no new hunt begins.
 
     svcctl drain off ends the wait.
@@ -92,7 +105,7 @@ def when_empty(host: Host, out: Out, nobody_online: bool, reason: str, wait: boo
         "run svcctl drain on --wait, then restart your services, as with"
         " systemctl restart 'svc-*', then svcctl drain off",
     )
-    body = {"On": True, "Then": "restart", "Reason": reason, "Until": _until(nobody_online)}
+    body = {"On": True, "Then": "restart", "Reason": reason, "Until": until}
     owner = owner_of(host)
     said = owner.act(ROUTE, body)
     if wait:
@@ -126,11 +139,7 @@ def _once_it_listens(
         sleep(TRY_S)
 
 
-def _until(nobody_online: bool) -> str:
-    return "nobody" if nobody_online else "no hunt"
-
-
-def _until_empty(owner: Owner, said: dict[str, Any]) -> dict[str, Any]:
+def _until_empty(owner: Owner, said: Reply) -> Reply:
     while not said["empty"]:
         time.sleep(LOOK_S)
         said = owner.read(ROUTE)
