@@ -242,8 +242,8 @@ def tell(out: Out, made: CreatedHost, database: str) -> None:
     if (made.folder / LIVE_CONFIG).exists():
         out.say(
             "",
-            "Before all that give the engine its password, which init has made: copy it to where the",
-            "engine may read it, under the user of your engine (valkey or redis),",
+            "Before all that give the engine its password, which init has made: copy it to where",
+            "the engine may read it, under the user of your engine (valkey or redis),",
             f"  sudo install -o valkey -m 640 {shlex.quote(str(made.folder / LIVE_CONFIG))}"
             f" {ENGINE_CONFIG}",
             f"add the line  include {ENGINE_CONFIG}  to its configuration, and restart it.",
