@@ -3,6 +3,10 @@
 Twisted reads until OpenSSL has nothing more and then looks for an answer of OpenSSL's
 own, and both looks end with an exception. Where exactly one record of data has come
 neither can find anything. ``http/prompt.py`` says why small records leave at once.
+
+This uses private parts of Twisted's TLS, pyOpenSSL and cryptography: an echo of 250 bytes takes
+13 us with them and 34 us without, of the 57 us that the gateway needs for a small request. Where
+one of these parts is missing, ``serving`` and ``connecting`` give Twisted's own protocol.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from cryptography.hazmat.bindings.openssl.binding import Binding
+from OpenSSL import SSL
 from twisted.internet.protocol import connectionDone
 from twisted.protocols.tls import TLSMemoryBIOProtocol
 from twisted.python.failure import Failure
@@ -17,13 +22,36 @@ from twisted.python.failure import Failure
 from svcserver.http.prompt import send
 
 _lib: Any = Binding.lib
-_ssl_read, _ssl_write = _lib.SSL_read, _lib.SSL_write
-_bio_read, _bio_write = _lib.BIO_read, _lib.BIO_write
+_CALLS = ("SSL_read", "SSL_write", "BIO_read", "BIO_write")
+_calls: list[Any] = [getattr(_lib, name, None) for name in _CALLS]
+_ssl_read, _ssl_write, _bio_read, _bio_write = _calls
 _unpack: Any = Binding.ffi.unpack
 _RECORD = 2**14  # bytes of data in a record, at most
 _RECORDS = 2**15  # bytes taken from OpenSSL at a time
 _BUFFER: Any = Binding.ffi.new("char[]", _RECORDS)  # the reactor's thread alone uses it
 _DATA = 23  # the type of a record; the length stands in its last two of five bytes
+
+
+def is_usable(lib: Any = _lib) -> bool:
+    """Return whether every private part is there that this module uses."""
+    connection = SSL.Connection(SSL.Context(SSL.TLS_METHOD), None)
+    ends = ("_ssl", "_into_ssl", "_from_ssl")
+    steps = ("_write", "_flushReceiveBIO", "_flushSendBIO", "_checkHandshakeStatus")
+    return (
+        all(hasattr(lib, name) for name in _CALLS)
+        and all(hasattr(connection, name) for name in ends)
+        and all(hasattr(TLSMemoryBIOProtocol, name) for name in steps)
+    )
+
+
+def serving(usable: bool | None = None) -> type[TLSMemoryBIOProtocol]:
+    """Return the protocol of a server's end of a connection."""
+    return ServingTLS if (is_usable() if usable is None else usable) else TLSMemoryBIOProtocol
+
+
+def connecting(usable: bool | None = None) -> type[TLSMemoryBIOProtocol]:
+    """Return the protocol of a client's end of a connection."""
+    return PromptTLS if (is_usable() if usable is None else usable) else TLSMemoryBIOProtocol
 
 
 def is_one_record(raw: bytes) -> bool:

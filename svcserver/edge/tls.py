@@ -27,7 +27,7 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from svcserver.edge.certificate import BadCertificate, Pair, fingerprint_of_der
-from svcserver.edge.prompt import PromptTLS, ServingTLS
+from svcserver.edge.prompt import connecting, serving
 from svcserver.edge.upstream import Connection, Pool
 from svcserver.edge.verdicts import Unreachable
 
@@ -91,7 +91,7 @@ class Serving:
 class TlsFactory(TLSMemoryBIOFactory):
     """TLS in front of a factory; ``admit(address)`` may turn a client away without a word."""
 
-    protocol = ServingTLS
+    protocol = serving()
     noisy = False
 
     def __init__(
@@ -207,7 +207,7 @@ class _Attempt(protocol.ClientFactory):
 
 
 class _PinnedTLS(TLSMemoryBIOFactory):
-    protocol = PromptTLS
+    protocol = connecting()
     noisy = False
 
 

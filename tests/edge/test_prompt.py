@@ -14,11 +14,12 @@ from twisted.internet.error import ConnectionDone
 from twisted.internet.protocol import Factory, Protocol
 from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
+from twisted.protocols.tls import TLSMemoryBIOProtocol
 from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.edge.certificate import make_pair
-from svcserver.edge.prompt import is_one_record
+from svcserver.edge.prompt import connecting, is_one_record, is_usable, serving
 from svcserver.edge.tls import TlsFactory, server_context
 
 CONTEXT = server_context(make_pair(["localhost"]))
@@ -37,11 +38,10 @@ class Heard(Protocol):
 class Session:
     """A client and the gateway's end of its connection, in memory."""
 
-    def __init__(self) -> None:
-        factory = Factory.forProtocol(Heard)
-        self.server: Any = TlsFactory(CONTEXT, factory, lambda _: True, Clock()).buildProtocol(
-            IPv4Address("TCP", "127.0.0.1", 4444)
-        )
+    def __init__(self, *, usable: bool = True) -> None:
+        factory = TlsFactory(CONTEXT, Factory.forProtocol(Heard), lambda _: True, Clock())
+        factory.protocol = serving(usable)
+        self.server: Any = factory.buildProtocol(IPv4Address("TCP", "127.0.0.1", 4444))
         self.wire = StringTransport()
         self.server.makeConnection(self.wire)
         self.first = self.wire.value()
@@ -67,33 +67,24 @@ class Session:
             return b""
 
 
-class PromptTests(SynchronousTestCase):
-    @settings(max_examples=50, deadline=None)
-    @given(st.lists(st.binary(min_size=1, max_size=40), min_size=1, max_size=8), st.data())
-    def test_every_cut_gives_the_same_bytes(self, said: list[bytes], data: st.DataObject) -> None:
-        session = Session()
-        self.assertEqual(session.first, b"")
-        sent: list[bytes] = []
-        for text in said:
-            session.client.send(text)
-            sent.append(session.records())
-        raw = b"".join(sent)
-        cuts = data.draw(st.sets(st.integers(1, len(raw) - 1)))
-        edges = [0, *sorted(cuts), len(raw)]
-        for begin, end in pairwise(edges):
-            session.server.dataReceived(raw[begin:end])
-        self.assertEqual(session.server.wrappedProtocol.got, b"".join(said))
+class PrivatePartTests(SynchronousTestCase):
+    def test_a_missing_private_part_chooses_the_protocol_of_twisted(self) -> None:
+        self.assertTrue(is_usable())
+        self.assertFalse(is_usable(lib=object()))
+        self.assertIs(serving(usable=False), TLSMemoryBIOProtocol)
+        self.assertIs(connecting(usable=False), TLSMemoryBIOProtocol)
 
-    def test_one_record_goes_the_short_way(self) -> None:
-        session = Session()
-        session.client.send(b"hello")
-        self.assertTrue(is_one_record(record := session.records()))
-        self.patch(session.server, "_flushReceiveBIO", lambda: self.fail("the long way"))
-        session.server.dataReceived(record)
-        self.assertEqual(session.server.wrappedProtocol.got, b"hello")
+
+class EitherTests(SynchronousTestCase):
+    """What holds for our protocol and, in ``FallbackTests``, for Twisted's."""
+
+    usable = True
+
+    def session(self) -> Session:
+        return Session(usable=self.usable)
 
     def test_a_forged_record_and_a_goodbye_end_the_connection(self) -> None:
-        forged, leaving = Session(), Session()
+        forged, leaving = self.session(), Session()
         forged.server.dataReceived(b"\x17\x03\x03\x00\x20" + b"x" * 32)
         self.assertEqual(forged.server.wrappedProtocol.got, b"")
         leaving.client.shutdown()
@@ -102,7 +93,7 @@ class PromptTests(SynchronousTestCase):
 
     def test_what_is_said_to_a_lost_connection_is_dropped(self) -> None:
         for size in (1, 100_000):
-            session = Session()
+            session = self.session()
             session.server.connectionLost(Failure(ConnectionDone()))
             session.wire.clear()  # OpenSSL said goodbye
             session.server.write(b"x" * size)
@@ -110,7 +101,7 @@ class PromptTests(SynchronousTestCase):
             self.assertNotIn("_tls_ends", vars(session.server))  # nor is OpenSSL's memory kept
 
     def test_long_data_leaves_whole(self) -> None:
-        session = Session()
+        session = self.session()
         session.server.write(b"")
         self.assertEqual(session.wire.value(), b"")
         for size in (2**14, 2**14 + 1, 100_000):
@@ -123,8 +114,46 @@ class PromptTests(SynchronousTestCase):
                     got += session.client.recv(1 << 20)
             self.assertEqual(len(got), size)
 
+
+class FallbackTests(EitherTests):
+    """The same with Twisted's own protocol."""
+
+    usable = False
+
+
+class PromptTests(SynchronousTestCase):
+    def test_one_record_goes_the_short_way(self) -> None:
+        session = Session()
+        session.client.send(b"hello")
+        self.assertTrue(is_one_record(record := session.records()))
+        self.patch(session.server, "_flushReceiveBIO", lambda: self.fail("the long way"))
+        session.server.dataReceived(record)
+        self.assertEqual(session.server.wrappedProtocol.got, b"hello")
+
     def test_fragments_and_other_messages_are_no_record_of_data(self) -> None:
         whole = b"\x17\x03\x03\x00\x02ab"
         self.assertTrue(is_one_record(whole))
         for raw in (b"", whole[:5], whole[:-1], whole + b"c", b"\x16" + whole[1:], whole * 2):
             self.assertFalse(is_one_record(raw))
+
+    @settings(max_examples=50, deadline=None)
+    @given(
+        st.lists(st.binary(min_size=1, max_size=40), min_size=1, max_size=8),
+        st.data(),
+        st.booleans(),
+    )
+    def test_every_cut_gives_the_same_bytes(
+        self, said: list[bytes], data: st.DataObject, usable: bool
+    ) -> None:
+        session = Session(usable=usable)
+        self.assertEqual(session.first, b"")
+        sent: list[bytes] = []
+        for text in said:
+            session.client.send(text)
+            sent.append(session.records())
+        raw = b"".join(sent)
+        cuts = data.draw(st.sets(st.integers(1, len(raw) - 1)))
+        edges = [0, *sorted(cuts), len(raw)]
+        for begin, end in pairwise(edges):
+            session.server.dataReceived(raw[begin:end])
+        self.assertEqual(session.server.wrappedProtocol.got, b"".join(said))
