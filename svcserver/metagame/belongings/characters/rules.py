@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from attrs import frozen
 
@@ -11,6 +11,9 @@ from svcserver.kernel.digits import MAX_VERSION
 from svcserver.kernel.ids import AccountId, CharacterId, new_id
 from svcserver.kernel.refusals import Conflict, Missing
 from svcserver.metagame.belongings.documents import EMPTY, Document
+
+if TYPE_CHECKING:
+    from svcserver.metagame.belongings.characters.store import SqlCharacters
 
 MAX_NAME = 64
 MAX_CHARACTERS = 20
@@ -43,25 +46,8 @@ class Character(Head):
     data: Document
 
 
-class Characters(Protocol):
-    """Stored characters, inside one transaction."""
-
-    def of_account(self, account_id: AccountId) -> list[Character]: ...
-
-    def find(self, character_id: CharacterId) -> Head | None: ...
-
-    def count(self, account_id: AccountId) -> int: ...
-
-    def create(self, character: Character) -> None: ...
-
-    def save(self, character: Character, reason: str) -> None: ...
-
-    def highest(self, character_id: CharacterId, below: int) -> int:
-        """Return the highest version in the history that is less than ``below``, or 0."""
-
-
 class Versions(Protocol):
-    """The part of ``Characters`` that ``next_version`` uses."""
+    """The part of ``SqlCharacters`` that ``next_version`` uses."""
 
     def highest(self, character_id: CharacterId, below: int) -> int: ...
 
@@ -83,7 +69,7 @@ def reason_of(*, game_server: bool) -> str:
 
 
 def all_of(
-    characters: Characters, account_id: AccountId, username: str, now: float
+    characters: SqlCharacters, account_id: AccountId, username: str, now: float
 ) -> list[Character]:
     """The account's characters; the first one is created, with the username, if there is none."""
     found = characters.of_account(account_id)
@@ -94,7 +80,7 @@ def all_of(
     return [first]
 
 
-def create(characters: Characters, account_id: AccountId, name: str, now: float) -> Character:
+def create(characters: SqlCharacters, account_id: AccountId, name: str, now: float) -> Character:
     """Create a character; raises Conflict beyond ``MAX_CHARACTERS``."""
     if characters.count(account_id) >= MAX_CHARACTERS:
         raise Conflict("this account has all the characters it may have")
@@ -104,7 +90,7 @@ def create(characters: Characters, account_id: AccountId, name: str, now: float)
 
 
 def save(
-    characters: Characters,
+    characters: SqlCharacters,
     account_id: AccountId,
     character_id: CharacterId | None,
     version: int,

@@ -113,7 +113,7 @@ _RENAME = (
 
 @frozen
 class SqlCharacters:
-    """``rules.Characters`` on an open transaction; ``request_id`` is kept with what is saved."""
+    """Stored characters, inside one transaction; ``request_id`` is kept with what is saved."""
 
     tx: Connection
     request_id: str = ""
@@ -171,6 +171,7 @@ class SqlCharacters:
         )
 
     def highest(self, character_id: CharacterId, below: int) -> int:
+        """Return the highest version in the history that is less than ``below``, or 0."""
         asked = {"character": character_id, "below": below}
         return int(self.tx.execute(_HIGHEST, asked).scalar_one() or 0)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from attrs import define, field, frozen
 
@@ -24,6 +24,9 @@ from svcserver.metagame.belongings.items import (
     stack_bytes,
 )
 from svcserver.metagame.settings import Settings
+
+if TYPE_CHECKING:
+    from svcserver.metagame.belongings.inventory.store import SqlInventory
 
 MOST = Size(20_000, 8 << 20)
 LOG_BYTES = 64 << 20  # of the item log, per account
@@ -101,28 +104,6 @@ class Note:
     answer: bytes | None = field(default=None, repr=False)
 
 
-class Inventory(Protocol):
-    """Stored belongings, inside one transaction."""
-
-    def holder(self, character_id: CharacterId, transaction_id: str | None) -> Holder | None: ...
-
-    def put_size(self, character_id: CharacterId, size: Size) -> None: ...
-
-    def stacks(self, character_id: CharacterId, ids: list[str]) -> dict[str, Stacked]: ...
-
-    def instances(self, character_id: CharacterId, ids: list[str]) -> dict[str, Instance]: ...
-
-    def put_stacks(self, character_id: CharacterId, totals: list[Stacked]) -> None: ...
-
-    def drop_stacks(self, character_id: CharacterId, ids: list[str]) -> None: ...
-
-    def put_instances(self, character_id: CharacterId, items: list[Instance]) -> None: ...
-
-    def drop_instances(self, character_id: CharacterId, ids: list[str]) -> None: ...
-
-    def note(self, note: Note) -> None: ...
-
-
 @define  # not frozen: one is made for every transaction
 class Done:
     """A transaction's result; ``oddities`` (overspent, removed but not held) are for the log."""
@@ -132,7 +113,7 @@ class Done:
 
 
 def transact(
-    inventory: Inventory,
+    inventory: SqlInventory,
     account_id: AccountId,
     character_id: CharacterId | None,
     deal: Transaction,
@@ -167,7 +148,7 @@ def transact(
 
 
 def update_instance(
-    inventory: Inventory,
+    inventory: SqlInventory,
     account_id: AccountId,
     character_id: CharacterId | None,
     item: Instance,
@@ -210,7 +191,7 @@ def is_newer(held: Instance, sent: Instance) -> bool:
 
 
 def _owned(
-    inventory: Inventory,
+    inventory: SqlInventory,
     account_id: AccountId,
     character_id: CharacterId | None,
     transaction_id: str | None,
@@ -224,7 +205,7 @@ def _owned(
 
 
 def _grow(
-    inventory: Inventory, character_id: CharacterId, held: Size, growth: Size, policy: Policy
+    inventory: SqlInventory, character_id: CharacterId, held: Size, growth: Size, policy: Policy
 ) -> None:
     """Update the stored size; raises Conflict, before anything else is written."""
     if growth.items or growth.bytes:
@@ -244,7 +225,7 @@ class _Stacks:
 
     @classmethod
     def plan(
-        cls, inventory: Inventory, character_id: CharacterId, deal: Transaction, policy: Policy
+        cls, inventory: SqlInventory, character_id: CharacterId, deal: Transaction, policy: Policy
     ) -> _Stacks:
         added, removed = _sums(deal.add_stacked), _sums(deal.remove_stacked)
         touched = list({**added, **removed})
@@ -285,7 +266,7 @@ class _Stacks:
                 size += len(self.extras[one]) - len(before.extra or b"")
         return Size(items, size) if items or size else NOTHING
 
-    def carry_out(self, inventory: Inventory, character_id: CharacterId) -> None:
+    def carry_out(self, inventory: SqlInventory, character_id: CharacterId) -> None:
         kept, gone = [], []
         for one, total in self.totals.items():
             before, extra = self.before.get(one), self.extras.get(one)
@@ -315,7 +296,9 @@ class _Instances:
     oddities: list[str] = field(factory=list)
 
     @classmethod
-    def plan(cls, inventory: Inventory, character_id: CharacterId, deal: Transaction) -> _Instances:
+    def plan(
+        cls, inventory: SqlInventory, character_id: CharacterId, deal: Transaction
+    ) -> _Instances:
         if not (deal.remove or deal.save or deal.add):
             return _NO_INSTANCES
         plan = cls()
@@ -358,7 +341,7 @@ class _Instances:
                 grown -= self.before[name].size
         return grown
 
-    def carry_out(self, inventory: Inventory, character_id: CharacterId) -> None:
+    def carry_out(self, inventory: SqlInventory, character_id: CharacterId) -> None:
         if not self.put and not self.dropped:
             return
         gone = [one for one in self.dropped if one not in self.put]

@@ -170,7 +170,7 @@ _PUT_SIZE = Upsert.into(INVENTORY_SIZES)
 
 @define  # not frozen: one is made for every transaction
 class SqlInventory:
-    """``rules.Inventory`` on an open transaction; an account's log is kept to ``log_bytes``."""
+    """Stored belongings, inside one transaction; an account's log is kept to ``log_bytes``."""
 
     tx: Connection
     log_bytes: int = LOG_BYTES
