@@ -9,16 +9,13 @@ import hashlib
 import http.client
 import json
 import os
-import select
 import shutil
-import signal
 import socket
 import subprocess
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -26,24 +23,13 @@ from typing import Any
 import pytest
 
 from svcserver.content.manifest_builder import build_manifest
-from tests.support import prestarted
-from tests.support.processes import free_port
+from tests.support.processes import Service, eventually, free_port
 from tests.support.proves import proves
 from tests.support.requirements import skip
 
 MB = 1024 * 1024
 BIG = 24 * MB
 FILES = "/content/v1/files/"
-
-
-def until(condition: Callable[[], Any], seconds: float = 20.0) -> Any:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        found = condition()
-        if found:
-            return found
-        select.select([], [], [], 0.05)
-    raise AssertionError("it did not happen in time")
 
 
 class Metagame:
@@ -107,18 +93,13 @@ class Content:
         (folder / "other.pak").write_bytes(self.big)
         (folder / "small.bin").write_bytes(b"small")
         self.manifest = build_manifest(folder, "1.4.4", root / "manifest.json")
-        self.log = root / "out.log"
         environ = {
-            "PATH": os.environ["PATH"],
             "PORT": str(self.port),
             "CONTENT_GAME_DIR": str(folder),
             "METAGAME_URL": f"http://127.0.0.1:{self.metagame.port}",
         }
-        command = ["--nodaemon", "--pidfile=", "svc-content"]
-        with open(self.log, "wb") as out:
-            self.process = prestarted.start(command, environ, root, out.fileno())
-        until(lambda: b"content ready" in self.log.read_bytes() or self.process.poll() is not None)
-        assert self.process.poll() is None, self.log.read_text()
+        self.service = Service("svc-content", root, environ, self.port)
+        self.service.start()
 
     def ask(self, path: str, key: str = "UUK_ann", **headers: str) -> http.client.HTTPResponse:
         link = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
@@ -132,34 +113,21 @@ class Content:
         with reply:
             return reply.status, reply.read()
 
-    def rss(self) -> int:
-        text = Path(f"/proc/{self.process.pid}/status").read_text()
-        return int(text.partition("VmRSS:")[2].split()[0]) * 1024
-
     def downloads(self) -> list[dict[str, Any]]:
-        whole, _, _ = self.log.read_text().rpartition("\n")  # the last one may come yet
+        whole, _, _ = self.service.log.rpartition("\n")  # the last one may come yet
         lines = [json.loads(line) for line in whole.splitlines() if line[:1] == "{"]
         return [line for line in lines if line.get("message") == "download"]
 
-    def stop(self) -> None:
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-            with suppress(subprocess.TimeoutExpired):
-                self.process.wait(20)
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait(10)
+    def close(self) -> None:
+        self.service.stop()
         with suppress(OSError):
             self.metagame.stop()
 
 
 @pytest.fixture
 def content(tmp_path: Path) -> Iterator[Content]:
-    running = Content(tmp_path)
-    try:
+    with closing(Content(tmp_path)) as running:
         yield running
-    finally:
-        running.stop()
 
 
 def slow_reader(port: int, key: str, path: str = FILES + "big.pak") -> socket.socket:
@@ -182,23 +150,23 @@ def test_an_interrupted_download_is_resumed_and_the_hash_matches(
     url = f"http://127.0.0.1:{content.port}{FILES}big.pak"
     command = ["curl", "-s", "-f", "-H", "x-svc-user-api-key: UUK_ann", "-o", str(target), url]
     started = subprocess.Popen([*command, "--limit-rate", "20M"])
-    until(lambda: target.exists() and target.stat().st_size > MB)
+    eventually(lambda: target.exists() and target.stat().st_size > MB)
     started.kill()
     started.wait(10)
     assert 0 < target.stat().st_size < BIG
     subprocess.run([*command, "-C", "-"], check=True, timeout=60)
     found = hashlib.sha256(target.read_bytes()).hexdigest()
     assert found == content.manifest.files["big.pak"].sha256
-    until(lambda: len(content.downloads()) >= 2)
+    eventually(lambda: len(content.downloads()) >= 2)
     first, second = sorted(content.downloads()[:2], key=lambda one: one["complete"])
     assert first["complete"] is False and second["complete"] is True
     assert second["status"] == 206 and second["range"].endswith(f"-{BIG - 1}")
-    assert "UUK_" not in content.log.read_text()
+    assert "UUK_" not in content.service.log
 
 
 @proves("content: 429 too_many_streams", "content: 503 server_busy", "limit: Content streams")
 def test_forty_eight_downloads_run_the_next_waits_and_memory_stays_flat(content: Content) -> None:
-    before = content.rss()
+    before = content.service.rss()
     links = [slow_reader(content.port, f"UUK_{n // 6}") for n in range(48)]
     try:
         for link in links:
@@ -207,10 +175,10 @@ def test_forty_eight_downloads_run_the_next_waits_and_memory_stays_flat(content:
         assert (status, json.loads(body)) == (503, {"error": "server_busy"})
         status, body = content.read(FILES + "small.bin", "UUK_0")
         assert (status, json.loads(body)) == (429, {"error": "too_many_streams"})
-        assert content.rss() - before < 48 * MB // 2
+        assert content.service.rss() - before < 48 * MB // 2
         for link in links[:6]:
             link.close()
-        until(lambda: content.read(FILES + "small.bin", "UUK_late")[0] == 200)
+        eventually(lambda: content.read(FILES + "small.bin", "UUK_late")[0] == 200)
     finally:
         for link in links:
             link.close()
@@ -223,12 +191,12 @@ def test_forty_eight_downloads_run_the_next_waits_and_memory_stays_flat(content:
                 digest.update(chunk)
         return digest.hexdigest()
 
-    until(lambda: content.read(FILES + "small.bin", "UUK_0")[0] == 200)
-    until(lambda: sum(not one["complete"] for one in content.downloads()) >= 48)
+    eventually(lambda: content.read(FILES + "small.bin", "UUK_0")[0] == 200)
+    eventually(lambda: sum(not one["complete"] for one in content.downloads()) >= 48)
     with ThreadPoolExecutor(48) as pool:
         hashes = set(pool.map(whole, range(48)))
     assert hashes == {content.manifest.files["big.pak"].sha256}
-    assert content.rss() - before < 48 * MB
+    assert content.service.rss() - before < 48 * MB
 
 
 @proves("content: 503 file_unavailable")

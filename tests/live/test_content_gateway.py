@@ -6,56 +6,42 @@ Why processes: memory is measured on both sides of TLS.
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
 from svcserver.edge.certificate import make_pair, write_pair
-from tests.live.test_content import BIG, FILES, MB, Content, free_port, until
-from tests.support import prestarted
+from tests.live.test_content import BIG, FILES, MB, Content
+from tests.support.processes import Service, eventually, free_port
 from tests.support.proves import proves
 from tests.support.requirements import skip
 
 
-class Gateway:
+@contextmanager
+def gateway_of(root: Path, content: Content) -> Iterator[Service]:
     """A running ``svc-gateway`` in front of ``content``."""
-
-    def __init__(self, root: Path, content: Content) -> None:
-        self.port, self.log = free_port(), root / "gateway.log"
-        certificate, key = write_pair(make_pair(["127.0.0.1"]), root / "tls")
-        environ = {
-            "PATH": os.environ["PATH"],
-            "GATEWAY_BIND": "127.0.0.1",
-            "GATEWAY_PORT": str(self.port),
-            "GATEWAY_CERT": str(certificate),
-            "GATEWAY_KEY": str(key),
-            "GATEWAY_SECRET": "g" * 40,
-            "GATEWAY_ALLOWLIST": "0",
-            "GATEWAY_CONTENT_URL": f"http://127.0.0.1:{content.port}",
-        }
-        command = ["--nodaemon", "--pidfile=", "svc-gateway"]
-        with open(self.log, "wb") as out:
-            self.process = prestarted.start(command, environ, root, out.fileno())
-        until(lambda: b"ready" in self.log.read_bytes() or self.process.poll() is not None)
-        assert self.process.poll() is None, self.log.read_text()
-
-    def rss(self) -> int:
-        text = Path(f"/proc/{self.process.pid}/status").read_text()
-        return int(text.partition("VmRSS:")[2].split()[0]) * 1024
-
-    def stop(self) -> None:
-        self.process.send_signal(signal.SIGTERM)
-        with suppress(subprocess.TimeoutExpired):
-            self.process.wait(20)
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait(10)
+    certificate, key = write_pair(make_pair(["127.0.0.1"]), root / "tls")
+    port = free_port()
+    environ = {
+        "GATEWAY_BIND": "127.0.0.1",
+        "GATEWAY_PORT": str(port),
+        "GATEWAY_CERT": str(certificate),
+        "GATEWAY_KEY": str(key),
+        "GATEWAY_SECRET": "g" * 40,
+        "GATEWAY_ALLOWLIST": "0",
+        "GATEWAY_CONTENT_URL": f"http://127.0.0.1:{content.port}",
+    }
+    service = Service("svc-gateway", root, environ, port)
+    service.start()
+    try:
+        yield service
+    finally:
+        service.stop()
 
 
 def sha256(path: Path) -> str:
@@ -67,31 +53,23 @@ def resume_through_gateway(root: Path, size: int) -> None:
     """Download, cut in the middle, resume with curl, compare the hash."""
     if shutil.which("curl") is None:
         raise skip("curl", "it is not installed")
-    content = Content(root, size)
-    gateway = None
-    try:
-        (root / "tls").mkdir()
-        gateway = Gateway(root, content)
+    with closing(Content(root, size)) as content, gateway_of(root, content) as gateway:
         target = root / "big.part"
         url = f"https://127.0.0.1:{gateway.port}{FILES}big.pak"
         command = ["curl", "-s", "-f", "-k", "-H", "x-svc-user-api-key: UUK_ann"]
         command += ["-o", str(target), url]
-        before = content.rss(), gateway.rss()
+        before = content.service.rss(), gateway.rss()
         started = subprocess.Popen([*command, "--limit-rate", str(size // 4)])
-        until(lambda: target.exists() and target.stat().st_size > size // 8)
+        eventually(lambda: target.exists() and target.stat().st_size > size // 8)
         started.kill()
         started.wait(10)
         assert 0 < target.stat().st_size < size
         subprocess.run([*command, "-C", "-"], check=True, timeout=240)
         assert sha256(target) == content.manifest.files["big.pak"].sha256
-        assert content.rss() - before[0] < 16 * MB
+        assert content.service.rss() - before[0] < 16 * MB
         assert gateway.rss() - before[1] < 16 * MB
-        until(lambda: any(one["complete"] for one in content.downloads()))
+        eventually(lambda: any(one["complete"] for one in content.downloads()))
         assert content.downloads()[-1]["ip"] == "127.0.0.1"
-    finally:
-        if gateway is not None:
-            gateway.stop()
-        content.stop()
 
 
 @proves("one byte range per request, resumed through the gateway")
@@ -102,38 +80,32 @@ def test_a_download_cut_and_resumed_through_the_gateway_has_the_right_hash(
 
 
 @pytest.fixture
-def stalled(tmp_path: Path) -> Iterator[tuple[Content, Gateway]]:
-    content = Content(tmp_path, 200 * MB)
-    (tmp_path / "tls").mkdir()
-    gateway = Gateway(tmp_path, content)
-    try:
+def stalled(tmp_path: Path) -> Iterator[tuple[Content, Service]]:
+    with closing(Content(tmp_path, 200 * MB)) as content, gateway_of(tmp_path, content) as gateway:
         yield content, gateway
-    finally:
-        gateway.stop()
-        content.stop()
 
 
 @proves("limit: back-pressure end to end")
 def test_a_reader_that_stalls_behind_the_gateway_costs_no_memory(
-    stalled: tuple[Content, Gateway], tmp_path: Path
+    stalled: tuple[Content, Service], tmp_path: Path
 ) -> None:
     if shutil.which("curl") is None:
         raise skip("curl", "it is not installed")
     content, gateway = stalled
-    before = content.rss(), gateway.rss()
+    before = content.service.rss(), gateway.rss()
     url = f"https://127.0.0.1:{gateway.port}{FILES}big.pak"
     target = tmp_path / "slow.part"
     command = ["curl", "-s", "-k", "-H", "x-svc-user-api-key: UUK_ann", "-o", str(target), url]
     reader = subprocess.Popen([*command, "--limit-rate", "1M"])
     try:
-        until(lambda: target.exists() and target.stat().st_size > 0)
+        eventually(lambda: target.exists() and target.stat().st_size > 0)
         reader.send_signal(signal.SIGSTOP)
         status, body = content.read(FILES + "small.bin", "UUK_bob")
         assert (status, body) == (200, b"small")
-        assert content.rss() - before[0] < 4 * MB
+        assert content.service.rss() - before[0] < 4 * MB
         assert gateway.rss() - before[1] < 16 * MB
     finally:
         reader.kill()
         reader.wait(10)
-    until(lambda: content.downloads() and content.downloads()[-1]["complete"] is not None)
-    until(lambda: any(one["complete"] is False for one in content.downloads()))
+    eventually(lambda: content.downloads() and content.downloads()[-1]["complete"] is not None)
+    eventually(lambda: any(one["complete"] is False for one in content.downloads()))

@@ -126,6 +126,12 @@ class Service:
             self.process.send_signal(how)
         return self.process.wait(timeout=PATIENCE_S)
 
+    def rss(self) -> int:
+        """The bytes of memory that it holds."""
+        assert self.process is not None
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(status.partition("VmRSS:")[2].split()[0]) * 1024
+
     def ask(
         self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
     ) -> tuple[int, bytes]:
