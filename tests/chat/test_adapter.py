@@ -17,7 +17,7 @@ from svcserver.board.rehearsed import RehearsedBoard
 from svcserver.chat import session, stanza
 from svcserver.chat.adapter import BACKLOG, CUT_S, HELPING, ChatFactory
 from svcserver.chat.frames import text_frame
-from svcserver.chat.service import chat_service
+from svcserver.chat.service import ChatService, chat_service
 from svcserver.chat.settings import Settings
 from svcserver.kernel.counters import Counted, Counters
 from svcserver.kernel.secrets import Secret
@@ -316,15 +316,12 @@ class ServiceTests(SynchronousTestCase):
         self.patch(txaio.config, "loop", None)
         self.reactor = MemoryReactorClock()
 
+    def chat(self) -> ChatService:
+        board, town = RehearsedBoard(lambda: 0.0), Town()
+        return chat_service(Settings(), town.game, board, self.reactor, lambda: 0.0, Counters())
+
     def test_it_listens_ticks_and_says_goodbye(self) -> None:
-        service = chat_service(
-            Settings(),
-            Town().game,
-            RehearsedBoard(lambda: 0.0),
-            self.reactor,
-            lambda: 0.0,
-            Counters(),
-        )
+        service = self.chat()
         service.startService()
         (port, factory, _, host) = self.reactor.tcpServers[0]
         self.assertEqual((port, host), (61099, "127.0.0.1"))
@@ -340,14 +337,7 @@ class ServiceTests(SynchronousTestCase):
         self.successResultOf(stopped)
 
     def test_a_round_of_the_timers_that_fails_does_not_end_them(self) -> None:
-        service = chat_service(
-            Settings(),
-            Town().game,
-            RehearsedBoard(lambda: 0.0),
-            self.reactor,
-            lambda: 0.0,
-            Counters(),
-        )
+        service = self.chat()
         service.startService()
         rounds: list[float] = []
 
@@ -370,14 +360,7 @@ class ServiceTests(SynchronousTestCase):
             raise CannotListenError("127.0.0.1", 61099, OSError("in use"))
 
         self.patch(self.reactor, "listenTCP", taken)
-        service = chat_service(
-            Settings(),
-            Town().game,
-            RehearsedBoard(lambda: 0.0),
-            self.reactor,
-            lambda: 0.0,
-            Counters(),
-        )
+        service = self.chat()
         lines: list[str] = []
 
         def observe(event: dict[str, Any]) -> None:

@@ -81,10 +81,14 @@ def change(folder: Path, component: str, name: str, new: str) -> None:
 
 def run(*words: object) -> subprocess.CompletedProcess[str]:
     """``svcctl`` as a process of its own."""
+    return completed([*map(str, words)], Path.cwd(), "svcctl")
+
+
+def completed(words: list[str], folder: Path, program: str) -> subprocess.CompletedProcess[str]:
+    """The program as a process of its own that has ended."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         said = out.fileno(), err.fileno()
-        line = [*map(str, words)]
-        process = prestarted.start(line, os.environ, Path.cwd(), *said, program="svcctl")
+        process = prestarted.start(words, os.environ, folder, *said, program=program)
         try:
             status = process.wait(PATIENCE_S)
         finally:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,7 +22,7 @@ from svcserver.ctl.play.evening import Wishes
 from svcserver.ctl.play.timings import Timings
 from svcserver.ctl.play_command import run
 from svcserver.stack.components import components, environment
-from tests.ctl.hosts import PATIENCE_S
+from tests.ctl.hosts import PATIENCE_S, completed
 from tests.support import prestarted
 from tests.support.processes import READY, eventually
 
@@ -62,14 +61,4 @@ def services(folder: Path) -> Iterator[None]:
 
 def play(folder: Path) -> subprocess.CompletedProcess[str]:
     """An evening of two players, every part of it switched on."""
-    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
-        said = out.fileno(), err.fileno()
-        program = f"{__name__}:main"
-        process = prestarted.start([str(folder)], os.environ, folder, *said, program=program)
-        try:
-            status = process.wait(PATIENCE_S)
-        finally:
-            process.kill()
-        out.seek(0)
-        err.seek(0)
-        return subprocess.CompletedProcess(process.args, status, out.read(), err.read())
+    return completed([str(folder)], folder, f"{__name__}:main")

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import shutil
 import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -24,7 +22,7 @@ import pytest
 
 from tests.live.attacks.own_network import unshared
 from tests.support import prestarted
-from tests.support.processes import free_port
+from tests.support.processes import eventually, free_port
 from tests.support.proves import proves
 from tests.support.requirements import skip
 
@@ -36,16 +34,6 @@ url, secret, body = sys.argv[1:]
 request = urllib.request.Request(url, body.encode() or None, {"x-allowlist-secret": secret})
 sys.stdout.buffer.write(urllib.request.urlopen(request, timeout=10).read())
 """
-
-
-def until(condition: Callable[[], Any], seconds: float = 20.0) -> Any:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        found = condition()
-        if found:
-            return found
-        select.select([], [], [], 0.05)
-    raise AssertionError("it did not happen in time")
 
 
 class Helper:
@@ -83,7 +71,7 @@ class Helper:
                 if prefix
                 else prestarted.start(words, self.environ, folder, out.fileno())
             )
-        until(lambda: b"ready" in self.log.read_bytes() or self.process.poll() is not None)
+        eventually(lambda: b"ready" in self.log.read_bytes() or self.process.poll() is not None)
         assert self.process.poll() is None, self.log.read_text()
 
     def ask(self, path: str, ip: str | None = None) -> dict[str, Any]:
@@ -116,7 +104,7 @@ def test_a_dry_run_as_a_real_process_restores_its_state(tmp_path: Path) -> None:
     helper = Helper(tmp_path, [], ALLOWLIST_DRY_RUN="1")
     try:
         assert helper.ask("/allow", "203.0.113.7")["added"] is True
-        until(lambda: not helper.ask("/status")["pending"])
+        eventually(lambda: not helper.ask("/status")["pending"])
     finally:
         helper.kill()
     again = Helper(tmp_path, [], ALLOWLIST_DRY_RUN="1")
@@ -216,13 +204,13 @@ def test_nftables_opens_for_a_reported_address_and_shuts_on_stop(
 ) -> None:
     helper = Helper(tmp_path, namespace, ALLOWLIST_TTL_SECONDS="600")
     try:
-        until(lambda: not helper.ask("/status")["pending"])
+        eventually(lambda: not helper.ask("/status")["pending"])
         before = ruleset(namespace)
         assert "table inet svc_gameports" in before
         assert "udp dport 8770-8777 drop" in before
         helper.ask("/allow", "203.0.113.7")
         helper.ask("/allow", "2001:db8::7")
-        until(lambda: not helper.ask("/status")["pending"])
+        eventually(lambda: not helper.ask("/status")["pending"])
         status = helper.ask("/status")
         assert status["lastApply"]["ok"] is True and status["backend"] == "nftables"
         opened = ruleset(namespace)
@@ -230,7 +218,7 @@ def test_nftables_opens_for_a_reported_address_and_shuts_on_stop(
         flush = [*namespace, "nft", "flush", "ruleset"]  # as a reload of the host's own firewall
         subprocess.run(flush, check=True, capture_output=True, timeout=20)
         assert "svc_gameports" not in ruleset(namespace)
-        until(lambda: "203.0.113.7" in ruleset(namespace))
+        eventually(lambda: "203.0.113.7" in ruleset(namespace))
         helper.stop()
         shut = ruleset(namespace)
         assert "203.0.113.7" not in shut and "udp dport 8770-8777 drop" in shut
@@ -247,11 +235,11 @@ def test_a_set_of_the_owners_own_table_is_filled_and_emptied(
     subprocess.run(load, input=own.encode(), check=True, capture_output=True, timeout=20)
     helper = Helper(tmp_path, namespace, ALLOWLIST_NFT_SET="inet filter players")
     try:
-        until(lambda: not helper.ask("/status")["pending"])
+        eventually(lambda: not helper.ask("/status")["pending"])
         assert "2001:db8::9" not in ruleset(namespace)
         for ip in ("203.0.113.7", "2001:db8::7"):
             helper.ask("/allow", ip)
-        until(lambda: not helper.ask("/status")["pending"])
+        eventually(lambda: not helper.ask("/status")["pending"])
         assert helper.ask("/status")["lastApply"]["ok"] is True
         opened = ruleset(namespace)
         assert "2001:db8::7" in opened and "203.0.113.7" not in opened, "it holds IPv6 alone"
@@ -278,10 +266,10 @@ def test_the_kernel_lets_only_the_reported_address_through(
         join(namespace, outside, pid)
         helper = Helper(tmp_path, namespace, ALLOWLIST_BACKEND=backend)
         try:
-            until(lambda: not helper.ask("/status")["pending"])
+            eventually(lambda: not helper.ask("/status")["pending"])
             assert not crosses(outside, namespace, "203.0.113.7", 8771)
             helper.ask("/allow", "203.0.113.7")
-            until(lambda: not helper.ask("/status")["pending"])
+            eventually(lambda: not helper.ask("/status")["pending"])
             assert crosses(outside, namespace, "203.0.113.7", 8771)
             assert not crosses(outside, namespace, "203.0.113.8", 8771)
             assert crosses(outside, namespace, "203.0.113.8", 9999), "other ports are not ours"
@@ -343,7 +331,7 @@ def test_after_a_hard_kill_the_owner_can_shut_the_ports(
     helper = Helper(tmp_path, namespace)
     try:
         helper.ask("/allow", "203.0.113.7")
-        until(lambda: not helper.ask("/status")["pending"])
+        eventually(lambda: not helper.ask("/status")["pending"])
         helper.kill()
         assert "203.0.113.7" in ruleset(namespace)
         script = (
