@@ -253,7 +253,7 @@ class Courier:
             raise NotDelivered("mail wants MAIL_FROM and MAIL_TO", again=False)
         user = channel.mail_user if channel.token is not None else ""
         secret = channel.token.reveal() if channel.token is not None else ""
-        sent: Deferred[Any] = Deferred(lambda _: _abort(factory))
+        sent: Deferred[Any] = Deferred()
         factory = ESMTPSenderFactory(
             user.encode(),
             secret.encode(),
@@ -267,14 +267,12 @@ class Courier:
             requireAuthentication=bool(user),
             requireTransportSecurity=url.scheme == "smtp" and not channel.private,
         )
-        await endpoint.connect(factory)
-        await sent
-
-
-def _abort(factory: ESMTPSenderFactory) -> None:
-    factory.sendFinished = True
-    if factory.currentProtocol is not None:
-        factory.currentProtocol.transport.abortConnection()
+        protocol: Any = await endpoint.connect(factory)
+        try:
+            await sent
+        except CancelledError:  # the deadline
+            protocol.transport.abortConnection()
+            raise
 
 
 @implementer(IAgentEndpointFactory)
