@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 from attrs import define, field
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.error import ProcessExitedAlready
+from twisted.internet.process import reapAllProcesses
 from twisted.internet.protocol import ProcessProtocol
 from twisted.logger import Logger
 from twisted.python.failure import Failure
@@ -294,9 +295,8 @@ class GameProcess(ProcessProtocol):
 
     def reap(self) -> None:
         """Learn how a dead child ended, where the reactor has not asked the system yet."""
-        ask: Callable[[], None] | None = getattr(self.transport, "reapProcess", None)
-        if not self.over and self._next is None and ask is not None:
-            ask()
+        if not self.over and self._next is None:
+            reapAllProcesses()
 
     @property
     def pid(self) -> int | None:

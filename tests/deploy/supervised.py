@@ -56,9 +56,6 @@ class FakeTransport:
     def loseConnection(self) -> None:
         """Pipes are closed by ``end``."""
 
-    def reapProcess(self) -> None:
-        """The system knows of no end."""
-
     def end(self, code: int = 0, by: int | None = None) -> None:
         why: Exception = (
             ProcessDone(0) if code == 0 and by is None else ProcessTerminated(code or None, by)

@@ -10,6 +10,7 @@ from twisted.internet.error import ProcessTerminated
 from twisted.logger import capturedLogs
 from twisted.python.failure import Failure
 
+from svcserver.deploy import process as processes
 from svcserver.deploy.fleet import Fleet, MemoryGuard, NoCapacity
 from svcserver.deploy.hunts import HuntTable, Kind, Unlaunchable
 from svcserver.deploy.process import GameProcess
@@ -21,7 +22,6 @@ from tests.deploy.supervised import (
     HUNT,
     TUTORIAL,
     FakeSpawner,
-    FakeTransport,
     SupervisorCase,
 )
 from tests.support.proves import proves
@@ -263,7 +263,7 @@ class WatchTests(SupervisorCase):
         self.successResultOf(self.ask(supervisor, HUNT))
         [child] = self.spawner.children
         self.patch(GameProcess, "alive", False)  # a zombie: its signal has yet to be handled
-        self.patch(FakeTransport, "reapProcess", lambda child: child.end(3))
+        self.patch(processes, "reapAllProcesses", lambda: child.end(3))
         with capturedLogs() as events:
             supervisor.watch()
         self.assertEqual([event["how"] for event in events], ["code 3"])
