@@ -33,8 +33,7 @@ CHUNK = 64 * 1024  # bytes
 MAX_LEFT = 1024 * 1024  # bytes read from the pipe of a dead server; it usually holds 64 KiB at most
 UNSEEN = "code unknown"  # of one that an earlier run started
 WELL = "code 0"  # how a game server ends when its players have left
-LAUNCHER_S = 30.0  # one that ends later has not gone into the background, but has ended
-LOOKS = 2  # of the watchdog, within which a game server in the background must have its port
+BACKGROUND_S = 120.0  # within it after its launcher's end, a server in the background has its port
 LONGEST_ERROR = 16  # bytes: the number that a child sends when exec fails
 CHILD_SETUP = str(Path(__file__).with_name("child_setup.py"))
 
@@ -125,10 +124,10 @@ class GameProcess(ProcessProtocol):
         self.over = False
         self.ending = False  # it is no game server any more; what is left of it is being ended
         self._stopping = False  # we have asked it to end
-        self._well = False  # the launcher has ended soon and without an error
+        self._well = False  # the launcher has ended without an error
+        self._left_at = 0.0  # the age of its family at the launcher's end
         self._has_listened = False  # one of its processes has had the port
         self._finished = False
-        self._looks = 0
         self._closed = False  # its transport has nothing more to say
         self._next: Watched | Polled | None = None  # the process that goes on
         self._next_pid: int | None = None
@@ -174,8 +173,8 @@ class GameProcess(ProcessProtocol):
         """The watched process is dead, even while a grandchild still holds its pipes."""
         if self.born is not None:
             own_children.discard(self.born)
-        soon = self.family is not None and self.family.age() < LAUNCHER_S
-        self._well = soon and _how(reason.value) == WELL
+        self._well = _how(reason.value) == WELL
+        self._left_at = self.family.age() if self.family is not None else 0.0
         self._lost(_how(reason.value))
 
     def _lost(self, how: str) -> None:
@@ -226,7 +225,7 @@ class GameProcess(ProcessProtocol):
     def look(self) -> None:
         """The watchdog's look: note whether it listens.
 
-        What is left of a launcher and has no port after ``LOOKS`` looks is ended.
+        What is left of a launcher and has no port after ``BACKGROUND_S`` is ended.
         """
         if self.over or self.ending or self.family is None:
             return
@@ -234,8 +233,7 @@ class GameProcess(ProcessProtocol):
         self._has_listened = self._has_listened or holder is not None
         if before is None:
             return
-        self._looks += 1
-        if holder is None and self._looks >= LOOKS:
+        if holder is None and self.family.age() - self._left_at >= BACKGROUND_S:
             self.kill("KILL")
         elif holder is not None and holder.pid != self._next_pid and self._watch(holder):
             before.close()
