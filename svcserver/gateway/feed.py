@@ -27,9 +27,10 @@ from svcserver.kernel.throttle import Throttle
 
 log = Logger()
 
-MAX_UNDER_WAY = 256  # reports at once
-MOST_WANTED = 2_048  # reports that are not done; more are left to the next trigger
+MAX_UNDER_WAY = 256  # reports to one helper at once
+MOST_WANTED = 2_048  # reports to one helper that are not done; more wait for the next trigger
 NETWORK_WANTED = 8  # of them, those of one IPv6 /64
+TOO_MANY = 429
 UNANSWERED = 502  # in the metrics, where there was no answer or none in time
 WANTED_S = 60.0  # a player is heard every 20 s: who was not for so long has left
 NETWORK_TOLD = 16  # addresses of one /64 that are remembered as told; the oldest gives way
@@ -69,8 +70,12 @@ class Feed:
     )
     _wanted: dict[tuple[str, str], _Report] = field(factory=dict, init=False)
     _near: Counter[tuple[str, str]] = field(factory=Counter, init=False)  # by helper and network
-    _turns: DeferredSemaphore = field(factory=lambda: DeferredSemaphore(MAX_UNDER_WAY), init=False)
+    _unfinished: Counter[str] = field(factory=Counter, init=False)  # by helper
+    _turns: dict[str, DeferredSemaphore] = field(init=False)  # by helper
     _warning: Throttle = field(factory=Throttle, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._turns = {url: DeferredSemaphore(MAX_UNDER_WAY) for url in self.urls}
 
     @property
     def waiting(self) -> int:
@@ -93,19 +98,21 @@ class Feed:
                 self._want(key, now)
 
     def _is_full(self, url: str, near: str) -> bool:
-        """Whether too many reports are not done, in all or for the address's network."""
-        return len(self._wanted) >= MOST_WANTED or self._near[url, near] >= NETWORK_WANTED
+        """Return whether too many reports are not done: of the helper, or of the network."""
+        return self._unfinished[url] >= MOST_WANTED or self._near[url, near] >= NETWORK_WANTED
 
     def _want(self, key: tuple[str, str], now: float) -> None:
         url, address = key
         near = url, network_of(address)
         report = self._wanted[key] = _Report(now)
         self._near[near] += 1
+        self._unfinished[url] += 1
 
         def over(result: object) -> None:
             if isinstance(result, Failure):
                 log.failure("a report to an allowlist helper broke off", result)
             del self._wanted[key]
+            self._unfinished[url] -= 1
             self._near[near] -= 1
             if not self._near[near]:
                 del self._near[near]
@@ -145,7 +152,7 @@ class Feed:
 
     async def _fails(self, url: str, address: str) -> bool:
         """Report once, when it is its turn; True where it is worth another try."""
-        async with self._turns:
+        async with self._turns[url]:
             return await self._ask(url, address)
 
     async def _ask(self, url: str, address: str) -> bool:
@@ -169,7 +176,7 @@ class Feed:
                 )
         if self.counters.time_request is not None:
             self.counters.time_request("allowlist", status, self.clock.seconds() - began)
-        return status >= 500
+        return status >= 500 or status == TOO_MANY
 
     def stop(self) -> Deferred[Any]:
         """Cancel the reports to the allowlist helper that are under way."""

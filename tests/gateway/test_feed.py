@@ -13,6 +13,7 @@ from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET
 
 from svcserver.edge.allowlist_client import FIRST_AGAIN_S, LATE_S, TIMEOUT_S
+from svcserver.gateway import feed as feeds
 from svcserver.gateway.feed import NETWORK_TOLD, NETWORK_WANTED, WANTED_S, Feed
 from svcserver.kernel.secrets import Secret
 from tests.edge.wires import gateway
@@ -183,6 +184,32 @@ class FeedTests(SynchronousTestCase):
         self.feed = self.make(["http://127.0.0.1:61005", "http://127.0.0.1:61006"])
         self.heard()
         self.assertEqual(len(self.helper.told), 2)
+
+    def test_a_silent_helper_does_not_delay_the_others(self) -> None:
+        dead, healthy = "http://127.0.0.1:61005", "http://127.0.0.1:61006"
+        self.patch(feeds, "MAX_UNDER_WAY", 2)
+        self.patch(feeds, "MOST_WANTED", 4)
+        told: list[bytes] = []
+
+        async def post(http: Any, clock: Any, url: str, *more: Any) -> None:
+            if url.startswith(dead):
+                await Deferred()
+            told.append(more[-1]["ip"])
+
+        self.patch(feeds.allowlist_client, "post", post)
+        self.feed = self.make([dead, healthy])
+        addresses = [f"203.0.113.{number}" for number in range(9)]
+        for address in addresses:
+            self.feed.heard(address)
+        self.assertEqual((told, self.feed.waiting), (addresses, 4))
+        self.successResultOf(self.feed.stop())
+
+    def test_a_report_that_came_too_early_is_repeated(self) -> None:
+        self.helper.status = 429
+        self.heard()
+        self.helper.status = 200
+        self.pass_time(FIRST_AGAIN_S)
+        self.assertEqual((len(self.helper.told), self.feed.waiting), (2, 0))
 
     def test_stopping_gives_up_what_is_under_way(self) -> None:
         self.helper.status = None
