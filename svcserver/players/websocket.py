@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from autobahn.exception import Disconnected
 from autobahn.twisted.websocket import WebSocketClientFactory, WebSocketClientProtocol
 from twisted.internet.endpoints import TCP4ClientEndpoint
 
@@ -25,11 +26,20 @@ class ChatSocket(WebSocketClientProtocol):
     def onMessage(self, payload: bytes, isBinary: bool) -> None:
         self.client.arrived(payload.decode("utf-8", "replace"))
 
+    def onCloseFrame(self, code: int, reasonRaw: bytes) -> Any:
+        answered = super().onCloseFrame(code, reasonRaw)
+        self.client.ended()  # not only when the connection ends: nothing can be sent from now on
+        return answered
+
     def onClose(self, wasClean: bool, code: int | None, reason: str | None) -> None:
         self.client.ended()
 
     def send(self, text: str) -> None:
-        self.sendMessage(text.encode())
+        try:
+            self.sendMessage(text.encode())
+        except Disconnected:
+            self.client.ended()
+            raise self.client.error("the connection is closing") from None
 
     def close(self) -> None:
         self.dropConnection(abort=False)
