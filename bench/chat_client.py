@@ -12,7 +12,7 @@ from twisted.internet.defer import Deferred
 
 from svcserver.chat import stanza
 from svcserver.players.chat import ANSWER_S, ChatClient
-from svcserver.players.frames import CLOSE, masked, split, upgrade
+from svcserver.players.frames import CLOSE, ChatReader, masked, upgrade
 
 PATIENCE_S = ANSWER_S
 _ANSWERS = (b'code="110"', b"code='110'", b"<error")  # of the presences, those that are waited for
@@ -70,8 +70,7 @@ class Chatter(asyncio.Protocol):
         self.chat.error = ConnectionError
         self.sink: Callable[[bytes], None] | None = None
         self.left = asyncio.Event()
-        self._buffer = b""
-        self._is_open = False
+        self._reader = ChatReader(self.chat, self, _is_for_us)
         self.transport: asyncio.Transport | None = None
 
     @property
@@ -90,18 +89,7 @@ class Chatter(asyncio.Protocol):
         if self.sink is not None:
             self.sink(data)
             return
-        self._buffer += data
-        if not self._is_open:
-            head, end, rest = self._buffer.partition(b"\r\n\r\n")
-            if not end:
-                return
-            assert b" 101 " in head, head
-            self._is_open, self._buffer = True, rest
-            self.chat.opened(self)
-        frames, self._buffer = split(self._buffer)
-        for _, payload in frames:
-            if not payload.startswith(b"<presence") or any(mark in payload for mark in _ANSWERS):
-                self.chat.arrived(payload.decode())
+        self._reader.feed(data)
 
     def send(self, text: str) -> None:
         """Send a stanza."""
@@ -166,6 +154,10 @@ class Chatter(asyncio.Protocol):
             self.send(stanza.serialize(stanza.CLOSE))
             self.transport.write(masked(b"", CLOSE))
             self.transport.close()
+
+
+def _is_for_us(payload: bytes) -> bool:
+    return not payload.startswith(b"<presence") or any(mark in payload for mark in _ANSWERS)
 
 
 async def _run(work: Coroutine[Any, Any, Any]) -> Any:

@@ -11,40 +11,23 @@ from twisted.python.failure import Failure
 from simulation.client import RELAY
 from simulation.process import Process
 from svcserver.players.chat import ChatClient
-from svcserver.players.frames import CLOSE, TEXT, masked, split, upgrade
+from svcserver.players.frames import ChatReader, masked, upgrade
 
 DOMAIN = f"127.0.0.1:{RELAY}"
 
 
 class _Socket(Protocol):
-    """Upgrades, then takes frames apart."""
+    """The transport of a chat client."""
 
     def __init__(self, chat: Chat) -> None:
         self.chat = chat
-        self._data = b""
-        self._is_open = False
+        self._reader = ChatReader(chat, self)
 
     def connectionMade(self) -> None:
         self._write(upgrade(RELAY))
 
     def dataReceived(self, data: bytes) -> None:
-        self._data += data
-        if not self._is_open:
-            head, mark, rest = self._data.partition(b"\r\n\r\n")
-            if not mark:
-                return
-            if b" 101 " not in head.split(b"\r\n")[0]:
-                self.chat.ended()
-                self.close()
-                return
-            self._is_open, self._data = True, rest
-            self.chat.opened(self)
-        frames, self._data = split(self._data)
-        for opcode, payload in frames:
-            if opcode == TEXT:
-                self.chat.arrived(payload.decode())
-            elif opcode == CLOSE:
-                self.chat.ended()
+        self._reader.feed(data)
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         self.chat.ended()

@@ -5,7 +5,12 @@ Clients of a real network use ``players.websocket``, whose masks are random.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from struct import pack, unpack_from
+
+from attrs import define, field
+
+from svcserver.players.chat import ChatClient, Transport
 
 TEXT, CLOSE = 1, 8
 _MASK = b"\0\0\0\0"  # leaves the bytes as they are; nobody listens between the two ends
@@ -47,3 +52,34 @@ def split(data: bytes) -> tuple[list[tuple[int, bytes]], bytes]:
         frames.append((data[at] & 0x0F, data[start : start + size]))
         at = start + size
     return frames, data[at:]
+
+
+@define(eq=False)
+class ChatReader:
+    """Takes the bytes of a chat's server apart: the reply to the upgrade, then frames."""
+
+    client: ChatClient
+    transport: Transport
+    is_wanted: Callable[[bytes], bool] = lambda payload: True
+    _data: bytes = field(default=b"", init=False)
+    _is_open: bool = field(default=False, init=False)
+
+    def feed(self, data: bytes) -> None:
+        """Tell the client what the bytes say."""
+        self._data += data
+        if not self._is_open:
+            head, end, rest = self._data.partition(b"\r\n\r\n")
+            if not end:
+                return
+            if b" 101 " not in head.split(b"\r\n")[0]:
+                self.transport.close()
+                self.client.ended("refused")
+                return
+            self._is_open, self._data = True, rest
+            self.client.opened(self.transport)
+        frames, self._data = split(self._data)
+        for opcode, payload in frames:
+            if opcode == CLOSE:
+                self.client.ended()
+            elif opcode == TEXT and self.is_wanted(payload):
+                self.client.arrived(payload.decode())

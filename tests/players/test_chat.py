@@ -11,6 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.chat.stanza import SASL, parse
 from svcserver.players.chat import ANSWER_S, ChatClient, Line
+from svcserver.players.frames import ChatReader
 from svcserver.players.http import NoAnswer
 
 SUCCESS = f'<success xmlns="{SASL}"/>'
@@ -106,4 +107,27 @@ class ChatClientTests(SynchronousTestCase):
 
     def test_what_is_not_xml_ends_the_session(self) -> None:
         self.client.arrived("<presence>")
+        self.assertTrue(self.paper.closed)
+
+
+class ChatReaderTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.paper, self.lines = Paper(), list[Line]()
+        self.client = ChatClient(Clock(), "UID-a", "Ada", "d", on_line=self.lines.append)
+        self.reader = ChatReader(self.client, self.paper)
+
+    def test_frames_behind_the_upgrade_reach_the_client(self) -> None:
+        line = b'<message type="chat" from="UID-b@d/r"><body>hi</body></message>'
+        data = b"HTTP/1.1 101 Switching Protocols\r\n\r\n\x81" + bytes((len(line),)) + line
+        self.reader.feed(data[:20])
+        self.assertIsNone(self.client.transport)
+        self.reader.feed(data[20:] + b"\x88\x00")
+        self.assertEqual([line.text for line in self.lines], ["hi"])
+        self.assertFalse(self.client.alive)
+
+    def test_a_refused_upgrade_ends_the_session(self) -> None:
+        done = Deferred.fromCoroutine(self.client.log_in("token"))
+        self.reader.feed(b"HTTP/1.1 403 Forbidden\r\n\r\n")
+        why = self.failureResultOf(done, NoAnswer).value
+        self.assertEqual(str(why), "refused while Ada waited for the upgrade")
         self.assertTrue(self.paper.closed)
