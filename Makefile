@@ -82,6 +82,7 @@ check: $(VENV)/dev.stamp
 	$(BIN)/mypy --platform win32 -p svcserver.launcher
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python -m tests.contract.coverage
+	@$(BIN)/python -m tests.commits
 
 bench: $(VENV)/dev.stamp
 	$(BIN)/python -m bench.http $(if $(DATABASE),--database $(DATABASE))
