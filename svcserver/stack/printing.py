@@ -11,11 +11,9 @@ from attrs import frozen
 from svcserver.kernel import json
 from svcserver.kernel.foreign_text import visible
 from svcserver.kernel.system import epoch
-from svcserver.web.logs import line_head
+from svcserver.web.logs import IN_MESSAGE, line_head
 
 HEAD = ("time", "level", "service", "namespace", "message")
-_GOES_ON_BEFORE = re.compile(r"\w\w|\.\d")
-_GOES_ON_AFTER = re.compile(r"[^\W\d]{2}|\d\.?\d")  # a unit may follow a number
 _READABLE = re.compile(r"(\S+Z) (debug|info|warn|error|critical) (\S+): (.*)")
 
 
@@ -55,6 +53,7 @@ class Printer:
             said = line_head(self.wall_clock(), level, space, visible(text))
             if found:
                 said["time"] = found[1]
+        said.pop(IN_MESSAGE, None)
         head = {one: name if one == "service" else said.get(one) for one in HEAD}
         return json.dump_ascii({**head, **said, "service": name}) + "\n"
 
@@ -66,33 +65,13 @@ def _for_people(name: str, line: str) -> str:
     space = str(said.get("namespace", "-")).removeprefix("svcserver.")
     message = said["message"]
     text = f"{said.get('time', '-')} {said.get('level', 'info')} {space}: {message}"
+    in_message = said.pop(IN_MESSAGE, ())
+    shown_already = {*HEAD, "traceback", *(in_message if isinstance(in_message, list) else ())}
     for field, value in said.items():
-        if field in HEAD or field == "traceback" or value in (None, ""):
-            continue
-        if not _is_told(value, message):  # most messages are made of the fields
+        if field not in shown_already and value not in (None, ""):
             text += f" {field}={_shown(value)}"
     lines = [text, *str(said.get("traceback") or "").strip("\n").split("\n")]
     return "".join(f"[{name}] {visible(one)}\n" for one in lines if one)
-
-
-def _is_told(value: Any, message: str) -> bool:
-    """Whether the message has the value as a word or number of its own, maybe rounded."""
-    forms = [visible(value)] if isinstance(value, str) else [_shown(value)]
-    if isinstance(value, float):
-        forms += [f"{value:.{digits}f}" for digits in range(3)]
-    return any(_has(visible(message), form) for form in forms)
-
-
-def _has(message: str, form: str) -> bool:
-    """Whether ``form`` stands in the message, and not within a longer word or number."""
-    at = message.find(form)
-    while at >= 0:
-        end = at + len(form)
-        before, after = message[at - 1 : at + 1], message[end - 1 : end + 2]
-        if not (at and _GOES_ON_BEFORE.match(before)) and not _GOES_ON_AFTER.match(after):
-            return True
-        at = message.find(form, at + 1)
-    return False
 
 
 def _shown(value: Any) -> str:
