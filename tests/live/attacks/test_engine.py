@@ -60,9 +60,8 @@ def test_who_is_written_into_a_party_is_not_in_it(tmp_path: Path) -> None:
         ann, eve = register(both.one, "Ann_1"), register(both.one, "Eve_1")
         party = asked(both.one, "POST", "/party", ann, {})[1]["partyId"]
         for name, value in entries(stranger).items():
-            for mine, hers in ((ann["id"], eve["id"]),):
-                copied = name.replace(mine.encode(), hers.encode())
-                stranger.command("SET", copied, value.replace(mine.encode(), hers.encode()))
+            copied = name.replace(ann["id"].encode(), eve["id"].encode())
+            stranger.command("SET", copied, value.replace(ann["id"].encode(), eve["id"].encode()))
         for service in (both.one, both.other):
             assert asked(service, "POST", "/party", eve, {})[1]["partyId"] != party
 
