@@ -22,7 +22,7 @@ def test_no_line_of_an_evening_has_a_field_or_its_value_twice(tmp_path: Path) ->
     ran = demo_once(demo_host(tmp_path / "host"))
     assert ran.returncode == 0, ran.stderr
     lines = (tmp_path / "host" / "stack.log").read_text().splitlines()
-    requests = [line for line in lines if "web.requestlog" in line and "via=" in line]
+    requests = [line for line in lines if "requestlog: " in line and "via=" in line]
     assert len(requests) > 50
     for line in requests:
         assert re.search(r"[^\"] via=(gateway|proxy) ip=[0-9.]+$", line), line
