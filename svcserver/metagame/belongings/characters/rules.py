@@ -101,12 +101,13 @@ def save(
     """Replace the document when ``version`` is newer than the stored one.
 
     Order of refusal: not the caller's character (404), not newer or too high (409), and only then
-    ``document``, which may raise Malformed (400). Gaps in versions are fine.
+    ``document``, which may raise Malformed (400). Gaps in versions are fine. A stored version
+    without room for later ones counts as none.
     """
     before = characters.find(character_id) if character_id is not None else None
     if before is None or before.account_id != account_id:
         raise Missing("not one of your characters")
-    if before.update_version >= version:
+    if version <= before.update_version < MAX_VERSION:
         raise Conflict("this version or a newer one is stored")
     if version > MAX_VERSION:
         raise Conflict("this version is too high: no newer one would fit above it")

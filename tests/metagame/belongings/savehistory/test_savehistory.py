@@ -187,6 +187,15 @@ class RollbackTests(Case):
             self.assertEqual((page.status, page.json["UpdateVersion"]), (200, 8))
             self.assertEqual(self.save(9), 200)
 
+    @proves("POST /character")
+    def test_a_stored_version_without_room_takes_a_lower_save(self) -> None:
+        for stored in (MAX_VERSION, MAX_WHOLE):
+            self.start()
+            self.store(stored, '{"a":"high"}')
+            self.assertEqual(self.save(MAX_VERSION + 1), 409)
+            self.assertEqual(self.save(7), 200)
+            self.assertEqual(self.save(7), 409)
+
     def store(self, version: int, data: str) -> None:
         """Store a save as an earlier release did, which took any version."""
         body = Document(json.dump(data), len(data))
