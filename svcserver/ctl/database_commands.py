@@ -218,14 +218,12 @@ def restore(host: Host, out: Out, source: Path, reason: str, stop: bool) -> None
                 fail(f"{source} is no backup of a host; the database was not touched")
             if has_foreign_code(source):
                 fail(f"{source}: {FOREIGN_CODE}; the database was not touched")
-        if stop:
-            for user in running.stop(host, url):
-                out.say(f"stopped {user}")
-        if file is None:
-            kept = postgres_restore.put_back(source, url, host.path(""), out.say)
-        else:
-            kept = put_back(source, file)
-        bring_up(url, kept)
+        with running.stopped(host, url, out, stop_it=stop):
+            if file is None:
+                kept = postgres_restore.put_back(source, url, host.path(""), out.say)
+            else:
+                kept = put_back(source, file)
+            bring_up(url, kept)
     out.data({"restored": str(source), "kept": str(kept) if kept else None})
     out.say(f"restored from {source}" + (f"; what was there is in {kept}" if kept else ""))
 

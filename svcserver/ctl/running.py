@@ -12,6 +12,8 @@ import struct
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from attrs import frozen
@@ -20,8 +22,9 @@ from sqlalchemy.engine import URL
 
 from svcserver.ctl import database
 from svcserver.ctl.host import Host
-from svcserver.ctl.output import fail, warn
-from svcserver.db.engine import make_engine
+from svcserver.ctl.output import Out, fail, warn
+from svcserver.db.engine import BadDatabase, SQLAlchemyError, describe, make_engine
+from svcserver.db.restoring import restoring
 from svcserver.kernel.processes import PROCESSES, started_at
 from svcserver.stack import rolling
 
@@ -34,6 +37,7 @@ READS_LOCKS = sys.platform.startswith("linux") and sys.maxsize > 2**32
 _USERS = (
     "SELECT application_name FROM pg_stat_activity WHERE datname = current_database() "
     "AND usename = current_user AND backend_type = 'client backend' AND pid <> pg_backend_pid() "
+    "AND application_name <> current_setting('application_name') "
     "ORDER BY starts_with(application_name, 'svc-metagame') DESC LIMIT 1"
 )
 
@@ -56,6 +60,23 @@ class User:
             if name.startswith("svc") and name.endswith(".service"):
                 return name
         return ""
+
+
+@contextmanager
+def stopped(host: Host, url: URL, out: Out, *, stop_it: bool) -> Iterator[None]:
+    """Refuse a host that runs, or stop it, and let no metagame start until the end of the block."""
+    if stop_it:
+        for user in stop(host, url):
+            out.say(f"stopped {user}")
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(restoring(url))
+        except BadDatabase as why:
+            fail(f"the database cannot be restored: {why}")
+        except (OSError, SQLAlchemyError) as why:
+            fail(f"the database cannot be locked: {describe(why)}")
+        refuse_running(host, url)
+        yield
 
 
 def refuse_running(host: Host, url: URL) -> None:

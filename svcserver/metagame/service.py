@@ -18,6 +18,7 @@ from svcserver.db import migrations
 from svcserver.db.engine import BadDatabase, SQLAlchemyError, describe, make_engine
 from svcserver.db.factory import ledger_for
 from svcserver.db.ledger import Ledger
+from svcserver.db.restoring import refuse_restored
 from svcserver.db.transaction import transact
 from svcserver.edge.allowlist_client import CACHED_S
 from svcserver.kernel.counters import Counters
@@ -56,6 +57,7 @@ def open_database(name: str, settings: Settings) -> Engine:
     """Migrate and prepare the database; it blocks, since no request may come before."""
     engine = make_engine(settings.database_url, settings.database_connections, NAME)
     try:
+        refuse_restored(engine)
         new = migrations.upgrade_apart(engine)
         moved = transact(engine, move_queued_keys)
         transact(engine, lambda tx: _note_key(tx, settings))

@@ -22,8 +22,9 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.ctl import postgres_restore, stopping
 from svcserver.ctl.output import Failed, fail
 from svcserver.db import migrations
-from svcserver.db.engine import database_url, make_engine
+from svcserver.db.engine import BadDatabase, database_url, make_engine
 from svcserver.db.migrations import revisions
+from svcserver.db.restoring import refuse_restored, restoring
 from tests.ctl.command import Ran, nowhere, svcctl
 from tests.ctl.hosts import change
 from tests.ctl.test_accounts import HostCase
@@ -226,7 +227,8 @@ class RestoreTests(HostCase):
     @proves("svcctl db")
     def test_who_reads_a_table_for_long_is_waited_for_and_then_nothing_is_changed(self) -> None:
         self.filled()
-        engine = create_engine(database_url(self.url), poolclass=NullPool)
+        # another role's, since a connection of the host's own role is refused before
+        engine = create_engine(database_url(self.admin), poolclass=NullPool)
         self.patch(postgres_restore, "_DROP", postgres_restore._DROP.replace("'30s'", "'100ms'"))
         with engine.begin() as other:
             other.execute(text("SELECT count(*) FROM accounts"))
@@ -234,6 +236,16 @@ class RestoreTests(HostCase):
         self.assertEqual(ran.status, 1)
         self.assertRegex(ran.line, "lock timeout .*stop it .*; the database is as it was$")
         self.assertEqual(self.names(), {"alpha", "later"})
+
+    def test_no_metagame_starts_while_a_restore_holds_the_database(self) -> None:
+        self.filled()
+        url = database_url(self.url)
+        engine = make_engine(url)
+        self.addCleanup(engine.dispose)
+        with restoring(url):
+            self.assertRaises(BadDatabase, refuse_restored, engine)
+            self.assertIn("restores it at this", self.ctl("db", "restore", self.copy).line)
+        refuse_restored(engine)
 
     @proves("svcctl db")
     def test_a_dump_of_something_else_is_refused_and_nothing_is_kept(self) -> None:
@@ -358,7 +370,7 @@ class RestoreTests(HostCase):
             "AND application_name = 'psql'"
         )
         words = ("-m", "svcserver.ctl.main", "db", "restore", self.copy, "--config", self.folder)
-        engine = create_engine(database_url(self.url), poolclass=NullPool)
+        engine = create_engine(database_url(self.admin), poolclass=NullPool)
         with engine.begin() as other, self.administered() as admin:
             other.execute(text("SELECT count(*) FROM accounts"))
 

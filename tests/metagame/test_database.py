@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from sqlalchemy import make_url
 from twisted.logger import LogEvent, formatEvent, globalLogPublisher
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.db.engine import BadDatabase
+from svcserver.db.restoring import restoring
 from svcserver.kernel.settings import load
 from svcserver.metagame.service import open_database
 from svcserver.metagame.settings import Settings
@@ -39,6 +42,16 @@ class NewDatabaseTests(SynchronousTestCase):
             self.assertIn("svcctl db restore FILE", said)
             self.assertEqual(self.start(), [])
             file.unlink()  # it is lost
+
+    def test_no_start_while_a_restore_holds_the_database(self) -> None:
+        url = make_url(f"sqlite:///{self.folder.resolve() / 'svc.db'}")
+        with restoring(url):
+            why = self.assertRaises(SystemExit, self.start)
+            self.assertIn("svcctl restores it at this moment", str(why))
+            with self.assertRaises(BadDatabase), restoring(url):
+                pass
+        self.start()
+        self.assertFalse(list(self.folder.glob("*.restoring")))
 
     def test_an_empty_file_is_as_good_as_none(self) -> None:
         (self.folder / "svc.db").touch(0o600)

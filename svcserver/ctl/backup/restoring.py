@@ -65,17 +65,15 @@ def into_place(source: Path, lock: Lock, host: Host, out: Out, *, stop: bool = F
         running.refuse_running(host, url)  # not only once all is unpacked, too
     with _parts(source, lock, url) as (contents, parts):
         _kinds(contents, url)
-        if stop:
-            for user in running.stop(host, url):
-                out.say(f"stopped {user}")
-        running.refuse_running(host, url)
         restored, file = parts / archive.DATABASE, database.file_of(url)
-        if file is None:
-            kept = postgres_restore.put_back(restored, url, host.path(""), out.say)
-        else:
+        if file is not None:
             _sound(contents, restored)
-            kept = put_back(restored, file)
-        bring_up(url, kept)
+        with running.stopped(host, url, out, stop_it=stop):
+            if file is None:
+                kept = postgres_restore.put_back(restored, url, host.path(""), out.say)
+            else:
+                kept = put_back(restored, file)
+            bring_up(url, kept)
     out.data({"restored": str(source), "kept": str(kept) if kept else None})
     out.say(f"restored from {source}" + (f"; what was there is in {kept}" if kept else ""))
 

@@ -1,0 +1,74 @@
+"""The lock of a database that is being restored, under which no metagame starts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from sqlalchemy import Engine
+from sqlalchemy.engine import URL
+
+from svcserver.db.engine import BadDatabase, make_engine
+
+if os.name == "posix":
+    import fcntl
+
+_KEY = 0x7376_6372  # of PostgreSQL's advisory lock
+BUSY = "svcctl restores it at this moment: start again once that has ended"
+
+
+@contextmanager
+def restoring(url: URL) -> Iterator[None]:
+    """Hold the lock; raises BadDatabase while another restore holds it.
+
+    Take it before looking for what runs: a metagame that starts is then seen, or sees the lock.
+    """
+    with ExitStack() as stack:
+        if (path := _lock_file(url)) is not None:
+            handle = stack.enter_context(path.open("a"))
+            if not _is_locked_by_us(handle.fileno()):
+                raise BadDatabase(BUSY)
+            stack.callback(path.unlink, missing_ok=True)
+        elif url.get_backend_name() == "postgresql":
+            engine = make_engine(url).execution_options(isolation_level="AUTOCOMMIT")
+            stack.callback(engine.dispose)
+            tx = stack.enter_context(engine.connect())
+            if not tx.exec_driver_sql(f"SELECT pg_try_advisory_lock({_KEY})").scalar_one():
+                raise BadDatabase(BUSY)
+        yield
+
+
+def refuse_restored(engine: Engine) -> None:
+    """Raise BadDatabase while a restore holds the lock."""
+    path = _lock_file(engine.url)
+    if path is None:
+        if engine.url.get_backend_name() == "postgresql":
+            with engine.connect() as tx:
+                query = f"SELECT pg_try_advisory_xact_lock_shared({_KEY})"
+                if not tx.exec_driver_sql(query).scalar_one():
+                    raise BadDatabase(BUSY)
+        return
+    try:
+        with path.open("r") as handle:
+            if not _is_locked_by_us(handle.fileno()):
+                raise BadDatabase(BUSY)
+    except FileNotFoundError:
+        return
+
+
+def _lock_file(url: URL) -> Path | None:
+    """The lock of an SQLite file; None for another database, and where there are no such locks."""
+    if os.name != "posix" or url.get_backend_name() != "sqlite" or not url.database:
+        return None
+    return Path(f"{url.database}.restoring") if url.database != ":memory:" else None
+
+
+def _is_locked_by_us(handle: int) -> bool:
+    """Lock an open file until it is closed; False where another process has done so."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
