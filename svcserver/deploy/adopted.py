@@ -13,12 +13,12 @@ import stat
 from collections.abc import Callable
 from typing import Any
 
-from attrs import define, field
+from attrs import define
 from twisted.internet.error import ProcessExitedAlready
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from svcserver.deploy.process import CHUNK, GameProcess, Unseen
+from svcserver.deploy.process import GameProcess, Unseen
 from svcserver.deploy.watched import Watched
 
 log = Logger()
@@ -31,7 +31,6 @@ class Adopted:
     reactor: Any
     pid: int
     process: GameProcess
-    pipes: dict[int, Watched] = field(factory=dict)
     _watch: Watched | None = None
 
     def begin(self, is_ours: Callable[[], bool]) -> None:
@@ -59,37 +58,18 @@ class Adopted:
         if not stat.S_ISFIFO(os.fstat(handle).st_mode):  # it has made a file of it
             os.close(handle)
             return
-        pipe = Watched(self.reactor, handle, lambda: self._hear(number))
-        self.pipes[number] = pipe
-        pipe.begin()
-
-    def _hear(self, number: int) -> None:
-        pipe = self.pipes[number]
-        try:
-            data = os.read(pipe.descriptor, CHUNK)
-        except BlockingIOError:
-            return
-        except OSError:
-            data = b""
-        if data:
-            self.process.outReceived(data)
-        else:
-            pipe.close()
+        self.process.read_from(self.reactor, handle)
 
     def _ended(self) -> None:
         if self._watch is not None:
             self._watch.close()
             self._watch = None
-        self.pipes = {number: one for number, one in self.pipes.items() if one.descriptor >= 0}
         why = Failure(Unseen())
         self.process.processExited(why)
         self.process.processEnded(why)
 
     def loseConnection(self) -> None:
-        """Close the pipes to the process, which runs on."""
-        pipes, self.pipes = self.pipes, {}
-        for pipe in pipes.values():
-            pipe.close()
+        """Nothing to close: ``GameProcess`` has the pipes."""
 
     def signalProcess(self, how: str) -> None:
         """Send a signal; raises ProcessExitedAlready, as the reactor's transport does."""

@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -128,6 +128,7 @@ class GameProcess(ProcessProtocol):
         self._left_at = 0.0  # the age of its family at the launcher's end
         self._has_listened = False  # one of its processes has had the port
         self._finished = False
+        self._pipes: list[Watched] = []  # what it prints
         self._closed = False  # its transport has nothing more to say
         self._next: Watched | Polled | None = None  # the process that goes on
         self._next_pid: int | None = None
@@ -244,23 +245,42 @@ class GameProcess(ProcessProtocol):
         if self.family is None and self.group is not None:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.group, signal.SIGKILL)  # what it forked goes with it
+        for pipe in self._pipes:
+            for _ in range(MAX_LEFT // CHUNK):  # a grandchild may write on
+                if not self._read(pipe):
+                    break
+        self.close_pipes()
         transport: Any = self.transport
-        for pipe in list(getattr(transport, "pipes", {}).values()):
-            self._drain(pipe.fileno())
         transport.loseConnection()
         if self._closed:
             self._tell_end()
 
-    def _drain(self, pipe: int) -> None:
-        """Read what a pipe still holds: the last output, which closing would discard."""
-        for _ in range(MAX_LEFT // CHUNK):  # a grandchild may write on
-            try:
-                data = os.read(pipe, CHUNK)
-            except OSError:  # empty
-                return
-            if not data:
-                return
-            self.outReceived(data)
+    def read_from(self, reactor: Any, handle: int) -> None:
+        """Write to the log what comes from this pipe; it is closed with the game server."""
+        os.set_blocking(handle, False)
+        pipe = Watched(reactor, handle, lambda: self._read(pipe))
+        self._pipes.append(pipe)
+        pipe.begin()
+
+    def _read(self, pipe: Watched) -> bool:
+        """Read a piece; return False where the pipe is empty or at its end."""
+        try:
+            data = os.read(pipe.descriptor, CHUNK)
+        except BlockingIOError:
+            return False
+        except OSError:
+            data = b""
+        if not data:
+            pipe.close()
+            return False
+        self.outReceived(data)
+        return True
+
+    def close_pipes(self) -> None:
+        """Read no more from the game server."""
+        for pipe in self._pipes:
+            pipe.close()
+        self._pipes = []
 
     def processEnded(self, reason: Failure) -> None:
         """The watched process is dead, and its pipes are closed: another one may go on."""
@@ -362,20 +382,23 @@ class Spawner:
             transport.closeStdin()
             return int(transport.pid or process.born or 0)
         process.exec_begins()
-        reading, writing = os.pipe()
-        try:
+        with ExitStack() as its_ends, ExitStack() as on_error:
+            on_error.callback(process.close_pipes)
+            child_fds = {}  # standard input stays closed
+            for number in (1, 2, 3):
+                reading, child_fds[number] = os.pipe()
+                its_ends.callback(os.close, child_fds[number])
+                if number < 3:
+                    process.read_from(self.reactor, reading)
+            on_error.callback(os.close, reading)
             transport = self.reactor.spawnProcess(
                 process,
                 self.python,
                 [self.python, "-I", "-S", CHILD_SETUP, *words],
                 env=environ,
-                childFDs={1: "r", 2: "r", 3: writing},  # standard input stays closed
+                childFDs=child_fds,
             )
-        except BaseException:
-            os.close(reading)
-            raise
-        finally:
-            os.close(writing)
+            on_error.pop_all()
         process.group = transport.pid
         if process.family is not None:
             process.family.leader = transport.pid

@@ -24,7 +24,7 @@ class Watched:
 
     reactor: Any
     descriptor: int
-    ready: Callable[[], None]
+    ready: Callable[[], object]
     lost: Callable[[], None] = lambda: None
 
     def begin(self) -> None:

@@ -30,7 +30,6 @@ class Transport:
     refuse: Exception | None = None
     signals: list[str] = field(factory=list)
     stdin_closed: bool = False
-    pipes: dict[int, Any] = field(factory=dict)
 
     def signalProcess(self, how: str) -> None:
         if self.refuse is not None:
@@ -119,26 +118,14 @@ class OutputTests(SynchronousTestCase):
         self.assertEqual([one["log_level"].name for one in events], ["warn"])
 
 
-@define
-class Pipe:
-    """Our end of a child's output."""
-
-    end: int
-
-    def fileno(self) -> int:
-        return self.end
-
-
 class LastWordsTests(SynchronousTestCase):
     def test_what_a_dead_server_said_last_is_read_before_its_pipes_are_closed(self) -> None:
         path = Path(self.enterContext(tempfile.TemporaryDirectory()), "hunt.log")
         ours, its = os.pipe()
-        self.addCleanup(os.close, ours)
-        os.set_blocking(ours, False)
         os.write(its, b"x" * 50_000 + b"crashed here\n")
         process = GameProcess(Output(path), lambda how: None)
         transport = Transport()
-        transport.pipes = {1: Pipe(ours)}
+        process.read_from(Reactor(), ours)
         process.makeConnection(transport)
         process.processExited(Failure(ProcessDone(0)))  # its end is open: a grandchild has it
         os.close(its)
@@ -239,8 +226,8 @@ class SpawnerTests(SynchronousTestCase):
         self.assertEqual(words[-3:], [str(self.program), "game.exe", "key"])
         executed = self.process.when_executed()
         self.assertNoResult(executed)
-        [pipe] = self.reactor.readers  # nobody has its other end: the child is the program now
-        pipe.doRead()
+        for pipe in list(self.reactor.readers):  # nobody has the other ends: it is the program now
+            pipe.doRead()
         self.successResultOf(executed)
         self.assertEqual(self.reactor.readers, [])
         self.assertEqual(more["env"], {"PATH": str(self.folder), "X": "1"})
