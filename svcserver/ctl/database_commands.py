@@ -21,6 +21,7 @@ from svcserver.ctl.stopping import STOPPED, stoppable
 from svcserver.db import migrations
 from svcserver.db.engine import BadDatabase, make_engine
 from svcserver.db.faults import cure_of
+from svcserver.metagame.access.staff_sessions import end_all_sessions
 
 LOCKED_S = 30  # that a copy waits for whoever holds one of the files
 MOST_FAULTS = 100  # that are listed of a damaged file
@@ -76,12 +77,19 @@ def bring_up(url: URL, kept: Path | None) -> None:
     if kept is not None:
         so_far += f"; what was there is in {kept}, and comes back with svcctl db restore {kept}"
     try:
-        migrate(url)
+        migrate_restored(url)
     except Failed as why:
         said = f"{so_far}; once that is mended: svcctl db upgrade ({why.message})"
         raise HalfDone(said, _NOT_UPGRADED) from None
     except STOPPED:
         raise HalfDone(f"stopped; {so_far}; svcctl db upgrade goes on", _NOT_UPGRADED) from None
+
+
+def migrate_restored(url: URL) -> None:
+    """Run the migrations, and end the dashboard's sessions of the time of the backup."""
+    migrate(url)
+    with database.transaction(make_engine(url)) as tx:
+        end_all_sessions(tx)
 
 
 @db.command("check")

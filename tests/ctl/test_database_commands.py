@@ -117,6 +117,16 @@ class DatabaseTests(HostCase):
             self.assertEqual(self.ctl("db", "restore", path).status, 1)
         self.assertEqual(self.accounts(), before)
 
+    def test_restore_ends_the_sessions_of_the_dashboard(self) -> None:
+        copy = self.folder / "copy.db"
+        with closing(sqlite3.connect(self.folder / "svc.db")) as db, db:
+            db.execute("INSERT INTO dashboard_sessions VALUES ('hash', 'someone', 0, '', 9e15)")
+        self.assertEqual(self.ctl("db", "backup", copy).status, 0)
+        self.assertEqual(self.ctl("db", "restore", copy).status, 0)
+        with closing(sqlite3.connect(self.folder / "svc.db")) as db:
+            rows = db.execute("SELECT * FROM dashboard_sessions").fetchall()
+        self.assertEqual(rows, [])
+
     def test_restore_refuses_a_database_with_code_of_its_own(self) -> None:
         for code in (
             "CREATE VIEW v AS SELECT 1",

@@ -27,7 +27,7 @@ from svcserver.ctl.database_commands import (
     FOREIGN_CODE,
     bring_up,
     has_foreign_code,
-    migrate,
+    migrate_restored,
     put_back,
     sqlite_faults,
 )
@@ -283,7 +283,7 @@ def _place_database(contents: Contents, parts: Path, at: Path, folder: Path) -> 
         change(env, {"DATABASE_URL": sqlite_url(folder / DATABASE)})
     file.parent.mkdir(parents=True, exist_ok=True)
     shutil.move(parts / archive.DATABASE, file)
-    migrate(URL.create("sqlite", database=str(file)))
+    migrate_restored(URL.create("sqlite", database=str(file)))
     return file
 
 

@@ -61,6 +61,11 @@ _END_ALL = delete(STAFF_SESSIONS).where(_OF)
 _KEEP = update(STAFF_SESSIONS).where(_KEY, _OF).values(ways=bindparam("now"))
 
 
+def end_all_sessions(tx: Connection) -> None:
+    """End the sessions of all staff."""
+    tx.execute(delete(STAFF_SESSIONS))
+
+
 @frozen
 class StaffSession:
     """The account that signed in, and its epoch then: a later one ends the session.
