@@ -19,7 +19,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from svcserver.deploy.process import GameProcess, Unseen
-from svcserver.deploy.watched import Watched
+from svcserver.deploy.watched import Polled, Watched
 
 log = Logger()
 
@@ -31,15 +31,21 @@ class Adopted:
     reactor: Any
     pid: int
     process: GameProcess
-    _watch: Watched | None = None
+    _watch: Watched | Polled | None = None
 
     def begin(self, is_ours: Callable[[], bool]) -> None:
-        """Watch the process; raises OSError where it has ended, or pidfds are unknown.
+        """Watch the process; raises ProcessLookupError where it has ended.
 
         ``is_ours`` looks at the pid once more: from then on the descriptor is that of the process,
-        whoever gets its pid after its end.
+        whoever gets its pid after its end. Where pidfds are refused it is asked again and again.
         """
-        watch = Watched(self.reactor, os.pidfd_open(self.pid), self._ended)
+        watch: Watched | Polled
+        try:
+            watch = Watched(self.reactor, os.pidfd_open(self.pid), self._ended)
+        except ProcessLookupError:
+            raise
+        except OSError:
+            watch = Polled(self.reactor, is_ours, self._ended)
         if not is_ours():
             watch.close()
             raise ProcessLookupError(errno.ESRCH, os.strerror(errno.ESRCH))
@@ -75,8 +81,12 @@ class Adopted:
         """Send a signal; raises ProcessExitedAlready, as the reactor's transport does."""
         if self._watch is None:
             raise ProcessExitedAlready
+        number = getattr(signal, f"SIG{how}")
         try:
-            signal.pidfd_send_signal(self._watch.descriptor, getattr(signal, f"SIG{how}"))
+            if isinstance(self._watch, Watched):
+                signal.pidfd_send_signal(self._watch.descriptor, number)
+            elif self._watch.is_running():
+                os.kill(self.pid, number)
         except ProcessLookupError:  # its end is still to be told
             raise ProcessExitedAlready from None
 

@@ -15,11 +15,13 @@ from pathlib import Path
 from twisted.logger import Logger
 
 from svcserver.deploy.family import SHARED, TAG
+from svcserver.kernel.processes import started_at
 
 log = Logger()
 
 MARK = "SVC_DEPLOY_SERVER"
 PROCESSES = Path("/proc")
+POLL_S = 0.02
 ENDING_S = 2.0  # at most, for each; a killed process takes milliseconds
 
 
@@ -66,16 +68,31 @@ def wait_for(pids: Iterable[int]) -> None:
     """Wait for killed processes to end; it blocks, since the reactor does not run yet."""
     for pid in pids:
         try:
-            process = os.pidfd_open(pid)
-        except OSError:  # gone already, which is what we wait for
+            has_ended = _wait_by_pidfd(pid)
+        except ProcessLookupError:  # gone already, which is what we wait for
             continue
-        try:
-            poll = select.poll()
-            poll.register(process, select.POLLIN)
-            if not poll.poll(ENDING_S * 1000):
-                log.warn("process {pid} is slow to end; it may still hold a port", pid=pid)
-        finally:
-            os.close(process)
+        except OSError:  # pidfds are refused
+            has_ended = _wait_by_polling(pid)
+        if not has_ended:
+            log.warn("process {pid} is slow to end; it may still hold a port", pid=pid)
+
+
+def _wait_by_pidfd(pid: int) -> bool:
+    process = os.pidfd_open(pid)
+    try:
+        poll = select.poll()
+        poll.register(process, select.POLLIN)
+        return bool(poll.poll(ENDING_S * 1000))
+    finally:
+        os.close(process)
+
+
+def _wait_by_polling(pid: int) -> bool:
+    for _ in range(int(ENDING_S / POLL_S)):
+        if started_at(pid) is None:
+            return True
+        select.poll().poll(POLL_S * 1000)
+    return False
 
 
 def _marked(

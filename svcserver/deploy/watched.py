@@ -77,5 +77,5 @@ class Polled:
 
     def close(self) -> None:
         """Look no more."""
-        if self._timer.active():
+        if self._timer is not None and self._timer.active():
             self._timer.cancel()

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import signal
 from typing import Any
 
 from twisted.internet.task import Clock
-from twisted.internet.testing import MemoryReactor
+from twisted.internet.testing import MemoryReactor, MemoryReactorClock
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.deploy import orphans
 from svcserver.deploy.adopted import Adopted, adopt
 from svcserver.deploy.process import GameProcess
+from svcserver.deploy.watched import POLL_S
+
+PID = 2**22 + 42  # beyond what Linux gives away
 
 
 class EndedTests(SynchronousTestCase):
@@ -58,3 +64,36 @@ class OursTests(SynchronousTestCase):
     def test_anothers_process_is_let_go(self) -> None:
         self.assertRaises(ProcessLookupError, self.adopt, ours=False)
         self.assertRaises(OSError, os.fstat, self.opened)
+
+
+class RefusedPidfdTests(SynchronousTestCase):
+    def test_one_without_a_pidfd_is_adopted_and_polled(self) -> None:
+        def refuse(pid: int) -> int:
+            raise PermissionError(errno.EPERM, "Operation not permitted")
+
+        self.patch(os, "pidfd_open", refuse)
+        sent: list[tuple[int, int]] = []
+        self.patch(os, "kill", lambda *words: sent.append(words))
+        reactor: Any = MemoryReactorClock()
+        ended: list[str] = []
+        process = GameProcess(None, ended.append)
+        lives = [True]
+        adopt(reactor, process, PID, lambda: lives[0])
+        reactor.advance(POLL_S)
+        process.transport.signalProcess("TERM")
+        self.assertEqual((sent, ended), ([(PID, signal.SIGTERM)], []))
+        lives.clear()
+        lives.append(False)
+        reactor.advance(POLL_S)
+        self.assertEqual((ended, reactor.getDelayedCalls()), (["code unknown"], []))
+
+    def test_a_killed_process_is_waited_for_without_a_pidfd(self) -> None:
+        def refuse(pid: int) -> int:
+            raise PermissionError(errno.EPERM, "Operation not permitted")
+
+        self.patch(os, "pidfd_open", refuse)
+        looks = [100, 100, None]
+        self.patch(orphans, "POLL_S", 0.0001)
+        self.patch(orphans, "started_at", lambda pid: looks.pop(0))
+        orphans.wait_for([PID])
+        self.assertEqual(looks, [])
