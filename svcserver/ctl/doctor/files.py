@@ -8,6 +8,7 @@ import shutil
 import stat
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 
 from cryptography import x509
@@ -199,14 +200,32 @@ def owners(case: Case) -> Iterator[Finding]:
     if os.name != "posix":
         return
     owner = case.folder.stat().st_uid
-    found = [path for path in sorted(case.folder.iterdir())[:SOME_FILES] if not path.is_symlink()]
-    others = [path for path in found if path.lstat().st_uid != owner]
+    top = islice(case.folder.iterdir(), SOME_FILES)
+    below = (path for entry in sorted(top) for path in islice(_tree(entry), SOME_FILES))
+    others = [path for path in below if _owner_of(path) not in (owner, None)]
     if not others or not owner:  # root uses all
         return
-    name, host = user_name(others[0].lstat().st_uid), user_name(owner)
+    name, host = user_name(_owner_of(others[0]) or 0), user_name(owner)
     more = f" and {len(others) - 1} more" if len(others) > 1 else ""
     what = f"{others[0]}{more} belongs to {name}, the host to {host}: its backups and starts fail"
     yield Finding("host", what, f"chown -R {host} {case.folder}")
+
+
+def _tree(path: Path) -> Iterator[Path]:
+    """Yield a file, or a folder and all below it."""
+    yield path
+    if not path.is_symlink():
+        for folder, folders, names in os.walk(path):
+            yield from (Path(folder, name) for name in sorted((*folders, *names)))
+
+
+def _owner_of(path: Path) -> int | None:
+    """Return the owner's number; None for a link, and for a file that a service just removed."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return None
+    return None if stat.S_ISLNK(found.st_mode) else found.st_uid
 
 
 def private_files(case: Case) -> Iterator[Finding]:

@@ -133,3 +133,14 @@ def test_a_file_of_root_in_a_host_is_named(place: Path, bin_folder: Path) -> Non
     done = run([bin_folder / "svcctl", "doctor", "--config", host], place, uid=UID)
     assert f"{host / 'owner.key'} belongs to root, the host to {UID}" in done.stdout
     assert f"chown -R {UID} {host}" in done.stdout
+
+
+def test_a_file_of_root_deep_in_a_host_is_named(place: Path, bin_folder: Path) -> None:
+    host = _host(place / "host")
+    deep = host / "backups" / "old" / "file"
+    deep.parent.mkdir(parents=True)
+    deep.touch()
+    give_away(host)
+    os.chown(deep, 0, 0)
+    done = run([bin_folder / "svcctl", "doctor", "--config", host], place, uid=UID)
+    assert f"{deep} belongs to root, the host to {UID}" in done.stdout
