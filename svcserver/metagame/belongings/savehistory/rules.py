@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from attrs import frozen
@@ -16,6 +17,8 @@ from svcserver.metagame.once import KEPT_S
 if TYPE_CHECKING:
     from svcserver.metagame.belongings.savehistory.store import SqlHistories
 
+MOST_REPEATABLE = 64  # saves of a character; the gateway repeats a request within seconds
+
 
 @frozen
 class Retention:
@@ -28,10 +31,14 @@ class Retention:
 
 @frozen
 class Save:
-    """One row of a history; ``saved_at`` in epoch milliseconds."""
+    """One row of a history; ``saved_at`` in epoch milliseconds.
+
+    ``request_id``: of the request that may be sent again, if there was one.
+    """
 
     id: int
     saved_at: int
+    request_id: str | None = None
 
 
 @frozen
@@ -54,7 +61,7 @@ def thinned(saves: Iterable[Save], retention: Retention, now: float) -> list[int
 
     Kept are the newest ``keep``, the last of each of the ``hourly`` newest hours, the last of
     each of the ``daily`` newest days (this one included; UTC), and those of which the request may
-    still be sent again.
+    still be sent again, at most ``MOST_REPEATABLE``.
     """
     if retention.keep is None:
         return []
@@ -63,7 +70,12 @@ def thinned(saves: Iterable[Save], retention: Retention, now: float) -> list[int
     kept = {one.id for one in newest_first[: retention.keep]}
     kept |= _last_of_each(newest_first, HOUR_MS, at_ms // HOUR_MS - retention.hourly)
     kept |= _last_of_each(newest_first, DAY_MS, at_ms // DAY_MS - retention.daily)
-    kept |= {one.id for one in newest_first if at_ms - one.saved_at < KEPT_S * 1000}
+    repeatable = (
+        save.id
+        for save in newest_first
+        if save.request_id is not None and at_ms - save.saved_at < KEPT_S * 1000
+    )
+    kept.update(islice(repeatable, MOST_REPEATABLE))
     return [one.id for one in newest_first if one.id not in kept]
 
 

@@ -12,6 +12,7 @@ from svcserver.metagame.belongings.savehistory.routes import RollbackWish
 from svcserver.metagame.belongings.savehistory.rules import (
     DAY_MS,
     HOUR_MS,
+    MOST_REPEATABLE,
     Retention,
     Save,
     roll_back,
@@ -51,11 +52,18 @@ class ThinningTests(SynchronousTestCase):
         gone = thinned(saves, Retention(keep=3, hourly=0, daily=0), now_ms / 1000)
         self.assertEqual(gone, [one.id for one in reversed(saves[:-3])])
 
-    def test_a_save_younger_than_ten_minutes_is_kept(self) -> None:
-        saves = [Save(number, at) for number, at in enumerate((0, 1_000, 2_000, 3_000))]
+    def test_a_request_of_the_last_ten_minutes_keeps_its_save(self) -> None:
+        times = (0, 1_000, 2_000, 3_000)
+        saves = [Save(number, at, f"r{number}") for number, at in enumerate(times)]
         retention = Retention(keep=1, hourly=0, daily=0)
         for now_s, gone in ((600.5, [0]), (601.5, [1, 0]), (9_000.0, [2, 1, 0])):
             self.assertEqual(thinned(saves, retention, now_s), gone)
+
+    def test_requests_keep_a_bounded_number_of_saves(self) -> None:
+        retention = Retention(keep=2, hourly=0, daily=0)
+        saves = [Save(number, 0, f"r{number}") for number in range(MOST_REPEATABLE + 9)]
+        self.assertEqual(len(thinned(saves, retention, 1.0)), 9)
+        self.assertEqual(thinned([Save(n, 0) for n in range(4)], retention, 1.0), [1, 0])
 
 
 class RollbackTests(SynchronousTestCase):
