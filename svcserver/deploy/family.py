@@ -74,7 +74,7 @@ class Process:
 
 def list_processes(folder: Path = PROCESSES) -> dict[int, Process]:
     """Return the processes of this machine, zombies included, by pid."""
-    found = {}
+    processes = {}
     try:
         names = os.listdir(folder)
     except OSError:  # no Linux
@@ -88,11 +88,11 @@ def list_processes(folder: Path = PROCESSES) -> dict[int, Process]:
             words = rest.split()
             parent, group, session = map(int, words[1:4])
             title, dead = head.partition("(")[2], words[0] in "ZX"
-            made = Process(int(name), title, parent, group, session, int(words[19]), dead)
+            process = Process(int(name), title, parent, group, session, int(words[19]), dead)
         except (OSError, ValueError, IndexError):  # it has just ended
             continue
-        found[made.pid] = made
-    return found
+        processes[process.pid] = process
+    return processes
 
 
 def is_running(process: Process, folder: Path = PROCESSES) -> bool:
@@ -203,26 +203,26 @@ class UdpSocket:
 
 def udp_sockets(texts: Iterable[str]) -> list[UdpSocket]:
     """Read the kernel's tables; lines of another form are left out."""
-    found = []
+    sockets = []
     for text in texts:
         for line in text.splitlines()[1:]:
             words = line.split()
             try:
                 address, _, port = words[1].rpartition(":")
                 unread = int(words[4].partition(":")[2], 16)
-                found.append(UdpSocket(address, int(port, 16), unread, int(words[9])))
+                sockets.append(UdpSocket(address, int(port, 16), unread, int(words[9])))
             except (IndexError, ValueError):
                 continue
-    return found
+    return sockets
 
 
 def udp_tables(folder: Path = PROCESSES) -> list[str]:
     """Return the texts of the kernel's tables; none where there are none, as on Windows."""
-    found = []
+    texts = []
     for name in TABLES:
         with suppress(OSError), (folder / name).open("rb") as file:
-            found.append(file.read(LARGEST).decode("ascii", "replace"))
-    return found
+            texts.append(file.read(LARGEST).decode("ascii", "replace"))
+    return texts
 
 
 @define
@@ -268,36 +268,38 @@ class Family:
             snapshot.processes, snapshot.read_at = list_processes(self.folder), now
             reap_orphans(snapshot.processes.values())
         everybody = snapshot.processes
-        living = {pid: one for pid, one in everybody.items() if not one.is_dead}
+        living = {pid: process for pid, process in everybody.items() if not process.is_dead}
         self._foreign = {
             pid: at for pid, at in self._foreign.items() if pid in living
         }  # so it stays as small as the table of processes
-        ours = {pid for pid, one in living.items() if self._is_ours(one)}
+        ours = {pid for pid, process in living.items() if self._is_ours(process)}
         self.leader = self.leader if self._leads(everybody.values()) else 0
         ours |= self._strays_on_port(living.values(), ours)
         ours = with_descendants(ours, living) - {os.getpid()}
-        found = [living[pid] for pid in ours if living[pid].name not in SHARED]
-        self._known = {one.pid: one.started for one in found}
-        return sorted(found, key=lambda one: (one.started, one.pid))
+        members = [living[pid] for pid in ours if living[pid].name not in SHARED]
+        self._known = {process.pid: process.started for process in members}
+        return sorted(members, key=lambda process: (process.started, process.pid))
 
-    def _is_ours(self, one: Process) -> bool:
-        if one.pid == os.getpid():
+    def _is_ours(self, process: Process) -> bool:
+        if process.pid == os.getpid():
             return False
-        if self._known.get(one.pid) == one.started:
+        if self._known.get(process.pid) == process.started:
             return True
-        if self.leader and self.leader in (one.pid, one.group, one.session):
+        if self.leader and self.leader in (process.pid, process.group, process.session):
             return True
-        return self._has_tag(one)
+        return self._has_tag(process)
 
     def _leads(self, everybody: Iterable[Process]) -> bool:
-        """Whether the leader's id is still that of our group, so no later process can have it."""
-        return any(self.leader in (one.pid, one.group, one.session) for one in everybody)
+        """Return whether our group still has the leader's id, so that no later process can."""
+        return any(
+            self.leader in (process.pid, process.group, process.session) for process in everybody
+        )
 
-    def _has_tag(self, one: Process) -> bool:
-        if self._foreign.get(one.pid) == one.started:
+    def _has_tag(self, process: Process) -> bool:
+        if self._foreign.get(process.pid) == process.started:
             return False
         try:
-            with (self.folder / str(one.pid) / "environ").open("rb") as file:
+            with (self.folder / str(process.pid) / "environ").open("rb") as file:
                 environ = file.read(LARGEST)
         except PermissionError:  # another user's: it stays hidden
             environ = b""
@@ -305,26 +307,26 @@ class Family:
             return False
         if f"{TAG}={self.id}".encode() in environ.split(b"\0"):
             return True
-        if one.parent != os.getpid():  # a child of ours may not have replaced its program yet
-            self._foreign[one.pid] = one.started
+        if process.parent != os.getpid():  # a child of ours may not have replaced its program yet
+            self._foreign[process.pid] = process.started
         return False
 
     def _strays_on_port(self, living: Iterable[Process], ours: set[int]) -> set[int]:
-        """Orphans without the variable that hold the port, or were started for it."""
-        strays = [one for one in living if _is_stray(one) and one.pid not in ours]
+        """Return orphans without the variable that hold the port, or were started for it."""
+        strays = [process for process in living if _is_stray(process) and process.pid not in ours]
         if not strays:
             return set()
         inodes = self._inodes_of_port()
         return {
-            one.pid
-            for one in strays
-            if self._names_port(one) or not inodes.isdisjoint(self._sockets_of(one) or ())
+            process.pid
+            for process in strays
+            if self._names_port(process) or not inodes.isdisjoint(self._sockets_of(process) or ())
         }
 
-    def _names_port(self, one: Process) -> bool:
-        """Whether its command line is that of a launch on our port, wherever it begins."""
+    def _names_port(self, process: Process) -> bool:
+        """Return whether its command line is that of a launch on our port."""
         try:
-            with (self.folder / str(one.pid) / "cmdline").open("rb") as file:
+            with (self.folder / str(process.pid) / "cmdline").open("rb") as file:
                 words = file.read(LARGEST).split(b"\0")
         except OSError:
             return False
@@ -333,11 +335,11 @@ class Family:
 
     def _inodes_of_port(self) -> set[int]:
         rows = udp_sockets(udp_tables(self.folder))
-        return {one.inode for one in rows if one.port == self.port}
+        return {row.inode for row in rows if row.port == self.port}
 
-    def _sockets_of(self, one: Process) -> set[int] | None:
-        """The inodes of a process's sockets; None where the kernel does not show them to us."""
-        folder, found = self.folder / str(one.pid) / "fd", set()
+    def _sockets_of(self, process: Process) -> set[int] | None:
+        """Return the inodes of a process's sockets; None where the kernel hides them from us."""
+        folder, inodes = self.folder / str(process.pid) / "fd", set()
         try:
             names = os.listdir(folder)
         except FileNotFoundError:
@@ -348,18 +350,18 @@ class Family:
             with suppress(OSError):
                 target = os.readlink(folder / name)
                 if target.startswith("socket:["):
-                    found.add(int(target[8:-1]))
-        return found
+                    inodes.add(int(target[8:-1]))
+        return inodes
 
     def sockets(self) -> set[int] | None:
         """Return the inodes of all their sockets; None where the kernel hides some from us."""
-        found: set[int] = set()
-        for one in self.members(LOOK_AGE_S):
-            theirs = self._sockets_of(one)
+        inodes: set[int] = set()
+        for process in self.members(LOOK_AGE_S):
+            theirs = self._sockets_of(process)
             if theirs is None:
                 return None
-            found |= theirs
-        return found
+            inodes |= theirs
+        return inodes
 
     def holder(self) -> Process | None:
         """Return the one that holds the port.
@@ -367,12 +369,12 @@ class Family:
         Where the kernel hides its descriptors from us, any may be the one while the port is held.
         """
         inodes, hidden = self._inodes_of_port(), None
-        for one in self.members(LOOK_AGE_S) if inodes else ():
-            theirs = self._sockets_of(one)
+        for process in self.members(LOOK_AGE_S) if inodes else ():
+            theirs = self._sockets_of(process)
             if theirs is None:
-                hidden = hidden or one
+                hidden = hidden or process
             elif not inodes.isdisjoint(theirs):
-                return one
+                return process
         return hidden
 
     def signal(self, number: int) -> bool:
@@ -383,7 +385,9 @@ class Family:
         tried: set[tuple[int, int]] = set()
         is_sent = False
         for _ in range(ROUNDS if number == signal.SIGKILL else 1):
-            fresh = [one for one in self.members() if (one.pid, one.started) not in tried]
+            fresh = [
+                process for process in self.members() if (process.pid, process.started) not in tried
+            ]
             if not fresh:
                 break
             for process in fresh:

@@ -293,22 +293,22 @@ class GameProcess(ProcessProtocol):
             self._output.close()
         self._ended(self.how)
         waiting, self._waiting = self._waiting, []
-        for one in waiting:
-            one.callback(None)
+        for deferred in waiting:
+            deferred.callback(None)
 
     @property
     def alive(self) -> bool:
-        """Whether the game server runs; a zombie does not, nor what is left of one."""
+        """True while the game server runs; a zombie does not, nor what is left of one."""
         if self.over or self.ending or self.pid is None:
             return False
         return not self.is_zombie(self.pid)
 
     def has(self, pid: int) -> bool:
-        """Whether the process is one of the game server's."""
+        """Return whether the process is one of the game server's."""
         if pid == self.pid:
             return True
         return self.family is not None and any(
-            one.pid == pid for one in self.family.members(LOOK_AGE_S)
+            member.pid == pid for member in self.family.members(LOOK_AGE_S)
         )
 
     def reap(self) -> None:

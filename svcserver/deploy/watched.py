@@ -1,4 +1,4 @@
-"""What the reactor watches of a process: its pidfd or a pipe; where there is none, by polling."""
+"""Readers for the reactor: a pidfd or a pipe, and polling where pidfds are refused."""
 
 from __future__ import annotations
 

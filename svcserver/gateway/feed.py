@@ -79,7 +79,7 @@ class Feed:
 
     @property
     def waiting(self) -> int:
-        """How many reports are not done."""
+        """The number of reports that are not done."""
         return len(self._wanted)
 
     def heard(self, address: str) -> None:

@@ -26,7 +26,7 @@ _SECOND_SPACE = re.compile("(?<= ) ")
 
 
 def is_plain(text: str) -> bool:
-    """Whether it has no control, format or bidirectional character and no line separator."""
+    """Return whether it has no control, format or bidirectional character and no line separator."""
     return text.isprintable() or all(
         char in JOINERS or unicodedata.category(char) not in _REFUSED for char in text
     )

@@ -1,4 +1,4 @@
-"""How ``svc-stack`` prints a line of a component: readable for people, or as JSON for machines."""
+"""Prints a component's line for ``svc-stack``: readable for people, or as JSON for machines."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ def fields_of(line: str) -> dict[str, Any] | None:
     if not line.startswith("{"):
         return None
     try:
-        found = json.parse(line)
+        fields = json.parse(line)
     except json.BadJson:
         return None
-    return found if isinstance(found, dict) and isinstance(found.get("message"), str) else None
+    return fields if isinstance(fields, dict) and isinstance(fields.get("message"), str) else None
 
 
 def message_in(line: str) -> str:
-    """What a line says, without the rest of its JSON."""
-    said = fields_of(line)
-    return line if said is None else str(said["message"])
+    """Return the message of a line, without the rest of its JSON."""
+    fields = fields_of(line)
+    return line if fields is None else str(fields["message"])
 
 
 @frozen
@@ -46,32 +46,32 @@ class Printer:
         self.write(self._for_machines(name, line) if self.as_json else _for_people(name, line))
 
     def _for_machines(self, name: str, line: str) -> str:
-        said = fields_of(line)
-        if said is None:
-            found = _READABLE.fullmatch(line)
-            level, space, text = found.groups()[1:] if found else ("info", "-", line)
-            said = line_head(self.wall_clock(), level, space, visible(text))
-            if found:
-                said["time"] = found[1]
-        said.pop(IN_MESSAGE, None)
-        head = {one: name if one == "service" else said.get(one) for one in HEAD}
-        return json.dump_ascii({**head, **said, "service": name}) + "\n"
+        fields = fields_of(line)
+        if fields is None:
+            readable = _READABLE.fullmatch(line)
+            level, space, text = readable.groups()[1:] if readable else ("info", "-", line)
+            fields = line_head(self.wall_clock(), level, space, visible(text))
+            if readable:
+                fields["time"] = readable[1]
+        fields.pop(IN_MESSAGE, None)
+        head = {member: name if member == "service" else fields.get(member) for member in HEAD}
+        return json.dump_ascii({**head, **fields, "service": name}) + "\n"
 
 
 def _for_people(name: str, line: str) -> str:
-    said = fields_of(line)
-    if said is None:
+    fields = fields_of(line)
+    if fields is None:
         return f"[{name}] {visible(line)}\n"
-    space = str(said.get("namespace", "-")).removeprefix("svcserver.")
-    message = said["message"]
-    text = f"{said.get('time', '-')} {said.get('level', 'info')} {space}: {message}"
-    in_message = said.pop(IN_MESSAGE, ())
+    space = str(fields.get("namespace", "-")).removeprefix("svcserver.")
+    message = fields["message"]
+    text = f"{fields.get('time', '-')} {fields.get('level', 'info')} {space}: {message}"
+    in_message = fields.pop(IN_MESSAGE, ())
     shown_already = {*HEAD, "traceback", *(in_message if isinstance(in_message, list) else ())}
-    for field, value in said.items():
+    for field, value in fields.items():
         if field not in shown_already and value not in (None, ""):
             text += f" {field}={_shown(value)}"
-    lines = [text, *str(said.get("traceback") or "").strip("\n").split("\n")]
-    return "".join(f"[{name}] {visible(one)}\n" for one in lines if one)
+    lines = [text, *str(fields.get("traceback") or "").strip("\n").split("\n")]
+    return "".join(f"[{name}] {visible(part)}\n" for part in lines if part)
 
 
 def _shown(value: Any) -> str:
