@@ -8,7 +8,6 @@ and to listen on ports below 1024.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import sys
 from collections.abc import Sequence
@@ -16,9 +15,9 @@ from pathlib import Path
 
 from attrs import frozen
 
+from svcserver.kernel.rights import keep_over_change_of_user, reduce_rights
+
 _KEPT = (10, 12)  # CAP_NET_BIND_SERVICE, CAP_NET_ADMIN
-_VERSION_3 = 0x20080522  # of the kernel's capget and capset
-_SET_DUMPABLE, _SET_KEEPCAPS, _AMBIENT, _RAISE = 4, 8, 47, 2  # of prctl
 
 
 class ForeignFolder(Exception):
@@ -53,7 +52,13 @@ def act_as_owner(folder: Path, *, keep_rights: bool = True) -> Actor | None:
         return None  # the command itself says that it cannot be read
     if owner.st_uid == 0:
         return None
-    name = _become(owner.st_uid, owner.st_gid, _KEPT if keep_rights else ())
+    try:
+        name = _become(owner.st_uid, owner.st_gid, _KEPT if keep_rights else ())
+    except OSError as why:
+        raise ForeignFolder(
+            f"root cannot become the user to whom {folder} belongs: {why.strerror}; "
+            "run this as that user"
+        ) from None
     program = Path(__file__)
     if not (os.access(program, os.R_OK) and os.access(sys.executable, os.X_OK)):
         raise ForeignFolder(
@@ -76,17 +81,14 @@ def _refuse_links(folder: Path, owner: int) -> None:
 def _become(uid: int, gid: int, rights: Sequence[int]) -> str:
     """Take that user's identity; returns the name."""
     name, group, home = _user(uid, gid)
-    libc = ctypes.CDLL(None) if sys.platform == "linux" else None
-    if libc is not None:
-        libc.prctl(_SET_KEEPCAPS, 1, 0, 0, 0)
+    keep_over_change_of_user()
     if home:
         os.initgroups(name, group)
     else:
         os.setgroups([])
     os.setgid(group)
     os.setuid(uid)
-    if libc is not None:
-        _keep(libc, rights)
+    reduce_rights(rights)
     os.environ.update({"HOME": home or "/", "USER": name, "LOGNAME": name})
     return name
 
@@ -100,20 +102,3 @@ def _user(uid: int, gid: int) -> tuple[str, int, str]:
     except KeyError:
         return str(uid), gid, ""
     return found.pw_name, found.pw_gid, found.pw_dir
-
-
-def _keep(libc: ctypes.CDLL, rights: Sequence[int]) -> None:
-    """Reduce the rights to these, as far as this process had them, for its children too."""
-    header = (ctypes.c_uint32 * 2)(_VERSION_3, 0)
-    sets = (ctypes.c_uint32 * 6)()  # effective, permitted, inheritable, and their upper halves
-    libc.capget(header, sets)
-    kept = sum(1 << number for number in rights) & sets[1]
-    header = (ctypes.c_uint32 * 2)(_VERSION_3, 0)
-    libc.capset(header, (ctypes.c_uint32 * 6)(kept, kept, kept, 0, 0, 0))
-    for number in rights:
-        libc.prctl(_AMBIENT, _RAISE, number, 0, 0)
-    if kept:
-        # Else this process could not look at itself in /proc, as Twisted does before it starts
-        # another. With rights that the user lacks it stays closed to that user's debuggers; without
-        # any they could read root's environment, and a slower way of Twisted's will do.
-        libc.prctl(_SET_DUMPABLE, 1, 0, 0, 0)

@@ -18,8 +18,9 @@ from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
+from svcserver.kernel.rights import reduce_rights
+
 PR_SET_PDEATHSIG = 1
-CAPABILITY_VERSION_3 = 0x20080522
 NEED_RIGHTS = ("svc-stack", "svc-gateway", "svc-allowlist")  # port 443, the firewall
 PREPARED = "--prepared"  # before the other words, and the line that says so
 
@@ -75,9 +76,11 @@ def end_with_parent() -> None:
 
 def drop_rights() -> None:
     """Give up, for this program and those that it starts, what the stack was given of root's."""
-    if sys.platform.startswith("linux") and os.geteuid() != 0:
-        header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION_3, 0)
-        ctypes.CDLL(None, use_errno=True).capset(header, (ctypes.c_uint32 * 6)())
+    if os.geteuid() != 0:
+        try:
+            reduce_rights()
+        except OSError as why:
+            sys.exit(f"the rights of root cannot be given up: {why.strerror}")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,56 @@
+"""The rights of root that a Linux process has: its capabilities."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from collections.abc import Collection
+from typing import Any
+
+IS_LINUX = sys.platform.startswith("linux")
+_VERSION_3 = 0x20080522  # of the kernel's capget and capset
+_SET_DUMPABLE, _SET_KEEPCAPS, _AMBIENT, _RAISE = 4, 8, 47, 2  # of prctl
+
+
+def keep_over_change_of_user() -> None:
+    """Keep the rights when root becomes another user; raises OSError."""
+    if IS_LINUX:
+        _prctl(_libc(), _SET_KEEPCAPS, 1)
+
+
+def reduce_rights(rights: Collection[int] = ()) -> None:
+    """Reduce the rights to these, as far as this process has them, for its children too.
+
+    Raises OSError.
+    """
+    if not IS_LINUX:
+        return
+    libc = _libc()
+    header = (ctypes.c_uint32 * 2)(_VERSION_3, 0)
+    sets = (ctypes.c_uint32 * 6)()  # effective, permitted, inheritable, and their upper halves
+    _check(libc.capget(header, sets))
+    kept = sum(1 << number for number in rights) & sets[1]
+    _check(libc.capset(header, (ctypes.c_uint32 * 6)(kept, kept, kept, 0, 0, 0)))
+    for number in rights:
+        if kept >> number & 1:
+            _prctl(libc, _AMBIENT, _RAISE, number)
+    if kept:
+        # Else this process could not look at itself in /proc, as Twisted does before it starts
+        # another. With rights that the user lacks it stays closed to that user's debuggers; without
+        # any they could read root's environment, and a slower way of Twisted's will do.
+        _prctl(libc, _SET_DUMPABLE, 1)
+
+
+def _libc() -> Any:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def _prctl(libc: Any, *words: int) -> None:
+    _check(libc.prctl(*words, *[0] * (5 - len(words))))
+
+
+def _check(status: int) -> None:
+    if status:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
