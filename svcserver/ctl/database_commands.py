@@ -23,7 +23,7 @@ from svcserver.db.engine import BadDatabase, make_engine
 from svcserver.db.faults import cure_of
 from svcserver.metagame.access.staff_sessions import end_all_sessions
 
-LOCKED_S = 30  # that a copy waits for whoever holds one of the files
+LOCKED_S = 30  # how long a copy waits for another program's lock on one of the files
 MOST_FAULTS = 100  # that are listed of a damaged file
 NO_SQLITE = "it does not begin as an SQLite database does"
 FOREIGN_CODE = (
@@ -79,8 +79,8 @@ def bring_up(url: URL, kept: Path | None) -> None:
     try:
         migrate_restored(url)
     except Failed as why:
-        said = f"{so_far}; once that is mended: svcctl db upgrade ({why.message})"
-        raise HalfDone(said, _NOT_UPGRADED) from None
+        line = f"{so_far}; once that is mended: svcctl db upgrade ({why.message})"
+        raise HalfDone(line, _NOT_UPGRADED) from None
     except STOPPED:
         raise HalfDone(f"stopped; {so_far}; svcctl db upgrade goes on", _NOT_UPGRADED) from None
 
@@ -118,9 +118,9 @@ def sqlite_faults(file: Path | None) -> list[str]:
         return []
     database.existing_file(file)
     try:
-        with closing(sqlite3.connect(_to_read(file), uri=True, timeout=30)) as one:
-            said = [str(row[0]) for row in one.execute("PRAGMA integrity_check")]
-            broken = one.execute("PRAGMA foreign_key_check").fetchmany(MOST_FAULTS)
+        with closing(sqlite3.connect(_to_read(file), uri=True, timeout=30)) as connection:
+            lines = [str(row[0]) for row in connection.execute("PRAGMA integrity_check")]
+            broken = connection.execute("PRAGMA foreign_key_check").fetchmany(MOST_FAULTS)
     except sqlite3.Error as why:
         if (getattr(why, "sqlite_errorname", "") or "").startswith(_DAMAGE):
             return [NO_SQLITE if _begins_otherwise(file) else str(why)]
@@ -128,7 +128,7 @@ def sqlite_faults(file: Path | None) -> list[str]:
         if hindrance is not None:
             fail("; ".join(hindrance))
         fail(f"{file} cannot be checked: {why}; {cure_of(why) or 'look at the file and its disk'}")
-    return [line for line in said if line != "ok"] + [
+    return [line for line in lines if line != "ok"] + [
         f"row {row[1]} of {row[0]} {DANGLING}" for row in broken
     ]
 
@@ -138,13 +138,13 @@ def cure_of_damage(faults: list[str]) -> str:
     restore = "stop the metagame and restore a backup with svcctl db restore FILE"
     if NO_SQLITE in faults:
         return f"correct DATABASE_URL; where it was this host's database, {restore}"
-    if all(one.endswith(DANGLING) for one in faults):
+    if all(fault.endswith(DANGLING) for fault in faults):
         return f"somebody changed it by hand: undo that; where nobody knows how, {restore}"
     return restore
 
 
 def _begins_otherwise(file: Path) -> bool:
-    """Whether the file begins as no SQLite database does."""
+    """Return whether the file begins otherwise than an SQLite database."""
     with file.open("rb") as opened:
         return opened.read(len(_MAGIC)) != _MAGIC
 
@@ -237,9 +237,9 @@ def restore(host: Host, out: Out, source: Path, reason: str, stop: bool) -> None
 
 
 def _has_accounts(source: Path) -> bool:
-    with closing(sqlite3.connect(_to_read(source), uri=True)) as one:
-        found = one.execute("SELECT count(*) FROM sqlite_master WHERE name = 'accounts'")
-        return bool(found.fetchone()[0])
+    with closing(sqlite3.connect(_to_read(source), uri=True)) as connection:
+        query = "SELECT count(*) FROM sqlite_master WHERE name = 'accounts'"
+        return bool(connection.execute(query).fetchone()[0])
 
 
 def put_back(source: Path, file: Path) -> Path | None:
@@ -257,10 +257,10 @@ def put_back(source: Path, file: Path) -> Path | None:
     try:
         copy_sqlite(source, file)
     except STOPPED:  # a copy is made in one step, and the signal heard before or after it
-        said = f"stopped; {file} may be that of the backup by now: svcctl db upgrade makes it ready"
+        line = f"stopped; {file} may be that of the backup by now: svcctl db upgrade makes it ready"
         if kept is not None:
-            said += f"; what was there is in {kept}, and comes back with svcctl db restore {kept}"
-        raise HalfDone(said, "stopped: it may have been done") from None
+            line += f"; what was there is in {kept}, and comes back with svcctl db restore {kept}"
+        raise HalfDone(line, "stopped: it may have been done") from None
     return kept
 
 
@@ -275,10 +275,10 @@ def copy_sqlite(source: Path, target: Path) -> None:
 
     try:
         with (
-            closing(sqlite3.connect(_to_read(source), uri=True, timeout=0)) as one,
-            closing(sqlite3.connect(target, timeout=0)) as other,
+            closing(sqlite3.connect(_to_read(source), uri=True, timeout=0)) as reader,
+            closing(sqlite3.connect(target, timeout=0)) as writer,
         ):
-            one.backup(other, progress=tried)
+            reader.backup(writer, progress=tried)
     except sqlite3.Error as why:
         hindrance = database.obstacle(source) or database.obstacle(target)
         if hindrance is not None:
@@ -290,7 +290,7 @@ def copy_sqlite(source: Path, target: Path) -> None:
 def make_one_file(copy: Path) -> None:
     """Switch a copy from WAL mode, in which every reader leaves -wal and -shm files beside it."""
     try:
-        with closing(sqlite3.connect(copy, timeout=30)) as one:
-            one.execute("PRAGMA journal_mode=DELETE")
+        with closing(sqlite3.connect(copy, timeout=30)) as connection:
+            connection.execute("PRAGMA journal_mode=DELETE")
     except sqlite3.Error as why:
         fail(f"{copy} cannot be finished: {why}")

@@ -71,7 +71,7 @@ def sqlite_url(file: Path) -> str:
 
 
 def is_sqlite(engine: Engine) -> bool:
-    """Whether the back-end is SQLite; else it is PostgreSQL."""
+    """Return whether the back-end is SQLite; else it is PostgreSQL."""
     return engine.dialect.name == "sqlite"
 
 

@@ -80,7 +80,7 @@ def into_place(source: Path, lock: Lock, host: Host, out: Out, *, stop: bool = F
 
 @frozen
 class Outcome:
-    """What is told of a host that was restored."""
+    """The result of a restore into a folder, for its output."""
 
     kind: str  # of its database
     made_anew: tuple[str, ...]
@@ -121,8 +121,8 @@ def _claim(folder: Path, note: Begun) -> bool:
     before = begun.read(folder)
     if before is None:
         if there := begun.others(folder):
-            said = f"it holds {there[0]}; a restore overwrites nothing: choose another folder"
-            fail(f"{folder} is not empty: {said}")
+            line = f"it holds {there[0]}; a restore overwrites nothing: choose another folder"
+            fail(f"{folder} is not empty: {line}")
     elif before.sha256 != note.sha256:
         fail(before.cure(folder))
     note.write(folder)
@@ -146,8 +146,8 @@ def _made(source: Path, lock: Lock, folder: Path) -> Outcome:
 
 def _tell(done: Outcome, source: Path, folder: Path, out: Out) -> None:
     fresh = done.made_anew
-    said = {"secrets": not fresh, "made_anew": list(fresh), "missing": list(done.missing)}
-    out.data({"folder": str(folder), **said, "left_out": list(done.left_out)})
+    result = {"secrets": not fresh, "made_anew": list(fresh), "missing": list(done.missing)}
+    out.data({"folder": str(folder), **result, "left_out": list(done.left_out)})
     out.say(f"the host of {source} is in {folder}")
     if fresh:
         out.say("made anew, since the backup holds no secrets: " + ", ".join(fresh))
@@ -182,7 +182,7 @@ def _room_for_the_game(at: Path, folder: Path) -> None:
 
 
 def _staged(path: Path, at: Path, folder: Path) -> Path | None:
-    """Where a file of ``folder`` is written to; None for one that does not lie below it."""
+    """Return the staged path of a file of ``folder``; None for one that does not lie below it."""
     path = Path(os.path.normpath(path))
     return at / path.relative_to(folder) if folder in path.parents else None
 
@@ -264,9 +264,9 @@ def _whole(contents: Contents, parts: Path, at: Path, folder: Path) -> None:
 
 
 def _moved(contents: Contents, text: str, folder: Path) -> str:
-    """``text`` with the paths of the new folder, but not those that only begin like the old one."""
+    """Return the text with the new folder's paths; names that only begin like the old one stay."""
     old = sorted({contents.folder, contents.data}, key=len, reverse=True)
-    either = "|".join(re.escape(one) for one in old)
+    either = "|".join(re.escape(path) for path in old)
     return re.sub(rf"(?<![\w.-])(?:{either})(?![\w.-])", lambda _: str(folder), text)
 
 
@@ -276,8 +276,8 @@ def _place_database(contents: Contents, parts: Path, at: Path, folder: Path) -> 
         return Path(shutil.move(parts / archive.DATABASE, at / DUMP))
     env = at / "metagame.env"
     named = parse_env_file(env.read_text(encoding="utf-8-sig")).get("DATABASE_URL")
-    said = database.file_of(database_url(named or DEFAULT_URL)) or Path(DATABASE)
-    file = _staged(folder / said, at, folder)
+    name = database.file_of(database_url(named or DEFAULT_URL)) or Path(DATABASE)
+    file = _staged(folder / name, at, folder)
     if file is None or file.exists():
         file = at / DATABASE
         change(env, {"DATABASE_URL": sqlite_url(folder / DATABASE)})
@@ -290,7 +290,7 @@ def _place_database(contents: Contents, parts: Path, at: Path, folder: Path) -> 
 def _fresh(contents: Contents, parts: Path, at: Path, folder: Path) -> tuple[str, ...]:
     """A new host with the settings of the backup, where those are no secrets."""
     files = parts / archive.FILES
-    stored = {one.name: _read(one) for one in sorted(files.glob("*.env"))}
+    stored = {path.name: _read(path) for path in sorted(files.glob("*.env"))}
     private = "gateway.env" not in stored
     relay = stored.get("relay.env", {})
     address = relay.get("SVC_RELAY_HOST") or stored.get("metagame.env", {}).get("BIND_HOST")
