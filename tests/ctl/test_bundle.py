@@ -12,7 +12,8 @@ from attrs import fields
 
 from svcserver.ctl import journal
 from svcserver.ctl.doctor.reading import SHAPES
-from svcserver.kernel.settings import secret, strong_secret
+from svcserver.kernel.settings import BadSetting, load, parse_env_file, secret, strong_secret
+from svcserver.metagame.settings import Settings as Metagame
 from svcserver.stack.backups import BackupSettings
 from svcserver.stack.service import Settings as Stack
 from tests.ctl.command import svcctl
@@ -44,6 +45,19 @@ class BundleTests(HostCase):
         lines = self.made()["log.txt"].splitlines()
         self.assertEqual(lines[0], "[gateway] ready")
         self.assertNotIn(secret, lines[1])
+
+    def test_no_output_has_a_part_of_a_password_with_an_at_sign(self) -> None:
+        url = "postgresql://svc:FIRST@SECOND@127.0.0.1:1/svc"
+        init = svcctl("init", self.folder / "other", "--database", url)
+        change(self.folder, "metagame", "DATABASE_URL", url)
+        with mock.patch("svcserver.ctl.doctor.command.Machine", Quiet):
+            doctor = self.ctl("doctor")
+        variables = parse_env_file((self.folder / "metagame.env").read_text())
+        start = str(self.assertRaises(BadSetting, load, Metagame, variables))
+        shown = "".join((init.err, doctor.out, doctor.err, start, *self.made().values()))
+        self.assertIn("%40", shown)
+        for part in ("FIRST", "SECOND"):
+            self.assertNotIn(part, shown)
 
     def made(self) -> dict[str, str]:
         file = self.folder / "bundle.tar.gz"
