@@ -46,6 +46,7 @@ _FORM = "application/x-www-form-urlencoded"
 _TOO_LARGE = "TooLarge"
 _NO_BODY: Schema = {"description": "Success, without a body."}
 PAGE: Schema = {"text/html": {"schema": {"type": "string"}}}
+FILES = ("routes", "feature")  # of a feature that is a folder
 NEXT = "\n\n"  # between paragraphs
 
 
@@ -180,16 +181,22 @@ def _content(shape: Schema, examples: Mapping[str, Any], which: str) -> Schema:
 
 
 def tag(row: Row) -> str:
-    """What a row belongs to: the folder of the file that it stands in."""
-    return row.handler.__module__.rpartition(".")[0].rpartition(".")[2]
+    """The name of the feature that a row belongs to."""
+    return feature(row).rpartition(".")[2]
+
+
+def feature(row: Row) -> str:
+    """The module of the feature that a row belongs to: its file, or the folder of its files."""
+    folder, _, file = row.handler.__module__.rpartition(".")
+    return folder if file in FILES else row.handler.__module__
 
 
 def tags(rows: Iterable[Row]) -> list[Schema]:
-    """What each tag is, in the words of the packages that it stands for."""
+    """What each tag is, in the words of the features that it stands for."""
     said: dict[str, dict[str, None]] = {}
     for row in rows:
-        package = sys.modules[row.handler.__module__.rpartition(".")[0]]
-        said.setdefault(tag(row), {})[plain(package.__doc__ or "")] = None
+        module = sys.modules[feature(row)]
+        said.setdefault(tag(row), {})[plain(module.__doc__ or "")] = None
     return [{"name": one, "description": NEXT.join(said[one])} for one in sorted(said)]
 
 
