@@ -208,8 +208,8 @@ def heard(talker: Talker) -> bool:
 
 
 NOTHING_DISPENSABLE = """
-from svcserver.metagame.play.presence import store
-store.dispensable = lambda done, instead: done
+from svcserver.metagame.play.presence import feature
+feature.dispensable = lambda done, instead: done
 """
 
 

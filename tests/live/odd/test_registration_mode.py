@@ -13,9 +13,8 @@ import pytest
 
 from tests.ctl.command import svcctl
 from tests.live.test_workers import workers
-from tests.live.test_workers_rules import env_file
 from tests.support.postgres import fresh_database
-from tests.support.processes import Service, metagame, register
+from tests.support.processes import Service, env_file, metagame, register
 from tests.support.valkey import fresh_url
 
 pytestmark = pytest.mark.live
@@ -57,7 +56,7 @@ def test_the_only_metagame_returns_to_its_setting(
 
 def test_workers_agree_until_all_of_them_have_stopped(tmp_path: Path) -> None:
     with workers(tmp_path, fresh_url()) as both:
-        close_registration(both.one, Path(env_file(tmp_path, both)))
+        close_registration(both.one, env_file(tmp_path, both.one.environ))
         for service in (both.one, both.other, both.one):
             service.stop()
             service.start()
