@@ -68,7 +68,7 @@ COMMANDS: tuple[list[Argument], ...] = (
     ["LRANGE", b"svc:0:news:lately", -2, -1],
     ["LRANGE", b"svc:0:news:lately", -64, -1],
     ["LRANGE", b"svc:1:news:lately", -64, -1],
-    commit(put(b"x", 3, b"90000", LIST), put(b"y", 4, b"", LIST), put(b"z", 5, b"50", LIST)),  # type: ignore[arg-type]
+    commit(put(b"x", 3, b"90000", LIST), put(b"y", 4, b"", LIST), put(b"z", 5, b"50000", LIST)),  # type: ignore[arg-type]
     ["EVALSHA", LISTED.sha, 1, LIST, b"ZCOUNT", b"(1"],
     ["EVALSHA", LISTED.sha, 1, LIST, b"ZRANGEBYSCORE", b"(1"],
     commit((LIST + b":x", STAMPS[3], b"", b"", LIST)),
