@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import uuid
 from collections import defaultdict
 from collections.abc import Iterator
@@ -39,6 +40,11 @@ def chance(seed: int) -> System:
     )
 
 
+def numberless(body: bytes) -> bytes:
+    """The body without the numbers of rows: PostgreSQL counts on from one test to the next."""
+    return re.sub(rb'"id":\d+', b'"id":0', body)
+
+
 class KleinSiteTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.sides: list[tuple[Browser, Player, Player]] = []
@@ -66,7 +72,7 @@ class KleinSiteTests(SynchronousTestCase):
         ours, kleins = pages
         about = f"{method} {path} {sent}"
         self.assertEqual(kleins.status, ours.status, about)
-        self.assertEqual(kleins.body, ours.body, about)
+        self.assertEqual(numberless(kleins.body), numberless(ours.body), about)
         self.assertEqual(heads(kleins), heads(ours), about)
         return ours
 
