@@ -19,6 +19,9 @@ for _name in ("no_proxy", "NO_PROXY"):
 if {"_pytest", "twisted.trial.runner"} & set(sys.modules):  # not in a process that a test starts
     from hypothesis import HealthCheck, settings
 
+    from tests import tools
+
+    os.environ["PATH"] = tools.search_path()  # the installed programs first
     settings.register_profile(
         "any machine",
         deadline=None,

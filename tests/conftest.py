@@ -14,11 +14,9 @@ from typing import Any
 
 import pytest
 
-from tests import tools
 from tests.flaky import LIVE_HALF
 from tests.support import postgres, shared, slow
 
-os.environ["PATH"] = tools.search_path()
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background ignores it
 
 GARBAGE = (20_000, 10, 10)  # allocations between looks for cycles; the tests themselves make few
