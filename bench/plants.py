@@ -22,8 +22,8 @@ PLANTS = (
         "an older save replaces a newer one",
         "missing comparison",
         M + "belongings.characters.rules",
-        "    if before.update_version >= version:",
-        "    if before.update_version == version:",
+        "    if version <= before.update_version < MAX_VERSION:",
+        "    if version == before.update_version:",
     ),
     Plant(
         "a failed commit is answered as if it had worked",
@@ -305,8 +305,8 @@ PLANTS = (
         "a save is refused though no other is newer",
         "refusal without a cause",
         M + "belongings.characters.rules",
-        "    if before.update_version >= version:",
-        "    if before.update_version >= version or version % 7 == 3:",
+        "    if version <= before.update_version < MAX_VERSION:",
+        "    if version <= before.update_version < MAX_VERSION or version % 7 == 3:",
     ),
     Plant(
         "a leader is told that others lead",
