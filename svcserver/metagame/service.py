@@ -19,6 +19,7 @@ from svcserver.db.engine import BadDatabase, SQLAlchemyError, describe, make_eng
 from svcserver.db.factory import ledger_for
 from svcserver.db.ledger import Ledger
 from svcserver.db.restoring import refuse_restored
+from svcserver.db.suitable import refuse_unsuitable
 from svcserver.db.transaction import transact
 from svcserver.edge.allowlist_client import CACHED_S
 from svcserver.kernel.counters import Counters
@@ -57,6 +58,7 @@ def open_database(name: str, settings: Settings) -> Engine:
     """Migrate and prepare the database; it blocks, since no request may come before."""
     engine = make_engine(settings.database_url, settings.database_connections, NAME)
     try:
+        refuse_unsuitable(engine)  # a pooler of statements refuses the next line's transaction
         refuse_restored(engine)
         new = migrations.upgrade_apart(engine)
         moved = transact(engine, move_queued_keys)
