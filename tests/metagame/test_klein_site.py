@@ -23,7 +23,7 @@ from tests.support.examples import EXAMPLES
 from tests.support.game import GAME_SERVER_KEY, Game, Player
 
 # what a site of twisted.web, or a connection, adds or leaves out by itself
-OWN = {"date", "server", "connection", "transfer-encoding"}
+OWN = {"date", "server", "content-length", "connection", "transfer-encoding"}
 
 
 def chance(seed: int) -> System:
@@ -74,6 +74,9 @@ class KleinSiteTests(SynchronousTestCase):
         self.assertEqual(kleins.status, ours.status, about)
         self.assertEqual(numberless(kleins.body), numberless(ours.body), about)
         self.assertEqual(heads(kleins), heads(ours), about)
+        for page in pages:
+            if method != "HEAD" and "content-length" in page.headers:
+                self.assertEqual(int(page.headers["content-length"]), len(page.body), about)
         return ours
 
     def paths(self) -> Iterator[tuple[str, str]]:
