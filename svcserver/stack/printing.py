@@ -1,4 +1,4 @@
-"""Prints a component's line for ``svc-stack``: readable for people, or as JSON for machines."""
+"""How ``svc-stack`` prints a line of a component: readable for people, or as JSON for machines."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from attrs import frozen
 from svcserver.kernel import json
 from svcserver.kernel.foreign_text import visible
 from svcserver.kernel.system import epoch
-from svcserver.web.logs import IN_MESSAGE, line_head
+from svcserver.web.logs import line_head
 
 HEAD = ("time", "level", "service", "namespace", "message")
+_GOES_ON_BEFORE = re.compile(r"\w\w|\.\d")
+_GOES_ON_AFTER = re.compile(r"[^\W\d]{2}|\d\.?\d")  # a unit may follow a number
 _READABLE = re.compile(r"(\S+Z) (debug|info|warn|error|critical) (\S+): (.*)")
 
 
@@ -22,16 +24,16 @@ def fields_of(line: str) -> dict[str, Any] | None:
     if not line.startswith("{"):
         return None
     try:
-        fields = json.parse(line)
+        found = json.parse(line)
     except json.BadJson:
         return None
-    return fields if isinstance(fields, dict) and isinstance(fields.get("message"), str) else None
+    return found if isinstance(found, dict) and isinstance(found.get("message"), str) else None
 
 
 def message_in(line: str) -> str:
-    """Return the message of a line, without the rest of its JSON."""
-    fields = fields_of(line)
-    return line if fields is None else str(fields["message"])
+    """What a line says, without the rest of its JSON."""
+    said = fields_of(line)
+    return line if said is None else str(said["message"])
 
 
 @frozen
@@ -46,32 +48,51 @@ class Printer:
         self.write(self._for_machines(name, line) if self.as_json else _for_people(name, line))
 
     def _for_machines(self, name: str, line: str) -> str:
-        fields = fields_of(line)
-        if fields is None:
-            readable = _READABLE.fullmatch(line)
-            level, space, text = readable.groups()[1:] if readable else ("info", "-", line)
-            fields = line_head(self.wall_clock(), level, space, visible(text))
-            if readable:
-                fields["time"] = readable[1]
-        fields.pop(IN_MESSAGE, None)
-        head = {member: name if member == "service" else fields.get(member) for member in HEAD}
-        return json.dump_ascii({**head, **fields, "service": name}) + "\n"
+        said = fields_of(line)
+        if said is None:
+            found = _READABLE.fullmatch(line)
+            level, space, text = found.groups()[1:] if found else ("info", "-", line)
+            said = line_head(self.wall_clock(), level, space, visible(text))
+            if found:
+                said["time"] = found[1]
+        head = {one: name if one == "service" else said.get(one) for one in HEAD}
+        return json.dump_ascii({**head, **said, "service": name}) + "\n"
 
 
 def _for_people(name: str, line: str) -> str:
-    fields = fields_of(line)
-    if fields is None:
+    said = fields_of(line)
+    if said is None:
         return f"[{name}] {visible(line)}\n"
-    space = str(fields.get("namespace", "-")).removeprefix("svcserver.")
-    message = fields["message"]
-    text = f"{fields.get('time', '-')} {fields.get('level', 'info')} {space}: {message}"
-    in_message = fields.pop(IN_MESSAGE, ())
-    shown_already = {*HEAD, "traceback", *(in_message if isinstance(in_message, list) else ())}
-    for field, value in fields.items():
-        if field not in shown_already and value not in (None, ""):
+    space = str(said.get("namespace", "-")).removeprefix("svcserver.")
+    message = said["message"]
+    text = f"{said.get('time', '-')} {said.get('level', 'info')} {space}: {message}"
+    for field, value in said.items():
+        if field in HEAD or field == "traceback" or value in (None, ""):
+            continue
+        if not _is_told(value, message):  # most messages are made of the fields
             text += f" {field}={_shown(value)}"
-    lines = [text, *str(fields.get("traceback") or "").strip("\n").split("\n")]
-    return "".join(f"[{name}] {visible(part)}\n" for part in lines if part)
+    lines = [text, *str(said.get("traceback") or "").strip("\n").split("\n")]
+    return "".join(f"[{name}] {visible(one)}\n" for one in lines if one)
+
+
+def _is_told(value: Any, message: str) -> bool:
+    """Whether the message has the value as a word or number of its own, maybe rounded."""
+    forms = [visible(value)] if isinstance(value, str) else [_shown(value)]
+    if isinstance(value, float):
+        forms += [f"{value:.{digits}f}" for digits in range(3)]
+    return any(_has(visible(message), form) for form in forms)
+
+
+def _has(message: str, form: str) -> bool:
+    """Whether ``form`` stands in the message, and not within a longer word or number."""
+    at = message.find(form)
+    while at >= 0:
+        end = at + len(form)
+        before, after = message[at - 1 : at + 1], message[end - 1 : end + 2]
+        if not (at and _GOES_ON_BEFORE.match(before)) and not _GOES_ON_AFTER.match(after):
+            return True
+        at = message.find(form, at + 1)
+    return False
 
 
 def _shown(value: Any) -> str:

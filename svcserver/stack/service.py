@@ -42,7 +42,6 @@ from svcserver.stack.doors import Doors
 from svcserver.stack.printing import Printer
 from svcserver.stack.rolling import Rolling
 from svcserver.stack.workers import WORKER_FILE, read, spread, workers
-from svcserver.web.logs import FOR_STACK
 from svcserver.web.metrics import show_figures
 from svcserver.web.options import start_as_owner
 from svcserver.web.serving import TopService, top_service
@@ -183,7 +182,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     top.lines.out = kept
     # directly, since our own lines are written with a delay and the order should show
     write = Printer(kept.write, as_json)
-    passed = {**environment(os.environ), FOR_STACK: "1"}
+    passed = environment(os.environ)
     children = Children(
         reactor,
         options.components,

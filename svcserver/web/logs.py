@@ -10,10 +10,6 @@ at once, so that the last lines of a crashing service are not lost.
 from __future__ import annotations
 
 import logging
-import os
-import re
-from functools import lru_cache
-from string import Formatter
 from typing import Any
 
 from attrs import define, field
@@ -28,8 +24,6 @@ from svcserver.kernel.times import iso
 from svcserver.web.logwriter import LogWriter, Out, writers
 
 FLUSH_S = 0.2
-FOR_STACK = "SVC_STACK_LINES"  # set by svc-stack for its components
-IN_MESSAGE = "in_message"  # the fields that the message shows; svc-stack takes it off each line
 _LEVELS = {
     "fatal": LogLevel.critical,
     "error": LogLevel.error,
@@ -173,8 +167,6 @@ def as_line(line: dict[str, Any], event: dict[str, Any]) -> str:
             line[name] = _value(value)
     if event.get("log_failure") is not None:
         line["traceback"] = trace_of(event)
-    if names_fields():
-        line[IN_MESSAGE] = _fields_in(str(event.get("log_format") or ""))
     return json.dump(line).decode() + "\n"
 
 
@@ -200,21 +192,6 @@ def _value(value: Any) -> Any:
     if isinstance(value, int) and -_LARGEST <= value <= _LARGEST:
         return value
     return shown(str(value))
-
-
-def names_fields() -> bool:
-    """Return whether lines of JSON name the fields that their message shows, for ``svc-stack``."""
-    return bool(os.environ.get(FOR_STACK))
-
-
-@lru_cache(maxsize=1024)  # the templates of a service are its own
-def _fields_in(template: str) -> tuple[str, ...]:
-    """Return the names of the fields that a message of this template shows."""
-    try:
-        names = [name for _, name, _, _ in Formatter().parse(template) if name]
-    except ValueError:
-        return ()
-    return tuple({re.split(r"[.\[(]", name)[0]: None for name in names})
 
 
 def trace_of(event: dict[str, Any]) -> str:

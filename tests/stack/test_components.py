@@ -15,7 +15,6 @@ from svcserver.stack.components import SCRATCH, BadHost, components, environment
 from svcserver.stack.lines import LONGEST, Lines
 from svcserver.stack.rolling import STATE_FILE
 from svcserver.stack.service import Options, makeService
-from svcserver.web.logs import FOR_STACK
 from tests.ctl.command import nowhere
 from tests.support.proves import proves
 
@@ -112,7 +111,7 @@ class ComponentTests(SynchronousTestCase):
         [night] = [one for one in top if isinstance(one, Nightly)]
         self.assertEqual(night.environ, there)
         [children] = [one for one in top if isinstance(one, Children)]
-        self.assertEqual(children.environ, {"PATH": "/bin", FOR_STACK: "1"})
+        self.assertEqual(children.environ, {"PATH": "/bin"})
 
 
 class LinesTests(SynchronousTestCase):

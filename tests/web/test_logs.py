@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import logging
-import os
 from typing import Any
 
 import orjson
@@ -16,7 +15,7 @@ from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.web.jsonlines import JsonLines
-from svcserver.web.logs import FLUSH_S, FOR_STACK, IN_MESSAGE, LibraryLogs, LogLines, level_word
+from svcserver.web.logs import FLUSH_S, LibraryLogs, LogLines, level_word
 from tests.support.nasty import NASTY, unsafe_in
 from tests.support.proves import proves
 
@@ -48,12 +47,6 @@ class LineTests(SynchronousTestCase):
         self.assertEqual(said["message"], "1 of [2]")
         self.assertEqual((said["n"], said["all"], said["half"], said["yes"]), (1, "[2]", 0.5, True))
         self.assertEqual(said["huge"], str(2**70))
-
-    def test_lines_for_the_stack_name_the_fields_of_the_message(self) -> None:
-        self.patch(os, "environ", {FOR_STACK: "1"})
-        ended = event(log_format="{kind} of {who.name!r} ended", kind="city", who=None, players=5)
-        said = [orjson.loads(line) for line in lines(ended, event(log_format="a {"), as_json=True)]
-        self.assertEqual([one[IN_MESSAGE] for one in said], [["kind", "who"], []])
 
     @given(st.text(st.characters(), max_size=80))
     @settings(max_examples=80, deadline=None)

@@ -18,7 +18,7 @@ from svcserver.kernel.throttle import LogSampler
 from svcserver.kernel.times import iso
 from svcserver.metagame.access.staff_sessions import PAGE_HEADER, ticket_of
 from svcserver.web.front import FinishedRequest
-from svcserver.web.logs import IN_MESSAGE, LogLines, line_head, names_fields
+from svcserver.web.logs import LogLines, line_head
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import logged_path
 
@@ -112,8 +112,6 @@ class RequestLog:
             fields["page"] = page
         if omitted:
             fields["omitted"] = omitted
-        if names_fields():
-            fields[IN_MESSAGE] = [*fields]
         return json.dump(fields).decode() + "\n"
 
 
