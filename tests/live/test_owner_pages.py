@@ -26,7 +26,7 @@ from pathlib import Path
 import click
 import pytest
 
-from tests.ctl.hosts import row_of
+from tests.ctl.hosts import row_of, run
 from tests.support import prestarted
 from tests.support.pages import Block, blocks, commands, exists
 
@@ -146,7 +146,9 @@ def test_the_owners_pages_can_be_pasted_one_after_the_other(home: Path) -> None:
         mine = [one for one in shell_blocks() if one.page == f"{name}.md"]
         if mine:
             paste(home, mine, SVC_OWNER_DOOR=prestarted.door())
-    assert list((home / "backup").glob("game-*.db"))
+    [copy, *_] = (home / "backup").glob("game-*.db")
+    restored = run("db", "restore", copy, "--stop", "--config", home / "game")
+    assert restored.returncode == 0, restored.stderr
     assert list((home / "game").glob("svc.db.before-restore-*"))
     assert list((home / "game" / "backups").glob("svc-backup-*.tar.gz"))
     assert (home / "crontab").read_text() == "0 1 * * * an-entry-of-the-owner\n"
