@@ -39,7 +39,7 @@ test: $(VENV)/tools.stamp
 TOOLS := (import|support)\b.*\b(postgres|valkey|real_ledger)|\.(real_browser|dashboard_page|players_page|two_processes|owners_pictures|parity) import
 test-tools: $(VENV)/tools.stamp
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "live and not alone and not packages" \
-	  $$(grep -lrE "$(TOOLS)" --include="test_*.py" tests)
+	  $$(grep -lrE "$(TOOLS)" --include="test_*.py" --exclude-dir=prove tests)
 
 # how often each test of the live half fails: make flaky RUNS=20 WHAT=tests/live/test_chat.py
 flaky: $(VENV)/tools.stamp

@@ -37,6 +37,8 @@ def restoring(url: URL) -> Iterator[None]:
             tx = stack.enter_context(engine.connect())
             if not tx.exec_driver_sql(f"SELECT pg_try_advisory_lock({_KEY})").scalar_one():
                 raise BadDatabase(BUSY)
+            # the server ends a session, and with it the lock, some time after it was closed
+            stack.callback(tx.exec_driver_sql, f"SELECT pg_advisory_unlock({_KEY})")
         yield
 
 
