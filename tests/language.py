@@ -37,7 +37,13 @@ IDENTIFIERS = frozenset(
 )
 LONGEST = 35  # words of a sentence in the documentation
 
-type_of_scope = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+CODE_BLOCK = re.compile(r"^(```|~~~).*?^\1[^\n]*$", re.M | re.S)
+PARAGRAPH = re.compile(r"(\n(?=\s*\n|\s*(?:[-*+>|#:]|\d+\.)\s))")
+SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=\S)|:\n")
+CODE_OR_LINK = re.compile(r"`[^`]*`|\]\([^)]*\)")
+WORD = re.compile(r"\w[\w'\u2019.-]*")
+
+Scope = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @dataclass(frozen=True)
@@ -49,9 +55,9 @@ class Fault:
     text: str
 
 
-def scopes(tree: ast.Module) -> Iterator[tuple[str, type_of_scope]]:
+def scopes(tree: ast.Module) -> Iterator[tuple[str, Scope]]:
     """Yield the module and each class and function in it with its qualified name."""
-    pending: list[tuple[str, type_of_scope]] = [("", tree)]
+    pending: list[tuple[str, Scope]] = [("", tree)]
     while pending:
         name, scope = pending.pop()
         yield name, scope
@@ -104,19 +110,12 @@ def code_faults(path: Path) -> Iterator[Fault]:
 
 
 def sentences(markdown: str) -> Iterator[tuple[int, str]]:
-    """Yield each sentence of a page's prose and list items, and the line where its paragraph begins."""
-    prose = re.sub(
-        r"^(```|~~~).*?^\1[^\n]*$",
-        lambda code: "\n" * code[0].count("\n"),
-        markdown,
-        flags=re.M | re.S,
-    )
+    """Yield each sentence of a page's prose and lists, and the line of its paragraph."""
+    prose = CODE_BLOCK.sub(lambda code: "\n" * code[0].count("\n"), markdown)
     line = 1
-    for paragraph in re.split(r"(\n(?=\s*\n|\s*(?:[-*+>|#:]|\d+\.)\s))", prose):
+    for paragraph in PARAGRAPH.split(prose):
         if not paragraph.lstrip().startswith(("|", "#", ":::")):
-            for sentence in re.split(
-                r"(?<=[.!?])\s+(?=\S)|:\n", re.sub(r"`[^`]*`|\]\([^)]*\)", " code ", paragraph)
-            ):
+            for sentence in SENTENCE_END.split(CODE_OR_LINK.sub(" code ", paragraph)):
                 yield line, sentence
         line += paragraph.count("\n")
 
@@ -124,7 +123,7 @@ def sentences(markdown: str) -> Iterator[tuple[int, str]]:
 def page_faults(path: Path) -> Iterator[Fault]:
     """Yield the sentences of a page that are too long."""
     for line, sentence in sentences(path.read_text(encoding="utf-8")):
-        words = re.findall(r"\w[\w'’.-]*", sentence)
+        words = WORD.findall(sentence)
         if len(words) > LONGEST:
             yield Fault(
                 f"{path.as_posix()}: {' '.join(words[:6])}",
