@@ -82,6 +82,7 @@ check: $(VENV)/dev.stamp
 	$(BIN)/mypy --platform win32 -p svcserver.launcher
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python -m tests.contract.coverage
+	$(BIN)/codespell bench docs packaging simulation svcserver tests twisted *.md
 	@$(BIN)/python -m tests.commits
 
 bench: $(VENV)/dev.stamp

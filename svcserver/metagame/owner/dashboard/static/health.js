@@ -81,11 +81,11 @@ function spread(found) {
   const step = found.stepSeconds, there = new Map(found.at.map((at, index) => [at, index]));
   const at = [];
   for (let one = found.at[0] ?? found.now; one <= found.now; one += step) at.push(one);
-  const spreaded = { ...found, at };
+  const spaced = { ...found, at };
   for (const [name, values] of Object.entries(found)) {
-    if (name !== "at" && Array.isArray(values)) spreaded[name] = at.map((one) => there.has(one) ? number(values[there.get(one)]) : null);
+    if (name !== "at" && Array.isArray(values)) spaced[name] = at.map((one) => there.has(one) ? number(values[there.get(one)]) : null);
   }
-  return spreaded;
+  return spaced;
 }
 
 function blank(times) {
