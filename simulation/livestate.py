@@ -10,9 +10,9 @@ from typing import Any
 import orjson
 
 from simulation.host import SimHost
+from svcserver.board.engine_transaction import PREFIX
 from svcserver.board.scripts import STAMP
 from svcserver.board.seal import TAG
-from svcserver.board.sheets import PREFIX
 
 SEATS = 4  # of a party
 # the names of kinds of entries that end by themselves, long before the audit comes

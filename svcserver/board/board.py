@@ -1,10 +1,10 @@
-"""The interface to live state: ``act`` runs synchronous work on a sheet (an open transaction).
+"""The interface to live state: ``act`` runs synchronous work on a transaction.
 
-    party = await board.act(lambda sheet: rules.leave(BoardParties(sheet), me), near=hints(me))
+    party = await board.act(lambda transaction: leave(BoardParties(transaction), me), near=keys)
 
-``work(sheet)`` reads and writes entries. All that it wrote counts, or, if it raises, nothing.
-``work`` may run more than once, so it does nothing outside its sheet: time, new ids and news come
-from and go through it.
+``work(transaction)`` reads and writes entries. If it raises, nothing is written. ``work`` may run
+more than once, so it has no effect outside its transaction, which also provides the time and new
+ids and takes the news to send.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ N = TypeVar("N")
 Key = tuple[Kind[Any], str]
 
 
-class Sheet(Protocol):
+class BoardTransaction(Protocol):
     """The board's unit of work: one open transaction on live state, which reads and writes.
 
     All of it counts or, where the work raises, nothing.
@@ -59,7 +59,7 @@ class Sheet(Protocol):
         """News for those who ``Board.listen``; delivered after the act, never by one undone."""
 
 
-Work = Callable[[Sheet], T]
+Work = Callable[[BoardTransaction], T]
 
 
 class Board(Protocol):

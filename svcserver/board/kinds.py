@@ -34,8 +34,8 @@ class Kind(Generic[T]):
     nobody anything; then say why. No hash helps against whoever deletes entries or puts an old one
     back, so what must withstand that belongs in the database.
 
-    ``listed=True``: ``Sheet.each`` and ``Sheet.count`` know all of them. It does not go with
-    ``kept_by_reading``: the list knows only when an entry was put.
+    ``listed=True``: ``BoardTransaction.each`` and ``BoardTransaction.count`` know all of them. It
+    does not go with ``kept_by_reading``: the list knows only when an entry was put.
     """
 
     name: str

@@ -14,7 +14,7 @@ from twisted.logger import Logger
 from svcserver.board.board import Key, Work
 from svcserver.board.deliveries import InOrder, deliver
 from svcserver.board.kinds import FOR_EVER, Kind
-from svcserver.board.open_sheet import OpenSheet
+from svcserver.board.open_transaction import OpenTransaction
 from svcserver.kernel.throttle import Throttle
 
 T = TypeVar("T")
@@ -61,8 +61,8 @@ class Tables(dict[Kind[Any], Table]):
         return table
 
 
-class MemorySheet(OpenSheet):
-    """See ``Sheet``. What is written stays here until the board takes it."""
+class MemoryTransaction(OpenTransaction):
+    """See ``BoardTransaction``. What is written stays here until the board takes it."""
 
     __slots__ = ("_tables",)
 
@@ -120,13 +120,13 @@ class MemoryBoard:
 
     def act(self, work: Work[T], near: Iterable[Key] = ()) -> Deferred[T]:
         try:
-            result, sheet = self._run(work, self._now())
+            result, transaction = self._run(work, self._now())
         except Exception:
             return fail()
-        if sheet.written:
-            self._keep(sheet)
-        if sheet.news:
-            self._news.add(sheet.news)
+        if transaction.written:
+            self._keep(transaction)
+        if transaction.news:
+            self._news.add(transaction.news)
         return succeed(result)
 
     def listen(self, news: type[N], listener: Callable[[N], None]) -> None:
@@ -163,13 +163,13 @@ class MemoryBoard:
         """How many entries of a kind are in memory, those whose time is over included."""
         return len(self._tables[kind])
 
-    def _run(self, work: Work[T], now: float) -> tuple[T, MemorySheet]:
-        sheet = MemorySheet(now, self._tables, [])
-        return work(sheet), sheet
+    def _run(self, work: Work[T], now: float) -> tuple[T, MemoryTransaction]:
+        transaction = MemoryTransaction(now, self._tables, [])
+        return work(transaction), transaction
 
-    def _keep(self, sheet: MemorySheet) -> None:
-        now = sheet.now
-        for (kind, key), value in sheet.written.items():
+    def _keep(self, transaction: MemoryTransaction) -> None:
+        now = transaction.now
+        for (kind, key), value in transaction.written.items():
             table = self._tables[kind]
             if value is None:
                 table.pop(key, None)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from attrs import define, field, frozen
 
-from svcserver.board.board import Board, Sheet
+from svcserver.board.board import Board, BoardTransaction
 from svcserver.board.kinds import Kind
 from svcserver.board.waiting import dispensable
 
@@ -33,42 +33,42 @@ class Quota:
         # empty it as well; a count that must withstand that is kept in the database
         return cls(Kind(name, shape, lives_s=window_s, most=MOST, sealed=False), limit)
 
-    def take(self, sheet: Sheet, key: str) -> float | None:
+    def take(self, transaction: BoardTransaction, key: str) -> float | None:
         """Take a place; when it was taken, or None when none is left."""
-        taken = self._taken(sheet, key)
+        taken = self._taken(transaction, key)
         if len(taken) >= self.limit:
             return None
-        sheet.put(self.kind, key, (*taken, sheet.now))
-        return sheet.now
+        transaction.put(self.kind, key, (*taken, transaction.now))
+        return transaction.now
 
-    def take_or_wait(self, sheet: Sheet, key: str) -> float:
+    def take_or_wait(self, transaction: BoardTransaction, key: str) -> float:
         """Take a place; 0.0 when it was taken, else the seconds until one can be."""
-        if self.take(sheet, key) is not None:
+        if self.take(transaction, key) is not None:
             return 0.0
-        return self._taken(sheet, key)[0] + self.kind.lives_s - sheet.now
+        return self._taken(transaction, key)[0] + self.kind.lives_s - transaction.now
 
-    def is_full(self, sheet: Sheet, key: str) -> bool:
+    def is_full(self, transaction: BoardTransaction, key: str) -> bool:
         """Whether no place is left."""
-        return len(self._taken(sheet, key)) >= self.limit
+        return len(self._taken(transaction, key)) >= self.limit
 
-    def give_back(self, sheet: Sheet, key: str, at: float) -> None:
+    def give_back(self, transaction: BoardTransaction, key: str, at: float) -> None:
         """Undo the ``take`` that gave ``at``; fine if its time is over."""
-        taken = list(self._taken(sheet, key))
+        taken = list(self._taken(transaction, key))
         if at not in taken:
             return
         taken.remove(at)
         if taken:
-            sheet.put(self.kind, key, tuple(taken))
+            transaction.put(self.kind, key, tuple(taken))
         else:
-            sheet.drop(self.kind, key)
+            transaction.drop(self.kind, key)
 
     def place(self, board: Board, key: str) -> Place:
         """A place for the time of an act, given back unless the act has used it."""
         return Place(self, board, key)
 
-    def _taken(self, sheet: Sheet, key: str) -> tuple[float, ...]:
-        taken = sheet.get(self.kind, key) or ()
-        return tuple(at for at in taken if at > sheet.now - self.kind.lives_s)
+    def _taken(self, transaction: BoardTransaction, key: str) -> tuple[float, ...]:
+        taken = transaction.get(self.kind, key) or ()
+        return tuple(at for at in taken if at > transaction.now - self.kind.lives_s)
 
 
 @define
@@ -87,7 +87,8 @@ class Place:
 
     async def __aenter__(self) -> Place:
         self._at = await self.board.act(
-            lambda sheet: self.quota.take(sheet, self.of), near=[(self.quota.kind, self.of)]
+            lambda transaction: self.quota.take(transaction, self.of),
+            near=[(self.quota.kind, self.of)],
         )
         return self
 
@@ -95,5 +96,7 @@ class Place:
         at = self._at
         thrown_away = kind is GeneratorExit  # with its process, and may not wait any more
         if at is not None and not self.used and not thrown_away:
-            back = self.board.act(lambda sheet: self.quota.give_back(sheet, self.of, at))
+            back = self.board.act(
+                lambda transaction: self.quota.give_back(transaction, self.of, at)
+            )
             await dispensable(back, None)  # it comes back by itself when its time is over

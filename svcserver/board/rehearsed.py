@@ -13,7 +13,7 @@ from twisted.internet.defer import Deferred
 
 from svcserver.board.board import Work
 from svcserver.board.kinds import Kind
-from svcserver.board.memory import MemoryBoard, MemorySheet
+from svcserver.board.memory import MemoryBoard, MemoryTransaction
 
 T = TypeVar("T")
 
@@ -29,14 +29,14 @@ class NotEncodable(AssertionError):
 class RehearsedBoard(MemoryBoard):
     """A ``MemoryBoard`` that runs every work twice and copies every value through its encoding."""
 
-    def _run(self, work: Work[T], now: float) -> tuple[T, MemorySheet]:
+    def _run(self, work: Work[T], now: float) -> tuple[T, MemoryTransaction]:
         ids: list[str] = []
-        sheets = [_Sheet(now, self._tables, ids) for _ in range(2)]
-        first, again = (_outcome(work, sheet) for sheet in sheets)
+        transactions = [_CopyingTransaction(now, self._tables, ids) for _ in range(2)]
+        first, again = (_outcome(work, transaction) for transaction in transactions)
         for what, one, other in (
             ("result", _comparable(first), _comparable(again)),
-            ("writes", sheets[0].written, sheets[1].written),
-            ("news", sheets[0].news, sheets[1].news),
+            ("writes", transactions[0].written, transactions[1].written),
+            ("news", transactions[0].news, transactions[1].news),
         ):
             if one != other:
                 raise NotRepeatable(f"{what} of {work!r}: first {one!r}, then {other!r}")
@@ -45,10 +45,10 @@ class RehearsedBoard(MemoryBoard):
             raise raised
         if isinstance(result, Deferred):
             raise NotRepeatable(f"{work!r} is not synchronous")
-        return result, sheets[1]
+        return result, transactions[1]
 
 
-class _Sheet(MemorySheet):
+class _CopyingTransaction(MemoryTransaction):
     """Gives copies of values and keeps copies, as an engine elsewhere does."""
 
     __slots__ = ()
@@ -73,9 +73,9 @@ class _Sheet(MemorySheet):
         super().put(kind, key, copy)
 
 
-def _outcome(work: Work[T], sheet: MemorySheet) -> tuple[Any, Exception | None]:
+def _outcome(work: Work[T], transaction: MemoryTransaction) -> tuple[Any, Exception | None]:
     try:
-        return work(sheet), None
+        return work(transaction), None
     except Exception as why:
         return None, why
 

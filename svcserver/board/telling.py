@@ -19,7 +19,7 @@ def everywhere(board: Board, signal: Signal[N], kind: type[N], hear: Callable[[N
     """
     also_hear(board, signal, kind, hear)
     if board.shared:
-        signal.connect(lambda one: unwaited(board.act(lambda sheet: sheet.tell(one))))
+        signal.connect(lambda one: unwaited(board.act(lambda transaction: transaction.tell(one))))
 
 
 def also_hear(board: Board, signal: Signal[N], kind: type[N], hear: Callable[[N], None]) -> None:

@@ -18,11 +18,18 @@ from twisted.logger import Logger
 
 from svcserver.board.board import Key, Work
 from svcserver.board.engine import Ask, Engine
+from svcserver.board.engine_transaction import (
+    PREFIX,
+    EngineTransaction,
+    Loaded,
+    NotLoaded,
+    Values,
+    name_of,
+)
 from svcserver.board.kinds import FOR_EVER, Kind
 from svcserver.board.news import NewsFeed
 from svcserver.board.scripts import ABSENT, ANY, COMMIT, DROP, KEEP, LISTED, LOAD, STAMP, UNLISTED
 from svcserver.board.seal import Seal
-from svcserver.board.sheets import PREFIX, EngineSheet, Loaded, NotLoaded, Values, name_of
 from svcserver.kernel.refusals import Unavailable
 from svcserver.kernel.system import generator, token_hex
 
@@ -106,32 +113,32 @@ class ValkeyBoard:
         if near:
             wanted.update(dict.fromkeys(self._habits.get(near[0], ())))
         for tries in range(MOST_TRIES):
-            loaded, sheet, outcome = await self._try(work, wanted, ids)
+            loaded, transaction, outcome = await self._try(work, wanted, ids)
             if near:
-                self._learn(near, sheet)
-            if await self._counts(loaded, sheet, outcome):
+                self._learn(near, transaction)
+            if await self._counts(loaded, transaction, outcome):
                 if outcome.raised is not None:
                     raise outcome.raised
                 return outcome.result  # type: ignore[return-value]  # it raised nothing
             self.conflicts += 1
-            wanted = dict.fromkeys(sheet.read)
+            wanted = dict.fromkeys(transaction.read)
             if tries > 1:  # let others pass, each another while
                 await self.engine.pause(min(tries, 10) * 0.002 * self._dice.random())
         raise Overtaken
 
     async def _try(
         self, work: Work[T], wanted: dict[Key, None], ids: list[str]
-    ) -> tuple[Loaded, EngineSheet, Outcome[T]]:
+    ) -> tuple[Loaded, EngineTransaction, Outcome[T]]:
         """Run the work on all that it asks for."""
         loaded = Loaded(self.time_of(self._engine_s()))
         if wanted or self._drift is None:
             await self._load(loaded, wanted)
         for _ in range(MOST_LOADS):
-            sheet = EngineSheet(loaded, self._values, ids)
-            outcome = _run(work, sheet)
-            missing = sheet.missing
+            transaction = EngineTransaction(loaded, self._values, ids)
+            outcome = _run(work, transaction)
+            missing = transaction.missing
             if not missing:
-                return loaded, sheet, outcome
+                return loaded, transaction, outcome
             if missing.entries or not loaded.loads:
                 await self._load(loaded, missing.entries)
             for kind in missing.lists:
@@ -154,19 +161,21 @@ class ValkeyBoard:
         loaded.loads += 1
         loaded.entries.update(zip(asked, (one or None for one in found[2:]), strict=True))
 
-    async def _counts(self, loaded: Loaded, sheet: EngineSheet, outcome: Outcome[T]) -> bool:
+    async def _counts(
+        self, loaded: Loaded, transaction: EngineTransaction, outcome: Outcome[T]
+    ) -> bool:
         """Write what the work wrote; False when what it has read is out of date."""
-        written = sheet.written if outcome.raised is None else {}
-        news = sheet.news if outcome.raised is None else []
+        written = transaction.written if outcome.raised is None else {}
+        news = transaction.news if outcome.raised is None else []
         if not written and not news and loaded.loads <= 1:
             return True  # one load is a snapshot
         keys: list[bytes] = []
         arguments: list[bytes] = []
         # signs of life, from somebody whom the engine has just answered: nobody waits for them
         signs = loaded.loads == 1 and not news and not any(one[0].compared for one in written)
-        for at in written if signs else dict.fromkeys([*sheet.read, *written]):
+        for at in written if signs else dict.fromkeys([*transaction.read, *written]):
             kind = at[0]
-            seen = at in sheet.read and kind.compared
+            seen = at in transaction.read and kind.compared
             if not seen and at not in written:
                 continue
             keys.append(self._name(*at))
@@ -222,9 +231,9 @@ class ValkeyBoard:
             raise kind.clash()
         return name_of(kind, key)
 
-    def _learn(self, near: tuple[Key, ...], sheet: EngineSheet) -> None:
+    def _learn(self, near: tuple[Key, ...], transaction: EngineTransaction) -> None:
         """Remember what was read beside ``near``, to bring it in one go the next time."""
-        beside = tuple(one for one in sheet.read if one not in near)
+        beside = tuple(one for one in transaction.read if one not in near)
         known = self._habits.get(near[0])
         if len(beside) <= HABIT_KEYS and (beside or known) and known != beside:
             self._habits[near[0]] = beside
@@ -233,9 +242,9 @@ class ValkeyBoard:
 UNCHANGED = KEEP, b"", UNLISTED
 
 
-def _run(work: Work[T], sheet: EngineSheet) -> Outcome[T]:
+def _run(work: Work[T], transaction: EngineTransaction) -> Outcome[T]:
     try:
-        return Outcome(work(sheet), None)
+        return Outcome(work(transaction), None)
     except NotLoaded:
         return Outcome(None, None)
     except Exception as why:

@@ -7,7 +7,7 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from svcserver.board.board import Board, Sheet
+from svcserver.board.board import Board, BoardTransaction
 from svcserver.board.kinds import Kind
 from svcserver.board.quota import MOST, Quota
 from svcserver.board.waiting import dispensable, unwaited
@@ -38,39 +38,39 @@ WAITING = Kind("chat_waiting", float, lives_s=WAIT_S, most=MOST)
 
 @frozen
 class Lockout:
-    """Counts failures on an open sheet, by account and address together, and by address alone.
+    """The log-in failures by account and address together, and by address alone.
 
     An address is the forwarded one, for IPv6 its /64; that of a direct caller is "" and
     counts only together with an account.
     """
 
-    sheet: Sheet
+    transaction: BoardTransaction
 
     def locked(self, account: AccountId, address: str) -> bool:
         """Whether the next failing login is refused without a reason, and not counted."""
-        return any(self.sheet.get(LOCKED, key) is not None for key in _keys(account, address))
+        return any(self.transaction.get(LOCKED, key) is not None for key in _keys(account, address))
 
     def failed(self, account: AccountId, address: str) -> None:
         """Count a failed login; the tenth within ten minutes locks."""
         for key in _keys(account, address):
-            FAILURES.take(self.sheet, key)
-            if FAILURES.is_full(self.sheet, key):
-                self.sheet.put(LOCKED, key, self.sheet.now)
+            FAILURES.take(self.transaction, key)
+            if FAILURES.is_full(self.transaction, key):
+                self.transaction.put(LOCKED, key, self.transaction.now)
 
     def waits(self, account: AccountId) -> bool:
         """Whether the account must wait, even with a valid token."""
-        return self.sheet.get(WAITING, account.lower()) is not None
+        return self.transaction.get(WAITING, account.lower()) is not None
 
     def never_bound(self, account: AccountId) -> None:
         """Count a login whose connection ended without a session."""
         key = account.lower()
-        NEVER_BOUND.take(self.sheet, key)
-        if NEVER_BOUND.is_full(self.sheet, key):
+        NEVER_BOUND.take(self.transaction, key)
+        if NEVER_BOUND.is_full(self.transaction, key):
             self.let_wait(account)
 
     def let_wait(self, account: AccountId) -> None:
         """Make the account wait for ``WAIT_S``, after one of its sessions was ended for abuse."""
-        self.sheet.put(WAITING, account.lower(), self.sheet.now)
+        self.transaction.put(WAITING, account.lower(), self.transaction.now)
 
 
 def _keys(account: AccountId, address: str) -> list[str]:
@@ -114,7 +114,7 @@ class Admission:
 
     async def _ask(self, account: AccountId, network: str) -> About | Refuse | None:
         near = [(WAITING, account.lower())]
-        waits = self.board.act(lambda sheet: Lockout(sheet).waits(account), near)
+        waits = self.board.act(lambda transaction: Lockout(transaction).waits(account), near)
         if await dispensable(waits, instead=False):
             return Refuse(LATER, "throttled", account)
         return await self.readings.ask(account, frozenset([network] if network else []))
@@ -134,8 +134,8 @@ class Admission:
             self._tell_refused(session, why)
             return
 
-        def work(sheet: Sheet) -> Refuse:
-            lockout = Lockout(sheet)
+        def work(transaction: BoardTransaction) -> Refuse:
+            lockout = Lockout(transaction)
             if lockout.locked(why.account, session.address):
                 return Refuse(LATER, "throttled", why.account)
             lockout.failed(why.account, session.address)
@@ -227,8 +227,8 @@ class Admission:
             self.people.drop(person)
 
     def _count_end(self, session: Session, over: Over) -> None:
-        def work(sheet: Sheet) -> None:
-            lockout = Lockout(sheet)
+        def work(transaction: BoardTransaction) -> None:
+            lockout = Lockout(transaction)
             if over.reason == "size":
                 lockout.failed(session.account, session.address)
             if session.account and not over.was_bound:

@@ -380,7 +380,7 @@ class Workers:
     # -- telling ------------------------------------------------------------
 
     def _tell(self, news: object) -> Deferred[bool]:
-        told = self.board.act(lambda sheet: sheet.tell(news))
+        told = self.board.act(lambda transaction: transaction.tell(news))
         return told.addCallbacks(lambda _: True, self._untold)
 
     def _untold(self, why: Failure) -> bool:

@@ -105,7 +105,7 @@ class Sharing(Service):
             self._next.cancel()
         self._next, self._telling, self._told_at = None, True, self.clock.seconds()
         news, self._spent = Spent(self.name, self._spent), {}
-        told = self.board.act(lambda sheet: sheet.tell(news))
+        told = self.board.act(lambda transaction: transaction.tell(news))
         unwaited(told.addBoth(self._told))
 
     def _told(self, result: Any) -> Any:

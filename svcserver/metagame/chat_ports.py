@@ -14,7 +14,7 @@ from twisted.application.service import IService, Service
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
-from svcserver.board.board import Board, Sheet
+from svcserver.board.board import Board, BoardTransaction
 from svcserver.board.kinds import Kind
 from svcserver.board.telling import also_hear, everywhere
 from svcserver.board.waiting import at_once, unwaited
@@ -231,10 +231,10 @@ def said_once(board: Board, signal: Signal[Announced], hear: Callable[[Announced
     def send(one: Announced) -> None:
         mine = (one.made_at, -one.mark)
 
-        def work(sheet: Sheet) -> None:
-            if (said := sheet.get(SAID, ONLY)) is None or mine > said:
-                sheet.put(SAID, ONLY, mine)
-                sheet.tell(one)
+        def work(transaction: BoardTransaction) -> None:
+            if (said := transaction.get(SAID, ONLY)) is None or mine > said:
+                transaction.put(SAID, ONLY, mine)
+                transaction.tell(one)
 
         unwaited(board.act(work, near=[(SAID, ONLY)]))
 

@@ -40,7 +40,7 @@ from sqlalchemy import (
 )
 from twisted.internet.defer import Deferred
 
-from svcserver.board.board import Board, Key, Sheet
+from svcserver.board.board import Board, BoardTransaction, Key
 from svcserver.board.board import Work as BoardWork
 from svcserver.board.kinds import Kind, decode, encode
 from svcserver.db.ledger import Work
@@ -177,24 +177,24 @@ class Attempt:
         near: Iterable[Key] = (),
     ) -> Deferred[T]:
         """``board.act``, with the result kept as an entry of ``kind``."""
-        return board.act(self.on_sheet(work, kind), [*near, *self.near(kind)])
+        return board.act(self.in_transaction(work, kind), [*near, *self.near(kind)])
 
     def near(self, kind: Kind[Kept[Any]]) -> list[Key]:
-        """What ``on_sheet`` reads for sure."""
+        """What ``in_transaction`` reads for sure."""
         return [(kind, self.request_id)] if self.request_id else []
 
-    def on_sheet(self, work: BoardWork[T], kind: Kind[Kept[Any]]) -> BoardWork[T]:
+    def in_transaction(self, work: BoardWork[T], kind: Kind[Kept[Any]]) -> BoardWork[T]:
         """The same as a part of an act."""
         if not self.request_id:
             return work
 
-        def run(sheet: Sheet) -> T:
-            kept = sheet.get(kind, self.request_id)
+        def run(transaction: BoardTransaction) -> T:
+            kept = transaction.get(kind, self.request_id)
             if kept is not None:
                 done: T = self._own(kept.account_id, kept.row, kept.result)
                 return done
-            result = work(sheet)
-            sheet.put(kind, self.request_id, Kept(self.account_id, self.row, result))
+            result = work(transaction)
+            transaction.put(kind, self.request_id, Kept(self.account_id, self.row, result))
             return result
 
         return run

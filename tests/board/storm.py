@@ -16,7 +16,7 @@ import attrs
 from attrs import define, field, frozen
 from twisted.internet.defer import Deferred
 
-from svcserver.board.board import Board, Key, Sheet, Work
+from svcserver.board.board import Board, BoardTransaction, Key, Work
 from svcserver.board.kinds import Kind
 from svcserver.board.valkey import Overtaken
 from svcserver.chat.admission import Lockout
@@ -86,24 +86,24 @@ def plain(value: Any) -> Any:
 
 @define
 class At:
-    """A sheet at another time, which is that of the act on whatever board."""
+    """A transaction at another time, which is that of the act on whatever board."""
 
-    sheet: Any
+    transaction: Any
     now: float
 
     def new_id(self) -> str:
-        found: str = self.sheet.new_id()
+        found: str = self.transaction.new_id()
         return found
 
     def get(self, kind: Kind[T], key: str) -> T | None:
-        found: T | None = self.sheet.get(kind, key)
+        found: T | None = self.transaction.get(kind, key)
         return found
 
     def put(self, kind: Kind[T], key: str, value: T) -> None:
-        self.sheet.put(kind, key, value)
+        self.transaction.put(kind, key, value)
 
     def drop(self, kind: Kind[Any], key: str) -> None:
-        self.sheet.drop(kind, key)
+        self.transaction.drop(kind, key)
 
     def each(self, kind: Kind[T]) -> list[tuple[str, T]]:
         raise NotImplementedError("what is listed may change meanwhile")
@@ -112,7 +112,7 @@ class At:
         raise NotImplementedError("what is listed may change meanwhile")
 
     def tell(self, news: object) -> None:
-        self.sheet.tell(news)
+        self.transaction.tell(news)
 
 
 @define(eq=False)
@@ -132,15 +132,15 @@ class LaneBoard:
         now = BEGIN + min(len(self.acts) * STEP_S, LONGEST_S)
         self.acts.append(act)
 
-        def job(sheet: Sheet) -> T | Exception:
-            own: Any = sheet
+        def job(transaction: BoardTransaction) -> T | Exception:
+            own: Any = transaction
             try:
                 given: T | Exception = work(At(own, now))
             except Exception as why:
                 own.written.clear()
                 own.news.clear()
                 given = why
-            sheet.tell(Done(act.name))
+            transaction.tell(Done(act.name))
             act.ids, act.answer = own._ids[:], plain(given)
             act.broke = isinstance(given, Exception) and not isinstance(given, Refusal)
             return given
@@ -302,11 +302,11 @@ class Lane:
                     place.used = place.free and self.dice.random() < 0.7
             case 1:
                 quota = self.dice.choice((NEW_KEYS, PASSPORT_READS))
-                await board.act(lambda sheet: quota.take_or_wait(sheet, me))
+                await board.act(lambda transaction: quota.take_or_wait(transaction, me))
             case 2:
-                await board.act(lambda sheet: self._signs_in(Lockout(sheet), me))
+                await board.act(lambda transaction: self._signs_in(Lockout(transaction), me))
             case 3:
-                await board.act(lambda sheet: self._founds(Founders(sheet), me, other))
+                await board.act(lambda transaction: self._founds(Founders(transaction), me, other))
             case _:
                 await self._online.hear(me, "city_01_persistent", "city")
 

@@ -15,7 +15,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from simulation.clock import World
 from simulation.network import Network
 from simulation.valkey import SimValkey
-from svcserver.board.board import Sheet
+from svcserver.board.board import BoardTransaction
 from svcserver.board.kinds import Kind
 from svcserver.board.scripts import SCRIPTS
 from svcserver.board.valkey import ValkeyBoard
@@ -94,7 +94,7 @@ class Base(SynchronousTestCase):
         self.engine(number).listen_again(b"svc:0:news")
 
     def tell(self, number: int, text: str) -> None:
-        at_once(self.boards[number].act(lambda sheet: sheet.tell(Line(text))))
+        at_once(self.boards[number].act(lambda transaction: transaction.tell(Line(text))))
         for one in range(2):
             self.engine(one).deliver()
 
@@ -143,14 +143,14 @@ class NewsTests(Base):
 class ActTests(Base):
     """The comparison of COMMIT needs no name of a life: an entry's stamp is of one life alone."""
 
-    def run_over(self, work: Callable[[Sheet], Any]) -> tuple[Any, int]:
+    def run_over(self, work: Callable[[BoardTransaction], Any]) -> tuple[Any, int]:
         """The result of an act whose engine is emptied after its first run; how often it ran."""
         runs = 0
 
-        def over(sheet: Sheet) -> Any:
+        def over(transaction: BoardTransaction) -> Any:
             nonlocal runs
-            given = work(sheet)
-            if not getattr(sheet, "missing"):  # noqa: B009
+            given = work(transaction)
+            if not getattr(transaction, "missing"):  # noqa: B009
                 runs += 1
                 if runs == 1:
                     self.empty()
@@ -159,36 +159,38 @@ class ActTests(Base):
         return at_once(self.boards[0].act(over, [(SEATS, "a")])), runs
 
     def test_what_rests_on_an_entry_of_its_former_life_runs_again(self) -> None:
-        at_once(self.boards[1].act(lambda sheet: sheet.put(SEATS, "a", "ann")))
+        at_once(self.boards[1].act(lambda transaction: transaction.put(SEATS, "a", "ann")))
 
-        def work(sheet: Sheet) -> str | None:
-            found = sheet.get(SEATS, "a")
-            sheet.put(LEADERS, "a", found or "nobody")
+        def work(transaction: BoardTransaction) -> str | None:
+            found = transaction.get(SEATS, "a")
+            transaction.put(LEADERS, "a", found or "nobody")
             return found
 
         self.assertEqual(self.run_over(work), (None, 2))
         self.assertEqual(at_once(self.boards[1].act(lambda s: s.get(LEADERS, "a"))), "nobody")
 
     def test_also_where_it_only_reads_what_it_took_several_loads_to_bring(self) -> None:
-        def plant(sheet: Sheet) -> None:
-            sheet.put(SEATS, "a", "ann")
-            sheet.put(LEADERS, "ann", "yes")
+        def plant(transaction: BoardTransaction) -> None:
+            transaction.put(SEATS, "a", "ann")
+            transaction.put(LEADERS, "ann", "yes")
 
         at_once(self.boards[1].act(plant))
 
-        def work(sheet: Sheet) -> str | None:
-            seat = sheet.get(SEATS, "a")
-            return None if seat is None else sheet.get(LEADERS, seat)
+        def work(transaction: BoardTransaction) -> str | None:
+            seat = transaction.get(SEATS, "a")
+            return None if seat is None else transaction.get(LEADERS, seat)
 
         self.assertEqual(self.run_over(work), (None, 2))
 
     def test_what_rests_on_nothing_of_it_counts_as_it_is(self) -> None:
         """What was absent is absent: the same act in the new life would do the same."""
 
-        def work(sheet: Sheet) -> str | None:
-            found = sheet.get(SEATS, "a")
-            sheet.put(SEATS, "a", "bob")
+        def work(transaction: BoardTransaction) -> str | None:
+            found = transaction.get(SEATS, "a")
+            transaction.put(SEATS, "a", "bob")
             return found
 
         self.assertEqual(self.run_over(work), (None, 1))
-        self.assertEqual(at_once(self.boards[1].act(lambda sheet: sheet.get(SEATS, "a"))), "bob")
+        self.assertEqual(
+            at_once(self.boards[1].act(lambda transaction: transaction.get(SEATS, "a"))), "bob"
+        )

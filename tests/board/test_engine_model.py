@@ -1,4 +1,4 @@
-"""The board on the model of Valkey, every sheet run twice: parties, queues and quotas at random.
+"""The board on the model of Valkey runs each transaction twice, on random parties and queues.
 
 The same machines as in memory, against the same plain models; on a real engine parties run in
 ``test_valkey.py``; ``tests/simulation/test_valkey.py`` compares the model with the real one.
@@ -12,7 +12,7 @@ from typing import Any
 from hypothesis import given, settings
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.board.board import Sheet
+from svcserver.board.board import BoardTransaction
 from svcserver.board.kinds import Kind
 from tests.board import test_memory
 from tests.board.test_quota_machine import STEPS, follow
@@ -66,22 +66,22 @@ class TwiceTests(Base):
     def test_every_act_that_reads_and_writes_runs_twice(self) -> None:
         runs: list[int | None] = []
 
-        def work(sheet: Sheet) -> None:
-            runs.append(sheet.get(NOTES, "a"))
-            sheet.put(NOTES, "a", 1)
+        def work(transaction: BoardTransaction) -> None:
+            runs.append(transaction.get(NOTES, "a"))
+            transaction.put(NOTES, "a", 1)
 
         self.live.do(work)
         self.assertEqual(self.live.engine.refusals, 1)
         self.assertEqual(self.live.board.conflicts, 1)
         self.assertGreaterEqual(runs.count(None), 2)
-        self.assertEqual(self.live.do(lambda sheet: sheet.get(NOTES, "a")), 1)
+        self.assertEqual(self.live.do(lambda transaction: transaction.get(NOTES, "a")), 1)
 
     def test_work_that_gives_another_answer_is_caught(self) -> None:
         numbers = count()
 
-        def work(sheet: Sheet) -> Any:
-            sheet.get(NOTES, "a")
-            sheet.put(NOTES, "a", next(numbers))
+        def work(transaction: BoardTransaction) -> Any:
+            transaction.get(NOTES, "a")
+            transaction.put(NOTES, "a", next(numbers))
 
         with self.assertRaises(AssertionError):
             self.live.do(work)

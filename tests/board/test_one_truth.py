@@ -20,11 +20,11 @@ from attrs import define, field
 from twisted.internet.defer import Deferred
 
 from svcserver.board.board import Work
+from svcserver.board.engine_transaction import PREFIX
 from svcserver.board.kinds import Kind
-from svcserver.board.memory import MemoryBoard, MemorySheet
+from svcserver.board.memory import MemoryBoard, MemoryTransaction
 from svcserver.board.scripts import STAMP
 from svcserver.board.seal import TAG
-from svcserver.board.sheets import PREFIX
 from svcserver.board.valkey import Overtaken
 from svcserver.board.waiting import at_once
 from tests.board.storm import LANES, Act, Done, Lane, LaneBoard
@@ -118,9 +118,9 @@ class Memory(MemoryBoard):
 
     ids: tuple[str, ...] = ()
 
-    def _run(self, work: Any, now: float) -> tuple[Any, MemorySheet]:
-        sheet = MemorySheet(0.0, self._tables, list(self.ids))
-        return work(sheet), sheet
+    def _run(self, work: Any, now: float) -> tuple[Any, MemoryTransaction]:
+        transaction = MemoryTransaction(0.0, self._tables, list(self.ids))
+        return work(transaction), transaction
 
     def kinds(self) -> list[Kind[Any]]:
         """All of which anything was asked."""

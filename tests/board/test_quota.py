@@ -14,7 +14,7 @@ class QuotaTests(SynchronousTestCase):
         self.live = TestBoard()
 
     def take(self, quota: Quota, key: str, at: float) -> bool:
-        return self.live.do(lambda sheet: quota.take(sheet, key), at) is not None
+        return self.live.do(lambda transaction: quota.take(transaction, key), at) is not None
 
     def test_no_more_than_the_limit_in_any_window(self) -> None:
         quota = Quota.of("two", 2, 10.0)
@@ -27,24 +27,26 @@ class QuotaTests(SynchronousTestCase):
     def test_who_finds_none_is_told_how_long_to_wait(self) -> None:
         quota = Quota.of("two", 2, 10.0)
         for at, wait, full in ((0, 0.0, False), (4, 0.0, True), (6, 4.0, True), (10, 0.0, True)):
-            found = self.live.do(lambda sheet: quota.take_or_wait(sheet, "ann"), at)
+            found = self.live.do(lambda transaction: quota.take_or_wait(transaction, "ann"), at)
             self.assertEqual(found, wait)
-            self.assertEqual(self.live.do(lambda sheet: quota.is_full(sheet, "ann")), full)
+            self.assertEqual(
+                self.live.do(lambda transaction: quota.is_full(transaction, "ann")), full
+            )
 
     def test_a_place_given_back_can_be_taken_again(self) -> None:
         quota = Quota.of("one", 1, 10.0)
         self.assertTrue(self.take(quota, "ann", 1.0))
-        self.live.do(lambda sheet: quota.give_back(sheet, "ann", 1.0))
+        self.live.do(lambda transaction: quota.give_back(transaction, "ann", 1.0))
         self.assertEqual(self.live.board.held(quota.kind), 0)
         self.assertTrue(self.take(quota, "ann", 2.0))
-        self.live.do(lambda sheet: quota.give_back(sheet, "ann", 1.0))
+        self.live.do(lambda transaction: quota.give_back(transaction, "ann", 1.0))
         self.assertFalse(self.take(quota, "ann", 3.0), "only what was taken can be given back")
-        self.live.do(lambda sheet: quota.give_back(sheet, "nobody", 1.0))
+        self.live.do(lambda transaction: quota.give_back(transaction, "nobody", 1.0))
 
     def test_giving_one_place_back_leaves_the_others_taken(self) -> None:
         quota = Quota.of("two", 2, 10.0)
         self.assertTrue(self.take(quota, "ann", 1.0) and self.take(quota, "ann", 2.0))
-        self.live.do(lambda sheet: quota.give_back(sheet, "ann", 1.0))
+        self.live.do(lambda transaction: quota.give_back(transaction, "ann", 1.0))
         self.assertEqual([self.take(quota, "ann", 3.0) for _ in range(2)], [True, False])
 
     def test_a_place_is_kept_only_by_an_act_that_used_it(self) -> None:

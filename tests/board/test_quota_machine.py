@@ -33,19 +33,19 @@ def follow(case: SynchronousTestCase, live: Any, steps: list[tuple[str, str, flo
         model[who] = taken = [at for at in model[who] if at > now - WINDOW_S]
         free = len(taken) < LIMIT
         if step == "take":
-            found = live.do(lambda sheet, who=who: quota.take(sheet, who), now)
+            found = live.do(lambda transaction, who=who: quota.take(transaction, who), now)
             case.assertEqual(found, now if free else None)
             taken += [now] * free
         elif step == "wait":
-            waits = live.do(lambda sheet, who=who: quota.take_or_wait(sheet, who), now)
+            waits = live.do(lambda transaction, who=who: quota.take_or_wait(transaction, who), now)
             case.assertEqual(waits, 0.0 if free else taken[0] + WINDOW_S - now)
             taken += [now] * free
         elif step == "full":
-            full = live.do(lambda sheet, who=who: quota.is_full(sheet, who), now)
+            full = live.do(lambda transaction, who=who: quota.is_full(transaction, who), now)
             case.assertEqual(full, not free)
         else:
             at = taken[-1] if taken and step == "give back" else -1.0
-            live.do(lambda sheet, who=who, at=at: quota.give_back(sheet, who, at), now)
+            live.do(lambda transaction, who=who, at=at: quota.give_back(transaction, who, at), now)
             if at in taken:
                 taken.remove(at)
 

@@ -9,7 +9,7 @@ from attrs import define, frozen
 from twisted.internet.defer import succeed
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.board.board import Sheet
+from svcserver.board.board import BoardTransaction
 from svcserver.board.kinds import Kind
 from svcserver.board.rehearsed import NotEncodable, NotRepeatable
 from svcserver.kernel.ids import new_id
@@ -53,57 +53,57 @@ class RehearsalTests(SynchronousTestCase):
         told: list[int] = []
         self.live.board.listen(int, told.append)
 
-        def work(sheet: Sheet) -> str:
-            sheet.put(CROWDS, "x", crowd)
-            sheet.tell(7)
-            return sheet.new_id()
+        def work(transaction: BoardTransaction) -> str:
+            transaction.put(CROWDS, "x", crowd)
+            transaction.tell(7)
+            return transaction.new_id()
 
         self.assertEqual(len(self.do(work)), 36)
-        self.assertEqual(self.do(lambda sheet: sheet.get(CROWDS, "x")), crowd)
+        self.assertEqual(self.do(lambda transaction: transaction.get(CROWDS, "x")), crowd)
         self.assertEqual(told, [7])
 
     def test_a_result_that_differs(self) -> None:
         numbers = count()
-        self.refused(lambda sheet: next(numbers), NotRepeatable)
+        self.refused(lambda transaction: next(numbers), NotRepeatable)
 
     def test_an_id_from_elsewhere(self) -> None:
-        def work(sheet: Sheet) -> None:
-            sheet.put(CROWDS, new_id(), Crowd(frozenset(), {}))
+        def work(transaction: BoardTransaction) -> None:
+            transaction.put(CROWDS, new_id(), Crowd(frozenset(), {}))
 
         self.refused(work, NotRepeatable)
 
     def test_news_that_differs(self) -> None:
         numbers = count()
-        self.refused(lambda sheet: sheet.tell(next(numbers)), NotRepeatable)
+        self.refused(lambda transaction: transaction.tell(next(numbers)), NotRepeatable)
 
     def test_another_refusal(self) -> None:
         numbers = count()
 
-        def work(sheet: Sheet) -> None:
+        def work(transaction: BoardTransaction) -> None:
             raise Missing(str(next(numbers)))
 
         self.refused(work, NotRepeatable)
 
     def test_the_same_refusal_is_the_answer(self) -> None:
-        def work(sheet: Sheet) -> None:
+        def work(transaction: BoardTransaction) -> None:
             raise Missing("no")
 
         self.refused(work, Missing)
 
     def test_work_that_waits(self) -> None:
         done = succeed(None)
-        self.refused(lambda sheet: done, NotRepeatable)
+        self.refused(lambda transaction: done, NotRepeatable)
 
     def test_a_value_without_an_encoding(self) -> None:
-        self.refused(lambda sheet: sheet.put(TIMES, "x", float("-inf")), NotEncodable)
+        self.refused(lambda transaction: transaction.put(TIMES, "x", float("-inf")), NotEncodable)
 
     def test_a_value_changed_after_it_was_read_is_not_kept(self) -> None:
-        self.do(lambda sheet: sheet.put(OPENS, "x", Open(["a"])))
+        self.do(lambda transaction: transaction.put(OPENS, "x", Open(["a"])))
 
-        def work(sheet: Sheet) -> None:
-            found = sheet.get(OPENS, "x")
+        def work(transaction: BoardTransaction) -> None:
+            found = transaction.get(OPENS, "x")
             assert found is not None
             found.names.append("b")
 
         self.do(work)
-        self.assertEqual(self.do(lambda sheet: sheet.get(OPENS, "x")), Open(["a"]))
+        self.assertEqual(self.do(lambda transaction: transaction.get(OPENS, "x")), Open(["a"]))

@@ -10,10 +10,10 @@ from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
 import svcserver.metagame.composition  # noqa: F401 - with the modules of all kinds
+from svcserver.board.engine_transaction import Values, name_of
 from svcserver.board.kinds import Kind
 from svcserver.board.scripts import STAMP
 from svcserver.board.seal import Seal
-from svcserver.board.sheets import Values, name_of
 
 STAMP_1, STAMP_2 = b"x" * STAMP, b"y" * STAMP
 OURS = Seal(b"the host's key")

@@ -42,17 +42,19 @@ class SnapshotTests(SynchronousTestCase):
         return board, [str(formatEvent(one)) for one in events]
 
     def fill(self) -> None:
-        self.board.act(lambda sheet: sheet.put(TABLES, "b", Table(("x",))))
-        self.board.act(lambda sheet: sheet.put(TABLES, "a", Table(("y", "z"))))
-        self.board.act(lambda sheet: sheet.put(SIGNS, "s", 5.0))
-        self.board.act(lambda sheet: sheet.put(RULES, "r", "OPEN"))
+        self.board.act(lambda transaction: transaction.put(TABLES, "b", Table(("x",))))
+        self.board.act(lambda transaction: transaction.put(TABLES, "a", Table(("y", "z"))))
+        self.board.act(lambda transaction: transaction.put(SIGNS, "s", 5.0))
+        self.board.act(lambda transaction: transaction.put(RULES, "r", "OPEN"))
 
     def test_what_is_to_be_forgotten_at_a_start_is_gone(self) -> None:
         self.fill()
         self.snapshot.stopService()
         board, _ = self.started()
         board.forget_at_start((RULES, "r"), (RULES, "none"))
-        seen = board.act(lambda sheet: (sheet.get(RULES, "r"), sheet.count(TABLES)))
+        seen = board.act(
+            lambda transaction: (transaction.get(RULES, "r"), transaction.count(TABLES))
+        )
         self.assertEqual(self.successResultOf(seen), (None, 2))
 
     def test_what_was_true_at_the_stop_is_true_at_the_next_start(self) -> None:
@@ -63,7 +65,7 @@ class SnapshotTests(SynchronousTestCase):
         board, said = self.started()
         self.assertEqual(said, ["live state of 20 s ago was read"])
         seen = self.successResultOf(
-            board.act(lambda sheet: (sheet.each(TABLES), sheet.get(SIGNS, "s")))
+            board.act(lambda transaction: (transaction.each(TABLES), transaction.get(SIGNS, "s")))
         )
         self.assertEqual(seen, ([("b", Table(("x",))), ("a", Table(("y", "z")))], None))
         self.assertEqual(self.successResultOf(board.act(lambda s: s.get(RULES, "r"))), "OPEN")
@@ -76,7 +78,7 @@ class SnapshotTests(SynchronousTestCase):
         for _ in range(2):
             self.snapshot.stopService()
             board, _ = self.started()
-        found = self.successResultOf(board.act(lambda sheet: sheet.get(TABLES, "a")))
+        found = self.successResultOf(board.act(lambda transaction: transaction.get(TABLES, "a")))
         self.assertEqual(found, Table(("y", "z")))
 
     def test_an_old_torn_or_strange_file_is_left_out_with_a_line(self) -> None:

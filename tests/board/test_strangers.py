@@ -8,11 +8,11 @@ import pytest
 from attrs import frozen
 from twisted.logger import globalLogPublisher
 
+from svcserver.board.engine_transaction import PREFIX, name_of
 from svcserver.board.kinds import Kind
 from svcserver.board.quota import Quota
 from svcserver.board.scripts import MOST_BYTES, STAMP
 from svcserver.board.seal import TAG, Seal
-from svcserver.board.sheets import PREFIX, name_of
 from svcserver.board.valkey import ValkeyBoard
 from tests.board import test_memory
 from tests.board.test_memory import Left
@@ -51,10 +51,10 @@ class Base(test_memory.Base):
         self.engine("SET", name_of(kind, key), value)
 
     def read(self, kind: Kind[Any], key: str = "ann") -> Any:
-        return self.do(lambda sheet: sheet.get(kind, key))
+        return self.do(lambda transaction: transaction.get(kind, key))
 
     def grant(self, key: str) -> bytes:
-        self.do(lambda sheet: sheet.put(RIGHTS, key, Right(key)))
+        self.do(lambda transaction: transaction.put(RIGHTS, key, Right(key)))
         found: bytes = self.engine("GET", name_of(RIGHTS, key))
         return found
 
@@ -71,7 +71,7 @@ class SealTests(Base):
         board = ValkeyBoard(self.live.engine, seal=Seal(b"our key"))
         for there in (b"x" * STAMP + value, b"x" * STAMP + tag + value, value):
             self.write(RIGHTS, "ann", there)
-            found = board.act(lambda sheet: sheet.get(RIGHTS, "ann"))
+            found = board.act(lambda transaction: transaction.get(RIGHTS, "ann"))
             self.assertIsNone(self.successResultOf(found))
 
     def test_a_copy_under_another_key_grants_nothing(self) -> None:
@@ -83,7 +83,7 @@ class SealTests(Base):
     def test_another_secret_drops_the_entries(self) -> None:
         self.grant("ann")
         rotated = ValkeyBoard(self.live.engine, seal=Seal(b"the next key"))
-        found = rotated.act(lambda sheet: sheet.get(RIGHTS, "ann"))
+        found = rotated.act(lambda transaction: transaction.get(RIGHTS, "ann"))
         self.assertIsNone(self.successResultOf(found))
 
 
@@ -116,9 +116,9 @@ class DamageTests(Base):
             self.engine("DEL", name_of(OPEN, "ann"))
             self.engine(spoil[0], name_of(OPEN, "ann"), *spoil[1:])
 
-            def work(sheet: Any) -> Any:
-                found = sheet.get(OPEN, "ann")
-                sheet.put(OPEN, "ann", Right("ann"))
+            def work(transaction: Any) -> Any:
+                found = transaction.get(OPEN, "ann")
+                transaction.put(OPEN, "ann", Right("ann"))
                 return found
 
             self.assertIsNone(self.do(work), spoil)
@@ -134,28 +134,29 @@ class DamageTests(Base):
     def test_a_damaged_count_begins_anew(self) -> None:
         for there in (b"x", b"x" * STAMP + b'["a"]', b"x" * STAMP + b'{"a":1}'):
             self.write(COUNT.kind, "ann", there)
-            self.assertIsNotNone(self.do(lambda sheet: COUNT.take(sheet, "ann")))
+            self.assertIsNotNone(self.do(lambda transaction: COUNT.take(transaction, "ann")))
 
     def test_a_damaged_list_lists_what_comes_after(self) -> None:
         for spoil in (("SET", b"x"), ("RPUSH", b"x")):
             self.engine("DEL", LIST)
             self.engine(spoil[0], LIST, *spoil[1:])
             self.assertEqual(
-                self.do(lambda sheet: (sheet.count(BEATS), sheet.each(BEATS))), (0, [])
+                self.do(lambda transaction: (transaction.count(BEATS), transaction.each(BEATS))),
+                (0, []),
             )
             self.engine("DEL", LIST)
             self.engine(spoil[0], LIST, *spoil[1:])
-            self.do(lambda sheet: sheet.put(BEATS, "ann", 1.0))
-            self.assertEqual(self.do(lambda sheet: sheet.each(BEATS)), [("ann", 1.0)])
+            self.do(lambda transaction: transaction.put(BEATS, "ann", 1.0))
+            self.assertEqual(self.do(lambda transaction: transaction.each(BEATS)), [("ann", 1.0)])
 
     def test_a_list_leaves_out_what_is_no_entry(self) -> None:
-        self.do(lambda sheet: sheet.put(BEATS, "ann", 1.0))
+        self.do(lambda transaction: transaction.put(BEATS, "ann", 1.0))
         self.engine(
             "ZADD", LIST, "inf", b"\xff\xfe", "inf", "nobody", "inf", "damaged", "inf", "typed"
         )
         self.write(BEATS, "damaged", b"x" * STAMP + b'"x"')
         self.engine("RPUSH", name_of(BEATS, "typed"), "x")
-        self.assertEqual(self.do(lambda sheet: sheet.each(BEATS)), [("ann", 1.0)])
+        self.assertEqual(self.do(lambda transaction: transaction.each(BEATS)), [("ann", 1.0)])
 
     def test_damaged_counters_of_news_stop_no_act(self) -> None:
         channel = f"svc:{self.live.engine.space}:news"
@@ -167,5 +168,5 @@ class DamageTests(Base):
         for name, *spoil in spoils:
             self.engine("DEL", f"{channel}:{name}")
             self.engine(spoil[0], f"{channel}:{name}", *spoil[1:])
-            self.do(lambda sheet, name=name: sheet.tell(Left(name)))
+            self.do(lambda transaction, name=name: transaction.tell(Left(name)))
         self.assertEqual(heard, [name for name, *_ in spoils])

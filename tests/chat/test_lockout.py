@@ -17,20 +17,20 @@ class LockoutTests(SynchronousTestCase):
 
     def fail(self, who: str, address: str, at: float, times: int = 1) -> None:
         for _ in range(times):
-            self.live.do(lambda sheet: Lockout(sheet).failed(who, address), at)
+            self.live.do(lambda transaction: Lockout(transaction).failed(who, address), at)
 
     def note(self, times: int, at: float) -> None:
         self.fail(ME, ADDRESS, at, times)
 
     def locks(self, who: str, address: str, at: float) -> bool:
-        return self.live.do(lambda sheet: Lockout(sheet).locked(who, address), at)
+        return self.live.do(lambda transaction: Lockout(transaction).locked(who, address), at)
 
     def locked(self, at: float) -> tuple[bool, bool]:
         """The account from that address, and anybody from that address."""
         return self.locks(ME.lower(), ADDRESS, at), self.locks("", ADDRESS, at)
 
     def waits(self, who: str, at: float) -> bool:
-        return self.live.do(lambda sheet: Lockout(sheet).waits(who), at)
+        return self.live.do(lambda transaction: Lockout(transaction).waits(who), at)
 
     def test_ten_failures_in_ten_minutes_lock_account_and_address_for_ten(self) -> None:
         self.note(9, 0)
@@ -54,7 +54,7 @@ class LockoutTests(SynchronousTestCase):
     def test_without_an_account_the_address_alone_counts(self) -> None:
         self.fail("", ADDRESS, 0, times=10)
         self.assertEqual(self.locked(1), (True, True))
-        with_none = self.live.do(lambda sheet: sheet.get(LOCKED, f" {ADDRESS}"), 1)
+        with_none = self.live.do(lambda transaction: transaction.get(LOCKED, f" {ADDRESS}"), 1)
         self.assertIsNone(with_none)
 
     def test_a_direct_caller_counts_only_together_with_the_account(self) -> None:
@@ -72,7 +72,7 @@ class LockoutTests(SynchronousTestCase):
     def test_three_logins_without_a_session_in_ten_minutes_let_the_account_wait_one(self) -> None:
         for at in (0, 1, 599.5):
             self.assertFalse(self.waits(ME, at))
-            self.live.do(lambda sheet: Lockout(sheet).never_bound(ME), at)
+            self.live.do(lambda transaction: Lockout(transaction).never_bound(ME), at)
         self.assertTrue(self.waits(ME.lower(), 659))
         self.assertFalse(self.waits(ME, 659.5))
         self.assertEqual(self.locked(600), (False, False))

@@ -9,7 +9,7 @@ from twisted.internet.defer import Deferred, fail
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.board.board import Sheet
+from svcserver.board.board import BoardTransaction
 from svcserver.board.engine import BoardAway
 from svcserver.board.rehearsed import RehearsedBoard
 from svcserver.chat import room_access, workers
@@ -28,7 +28,7 @@ class SharedBoard(RehearsedBoard):
     away = False
     slow: list[Callable[[], None]] | None = None  # a list: acts wait in it
 
-    def act(self, work: Callable[[Sheet], Any], near: Any = ()) -> Deferred[Any]:
+    def act(self, work: Callable[[BoardTransaction], Any], near: Any = ()) -> Deferred[Any]:
         if self.away:
             return fail(BoardAway())
         if self.slow is None:

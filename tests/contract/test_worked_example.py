@@ -69,4 +69,6 @@ class WorkedExampleTests(SynchronousTestCase):
         live.now += 3600
         ask(acts.sit("Ann"))
         ask(acts.sign_of_life("Ann"))
-        self.assertEqual(live.do(lambda sheet: sheet.get(names["LAST_SIGN"], "Ann")), 3600.0)
+        self.assertEqual(
+            live.do(lambda transaction: transaction.get(names["LAST_SIGN"], "Ann")), 3600.0
+        )

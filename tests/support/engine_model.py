@@ -1,4 +1,4 @@
-"""The board on the model of Valkey, asked without a network; every sheet runs twice.
+"""The board on the model of Valkey, asked without a network; every transaction runs twice.
 
 What ``TestBoard`` is in memory: the first commit of each act that compares something is refused, as
 if another process had been faster, so its work runs again and must give, write and tell the same.
@@ -16,7 +16,7 @@ from twisted.internet.defer import Deferred, succeed
 from simulation.clock import World
 from simulation.network import Network
 from simulation.valkey import SimValkey
-from svcserver.board.board import Key, Sheet, Work
+from svcserver.board.board import BoardTransaction, Key, Work
 from svcserver.board.connection import Argument, EngineError
 from svcserver.board.engine import Ask, Pushed
 from svcserver.board.scripts import COMMIT, SCRIPTS, Script
@@ -113,18 +113,18 @@ class Runs:
     work: Work[Any]
     seen: list[str] = field(factory=list)
 
-    def __call__(self, sheet: Sheet) -> Any:
-        own: Any = sheet
+    def __call__(self, transaction: BoardTransaction) -> Any:
+        own: Any = transaction
         try:
-            result = self.work(sheet)
+            result = self.work(transaction)
         except Refusal as why:
             self._note(own, f"{type(why).__name__}: {why.message}")
             raise
         self._note(own, f"{result!r} {own.written!r} {own.news!r}")
         return result
 
-    def _note(self, sheet: Any, said: str) -> None:
-        if not sheet.missing:  # else it has not seen all that it asked for
+    def _note(self, transaction: Any, said: str) -> None:
+        if not transaction.missing:  # else it has not seen all that it asked for
             self.seen.append(said)
 
     def check(self) -> None:

@@ -1,4 +1,4 @@
-"""The board for tests without a whole game: a clock to set, and every sheet run twice."""
+"""The board for tests without a whole game: a clock to set, and every transaction run twice."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from attrs import define, field
 from twisted.logger import Logger
 
-from svcserver.board.board import Board, Sheet
+from svcserver.board.board import Board, BoardTransaction
 from svcserver.board.quota import Quota
 from svcserver.kernel.counters import Counted, Counters
 from svcserver.kernel.ids import AccountId
@@ -39,8 +39,8 @@ class WrongAdminKeys:
         self.note("admin_key")
         key = f"{network_of(address)} {account}"
 
-        def work(sheet: Sheet) -> tuple[float, bool]:
-            return WRONG_KEYS.take_or_wait(sheet, key), WRONG_KEYS.is_full(sheet, key)
+        def work(transaction: BoardTransaction) -> tuple[float, bool]:
+            return WRONG_KEYS.take_or_wait(transaction, key), WRONG_KEYS.is_full(transaction, key)
 
         wait, full = await self.board.act(work, near=[(WRONG_KEYS.kind, key)])
         if wait > 0:

@@ -41,7 +41,9 @@ class Registration:
 
     async def mode(self) -> str | None:
         """The mode in force: set at run time, else REGISTRATION_MODE."""
-        mark = await self.board.act(lambda sheet: sheet.get(MARK, ONLY), near=[(MARK, ONLY)])
+        mark = await self.board.act(
+            lambda transaction: transaction.get(MARK, ONLY), near=[(MARK, ONLY)]
+        )
         kept = None if mark is None else await self.ledger.read(_KEPT.get)
         return self.setting if kept is None or kept.mark != mark else kept.mode
 
@@ -53,4 +55,4 @@ class Registration:
 
     async def begin(self, mark: str) -> None:
         """Let the kept mode count until the only metagame, or all of them, have ended."""
-        await self.board.act(lambda sheet: sheet.put(MARK, ONLY, mark))
+        await self.board.act(lambda transaction: transaction.put(MARK, ONLY, mark))

@@ -56,7 +56,7 @@ class Sessions:
         moved = EpochMoved(ended.account_id, ended.not_before)
         self.epochs.hear(moved)
         # who does not hear of it reads the database
-        await dispensable(self.board.act(lambda sheet: sheet.tell(moved)), None)
+        await dispensable(self.board.act(lambda transaction: transaction.tell(moved)), None)
         log.info("the sessions of {account} have ended", account=ended.account_id)
 
     def load(self, tx: Connection) -> None:

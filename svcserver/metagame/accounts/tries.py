@@ -40,7 +40,7 @@ class RefusedTries:
         name = actor or f"stranger at {address}"
         try:
             taken = await self.board.act(
-                lambda sheet: quota.take(sheet, key), near=[(quota.kind, key)]
+                lambda transaction: quota.take(transaction, key), near=[(quota.kind, key)]
             )
             if taken is not None:
                 await self.audit.leave(Entry(name, row), why)

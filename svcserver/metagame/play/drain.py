@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from attrs import frozen
 
-from svcserver.board.board import Sheet
+from svcserver.board.board import BoardTransaction
 from svcserver.board.kinds import Kind
 
 ONLY = ""  # the key of the only entry
@@ -55,6 +55,6 @@ class Drain:
 DRAIN = Kind("drain", Drain)
 
 
-def is_draining(sheet: Sheet) -> bool:
+def is_draining(transaction: BoardTransaction) -> bool:
     """Whether no new hunt may begin."""
-    return sheet.get(DRAIN, ONLY) is not None
+    return transaction.get(DRAIN, ONLY) is not None

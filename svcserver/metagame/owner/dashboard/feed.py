@@ -12,7 +12,7 @@ from attrs import frozen
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 
-from svcserver.board.board import Board, Sheet
+from svcserver.board.board import Board, BoardTransaction
 from svcserver.board.kinds import Kind
 from svcserver.kernel.every import Every
 from svcserver.metagame.accounts.directory import Directory
@@ -100,35 +100,37 @@ class Feed:
         """Tell what is new since the last look of any worker; an older one has nothing to tell."""
         look = Look(at, tuple(sorted(spots.items())))
 
-        def work(sheet: Sheet) -> None:
-            last = sheet.get(LOOK, ONLY)
+        def work(transaction: BoardTransaction) -> None:
+            last = transaction.get(LOOK, ONLY)
             if last is not None and (at <= last.at < at + LATE_S or last.spots == look.spots):
                 return
-            sheet.put(LOOK, ONLY, look)
+            transaction.put(LOOK, ONLY, look)
             if last is not None:
-                _tell(sheet, changes(dict(last.spots), spots), at)
+                _tell(transaction, changes(dict(last.spots), spots), at)
 
         return self.board.act(work, near=[(LOOK, ONLY), (LINES, ONLY)])
 
     def newest(self) -> Deferred[list[Line]]:
         """All lines, the newest first."""
 
-        def work(sheet: Sheet) -> list[Line]:
-            told = sheet.get(LINES, ONLY) or ()
+        def work(transaction: BoardTransaction) -> list[Line]:
+            told = transaction.get(LINES, ONLY) or ()
             return [*told[::-1]]
 
         return self.board.act(work, near=[(LINES, ONLY)])
 
 
-def _tell(sheet: Sheet, done: Sequence[tuple[Sequence[str], str]], at: float) -> None:
-    told = sheet.get(LINES, ONLY) or ()
+def _tell(
+    transaction: BoardTransaction, done: Sequence[tuple[Sequence[str], str]], at: float
+) -> None:
+    told = transaction.get(LINES, ONLY) or ()
     number = told[-1].number if told else 0
     fresh = (
         Line(number + more, at, tuple(who[:MOST_NAMES]), len(who), what)
         for more, (who, what) in enumerate(done, 1)
     )
     if done:
-        sheet.put(LINES, ONLY, (*told, *fresh)[-KEPT:])
+        transaction.put(LINES, ONLY, (*told, *fresh)[-KEPT:])
 
 
 @frozen

@@ -12,7 +12,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
-from svcserver.board.board import Board, Sheet
+from svcserver.board.board import Board, BoardTransaction
 from svcserver.db.ledger import ACROSS
 from svcserver.db.shield import shielded
 from svcserver.kernel import stack_wish
@@ -84,7 +84,7 @@ class Maintenance:
             return made
 
         made = await self.record(entry, act)
-        await self.board.act(lambda sheet: _put(sheet, made))
+        await self.board.act(lambda transaction: _put(transaction, made))
         log.info("{by}: {what}", by=by, what=entry.action)
         return await self.standing()
 
@@ -154,9 +154,9 @@ class Maintenance:
         shown = await self._current()
         kept = await self.audit.ledger.read(lambda tx: SqlMaintenance(tx).get())
 
-        def mend(sheet: Sheet) -> None:
-            if sheet.get(DRAIN, ONLY) == shown:  # else it was switched meanwhile
-                _put(sheet, kept)
+        def mend(transaction: BoardTransaction) -> None:
+            if transaction.get(DRAIN, ONLY) == shown:  # else it was switched meanwhile
+                _put(transaction, kept)
 
         if kept != shown:
             await self.board.act(mend, near=[(DRAIN, ONLY)])
@@ -217,18 +217,20 @@ class Maintenance:
 
         mine = await self.audit.ledger.write(work, ACROSS)
         if mine:
-            await self.board.act(lambda sheet: _put(sheet, then))
+            await self.board.act(lambda transaction: _put(transaction, then))
         return mine
 
     async def _current(self) -> Drain | None:
-        return await self.board.act(lambda sheet: sheet.get(DRAIN, ONLY), near=[(DRAIN, ONLY)])
+        return await self.board.act(
+            lambda transaction: transaction.get(DRAIN, ONLY), near=[(DRAIN, ONLY)]
+        )
 
 
-def _put(sheet: Sheet, drain: Drain | None) -> None:
+def _put(transaction: BoardTransaction, drain: Drain | None) -> None:
     if drain is None:
-        sheet.drop(DRAIN, ONLY)
+        transaction.drop(DRAIN, ONLY)
     else:
-        sheet.put(DRAIN, ONLY, drain)
+        transaction.put(DRAIN, ONLY, drain)
 
 
 def _described(drain: Drain | None) -> dict[str, object] | None:

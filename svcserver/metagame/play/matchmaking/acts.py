@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from attrs import frozen
 
-from svcserver.board.board import Key, Sheet, Work
+from svcserver.board.board import BoardTransaction, Key, Work
 from svcserver.db.shield import shielded
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.launch_requests import LaunchRequest
@@ -42,16 +42,16 @@ class MatchmakingActs:
     ) -> Joined:
         """A place for the wish, or the one that the player has already."""
 
-        def place(sheet: Sheet) -> Joined:
-            group = self._group(sheet, player)
-            with self.matches.on(sheet) as rules:
+        def place(transaction: BoardTransaction) -> Joined:
+            group = self._group(transaction, player)
+            with self.matches.on(transaction) as rules:
                 return Joined.of(rules.join(player, wish, group))
 
-        once = attempt.on_sheet(place, RESULTS)
+        once = attempt.in_transaction(place, RESULTS)
 
-        def work(sheet: Sheet) -> tuple[Joined, LaunchRequest | None]:
-            joined = once(sheet)
-            with self.matches.on(sheet) as rules:
+        def work(transaction: BoardTransaction) -> tuple[Joined, LaunchRequest | None]:
+            joined = once(transaction)
+            with self.matches.on(transaction) as rules:
                 match = rules.stored.match(joined.match_id)
                 return joined, None if match is None or match.queued else rules.begin(match)
 
@@ -65,21 +65,21 @@ class MatchmakingActs:
     async def follow(self, player: AccountId, candidate_id: str) -> Entry:
         """A party member follows the leader's candidate; raises Missing."""
 
-        def work(sheet: Sheet) -> Entry:
-            group = self._group(sheet, player)
-            with self.matches.on(sheet) as rules:
+        def work(transaction: BoardTransaction) -> Entry:
+            group = self._group(transaction, player)
+            with self.matches.on(transaction) as rules:
                 return rules.follow(player, candidate_id, group)
 
         return await self.matches.board.act(work)
 
     async def poll(self, player: AccountId) -> tuple[Entry, State]:
         """Where the player stands; starts what is due and retries capacity. Raises Missing."""
-        entry = await self._begun(lambda sheet: self._asked(sheet, player))
+        entry = await self._begun(lambda transaction: self._asked(transaction, player))
         if entry.match.party_id is not None:
             self.heard.send(Heard(player))
         await self.launching.wait(entry.match.id, POLL_WAITS_S)
         entry, state, news = await self.matches.board.act(
-            lambda sheet: self._standing(sheet, player)
+            lambda transaction: self._standing(transaction, player)
         )
         if news and not is_world(entry.match.request()):
             self.sent_to_hunt.send(SentToHunt(player, entry.hunt_id))
@@ -96,31 +96,35 @@ class MatchmakingActs:
             self.launching.start(match_id, wish)
         return place
 
-    def _asked(self, sheet: Sheet, player: AccountId) -> tuple[Entry, LaunchRequest | None]:
-        with self.matches.on(sheet) as rules:
+    def _asked(
+        self, transaction: BoardTransaction, player: AccountId
+    ) -> tuple[Entry, LaunchRequest | None]:
+        with self.matches.on(transaction) as rules:
             entry = rules.entry(player)
             if entry is None:
                 raise Missing("not queued")
             if entry.match.party_id is not None:
-                hear(sheet, player)
+                hear(transaction, player)
             return entry, rules.begin(entry.match)
 
-    def _standing(self, sheet: Sheet, player: AccountId) -> tuple[Entry, State, bool]:
+    def _standing(
+        self, transaction: BoardTransaction, player: AccountId
+    ) -> tuple[Entry, State, bool]:
         """Where the player stands, and whether that is the server of a match, told just now."""
-        with self.matches.on(sheet) as rules:
+        with self.matches.on(transaction) as rules:
             entry = rules.entry(player)
             if entry is None:
                 raise Missing("not queued")
-            state = entry.state(sheet.now)
+            state = entry.state(transaction.now)
             news = state is State.IN_PROGRESS and rules.sent(player, entry)
             return entry, state, news
 
     async def cancel(self, player: AccountId, *, attempt: Attempt = ONLY) -> None:
         """A party leader's cancel is the party's."""
 
-        def work(sheet: Sheet) -> None:
-            group = self._group(sheet, player)
-            with self.matches.on(sheet) as rules:
+        def work(transaction: BoardTransaction) -> None:
+            group = self._group(transaction, player)
+            with self.matches.on(transaction) as rules:
                 rules.cancel(player, group)
 
         await attempt.act(self.matches.board, work, RESULTS)
@@ -128,12 +132,12 @@ class MatchmakingActs:
     async def leave(self, player: AccountId, *, attempt: Attempt = ONLY) -> None:
         """Take this player alone out of what it waits for; its group stays."""
 
-        def work(sheet: Sheet) -> None:
-            with self.matches.on(sheet) as rules:
+        def work(transaction: BoardTransaction) -> None:
+            with self.matches.on(transaction) as rules:
                 rules.leave(player)
 
         await attempt.act(self.matches.board, work, RESULTS)
 
-    def _group(self, sheet: Sheet, player: AccountId) -> Group | None:
-        party = self.parties.on(sheet).of(player)
+    def _group(self, transaction: BoardTransaction, player: AccountId) -> Group | None:
+        party = self.parties.on(transaction).of(player)
         return None if party is None or party.is_solo else party

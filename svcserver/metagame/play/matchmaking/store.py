@@ -9,7 +9,7 @@ from typing import TypeVar
 from attrs import define, field, frozen
 from twisted.internet.defer import Deferred
 
-from svcserver.board.board import Board, Sheet
+from svcserver.board.board import Board, BoardTransaction
 from svcserver.board.kinds import Kind
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.signals import PartyChanged
@@ -134,34 +134,34 @@ LAUNCH_ON = Kind("launch_on", str, lives_s=FORGET_S)
 
 @define
 class BoardMatches:
-    """The StoredMatches of one sheet; ``save`` before the act ends."""
+    """The StoredMatches of one transaction; ``save`` before the act ends."""
 
-    sheet: Sheet
+    transaction: BoardTransaction
     _loaded: dict[str, tuple[KeptMatch | None, Match]] = field(factory=dict, init=False)
 
     @property
     def now(self) -> float:
-        return self.sheet.now
+        return self.transaction.now
 
     @property
     def draining(self) -> bool:
-        return is_draining(self.sheet)
+        return is_draining(self.transaction)
 
     def new_id(self) -> str:
-        return self.sheet.new_id()
+        return self.transaction.new_id()
 
     def save(self) -> None:
         """Keep the matches that have changed; one that nobody waits for or plays in goes."""
         for match_id, (before, match) in self._loaded.items():
             if match.is_deserted:
-                self.sheet.drop(MATCHES, match_id)
+                self.transaction.drop(MATCHES, match_id)
             elif before is None or before.opened() != match:
-                self.sheet.put(MATCHES, match_id, KeptMatch.of(match))
+                self.transaction.put(MATCHES, match_id, KeptMatch.of(match))
 
     def match(self, match_id: str) -> Match | None:
         if match_id in self._loaded:
             return self._loaded[match_id][1]
-        kept = self.sheet.get(MATCHES, match_id)
+        kept = self.transaction.get(MATCHES, match_id)
         if kept is None:
             return None
         match = kept.opened()
@@ -172,7 +172,7 @@ class BoardMatches:
         self._loaded[match.id] = None, match
 
     def entry(self, player: AccountId) -> Entry | None:
-        place = self.sheet.get(PLACES, player)
+        place = self.transaction.get(PLACES, player)
         match = None if place is None else self.match(place.match_id)
         if place is None or match is None:
             return None
@@ -180,10 +180,10 @@ class BoardMatches:
 
     def place(self, player: AccountId, entry: Entry | None) -> None:
         if entry is None:
-            self.sheet.drop(PLACES, player)
+            self.transaction.drop(PLACES, player)
             return
         known = entry.candidate_id, entry.mode, entry.hunt_id
-        self.sheet.put(PLACES, player, Place(*known, entry.match.id, entry.hold_until))
+        self.transaction.put(PLACES, player, Place(*known, entry.match.id, entry.hold_until))
 
     def queue(self, hunt_id: str) -> Match | None:
         return self._named(QUEUES, hunt_id)
@@ -198,20 +198,20 @@ class BoardMatches:
         self._name(PARTY_HUNTS, party_id, match)
 
     def sent(self, player: AccountId) -> Sent | None:
-        return self.sheet.get(SENT, player)
+        return self.transaction.get(SENT, player)
 
     def set_sent(self, player: AccountId, sent: Sent | None) -> None:
         if sent is None:
-            self.sheet.drop(SENT, player)
+            self.transaction.drop(SENT, player)
         else:
-            self.sheet.put(SENT, player, sent)
+            self.transaction.put(SENT, player, sent)
 
     def held(self, holder: str) -> list[Match]:
-        found = [self.match(one) for one in self.sheet.get(LAUNCHES_OF, holder) or ()]
+        found = [self.match(one) for one in self.transaction.get(LAUNCHES_OF, holder) or ()]
         return [one for one in found if one is not None]
 
     def hold(self, holder: str, matches: list[Match]) -> None:
-        self.sheet.put(LAUNCHES_OF, holder, tuple(one.id for one in matches))
+        self.transaction.put(LAUNCHES_OF, holder, tuple(one.id for one in matches))
 
     def on(self, server: Server) -> Match | None:
         return self._named(LAUNCH_ON, _key(server))
@@ -220,19 +220,19 @@ class BoardMatches:
         self._name(LAUNCH_ON, _key(server), match)
 
     def _named(self, kind: Kind[str], key: str) -> Match | None:
-        match_id = self.sheet.get(kind, key)
+        match_id = self.transaction.get(kind, key)
         return None if match_id is None else self.match(match_id)
 
     def _name(self, kind: Kind[str], key: str, match: Match | None) -> None:
         if match is None:
-            self.sheet.drop(kind, key)
+            self.transaction.drop(kind, key)
         else:
-            self.sheet.put(kind, key, match.id)
+            self.transaction.put(kind, key, match.id)
 
 
 @frozen
 class LiveMatches:
-    """The candidates for whoever asks: on a sheet that is open, or in an act of their own.
+    """The candidates for whoever asks: on a transaction that is open, or in an act of their own.
 
     ``cooldown_s`` as in ``Launches``; ``asked_s`` after its last word an asker counts as dead.
     """
@@ -242,20 +242,20 @@ class LiveMatches:
     asked_s: float = ASKED_S
 
     @contextmanager
-    def on(self, sheet: Sheet) -> Iterator[Matchmaker]:
-        """The rules on an open sheet; what they change is kept at the end.
+    def on(self, transaction: BoardTransaction) -> Iterator[Matchmaker]:
+        """The rules on an open transaction; what they change is kept at the end.
 
-        Nobody else opens them on that sheet meanwhile: a party that is read may do so.
+        Nobody else opens them on that transaction meanwhile: a party that is read may do so.
         """
-        stored = BoardMatches(sheet)
+        stored = BoardMatches(transaction)
         yield Matchmaker(stored, Launches(stored, self.cooldown_s), self.asked_s)
         stored.save()
 
     def act(self, work: Callable[[Matchmaker], T]) -> Deferred[T]:
         """Run ``work`` on candidates in an act of its own."""
 
-        def job(sheet: Sheet) -> T:
-            with self.on(sheet) as matchmaker:
+        def job(transaction: BoardTransaction) -> T:
+            with self.on(transaction) as matchmaker:
                 return work(matchmaker)
 
         return self.board.act(job)
@@ -283,14 +283,14 @@ class LiveMatches:
 
         return self.act(work)
 
-    def left_party(self, sheet: Sheet, news: PartyChanged) -> None:
-        """Who left a party leaves its candidate, in the same sheet."""
-        with self.on(sheet) as matchmaker:
+    def left_party(self, transaction: BoardTransaction, news: PartyChanged) -> None:
+        """Who left a party leaves its candidate, in the same transaction."""
+        with self.on(transaction) as matchmaker:
             matchmaker.left_party(news.party_id, news.left)
 
-    def of_party(self, sheet: Sheet, party_id: str) -> PartyCandidate | None:
+    def of_party(self, transaction: BoardTransaction, party_id: str) -> PartyCandidate | None:
         """What the party poll shows."""
-        with self.on(sheet) as matchmaker:
+        with self.on(transaction) as matchmaker:
             return matchmaker.of_party(party_id)
 
 

@@ -8,7 +8,7 @@ from typing import ClassVar, TypedDict
 from attrs import frozen
 from twisted.internet.defer import Deferred
 
-from svcserver.board.board import Board, Sheet
+from svcserver.board.board import Board, BoardTransaction
 from svcserver.board.kinds import Kind
 from svcserver.board.waiting import dispensable
 from svcserver.kernel.ids import AccountId
@@ -66,10 +66,10 @@ BEATS = Kind("online", Beat, lives_s=ONLINE_S, compared=False, listed=True, seal
 
 @frozen
 class Online:
-    """Everybody's last heartbeat. ``also_heard``: what else it keeps alive, in the same sheet."""
+    """Everybody's last heartbeat. ``also_heard``: what it keeps alive in the same transaction."""
 
     board: Board
-    also_heard: tuple[Callable[[Sheet, AccountId], None], ...] = ()
+    also_heard: tuple[Callable[[BoardTransaction, AccountId], None], ...] = ()
 
     def hear(self, account_id: AccountId, map_path: str, state: str) -> Deferred[None]:
         """Keep a heartbeat; blind, so it never runs again.
@@ -77,28 +77,30 @@ class Online:
         One that cannot be kept is followed by another.
         """
 
-        def work(sheet: Sheet) -> None:
-            sheet.put(BEATS, account_id, Beat(account_id, map_path, state, sheet.now))
+        def work(transaction: BoardTransaction) -> None:
+            transaction.put(BEATS, account_id, Beat(account_id, map_path, state, transaction.now))
             for follow in self.also_heard:
-                follow(sheet, account_id)
+                follow(transaction, account_id)
 
         return dispensable(self.board.act(work), None)
 
     def forget(self, account_id: AccountId) -> Deferred[None]:
         """The player is no longer online."""
-        return self.board.act(lambda sheet: sheet.drop(BEATS, account_id))
+        return self.board.act(lambda transaction: transaction.drop(BEATS, account_id))
 
     def all(self) -> Deferred[list[Beat]]:
         """The last heartbeat of everyone online."""
-        return self.board.act(lambda sheet: [beat for _, beat in sheet.each(BEATS)])
+        return self.board.act(lambda transaction: [beat for _, beat in transaction.each(BEATS)])
 
     def looked(self) -> Deferred[tuple[float, list[Beat]]]:
         """When it was looked (epoch seconds of the board's clock), and what ``all`` gives."""
-        return self.board.act(lambda sheet: (sheet.now, [beat for _, beat in sheet.each(BEATS)]))
+        return self.board.act(
+            lambda transaction: (transaction.now, [beat for _, beat in transaction.each(BEATS)])
+        )
 
     def count(self) -> Deferred[int]:
         """How many players are online."""
-        return self.board.act(lambda sheet: sheet.count(BEATS))
+        return self.board.act(lambda transaction: transaction.count(BEATS))
 
 
 _NEXT_BEAT = Answer(200, NEXT_BEAT, content_type="text/plain; charset=utf-8")

@@ -25,7 +25,7 @@ from sqlalchemy import (
     update,
 )
 
-from svcserver.board.board import Sheet
+from svcserver.board.board import BoardTransaction
 from svcserver.board.kinds import Kind
 from svcserver.board.quota import MOST, Quota
 from svcserver.db.tables import METADATA, ROW_ID
@@ -351,14 +351,14 @@ SENT = Quota.of("guild_invites_sent", rules.MAX_SENT, rules.SENT_S)
 
 @frozen
 class Founders:
-    """What an open sheet has of them: the last five pairs each player had checked."""
+    """What an open transaction has of them: the last five pairs each player had checked."""
 
-    sheet: Sheet
+    transaction: BoardTransaction
 
     def note(self, account_id: AccountId, name: str, nameplate: str) -> None:
         """Remember that a name and nameplate were found free for this account."""
-        pair = Pair(self.sheet.now, name.lower(), nameplate.lower())
-        self.sheet.put(CHECKED, account_id, (*self._fresh(account_id), pair)[-MAX_PAIRS:])
+        pair = Pair(self.transaction.now, name.lower(), nameplate.lower())
+        self.transaction.put(CHECKED, account_id, (*self._fresh(account_id), pair)[-MAX_PAIRS:])
 
     def checked(self, account_id: AccountId, name: str, plate: str | None) -> bool:
         """Whether this pair was validated within ``VALID_S``, ignoring case."""
@@ -367,17 +367,17 @@ class Founders:
 
     def seen(self, account_id: AccountId) -> bool:
         """Whether the player had any name checked lately, or was heard from within 60 s."""
-        heard = self.sheet.get(ACTIVE, account_id) is not None
+        heard = self.transaction.get(ACTIVE, account_id) is not None
         return heard or bool(self._fresh(account_id))
 
     def hear(self, account_id: AccountId) -> None:
         """Note a heartbeat or party poll."""
-        self.sheet.put(ACTIVE, account_id, self.sheet.now)
+        self.transaction.put(ACTIVE, account_id, self.transaction.now)
 
     def clear(self, account_id: AccountId) -> None:
         """Forget what the founder checked: a founded guild uses it up."""
-        self.sheet.drop(CHECKED, account_id)
+        self.transaction.drop(CHECKED, account_id)
 
     def _fresh(self, account_id: AccountId) -> tuple[Pair, ...]:
-        pairs = self.sheet.get(CHECKED, account_id) or ()
-        return tuple(one for one in pairs if self.sheet.now - one.at < VALID_S)
+        pairs = self.transaction.get(CHECKED, account_id) or ()
+        return tuple(one for one in pairs if self.transaction.now - one.at < VALID_S)

@@ -50,8 +50,8 @@ class Seen:
         self._known: dict[str, Any] = {}
 
     def do(self, work: Callable[[Matchmaker], T], now: float | None = None) -> T:
-        def job(sheet: Any) -> T:
-            with self.matches.on(sheet) as rules:
+        def job(transaction: Any) -> T:
+            with self.matches.on(transaction) as rules:
                 return work(rules)
 
         return self.live.do(job, now)
@@ -114,7 +114,7 @@ class Seen:
 
     def left_party(self, party_id: str, players: tuple[str, ...]) -> None:
         news = PartyChanged(party_id, players)
-        self.live.do(lambda sheet: self.matches.left_party(sheet, news))
+        self.live.do(lambda transaction: self.matches.left_party(transaction, news))
 
     def of_party(self, party_id: str, now: float) -> PartyCandidate | None:
-        return self.live.do(lambda sheet: self.matches.of_party(sheet, party_id), now)
+        return self.live.do(lambda transaction: self.matches.of_party(transaction, party_id), now)

@@ -18,7 +18,9 @@ class DrainTests(MatchmakingCase):
         drain = Drain("Olga", self.game.clock.seconds())
         self.successResultOf(
             self.game.parts.board.act(
-                lambda sheet: sheet.put(DRAIN, ONLY, drain) if on else sheet.drop(DRAIN, ONLY)
+                lambda transaction: (
+                    transaction.put(DRAIN, ONLY, drain) if on else transaction.drop(DRAIN, ONLY)
+                )
             )
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.board.memory import MemorySheet, Tables
+from svcserver.board.memory import MemoryTransaction, Tables
 from svcserver.kernel.launch_requests import LaunchRequest
 from svcserver.metagame.play.deploy_client import DeployClient
 from svcserver.metagame.play.matches import Match, Server, State
@@ -32,8 +32,8 @@ class BookTests(SynchronousTestCase):
         self.start()
 
     def start(self, cooldown_s: float = 60.0) -> None:
-        self.sheet = MemorySheet(0.0, self.tables, [])
-        self.stored = BoardMatches(self.sheet)
+        self.transaction = MemoryTransaction(0.0, self.tables, [])
+        self.stored = BoardMatches(self.transaction)
         self.launches = Launches(self.stored, cooldown_s)
 
     def match(self, *players: str, now: float = 0.0, mode: str = "ISLAND") -> Match:
@@ -44,12 +44,16 @@ class BookTests(SynchronousTestCase):
 
     def runs(self, match: Match, port: int) -> None:
         self.launches.begun(match)
-        match.asking_until, match.state, match.ready_at = 0.0, State.IN_PROGRESS, self.sheet.now
+        match.asking_until, match.state, match.ready_at = (
+            0.0,
+            State.IN_PROGRESS,
+            self.transaction.now,
+        )
         match.server = Server("h", port)
         self.launches.ready(match, match.server)
 
     def in_the_way(self, match: Match, now: float) -> dict[str, Match]:
-        self.sheet.now = now
+        self.transaction.now = now
         return self.launches.in_the_way(match)
 
     def test_a_port_given_to_another_launch_ends_the_one_before(self) -> None:
@@ -64,7 +68,7 @@ class BookTests(SynchronousTestCase):
             self.runs(one, port)
         ended.ended = True
         for now, running in ((3599.0, [old, young]), (3600.0, [young])):
-            self.sheet.now = now
+            self.transaction.now = now
             found = self.launches.running(self.match("ann", "bob", "cat", now=now))
             self.assertEqual(found, running)
 
@@ -91,7 +95,7 @@ class BookTests(SynchronousTestCase):
         city = self.match("ann")
         city.expects = False
         self.runs(city, 1)
-        self.assertEqual(self.sheet.written, {})
+        self.assertEqual(self.transaction.written, {})
         self.start(0.0)
         self.runs(self.match("ann"), 1)
         self.assertEqual(self.stored.held("ann"), [])
@@ -107,7 +111,7 @@ class BookTests(SynchronousTestCase):
     def test_only_what_is_an_hour_old_is_forgotten(self) -> None:
         old, young, newest = (self.match("ann", now=now) for now in (0.0, 3000.0, 3600.0))
         self.runs(old, 1), self.runs(young, 2)
-        self.sheet.now = 3600.0
+        self.transaction.now = 3600.0
         self.launches.begun(newest)
         self.assertEqual(self.stored.held("ann"), [young, newest])
 

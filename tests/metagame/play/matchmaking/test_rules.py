@@ -273,12 +273,12 @@ class MemoryTests(Case):
 
     def test_a_match_that_is_gone_takes_nobody_along(self) -> None:
         match = self.join("ann")
-        self.matches.live.do(lambda sheet: sheet.drop(store.MATCHES, match.id))
+        self.matches.live.do(lambda transaction: transaction.drop(store.MATCHES, match.id))
         self.assertIsNone(self.matches.entry("ann", 1.0))
         self.assertIsNone(self.matches.of_party("party", 1.0))
         self.assertEqual(self.join("ann", 1.0).players, ["ann", "bob", "cat"])
         queue = self.alone("dan")
-        self.matches.live.do(lambda sheet: sheet.drop(store.MATCHES, queue.id))
+        self.matches.live.do(lambda transaction: transaction.drop(store.MATCHES, queue.id))
         self.assertEqual(self.alone("eve").players, ["eve"])
 
     def test_a_partys_hunt_is_forgotten_after_an_hour(self) -> None:

@@ -331,9 +331,18 @@ class MemoryTests(SynchronousTestCase):
     def test_the_last_five_pairs_of_a_player_are_remembered(self) -> None:
         live = TestBoard()
         for number in range(6):
-            live.do(lambda sheet, name=f"Name{number}": Founders(sheet).note("ann", name, ""), 1.0)
+            live.do(
+                lambda transaction, name=f"Name{number}": Founders(transaction).note(
+                    "ann", name, ""
+                ),
+                1.0,
+            )
         known = [
-            live.do(lambda sheet, name=f"name{number}": Founders(sheet).checked("ann", name, None))
+            live.do(
+                lambda transaction, name=f"name{number}": Founders(transaction).checked(
+                    "ann", name, None
+                )
+            )
             for number in range(6)
         ]
         self.assertEqual(known, [False] + [True] * 5)

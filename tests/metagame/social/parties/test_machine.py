@@ -77,7 +77,7 @@ class PartyMachine(RuleBasedStateMachine):
             self.left.append((self.named[news.party_id], one))
 
     def do(self, work: Callable[[Parties], Any]) -> Any:
-        return self.live.do(lambda sheet: work(self.parties.on(sheet)))
+        return self.live.do(lambda transaction: work(self.parties.on(transaction)))
 
     def both(
         self, work: Callable[[Parties], Any], model: Callable[[PlainParties], Any]

@@ -291,7 +291,7 @@ class BoundTests(SynchronousTestCase):
         self.parties = LiveParties(self.live.board)
 
     def do(self, now: float, work: Callable[[Parties], T]) -> T:
-        return self.live.do(lambda sheet: work(self.parties.on(sheet)), now)
+        return self.live.do(lambda transaction: work(self.parties.on(transaction)), now)
 
     def held(self) -> list[int]:
         return [self.live.board.held(kind) for kind in (store.PARTIES, store.PARTY_OF)]
@@ -364,7 +364,7 @@ class BoundTests(SynchronousTestCase):
             (store.PARTIES, party.id),
         )
         for kind, key in kept:
-            self.live.do(lambda sheet, kind=kind, key=key: sheet.drop(kind, key))
+            self.live.do(lambda transaction, kind=kind, key=key: transaction.drop(kind, key))
             again = self.do(0.0, lambda parties: parties.poll("bob"))
             self.assertIn("bob", again.members)
             self.do(0.0, lambda parties: parties.kick("bob", "bob"))

@@ -1,4 +1,4 @@
-"""The sheet of an act on an engine elsewhere: what was loaded, what the work did with it."""
+"""The transaction of an act on an external engine, and the entries loaded for it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from twisted.logger import Logger
 
 from svcserver.board.board import Key
 from svcserver.board.kinds import Kind
-from svcserver.board.open_sheet import OpenSheet
+from svcserver.board.open_transaction import OpenTransaction
 from svcserver.board.scripts import MOST_BYTES, STAMP
 from svcserver.board.seal import Seal
 from svcserver.kernel.throttle import Throttle
@@ -102,8 +102,11 @@ class Values:
 KEPT_BYTES = 4096  # larger entries are decoded each time
 
 
-class EngineSheet(OpenSheet):
-    """See ``Sheet``. In a run in which something is missing it is taken as absent and noted."""
+class EngineTransaction(OpenTransaction):
+    """A ``BoardTransaction`` on loaded entries.
+
+    An entry that is not loaded is noted as missing and treated as absent.
+    """
 
     __slots__ = ("_loaded", "_values", "missing", "read")
 

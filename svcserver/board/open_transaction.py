@@ -1,4 +1,4 @@
-"""What the sheets of both boards do alike: writes, ids and news wait until the act counts."""
+"""The part that the transactions of both boards share: writes, ids and news."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ from svcserver.kernel.ids import new_id
 T = TypeVar("T")
 
 
-class OpenSheet:
-    """The half of a ``Sheet`` that needs no entries. ``ids``: those drawn by earlier runs."""
+class OpenTransaction:
+    """The half of a ``BoardTransaction`` that needs no entries.
+
+    ``ids``: those drawn by earlier runs.
+    """
 
     __slots__ = ("_drawn", "_ids", "news", "now", "written")
 
