@@ -1,0 +1,122 @@
+"""The names on which other programs rely stay as ``interface.json`` lists them.
+
+To record an intended change: ``python -m tests.contract.test_interface > FILE``.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+from attrs import fields
+from twisted.trial.unittest import SynchronousTestCase
+
+from docs.variables import SERVICES
+from svcserver.allowlist.routes import METHODS
+from svcserver.content.routes import PATHS
+from svcserver.ctl.main import main
+from svcserver.db.tables import METADATA
+from svcserver.deploy.routes import Deploy
+from svcserver.kernel.counters import Counted
+from svcserver.metagame.owner.dashboard.document import EVERY_ROUTE, describe
+from tests.support.game import Game
+
+LISTS = Path(__file__).parent / "interface.json"
+PRODUCT = Path(__file__).parents[2] / "svcserver"
+
+
+def interface(test: SynchronousTestCase) -> dict[str, list[str]]:
+    """Return the sorted names of each kind."""
+    rows = Game(test, **EVERY_ROUTE).door.rows
+    routes = {
+        "metagame": [row.name for row in rows],
+        "deploy": [row.name for row in Deploy.routes.rows],
+        "allowlist": [
+            f"{verb} {path.decode()}" for path, verbs in METHODS.items() for verb in verbs
+        ],
+        "content": [f"GET {path.decode()}" for path in PATHS],
+    }
+    columns = [
+        f"{table.name}.{column.name}" for table in METADATA.sorted_tables for column in table.c
+    ]
+    variables = [
+        f"{service} {attribute.metadata['name']}"
+        for service, shapes in SERVICES.items()
+        for shape in shapes
+        for attribute in fields(shape)
+    ]
+    trees = [ast.parse(path.read_text()) for path in sorted(PRODUCT.rglob("*.py"))]
+    figures = re.findall(r"'(svc_\w+)': Figure\(", "\n".join(map(ast.unparse, trees)))
+    names = {
+        "routes": (f"{name} {route}" for name, listed in routes.items() for route in listed),
+        "body keys": _properties(describe(rows, "")),
+        "columns": columns,
+        "settings": variables,
+        "metrics": [*figures, *(f"svc_*_{kind}" for kind in Counted), "svc_*_request_seconds"],
+        "commands": _options(main, "svcctl"),
+        "keys of svcctl --json": _printed(sorted((PRODUCT / "ctl").rglob("*.py"))),
+    }
+    return {kind: sorted({*listed} - {""}) for kind, listed in names.items()}
+
+
+def _properties(document: Any) -> Iterator[str]:
+    """Yield the names of all properties of an OpenAPI document."""
+    if isinstance(document, dict):
+        yield from document.get("properties", {})
+        document = list(document.values())
+    for member in document if isinstance(document, list) else ():
+        yield from _properties(member)
+
+
+def _printed(paths: Iterable[Path]) -> Iterator[str]:
+    """Yield the keys of each dict in a call of ``data``, and in functions and values it names."""
+    functions, calls = defaultdict(list), []
+    for path in paths:
+        for function in ast.walk(ast.parse(path.read_text())):
+            if isinstance(function, ast.FunctionDef):
+                functions[function.name].append(function)
+                calls += [(function, node) for node in ast.walk(function) if _is_data(node)]
+    for function, call in calls:
+        named = {node.id for node in ast.walk(call) if isinstance(node, ast.Name)}
+        parts: list[ast.AST] = [call, *(made for name in named for made in functions[name])]
+        for node in ast.walk(function):
+            if isinstance(node, ast.Assign) and {getattr(node.targets[0], "id", "")} <= named:
+                parts.append(node.value)
+        for node in (node for part in parts for node in ast.walk(part)):
+            if isinstance(node, ast.Dict) and all(
+                isinstance(key, ast.Constant) for key in node.keys
+            ):
+                yield " ".join(ast.literal_eval(key) for key in node.keys if key)
+
+
+def _options(command: click.Command, name: str) -> Iterator[str]:
+    """Yield a command's name with its options, then the same for each command below it."""
+    options = [text for parameter in command.params for text in parameter.opts if text[0] == "-"]
+    yield " ".join([name, *sorted(options)])
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for child in command.list_commands(context):
+            below = command.get_command(context, child)
+            yield from _options(below, f"{name} {child}") if below else ()
+
+
+def _is_data(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "data"
+
+
+class InterfaceTests(SynchronousTestCase):
+    def test_names_that_programs_use_are_unchanged(self) -> None:
+        recorded = json.loads(LISTS.read_text())
+        for kind, names in interface(self).items():
+            self.assertEqual(names, recorded[kind], kind)
+
+
+if __name__ == "__main__":
+    json.dump(interface(InterfaceTests()), sys.stdout, indent=0)
