@@ -7,15 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.board.waiting import at_once
 from svcserver.db.tables import METADATA
-from svcserver.kernel.refusals import Conflict
 from svcserver.metagame.composition import Metagame
 from tests.support.game import Game
-from tests.support.live import TestBoard
 
 PAGE = Path(__file__).parents[2] / "docs" / "architecture.md"
 
@@ -27,7 +23,7 @@ def printed() -> list[str]:
 
 class WorkedExampleTests(SynchronousTestCase):
     def test_the_printed_feature_answers_as_the_page_says(self) -> None:
-        feature, use, _ = printed()
+        feature, use = printed()
         names: dict[str, Any] = {"__name__": "worked_example", "Game": Game, "test": self}
         exec(compile(feature, str(PAGE), "exec", dont_inherit=True), names)  # noqa: S102 - our own page
         self.addCleanup(METADATA.remove, names["GREETINGS"])
@@ -50,25 +46,3 @@ class WorkedExampleTests(SynchronousTestCase):
             yield from factory(game)
 
         self.patch(Metagame, "features", features)
-
-    def test_the_printed_live_state_does_what_the_page_says(self) -> None:
-        names: dict[str, Any] = {"__name__": "worked_example"}
-        exec(compile(printed()[2], str(PAGE), "exec", dont_inherit=True), names)  # noqa: S102
-        live, told = TestBoard(), []
-        acts = names["TableActs"](live.board)
-        live.board.listen(names["TableLeft"], told.append)
-
-        def ask(act: Any) -> Any:
-            return at_once(Deferred.fromCoroutine(act))
-
-        table = ask(acts.sit("Ann"))
-        self.assertRaises(Conflict, ask, acts.sit("Ann"))
-        ask(acts.stand_up("Ann"))
-        self.assertEqual(told, [names["TableLeft"](table.id, "Ann")])
-        ask(acts.sit("Ann"))
-        live.now += 3600
-        ask(acts.sit("Ann"))
-        ask(acts.sign_of_life("Ann"))
-        self.assertEqual(
-            live.do(lambda transaction: transaction.get(names["LAST_SIGN"], "Ann")), 3600.0
-        )
