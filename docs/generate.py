@@ -13,7 +13,6 @@ from typing import Any
 import orjson
 import protocol
 import routes
-import variables
 from twisted.internet.task import Clock
 
 from svcserver.board.memory import MemoryBoard
@@ -44,7 +43,6 @@ def write() -> None:
         "chat.md": protocol.page(),
         "metrics.md": metrics(ROOT / "svcserver"),
         "audit.md": audit(),
-        "settings.md": variables.page(),
     }
     for name, text in pages.items():
         (FOLDER / name).write_text(text, encoding="utf-8")

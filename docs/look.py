@@ -57,7 +57,7 @@ KINDS = (  # doors, pictures, blocks, drawings, tables, what a search finds
     "players/index.html",
     "owners/first-evening.html",
     "pictures.html",
-    "reference/settings.html",
+    "owners/configuration.html",
     "search.html",
 )
 SOUGHT, FOUND = "passphrase", "owners/backup.html"
