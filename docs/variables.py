@@ -19,7 +19,7 @@ from svcserver.stack.backups import BackupSettings
 from svcserver.stack.service import Settings as Stack
 
 OWNERS_PAGE = Path(__file__).parent / "owners" / "configuration.md"
-SERVICES: dict[str, tuple[type[Any], ...]] = {  # by the first words of its sections on the owner's page
+SERVICES: dict[str, tuple[type[Any], ...]] = {  # keyed by the first words of a section
     "Metagame": (Metagame, Chat),
     "Deploy server": (Deploy,),
     "Gateway": (Gateway, Doorkeeper),
