@@ -1,6 +1,6 @@
-"""The interface to live state: ``act`` runs synchronous work on a transaction.
+"""The interface to live state: ``transact`` runs synchronous work on a transaction.
 
-    party = await board.act(lambda transaction: leave(BoardParties(transaction), me), near=keys)
+    await board.transact(lambda transaction: leave(BoardParties(transaction), me), near=keys)
 
 ``work(transaction)`` reads and writes entries. If it raises, nothing is written. ``work`` may run
 more than once, so it has no effect outside its transaction, which also provides the time and new
@@ -55,7 +55,7 @@ class BoardTransaction(Protocol):
     def count(self, kind: Kind[Any]) -> int:
         """The number of entries that ``each`` gives."""
 
-    def tell(self, news: object) -> None:
+    def publish(self, news: object) -> None:
         """News for those who ``Board.listen``; delivered after the act, never by one undone."""
 
 
@@ -69,7 +69,7 @@ class Board(Protocol):
     def shared(self) -> bool:
         """Whether other processes act on it, too."""
 
-    def act(self, work: Work[T], near: Iterable[Key] = ()) -> Deferred[T]:
+    def transact(self, work: Work[T], near: Iterable[Key] = ()) -> Deferred[T]:
         """Run ``work``; fires when what it wrote counts and its news has been told.
 
         ``near`` names what it will read for sure, so that an engine elsewhere brings it in one go.

@@ -12,7 +12,7 @@ from twisted.internet.defer import Deferred, fail, succeed
 from twisted.logger import Logger
 
 from svcserver.board.board import Key, Work
-from svcserver.board.deliveries import InOrder, deliver
+from svcserver.board.delivery import InOrder, deliver
 from svcserver.board.kinds import FOR_EVER, Kind
 from svcserver.board.open_transaction import OpenTransaction
 from svcserver.kernel.throttle import Throttle
@@ -118,7 +118,7 @@ class MemoryBoard:
         self._acts = 0
         self._full = Throttle()
 
-    def act(self, work: Work[T], near: Iterable[Key] = ()) -> Deferred[T]:
+    def transact(self, work: Work[T], near: Iterable[Key] = ()) -> Deferred[T]:
         try:
             result, transaction = self._run(work, self._now())
         except Exception:

@@ -19,7 +19,7 @@ from attrs import define, field, frozen
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
-from svcserver.board.deliveries import InOrder, deliver
+from svcserver.board.delivery import InOrder, deliver
 from svcserver.board.engine import BoardAway, Engine
 from svcserver.board.kinds import decode, encode
 from svcserver.board.scripts import MOST_LATELY

@@ -37,7 +37,7 @@ class OpenTransaction:
     def drop(self, kind: Kind[Any], key: str) -> None:
         self.written[kind, key] = None
 
-    def tell(self, news: object) -> None:
+    def publish(self, news: object) -> None:
         self.news.append(news)
 
     def _ours(self, kind: Kind[Any]) -> dict[str, Any]:

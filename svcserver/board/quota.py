@@ -13,7 +13,7 @@ from attrs import define, field, frozen
 
 from svcserver.board.board import Board, BoardTransaction
 from svcserver.board.kinds import Kind
-from svcserver.board.waiting import dispensable
+from svcserver.board.waiting import with_fallback
 
 MOST = 65_536  # keys
 
@@ -86,7 +86,7 @@ class Place:
         return self._at is not None
 
     async def __aenter__(self) -> Place:
-        self._at = await self.board.act(
+        self._at = await self.board.transact(
             lambda transaction: self.quota.take(transaction, self.of),
             near=[(self.quota.kind, self.of)],
         )
@@ -96,7 +96,7 @@ class Place:
         at = self._at
         thrown_away = kind is GeneratorExit  # with its process, and may not wait any more
         if at is not None and not self.used and not thrown_away:
-            back = self.board.act(
+            back = self.board.transact(
                 lambda transaction: self.quota.give_back(transaction, self.of, at)
             )
-            await dispensable(back, None)  # it comes back by itself when its time is over
+            await with_fallback(back, None)  # it comes back by itself when its time is over

@@ -83,7 +83,7 @@ class ValkeyBoard:
         self._dice = generator()
         self._news = NewsFeed(self.engine)
 
-    def act(self, work: Work[T], near: Iterable[Key] = ()) -> Deferred[T]:
+    def transact(self, work: Work[T], near: Iterable[Key] = ()) -> Deferred[T]:
         return Deferred.fromCoroutine(self._act(work, tuple(near)))
 
     def listen(self, news: type[N], listener: Callable[[N], None]) -> None:

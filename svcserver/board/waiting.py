@@ -1,4 +1,4 @@
-"""Acts that nobody waits for, and those without which their asker goes on."""
+"""Helpers for the Deferred of a board transaction."""
 
 from __future__ import annotations
 
@@ -14,47 +14,40 @@ T = TypeVar("T")
 log = Logger()
 
 
-def unwaited(done: Deferred[Any]) -> None:
-    """Log it if what had to follow some news could not be done.
-
-    Where live state cannot be reached the engine's connection says so, once.
-    """
-    if not _done_well(done):
-        done.addErrback(_unless_away)
+def log_failure(result: Deferred[Any]) -> None:
+    """Log the failure of an action that nobody waits for, except ``Unavailable``."""
+    if not _has_result(result):
+        result.addErrback(_unless_away)
 
 
-def _done_well(done: Deferred[Any]) -> bool:
-    """Whether it has its result already: on the board in memory nearly always."""
-    return done.called and not done.paused and not isinstance(done.result, Failure)
+def _has_result(deferred: Deferred[Any]) -> bool:
+    return deferred.called and not deferred.paused and not isinstance(deferred.result, Failure)
 
 
-def _unless_away(why: Failure) -> None:
-    if not why.check(Unavailable):
-        log.failure("an act on live state failed", why)
+def _unless_away(failure: Failure) -> None:
+    if not failure.check(Unavailable):
+        log.failure("an act on live state failed", failure)
 
 
-def dispensable(done: Deferred[T], instead: T) -> Deferred[T]:
-    """What an act gives, or ``instead`` where live state cannot be reached."""
-    if _done_well(done):
-        return done
+def with_fallback(result: Deferred[T], fallback: T) -> Deferred[T]:
+    """Return ``fallback`` instead of the result if live state is unavailable."""
+    if _has_result(result):
+        return result
 
     def without(why: Failure) -> T:
         why.trap(Unavailable)
-        return instead
+        return fallback
 
-    return done.addErrback(without)
+    return result.addErrback(without)
 
 
-def at_once(done: Deferred[T]) -> T:
-    """What an act on the board in memory has given or raised; for an asker who cannot wait.
-
-    With an engine elsewhere there can be no such asker.
-    """
-    found: list[T | Failure] = []
-    done.addCallbacks(found.append, found.append)
-    if not found:
+def at_once(deferred: Deferred[T]) -> T:
+    """Return or raise the result of a memory board's transaction, which is never pending."""
+    results: list[T | Failure] = []
+    deferred.addCallbacks(results.append, results.append)
+    if not results:
         raise RuntimeError("this board does not answer at once")
-    result = found[0]
+    result = results[0]
     if isinstance(result, Failure):
         result.raiseException()
     value: T = result

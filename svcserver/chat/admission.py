@@ -10,7 +10,7 @@ from twisted.python.failure import Failure
 from svcserver.board.board import Board, BoardTransaction
 from svcserver.board.kinds import Kind
 from svcserver.board.quota import MOST, Quota
-from svcserver.board.waiting import dispensable, unwaited
+from svcserver.board.waiting import log_failure, with_fallback
 from svcserver.chat.effects import LogIn, MakeRoom, Over, Refuse
 from svcserver.chat.names import printable
 from svcserver.chat.people import People
@@ -114,8 +114,8 @@ class Admission:
 
     async def _ask(self, account: AccountId, network: str) -> About | Refuse | None:
         near = [(WAITING, account.lower())]
-        waits = self.board.act(lambda transaction: Lockout(transaction).waits(account), near)
-        if await dispensable(waits, instead=False):
+        waits = self.board.transact(lambda transaction: Lockout(transaction).waits(account), near)
+        if await with_fallback(waits, fallback=False):
             return Refuse(LATER, "throttled", account)
         return await self.readings.ask(account, frozenset([network] if network else []))
 
@@ -141,7 +141,7 @@ class Admission:
             lockout.failed(why.account, session.address)
             return why
 
-        counted = dispensable(self.board.act(work), instead=why)
+        counted = with_fallback(self.board.transact(work), fallback=why)
         counted.addErrback(_unavailable, session, why.account)
         pause(session, counted, lambda found: self._tell_refused(session, found))
 
@@ -236,7 +236,7 @@ class Admission:
             elif session.account and over.reason in CAUSES:
                 lockout.let_wait(session.account)
 
-        unwaited(self.board.act(work))
+        log_failure(self.board.transact(work))
 
 
 def _unavailable(why: Failure, session: Session, account: AccountId) -> Refuse:

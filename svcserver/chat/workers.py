@@ -17,7 +17,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from svcserver.board.board import Board
-from svcserver.board.waiting import unwaited
+from svcserver.board.waiting import log_failure
 from svcserver.chat.admission import MAX_BOUND
 from svcserver.chat.answers import ALL, Answers
 from svcserver.chat.arriving import Arriving
@@ -125,7 +125,7 @@ class Workers:
         if session.number in self._mine:
             gone = Gone(self.name, session.number)
             told = self._tell(gone)
-            unwaited(told.addCallback(lambda heard: None if heard else self._on_gone(gone)))
+            log_failure(told.addCallback(lambda heard: None if heard else self._on_gone(gone)))
 
     def enter(self, session: Session, room: Room, nick: str) -> Deferred[bool]:
         place = Place(session.number, room.address, nick)
@@ -150,7 +150,7 @@ class Workers:
         self._pending.leaving[session.number, key] = Leave(session, occupant, why, tell_leaver)
         told = self._tell(Leaving(self.name, session.number, key, why, tell_leaver))
         told.addCallback(lambda heard: None if heard else self._leave_alone(session.number, key))
-        unwaited(told)
+        log_failure(told)
 
     def _leave_alone(self, number: int, key: str) -> None:
         """Nobody can be told, or we did not hear it: they learn it from our next Here."""
@@ -380,7 +380,7 @@ class Workers:
     # -- telling ------------------------------------------------------------
 
     def _tell(self, news: object) -> Deferred[bool]:
-        told = self.board.act(lambda transaction: transaction.tell(news))
+        told = self.board.transact(lambda transaction: transaction.publish(news))
         return told.addCallbacks(lambda _: True, self._untold)
 
     def _untold(self, why: Failure) -> bool:
@@ -389,7 +389,7 @@ class Workers:
         return False
 
     def _tell_unwaited(self, news: object) -> None:
-        unwaited(self._tell(news))
+        log_failure(self._tell(news))
 
 
 def _defect(why: Failure) -> None:

@@ -15,7 +15,7 @@ from attrs import define, field, frozen
 from twisted.application.service import Service
 
 from svcserver.board.board import Board
-from svcserver.board.waiting import unwaited
+from svcserver.board.waiting import log_failure
 from svcserver.gateway.limits import NetworkBuckets
 from svcserver.kernel.counters import Figure
 from svcserver.kernel.ids import new_id
@@ -105,8 +105,8 @@ class Sharing(Service):
             self._next.cancel()
         self._next, self._telling, self._told_at = None, True, self.clock.seconds()
         news, self._spent = Spent(self.name, self._spent), {}
-        told = self.board.act(lambda transaction: transaction.tell(news))
-        unwaited(told.addBoth(self._told))
+        told = self.board.transact(lambda transaction: transaction.publish(news))
+        log_failure(told.addBoth(self._told))
 
     def _told(self, result: Any) -> Any:
         self._telling = False

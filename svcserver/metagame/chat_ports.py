@@ -15,9 +15,9 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
 from svcserver.board.board import Board, BoardTransaction
+from svcserver.board.delivery import connect_shared, share_signal
 from svcserver.board.kinds import Kind
-from svcserver.board.telling import also_hear, everywhere
-from svcserver.board.waiting import at_once, unwaited
+from svcserver.board.waiting import at_once, log_failure
 from svcserver.chat.ports import About, BadToken
 from svcserver.chat.rooms import Occupant
 from svcserver.chat.server import ChatServer
@@ -208,11 +208,11 @@ def join(server: ChatServer, asks: ChatGame, board: Board, news: News) -> None:
         news.party_changed.connect(asks.left)
     news.party_changed.connect(server.on_party_changed)  # every process sends these two
     news.sessions_ended.connect(server.on_sessions_ended)
-    everywhere(board, news.guild_changed, GuildChanged, server.on_guild_changed)
-    also_hear(board, news.renamed, Renamed, server.on_renamed)  # the metagame tells it
-    everywhere(board, news.friend_accepted, FriendAccepted, server.on_friend_accepted)
-    everywhere(board, news.unfriended, Unfriended, server.on_unfriended)
-    everywhere(board, news.blocked, Blocked, server.on_blocked)
+    share_signal(board, news.guild_changed, GuildChanged, server.on_guild_changed)
+    connect_shared(board, news.renamed, Renamed, server.on_renamed)  # the metagame tells it
+    share_signal(board, news.friend_accepted, FriendAccepted, server.on_friend_accepted)
+    share_signal(board, news.unfriended, Unfriended, server.on_unfriended)
+    share_signal(board, news.blocked, Blocked, server.on_blocked)
     said_once(board, news.announced, server.on_announced)
     board.when_missed(server.look_at_all)
 
@@ -222,7 +222,7 @@ ONLY = ""  # the key of the only entry
 
 
 def said_once(board: Board, signal: Signal[Announced], hear: Callable[[Announced], None]) -> None:
-    """Like ``everywhere``, for what each process finds due by itself: the first one says it."""
+    """Like ``share_signal``, for what each process finds due by itself: the first one says it."""
     if not board.shared:
         signal.connect(hear)
         return
@@ -234,9 +234,9 @@ def said_once(board: Board, signal: Signal[Announced], hear: Callable[[Announced
         def work(transaction: BoardTransaction) -> None:
             if (said := transaction.get(SAID, ONLY)) is None or mine > said:
                 transaction.put(SAID, ONLY, mine)
-                transaction.tell(one)
+                transaction.publish(one)
 
-        unwaited(board.act(work, near=[(SAID, ONLY)]))
+        log_failure(board.transact(work, near=[(SAID, ONLY)]))
 
     signal.connect(send)
 

@@ -16,8 +16,8 @@ from twisted.application.service import IService
 from twisted.internet.interfaces import IReactorTime
 
 from svcserver.board.board import Board
-from svcserver.board.telling import everywhere
-from svcserver.board.waiting import unwaited
+from svcserver.board.delivery import share_signal
+from svcserver.board.waiting import log_failure
 from svcserver.db.ledger import Ledger
 from svcserver.kernel.counters import Counters
 from svcserver.kernel.datafiles import needed_by
@@ -120,12 +120,12 @@ class Metagame(Parts):
         """Connect the signals; ``chat_ports.join`` connects the chat, where there is one."""
         news, parties = self.news, self.parties
         if self.settings.guild_create_activity_fallback:
-            news.heard.connect(lambda one: unwaited(self.guilds.hear(one.account_id)))
-        news.blocked.connect(lambda one: unwaited(parties.part(one.by, one.whom)))
+            news.heard.connect(lambda one: log_failure(self.guilds.hear(one.account_id)))
+        news.blocked.connect(lambda one: log_failure(parties.part(one.by, one.whom)))
         hunts = HuntLog(self.ledger, self.wall_clock)
-        news.sent_to_hunt.connect(lambda one: unwaited(hunts.note(one)))
+        news.sent_to_hunt.connect(lambda one: log_failure(hunts.note(one)))
         news.renamed.connect(self.directory.known.hear)  # here at once, also if telling fails
-        everywhere(self.board, news.renamed, Renamed, self.directory.known.hear)
+        share_signal(self.board, news.renamed, Renamed, self.directory.known.hear)
         news.sessions_ended.connect(lambda one: self.directory.known.forget(one.account_id))
         minute = self.desk.figures.gathering
         self.dashboard.health.taken.connect(
@@ -134,9 +134,9 @@ class Metagame(Parts):
         self.board.when_missed(self.directory.known.forget_all)
         self.board.listen(EpochMoved, self.epochs.hear)
         self.board.listen(PartyChanged, news.party_changed.send)
-        news.sessions_ended.connect(lambda one: unwaited(parties.leave(one.account_id)))
-        news.sessions_ended.connect(lambda one: unwaited(self.matches.forget(one.account_id)))
-        news.sessions_ended.connect(lambda one: unwaited(self.online.forget(one.account_id)))
+        news.sessions_ended.connect(lambda one: log_failure(parties.leave(one.account_id)))
+        news.sessions_ended.connect(lambda one: log_failure(self.matches.forget(one.account_id)))
+        news.sessions_ended.connect(lambda one: log_failure(self.online.forget(one.account_id)))
         if (ports := self.game_ports) is not None:
             news.sessions_ended.connect(lambda one: ports.ended(one.account_id))
 

@@ -176,8 +176,8 @@ class Attempt:
         kind: Kind[Kept[Any]],
         near: Iterable[Key] = (),
     ) -> Deferred[T]:
-        """``board.act``, with the result kept as an entry of ``kind``."""
-        return board.act(self.in_transaction(work, kind), [*near, *self.near(kind)])
+        """``board.transact``, with the result kept as an entry of ``kind``."""
+        return board.transact(self.in_transaction(work, kind), [*near, *self.near(kind)])
 
     def near(self, kind: Kind[Kept[Any]]) -> list[Key]:
         """What ``in_transaction`` reads for sure."""

@@ -111,8 +111,8 @@ class At:
     def count(self, kind: Kind[Any]) -> int:
         raise NotImplementedError("what is listed may change meanwhile")
 
-    def tell(self, news: object) -> None:
-        self.transaction.tell(news)
+    def publish(self, news: object) -> None:
+        self.transaction.publish(news)
 
 
 @define(eq=False)
@@ -124,7 +124,7 @@ class LaneBoard:
     acts: list[Act] = field(factory=list)
     shared = True
 
-    def act(self, work: Work[T], near: Iterable[Key] = ()) -> Deferred[T]:
+    def transact(self, work: Work[T], near: Iterable[Key] = ()) -> Deferred[T]:
         return Deferred.fromCoroutine(self._act(work, tuple(near)))
 
     async def _act(self, work: Work[T], near: tuple[Key, ...]) -> T:
@@ -140,13 +140,13 @@ class LaneBoard:
                 own.written.clear()
                 own.news.clear()
                 given = why
-            transaction.tell(Done(act.name))
+            transaction.publish(Done(act.name))
             act.ids, act.answer = own._ids[:], plain(given)
             act.broke = isinstance(given, Exception) and not isinstance(given, Refusal)
             return given
 
         try:
-            given = await self.board.act(job, near)
+            given = await self.board.transact(job, near)
         except Overtaken:
             act.overtaken = True
             raise
@@ -302,11 +302,13 @@ class Lane:
                     place.used = place.free and self.dice.random() < 0.7
             case 1:
                 quota = self.dice.choice((NEW_KEYS, PASSPORT_READS))
-                await board.act(lambda transaction: quota.take_or_wait(transaction, me))
+                await board.transact(lambda transaction: quota.take_or_wait(transaction, me))
             case 2:
-                await board.act(lambda transaction: self._signs_in(Lockout(transaction), me))
+                await board.transact(lambda transaction: self._signs_in(Lockout(transaction), me))
             case 3:
-                await board.act(lambda transaction: self._founds(Founders(transaction), me, other))
+                await board.transact(
+                    lambda transaction: self._founds(Founders(transaction), me, other)
+                )
             case _:
                 await self._online.hear(me, "city_01_persistent", "city")
 

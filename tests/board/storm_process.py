@@ -116,7 +116,7 @@ class Process:
         return self.until(lambda: self.of_other() >= enough)
 
     async def tell(self, news: object) -> None:
-        await self.board.act(lambda transaction: transaction.tell(news))
+        await self.board.transact(lambda transaction: transaction.publish(news))
 
     async def meet(self) -> None:
         """Both are there, and hear one another from here on."""

@@ -94,7 +94,7 @@ class Base(SynchronousTestCase):
         self.engine(number).listen_again(b"svc:0:news")
 
     def tell(self, number: int, text: str) -> None:
-        at_once(self.boards[number].act(lambda transaction: transaction.tell(Line(text))))
+        at_once(self.boards[number].transact(lambda transaction: transaction.publish(Line(text))))
         for one in range(2):
             self.engine(one).deliver()
 
@@ -156,10 +156,10 @@ class ActTests(Base):
                     self.empty()
             return given
 
-        return at_once(self.boards[0].act(over, [(SEATS, "a")])), runs
+        return at_once(self.boards[0].transact(over, [(SEATS, "a")])), runs
 
     def test_what_rests_on_an_entry_of_its_former_life_runs_again(self) -> None:
-        at_once(self.boards[1].act(lambda transaction: transaction.put(SEATS, "a", "ann")))
+        at_once(self.boards[1].transact(lambda transaction: transaction.put(SEATS, "a", "ann")))
 
         def work(transaction: BoardTransaction) -> str | None:
             found = transaction.get(SEATS, "a")
@@ -167,14 +167,14 @@ class ActTests(Base):
             return found
 
         self.assertEqual(self.run_over(work), (None, 2))
-        self.assertEqual(at_once(self.boards[1].act(lambda s: s.get(LEADERS, "a"))), "nobody")
+        self.assertEqual(at_once(self.boards[1].transact(lambda s: s.get(LEADERS, "a"))), "nobody")
 
     def test_also_where_it_only_reads_what_it_took_several_loads_to_bring(self) -> None:
         def plant(transaction: BoardTransaction) -> None:
             transaction.put(SEATS, "a", "ann")
             transaction.put(LEADERS, "ann", "yes")
 
-        at_once(self.boards[1].act(plant))
+        at_once(self.boards[1].transact(plant))
 
         def work(transaction: BoardTransaction) -> str | None:
             seat = transaction.get(SEATS, "a")
@@ -192,5 +192,5 @@ class ActTests(Base):
 
         self.assertEqual(self.run_over(work), (None, 1))
         self.assertEqual(
-            at_once(self.boards[1].act(lambda transaction: transaction.get(SEATS, "a"))), "bob"
+            at_once(self.boards[1].transact(lambda transaction: transaction.get(SEATS, "a"))), "bob"
         )

@@ -31,11 +31,11 @@ class ForgottenTests(SynchronousTestCase):
         self.model.wires.clear()  # as a process ends, and its connections with it
 
     def rule(self, board: ValkeyBoard) -> str | None:
-        return at_once(board.act(lambda transaction: transaction.get(RULE, "")))
+        return at_once(board.transact(lambda transaction: transaction.get(RULE, "")))
 
     def test_the_first_process_forgets_and_the_second_does_not(self) -> None:
         first = self.started()
-        at_once(first.act(lambda transaction: transaction.put(RULE, "", "NONE")))
+        at_once(first.transact(lambda transaction: transaction.put(RULE, "", "NONE")))
         second = self.started()
         self.assertEqual((self.rule(first), self.rule(second)), ("NONE", "NONE"))
         self.stop_all()
@@ -43,7 +43,7 @@ class ForgottenTests(SynchronousTestCase):
 
     def test_a_process_that_forgets_nothing_does_not_count(self) -> None:
         first = self.started()
-        at_once(first.act(lambda transaction: transaction.put(RULE, "", "NONE")))
+        at_once(first.transact(lambda transaction: transaction.put(RULE, "", "NONE")))
         self.stop_all()
         self.started(forgets=False)  # a gateway
         self.assertIsNone(self.rule(self.started()))

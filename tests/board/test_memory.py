@@ -43,7 +43,7 @@ class Base(SynchronousTestCase):
         return TestBoard(MemoryBoard)
 
     def do(self, work: Any) -> Any:
-        return self.successResultOf(self.live.board.act(work))
+        return self.successResultOf(self.live.board.transact(work))
 
 
 class ActTests(Base):
@@ -74,10 +74,10 @@ class ActTests(Base):
         def work(transaction: BoardTransaction) -> None:
             transaction.put(NAMES, "a", "Bob")
             transaction.put(NAMES, "b", "Bob")
-            transaction.tell(Left("a"))
+            transaction.publish(Left("a"))
             raise Missing("nobody")
 
-        why = self.failureResultOf(self.live.board.act(work), Missing)
+        why = self.failureResultOf(self.live.board.transact(work), Missing)
         self.assertEqual(why.value.message, "nobody")
         self.assertEqual(self.do(lambda transaction: transaction.get(NAMES, "a")), "Ann")
         self.assertIsNone(self.do(lambda transaction: transaction.get(NAMES, "b")))
@@ -93,7 +93,7 @@ class ActTests(Base):
         self.do(lambda transaction: transaction.put(NAMES, "a", "Ann"))
         other = Kind("names", int)
         self.failureResultOf(
-            self.live.board.act(lambda transaction: transaction.get(other, "a")), ValueError
+            self.live.board.transact(lambda transaction: transaction.get(other, "a")), ValueError
         )
 
 
@@ -176,7 +176,7 @@ class ListTests(Base):
 
     def test_only_a_listed_kind(self) -> None:
         self.failureResultOf(
-            self.live.board.act(lambda transaction: transaction.each(NAMES)), TypeError
+            self.live.board.transact(lambda transaction: transaction.each(NAMES)), TypeError
         )
 
 
@@ -190,8 +190,8 @@ class NewsTests(Base):
         self.live.board.listen(Left, listener)
 
         def work(transaction: BoardTransaction) -> None:
-            transaction.tell(Left("ann"))
-            transaction.tell("nobody listens to text")
+            transaction.publish(Left("ann"))
+            transaction.publish("nobody listens to text")
             transaction.put(NAMES, "a", "Ann")
 
         self.do(work)
@@ -202,14 +202,14 @@ class NewsTests(Base):
 
         def more(news: Left) -> None:
             if len(news.who) < 3:
-                self.do(lambda transaction: transaction.tell(Left(news.who + "+")))
+                self.do(lambda transaction: transaction.publish(Left(news.who + "+")))
 
         self.live.board.listen(Left, more)
         self.live.board.listen(Left, lambda news: told.append(news.who))
 
         def work(transaction: BoardTransaction) -> None:
-            transaction.tell(Left("a"))
-            transaction.tell(Left("b"))
+            transaction.publish(Left("a"))
+            transaction.publish(Left("b"))
 
         self.do(work)
         self.assertEqual(told, ["a", "b", "a+", "b+", "a++", "b++"])
@@ -222,6 +222,6 @@ class NewsTests(Base):
 
         self.live.board.listen(Left, broken)
         self.live.board.listen(Left, told.append)
-        self.do(lambda transaction: transaction.tell(Left("ann")))
+        self.do(lambda transaction: transaction.publish(Left("ann")))
         self.assertEqual(told, [Left("ann")])
         self.assertEqual(len(self.flushLoggedErrors(ZeroDivisionError)), 1)

@@ -100,7 +100,7 @@ class Turn:
     work: Work[Any] | None = field(default=None, init=False)
     _done: Deferred[Any] = field(init=False)
 
-    def act(self, work: Work[Any], near: Any = ()) -> Deferred[Any]:
+    def transact(self, work: Work[Any], near: Any = ()) -> Deferred[Any]:
         self.work, self._done = work, Deferred()
         return self._done
 
@@ -161,7 +161,7 @@ class Replay:
             self.lies.append(name)
             return
         self.memory.ids = tuple(told.ids)
-        result = at_once(self.memory.act(turn.work))
+        result = at_once(self.memory.transact(turn.work))
         if acts[-1].answer != told.answer:
             self.lies.append(name)
         turn.fire(result)

@@ -46,7 +46,7 @@ class RehearsalTests(SynchronousTestCase):
         return self.live.do(work)
 
     def refused(self, work: Any, why: type[Exception]) -> None:
-        self.failureResultOf(self.live.board.act(work), why)
+        self.failureResultOf(self.live.board.transact(work), why)
 
     def test_sound_work_passes_and_counts_once(self) -> None:
         crowd = Crowd(frozenset({"a", "b"}), {"a": 1.5})
@@ -55,7 +55,7 @@ class RehearsalTests(SynchronousTestCase):
 
         def work(transaction: BoardTransaction) -> str:
             transaction.put(CROWDS, "x", crowd)
-            transaction.tell(7)
+            transaction.publish(7)
             return transaction.new_id()
 
         self.assertEqual(len(self.do(work)), 36)
@@ -74,7 +74,7 @@ class RehearsalTests(SynchronousTestCase):
 
     def test_news_that_differs(self) -> None:
         numbers = count()
-        self.refused(lambda transaction: transaction.tell(next(numbers)), NotRepeatable)
+        self.refused(lambda transaction: transaction.publish(next(numbers)), NotRepeatable)
 
     def test_another_refusal(self) -> None:
         numbers = count()

@@ -42,17 +42,17 @@ class SnapshotTests(SynchronousTestCase):
         return board, [str(formatEvent(one)) for one in events]
 
     def fill(self) -> None:
-        self.board.act(lambda transaction: transaction.put(TABLES, "b", Table(("x",))))
-        self.board.act(lambda transaction: transaction.put(TABLES, "a", Table(("y", "z"))))
-        self.board.act(lambda transaction: transaction.put(SIGNS, "s", 5.0))
-        self.board.act(lambda transaction: transaction.put(RULES, "r", "OPEN"))
+        self.board.transact(lambda transaction: transaction.put(TABLES, "b", Table(("x",))))
+        self.board.transact(lambda transaction: transaction.put(TABLES, "a", Table(("y", "z"))))
+        self.board.transact(lambda transaction: transaction.put(SIGNS, "s", 5.0))
+        self.board.transact(lambda transaction: transaction.put(RULES, "r", "OPEN"))
 
     def test_what_is_to_be_forgotten_at_a_start_is_gone(self) -> None:
         self.fill()
         self.snapshot.stopService()
         board, _ = self.started()
         board.forget_at_start((RULES, "r"), (RULES, "none"))
-        seen = board.act(
+        seen = board.transact(
             lambda transaction: (transaction.get(RULES, "r"), transaction.count(TABLES))
         )
         self.assertEqual(self.successResultOf(seen), (None, 2))
@@ -65,20 +65,24 @@ class SnapshotTests(SynchronousTestCase):
         board, said = self.started()
         self.assertEqual(said, ["live state of 20 s ago was read"])
         seen = self.successResultOf(
-            board.act(lambda transaction: (transaction.each(TABLES), transaction.get(SIGNS, "s")))
+            board.transact(
+                lambda transaction: (transaction.each(TABLES), transaction.get(SIGNS, "s"))
+            )
         )
         self.assertEqual(seen, ([("b", Table(("x",))), ("a", Table(("y", "z")))], None))
-        self.assertEqual(self.successResultOf(board.act(lambda s: s.get(RULES, "r"))), "OPEN")
+        self.assertEqual(self.successResultOf(board.transact(lambda s: s.get(RULES, "r"))), "OPEN")
         self.assertFalse(self.path.exists())
         self.time += 85
-        self.assertIsNone(self.successResultOf(board.act(lambda s: s.get(TABLES, "a"))))
+        self.assertIsNone(self.successResultOf(board.transact(lambda s: s.get(TABLES, "a"))))
 
     def test_what_nobody_asked_for_is_carried_over_a_second_restart(self) -> None:
         self.fill()
         for _ in range(2):
             self.snapshot.stopService()
             board, _ = self.started()
-        found = self.successResultOf(board.act(lambda transaction: transaction.get(TABLES, "a")))
+        found = self.successResultOf(
+            board.transact(lambda transaction: transaction.get(TABLES, "a"))
+        )
         self.assertEqual(found, Table(("y", "z")))
 
     def test_an_old_torn_or_strange_file_is_left_out_with_a_line(self) -> None:
@@ -142,5 +146,5 @@ class SnapshotTests(SynchronousTestCase):
         board, _ = self.started()
         other = Kind("tables", dict[str, int])
         with capturedLogs() as events:
-            self.assertIsNone(self.successResultOf(board.act(lambda s: s.get(other, "a"))))
+            self.assertIsNone(self.successResultOf(board.transact(lambda s: s.get(other, "a"))))
         self.assertEqual(len(events), 1)

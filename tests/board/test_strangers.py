@@ -71,7 +71,7 @@ class SealTests(Base):
         board = ValkeyBoard(self.live.engine, seal=Seal(b"our key"))
         for there in (b"x" * STAMP + value, b"x" * STAMP + tag + value, value):
             self.write(RIGHTS, "ann", there)
-            found = board.act(lambda transaction: transaction.get(RIGHTS, "ann"))
+            found = board.transact(lambda transaction: transaction.get(RIGHTS, "ann"))
             self.assertIsNone(self.successResultOf(found))
 
     def test_a_copy_under_another_key_grants_nothing(self) -> None:
@@ -83,7 +83,7 @@ class SealTests(Base):
     def test_another_secret_drops_the_entries(self) -> None:
         self.grant("ann")
         rotated = ValkeyBoard(self.live.engine, seal=Seal(b"the next key"))
-        found = rotated.act(lambda transaction: transaction.get(RIGHTS, "ann"))
+        found = rotated.transact(lambda transaction: transaction.get(RIGHTS, "ann"))
         self.assertIsNone(self.successResultOf(found))
 
 
@@ -168,5 +168,5 @@ class DamageTests(Base):
         for name, *spoil in spoils:
             self.engine("DEL", f"{channel}:{name}")
             self.engine(spoil[0], f"{channel}:{name}", *spoil[1:])
-            self.do(lambda transaction, name=name: transaction.tell(Left(name)))
+            self.do(lambda transaction, name=name: transaction.publish(Left(name)))
         self.assertEqual(heard, [name for name, *_ in spoils])

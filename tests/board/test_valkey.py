@@ -62,7 +62,7 @@ class OtherProcessTests(OnEngine):
         self.other = self.live.another()
 
     def there(self, work: Any) -> Any:
-        return self.successResultOf(self.other.act(work))
+        return self.successResultOf(self.other.transact(work))
 
     def test_what_one_writes_the_other_reads(self) -> None:
         self.do(lambda transaction: transaction.put(READ, "a", "Ann"))
@@ -75,9 +75,11 @@ class OtherProcessTests(OnEngine):
         self.live.board.listen(Left, lambda news: heard["here"].append(news.who))
         self.other.listen(Left, lambda news: heard["there"].append(news.who))
         for number in range(3):
-            self.do(lambda transaction, number=number: transaction.tell(Left(f"here {number}")))
-            self.there(lambda transaction, number=number: transaction.tell(Left(f"there {number}")))
-        self.do(lambda transaction: transaction.tell(Left("last")))
+            self.do(lambda transaction, number=number: transaction.publish(Left(f"here {number}")))
+            self.there(
+                lambda transaction, number=number: transaction.publish(Left(f"there {number}"))
+            )
+        self.do(lambda transaction: transaction.publish(Left("last")))
         self.other.engine.catch_up()
         self.assertEqual(heard["here"], heard["there"])
         self.assertEqual(len(heard["here"]), 7)
@@ -103,7 +105,7 @@ class OvertakenTests(OnEngine):
         """Act so once our work has been run with what it reads."""
         self.runs += 1
         if self.runs <= times:
-            self.successResultOf(self.other.act(work))
+            self.successResultOf(self.other.transact(work))
 
     def test_it_runs_again_with_what_is_there_now(self) -> None:
         def work(transaction: BoardTransaction) -> str | None:
@@ -193,7 +195,7 @@ class OvertakenTests(OnEngine):
             self.between(lambda other: other.put(NAMES, "a", str(self.runs)), times=10_000)
             transaction.put(NAMES, "b", "")
 
-        self.failureResultOf(self.live.board.act(work), Unavailable)
+        self.failureResultOf(self.live.board.transact(work), Unavailable)
 
     def test_ids_are_the_same_in_every_run(self) -> None:
         drawn: list[str] = []
@@ -216,7 +218,7 @@ class TripTests(OnEngine):
         asked: list[object] = []
         run = self.live.engine.run
         self.patch(self.live.engine, "run", lambda *call: (asked.append(call), run(*call))[1])
-        self.successResultOf(self.live.board.act(work, near))
+        self.successResultOf(self.live.board.transact(work, near))
         self.patch(self.live.engine, "run", run)
         return len(asked)
 
@@ -249,7 +251,9 @@ class ValueTests(OnEngine):
                 )
             )
             found = at_once(
-                self.live.another().act(lambda transaction, text=text: transaction.get(NAMES, text))
+                self.live.another().transact(
+                    lambda transaction, text=text: transaction.get(NAMES, text)
+                )
             )
             self.assertEqual(found, text.replace("\ud800", ""))
 
@@ -258,7 +262,9 @@ class ValueTests(OnEngine):
         other = self.live.another()
         for number in range(5):
             at_once(
-                other.act(lambda transaction, n=number: transaction.put(kind, "a", Seat("ann", n)))
+                other.transact(
+                    lambda transaction, n=number: transaction.put(kind, "a", Seat("ann", n))
+                )
             )
             for _ in range(2):
                 found = self.do(lambda transaction: transaction.get(kind, "a"))

@@ -28,13 +28,13 @@ class SharedBoard(RehearsedBoard):
     away = False
     slow: list[Callable[[], None]] | None = None  # a list: acts wait in it
 
-    def act(self, work: Callable[[BoardTransaction], Any], near: Any = ()) -> Deferred[Any]:
+    def transact(self, work: Callable[[BoardTransaction], Any], near: Any = ()) -> Deferred[Any]:
         if self.away:
             return fail(BoardAway())
         if self.slow is None:
-            return super().act(work, near)
+            return super().transact(work, near)
         done: Deferred[Any] = Deferred()
-        self.slow.append(lambda: super(SharedBoard, self).act(work, near).chainDeferred(done))
+        self.slow.append(lambda: super(SharedBoard, self).transact(work, near).chainDeferred(done))
         return done
 
 

@@ -87,13 +87,13 @@ class Lonely:
         self.told: list[Any] = []
         self.away = away
 
-    def act(self, work: Any) -> Deferred[Any]:
+    def transact(self, work: Any) -> Deferred[Any]:
         if self.away:
             return fail(BoardAway())
         work(self)
         return succeed(None)
 
-    def tell(self, news: Any) -> None:
+    def publish(self, news: Any) -> None:
         self.told.append(news)
 
     def listen(self, news: Any, listener: Any) -> None:

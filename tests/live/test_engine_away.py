@@ -209,7 +209,7 @@ def heard(talker: Talker) -> bool:
 
 NOTHING_DISPENSABLE = """
 from svcserver.metagame.play.presence import feature
-feature.dispensable = lambda done, instead: done
+feature.with_fallback = lambda result, fallback: result
 """
 
 

@@ -134,7 +134,7 @@ class Runs:
 class ModelBoard(ValkeyBoard):
     """Compares the runs of each act."""
 
-    def act(self, work: Work[T], near: Any = ()) -> Deferred[T]:
+    def transact(self, work: Work[T], near: Any = ()) -> Deferred[T]:
         runs = Runs(work)
 
         def check(given: Any) -> Any:
@@ -142,7 +142,7 @@ class ModelBoard(ValkeyBoard):
             return given
 
         near_keys: tuple[Key, ...] = tuple(near)
-        return ValkeyBoard.act(self, runs, near_keys).addBoth(check)
+        return ValkeyBoard.transact(self, runs, near_keys).addBoth(check)
 
 
 class OnModel:
@@ -169,4 +169,4 @@ class OnModel:
         """The result of ``work``, at ``now`` if that is given."""
         if now is not None:
             self.now = now
-        return at_once(self.board.act(work))
+        return at_once(self.board.transact(work))

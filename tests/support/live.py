@@ -25,4 +25,4 @@ class TestBoard:
         """The result of ``work``, at ``now`` if that is given."""
         if now is not None:
             self.now = now
-        return at_once(self.board.act(work))
+        return at_once(self.board.transact(work))

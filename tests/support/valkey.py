@@ -289,7 +289,7 @@ class EngineBoard:
         """The result of ``work``, at ``now`` if that is given."""
         if now is not None:
             self.now = now
-        return at_once(self.board.act(work))
+        return at_once(self.board.transact(work))
 
     def close(self) -> None:
         """End its connections."""

@@ -42,7 +42,7 @@ class WrongAdminKeys:
         def work(transaction: BoardTransaction) -> tuple[float, bool]:
             return WRONG_KEYS.take_or_wait(transaction, key), WRONG_KEYS.is_full(transaction, key)
 
-        wait, full = await self.board.act(work, near=[(WRONG_KEYS.kind, key)])
+        wait, full = await self.board.transact(work, near=[(WRONG_KEYS.kind, key)])
         if wait > 0:
             return TooMany(retry_after_s=max(1, round(wait)))
         if full:

@@ -22,7 +22,7 @@ class ReadLimit:
 
     async def take(self, address: str) -> None:
         """Count a read; raises TooMany when the address has made as many as it may."""
-        wait = await self.board.act(
+        wait = await self.board.transact(
             lambda transaction: self.reads.take_or_wait(transaction, address),
             near=[(self.reads.kind, address)],
         )

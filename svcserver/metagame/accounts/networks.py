@@ -25,7 +25,7 @@ from sqlalchemy import (
     table,
 )
 
-from svcserver.board.waiting import unwaited
+from svcserver.board.waiting import log_failure
 from svcserver.db.ledger import Ledger, OneAccount
 from svcserver.db.tables import METADATA
 from svcserver.db.upsert import Upsert
@@ -199,4 +199,4 @@ class Networks:
             lambda tx: SqlNetworks(tx).note(account_id, network, self.wall_clock()),
             OneAccount(account_id),
         )
-        unwaited(work)  # a log-in works also while nothing can be written
+        log_failure(work)  # a log-in works also while nothing can be written

@@ -41,7 +41,7 @@ class Registration:
 
     async def mode(self) -> str | None:
         """The mode in force: set at run time, else REGISTRATION_MODE."""
-        mark = await self.board.act(
+        mark = await self.board.transact(
             lambda transaction: transaction.get(MARK, ONLY), near=[(MARK, ONLY)]
         )
         kept = None if mark is None else await self.ledger.read(_KEPT.get)
@@ -55,4 +55,4 @@ class Registration:
 
     async def begin(self, mark: str) -> None:
         """Let the kept mode count until the only metagame, or all of them, have ended."""
-        await self.board.act(lambda transaction: transaction.put(MARK, ONLY, mark))
+        await self.board.transact(lambda transaction: transaction.put(MARK, ONLY, mark))

@@ -16,7 +16,7 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
 from svcserver.board.board import Board
-from svcserver.board.waiting import dispensable
+from svcserver.board.waiting import with_fallback
 from svcserver.db.ledger import Ledger, OneAccount
 from svcserver.db.shield import shielded
 from svcserver.kernel.every import Every
@@ -56,7 +56,9 @@ class Sessions:
         moved = EpochMoved(ended.account_id, ended.not_before)
         self.epochs.hear(moved)
         # who does not hear of it reads the database
-        await dispensable(self.board.act(lambda transaction: transaction.tell(moved)), None)
+        await with_fallback(
+            self.board.transact(lambda transaction: transaction.publish(moved)), None
+        )
         log.info("the sessions of {account} have ended", account=ended.account_id)
 
     def load(self, tx: Connection) -> None:

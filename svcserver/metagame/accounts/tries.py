@@ -39,7 +39,7 @@ class RefusedTries:
         quota, key = (NAMED, actor) if actor else (NAMELESS, "")
         name = actor or f"stranger at {address}"
         try:
-            taken = await self.board.act(
+            taken = await self.board.transact(
                 lambda transaction: quota.take(transaction, key), near=[(quota.kind, key)]
             )
             if taken is not None:

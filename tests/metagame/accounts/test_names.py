@@ -95,7 +95,7 @@ class AwayTests(SynchronousTestCase):
         ann = game.player("Ann_1")
         directory = game.parts.directory
         self.successResultOf(directory.names([ann.id]))
-        self.patch(game.board, "act", lambda work, near=(): fail(Unavailable("away")))
+        self.patch(game.board, "transact", lambda work, near=(): fail(Unavailable("away")))
         game.parts.news.renamed.send(Renamed(ann.id, "Ada_1"))
         self.assertEqual(directory.known.among([ann.id]), {})
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from svcserver.kernel.signals import Announced, Renamed, Signal
-from svcserver.metagame.chat_ports import everywhere, figures, said_once
+from svcserver.metagame.chat_ports import figures, said_once, share_signal
 from svcserver.metagame.owner.announcements.rules import Announcement, Wish, announced, due
 from tests.chat.test_workers import Base
 from tests.chat.town import Client, Town
@@ -75,7 +75,7 @@ class AnnouncingTests(Base):
         for town in (self.here, self.there):
             signal = self.signals[town] = Signal[Announced]()
             self.board._listeners[Announced] = []
-            everywhere(self.board, signal, Announced, lambda one: None)
+            share_signal(self.board, signal, Announced, lambda one: None)
         for town in (self.here, self.there):
             self.board.listen(Announced, town.server.on_announced)
         ann, _ = self.countdown()

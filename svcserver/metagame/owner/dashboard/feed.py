@@ -108,7 +108,7 @@ class Feed:
             if last is not None:
                 _tell(transaction, changes(dict(last.spots), spots), at)
 
-        return self.board.act(work, near=[(LOOK, ONLY), (LINES, ONLY)])
+        return self.board.transact(work, near=[(LOOK, ONLY), (LINES, ONLY)])
 
     def newest(self) -> Deferred[list[Line]]:
         """All lines, the newest first."""
@@ -117,7 +117,7 @@ class Feed:
             told = transaction.get(LINES, ONLY) or ()
             return [*told[::-1]]
 
-        return self.board.act(work, near=[(LINES, ONLY)])
+        return self.board.transact(work, near=[(LINES, ONLY)])
 
 
 def _tell(

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, TypedDict
 
 from attrs import define, field, frozen
 
-from svcserver.board.waiting import unwaited
+from svcserver.board.waiting import log_failure
 from svcserver.kernel.counters import Figure
 from svcserver.kernel.every import Every
 from svcserver.kernel.roles import Role
@@ -157,7 +157,7 @@ class PlayersOnline:
 
     def __call__(self) -> float:
         """The newest count known; asks for the next."""
-        unwaited(self.online.count().addCallback(self._learn))
+        log_failure(self.online.count().addCallback(self._learn))
         return self._count
 
     def _learn(self, count: int) -> None:

@@ -84,7 +84,7 @@ class Maintenance:
             return made
 
         made = await self.record(entry, act)
-        await self.board.act(lambda transaction: _put(transaction, made))
+        await self.board.transact(lambda transaction: _put(transaction, made))
         log.info("{by}: {what}", by=by, what=entry.action)
         return await self.standing()
 
@@ -159,7 +159,7 @@ class Maintenance:
                 _put(transaction, kept)
 
         if kept != shown:
-            await self.board.act(mend, near=[(DRAIN, ONLY)])
+            await self.board.transact(mend, near=[(DRAIN, ONLY)])
         return kept
 
     async def _look(self) -> None:
@@ -217,11 +217,11 @@ class Maintenance:
 
         mine = await self.audit.ledger.write(work, ACROSS)
         if mine:
-            await self.board.act(lambda transaction: _put(transaction, then))
+            await self.board.transact(lambda transaction: _put(transaction, then))
         return mine
 
     async def _current(self) -> Drain | None:
-        return await self.board.act(
+        return await self.board.transact(
             lambda transaction: transaction.get(DRAIN, ONLY), near=[(DRAIN, ONLY)]
         )
 

@@ -70,7 +70,7 @@ class MatchmakingActs:
             with self.matches.on(transaction) as rules:
                 return rules.follow(player, candidate_id, group)
 
-        return await self.matches.board.act(work)
+        return await self.matches.board.transact(work)
 
     async def poll(self, player: AccountId) -> tuple[Entry, State]:
         """Where the player stands; starts what is due and retries capacity. Raises Missing."""
@@ -78,7 +78,7 @@ class MatchmakingActs:
         if entry.match.party_id is not None:
             self.heard.send(Heard(player))
         await self.launching.wait(entry.match.id, POLL_WAITS_S)
-        entry, state, news = await self.matches.board.act(
+        entry, state, news = await self.matches.board.transact(
             lambda transaction: self._standing(transaction, player)
         )
         if news and not is_world(entry.match.request()):
@@ -90,7 +90,7 @@ class MatchmakingActs:
         self, work: Work[tuple[J, LaunchRequest | None]], near: Iterable[Key] = ()
     ) -> J:
         """The act, and the launch that it has begun, whether or not its client stays."""
-        place, wish = await self.matches.board.act(work, near)
+        place, wish = await self.matches.board.transact(work, near)
         if wish is not None:
             match_id = place.match_id if isinstance(place, Joined) else place.match.id
             self.launching.start(match_id, wish)

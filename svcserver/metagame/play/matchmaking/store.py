@@ -258,7 +258,7 @@ class LiveMatches:
             with self.on(transaction) as matchmaker:
                 return work(matchmaker)
 
-        return self.board.act(job)
+        return self.board.transact(job)
 
     def on_match(self, match_id: str, work: Callable[[Matchmaker, Match], T]) -> Deferred[T | None]:
         """One act on a match; None when it is gone."""

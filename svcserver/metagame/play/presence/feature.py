@@ -10,7 +10,7 @@ from twisted.internet.defer import Deferred
 
 from svcserver.board.board import Board, BoardTransaction
 from svcserver.board.kinds import Kind
-from svcserver.board.waiting import dispensable
+from svcserver.board.waiting import with_fallback
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.shapes import Lenient, OrEmpty, TextWithNul
 from svcserver.kernel.signals import Heard, Signal
@@ -82,25 +82,27 @@ class Online:
             for follow in self.also_heard:
                 follow(transaction, account_id)
 
-        return dispensable(self.board.act(work), None)
+        return with_fallback(self.board.transact(work), None)
 
     def forget(self, account_id: AccountId) -> Deferred[None]:
         """The player is no longer online."""
-        return self.board.act(lambda transaction: transaction.drop(BEATS, account_id))
+        return self.board.transact(lambda transaction: transaction.drop(BEATS, account_id))
 
     def all(self) -> Deferred[list[Beat]]:
         """The last heartbeat of everyone online."""
-        return self.board.act(lambda transaction: [beat for _, beat in transaction.each(BEATS)])
+        return self.board.transact(
+            lambda transaction: [beat for _, beat in transaction.each(BEATS)]
+        )
 
     def looked(self) -> Deferred[tuple[float, list[Beat]]]:
         """When it was looked (epoch seconds of the board's clock), and what ``all`` gives."""
-        return self.board.act(
+        return self.board.transact(
             lambda transaction: (transaction.now, [beat for _, beat in transaction.each(BEATS)])
         )
 
     def count(self) -> Deferred[int]:
         """How many players are online."""
-        return self.board.act(lambda transaction: transaction.count(BEATS))
+        return self.board.transact(lambda transaction: transaction.count(BEATS))
 
 
 _NEXT_BEAT = Answer(200, NEXT_BEAT, content_type="text/plain; charset=utf-8")

@@ -78,7 +78,7 @@ class GuildActs:
         good, plate = await self.data.read(
             me, lambda tx: rules.validate(SqlGuilds(tx), self.words, me, name, nameplate)
         )
-        await self.board.act(lambda transaction: Founders(transaction).note(me, good, plate))
+        await self.board.transact(lambda transaction: Founders(transaction).note(me, good, plate))
 
     @shielded
     async def found(
@@ -100,20 +100,20 @@ class GuildActs:
 
             guild, members = await self.data.write(leader, 0, work, ACROSS)
             place.used = True
-        await self.board.act(lambda transaction: Founders(transaction).clear(leader))
+        await self.board.transact(lambda transaction: Founders(transaction).clear(leader))
         log.info("{account} founded the guild {name}", account=leader, name=guild.name)
         return guild, members
 
     def hear(self, account_id: AccountId) -> Deferred[None]:
         """A sign of life, which is asked for only by GUILD_CREATE_ACTIVITY_FALLBACK."""
-        return self.board.act(lambda transaction: Founders(transaction).hear(account_id))
+        return self.board.transact(lambda transaction: Founders(transaction).hear(account_id))
 
     async def _was_validated(self, leader: AccountId, name: str, nameplate: str | None) -> bool:
         def look(transaction: BoardTransaction) -> tuple[bool, bool]:
             founders = Founders(transaction)
             return founders.checked(leader, name, nameplate), founders.seen(leader)
 
-        checked, seen = await self.board.act(look, near=[(CHECKED, leader)])
+        checked, seen = await self.board.transact(look, near=[(CHECKED, leader)])
         if checked or not self.settings.guild_create_activity_fallback or not seen:
             return checked
         log.warn("{account} founds a guild under a name not checked before", account=leader)

@@ -117,7 +117,7 @@ class BoardParties:
 
     def left(self, party_id: str, account_id: AccountId) -> None:
         news = PartyChanged(party_id, (account_id,))
-        self.transaction.tell(news)
+        self.transaction.publish(news)
         for follow in self.also_left:
             follow(self.transaction, news)
 
@@ -159,7 +159,7 @@ class LiveParties:
 
     def hear(self, account_id: AccountId) -> Deferred[None]:
         """A sign of life; blind, so it never runs again."""
-        return self.board.act(lambda transaction: hear(transaction, account_id))
+        return self.board.transact(lambda transaction: hear(transaction, account_id))
 
     def part(self, one: AccountId, other: AccountId) -> Deferred[None]:
         """Take two apart of whom one has blocked the other."""

@@ -17,7 +17,7 @@ class DrainTests(MatchmakingCase):
     def drain(self, on: bool = True) -> None:
         drain = Drain("Olga", self.game.clock.seconds())
         self.successResultOf(
-            self.game.parts.board.act(
+            self.game.parts.board.transact(
                 lambda transaction: (
                     transaction.put(DRAIN, ONLY, drain) if on else transaction.drop(DRAIN, ONLY)
                 )

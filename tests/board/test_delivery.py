@@ -6,8 +6,8 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.board.board import Board
+from svcserver.board.delivery import connect_shared, share_signal
 from svcserver.board.rehearsed import RehearsedBoard
-from svcserver.board.telling import also_hear, everywhere
 from svcserver.kernel.signals import Renamed, Signal
 
 NEWS = Renamed("ann", "Ada")
@@ -26,8 +26,8 @@ class Process:
         self.signal: Signal[Renamed] = Signal()
         self.heard: list[Renamed] = []
         self.heard_too: list[Renamed] = []
-        everywhere(board, self.signal, Renamed, self.heard.append)
-        also_hear(board, self.signal, Renamed, self.heard_too.append)
+        share_signal(board, self.signal, Renamed, self.heard.append)
+        connect_shared(board, self.signal, Renamed, self.heard_too.append)
 
 
 class TellingTests(SynchronousTestCase):
