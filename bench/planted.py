@@ -1,6 +1,6 @@
 """Plants known bugs, one at a time, and measures how soon the simulation finds each.
 
-    python -m bench.planted                    # all; writes the table of the docs page
+    python -m bench.planted                    # all; prints a table
     python -m bench.planted "a port leaks"     # one of them
 
 A bug is an exchange of text in one module, made when it is imported, in a process of its own.
@@ -24,8 +24,6 @@ from typing import Any
 
 from bench.plants import PLANTS, Plant
 
-PAGE = Path(__file__).parents[1] / "docs" / "contributors" / "simulation.md"
-BEGIN, END = "<!-- planted: begin -->", "<!-- planted: end -->"
 SEEDS, PLAYERS, SECONDS = 200, 8, 900.0
 PLAIN = "no failure of ours"  # by a traceback or a 500: told only where no other rule finds it
 
@@ -124,16 +122,11 @@ def main() -> None:
         plant = next((one for one in PLANTS if one.name == words[1]), None)
         child(plant, [int(one) for one in words[2:]] or range(1, SEEDS + 1))
         return
-    lines = ["| planted | kind | found with seed | after s of processor | by the rule |"]
-    lines.append("|---|---|---|---|---|")
+    print("| planted | kind | found with seed | after s of processor | by the rule |")
+    print("|---|---|---|---|---|")
     for plant in PLANTS:
         if not words or any(word in plant.name for word in words):
-            lines.append(row(plant, look(plant)))
-            print(lines[-1], flush=True)
-    if not words:
-        text = PAGE.read_text()
-        before, after = text.split(BEGIN)[0], text.split(END)[1]
-        PAGE.write_text(f"{before}{BEGIN}\n" + "\n".join(lines) + f"\n{END}{after}")
+            print(row(plant, look(plant)), flush=True)
 
 
 if __name__ == "__main__":
