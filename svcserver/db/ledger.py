@@ -1,6 +1,6 @@
 """``Ledger``: the only access to the database. It runs synchronous work off the reactor thread.
 
-    version = await ledger.write(lambda tx: rules.save(SqlCharacters(tx), ...))
+    character = await ledger.write(lambda tx: SqlCharacters(tx).create(...))
 
 ``work(tx)`` gets a SQLAlchemy Core connection inside a transaction. A write's Deferred
 fires only after the COMMIT that holds it; work that raises rolls back alone.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 
 from attrs import define, field, frozen
@@ -13,21 +13,19 @@ ROW = 32  # bytes that a stack or an item counts besides its data
 
 @define(unsafe_hash=True)  # not frozen: two or three are made for every transaction
 class Size:
-    """A number of stacks and instanced items, and their bytes; of a change it may be negative.
+    """A number of stacks and instanced items, and their bytes; a change may be negative.
 
-    Kept beside an inventory, since adding it up is linear in it.
+    It is stored beside an inventory, because computing it is linear in the inventory.
     """
 
     items: int = 0
     bytes: int = 0
 
-    def __add__(self, other: Size) -> Size:
-        if other is NOTHING:  # most changes only count up what is held already
-            return self
-        return Size(self.items + other.items, self.bytes + other.bytes)
+    def __add__(self, change: Size) -> Size:
+        return Size(self.items + change.items, self.bytes + change.bytes)
 
-    def __sub__(self, other: Size) -> Size:
-        return Size(self.items - other.items, self.bytes - other.bytes)
+    def __sub__(self, change: Size) -> Size:
+        return Size(self.items - change.items, self.bytes - change.bytes)
 
 
 NOTHING = Size()
@@ -54,7 +52,7 @@ class Instance:
 
     @property
     def size(self) -> Size:
-        """What it counts towards the bounds of a character."""
+        """Its share of the bounds of a character."""
         return Size(1, ROW + len(self.body))
 
 
@@ -65,37 +63,52 @@ class Removal:
     instance_id: str
     version: int | None
 
+    def is_outdated(self, held: Instance) -> bool:
+        """Return whether a newer version is held."""
+        if self.version is None or held.version is None:
+            return False
+        return self.version < held.version
+
 
 @define  # not frozen: a frozen one takes twice as long to make
 class Transaction:
     """A change of one character's belongings.
 
-    ``answer`` makes the reply of the stacks' final totals, which is stored for a repeat;
-    ``transaction_id`` is None when a repeat cannot be recognised.
+    ``added`` and ``removed`` are quantities by catalogue id, ``extras`` the further keys of added
+    stacks as JSON. ``answer`` makes the reply of the stacks' final totals, which is stored for a
+    repeat; ``transaction_id`` is None when a repeat cannot be recognised.
     """
 
     transaction_id: str | None
     source: str
-    add_stacked: list[Stacked]
-    remove_stacked: list[Stacked]
-    add: list[Instance]
-    save: list[Instance]
-    remove: list[Removal]
     answer: Callable[[Mapping[str, int]], bytes] = field(repr=False)
+    added: Mapping[str, int] = {}
+    removed: Mapping[str, int] = {}
+    extras: Mapping[str, bytes] = field(default={}, repr=False)
+    add: Sequence[Instance] = ()
+    save: Sequence[Instance] = ()
+    remove: Sequence[Removal] = ()
 
     @property
-    def is_empty(self) -> bool:
-        """Whether it changes nothing, since it lists nothing."""
-        return not (self.add_stacked or self.remove_stacked or self.add or self.save or self.remove)
+    def catalog_ids(self) -> list[str]:
+        """The stacks it touches: those it adds to first, then those it only removes from."""
+        return list({**self.added, **self.removed})
+
+    @property
+    def instance_ids(self) -> list[str]:
+        """The instanced items it touches, each once."""
+        ids = [removal.instance_id for removal in self.remove]
+        ids += [item.instance_id for item in (*self.save, *self.add)]
+        return list(dict.fromkeys(ids))
 
 
 def stack_bytes(catalog_id: str, extra: bytes | None) -> int:
-    """What a stack counts towards the bounds of a character."""
+    """Return the share of a stack in the bounds of a character."""
     return ROW + len(catalog_id.encode()) + len(extra or b"")
 
 
 def transaction_id(sent: str | None) -> str | None:
-    """The id by which a repeat is recognised; None for an empty or zero one.
+    """Return the id by which a repeat is recognised; None for an empty or zero one.
 
     Zero is one of only ``0`` and ``-``. A long id is stored as its hash.
     """
@@ -105,5 +118,5 @@ def transaction_id(sent: str | None) -> str | None:
 
 
 def source_of(sent: str | None) -> str:
-    """``source`` as the item log stores it."""
+    """Return ``source`` as the item log stores it."""
     return (sent or "")[:MAX_SOURCE].replace("\0", "")

@@ -8,9 +8,9 @@ from typing import Any
 from sqlalchemy import Connection, select
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.metagame.belongings.inventory.rules import By, Changes, Note
+from svcserver.metagame.belongings.inventory.rules import By, Note, Policy
 from svcserver.metagame.belongings.inventory.store import ITEM_LOG, LOG_ROW, SqlInventory
-from svcserver.metagame.belongings.items import Size
+from svcserver.metagame.belongings.items import NOTHING, Size
 from tests.support.belongings import Owner
 from tests.support.browser import Page
 from tests.support.game import Game
@@ -71,14 +71,19 @@ class InventoryBoundTests(Bounded):
         self.refused(self.asks("POST", "/inventory/instanceditem", json=body), 409)
         self.assertEqual(self.ann.instances()["i"], item("i"))
 
-    def test_a_bound_that_was_lowered_lets_a_character_shrink(self) -> None:
+    def test_a_lowered_bound_lets_a_character_shrink(self) -> None:
         self.start(INVENTORY_MAX_ITEMS="2")
-        self.game.ledger.run(lambda tx: SqlInventory(tx).put_size(self.ann.character, Size(9, 900)))
+        self.set_size(Size(9, 900))
         self.refused(self.ann.add("A", 1), 409)
-        self.game.ledger.run(lambda tx: SqlInventory(tx).put_size(self.ann.character, Size(1, 90)))
+        self.set_size(Size(1, 90))
         self.assertEqual(self.ann.add("A", 1).status, 200)
-        self.game.ledger.run(lambda tx: SqlInventory(tx).put_size(self.ann.character, Size(9, 900)))
+        self.set_size(Size(9, 900))
         self.assertEqual(self.ann.take("A", 1).status, 200)
+
+    def set_size(self, size: Size) -> None:
+        """Store a size, whatever the character holds."""
+        name, policy = self.ann.character, Policy()
+        self.game.ledger.run(lambda tx: SqlInventory(tx).grow(name, NOTHING, size, policy))
 
     def test_what_is_counted_is_what_is_there_and_back_to_nothing(self) -> None:
         self.start()
@@ -292,6 +297,6 @@ class ItemLogTests(Bounded):
         """Ten times as much as 100,000 bytes: 200,000 of it are uncut once in nine million runs."""
         inventory = SqlInventory(tx, 100_000)
         for number in range(400):
-            changes = Changes(made=["x" * 1_987])  # 2,000 bytes with what stands around it
+            changes = {"made": ["x" * 1_987]}  # 2,000 bytes as JSON
             note = Note(self.ann.character, f"t{number}", number, By.CLIENT, "", changes)
             inventory.note(note)

@@ -18,8 +18,8 @@ from svcserver.kernel.shapes import AsSent, Count, Late, camel_case, spelled
 from svcserver.metagame.accounts.data import AccountData
 from svcserver.metagame.accounts.parts import Parts
 from svcserver.metagame.achievements.breadcrumbs import rules
-from svcserver.metagame.achievements.encounters.feature import owner_of
 from svcserver.metagame.achievements.encounters.rules import check_own
+from svcserver.metagame.belongings.inventory.store import owner_of
 from svcserver.metagame.once import ONLY, Again, Attempt
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.routes import Answer, Feature, bare

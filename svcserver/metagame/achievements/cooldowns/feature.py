@@ -21,7 +21,8 @@ from svcserver.metagame.access.acting import Acting
 from svcserver.metagame.accounts import recorded
 from svcserver.metagame.accounts.eventlog import Entry, EventLog
 from svcserver.metagame.accounts.parts import Parts
-from svcserver.metagame.achievements.cooldowns import rules
+from svcserver.metagame.achievements.bounds import check_capacity
+from svcserver.metagame.achievements.cooldowns.rules import expired
 from svcserver.metagame.once import Again
 from svcserver.metagame.replies import enveloped
 from svcserver.metagame.rows import Access, Call, Routes
@@ -29,7 +30,9 @@ from svcserver.metagame.settings import Settings
 from svcserver.web.routes import EMPTY_OBJECT, Answer, Feature, bare
 
 MAX_DATE = 64
-Date = Annotated[str, text_where(lambda one: len(one) <= MAX_DATE and one.isprintable(), "a date")]
+Date = Annotated[
+    str, text_where(lambda date: len(date) <= MAX_DATE and date.isprintable(), "a date")
+]
 LateDate = Late[Date] | None
 """A malformed date refuses the batch, while an entry without a usable id is only skipped."""
 
@@ -57,7 +60,7 @@ class CooldownBatch:
         sent = (
             [(name, date) for name, date in listed.items() if is_name(name)]
             if isinstance(listed, dict)
-            else [(one.cooldown_id, one.cooldown_started_date) for one in listed]
+            else [(start.cooldown_id, start.cooldown_started_date) for start in listed]
         )
         return {name: (date.read() if date else "") or now for name, date in sent}
 
@@ -92,16 +95,23 @@ class CooldownActs:
 
         def work(tx: Connection, notes: list[str]) -> dict[str, str]:
             cooldowns, started = SqlCooldowns(tx), sent.read().started(iso(self.wall_clock()))
-            rules.start_all(cooldowns, entry.account_id, started, self.most)
+            check_capacity(cooldowns.all(entry.account_id), started, self.most)
+            cooldowns.put(entry.account_id, started)
             return cooldowns.all(entry.account_id)
 
         return await self.events.write(entry, work)
 
     async def start(self, entry: Entry[None], cooldown_id: str) -> None:
+        """Start one cooldown now, and drop expired one-time ids."""
+
         def work(tx: Connection, notes: list[str]) -> None:
             name, now = cooldown_in_path(cooldown_id), self.wall_clock()
-            yesterday = iso(now - DAY_S)
-            rules.start(SqlCooldowns(tx), entry.account_id, name, iso(now), yesterday, self.most)
+            cooldowns = SqlCooldowns(tx)
+            started = cooldowns.all(entry.account_id)
+            dropped = expired(started, iso(now - DAY_S))
+            check_capacity(started.keys() - set(dropped), [name], self.most)
+            cooldowns.drop(entry.account_id, dropped)
+            cooldowns.put(entry.account_id, {name: iso(now)})
 
         await self.events.write(entry, work)
 
@@ -132,7 +142,7 @@ class SqlCooldowns:
         rows = self.tx.execute(_ALL, {"account": account_id})
         return dict(sorted((row.cooldown_id, row.started) for row in rows))
 
-    def keep(self, account_id: AccountId, started: Mapping[str, str]) -> None:
+    def put(self, account_id: AccountId, started: Mapping[str, str]) -> None:
         rows = [
             {"account_id": account_id, "cooldown_id": name, "started": date}
             for name, date in started.items()
@@ -141,7 +151,7 @@ class SqlCooldowns:
 
     def drop(self, account_id: AccountId, names: Sequence[str]) -> None:
         if names:
-            self.tx.execute(_DROP, [{"account": account_id, "wanted": one} for one in names])
+            self.tx.execute(_DROP, [{"account": account_id, "wanted": name} for name in names])
 
 
 def _show(started: dict[str, str]) -> dict[str, Any]:

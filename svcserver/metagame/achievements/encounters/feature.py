@@ -23,13 +23,17 @@ from sqlalchemy import (
 from svcserver.db.tables import METADATA, ROW_ID
 from svcserver.kernel.envelope import NOTHING, Envelope, envelope
 from svcserver.kernel.ids import AccountId, CharacterId
-from svcserver.kernel.refusals import Malformed
+from svcserver.kernel.refusals import Conflict, Malformed
 from svcserver.kernel.shapes import AtMost, Late, Name, whole
 from svcserver.metagame.accounts.data import AccountData
 from svcserver.metagame.accounts.parts import Parts
 from svcserver.metagame.achievements.encounters import rules
-from svcserver.metagame.achievements.encounters.rules import MAX_ASKED, MAX_TYPE, MAX_TYPE_ASKED
-from svcserver.metagame.belongings.characters.store import CHARACTERS
+from svcserver.metagame.achievements.encounters.rules import (
+    MAX_QUERY_TYPE,
+    MAX_QUERY_TYPES,
+    MAX_TYPE,
+)
+from svcserver.metagame.belongings.inventory.store import owner_of
 from svcserver.metagame.once import Again
 from svcserver.metagame.replies import enveloped
 from svcserver.metagame.rows import Access, Call, Routes
@@ -48,43 +52,43 @@ class Encounter:
 
 @frozen
 class ContentTypes:
-    """Which types to list, 1,000 at most; one above 7, which no content has, lists nothing."""
+    """The types to list, 1,000 at most; no content has a type above 7."""
 
     content_types: Annotated[
-        tuple[Annotated[int, whole(0, MAX_TYPE_ASKED)], ...], AtMost(MAX_ASKED)
+        tuple[Annotated[int, whole(0, MAX_QUERY_TYPE)], ...], AtMost(MAX_QUERY_TYPES)
     ]
 
 
 class MetContent(TypedDict):
-    """What a character has met of one type of content, the first met first."""
+    """The content of one type that a character has met, oldest first."""
 
     content: list[str]
     content_type: int
 
 
 class MetReply(TypedDict):
-    """What a character has met: an entry for each type asked for, in the order of the request."""
+    """The content that a character has met: an entry for each requested type, in that order."""
 
     content_types: list[MetContent]
     success: bool
 
 
 def type_in_path(text: str) -> int:
-    """A content type in a path; raises Malformed."""
+    """Return the content type in a path; raises Malformed."""
     if not _DIGITS.match(text):
         raise Malformed("the content type must be a number")
     return int(text)
 
 
-def show(kinds: Sequence[int], found: Mapping[int, Sequence[str]]) -> dict[str, Any]:
-    """The reply for the types ``kinds``."""
-    listed = [{"content": found.get(kind, ()), "content_type": kind} for kind in kinds]
+def show(kinds: Sequence[int], content: Mapping[int, Sequence[str]]) -> dict[str, Any]:
+    """Return the reply for the types ``kinds``."""
+    listed = [{"content": content.get(kind, ()), "content_type": kind} for kind in kinds]
     return envelope({"content_types": listed, "success": True})
 
 
 @frozen
 class EncounterActs:
-    """Look up and add; ``most``: ACHIEVEMENTS_MAX."""
+    """The operations on encounters; ``most``: ACHIEVEMENTS_MAX."""
 
     data: AccountData
     most: int
@@ -92,24 +96,29 @@ class EncounterActs:
     async def met(
         self, me: AccountId, character_id: CharacterId, kinds: Sequence[int]
     ) -> Mapping[int, Sequence[str]]:
-        """Content ids by type, oldest first; raises Malformed when ``kinds`` asks for too much."""
+        """Return content ids by type, oldest first; raises Malformed if the reply is too large."""
 
         def work(tx: Connection) -> dict[int, list[str]]:
             rules.check_own(owner_of(tx, character_id), me)
-            return SqlEncounters(tx).of(character_id)
+            return SqlEncounters(tx).content_by_type(character_id)
 
-        found = await self.data.read(me, work)
-        rules.check_answer(kinds, found, self.most)
-        return found
+        content = await self.data.read(me, work)
+        rules.check_reply(kinds, content, self.most)
+        return content
 
     async def add(
         self, me: AccountId, character_id: CharacterId, kind: int, name: str, size: int
     ) -> None:
-        """Add one, which counts ``size`` bytes of the quota; a repeat changes nothing."""
+        """Add content, which counts ``size`` bytes of the quota; a repeat changes nothing."""
 
         def work(tx: Connection) -> None:
             rules.check_own(owner_of(tx, character_id), me)
-            rules.meet(SqlEncounters(tx), character_id, kind, name, self.most)
+            encounters = SqlEncounters(tx)
+            if encounters.has(character_id, kind, name):
+                return
+            if encounters.count(character_id) >= self.most:
+                raise Conflict("this character has met as much as one may")
+            encounters.add(character_id, kind, name)
 
         await self.data.write(me, size, work)
 
@@ -124,7 +133,7 @@ ENCOUNTERED_CONTENT = Table(
     UniqueConstraint("character_id", "content_type", "content_id"),
 )
 _E = ENCOUNTERED_CONTENT.c
-_OF = (
+_CONTENT = (
     select(_E.content_type, _E.content_id)
     .where(_E.character_id == bindparam("character"))
     .order_by(_E.seq)
@@ -136,15 +145,6 @@ _HAS = select(_E.seq).where(
 )
 _COUNT = select(func.count()).where(_E.character_id == bindparam("character"))
 _ADD = insert(ENCOUNTERED_CONTENT)
-_OWNER = select(CHARACTERS.c.account_id).where(CHARACTERS.c.id == bindparam("character"))
-
-
-def owner_of(tx: Connection, character_id: CharacterId) -> AccountId | None:
-    """Whose the character is; None for an unknown one."""
-    if "\0" in character_id:
-        return None  # which no column holds
-    owner: AccountId | None = tx.execute(_OWNER, {"character": character_id}).scalar()
-    return owner
 
 
 @frozen
@@ -153,12 +153,12 @@ class SqlEncounters:
 
     tx: Connection
 
-    def of(self, character_id: CharacterId) -> dict[int, list[str]]:
-        """Content ids by type, oldest first."""
-        found: dict[int, list[str]] = {}
-        for kind, name in self.tx.execute(_OF, {"character": character_id}):
-            found.setdefault(kind, []).append(name)
-        return found
+    def content_by_type(self, character_id: CharacterId) -> dict[int, list[str]]:
+        """Return content ids by type, oldest first."""
+        content: dict[int, list[str]] = {}
+        for kind, name in self.tx.execute(_CONTENT, {"character": character_id}):
+            content.setdefault(kind, []).append(name)
+        return content
 
     def has(self, character_id: CharacterId, kind: int, name: str) -> bool:
         wanted = {"character": character_id, "kind": kind, "name": name}
@@ -186,7 +186,7 @@ class EncounterRoutes:
         reply=Envelope[MetReply],
     )
     async def read(self, call: Call, character_id: str, content_type: str) -> Answer:
-        """What the character has met of one type of content."""
+        """Return the content of one type that the character has met."""
         return await self._read(call, character_id, [type_in_path(content_type)])
 
     @routes.row(
@@ -197,7 +197,7 @@ class EncounterRoutes:
         again=Again.NATURAL,
     )
     async def query(self, call: Call[ContentTypes], character_id: str) -> Answer:
-        """What the character has met of several types, in the order of the request."""
+        """Return the content of several types that the character has met, in their order."""
         return await self._read(call, character_id, call.body.content_types)
 
     async def _read(self, call: Call, character_id: str, kinds: Sequence[int]) -> Answer:
@@ -211,15 +211,15 @@ class EncounterRoutes:
         again=Again.NATURAL,
     )
     async def add(self, call: Call[Late[Encounter]], character_id: str) -> Answer:
-        """Note content of a type (a person, say) as met by the character.
+        """Record content (for example a person) as met by the character.
 
-        Once it is noted, noting it again changes nothing.
+        A repeat changes nothing.
         """
-        player, met, size = call.player, call.body.read(), len(call.request.body)
-        await self.acts.add(player, character_id, met.content_type, met.content_id, size)
+        player, content, size = call.player, call.body.read(), len(call.request.body)
+        await self.acts.add(player, character_id, content.content_type, content.content_id, size)
         return enveloped(EMPTY_OBJECT)
 
 
 def encounters(parts: Parts) -> Iterator[Feature]:
-    """Encounters."""
+    """Yield the routes of encounters."""
     yield EncounterRoutes(EncounterActs(parts.data, parts.settings.achievements_max))

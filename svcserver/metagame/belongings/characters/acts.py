@@ -10,12 +10,11 @@ from sqlalchemy import Connection
 from svcserver.kernel.ids import AccountId
 from svcserver.metagame.accounts.data import AccountData
 from svcserver.metagame.accounts.store import SqlAccounts
-from svcserver.metagame.belongings import documents
 from svcserver.metagame.belongings.characters import rules
 from svcserver.metagame.belongings.characters.rules import Character
 from svcserver.metagame.belongings.characters.store import AfterSave, SqlCharacters
 from svcserver.metagame.belongings.characters.wire import CharacterSave
-from svcserver.metagame.belongings.documents import Document
+from svcserver.metagame.belongings.documents import document
 from svcserver.metagame.once import ONLY, Attempt
 
 
@@ -33,14 +32,14 @@ class CharacterActs:
 
     async def read(self, me: AccountId) -> Sequence[Character]:
         """The account's characters; the first one is created at the first read."""
-        found = await self.data.read(me, lambda tx: SqlCharacters(tx).of_account(me))
-        if found:
-            return found
+        characters = await self.data.read(me, lambda tx: SqlCharacters(tx).of_account(me))
+        if characters:
+            return characters
 
         def first(tx: Connection) -> list[Character]:
             account = SqlAccounts(tx).find(me)
             username = account.username if account is not None else me
-            return rules.all_of(SqlCharacters(tx), me, username, self.wall_clock())
+            return SqlCharacters(tx).all_of(me, username, self.wall_clock())
 
         return await self.data.write(me, 0, first)
 
@@ -50,8 +49,7 @@ class CharacterActs:
         """Create a character; ``size``: bytes of the request, counted against the day's quota."""
 
         def work(tx: Connection) -> Character:
-            kept = SqlCharacters(tx, attempt.request_id)
-            return rules.create(kept, me, name, self.wall_clock())
+            return SqlCharacters(tx, attempt.request_id).create(me, name, self.wall_clock())
 
         return await self.data.write(me, size, attempt.unless(self._saved(me, attempt), work))
 
@@ -64,15 +62,18 @@ class CharacterActs:
         *,
         attempt: Attempt = ONLY,
     ) -> Character:
-        """Replace a character's document; returns the character afterwards."""
+        """Replace a character's document; returns the character afterwards.
 
-        def document() -> Document:
-            return documents.document(sent.data.read(), self.most_bytes)
+        The document is parsed last: Missing and Conflict come before Malformed.
+        """
 
         def work(tx: Connection) -> Character:
-            kept, now = SqlCharacters(tx, attempt.request_id), self.wall_clock()
-            which, version = sent.character_id, sent.update_version
-            saved = rules.save(kept, me, which, version, document, now, reason)
+            characters, now = SqlCharacters(tx, attempt.request_id), self.wall_clock()
+            version, character_id = sent.update_version, sent.character_id
+            stored = None if character_id is None else characters.find(character_id)
+            before = rules.check_save(stored, me, version)
+            saved = before.saved(document(sent.data.read(), self.most_bytes), version, now)
+            characters.save(saved, reason)
             if self.after_save is not None:
                 self.after_save(tx, saved.id, now)
             return saved
@@ -81,10 +82,10 @@ class CharacterActs:
 
     @staticmethod
     def _saved(me: AccountId, attempt: Attempt) -> Callable[[Connection], tuple[Character] | None]:
-        """What an earlier attempt has saved."""
+        """Return a function that finds the result of an earlier attempt."""
 
         def find(tx: Connection) -> tuple[Character] | None:
-            found = SqlCharacters(tx).saved_by(attempt.request_id)
-            return None if found is None or found.account_id != me else (found,)
+            saved = SqlCharacters(tx).saved_by(attempt.request_id)
+            return None if saved is None or saved.account_id != me else (saved,)
 
         return find

@@ -26,7 +26,16 @@ from sqlalchemy import (
 
 from svcserver.db.tables import METADATA, ROW_ID
 from svcserver.kernel.ids import AccountId, CharacterId
-from svcserver.metagame.belongings.characters.rules import BASELINE, Character, Head
+from svcserver.kernel.refusals import Conflict
+from svcserver.metagame.belongings.characters.rules import (
+    BASELINE,
+    MAX_CHARACTERS,
+    MAX_NAME,
+    Character,
+    Head,
+    new_character,
+    next_version,
+)
 from svcserver.metagame.belongings.documents import Document
 from svcserver.metagame.once import of_requests
 
@@ -133,17 +142,29 @@ class SqlCharacters:
             Document(row.data, row.size), before.update_version, row.saved_at // 1000
         )
 
-    def count(self, account_id: AccountId) -> int:
-        """How many characters the account has."""
-        return int(self.tx.execute(_COUNT, {"account": account_id}).scalar_one())
-
     def find(self, character_id: CharacterId) -> Head | None:
         if "\0" in character_id:
             return None
         row = self.tx.execute(_HEAD, {"wanted": character_id}).first()
         return None if row is None else Head(*row)
 
-    def create(self, character: Character) -> None:
+    def all_of(self, account_id: AccountId, username: str, now: float) -> list[Character]:
+        """Return the account's characters; the first one is created, with the username."""
+        characters = self.of_account(account_id)
+        if not characters:
+            characters = [new_character(account_id, username[:MAX_NAME], now)]
+            self.add(characters[0])
+        return characters
+
+    def create(self, account_id: AccountId, name: str, now: float) -> Character:
+        """Create a character; raises Conflict beyond ``MAX_CHARACTERS``."""
+        if self.tx.execute(_COUNT, {"account": account_id}).scalar_one() >= MAX_CHARACTERS:
+            raise Conflict("this account has all the characters it may have")
+        character = new_character(account_id, name, now)
+        self.add(character)
+        return character
+
+    def add(self, character: Character) -> None:
         """Insert a character with its first history row."""
         self.tx.execute(
             _ADD,
@@ -170,10 +191,16 @@ class SqlCharacters:
             },
         )
 
-    def highest(self, character_id: CharacterId, below: int) -> int:
-        """Return the highest version in the history that is less than ``below``, or 0."""
-        asked = {"character": character_id, "below": below}
-        return int(self.tx.execute(_HIGHEST, asked).scalar_one() or 0)
+    def make_newest(self, before: Head, data: Document, now: float, reason: str) -> Character:
+        """Save ``data`` as the newest version, above all others."""
+
+        def highest(below: int) -> int:
+            values = {"character": before.id, "below": below}
+            return int(self.tx.execute(_HIGHEST, values).scalar_one() or 0)
+
+        after = before.saved(data, next_version(before.update_version, highest), now)
+        self.save(after, reason)
+        return after
 
     def _add_save(self, character: Character, reason: str) -> Any:
         row = {

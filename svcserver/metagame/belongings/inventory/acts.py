@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from twisted.logger import Logger
 
 from svcserver.kernel.ids import AccountId, CharacterId
-from svcserver.kernel.refusals import Forbidden
+from svcserver.kernel.refusals import Forbidden, Missing
 from svcserver.metagame.accounts.data import AccountData
 from svcserver.metagame.belongings.inventory import rules
 from svcserver.metagame.belongings.inventory.rules import By, Policy
@@ -18,19 +18,19 @@ from svcserver.metagame.belongings.items import Instance, Transaction
 from svcserver.metagame.once import ONLY, Attempt
 
 log = Logger()
-MAX_SHOWN = 5  # oddities (see ``rules.Done``) of one transaction that are logged
+MAX_ODDITIES = 5  # of one transaction (see ``rules.Done``) that are logged
 
 
 @frozen
 class InventoryActs:
-    """Read and change what characters hold; ``size``: bytes of the request's body."""
+    """Read and change the belongings of characters; ``size``: bytes of the request's body."""
 
     policy: Policy
     data: AccountData
     wall_clock: Callable[[], float]
 
     async def read(self, owner: AccountId, character_id: CharacterId) -> bytes:
-        """All that a character holds, as the JSON of the reply."""
+        """Return the belongings of a character as the JSON of the reply."""
 
         def work(tx: Connection) -> bytes:
             if owner_of(tx, character_id) != owner:
@@ -50,11 +50,11 @@ class InventoryActs:
         """Run one inventory transaction; returns the JSON of its reply."""
 
         def work(tx: Connection) -> rules.Done:
-            kept, now = SqlInventory(tx, self.policy.log_bytes), self.wall_clock()
-            return rules.transact(kept, owner, character_id, deal, by, self.policy, now)
+            inventory, now = SqlInventory(tx, self.policy.log_bytes), self.wall_clock()
+            return inventory.transact(owner, character_id, deal, by, self.policy, now)
 
         done = await self.data.write(owner, size, work)
-        for oddity in done.oddities[:MAX_SHOWN]:
+        for oddity in done.oddities[:MAX_ODDITIES]:
             log.warn("inventory of {character}: {oddity!r}", character=character_id, oddity=oddity)
         return done.answer
 
@@ -68,11 +68,25 @@ class InventoryActs:
         *,
         attempt: Attempt = ONLY,
     ) -> bytes:
-        """Save one held item; returns its stored JSON."""
+        """Save one held item; returns its stored JSON.
+
+        Raises Forbidden, Missing (no item with both ids), Conflict (version not greater, or more
+        than a character may hold).
+        """
 
         def work(tx: Connection) -> bytes:
-            kept, now = SqlInventory(tx, self.policy.log_bytes), self.wall_clock()
-            held = rules.update_instance(kept, owner, character_id, item, by, self.policy, now)
-            return held.body
+            inventory, now = SqlInventory(tx, self.policy.log_bytes), self.wall_clock()
+            holder = rules.check_owner(inventory.holder(character_id, None), owner)
+            owned, instance_id = holder.character_id, item.instance_id
+            held = inventory.instances(owned, [instance_id]).get(instance_id)
+            if held is None or held.catalog_id != item.catalog_id:
+                raise Missing("this character holds no such item")
+            if not rules.is_newer(held, item):
+                return held.body
+            inventory.grow(owned, holder.size, item.size - held.size, self.policy)
+            inventory.put_instances(owned, [item])
+            changes = {"saved": [instance_id]}
+            inventory.note(rules.Note(owned, None, int(now * 1000), by, "", changes))
+            return item.body
 
         return await self.data.write(owner, size, attempt.once(work, bytes))

@@ -33,8 +33,17 @@ from svcserver.db.upsert import Upsert
 from svcserver.kernel.ids import AccountId, CharacterId
 from svcserver.kernel.system import system
 from svcserver.metagame.belongings.characters.store import CHARACTERS
-from svcserver.metagame.belongings.inventory.rules import LOG_BYTES, Changes, Holder, Note
-from svcserver.metagame.belongings.items import NOTHING, Instance, Size, Stacked
+from svcserver.metagame.belongings.inventory.rules import (
+    LOG_BYTES,
+    By,
+    Done,
+    Holder,
+    Note,
+    Policy,
+    check_owner,
+    plan,
+)
+from svcserver.metagame.belongings.items import NOTHING, Instance, Size, Stacked, Transaction
 
 ITEM_STACKS = Table(
     "item_stacks",
@@ -77,8 +86,8 @@ ITEM_LOG = Table(
 )
 
 LOG_DAYS = 90
-LOG_ROW = 512  # bytes that a row of the log counts besides its texts, with its share of the indexes
-LOG_PARTS = 8  # an account's log is cut about so often while as much as it may hold is added
+LOG_ROW = 512  # bytes of a row of the log besides its texts, with its share of the indexes
+LOG_PARTS = 8  # average number of cuts while an account adds as much as its log may hold
 
 _C, _S, _I, _L = CHARACTERS.c, ITEM_STACKS.c, ITEM_INSTANCES.c, ITEM_LOG.c
 _Z = INVENTORY_SIZES.c
@@ -110,10 +119,10 @@ _INSTANCES = select(_I.instance_id, _I.catalog_id, _I.update_version, _I.statele
     _I.instance_id.in_(bindparam("ids", expanding=True)),
 )
 _DROP_STACK = delete(ITEM_STACKS).where(
-    _S.character_id == bindparam("character"), _S.catalog_id == bindparam("gone")
+    _S.character_id == bindparam("character"), _S.catalog_id == bindparam("id")
 )
 _DROP_INSTANCE = delete(ITEM_INSTANCES).where(
-    _I.character_id == bindparam("character"), _I.instance_id == bindparam("gone")
+    _I.character_id == bindparam("character"), _I.instance_id == bindparam("id")
 )
 _NOTE = insert(ITEM_LOG)
 _ALL_STACKS = (
@@ -175,76 +184,117 @@ class SqlInventory:
     tx: Connection
     log_bytes: int = LOG_BYTES
 
-    def holder(self, character_id: CharacterId, transaction_id: str | None) -> Holder | None:
-        """The character's account and size, with the stored answer to a repeat."""
+    def transact(
+        self,
+        account_id: AccountId,
+        character_id: CharacterId | None,
+        deal: Transaction,
+        by: By,
+        policy: Policy,
+        now: float,
+    ) -> Done:
+        """Apply ``deal`` completely, or refuse it. ``now`` in epoch seconds.
+
+        A repeated transaction id gets the stored answer and changes nothing, whatever it lists.
+        Raises Forbidden for a character that is not the account's, Conflict for more than a
+        character may hold, and whatever ``rules.plan`` raises.
+        """
+        transaction_id = deal.transaction_id
+        holder = check_owner(self.holder(character_id, transaction_id), account_id)
+        if holder.answer is not None:
+            return Done(holder.answer)
+        owned, stack_ids, instance_ids = holder.character_id, deal.catalog_ids, deal.instance_ids
+        stacks = self.stacks(owned, stack_ids) if stack_ids else {}
+        result = plan(deal, stacks, self.instances(owned, instance_ids), policy)
+        answer = deal.answer(result.report(deal, policy))
+        if not stack_ids and not instance_ids:
+            return Done(answer)
+        self.grow(owned, holder.size, result.growth, policy)
+        if result.stacks:
+            self.put_stacks(owned, result.stacks)
+        self._drop(_DROP_STACK, owned, result.dropped_stacks)
+        self._drop(_DROP_INSTANCE, owned, result.dropped_instances)
+        if result.instances:
+            self.put_instances(owned, list(result.instances.values()))
+        stored = None if transaction_id is None else answer  # without an id there are no repeats
+        at_ms = int(now * 1000)
+        self.note(Note(owned, transaction_id, at_ms, by, deal.source, result.changes, stored))
+        return Done(answer, result.oddities)
+
+    def holder(self, character_id: CharacterId | None, transaction_id: str | None) -> Holder | None:
+        """Return the character's account and size, with the stored answer to a repeat."""
+        if not isinstance(character_id, str) or "\0" in character_id:
+            return None
         if transaction_id is None:
             row = self.tx.execute(_HOLDER, {"character": character_id}).first()
         else:
-            asked = {"character": character_id, "transaction": transaction_id}
-            row = self.tx.execute(_HOLDER_AND_ANSWER, asked).first()
+            values = {"character": character_id, "transaction": transaction_id}
+            row = self.tx.execute(_HOLDER_AND_ANSWER, values).first()
         if row is None:
             return None
         owner, answer, items, size = row
-        return Holder(owner, answer, NOTHING if items is None else Size(items, size))
+        return Holder(character_id, owner, answer, NOTHING if items is None else Size(items, size))
 
-    def put_size(self, character_id: CharacterId, size: Size) -> None:
-        row = {"character_id": character_id, "items": size.items, "bytes": size.bytes}
-        self.tx.execute(_PUT_SIZE.statement(self.tx.dialect.name), row)
+    def grow(self, character_id: CharacterId, held: Size, growth: Size, policy: Policy) -> None:
+        """Update the stored size; raises Conflict, before anything else is written."""
+        if growth.items or growth.bytes:
+            size = policy.grown(held, growth)
+            row = {"character_id": character_id, "items": size.items, "bytes": size.bytes}
+            self.tx.execute(_PUT_SIZE.statement(self.tx.dialect.name), row)
 
     def stacks(self, character_id: CharacterId, ids: list[str]) -> dict[str, Stacked]:
-        """The held stacks among these ids."""
+        """Return the held stacks among these ids."""
         if len(ids) == 1:
-            asked = {"character": character_id, "catalog": ids[0]}
-            row = self.tx.execute(_STACK, asked).first()
+            values = {"character": character_id, "catalog": ids[0]}
+            row = self.tx.execute(_STACK, values).first()
             return {} if row is None else {ids[0]: Stacked(*row)}
         return {
             row[0]: Stacked(*row)
-            for some in chunks(ids)
-            for row in self.tx.execute(_STACKS, {"character": character_id, "ids": some})
+            for chunk in chunks(ids)
+            for row in self.tx.execute(_STACKS, {"character": character_id, "ids": chunk})
         }
 
     def instances(self, character_id: CharacterId, ids: list[str]) -> dict[str, Instance]:
-        """The held instances among these ids."""
-        found: dict[str, Instance] = {}
-        for some in chunks(ids):
-            rows = self.tx.execute(_INSTANCES, {"character": character_id, "ids": some})
-            found.update((row[0], Instance(*row)) for row in rows)
-        return found
+        """Return the held instances among these ids."""
+        return {
+            row[0]: Instance(*row)
+            for chunk in chunks(ids)
+            for row in self.tx.execute(_INSTANCES, {"character": character_id, "ids": chunk})
+        }
 
     def put_stacks(self, character_id: CharacterId, totals: list[Stacked]) -> None:
         rows = [
             {
                 "character_id": character_id,
-                "catalog_id": one.catalog_id,
-                "quantity": one.quantity,
-                "extra": one.extra,
+                "catalog_id": stack.catalog_id,
+                "quantity": stack.quantity,
+                "extra": stack.extra,
             }
-            for one in totals
+            for stack in totals
         ]
         _PUT_STACKS.put(self.tx, rows)
-
-    def drop_stacks(self, character_id: CharacterId, ids: list[str]) -> None:
-        self.tx.execute(_DROP_STACK, [{"character": character_id, "gone": one} for one in ids])
 
     def put_instances(self, character_id: CharacterId, items: list[Instance]) -> None:
         rows = [
             {
                 "character_id": character_id,
-                "instance_id": one.instance_id,
-                "catalog_id": one.catalog_id,
-                "update_version": one.version,
-                "stateless": one.stateless,
-                "body": one.body,
+                "instance_id": item.instance_id,
+                "catalog_id": item.catalog_id,
+                "update_version": item.version,
+                "stateless": item.stateless,
+                "body": item.body,
             }
-            for one in items
+            for item in items
         ]
         _PUT_INSTANCES.put(self.tx, rows)
 
-    def drop_instances(self, character_id: CharacterId, ids: list[str]) -> None:
-        self.tx.execute(_DROP_INSTANCE, [{"character": character_id, "gone": one} for one in ids])
+    def _drop(self, statement: Any, character_id: CharacterId, ids: list[str]) -> None:
+        if ids:
+            self.tx.execute(statement, [{"character": character_id, "id": name} for name in ids])
 
     def note(self, note: Note) -> None:
-        changes = orjson.dumps(_logged(note.changes))
+        """Append a row to the item log, and now and then cut the log to its bound."""
+        changes = orjson.dumps(note.changes)
         self.tx.execute(
             _NOTE,
             {
@@ -258,24 +308,13 @@ class SqlInventory:
             },
         )
         added = LOG_ROW + len(changes) + len(note.answer or b"")
-        # Drawn by lot, or every transaction would pay for a sum.
+        # At random, or every transaction would pay for a sum.
         if system().fraction() * self.log_bytes < LOG_PARTS * added:
             cut_log(self.tx, note.character_id, self.log_bytes)
 
 
-def _logged(changes: Changes) -> dict[str, Any]:
-    """As the item log keeps it: without what is empty."""
-    found: dict[str, Any] = {}
-    if (stacks := changes.stacks) is not None:
-        found["stacks"] = {"added": stacks.added, "taken": stacks.taken, "totals": stacks.totals}
-    for name in ("removed", "saved", "made"):
-        if ids := getattr(changes, name):
-            found[name] = ids
-    return found
-
-
 def inventory_of(tx: Connection, character_id: CharacterId) -> bytes:
-    """The whole inventory as the JSON of the reply; items are copied as stored."""
+    """Return the whole inventory as the JSON of the reply; items are copied as stored."""
     rows = tx.execute(_ALL_STACKS, {"character": character_id})
     stacks = [
         {"catalogId": catalog_id, "quantity": quantity}
@@ -293,12 +332,12 @@ def inventory_of(tx: Connection, character_id: CharacterId) -> bytes:
 
 
 def held_by(tx: Connection, character_id: CharacterId) -> set[str]:
-    """The catalogue ids a character holds, stacked or instanced."""
+    """Return the catalogue ids that a character holds, stacked or instanced."""
     return set(tx.execute(_HELD, {"character": character_id}).scalars())
 
 
 def owner_of(tx: Connection, character_id: CharacterId) -> AccountId | None:
-    """The character's account; None for an unknown character."""
+    """Return the character's account; None for an unknown character."""
     if "\0" in character_id:
         return None
     owner: AccountId | None = tx.execute(_OWNER, {"character": character_id}).scalar()
@@ -306,13 +345,13 @@ def owner_of(tx: Connection, character_id: CharacterId) -> AccountId | None:
 
 
 def active_character(tx: Connection, account_id: AccountId) -> CharacterId | None:
-    """The account's most recently saved character."""
+    """Return the account's most recently saved character."""
     active: CharacterId | None = tx.execute(ACTIVE_CHARACTER, {"account": account_id}).scalar()
     return active
 
 
 def cut_log(tx: Connection, character_id: CharacterId, most: int) -> int:
-    """Delete the oldest log rows of a character's account that has more than so many bytes."""
+    """Delete the oldest log rows beyond ``most`` bytes of a character's account."""
     return tx.execute(_CUT, {"character": character_id, "most": most}).rowcount
 
 

@@ -5,6 +5,7 @@ Items are validated strictly before anything is looked up.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from typing import Annotated, Any, NotRequired, TypedDict
 
@@ -29,7 +30,6 @@ from svcserver.kernel.shapes import (
 from svcserver.metagame.belongings.items import (
     Instance,
     Removal,
-    Stacked,
     Transaction,
     source_of,
     transaction_id,
@@ -50,13 +50,13 @@ class StackWish:
     quantity: CountOrDigits
     sent: Itself = field(factory=dict)
 
-    def stacked(self) -> Stacked:
-        """As a value; members that we do not know are kept as JSON and come back as sent."""
+    @property
+    def extra(self) -> bytes:
+        """The JSON of the keys that we do not know; empty if there are none."""
         if len(self.sent) <= 2:
-            return Stacked(self.catalog_id, self.quantity)
+            return b""
         known = ("catalogId", "quantity")
-        more = {key: one for key, one in self.sent.items() if key not in known}
-        return Stacked(self.catalog_id, self.quantity, json.dump(more))
+        return json.dump({key: value for key, value in self.sent.items() if key not in known})
 
 
 @spelled(camel_case)
@@ -119,13 +119,21 @@ class TransactionWish:
         return Transaction(
             transaction_id(self.transaction_id),
             source_of(self.source),
-            [one.stacked() for one in add_stacked],
-            [one.stacked() for one in remove_stacked],
-            [one.instance() for one in add],
-            [one.instance() for one in save],
-            [Removal(one.instance_id, one.update_version) for one in remove],
-            partial(show_transaction, [one.sent for one in add], [one.sent for one in remove]),
+            partial(show_transaction, [item.sent for item in add], [item.sent for item in remove]),
+            _sums(add_stacked),
+            _sums(remove_stacked),
+            {stack.catalog_id: extra for stack in add_stacked if (extra := stack.extra)},
+            [item.instance() for item in add],
+            [item.instance() for item in save],
+            [Removal(item.instance_id, item.update_version) for item in remove],
         )
+
+
+def _sums(stacks: Iterable[StackWish]) -> dict[str, int]:
+    sums: dict[str, int] = {}
+    for stack in stacks:
+        sums[stack.catalog_id] = sums.get(stack.catalog_id, 0) + stack.quantity
+    return sums
 
 
 @spelled(camel_case)

@@ -14,10 +14,10 @@ from svcserver.kernel.refusals import Missing
 from svcserver.metagame.accounts.audit import Act, Audit, Entry, Trace
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.belongings.characters.rules import Character, Head
+from svcserver.metagame.belongings.characters.store import SqlCharacters
 from svcserver.metagame.belongings.loadouts import rules as loadouts
 from svcserver.metagame.belongings.loadouts.rules import Loadout
 from svcserver.metagame.belongings.loadouts.store import SqlLoadouts
-from svcserver.metagame.belongings.savehistory import rules
 from svcserver.metagame.belongings.savehistory.rules import Kept
 from svcserver.metagame.belongings.savehistory.store import SqlHistories
 
@@ -30,11 +30,16 @@ def rolled_back(
     """Return the act that makes an old version of a character the newest."""
 
     def act(tx: Connection, trace: Trace) -> tuple[Head, Character]:
-        character = _whose(tx, character_id, trace)
-        done = rules.roll_back(SqlHistories(tx), character_id, version, wall_clock())
-        trace.before = {"version": done[0].update_version}
-        trace.after = {**character, "version": done[1].update_version, "as": version}
-        return done
+        before = SqlCharacters(tx).find(character_id)
+        character = _described(tx, before, trace)
+        document = SqlHistories(tx).document(character_id, version) if before is not None else None
+        if before is None or document is None:
+            raise Missing("no such version")
+        reason = f"rollback:{version}"
+        after = SqlCharacters(tx).make_newest(before, document, wall_clock(), reason)
+        trace.before = {"version": before.update_version}
+        trace.after = {**character, "version": after.update_version, "as": version}
+        return before, after
 
     return act
 
@@ -45,9 +50,10 @@ def loadout_rolled_back(
     """Return the act that makes an old version of a character's loadouts the newest."""
 
     def act(tx: Connection, trace: Trace) -> Loadout:
-        character, kept = _whose(tx, character_id, trace), SqlLoadouts(tx)
-        before = kept.find(character_id)
-        after = loadouts.roll_back(kept, character_id, version, wall_clock())
+        character = _described(tx, SqlCharacters(tx).find(character_id), trace)
+        store = SqlLoadouts(tx)
+        before = store.find(character_id)
+        after = loadouts.roll_back(store, character_id, version, wall_clock())
         trace.before = None if before is None else {"version": before.version}
         trace.after = {**character, "version": after.version, "as": version}
         return after
@@ -106,14 +112,13 @@ class SaveHistoryActs:
         return after
 
     async def _scope(self, character_id: CharacterId) -> OneAccount:
-        """Whose the character is, which never changes."""
-        found = await self.ledger.read(lambda tx: SqlHistories(tx).find(character_id))
-        return OneAccount("" if found is None else found.account_id)
+        """Return the account of the character, which never changes."""
+        head = await self.ledger.read(lambda tx: SqlCharacters(tx).find(character_id))
+        return OneAccount("" if head is None else head.account_id)
 
 
-def _whose(tx: Connection, character_id: CharacterId, trace: Trace) -> dict[str, str]:
-    """A character as a row shows it, whose target becomes the name of its account."""
-    head = SqlHistories(tx).find(character_id)
+def _described(tx: Connection, head: Head | None, trace: Trace) -> dict[str, str]:
+    """Return the character for an audit row, whose target becomes the name of its account."""
     if head is None:
         return {}
     owner = SqlAccounts(tx).find(head.account_id)

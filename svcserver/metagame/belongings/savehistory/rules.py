@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from attrs import frozen
 
 from svcserver.kernel.ids import AccountId, CharacterId
-from svcserver.kernel.refusals import Missing
 from svcserver.kernel.times import DAY_MS, HOUR_MS
-from svcserver.metagame.belongings.characters.rules import Character, Head, next_version
 from svcserver.metagame.once import KEPT_S
-
-if TYPE_CHECKING:
-    from svcserver.metagame.belongings.savehistory.store import SqlHistories
 
 MOST_REPEATABLE = 64  # saves of a character; the gateway repeats a request within seconds
 
@@ -86,19 +80,3 @@ def _last_of_each(newest_first: list[Save], period_ms: int, after: int) -> set[i
         if period > after:
             last.setdefault(period, one.id)
     return set(last.values())
-
-
-def roll_back(
-    histories: SqlHistories, character_id: CharacterId, version: int, now: float
-) -> tuple[Head, Character]:
-    """Make an old version the newest; returns the character before and after.
-
-    Raises Missing for an unknown character or version.
-    """
-    before = histories.find(character_id)
-    document = histories.document(character_id, version) if before is not None else None
-    if before is None or document is None:
-        raise Missing("no such version")
-    after = before.saved(document, next_version(histories, before), now)
-    histories.save(after, f"rollback:{version}")
-    return before, after

@@ -9,12 +9,7 @@ from attrs import frozen
 from sqlalchemy import Connection, bindparam, delete, select
 
 from svcserver.kernel.ids import AccountId, CharacterId
-from svcserver.metagame.belongings.characters.rules import Character, Head
-from svcserver.metagame.belongings.characters.store import (
-    CHARACTER_SAVES,
-    CHARACTERS,
-    SqlCharacters,
-)
+from svcserver.metagame.belongings.characters.store import CHARACTER_SAVES, CHARACTERS
 from svcserver.metagame.belongings.documents import Document
 from svcserver.metagame.belongings.loadouts.store import LOADOUT_ELEMENTS, LOADOUT_SAVES, ids_in
 from svcserver.metagame.belongings.savehistory.rules import Kept, Retention, Save, thinned
@@ -58,19 +53,10 @@ class SqlHistories:
 
     tx: Connection
 
-    def find(self, character_id: CharacterId) -> Head | None:
-        return SqlCharacters(self.tx).find(character_id)
-
     def document(self, character_id: CharacterId, version: int) -> Document | None:
         asked = {"character": character_id, "version": version}
         row = self.tx.execute(_DOCUMENT, asked).first()
         return None if row is None else Document(*row)
-
-    def highest(self, character_id: CharacterId, below: int) -> int:
-        return SqlCharacters(self.tx).highest(character_id, below)
-
-    def save(self, character: Character, reason: str) -> None:
-        SqlCharacters(self.tx).save(character, reason)
 
     def heads(self, account_id: AccountId | None, character_id: CharacterId | None) -> Rows:
         """Characters by id, or else of an account."""

@@ -3,24 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Protocol
 
 from attrs import frozen
 from sqlalchemy import Connection
 from twisted.logger import Logger
 
 from svcserver.kernel.ids import AccountId
-from svcserver.kernel.refusals import Malformed, Missing
+from svcserver.kernel.json import Fragment
+from svcserver.kernel.refusals import Conflict, Malformed, Missing
 from svcserver.kernel.system import token_hex
 from svcserver.metagame.accounts.data import AccountData
-from svcserver.metagame.belongings.inventory.rules import Policy
-from svcserver.metagame.belongings.inventory.store import active_character, held_by
+from svcserver.metagame.belongings.inventory.rules import By, Policy
+from svcserver.metagame.belongings.inventory.store import (
+    SqlInventory,
+    active_character,
+    held_by,
+    owner_of,
+)
+from svcserver.metagame.belongings.items import Transaction, transaction_id
+from svcserver.metagame.belongings.records import plain, show_transaction
 from svcserver.metagame.belongings.shop import rules
 from svcserver.metagame.belongings.shop.catalogue import Catalogue, Offer
-from svcserver.metagame.belongings.shop.rules import Entitlements
-from svcserver.metagame.belongings.shop.store import SqlPurchases, StoreItems
+from svcserver.metagame.belongings.shop.rules import Purchase
+from svcserver.metagame.belongings.shop.store import SqlPurchases
 from svcserver.metagame.once import ONLY, Attempt
 
 log = Logger()
+
+
+class Entitlements(Protocol):
+    """The entitlements of accounts, inside the same transaction (``achievements/entitlements``)."""
+
+    def active(self, account_id: AccountId, now: float) -> set[str]:
+        """Return the names of the entitlements in force at ``now`` (epoch seconds)."""
+
+    def grant(
+        self, account_id: AccountId, entitlement: str, duration: float, source: str, now: float
+    ) -> None:
+        """Grant for ``duration`` hours, 0 for ever; ``source`` is stored with it."""
 
 
 @frozen
@@ -39,7 +61,7 @@ class ShopActs:
     async def remaining(
         self, me: AccountId, offers: Iterable[Offer]
     ) -> Sequence[tuple[Offer, int]]:
-        """The offers, each with how often the account may still take it (0 or 1)."""
+        """Return the offers, each with how often the account may still take it (0 or 1)."""
 
         def work(tx: Connection) -> tuple[set[str], set[str]]:
             character_id = active_character(tx, me)
@@ -50,7 +72,7 @@ class ShopActs:
         return [(offer, rules.remaining(offer, held, entitled)) for offer in offers]
 
     async def tagged(self, me: AccountId, tags: Sequence[str]) -> Sequence[tuple[Offer, int]]:
-        """The offers of the one tag that must be asked for; raises Malformed."""
+        """Return the offers of a tag; raises Malformed unless ``tags`` is exactly one."""
         if len(tags) != 1 or not tags[0]:
             raise Malformed("missing requiredTags query parameter")
         offers = self.catalogue.by_tag.get(tags[0])
@@ -59,31 +81,81 @@ class ShopActs:
         return await self.remaining(me, offers) if offers else []
 
     async def offer(self, me: AccountId, sku: str) -> tuple[Offer, int]:
-        """One offer of any tag; raises Missing."""
+        """Return one offer of any tag; raises Missing."""
         offer = self.catalogue.offers.get(sku)
         if offer is None:
             raise Missing("no such offer")
-        [found] = await self.remaining(me, [offer])
-        return found
+        [remaining] = await self.remaining(me, [offer])
+        return remaining
 
     async def issue(self, me: AccountId, sku: str) -> str:
-        """A token for one purchase, of which only the hash is stored."""
+        """Return a token for one purchase, bound to the account's active character.
+
+        Order of refusal: unknown offer (404), not sold (409), no character (409), all owned
+        already (409), 60 tokens within ten minutes (409).
+        """
 
         def work(tx: Connection) -> str:
-            kept, entitlements, token = SqlPurchases(tx), self.entitlements(tx), token_hex(32)
-            rules.issue(kept, entitlements, self.catalogue, me, sku, token, self.wall_clock())
+            purchases, now, token = SqlPurchases(tx), self.wall_clock(), token_hex(32)
+            at_ms = int(now * 1000)
+            offer = rules.check_sale(self.catalogue.offers.get(sku))
+            character_id = active_character(tx, me)
+            if character_id is None:
+                raise Conflict("this account has no character")
+            entitled = self.entitlements(tx).active(me, now)
+            if rules.remaining(offer, held_by(tx, character_id), entitled) == 0:
+                raise Conflict("everything in this offer is already owned")
+            if purchases.tokens_since(me, at_ms - rules.TOKEN_S * 1000) >= rules.MAX_TOKENS:
+                raise Conflict("too many purchases; try again in a few minutes")
+            purchases.drop_expired(me, at_ms)
+            purchases.add(rules.new_purchase(offer, me, character_id, token, at_ms))
             return token
 
         return await self.data.write(me, 0, work)
 
     async def redeem(self, me: AccountId, token: str | None, *, attempt: Attempt = ONLY) -> None:
-        """Grant the purchase of a token, once."""
+        """Grant the purchase of a token, once; a repeat does nothing.
+
+        Order of refusal: malformed (400), not the account's token or no longer its character
+        (403), expired (410), offer changed (409).
+        """
 
         def work(tx: Connection) -> None:
-            kept, items, entitlements = SqlPurchases(tx), self._items(tx), self.entitlements(tx)
-            rules.redeem(kept, entitlements, items, self.catalogue, me, token, self.wall_clock())
+            purchases, now = SqlPurchases(tx), self.wall_clock()
+            at_ms = int(now * 1000)
+            purchase = purchases.find(rules.hash_of(token))
+            if purchase is None or purchase.account_id != me:
+                raise rules.NotYours("not one of your purchases")
+            if owner_of(tx, purchase.character_id) != me:
+                raise rules.NotYours("the character is no longer yours")
+            if purchase.redeemed_at is not None:
+                return
+            offer = self.catalogue.offers.get(purchase.sku)
+            offer = rules.check_redeemable(purchase, offer, at_ms)
+            self._give(tx, offer, purchase, now)
+            for entitlement in offer.entitlements:
+                self.entitlements(tx).grant(me, entitlement, 0, f"store:{offer.sku}", now)
+            purchases.redeem(purchase, at_ms)
 
         await self.data.write(me, 0, attempt.once(work))
 
-    def _items(self, tx: Connection) -> StoreItems:
-        return StoreItems(tx, self.policy)
+    def _give(self, tx: Connection, offer: Offer, purchase: Purchase, now: float) -> None:
+        """Add the items of a purchase; raises Conflict if the character cannot hold them."""
+        held = held_by(tx, purchase.character_id)
+        stacked, instanced = rules.grant_of(offer, purchase, held)
+        if not stacked and not instanced:
+            return
+        made = [plain(*item) for item in instanced.items()]
+        deal = Transaction(
+            transaction_id(f"store:{purchase.token_hash}"),
+            f"store:{offer.sku}",
+            partial(show_transaction, [Fragment(item.body) for item in made], []),
+            added=stacked,
+            add=made,
+        )
+        inventory = SqlInventory(tx, self.policy.log_bytes)
+        owner = purchase.account_id, purchase.character_id
+        try:
+            inventory.transact(*owner, deal, By.STORE, self.policy, now)
+        except Malformed as error:
+            raise Conflict(error.message) from error

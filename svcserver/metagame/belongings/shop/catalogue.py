@@ -38,7 +38,7 @@ class Offer:
 
     @property
     def catalog_ids(self) -> Iterable[str]:
-        """What it is made of, without quantities: an offer is not sold to who holds all of it."""
+        """The ids of its items; a player who holds them all cannot buy the offer."""
         return (catalog_id for catalog_id, _ in self.items or ())
 
     def shape(self, remaining: int) -> dict[str, Any]:

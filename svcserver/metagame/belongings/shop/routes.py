@@ -15,9 +15,9 @@ from svcserver.kernel.refusals import Forbidden, Malformed, Refusal, Unauthentic
 from svcserver.metagame.accounts.parts import Parts
 from svcserver.metagame.belongings.inventory.rules import policy_of
 from svcserver.metagame.belongings.shop import rules
-from svcserver.metagame.belongings.shop.acts import ShopActs
+from svcserver.metagame.belongings.shop.acts import Entitlements, ShopActs
 from svcserver.metagame.belongings.shop.catalogue import load
-from svcserver.metagame.belongings.shop.rules import Entitlements, NotYours
+from svcserver.metagame.belongings.shop.rules import NotYours
 from svcserver.metagame.belongings.shop.wire import OfferReply, TokenReply, show
 from svcserver.metagame.once import Again
 from svcserver.metagame.refusal_wire import CodedRefusal

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from attrs import asdict, frozen
 from sqlalchemy import (
     BigInteger,
@@ -21,19 +19,8 @@ from sqlalchemy import (
 )
 
 from svcserver.db.tables import METADATA
-from svcserver.kernel.ids import AccountId, CharacterId
-from svcserver.kernel.json import Fragment
-from svcserver.kernel.refusals import Conflict, Malformed
-from svcserver.metagame.belongings.inventory.rules import By, Policy, transact
-from svcserver.metagame.belongings.inventory.store import (
-    SqlInventory,
-    active_character,
-    held_by,
-    owner_of,
-)
-from svcserver.metagame.belongings.items import Transaction
-from svcserver.metagame.belongings.records import plain, show_transaction
-from svcserver.metagame.belongings.shop.rules import Grant, Purchase
+from svcserver.kernel.ids import AccountId
+from svcserver.metagame.belongings.shop.rules import Purchase
 
 PURCHASE_TOKENS = Table(
     "purchase_tokens",
@@ -78,23 +65,14 @@ _OLD_RECEIPTS = delete(PURCHASE_TOKENS).where(_P.redeemed_at < bindparam("before
 
 @frozen
 class SqlPurchases:
-    """Stored purchases and the look-ups they need, inside one transaction."""
+    """Stored purchases, inside one transaction."""
 
     tx: Connection
 
-    def active_character(self, account_id: AccountId) -> CharacterId | None:
-        return active_character(self.tx, account_id)
-
-    def owner(self, character_id: CharacterId) -> AccountId | None:
-        return owner_of(self.tx, character_id)
-
-    def held(self, character_id: CharacterId) -> set[str]:
-        return held_by(self.tx, character_id)
-
     def tokens_since(self, account_id: AccountId, at_ms: int) -> int:
-        """The number of tokens issued to the account, redeemed or not."""
-        asked = {"account": account_id, "since": at_ms}
-        return int(self.tx.execute(_COUNT, asked).scalar_one())
+        """Return the number of tokens issued to the account, redeemed or not."""
+        values = {"account": account_id, "since": at_ms}
+        return int(self.tx.execute(_COUNT, values).scalar_one())
 
     def drop_expired(self, account_id: AccountId, at_ms: int) -> None:
         """Delete the account's tokens that expired unredeemed."""
@@ -107,44 +85,8 @@ class SqlPurchases:
         row = self.tx.execute(_FIND, {"wanted": token_hash}).first()
         return None if row is None else Purchase(*row)
 
-    def redeem(self, purchase: Purchase) -> None:
-        self.tx.execute(_REDEEM, {"wanted": purchase.token_hash, "at": purchase.redeemed_at})
-
-
-@frozen
-class StoreItems:
-    """The inventory rules for the store, which turns Malformed into Conflict."""
-
-    tx: Connection
-    policy: Policy
-
-    def give(
-        self, account_id: AccountId, character_id: CharacterId, grant: Grant, now: float
-    ) -> None:
-        """Add the items of a purchase."""
-        made = [plain(*one) for one in grant.instanced]
-        deal = Transaction(
-            grant.transaction_id,
-            grant.source,
-            list(grant.stacked),
-            [],
-            made,
-            [],
-            [],
-            partial(show_transaction, [Fragment(one.body) for one in made], []),
-        )
-        try:
-            transact(
-                SqlInventory(self.tx, self.policy.log_bytes),
-                account_id,
-                character_id,
-                deal,
-                By.STORE,
-                self.policy,
-                now,
-            )
-        except Malformed as why:
-            raise Conflict(why.message) from why
+    def redeem(self, purchase: Purchase, at_ms: int) -> None:
+        self.tx.execute(_REDEEM, {"wanted": purchase.token_hash, "at": at_ms})
 
 
 def forget_purchases(tx: Connection, now: float) -> int:

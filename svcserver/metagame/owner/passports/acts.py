@@ -22,12 +22,7 @@ from svcserver.metagame.accounts.sessions import Sessions
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.achievements.progression.rules import Path
 from svcserver.metagame.achievements.progression.store import SqlProgress, configured_paths
-from svcserver.metagame.belongings.characters.rules import (
-    MAX_CHARACTERS,
-    all_of,
-    create,
-    next_version,
-)
+from svcserver.metagame.belongings.characters.rules import MAX_CHARACTERS
 from svcserver.metagame.belongings.characters.store import SqlCharacters
 from svcserver.metagame.owner.passports import rules, wire
 from svcserver.metagame.owner.passports.belongings import REASON, Import
@@ -235,15 +230,14 @@ def _take_characters(tx: Connection, account: Account, passport: Passport, into:
     store, terms, taken = SqlCharacters(tx), into.terms, into.taken
     found, left_out = rules.documents(passport, terms.document_bytes, MAX_CHARACTERS)
     taken.left_out += left_out
-    own = all_of(store, account.id, account.username, into.at)
+    own = store.all_of(account.id, account.username, into.at)
     if not terms.takes("characters") and found:
         taken.left_out.append(f"{len(found)} characters, which this host takes from nobody")
     for number, (carried_by, document) in enumerate(found):
         if terms.takes("characters"):
             if number >= len(own):
-                own.append(create(store, account.id, account.username, into.at))
-            before = own[number]
-            store.save(before.saved(document, next_version(store, before), into.at), REASON)
+                own.append(store.create(account.id, account.username, into.at))
+            store.make_newest(own[number], document, into.at, REASON)
             taken.characters += 1
         if number < len(own):
             into.take(own[number].id, carried_by.name[:32], carried_by)

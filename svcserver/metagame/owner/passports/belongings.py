@@ -16,9 +16,9 @@ from svcserver.kernel import json
 from svcserver.kernel.ids import AccountId, CharacterId
 from svcserver.kernel.refusals import Malformed, Refusal
 from svcserver.metagame.belongings.currency.rules import UPPER
-from svcserver.metagame.belongings.inventory.rules import By, transact
+from svcserver.metagame.belongings.inventory.rules import By
 from svcserver.metagame.belongings.inventory.store import SqlInventory, inventory_of
-from svcserver.metagame.belongings.items import Instance, Stacked, Transaction
+from svcserver.metagame.belongings.items import Stacked, Transaction
 from svcserver.metagame.belongings.loadouts import rules as loadouts
 from svcserver.metagame.belongings.loadouts.store import SqlLoadouts
 from svcserver.metagame.owner.passports.rules import (
@@ -68,52 +68,55 @@ class Import:
         if loadout is not None:
             self._take_loadout(character_id, name, loadout)
 
-    def _take_items(self, character_id: CharacterId, name: str, items: Items) -> None:
+    def _take_items(self, character_id: CharacterId, name: str, carried_items: Items) -> None:
         store = SqlInventory(self.tx, self.terms.policy.log_bytes)
-        stacks, instances = list(items.stacks), list(items.instances)
-        asked = Transaction(None, REASON, stacks, [], instances, [], [], lambda _: b"")
+        items = self._missing(store, character_id, self._allowed(carried_items, name))
+        deal = Transaction(
+            None,
+            REASON,
+            lambda _: b"",
+            added={stack.catalog_id: stack.quantity for stack in items.stacks},
+            extras={stack.catalog_id: stack.extra for stack in items.stacks if stack.extra},
+            add=items.instances,
+        )
+        policy = self.terms.policy
         try:
-            wanted = self._missing(store, character_id, self._allowed(asked, name))
-            if not wanted.is_empty:
-                to = self.account_id, character_id
-                transact(store, *to, wanted, By.ADMIN, self.terms.policy, self.at)
-        except Refusal as why:
-            self._leave(f"the items of {name}: {why.message}")
+            store.transact(self.account_id, character_id, deal, By.ADMIN, policy, self.at)
+        except Refusal as error:
+            self._leave(f"the items of {name}: {error.message}")
             return
-        money = [one for one in wanted.add_stacked if is_currency(one)]
-        self.taken.currencies += len(money)
-        self.taken.items += len(wanted.add_stacked) - len(money) + len(wanted.add)
+        currencies = sum(map(is_currency, items.stacks))
+        self.taken.currencies += currencies
+        self.taken.items += len(items.stacks) - currencies + len(items.instances)
 
-    def _allowed(self, asked: Transaction, name: str) -> Transaction:
-        """What of the items is let in."""
-        stacks, items = asked.add_stacked, asked.add
-        money = [one for one in stacks if is_currency(one)]
-        goods = [one for one in stacks if not is_currency(one)]
+    def _allowed(self, items: Items, name: str) -> Items:
+        """Return the items that the terms let in."""
+        stacks, instances = items.stacks, items.instances
+        money = [stack for stack in stacks if is_currency(stack)]
+        goods = [stack for stack in stacks if not is_currency(stack)]
         if not self.terms.takes("currency") and money:
             self._leave(f"{len(money)} currencies of {name}, which this host takes from nobody")
             money = []
-        if not self.terms.takes("inventory") and (goods or items):
-            count = len(goods) + len(items)
+        if not self.terms.takes("inventory") and (goods or instances):
+            count = len(goods) + len(instances)
             self._leave(f"{count} items of {name}, which this host takes from nobody")
-            goods, items = [], []
-        return evolve(asked, add_stacked=[*money, *goods], add=items)
+            goods, instances = [], []
+        return Items([*money, *goods], instances)
 
-    def _missing(
-        self, store: SqlInventory, character_id: CharacterId, asked: Transaction
-    ) -> Transaction:
-        """What the character does not hold yet; of a stack what is left to the passport's count."""
-        held = store.stacks(character_id, _names(one.catalog_id for one in asked.add_stacked))
-        own = store.instances(character_id, _names(one.instance_id for one in asked.add))
+    def _missing(self, store: SqlInventory, character_id: CharacterId, items: Items) -> Items:
+        """Return what the character does not hold yet; of a stack the difference to the count."""
+        held = store.stacks(character_id, _names(stack.catalog_id for stack in items.stacks))
+        own = store.instances(character_id, _names(item.instance_id for item in items.instances))
         stacks: dict[str, Stacked] = {}
-        for one in asked.add_stacked:
-            before = held.get(one.catalog_id)
-            more = one.quantity - (before.quantity if before is not None else 0)
+        for stack in items.stacks:
+            before = held.get(stack.catalog_id)
+            more = stack.quantity - (before.quantity if before is not None else 0)
             if more > 0:
-                stacks[one.catalog_id] = evolve(one, quantity=more)
-        items: dict[str, Instance] = {
-            one.instance_id: one for one in asked.add if one.instance_id not in own
+                stacks[stack.catalog_id] = evolve(stack, quantity=more)
+        instances = {
+            item.instance_id: item for item in items.instances if item.instance_id not in own
         }
-        return evolve(asked, add_stacked=list(stacks.values()), add=list(items.values()))
+        return Items(list(stacks.values()), list(instances.values()))
 
     def _take_loadout(self, character_id: CharacterId, name: str, said: CarriedLoadout) -> None:
         if not self.terms.takes("loadouts"):

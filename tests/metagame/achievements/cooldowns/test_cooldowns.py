@@ -56,6 +56,20 @@ class CooldownTests(Achieving):
             self.assertEqual(self.server("PUT", f"/cooldown/{self.ann.id}/{name}").status, 400)
 
 
+class BoundTests(Achieving):
+    environ = {"ACHIEVEMENTS_MAX": "2"}  # noqa: RUF012
+
+    @proves("PUT /cooldown/:userId/:cooldownId")
+    def test_an_expired_id_makes_room(self) -> None:
+        path = f"/cooldown/{self.ann.id}"
+        for name in ("A", "A1" * 16):
+            self.assertEqual(self.server("PUT", f"{path}/{name}").status, 200)
+        self.assertEqual(self.server("PUT", f"{path}/B").status, 409)
+        self.game.clock.advance(86_401)
+        self.assertEqual(self.server("PUT", f"{path}/B").status, 200)
+        self.assertEqual(sorted(self.server("GET", path).json["payload"]), ["A", "B"])
+
+
 class StubTests(Achieving):
     environ = {"PROGRESSION_MODE": "stub"}  # noqa: RUF012
 

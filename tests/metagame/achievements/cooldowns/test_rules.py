@@ -8,9 +8,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.readers import reader
 from svcserver.kernel.refusals import Malformed
-from svcserver.kernel.times import DAY_S
 from svcserver.metagame.achievements.cooldowns.feature import CooldownBatch
-from svcserver.metagame.achievements.cooldowns.rules import is_throwaway
+from svcserver.metagame.achievements.cooldowns.rules import expired
 
 
 def read_batch(body: Any, now: str) -> dict[str, str]:
@@ -37,8 +36,8 @@ class BatchTests(SynchronousTestCase):
             read_batch({"cooldowns": {"A": "x", "B": ""}}, "now"), {"A": "x", "B": "now"}
         )
 
-    def test_throw_away_ids_are_32_hex_digits_and_live_a_day(self) -> None:
-        self.assertEqual(DAY_S, 86_400)
-        self.assertIs(is_throwaway("A1" * 16), True)
-        for name in ("A1" * 15, "A1" * 17, "a1" * 16, "A1" * 16 + "\n"):
-            self.assertIs(is_throwaway(name), False)
+    def test_one_time_ids_of_32_hex_digits_expire(self) -> None:
+        lasting = ("A1" * 15, "A1" * 17, "a1" * 16, "A1" * 16 + "\n", "x")
+        started = dict.fromkeys((*lasting, "A1" * 16), "2026-09-20T09:59:59.999Z")
+        started["B2" * 16] = "2026-09-20T10:00:00.000Z"
+        self.assertEqual(expired(started, "2026-09-20T10:00:00.000Z"), ["A1" * 16])

@@ -16,4 +16,4 @@ class WithCharacter(Achieving):
         super().setUp()
         for name, player in (("hers", self.ann), ("his", self.ben)):
             made = Character(name, player.id, name, 0, 0, 0, EMPTY)
-            self.game.ledger.run(lambda tx, made=made: SqlCharacters(tx).create(made))
+            self.game.ledger.run(lambda tx, made=made: SqlCharacters(tx).add(made))

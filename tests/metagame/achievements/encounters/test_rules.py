@@ -13,6 +13,7 @@ from svcserver.metagame.achievements.encounters.feature import (
     Encounter,
     type_in_path,
 )
+from svcserver.metagame.achievements.encounters.rules import check_reply
 
 
 def encounter(body: Any) -> tuple[int, str]:
@@ -42,3 +43,12 @@ class TypeTests(SynchronousTestCase):
         self.assertEqual([type_in_path(one) for one in ("0", "9999")], [0, 9999])
         for bad in ("", "10000", "-1", "1\n", "\u0661", "x"):
             self.assertRaises(Malformed, type_in_path, bad)
+
+    def test_repeated_types_make_no_reply_beyond_the_bound(self) -> None:
+        content = {1: ["a", "b"], 2: ["c"]}
+        check_reply([1, 1], content, 4)
+        self.assertRaises(Malformed, check_reply, [1, 1, 2], content, 4)
+        check_reply([2, 2, 3], content, 2)
+
+    def test_types_that_are_not_repeated_have_no_bound(self) -> None:
+        check_reply([1, 2], {1: ["a", "b"], 2: ["c"]}, 1)

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.readers import reader
-from svcserver.kernel.refusals import Conflict, Malformed, Missing
+from svcserver.kernel.refusals import Conflict, Malformed
 from svcserver.metagame.belongings import documents
-from svcserver.metagame.belongings.characters import rules
+from svcserver.metagame.belongings.characters.rules import Head, check_save
 from svcserver.metagame.belongings.characters.wire import CharacterSave
 from tests.support.browser import Page
 from tests.support.effort import tried
@@ -162,54 +162,19 @@ class CharacterTests(SynchronousTestCase):
             self.assertEqual((page.status, page.body), (400, b""))
 
 
-def empty() -> documents.Document:
-    return documents.document("{}")
-
-
-class Shelf:
-    """Characters in a dict."""
-
-    def __init__(self) -> None:
-        self.kept: dict[str, rules.Character] = {}
-        self.saves: list[int] = []
-
-    def of_account(self, account_id: str) -> list[rules.Character]:
-        return [one for one in self.kept.values() if one.account_id == account_id]
-
-    def count(self, account_id: str) -> int:
-        return len(self.of_account(account_id))
-
-    def find(self, character_id: str) -> rules.Character | None:
-        return self.kept.get(character_id)
-
-    def create(self, character: rules.Character) -> None:
-        self.kept[character.id] = character
-
-    def save(self, character: rules.Character, reason: str) -> None:
-        self.kept[character.id] = character
-        self.saves.append(character.update_version)
-
-
 class RulesTests(SynchronousTestCase):
     @tried(60)
     @given(st.lists(st.integers(0, 12)))
     def test_accepted_versions_only_rise(self, versions: list[int]) -> None:
-        shelf = Shelf()
-        [first] = rules.all_of(shelf, "UID-a", "Ann", 0.0)
+        head, accepted = Head("c", "UID-a", "Ann", 0, 0.0, 0.0), [0]
         for version in versions:
-            stored = shelf.kept[first.id].update_version
             try:
-                rules.save(shelf, "UID-a", first.id, version, empty, 1.0, "save:client")
+                head = check_save(head, "UID-a", version).saved(documents.EMPTY, version, 1.0)
             except Conflict:
-                self.assertLessEqual(version, stored)
-        self.assertEqual(shelf.saves, sorted(set(shelf.saves)))
-
-    def test_a_stranger_changes_nothing(self) -> None:
-        shelf = Shelf()
-        [first] = rules.all_of(shelf, "UID-a", "Ann", 0.0)
-        with self.assertRaises(Missing):
-            rules.save(shelf, "UID-b", first.id, 1, empty, 1.0, "save:client")
-        self.assertEqual(shelf.kept[first.id], first)
+                self.assertLessEqual(version, accepted[-1])
+            else:
+                accepted.append(version)
+        self.assertEqual(accepted, sorted(set(accepted)))
 
     @given(st.recursive(st.none() | st.booleans() | st.text() | st.integers(), st.lists))
     def test_only_the_text_of_an_object_is_data(self, value: Any) -> None:

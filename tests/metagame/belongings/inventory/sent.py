@@ -7,10 +7,10 @@ from typing import Any
 from svcserver.kernel.readers import reader
 from svcserver.metagame.belongings import items
 from svcserver.metagame.belongings.inventory import wire
-from svcserver.metagame.belongings.items import Instance, Stacked, Transaction
+from svcserver.metagame.belongings.items import Instance, Transaction
 
 _identifier = reader(wire.Identifier)
-_instance, _stacked = reader(wire.InstanceWish), reader(wire.StackWish)
+_instance, _stack = reader(wire.InstanceWish), reader(wire.StackWish)
 _transaction = reader(wire.TransactionWish)
 source_of, transaction_id = items.source_of, items.transaction_id
 
@@ -20,8 +20,8 @@ def transaction(sent: Any) -> Transaction:
     return made
 
 
-def stacked(sent: Any) -> Stacked:
-    made: Stacked = _stacked(sent).stacked()
+def stack(sent: Any) -> wire.StackWish:
+    made: wire.StackWish = _stack(sent)
     return made
 
 

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.refusals import Conflict, Refusal
-from svcserver.metagame.belongings.characters import rules as characters
 from svcserver.metagame.belongings.characters.store import SqlCharacters
-from svcserver.metagame.belongings.inventory.rules import By, Policy, is_newer, transact
+from svcserver.metagame.belongings.inventory.rules import By, Policy, is_newer
 from svcserver.metagame.belongings.inventory.store import SqlInventory, inventory_of
 from tests.metagame.belongings.inventory import sent as items
 from tests.support.effort import tried
@@ -68,14 +67,13 @@ class Model:
 class CoreTests(SynchronousTestCase):
     def run_all(self, deals: list[dict[str, Any]], policy: Policy) -> tuple[Model, Any, Any]:
         ledger, model, balance = InstantLedger(), Model(), Counter[str]()
-        [first] = ledger.run(lambda tx: characters.all_of(SqlCharacters(tx), "UID-a", "Ann", 0.0))
+        [first] = ledger.run(lambda tx: SqlCharacters(tx).all_of("UID-a", "Ann", 0.0))
         for sent in deals:
             deal = items.transaction(sent)
 
             def work(tx: Any, deal: Any = deal) -> bytes:
-                return transact(
-                    SqlInventory(tx), "UID-a", first.id, deal, By.CLIENT, policy, 1.0
-                ).answer
+                inventory = SqlInventory(tx)
+                return inventory.transact("UID-a", first.id, deal, By.CLIENT, policy, 1.0).answer
 
             before = ledger.run(lambda tx: inventory_of(tx, first.id))
             try:
@@ -88,10 +86,8 @@ class CoreTests(SynchronousTestCase):
                 self.assertEqual(ledger.run(lambda tx: inventory_of(tx, first.id)), before)
                 continue
             model.learn(sent, answer)
-            for one in deal.add_stacked:
-                balance[one.catalog_id] += one.quantity
-            for one in deal.remove_stacked:
-                balance[one.catalog_id] -= one.quantity
+            balance.update(deal.added)
+            balance.subtract(deal.removed)
         return model, balance, orjson.loads(ledger.run(lambda tx: inventory_of(tx, first.id)))
 
     @proves("thing: Inventory transaction")

@@ -12,14 +12,12 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.kernel.refusals import Forbidden, Malformed
 from svcserver.metagame.belongings.inventory.rules import (
     By,
-    Changes,
     Holder,
     Note,
     Policy,
     is_newer,
-    transact,
 )
-from svcserver.metagame.belongings.inventory.store import ITEM_LOG
+from svcserver.metagame.belongings.inventory.store import ITEM_LOG, SqlInventory
 from tests.metagame.belongings.inventory import sent as items
 from tests.metagame.belongings.inventory.base import Case, sword
 
@@ -73,15 +71,15 @@ class ItemTests(SynchronousTestCase):
             (0, 0),
             (3.0, 3),
         ):
-            self.assertEqual(items.stacked({"catalogId": "A", "quantity": sent}).quantity, kept)
+            self.assertEqual(items.stack({"catalogId": "A", "quantity": sent}).quantity, kept)
         for sent in (2**53, "9007199254740992", "0" * 17, -1, 0.5):
             with self.assertRaises(Malformed):
-                items.stacked({"catalogId": "A", "quantity": sent})
+                items.stack({"catalogId": "A", "quantity": sent})
 
     def test_only_further_keys_are_extra(self) -> None:
-        self.assertIsNone(items.stacked({"catalogId": "A", "quantity": 1}).extra)
-        extra = items.stacked({"catalogId": "A", "quantity": 1, "shine": 2}).extra
-        self.assertEqual(extra, b'{"shine":2}')
+        stacks = [{"catalogId": "A", "quantity": 1}, {"catalogId": "B", "quantity": 1, "shine": 2}]
+        extras = items.transaction({"addStackedItems": stacks}).extras
+        self.assertEqual(extras, {"B": b'{"shine":2}'})
 
     def test_an_item_without_data_has_version_0(self) -> None:
         bare = items.instance({"catalogId": "A", "instanceId": "i"})
@@ -98,19 +96,12 @@ class ItemTests(SynchronousTestCase):
 
     def test_what_players_hold_is_in_no_repr(self) -> None:
         item = items.instance(sword(1, "who reads this?"))
-        changes = Changes(made=["who reads this?"])
+        changes = {"made": ["who reads this?"]}
         note = Note("c", None, 0, By.CLIENT, "", changes, b"who reads this?")
         deal = items.transaction({"addInstancedItems": [sword(1, "who reads this?")]})
-        for one in (item, note, Holder("UID-a", b"who reads this?")):
+        for one in (item, note, Holder("c", "UID-a", b"who reads this?")):
             self.assertNotIn("who reads", repr(one))
         self.assertNotIn("who reads", repr(deal))
-
-
-class Refusing:
-    """An inventory nobody may ask."""
-
-    def holder(self, character_id: str, transaction_id: str | None) -> Any:
-        raise AssertionError("asked the database for what it cannot hold")
 
 
 class LogTests(Case):
@@ -166,4 +157,4 @@ class LogTests(Case):
     def test_a_character_id_no_database_can_hold_is_not_looked_up(self) -> None:
         for odd in ("a\0b", None, 7):
             with self.assertRaises(Forbidden):
-                transact(Refusing(), "UID-a", odd, NOTHING, By.CLIENT, Policy(), 0.0)  # type: ignore[arg-type]
+                SqlInventory(None).transact("UID-a", odd, NOTHING, By.CLIENT, Policy(), 0.0)

@@ -7,7 +7,7 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.readers import reader
-from svcserver.kernel.refusals import Malformed, Missing
+from svcserver.kernel.refusals import Malformed
 from svcserver.metagame.belongings.savehistory.routes import RollbackWish
 from svcserver.metagame.belongings.savehistory.rules import (
     DAY_MS,
@@ -15,7 +15,6 @@ from svcserver.metagame.belongings.savehistory.rules import (
     MOST_REPEATABLE,
     Retention,
     Save,
-    roll_back,
     thinned,
 )
 
@@ -23,13 +22,6 @@ from svcserver.metagame.belongings.savehistory.rules import (
 def asked_for(body: Any) -> tuple[str, int]:
     sent = reader(RollbackWish)(body)
     return sent.character_id, sent.version
-
-
-class Nobody:
-    """An archive without characters; it may not be asked for their documents."""
-
-    def find(self, character_id: str) -> None:
-        return None
 
 
 class ThinningTests(SynchronousTestCase):
@@ -73,6 +65,3 @@ class RollbackTests(SynchronousTestCase):
             self.assertEqual(asked_for({"CharacterId": "c", "Version": sent}), ("c", most))
         with self.assertRaises(Malformed):
             asked_for({"CharacterId": "c", "Version": most + 1})
-
-    def test_an_unknown_character_has_no_documents(self) -> None:
-        self.assertRaises(Missing, roll_back, Nobody(), "c", 1, 0.0)
