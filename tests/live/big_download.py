@@ -48,19 +48,19 @@ def download(folder: Path, count: int, size: int, kills: int, patience_s: float)
             most = max(most, player.most_memory())
             player.kill()
             served.hold(math.inf)
-            kept, before = written(folder, served), len(served.asked)
+            stored, before = written(folder, served), len(served.asked)
             player = Player(folder)
             player.hears("Say get", patience_s)
             player.say("get")
-            killed.append((kept, before))
+            killed.append((stored, before))
         player.hears("Say play", patience_s)
         most = max(most, player.most_memory())
         player.say("quit")
         player.end()
         seconds = time.monotonic() - begun
         check(folder, served)
-        for kept, before in killed:
-            resumed(served, kept, before)
+        for stored, before in killed:
+            resumed(served, stored, before)
         return Outcome(served.total, served.sent.total(), most, idle, seconds)
 
 
@@ -76,21 +76,21 @@ def written(folder: Path, served: Served) -> dict[str, int]:
     """Bytes of each file that are on the disk; all of one that was verified."""
     [game] = (folder / "games").iterdir()
     parts = game / ".svc-launcher" / "parts"
-    found = {}
+    results = {}
     for name, size in served.sizes.items():
         part = parts / f"{served.hashes[name]}.part"
         if part.with_suffix(".whole").exists():
-            found[name] = size
+            results[name] = size
         else:
-            found[name] = part.stat().st_size if part.exists() else 0
-    return found
+            results[name] = part.stat().st_size if part.exists() else 0
+    return results
 
 
-def resumed(served: Served, kept: dict[str, int], before: int) -> None:
+def resumed(served: Served, stored: dict[str, int], before: int) -> None:
     """No byte that was written before the kill was asked for again, and no whole file."""
     for name, start in served.asked[before:]:
-        assert start >= kept[name], (name, start, kept[name])
-        assert kept[name] < served.sizes[name], name
+        assert start >= stored[name], (name, start, stored[name])
+        assert stored[name] < served.sizes[name], name
 
 
 def check(folder: Path, served: Served) -> None:

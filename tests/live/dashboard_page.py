@@ -79,9 +79,9 @@ class Host:
 
     def call(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
         """One request that must go well."""
-        status, said = self.service.ask(method, path, body, headers)
-        assert 200 <= status < 300, (path, status, said)
-        return orjson.loads(said) if said else None
+        status, reply = self.service.ask(method, path, body, headers)
+        assert 200 <= status < 300, (path, status, reply)
+        return orjson.loads(reply) if reply else None
 
     def admin(self, method: str, route: str, body: Any = None) -> Any:
         """The same, as the owner."""
@@ -124,16 +124,16 @@ def populate(here: Host) -> None:
     for player, where in zip(here.players, maps, strict=False):
         here.call("POST", "/heartbeat", {"map": where, "state": "island"}, **bearer(player))
     ann = here.players[0]
-    [one] = here.call("GET", "/character", **bearer(ann))
+    [entry] = here.call("GET", "/character", **bearer(ann))
     for version in range(1, 12):
         data = {"level": 10 + version, "bag": {"potions": version % 4}, "weapon": "axe"}
         if version > 6:
             data["weapon"] = "bow"
-        save = {"characterId": one["id"], "data": json.dumps(data), "updateVersion": version}
+        save = {"characterId": entry["id"], "data": json.dumps(data), "updateVersion": version}
         here.call("POST", "/character", save, **bearer(ann))
     for flask in ("FL_HEALING_DEFAULT", "FL_SPEED"):
         slot = {"data": json.dumps({"flask": flask})}
-        here.call("POST", f"/loadout/{ann['id']}/{one['id']}/0", slot, **bearer(ann))
+        here.call("POST", f"/loadout/{ann['id']}/{entry['id']}/0", slot, **bearer(ann))
     server = parse_env_file((here.folder / "deploy.env").read_text())["METAGAME_API_KEY"]
     for player, name in zip(here.players[:2], ("Lanterns", "RedAxes"), strict=True):
         here.call(
@@ -250,11 +250,11 @@ def visit(
     }
     address = f"http://127.0.0.1:{here.service.port}"
     made = browser.new_context(locale="en-GB", timezone_id="Europe/Berlin", **context)
-    seen = Visit(made.new_page(), f"{size}-{colours}", address)
-    with seen.watched(address):
-        seen.page.goto(f"{address}/svc/dashboard")
-        expect(seen.page.get_by_label("Account key")).to_be_visible()
-        yield seen
+    tab = Visit(made.new_page(), f"{size}-{colours}", address)
+    with tab.watched(address):
+        tab.page.goto(f"{address}/svc/dashboard")
+        expect(tab.page.get_by_label("Account key")).to_be_visible()
+        yield tab
 
 
 def come_to_chat(here: Host) -> None:
@@ -279,8 +279,8 @@ def comes_online(here: Host, number: int, where: str = "city_01_persistent") -> 
 def log_in_again(here: Host, number: int) -> None:
     """As a player does who was logged off."""
     player = here.players[number]
-    said = here.call("POST", "/account/api/oauth/token", {"exchange_code": player["key"]})
-    player["token"] = said["access_token"]
+    replies = here.call("POST", "/account/api/oauth/token", {"exchange_code": player["key"]})
+    player["token"] = replies["access_token"]
     comes_online(here, number)
     here.talkers[number].wire.close()
     chat = int(here.service.environ["CHAT_PORT"])
@@ -290,12 +290,12 @@ def log_in_again(here: Host, number: int) -> None:
     here.talkers[number] = talker
 
 
-def open_account(seen: Visit, name: str) -> None:
-    seen.go("Accounts")
-    seen.page.get_by_label("Search accounts").fill(name[1:].upper())
-    expect(seen.page.locator("tbody").get_by_role("row")).to_have_count(1)
-    seen.page.get_by_role("link", name=name, exact=True).click()
-    expect(seen.page.get_by_role("heading", level=1)).to_have_text(name)
+def open_account(tab: Visit, name: str) -> None:
+    tab.go("Accounts")
+    tab.page.get_by_label("Search accounts").fill(name[1:].upper())
+    expect(tab.page.locator("tbody").get_by_role("row")).to_have_count(1)
+    tab.page.get_by_role("link", name=name, exact=True).click()
+    expect(tab.page.get_by_role("heading", level=1)).to_have_text(name)
 
 
 @pytest.fixture(scope="module")

@@ -72,20 +72,20 @@ def deploy(folder: Path, **environ: str) -> Iterator[Service]:
 
 
 def hand_out(service: Service, body: dict[str, Any], **headers: str) -> tuple[int, Any]:
-    status, said = service.ask("POST", PATH, body, headers)
-    return status, orjson.loads(said) if said else None
+    status, reply = service.ask("POST", PATH, body, headers)
+    return status, orjson.loads(reply) if reply else None
 
 
 def servers(service: Service) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = orjson.loads(service.ask("GET", "/gameservers")[1])["servers"]
-    return found
+    document: list[dict[str, Any]] = orjson.loads(service.ask("GET", "/gameservers")[1])["servers"]
+    return document
 
 
 def as_owner(service: Service, method: str, path: str, body: Any = None) -> tuple[int, Any]:
     """A request to one of the owner's routes, as the metagame sends it."""
     ticket = machine_headers(signing_keys()[0], "svc-metagame", method, path, epoch())
-    status, said = service.ask(method, path, body, ticket)
-    return status, orjson.loads(said) if said else None
+    status, reply = service.ask(method, path, body, ticket)
+    return status, orjson.loads(reply) if reply else None
 
 
 def program(folder: Path, name: str, *lines: str) -> str:

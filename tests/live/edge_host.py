@@ -48,10 +48,10 @@ class Tiny(BaseHTTPRequestHandler):
             for _ in range(1024):
                 self.wfile.write(b"x" * 65536)
             return
-        said = {"method": self.command, "path": self.path, "headers": self.headers.items()}
-        told: list[Any] = self.server.told  # type: ignore[attr-defined]
-        told.append({**said, "body": body.decode()})
-        out = orjson.dumps(told[-1])
+        reply = {"method": self.command, "path": self.path, "headers": self.headers.items()}
+        deliveries: list[Any] = self.server.told  # type: ignore[attr-defined]
+        deliveries.append({**reply, "body": body.decode()})
+        out = orjson.dumps(deliveries[-1])
         self.send_response(200)
         self.send_header("Content-Length", str(len(out)))
         self.end_headers()

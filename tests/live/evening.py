@@ -42,9 +42,15 @@ def services(folder: Path) -> Iterator[None]:
     """The host's, without a relay: each player of an evening brings one."""
     running = []
     try:
-        for one in components(folder):
-            words = ["--nodaemon", "--pidfile=", f"svc-{one.name}", "--env-file", str(one.env_file)]
-            log = folder / f"{one.name}.log"
+        for path in components(folder):
+            words = [
+                "--nodaemon",
+                "--pidfile=",
+                f"svc-{path.name}",
+                "--env-file",
+                str(path.env_file),
+            ]
+            log = folder / f"{path.name}.log"
             with log.open("wb") as out:
                 process = prestarted.start(words, environment(os.environ), folder, out.fileno())
             running.append((process, log))

@@ -32,7 +32,7 @@ STARTED = re.compile(r"\bstack ready\b|^Your host runs", re.MULTILINE)
 
 def main() -> int:
     name, words = sys.argv[1], sys.argv[2:]
-    words = [OWN if one == PLACEHOLDER else one for one in words]
+    words = [OWN if word == PLACEHOLDER else word for word in words]
     if name == "make":
         root = os.environ["SVC_OWNER_ROOT"]
         return subprocess.run(["/usr/bin/make", "-n", "-C", root, *words], check=False).returncode
@@ -61,16 +61,16 @@ def main() -> int:
 class Fork:
     """What ``subprocess.Popen`` has of it, of a command that is a fork."""
 
-    def __init__(self, door: str, wish: dict[str, Any], descriptors: Sequence[int]) -> None:
+    def __init__(self, door: str, request: dict[str, Any], descriptors: Sequence[int]) -> None:
         self._door = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._door.connect(door)
-        self.pid: int = self._ask(wish, descriptors)["pid"]
+        self.pid: int = self._ask(request, descriptors)["pid"]
         self._ended = os.pidfd_open(self.pid)
 
-    def _ask(self, wish: dict[str, Any], descriptors: Sequence[int] = ()) -> dict[str, Any]:
-        socket.send_fds(self._door, [json.dumps(wish).encode()], descriptors)
-        said: dict[str, Any] = json.loads(self._door.recv(1 << 17))
-        return said
+    def _ask(self, request: dict[str, Any], descriptors: Sequence[int] = ()) -> dict[str, Any]:
+        socket.send_fds(self._door, [json.dumps(request).encode()], descriptors)
+        replies: dict[str, Any] = json.loads(self._door.recv(1 << 17))
+        return replies
 
     def poll(self) -> int | None:
         """Something once it has ended, and None before."""
@@ -92,17 +92,17 @@ def begin(
         return subprocess.Popen(
             command, stdout=out, stderr=err, env=environ, start_new_session=True
         )
-    wish = {"line": command, "environ": dict(environ), "cwd": os.getcwd(), "targets": [1, 2]}
-    return Fork(door, wish, [out, err])
+    request = {"line": command, "environ": dict(environ), "cwd": os.getcwd(), "targets": [1, 2]}
+    return Fork(door, request, [out, err])
 
 
 def crontab(words: list[str]) -> int:
     """One table, as the real one keeps it."""
-    kept = Path.home() / "crontab"
+    stored = Path.home() / "crontab"
     if words == ["-l"]:
-        sys.stdout.write(kept.read_text() if kept.exists() else "")
-        return 0 if kept.exists() else 1
-    kept.write_text(sys.stdin.read())
+        sys.stdout.write(stored.read_text() if stored.exists() else "")
+        return 0 if stored.exists() else 1
+    stored.write_text(sys.stdin.read())
     return 0
 
 
@@ -126,9 +126,9 @@ def start(command: list[str]) -> int:
 
 def watch(command: list[str]) -> int:
     """Ctrl-C once something was shown."""
-    shown, told = os.pipe()
-    process = begin(command, told, environ={**os.environ, "FORCE_COLOR": "1"})
-    os.close(told)
+    shown, deliveries = os.pipe()
+    process = begin(command, deliveries, environ={**os.environ, "FORCE_COLOR": "1"})
+    os.close(deliveries)
     with open(shown, "rb") as out:
         out.read(64)
         os.kill(process.pid, signal.SIGINT)
@@ -145,7 +145,9 @@ def move(folder: Path) -> None:
     for path in folder.glob("*.env"):
         text = path.read_text().replace("127.0.0.1:61000/QoS", "@")
         text = re.sub(
-            r"(?<=[=:-])(\d{3,5})\b(?!\.)", lambda one: str(new.get(int(one[1]), one[1])), text
+            r"(?<=[=:-])(\d{3,5})\b(?!\.)",
+            lambda entry: str(new.get(int(entry[1]), entry[1])),
+            text,
         )
         path.write_text(text.replace("@", "127.0.0.1:61000/QoS"))
 

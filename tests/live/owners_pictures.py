@@ -133,10 +133,10 @@ def invite(page: Page, tour: Tour) -> str:
     page.get_by_role("dialog").get_by_role("button", name="Make it").click()
     text = page.get_by_role("dialog").locator(".join")
     expect(text).to_contain_text("svc://join")
-    found = text.inner_text()
+    result = text.inner_text()
     tour.take(page, "2-invite")
     page.get_by_role("dialog").get_by_role("button", name="Close").click()
-    return found
+    return result
 
 
 @contextmanager

@@ -51,12 +51,12 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
 
 def reached(file: Path) -> set[Path]:
     """The files of ``tests`` that are imported with this one, and itself."""
-    found, waiting = {file}, [file]
+    result, waiting = {file}, [file]
     while waiting:
-        new = _imported(waiting.pop()) - found
-        found |= new
+        new = _imported(waiting.pop()) - result
+        result |= new
         waiting += new
-    return found
+    return result
 
 
 @cache
@@ -65,7 +65,7 @@ def _imported(file: Path) -> frozenset[Path]:
     text = file.read_text()
     named = set(re.findall(r"\btests(?:\.\w+)+", text))
     for package, names in re.findall(r"from (tests[\w.]*) import (\([^)]*\)|.*)", text):
-        named |= {f"{package}.{one}" for one in re.findall(r"\w+", names)}
+        named |= {f"{package}.{entry}" for entry in re.findall(r"\w+", names)}
     assert not re.search(r"^\s*from \.", text, re.MULTILINE), f"{file} imports by a relative name"
-    files = (ROOT.joinpath(*one.split(".")).with_suffix(".py") for one in named)
-    return frozenset(one for one in files if one.exists())
+    files = (ROOT.joinpath(*entry.split(".")).with_suffix(".py") for entry in named)
+    return frozenset(entry for entry in files if entry.exists())

@@ -35,29 +35,29 @@ class Friend:
             ran = run("account", "create", self.name, "--json", "--config", self.host)
             assert ran.returncode == 0, ran.stderr
             self.key = json.loads(ran.stdout)["key"]
-        said = self._ask(*requests.log_in(self.key), {})
-        self.id, self.token = said["account_id"], said["access_token"]
+        reply = self._ask(*requests.log_in(self.key), {})
+        self.id, self.token = reply["account_id"], reply["access_token"]
 
-    def _ask(self, method: str, path: str, said: Any, headers: dict[str, str]) -> Any:
-        body, kind = body_of(said)
+    def _ask(self, method: str, path: str, replies: Any, headers: dict[str, str]) -> Any:
+        body, kind = body_of(replies)
         url = metagame(self.host) + path
         sent = urllib.request.Request(url, body, headers | kind, method=method)  # noqa: S310
         with urllib.request.urlopen(sent, timeout=60) as answer:  # noqa: S310
             return json.loads(answer.read() or b"null")
 
-    def send(self, method: str, path: str, said: Any = None) -> Any:
+    def send(self, method: str, path: str, reply: Any = None) -> Any:
         """As the game asks for it."""
-        return self._ask(method, path, said or {}, {"Authorization": f"Bearer {self.token}"})
+        return self._ask(method, path, reply or {}, {"Authorization": f"Bearer {self.token}"})
 
     def save(self, name: str) -> None:
         """A character of this name, saved once."""
         character = self.send("PUT", "/character", {"name": name})["id"]
         self.send(*requests.save(character, 1, '{"level":7}'))
 
-    def meets(self, other: Friend) -> None:
+    def meets(self, second: Friend) -> None:
         """Both ask, so both are friends."""
-        self.send(*requests.befriend(self.id, other.id))
-        other.send(*requests.befriend(other.id, self.id))
+        self.send(*requests.befriend(self.id, second.id))
+        second.send(*requests.befriend(second.id, self.id))
 
     def beat(self, state: str) -> None:
         """Be online, in this place."""
@@ -65,8 +65,8 @@ class Friend:
 
     def hunt(self, hunt_id: str) -> None:
         """Be sent to this hunt, alone: where the map is named nobody else is waited for."""
-        wish = {**TUTORIAL, "playerHuntId": hunt_id, "buildId": BUILD}
-        self.send("POST", "/candidate/join", wish)
+        request = {**TUTORIAL, "playerHuntId": hunt_id, "buildId": BUILD}
+        self.send("POST", "/candidate/join", request)
         eventually(lambda: self.send("GET", "/candidate/status")["status"] == "IN_PROGRESS")
 
     def found(self, guild: str) -> None:
@@ -83,7 +83,7 @@ class Friend:
         assert seeded.returncode == 0, seeded.stderr
         self.hunt(hunt_id)
 
-    def earn(self, method: str, path: str, said: Any) -> None:
+    def earn(self, method: str, path: str, reply: Any) -> None:
         """What the game server that the player is on tells the host of them."""
         key = value(self.host, "deploy", "METAGAME_API_KEY")
-        self._ask(method, path, said, {"x-svc-gameserver-apikey": key})
+        self._ask(method, path, reply, {"x-svc-gameserver-apikey": key})

@@ -118,8 +118,8 @@ def invite(host: Path, uses: int = 1) -> str:
     """A join string, as the owner sends it."""
     ran = run("invite", "create", "--uses", uses, "--json", "--config", host)
     assert ran.returncode == 0, ran.stderr
-    found: str = json.loads(ran.stdout)["join"]
-    return found
+    document: str = json.loads(ran.stdout)["join"]
+    return document
 
 
 def metagame(host: Path) -> str:
@@ -172,25 +172,27 @@ def launcher(home: Path, *words: str) -> Iterator[Running]:
     wine.parent.mkdir(parents=True, exist_ok=True)
     wine.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
     wine.chmod(0o755)
-    heard, told = os.pipe()
-    with os.fdopen(heard) as said:
+    messages, deliveries = os.pipe()
+    with os.fdopen(messages) as reply:
         try:
             line = ["--key-file", *words]
-            process = prestarted.start(line, environ_of(home), home, told, program="svc-launcher")
+            process = prestarted.start(
+                line, environ_of(home), home, deliveries, program="svc-launcher"
+            )
         finally:
-            os.close(told)
+            os.close(deliveries)
         try:
-            yield Running(process, said)
+            yield Running(process, reply)
         finally:
             process.terminate()
-            said.read()
+            reply.read()
             process.wait(PATIENCE_S)
 
 
 def link_of(launcher: Running) -> str:
     """The page's link, from what it prints."""
     for line in launcher.said:
-        found = re.search(r"http://127\.0\.0\.1:\d+/#[0-9a-f]+", line)
-        if found:
-            return found[0]
+        result = re.search(r"http://127\.0\.0\.1:\d+/#[0-9a-f]+", line)
+        if result:
+            return result[0]
     raise AssertionError("the launcher has ended")

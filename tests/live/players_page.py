@@ -113,8 +113,8 @@ def visit(browser: Browser, home: Path, look: str = "light", *words: str) -> Ite
         link = link_of(started)
         own = link.partition("#")[0]
         made = browser.new_context(locale="en-GB", **LOOKS[look])
-        seen = Visit(made.new_page(), look, home)
-        with seen.watched(own, f"blob:{own}"):
-            seen.page.goto(link)
-            expect(seen.page.get_by_role("heading", level=1)).to_be_visible()
-            yield seen
+        tab = Visit(made.new_page(), look, home)
+        with tab.watched(own, f"blob:{own}"):
+            tab.page.goto(link)
+            expect(tab.page.get_by_role("heading", level=1)).to_be_visible()
+            yield tab

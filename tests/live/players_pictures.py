@@ -71,13 +71,13 @@ def evening(width: int = 1200, height: int = 420) -> bytes:
         return height * (middle - rise * wave)
 
     def colour(x: int, y: int) -> tuple[int, int, int]:
-        found = (226 - y // 30 * 9, 168 - y // 30 * 8, 118 - y // 30 * 3)
+        result = (226 - y // 30 * 9, 168 - y // 30 * 8, 118 - y // 30 * 3)
         if math.hypot(x - width * 0.72, y - height * 0.36) < height * 0.11:
-            found = (250, 222, 168)
+            result = (250, 222, 168)
         for hill, middle, step, rise in hills:
             if y > ridge(x, middle, step, rise):
-                found = hill
-        return found
+                result = hill
+        return result
 
     return bitmap(colour, width, height)
 

@@ -73,9 +73,9 @@ class Player:
     def most_memory(self) -> int:
         """The most bytes that were resident at once."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
-        found = re.search(r"VmHWM:\s+(\d+) kB", status)
-        assert found is not None
-        return int(found[1]) * 1024
+        result = re.search(r"VmHWM:\s+(\d+) kB", status)
+        assert result is not None
+        return int(result[1]) * 1024
 
     def kill(self) -> None:
         """As a power cut does it, as far as a process can tell."""

@@ -91,8 +91,8 @@ class Seen:
         """Let axe look for what keeps somebody from using the page, or a part of it."""
         if not self.page.evaluate("'axe' in window"):
             self.page.evaluate(AXE_SCRIPT)  # once: to load it takes longer than most looks
-        found = AxeResults(self.page.evaluate(LOOK_OVER, part))
-        assert found.violations_count == 0, f"{name}: {found.generate_report()}"
+        result = AxeResults(self.page.evaluate(LOOK_OVER, part))
+        assert result.violations_count == 0, f"{name}: {result.generate_report()}"
 
     @contextmanager
     def watched(self, *own: str) -> Iterator[None]:
@@ -108,5 +108,5 @@ class Seen:
             yield
         finally:
             page.context.close()
-        assert [one for one in self.faults if "Failed to load resource" not in one] == []
+        assert [fault for fault in self.faults if "Failed to load resource" not in fault] == []
         assert [url for url in self.asked if not url.startswith(own)] == []

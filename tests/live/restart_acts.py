@@ -19,58 +19,58 @@ BLOCKED = "/friends/api/public/blocklist"
 HUNT = "ShatteredIsles_ReturnTo_City"
 
 
-async def invite(me: Player, other: Player) -> None:
+async def invite(me: Player, second: Player) -> None:
     await me.wire.ask("POST", "/party", {}, want=ANSWERED)
-    wish = {"recipientPlayerId": other.account}
-    await me.wire.ask("PUT", "/party/invite", wish, want=ANSWERED)
+    request = {"recipientPlayerId": second.account}
+    await me.wire.ask("PUT", "/party/invite", request, want=ANSWERED)
 
 
-async def accept(me: Player, other: Player) -> None:
-    found = (await me.wire.ask("GET", "/party/invites")).json["invitations"]
-    for one in found[:1]:
-        await me.wire.ask(*requests.accept(one["partyId"]), want=ANSWERED)
+async def accept(me: Player, second: Player) -> None:
+    result = (await me.wire.ask("GET", "/party/invites")).json["invitations"]
+    for item in result[:1]:
+        await me.wire.ask(*requests.accept(item["partyId"]), want=ANSWERED)
 
 
-async def part(me: Player, other: Player) -> None:
+async def part(me: Player, second: Player) -> None:
     await me.wire.ask("DELETE", "/party/member", want=ANSWERED)
 
 
-async def match(me: Player, other: Player) -> None:
+async def match(me: Player, second: Player) -> None:
     await me.wire.ask(*requests.join("CITY", HUNT), want=ANSWERED)
     await me.wire.ask("DELETE", "/candidate/leave", want=ANSWERED)
 
 
-async def befriend(me: Player, other: Player) -> None:
-    await me.wire.ask(*requests.befriend(me.account, other.account), want=ANSWERED)
+async def befriend(me: Player, second: Player) -> None:
+    await me.wire.ask(*requests.befriend(me.account, second.account), want=ANSWERED)
 
 
-async def unfriend(me: Player, other: Player) -> None:
-    await me.wire.ask(*requests.unfriend(me.account, other.account), want=ANSWERED)
+async def unfriend(me: Player, second: Player) -> None:
+    await me.wire.ask(*requests.unfriend(me.account, second.account), want=ANSWERED)
 
 
-async def block(me: Player, other: Player) -> None:
+async def block(me: Player, second: Player) -> None:
     path = f"{BLOCKED}/{me.account}/{uuid4()}"  # nobody of those who talk
     await me.wire.ask("PUT", path, want=ANSWERED)
     await me.wire.ask("DELETE", path, want=ANSWERED)
 
 
-async def guild(me: Player, other: Player) -> None:
-    await me.wire.ask(*requests.check_guild(f"Hall{other.account[-8:]}"), want=ANSWERED)
-    await me.wire.ask(*requests.invite_to_guild(other.account), want=ANSWERED)
+async def guild(me: Player, second: Player) -> None:
+    await me.wire.ask(*requests.check_guild(f"Hall{second.account[-8:]}"), want=ANSWERED)
+    await me.wire.ask(*requests.invite_to_guild(second.account), want=ANSWERED)
     await me.wire.ask("DELETE", "/guild/player", want=ANSWERED)
 
 
-async def shop(me: Player, other: Player) -> None:
+async def shop(me: Player, second: Player) -> None:
     """What was bought before is refused."""
     offers = (await me.wire.ask("GET", "/product/skus/public?requiredTags=webstore")).json
     if offers:
         path = f"/token/platinum/{offers[0]['id']}"
-        said = await me.wire.ask("GET", path, want=(200, 409))
-        if said.status == 200:
-            await me.wire.ask(*requests.buy(said.json["purchaseToken"]), want=ANSWERED)
+        reply = await me.wire.ask("GET", path, want=(200, 409))
+        if reply.status == 200:
+            await me.wire.ask(*requests.buy(reply.json["purchaseToken"]), want=ANSWERED)
 
 
-async def arm(me: Player, other: Player) -> None:
+async def arm(me: Player, second: Player) -> None:
     document = json.dump({"slot_index": 0, "update_version": 1, "custom_name": "Hunt"}).decode()
     call = requests.loadout(me.account, me.character, "0", {"data": document})
     await me.wire.ask(*call, want=ANSWERED)

@@ -131,10 +131,10 @@ class Person:
     async def _does_once(self, act: str) -> None:
         """With another player's help."""
         town = self.town
-        other = town.people[(town.people.index(self) ^ 1) % len(town.people)]
+        second = town.people[(town.people.index(self) ^ 1) % len(town.people)]
         town.report.once += 1
         try:
-            await ONCE[act](self.player, other.player)
+            await ONCE[act](self.player, second.player)
         except PlayFailed as why:
             town.report.failed[f"{act}: {why}"[:200]] += 1
 
@@ -142,8 +142,8 @@ class Person:
         await self.player.beat("/Game/Maps/city")
 
     async def read(self) -> None:
-        found = (await self.player.wire.ask("GET", "/character")).json
-        if found[0]["updateVersion"] < self.player.version:
+        result = (await self.player.wire.ask("GET", "/character")).json
+        if result[0]["updateVersion"] < self.player.version:
             raise PlayFailed("metagame", "an acknowledged save is gone")
 
     async def earn(self) -> None:
@@ -195,9 +195,9 @@ class Person:
         [character] = (await player.wire.ask("GET", "/character")).json
         call = requests.inventory(player.account, player.character)
         held = (await player.wire.ask(*call)).json["stackedItems"]
-        found = sum(one["quantity"] for one in held if one["catalogId"] == MATERIAL)
+        result = sum(entry["quantity"] for entry in held if entry["catalogId"] == MATERIAL)
         saved = character["data"], character["updateVersion"]
-        return (*saved, found) == (player.data, player.version, self.earned)
+        return (*saved, result) == (player.data, player.version, self.earned)
 
 
 @define(eq=False)
@@ -238,11 +238,11 @@ class Town:
             await done
         await deferLater(self.reactor, SETTLE_S)
         self._count()
-        kept = await gather([one.kept() for one in self.people], AT_ONCE)
-        self.report.not_kept = kept.count(False)
-        for one in self.people:
-            await one.player.wire.close()
-            await one.relay.stopService()
+        stored = await gather([one.kept() for one in self.people], AT_ONCE)
+        self.report.not_kept = stored.count(False)
+        for person in self.people:
+            await person.player.wire.close()
+            await person.relay.stopService()
         return self.report
 
     async def _all_back(self) -> None:
@@ -250,19 +250,21 @@ class Town:
         while not self.enough.exists():
             await deferLater(self.reactor, LOOK_S)
         late = self.reactor.seconds() + BACK_AT_MOST_S
-        while self.reactor.seconds() < late and not all(one.connection for one in self.people):
+        while self.reactor.seconds() < late and not all(
+            person.connection for person in self.people
+        ):
             await deferLater(self.reactor, LOOK_S)
 
     def arrived(self) -> None:
-        if all(one.joined for one in self.people) and not self._all_there.called:
+        if all(person.joined for person in self.people) and not self._all_there.called:
             self._all_there.callback(None)
 
     def say(self, speaker: Person) -> None:
         text = f"line {len(self._lines)}"
         wanted: dict[Person, object] = {
-            one: one.connection
-            for one in self.people
-            if one.room == speaker.room and one.connection is not None
+            person: person.connection
+            for person in self.people
+            if person.room == speaker.room and person.connection is not None
         }
         self._lines[text] = Spoken(speaker, wanted)
         assert speaker.chat is not None
@@ -274,15 +276,15 @@ class Town:
 
     def _count(self) -> None:
         report = self.report
-        for one in self._lines.values():
+        for value in self._lines.values():
             report.lines += 1
-            report.deliveries += one.heard.total()
-            report.doubled += sum(times > 1 for times in one.heard.values())
-            if one.heard[one.speaker]:
+            report.deliveries += value.heard.total()
+            report.doubled += sum(times > 1 for times in value.heard.values())
+            if value.heard[value.speaker]:
                 report.told += 1
                 report.lost += sum(
-                    not one.heard[who]
-                    for who, connection in one.wanted.items()
+                    not value.heard[who]
+                    for who, connection in value.wanted.items()
                     if self.strict or who.connection is connection
                 )
 

@@ -94,5 +94,5 @@ def evening(
         finally:
             process.kill()
         report: dict[str, Any] = orjson.loads(printed(out).splitlines()[-1])
-        away = [float(one) for one in AWAY.findall(said(folder))]
+        away = [float(path) for path in AWAY.findall(said(folder))]
         return report | {"harms": harms, "away_s": away}

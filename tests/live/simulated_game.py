@@ -20,8 +20,8 @@ def ask(method: str, path: str, body: bytes | None = None, **headers: str) -> di
     request = urllib.request.Request(SERVER + path, body, headers, method=method)  # noqa: S310
     with urllib.request.urlopen(request, timeout=20) as answer:  # noqa: S310
         text = answer.read()
-    found: dict[str, object] = json.loads(text) if text else {}
-    return found
+    results: dict[str, object] = json.loads(text) if text else {}
+    return results
 
 
 form = {"grant_type": "exchange_code", "exchange_code": given["AUTH_PASSWORD"]}

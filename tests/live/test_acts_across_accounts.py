@@ -23,35 +23,35 @@ API = "/svc/api"
 ALL = "?includePending=true"
 
 
-def friends_path(me: Player, other: Player | None = None) -> str:
-    end = f"/{other['id']}" if other else ""
+def friends_path(me: Player, second: Player | None = None) -> str:
+    end = f"/{second['id']}" if second else ""
     return f"/friends/api/public/friends/{me['id']}{end}"
 
 
-def block_path(me: Player, other: Player) -> str:
-    return f"/friends/api/public/blocklist/{me['id']}/{other['id']}"
+def block_path(me: Player, second: Player) -> str:
+    return f"/friends/api/public/blocklist/{me['id']}/{second['id']}"
 
 
-async def rows_between(both: Both, one: Player, other: Player) -> list[str]:
+async def rows_between(both: Both, first: Player, second: Player) -> list[str]:
     """The state of the pair as each sees it, on each process; all four must agree."""
-    seen = [
+    view = [
         [entry["status"] for entry in await both.good("GET", f"{friends_path(me)}{ALL}", me, at=at)]
-        for me in (one, other)
+        for me in (first, second)
         for at in range(2)
     ]
-    assert seen.count(seen[0]) == 4, seen
-    return seen[0]
+    assert view.count(view[0]) == 4, view
+    return view[0]
 
 
 @isolates("social/friends: request", "social/friends: block")
 @on_two_metagames
 async def test_nobody_is_asked_by_whom_he_has_blocked(both: Both) -> None:
     async for ann, bob in both.pairs():
-        said = await at_once(
+        replies = await at_once(
             both.call("POST", friends_path(ann, bob), ann),
             both.call("POST", block_path(bob, ann), bob, at=1),
         )
-        assert statuses(said)[0] == 204
+        assert statuses(replies)[0] == 204
         assert await rows_between(both, ann, bob) == []
 
 
@@ -60,11 +60,11 @@ async def test_nobody_is_asked_by_whom_he_has_blocked(both: Both) -> None:
 async def test_a_friendship_is_there_for_both_or_for_nobody(both: Both) -> None:
     async for ann, bob in both.pairs():
         await both.good("POST", friends_path(ann, bob), ann)
-        said = await at_once(
+        replies = await at_once(
             both.call("POST", friends_path(bob, ann), bob),
             both.call("DELETE", friends_path(ann, bob), ann, at=1),
         )
-        statuses(said)
+        statuses(replies)
         assert await rows_between(both, ann, bob) in ([], ["PENDING"])
 
 
@@ -73,13 +73,13 @@ async def test_a_friendship_is_there_for_both_or_for_nobody(both: Both) -> None:
 async def test_a_request_during_an_unblocking_is_kept_or_refused(both: Both) -> None:
     async for ann, bob in both.pairs():
         await both.good("POST", block_path(bob, ann), bob)
-        asked, lifted = await at_once(
+        request, lifted = await at_once(
             both.call("POST", friends_path(ann, bob), ann),
             both.call("DELETE", block_path(bob, ann), bob, at=1),
         )
-        assert (asked[0] in (204, 403), lifted[0]) == (True, 204)
-        kept = ["PENDING"] if asked[0] == 204 else []
-        assert await rows_between(both, ann, bob) == kept
+        assert (request[0] in (204, 403), lifted[0]) == (True, 204)
+        stored = ["PENDING"] if request[0] == 204 else []
+        assert await rows_between(both, ann, bob) == stored
 
 
 # -- guilds ---------------------------------------------------------------------
@@ -93,27 +93,27 @@ async def guild_of(both: Both, leader: Player) -> str:
     return name
 
 
-async def invited(both: Both, leader: Player, other: Player) -> str:
+async def invited(both: Both, leader: Player, second: Player) -> str:
     """The id of a new invite."""
-    await both.good("PUT", f"/guild/invite/{other['id']}", leader)
-    invites = (await both.good("GET", "/guild/invite/player", other))["invites"]
+    await both.good("PUT", f"/guild/invite/{second['id']}", leader)
+    invites = (await both.good("GET", "/guild/invite/player", second))["invites"]
     return str(invites[0]["id"])
 
 
-async def joined(both: Both, leader: Player, other: Player) -> None:
-    invite = await invited(both, leader, other)
-    await both.good("POST", f"/guild/invite/accept/{invite}", other)
+async def joined(both: Both, leader: Player, second: Player) -> None:
+    invite = await invited(both, leader, second)
+    await both.good("POST", f"/guild/invite/accept/{invite}", second)
 
 
 async def ranks(both: Both, player: Player) -> dict[str, str]:
     """The members of the player's guild, the same on both; empty without one."""
-    said = [await both.call("GET", "/guild", player, at=at) for at in range(2)]
-    found = [
-        {one["phx_account_id"]: str(one["rank"]) for one in (body or {}).get("members", ())}
-        for status, body in said
+    replies = [await both.call("GET", "/guild", player, at=at) for at in range(2)]
+    result = [
+        {entry["phx_account_id"]: str(entry["rank"]) for entry in (body or {}).get("members", ())}
+        for status, body in replies
     ]
-    assert found[0] == found[1]
-    return found[0]
+    assert result[0] == result[1]
+    return result[0]
 
 
 @isolates("social/guilds: found")
@@ -124,19 +124,19 @@ async def test_one_name_one_guild(both: Both) -> None:
         name = leaders[0]["name"].replace("player_", "Guild")
         for at, leader in enumerate(leaders):
             await both.good("POST", "/guild/validate", leader, {"name": name}, at=at)
-        said = await at_once(*(both.found(one, name, at) for at, one in enumerate(leaders)))
-        assert statuses(said) == [200, 409, 409, 409]
+        replies = await at_once(*(both.found(first, name, at) for at, first in enumerate(leaders)))
+        assert statuses(replies) == [200, 409, 409, 409]
 
 
 @isolates("social/guilds: invite")
 @on_two_metagames
 async def test_one_invite_of_a_guild_to_a_player(both: Both) -> None:
-    async for leader, other in both.pairs():
+    async for leader, pair in both.pairs():
         await guild_of(both, leader)
-        path = f"/guild/invite/{other['id']}"
-        said = await at_once(*(both.call("PUT", path, leader, at=at) for at in range(4)))
-        assert statuses(said) == [200, 409, 409, 409]
-        assert len((await both.good("GET", "/guild/invite/player", other, at=1))["invites"]) == 1
+        path = f"/guild/invite/{pair['id']}"
+        replies = await at_once(*(both.call("PUT", path, leader, at=at) for at in range(4)))
+        assert statuses(replies) == [200, 409, 409, 409]
+        assert len((await both.good("GET", "/guild/invite/player", pair, at=1))["invites"]) == 1
 
 
 @isolates("social/guilds: accept")
@@ -145,131 +145,131 @@ async def test_the_last_places_of_a_guild(both: Both) -> None:
     for _ in range(ROUNDS):
         leader, *others = await both.players(5)
         await guild_of(both, leader)
-        ids = [await invited(both, leader, one) for one in others]
-        said = await at_once(
+        ids = [await invited(both, leader, friend) for friend in others]
+        replies = await at_once(
             *(
-                both.call("POST", f"/guild/invite/accept/{invite}", one, at=at)
-                for at, (invite, one) in enumerate(zip(ids, others, strict=True))
+                both.call("POST", f"/guild/invite/accept/{invite}", friend, at=at)
+                for at, (invite, friend) in enumerate(zip(ids, others, strict=True))
             )
         )
-        assert statuses(said) == [200, 200, 409, 409]
+        assert statuses(replies) == [200, 200, 409, 409]
         assert len(await ranks(both, leader)) == 3
 
 
 @isolates("social/guilds: accept", "social/guilds: decline")
 @on_two_metagames
 async def test_an_invite_is_accepted_or_declined(both: Both) -> None:
-    async for leader, other in both.pairs():
+    async for leader, pair in both.pairs():
         await guild_of(both, leader)
-        invite = await invited(both, leader, other)
+        invite = await invited(both, leader, pair)
         accepted, declined = await at_once(
-            both.call("POST", f"/guild/invite/accept/{invite}", other),
-            both.call("DELETE", f"/guild/invite/{invite}", other, at=1),
+            both.call("POST", f"/guild/invite/accept/{invite}", pair),
+            both.call("DELETE", f"/guild/invite/{invite}", pair, at=1),
         )
         assert sorted((accepted[0], declined[0])) == [200, 404]
-        assert (other["id"] in await ranks(both, leader)) == (accepted[0] == 200)
+        assert (pair["id"] in await ranks(both, leader)) == (accepted[0] == 200)
 
 
 @isolates("social/guilds: remove", "social/guilds: set_rank")
 @on_two_metagames
 async def test_a_guild_has_one_leader_who_is_in_it(both: Both) -> None:
-    async for leader, other in both.pairs():
+    async for leader, pair in both.pairs():
         await guild_of(both, leader)
-        await joined(both, leader, other)
-        said = await at_once(
-            both.call("PUT", f"/guild/rank/{other['id']}/LEADER", leader),
-            both.call("DELETE", "/guild/player", other, at=1),
+        await joined(both, leader, pair)
+        replies = await at_once(
+            both.call("PUT", f"/guild/rank/{pair['id']}/LEADER", leader),
+            both.call("DELETE", "/guild/player", pair, at=1),
         )
-        statuses(said)
-        members = {**await ranks(both, leader), **await ranks(both, other)}
-        assert sum(rank.upper() == "LEADER" for rank in members.values()) == 1, (members, said)
+        statuses(replies)
+        members = {**await ranks(both, leader), **await ranks(both, pair)}
+        assert sum(rank.upper() == "LEADER" for rank in members.values()) == 1, (members, replies)
 
 
 @isolates("social/guilds: disband", "social/guilds: disband_named", "social/guilds: accept")
 @on_two_metagames
 async def test_nobody_is_in_a_guild_that_is_gone(both: Both) -> None:
     for number in range(2 * ROUNDS):
-        leader, other = await both.players(2)
+        leader, second = await both.players(2)
         name = await guild_of(both, leader)
-        invite = await invited(both, leader, other)
+        invite = await invited(both, leader, second)
         guild = (await both.good("GET", "/guild", leader))["id"]
         ended = (
             both.call("POST", f"{API}/DisbandGuild", body={"Guild": name}, at=1)
             if number % 2
             else both.call("DELETE", f"/guild/{guild}", leader, at=1)
         )
-        said = await at_once(both.call("POST", f"/guild/invite/accept/{invite}", other), ended)
-        assert said[1][0] == 200, said
-        for one in (leader, other):
-            assert await ranks(both, one) == {}
-        await guild_of(both, other)  # who is free for another
+        replies = await at_once(both.call("POST", f"/guild/invite/accept/{invite}", second), ended)
+        assert replies[1][0] == 200, replies
+        for first in (leader, second):
+            assert await ranks(both, first) == {}
+        await guild_of(both, second)  # who is free for another
 
 
 # -- slayer links ----------------------------------------------------------------
 
 
-async def befriended(both: Both, one: Player, other: Player) -> None:
-    await both.good("POST", friends_path(one, other), one)
-    await both.good("POST", friends_path(other, one), other)
+async def befriended(both: Both, first: Player, second: Player) -> None:
+    await both.good("POST", friends_path(first, second), first)
+    await both.good("POST", friends_path(second, first), second)
 
 
-async def linked(both: Both, one: Player, other: Player) -> bool:
+async def linked(both: Both, first: Player, second: Player) -> bool:
     """Whether the two have a link; both must say the same, on both."""
-    said = [
+    replies = [
         len((await both.good("GET", "/slayerlink/links", me, at=at))["payload"]["links"])
-        for me in (one, other)
+        for me in (first, second)
         for at in range(2)
     ]
-    assert said in ([0] * 4, [1] * 4), said
-    return bool(said[0])
+    assert replies in ([0] * 4, [1] * 4), replies
+    return bool(replies[0])
 
 
 @isolates("social/slayerlinks: invite")
 @on_two_metagames
 async def test_a_slot_holds_one_invite(both: Both) -> None:
     for _ in range(2):
-        one, *others = await both.players(4)
-        for other in others:
-            await befriended(both, one, other)
-        said = await at_once(
+        first, *others = await both.players(4)
+        for friend in others:
+            await befriended(both, first, friend)
+        replies = await at_once(
             *(
                 both.call(
-                    "PUT", "/slayerlink/invite", one, {"account_id": two["id"], "slot": 1}, at
+                    "PUT", "/slayerlink/invite", first, {"account_id": two["id"], "slot": 1}, at
                 )
                 for at, two in enumerate(others)
             )
         )
-        assert statuses(said) == [200, 409, 409]
+        assert statuses(replies) == [200, 409, 409]
 
 
 @isolates("social/slayerlinks: answer", "social/slayerlinks: drop_invites")
 @on_two_metagames
 async def test_a_link_is_there_for_both_or_for_nobody(both: Both) -> None:
-    async for one, other in both.pairs():
-        await befriended(both, one, other)
-        wish = {"account_id": other["id"], "slot": 1}
-        await both.good("PUT", "/slayerlink/invite", one, wish)
-        accept = {"account_id": one["id"], "slot": 1, "action": "accept"}
+    async for pair, item in both.pairs():
+        await befriended(both, pair, item)
+        request = {"account_id": item["id"], "slot": 1}
+        await both.good("PUT", "/slayerlink/invite", pair, request)
+        accept = {"account_id": pair["id"], "slot": 1, "action": "accept"}
         accepted, _ = await at_once(
-            both.call("POST", "/slayerlink/invite", other, accept),
-            both.call("DELETE", f"/slayerlink/invites/{other['id']}", one, at=1),
+            both.call("POST", "/slayerlink/invite", item, accept),
+            both.call("DELETE", f"/slayerlink/invites/{item['id']}", pair, at=1),
         )
-        assert await linked(both, one, other) == (accepted[0] == 200)
-        status = (await both.good("GET", "/slayerlink/status_good", other))["payload"]
+        assert await linked(both, pair, item) == (accepted[0] == 200)
+        status = (await both.good("GET", "/slayerlink/status_good", item))["payload"]
         assert status["invites"] == []
 
 
 @isolates("social/slayerlinks: end_link", "social/slayerlinks: answer")
 @on_two_metagames
 async def test_a_link_ends_for_both_and_its_slots_are_free(both: Both) -> None:
-    async for one, other in both.pairs():
-        await befriended(both, one, other)
-        await both.good("PUT", "/slayerlink/invite", one, {"account_id": other["id"], "slot": 1})
-        accept = {"account_id": one["id"], "slot": 1, "action": "accept"}
-        await both.good("POST", "/slayerlink/invite", other, accept)
-        said = await at_once(
-            both.call("DELETE", "/slayerlink/links", one, {"account_id": other["id"]}),
-            both.call("DELETE", "/slayerlink/links", other, {"account_id": one["id"]}, at=1),
+    async for pair, item in both.pairs():
+        await befriended(both, pair, item)
+        await both.good("PUT", "/slayerlink/invite", pair, {"account_id": item["id"], "slot": 1})
+        accept = {"account_id": pair["id"], "slot": 1, "action": "accept"}
+        await both.good("POST", "/slayerlink/invite", item, accept)
+        replies = await at_once(
+            both.call("DELETE", "/slayerlink/links", pair, {"account_id": item["id"]}),
+            both.call("DELETE", "/slayerlink/links", item, {"account_id": pair["id"]}, at=1),
         )
-        assert statuses(said)[0] == 200
-        assert not await linked(both, one, other)
+        assert statuses(replies)[0] == 200
+        assert not await linked(both, pair, item)

@@ -47,8 +47,8 @@ def test_a_player_is_shown_renamed_and_brought_back_to_a_save(here: Host) -> Non
     assert ctl(here, "account", "show", "ann_1")["where"] == "city"
     rows = ctl(here, "account", "saves", "Ann_1")["Characters"][0]["CharacterVersions"]
     version = rows[2]["Version"]
-    said = ctl(here, "account", "rollback", "Ann_1", version, "--kick")
-    assert (said["RolledBackTo"], said["kicked"]) == (version, True)
+    reply = ctl(here, "account", "rollback", "Ann_1", version, "--kick")
+    assert (reply["RolledBackTo"], reply["kicked"]) == (version, True)
     assert here.service.ask("GET", "/character", None, bearer(here.players[0]))[0] == 401
     loadouts = ctl(here, "account", "rollback", "Ann_1", 2, "--loadouts")
     assert loadouts["RolledBackTo"] == 2
@@ -69,9 +69,9 @@ def test_entitlements_and_tracks(here: Host) -> None:
 @proves("svcctl figures")
 def test_figures_over_weeks(here: Host) -> None:
     weeks(here)
-    found = ctl(here, "figures", "--range=weeks")
-    assert (found["stepSeconds"], len(found["at"]), len(found["rssMB"])) == (86_400, 55, 55)
-    assert found["rssMB"][0] == WORST[-1]
+    result = ctl(here, "figures", "--range=weeks")
+    assert (result["stepSeconds"], len(result["at"]), len(result["rssMB"])) == (86_400, 55, 55)
+    assert result["rssMB"][0] == WORST[-1]
     ran = svcctl("figures", "--range=week", "--config", here.folder)
     assert ran.out.startswith("from (UTC)") and " MB" in ran.out
     assert svcctl("figures", "--range=year", "--config", here.folder).status == 2
@@ -81,9 +81,12 @@ def test_figures_over_weeks(here: Host) -> None:
 def test_registration_and_guilds(here: Host) -> None:
     assert ctl(here, "registration")["RegistrationMode"] == "OPEN"
     assert ctl(here, "registration", "invitecode")["RegistrationMode"] == "INVITECODE"
-    assert {one["name"] for one in ctl(here, "guild", "list")["guilds"]} == {"Lanterns", "RedAxes"}
+    assert {entry["name"] for entry in ctl(here, "guild", "list")["guilds"]} == {
+        "Lanterns",
+        "RedAxes",
+    }
     assert ctl(here, "guild", "disband", "RedAxes")["Members"] == 1
-    assert [one["name"] for one in ctl(here, "guild", "list")["guilds"]] == ["Lanterns"]
+    assert [entry["name"] for entry in ctl(here, "guild", "list")["guilds"]] == ["Lanterns"]
     audit = svcctl("audit", "--json", "--config", here.folder).out.splitlines()
     names = [json.loads(line)["action"] for line in audit]
     assert names[:2] == ["disband guild", "registration mode"]

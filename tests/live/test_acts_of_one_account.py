@@ -104,26 +104,26 @@ async def test_a_purchase_counts_once_while_old_ones_are_deleted(both: Both) -> 
             ann = await both.player()
             character = await character_of(both, ann)
             tidy = [one(ledger, Clock(), time.time) for one in (housekeeping, forgetting)]
-            for one in tidy:
-                one.startService()
+            for entry in tidy:
+                entry.startService()
             issued = await at_once(
                 *(both.call("GET", f"/token/platinum/{BUNDLE}", ann, at=at) for at in range(4))
             )
-            for one in tidy:
-                one.stopService()
+            for entry in tidy:
+                entry.stopService()
             assert statuses(issued) == [200] * 4
             token = issued[0][1]["purchaseToken"]
             tidy = [one(ledger, Clock(), time.time) for one in (housekeeping, forgetting)]
-            for one in tidy:
-                one.startService()
+            for entry in tidy:
+                entry.startService()
             redeemed = await at_once(
                 *(
                     both.call("POST", f"/notification/platinum?token={token}", ann, at=at)
                     for at in range(6)
                 )
             )
-            for one in tidy:
-                one.stopService()
+            for entry in tidy:
+                entry.stopService()
             assert statuses(redeemed) == [204] * 6
             held = await both.good("GET", f"/inventory/{ann['id']}/{character}", ann)
             stacks = {one["catalogId"]: one["quantity"] for one in held["stackedItems"]}
@@ -147,19 +147,19 @@ async def test_two_processes_note_the_same_players_at_once(both: Both) -> None:
         order: list[str]
 
         async def all(self) -> list[Beat]:
-            return [Beat(one, "", "", float(self.at)) for one in self.order]
+            return [Beat(first, "", "", float(self.at)) for first in self.order]
 
     engine = make_engine(database_url(both.database))
     ledger = ledger_for(engine, reactor, accounts=ACCOUNTS.c.id)
     ledger.startService()
     try:
         for number in range(ROUNDS):
-            one: Any = Online(10 * number, players)
-            other: Any = Online(10 * number + 1, players[::-1])
-            await gatherResults([Seen(ledger, one).look(), Seen(ledger, other).look()])
-            seen = await ledger.read(lambda tx: tx.execute(select(ACCOUNT_SEEN)).all())
-            assert {row.account_id for row in seen} == set(players)
-            assert {row.at - 10 * number for row in seen} <= {0, 1}
+            entry: Any = Online(10 * number, players)
+            second: Any = Online(10 * number + 1, players[::-1])
+            await gatherResults([Seen(ledger, entry).look(), Seen(ledger, second).look()])
+            view = await ledger.read(lambda tx: tx.execute(select(ACCOUNT_SEEN)).all())
+            assert {row.account_id for row in view} == set(players)
+            assert {row.at - 10 * number for row in view} <= {0, 1}
     finally:
         await maybeDeferred(ledger.stopService)
         engine.dispose()

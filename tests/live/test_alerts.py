@@ -55,13 +55,13 @@ class Heard(BaseHTTPRequestHandler):
 def receiver(
     status: int = 204, moved_to: str = ""
 ) -> Iterator[tuple[str, list[tuple[dict[str, str], bytes]]]]:
-    kept: list[tuple[dict[str, str], bytes]] = []
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Here", (Heard,), {"kept": kept}))
+    stored: list[tuple[dict[str, str], bytes]] = []
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Here", (Heard,), {"kept": stored}))
     server.answers = status, moved_to  # type: ignore[attr-defined]
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}/hook", kept
+        yield f"http://127.0.0.1:{server.server_port}/hook", stored
     finally:
         server.shutdown()
         server.server_close()
@@ -85,7 +85,7 @@ def add(folder: Path, name: str, url: str, *more: str) -> None:
 @proves("alerts: a receiver that hangs holds nobody up", "svcctl alerts")
 def test_a_receiver_that_hangs_holds_up_neither_the_stack_nor_the_others(tmp_path: Path) -> None:
     folder = demo_host(tmp_path / "host")
-    with receiver() as (url, kept), hanging() as silent:
+    with receiver() as (url, stored), hanging() as silent:
         add(folder, "good", url)
         add(folder, "silent", silent)
         secret = value(folder, "alert-good", "SIGNING_SECRET")
@@ -97,9 +97,9 @@ def test_a_receiver_that_hangs_holds_up_neither_the_stack_nor_the_others(tmp_pat
                 pid = eventually(lambda: pid_of(folder, "allowlist"))
                 os.kill(pid, signal.SIGKILL)
                 eventually(lambda number=number: said(folder).count("allowlist ended ") >= number)
-            headers, body = eventually(lambda: kept and kept[0])
-            told = json.loads(body)
-            assert (told["what"], told["subject"]) == ("loop", "allowlist")
+            headers, body = eventually(lambda: stored and stored[0])
+            deliveries = json.loads(body)
+            assert (deliveries["what"], deliveries["subject"]) == ("loop", "allowlist")
             stamp, _, signed = headers["X-Svc-Signature"].removeprefix("t=").partition(",v1=")
             wanted = hmac.new(secret.encode(), f"{stamp}.".encode() + body, "sha256")
             assert hmac.compare_digest(wanted.hexdigest(), signed)
@@ -115,20 +115,20 @@ def test_a_receiver_that_hangs_holds_up_neither_the_stack_nor_the_others(tmp_pat
 @proves("svcctl alerts", "alerts: to the address that was checked, and no redirect is followed")
 def test_the_test_command_says_whether_it_arrives(tmp_path: Path) -> None:
     folder = demo_host(tmp_path / "host")
-    with receiver() as (url, kept):
+    with receiver() as (url, stored):
         add(folder, "good", url)
         ran = run("alerts", "test", "good", "--config", folder, "--json")
         assert ran.returncode == 0 and json.loads(ran.stdout)["delivered"], ran.stderr
-        assert json.loads(kept[0][1])["what"] == "test"
+        assert json.loads(stored[0][1])["what"] == "test"
         public = folder / "alert-good.env"
         public.write_text(public.read_text().replace("PRIVATE=1", ""))
         assert "PRIVATE=1" in run("alerts", "test", "good", "--config", folder).stderr
-        assert len(kept) == 1
-    with receiver() as (inside, stolen), receiver(302, inside) as (url, kept):
+        assert len(stored) == 1
+    with receiver() as (inside, stolen), receiver(302, inside) as (url, stored):
         add(folder, "moved", url)
         ran = run("alerts", "test", "moved", "--config", folder)
         assert ran.stderr == "svcctl: moved: the receiver answered 302\n"
-        assert (len(kept), stolen) == (1, [])  # nobody is led to another address
+        assert (len(stored), stolen) == (1, [])  # nobody is led to another address
     with receiver(status=500) as (url, _):
         add(folder, "bad", url)
         ran = run("alerts", "test", "bad", "--config", folder)

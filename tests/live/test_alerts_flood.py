@@ -57,13 +57,13 @@ def under_units(folder: Path) -> Iterator[None]:
         Service("svc-watch", folder, {}, port, ["--config", str(folder)]),
     ]
     try:
-        for one in running:
-            one.start()
+        for server in running:
+            server.start()
         yield
     finally:
-        for one in running:
-            if one.process is not None:
-                one.stop()
+        for server in running:
+            if server.process is not None:
+                server.stop()
 
 
 # slow: figures are asked for every five seconds, before the flood, during it and after
@@ -77,12 +77,14 @@ def test_a_flood_reaches_the_owners_webhook_and_its_end_too(
     folder = demo_host(tmp_path / "host")
     port = int(value(folder, "gateway", "GATEWAY_PORT"))
     change(folder, "stack", "ALERTS_EVERY_SECONDS", str(EVERY_S))
-    with receiver() as (url, kept):
+    with receiver() as (url, stored):
         add(folder, "hook", url, "ABOUT=attack")
 
         def told(*, over: bool) -> bool:
-            heard = [json.loads(body) for _, body in kept]
-            return any(one["subject"] == "gateway" and one["over"] is over for one in heard)
+            messages = [json.loads(body) for _, body in stored]
+            return any(
+                entry["subject"] == "gateway" and entry["over"] is over for entry in messages
+            )
 
         def flooded() -> bool:
             refused(port)
@@ -91,7 +93,7 @@ def test_a_flood_reaches_the_owners_webhook_and_its_end_too(
         with running(folder):
             eventually(flooded, pause_s=SELDOM_S)
             eventually(lambda: told(over=True))
-            alert = json.loads(kept[0][1])
+            alert = json.loads(stored[0][1])
             assert alert["what"] == "attack" and "refused" in alert["text"], alert
             assert alert["title"] == "gateway is under attack"
             ran = run("alerts", "test", "hook", "--config", folder, "--json")

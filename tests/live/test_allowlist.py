@@ -79,14 +79,14 @@ class Helper:
         url = f"http://127.0.0.1:{self.port}{path}"
         if not self.prefix:
             head = {"x-allowlist-secret": SECRET}
-            asked = urllib.request.Request(url, body, head)
-            with urllib.request.urlopen(asked, timeout=10) as reply:  # noqa: S310 - our own URL
-                said: dict[str, Any] = json.loads(reply.read())
-                return said
+            request = urllib.request.Request(url, body, head)
+            with urllib.request.urlopen(request, timeout=10) as reply:  # noqa: S310 - our own URL
+                replies: dict[str, Any] = json.loads(reply.read())
+                return replies
         command = [sys.executable, "-c", ASK, url, SECRET, "" if body is None else body.decode()]
         out = subprocess.run([*self.prefix, *command], capture_output=True, timeout=20, check=True)
-        found: dict[str, Any] = json.loads(out.stdout)
-        return found
+        document: dict[str, Any] = json.loads(out.stdout)
+        return document
 
     def stop(self) -> None:
         self.process.send_signal(signal.SIGTERM)
@@ -109,7 +109,7 @@ def test_a_dry_run_as_a_real_process_restores_its_state(tmp_path: Path) -> None:
         helper.kill()
     again = Helper(tmp_path, [], ALLOWLIST_DRY_RUN="1")
     try:
-        assert [one["ip"] for one in again.ask("/status")["entries"]] == ["203.0.113.7"]
+        assert [entry["ip"] for entry in again.ask("/status")["entries"]] == ["203.0.113.7"]
         again.stop()
     finally:
         again.kill()

@@ -26,8 +26,8 @@ FRIENDS = "/friends/api/public/friends"
 
 def marks(number: int, attempt: int) -> dict[str, str]:
     """The headers of an attempt, as the gateway sets them."""
-    found = {"x-svc-gateway": SECRET, "x-svc-request-id": f"{number:032x}"}
-    return found | ({"x-svc-attempt": str(attempt)} if attempt > 1 else {})
+    result = {"x-svc-gateway": SECRET, "x-svc-request-id": f"{number:032x}"}
+    return result | ({"x-svc-attempt": str(attempt)} if attempt > 1 else {})
 
 
 @on_two_metagames
@@ -36,15 +36,15 @@ async def test_the_unique_id_decides_on_postgresql(both: Both) -> None:
         number: int, which: int, me: Player, method: str, path: str, body: Any = None
     ) -> Said:
         headers = bearer(me) | marks(number, which)
-        status, said = await both.services[which % 2].ask(method, path, body, headers)
-        return status, said
+        status, reply = await both.services[which % 2].ask(method, path, body, headers)
+        return status, reply
 
     async def twice(number: int, me: Player, method: str, path: str, body: Any = None) -> Said:
-        asked = me, method, path, body
+        request = me, method, path, body
         tries = (1, 2, 3) if number % 2 else (3, 2, 1)
-        said = await at_once(*(attempt(number, one, *asked) for one in tries))
-        first, second, third = (said[tries.index(one)] for one in (1, 2, 3))
-        assert second == third, (method, path, said)
+        replies = await at_once(*(attempt(number, attempt, *request) for attempt in tries))
+        first, second, third = (replies[tries.index(attempt)] for attempt in (1, 2, 3))
+        assert second == third, (method, path, replies)
         assert first == second or first[0] in (404, 409)  # its connection is gone: nobody hears it
         return second
 
@@ -83,15 +83,15 @@ def test_the_engine_decides_for_what_is_on_the_board(tmp_path: Path) -> None:
         for number in range(0, ROUNDS * 10, 10):
             leader = both.one.ask("POST", "/party", {}, bearer(ann))
             assert leader[0] == 200
-            wish = {"recipientPlayerId": bob["id"]}
-            assert both.one.ask("PUT", "/party/invite", wish, bearer(ann))[0] == 200
+            request = {"recipientPlayerId": bob["id"]}
+            assert both.one.ask("PUT", "/party/invite", request, bearer(ann))[0] == 200
             accept = f"/party/invite/accept/{ann['id']}"
-            said = [
+            replies = [
                 game.ask("PUT", accept, {}, bearer(bob) | marks(number, attempt))
                 for attempt, game in ((1, both.one), (2, both.other), (3, both.one))
             ]
-            assert {status for status, _ in said} == {200}
-            assert len({body for _, body in said}) == 1
+            assert {status for status, _ in replies} == {200}
+            assert len({body for _, body in replies}) == 1
             kick = f"/party/member/{bob['id']}"
             for attempt, game in ((1, both.one), (2, both.other)):
                 marked = bearer(ann) | marks(number + 1, attempt)

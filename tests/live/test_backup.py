@@ -145,7 +145,7 @@ def _is_proven(host: Path, url: str) -> None:
     assert orjson.loads(made.stdout)["proven"]
     with create_engine(url, poolclass=NullPool).connect() as server:
         there = server.exec_driver_sql("SELECT datname FROM pg_database").scalars().all()
-    assert not [one for one in there if one.startswith("svc_drill_")]
+    assert not [entry for entry in there if entry.startswith("svc_drill_")]
     [disk, *_] = orjson.loads(run("capacity", "--json", "--config", folder).stdout)["disks"]
-    sizes = {one["name"]: one["mb"] for one in disk["fills"]}
+    sizes = {entry["name"]: entry["mb"] for entry in disk["fills"]}
     assert sizes["database"] > 1  # as much as an empty one has

@@ -64,15 +64,15 @@ class Player:
             if shown != self.pinned:
                 raise Wrong("the gateway shows another certificate than the invite names")
             line.request("GET" if body is None else "POST", path, body, headers)
-            heard = line.getresponse()
-            said, status = heard.read(), heard.status
+            messages = line.getresponse()
+            reply, status = messages.read(), messages.status
         except (OSError, HTTPException) as why:
             raise Wrong(f"the host cannot be reached ({type(why).__name__})") from None
         finally:
             line.close()
         if status != 200:
             raise Wrong(f"{path} was answered with {status}")
-        return parse(said)
+        return parse(reply)
 
     def come(self, name: str) -> None:
         """Register, log in and read the character."""
@@ -84,8 +84,8 @@ class Player:
         self.token = ""
         form = f"grant_type=exchange_code&exchange_code={self.key}&token_type=eg1"
         self.token = str(self.ask("/account/api/oauth/token", form=form)["access_token"])
-        [found] = self.ask("/character")
-        self.character, self.version = str(found["id"]), int(found["updateVersion"])
+        [result] = self.ask("/character")
+        self.character, self.version = str(result["id"]), int(result["updateVersion"])
 
 
 class Hunting:
@@ -103,14 +103,14 @@ class Hunting:
 
     def open(self) -> bool:
         """Whether the rule that is in force lets them in, or one that is under way does not."""
-        asked = HTTPConnection(
+        request = HTTPConnection(
             HERE, int(value(self.folder, "allowlist", "ALLOWLIST_PORT")), timeout=20
         )
         secret = value(self.folder, "allowlist", "ALLOWLIST_SECRET")
-        asked.request("GET", "/status", headers={"x-allowlist-secret": secret})
-        status: dict[str, Any] = json.loads(asked.getresponse().read())
-        asked.close()
-        return HERE in [one["ip"] for one in status["entries"]] or bool(status["pending"])
+        request.request("GET", "/status", headers={"x-allowlist-secret": secret})
+        status: dict[str, Any] = json.loads(request.getresponse().read())
+        request.close()
+        return HERE in [entry["ip"] for entry in status["entries"]] or bool(status["pending"])
 
     def act(self, *words: str) -> None:
         """What staff types."""

@@ -107,9 +107,9 @@ class Storm:
     def held(self) -> tuple[dict[str, int], set[str]]:
         status, body = self.ask("GET", f"/inventory/{self.player['id']}/{self.character}")
         assert status == 200
-        found = orjson.loads(body)
-        stacks = {one["catalogId"]: one["quantity"] for one in found["stackedItems"]}
-        return stacks, {one["instanceId"] for one in found["instancedItems"]}
+        document = orjson.loads(body)
+        stacks = {stack["catalogId"]: stack["quantity"] for stack in document["stackedItems"]}
+        return stacks, {stack["instanceId"] for stack in document["instancedItems"]}
 
     def check(self) -> None:
         """What was acknowledged is there; repeating everything adds what was in flight alone."""
@@ -120,8 +120,8 @@ class Storm:
         assert stacks.get(ITEM, 0) >= SIZE * len(self.bought)
         looted, bought = {*self.looted, self.asked}, {*self.bought, self.buying} - {""}
         for _ in range(2):
-            assert {self.transact(one)[0] for one in looted} == {200}
-            assert {self.redeem(one) for one in bought} <= {204}
+            assert {self.transact(transaction)[0] for transaction in looted} == {200}
+            assert {self.redeem(transaction) for transaction in bought} <= {204}
         stacks, instances = self.held()
         assert (stacks["ORE"], instances) == (3 * len(looted), looted)
         assert stacks.get(ITEM, 0) == SIZE * len(bought)
@@ -129,28 +129,28 @@ class Storm:
 
 def at_once(*calls: Callable[[], int]) -> list[int]:
     """What each says, in order, when all are made at the same moment."""
-    said: list[int] = []
-    crowd = [Thread(target=lambda call=call: said.append(call())) for call in calls]
+    replies: list[int] = []
+    crowd = [Thread(target=lambda call=call: replies.append(call())) for call in calls]
     for thread in crowd:
         thread.start()
     for thread in crowd:
         thread.join(60)
-    return sorted(said)
+    return sorted(replies)
 
 
-def check_crowds(one: Storm) -> None:
+def check_crowds(entry: Storm) -> None:
     """Fifty at once with one id are one; fifty purses cannot spend more than there is."""
-    token = orjson.loads(one.ask("GET", f"/token/platinum/{BUNDLE}")[1])["purchaseToken"]
-    before = one.held()[0]
-    redeem, transact = partial(one.redeem, token), lambda: one.transact("once")[0]
+    token = orjson.loads(entry.ask("GET", f"/token/platinum/{BUNDLE}")[1])["purchaseToken"]
+    before = entry.held()[0]
+    redeem, transact = partial(entry.redeem, token), lambda: entry.transact("once")[0]
     assert at_once(*[redeem] * 50, *[transact] * 50) == [200] * 50 + [204] * 50
-    after = one.held()[0]
+    after = entry.held()[0]
     assert (after["ORE"] - before["ORE"], after[ITEM] - before[ITEM]) == (3, SIZE)
     price = max(1, after["ORE"] // 10)
     sold = min(50, after["ORE"] // price)
-    spends = [partial(one.spend, f"spend-{number}", price) for number in range(50)]
+    spends = [partial(entry.spend, f"spend-{number}", price) for number in range(50)]
     assert at_once(*spends) == [200] * sold + [409] * (50 - sold)
-    assert one.held()[0].get("ORE", 0) == after["ORE"] - sold * price
+    assert entry.held()[0].get("ORE", 0) == after["ORE"] - sold * price
 
 
 @proves("thing: Inventory transaction", "purchase token issued: redeemed")

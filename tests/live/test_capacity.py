@@ -33,20 +33,20 @@ def test_running_hunts_are_measured_and_the_first_limit_is_named(tmp_path: Path)
         for name in ("Ann_1", "Bob_1"):
             player = town.player(name)
             assert town.join(player, TUTORIAL) == 200  # a hunt of its own, at once
-            eventually(lambda one=player: town.status(one).get("serverInfo"))
+            eventually(lambda entry=player: town.status(entry).get("serverInfo"))
 
         def measured() -> Any:
-            found = svcctl("capacity", "--config", folder, "--json").data
-            return found if found["hunt"]["measured"] == 2 else None  # one was just beginning
+            result = svcctl("capacity", "--config", folder, "--json").data
+            return result if result["hunt"]["measured"] == 2 else None  # one was just beginning
 
-        found = eventually(measured)
-        assert found["running"] == 2
-        assert 5 < found["hunt"]["memory_mb"] < 200  # a simulated one is a small Python
-        assert 0 <= found["hunt"]["cores"] < 1
-        assert found["left"]["ports"] == 4
-        more = {one["name"]: one["more"] for one in found["limits"]}
-        assert (more["ports"], found["more"]) == (4, min(more.values()))
-        assert more[found["first"]] == found["more"]
+        result = eventually(measured)
+        assert result["running"] == 2
+        assert 5 < result["hunt"]["memory_mb"] < 200  # a simulated one is a small Python
+        assert 0 <= result["hunt"]["cores"] < 1
+        assert result["left"]["ports"] == 4
+        more = {entry["name"]: entry["more"] for entry in result["limits"]}
+        assert (more["ports"], result["more"]) == (4, min(more.values()))
+        assert more[result["first"]] == result["more"]
         lines = svcctl("capacity", "--config", folder).out.splitlines()
         assert "(measured on 2)" in lines[0] and lines[1].startswith("2 hunts run, ")
         assert lines[1].endswith(f"what ends first: {lines[4].split()[0]}")

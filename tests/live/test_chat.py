@@ -25,8 +25,8 @@ pytestmark = pytest.mark.live
 def hang_up() -> Iterator[list[Talker]]:
     talkers: list[Talker] = []
     yield talkers
-    for one in talkers:
-        one.wire.close()
+    for entry in talkers:
+        entry.wire.close()
 
 
 def talker(talkers: list[Talker], port: int, player: dict[str, str], name: str) -> Talker:
@@ -49,8 +49,8 @@ def test_players_of_a_real_metagame_talk_whisper_and_hear_goodbye(
         assert 'code="110"' in bob.join("City-1")
         assert bob.account in ann.hear("<presence")
         ann.say("City-1", "hello <&> ünïcode")
-        for one in (ann, bob):
-            assert "hello &lt;&amp;&gt; ünïcode" in one.hear("<message")
+        for item in (ann, bob):
+            assert "hello &lt;&amp;&gt; ünïcode" in item.hear("<message")
         bob.whisper(ann.account, "psst")
         assert f'from="{bob.account}@' in ann.hear("psst")
         assert 'type="error"' in bob.join("Party-not-mine")
@@ -75,30 +75,30 @@ def test_friends_and_blocks_made_over_http_reach_the_chat(service: Beside) -> No
     )
     ann.show("away", "City-1")
     bob.show("away", "City-2")
-    for me, other in (players, players[::-1]):
-        path = f"/friends/api/public/friends/{me['id']}/{other['id']}"
+    for me, second in (players, players[::-1]):
+        path = f"/friends/api/public/friends/{me['id']}/{second['id']}"
         status, body = service.ask("POST", path, headers=bearer(me))
         assert status in (200, 204), (status, body)
-    for one, direction in ((ann, "OUTBOUND"), (bob, "INBOUND")):
-        assert direction in one.hear("xmpp-admin@")
-        assert "<show>away</show>" in one.hear("<presence")
+    for player, direction in ((ann, "OUTBOUND"), (bob, "INBOUND")):
+        assert direction in player.hear("xmpp-admin@")
+        assert "<show>away</show>" in player.hear("<presence")
     path = f"/friends/api/public/blocklist/{players[0]['id']}/{players[1]['id']}"
     status, body = service.ask("POST", path, headers=bearer(players[0]))
     assert status in (200, 204), (status, body)
-    for one in (ann, bob):
-        assert 'type="unavailable"' in one.hear("<presence")
+    for player in (ann, bob):
+        assert 'type="unavailable"' in player.hear("<presence")
     # and again, once the block is lifted: they were signed in all the while
     status, body = service.ask("DELETE", path, headers=bearer(players[0]))
     assert status in (200, 204), (status, body)
-    for me, other in (players, players[::-1]):
-        path = f"/friends/api/public/friends/{me['id']}/{other['id']}"
+    for me, second in (players, players[::-1]):
+        path = f"/friends/api/public/friends/{me['id']}/{second['id']}"
         status, body = service.ask("POST", path, headers=bearer(me))
         assert status in (200, 204), (status, body)
-    for one in (ann, bob):
-        assert "ACCEPTED" in one.hear("xmpp-admin@")
-        assert "<show>away</show>" in one.hear("<presence")
-    for one in talkers:
-        one.wire.close()
+    for player in (ann, bob):
+        assert "ACCEPTED" in player.hear("xmpp-admin@")
+        assert "<show>away</show>" in player.hear("<presence")
+    for player in talkers:
+        player.wire.close()
 
 
 def test_a_bad_or_taken_port_is_an_error_line_and_the_metagame_runs_on(tmp_path: Path) -> None:

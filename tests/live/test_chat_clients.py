@@ -37,7 +37,7 @@ def talk(folder: Path, service: Service, chat_port: int, ann: str, bob: str) -> 
     for name in ("clients.mjs", "chat.mjs"):
         shutil.copy(HERE / name, folder)
     players = {"a": register(service, "Ann_1"), "b": register(service, "Bob_1")}
-    told = {
+    deliveries = {
         "url": f"ws://127.0.0.1:{chat_port}//",
         "domain": "127.0.0.1:61000",
         "libraries": {"a": ann, "b": bob},
@@ -49,7 +49,7 @@ def talk(folder: Path, service: Service, chat_port: int, ann: str, bob: str) -> 
     done = subprocess.run(
         [node, "chat.mjs"],
         cwd=folder,
-        input=json.dumps(told),
+        input=json.dumps(deliveries),
         capture_output=True,
         text=True,
         timeout=TALK_S,

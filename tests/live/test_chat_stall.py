@@ -49,9 +49,9 @@ def drained(talkers: list[Talker]) -> Iterator[None]:
     try:
         yield
     finally:
-        for one in talkers:
+        for talker in talkers:
             with suppress(OSError):
-                one.wire.shutdown(socket.SHUT_RDWR)
+                talker.wire.shutdown(socket.SHUT_RDWR)
         for reader in readers:
             reader.join()
 
@@ -64,8 +64,8 @@ def test_a_stalled_reader_is_cut_within_4_mib_and_the_room_talks_on(tmp_path: Pa
     with metagame(tmp_path, **environ) as service, ExitStack() as wires:
         eventually(lambda: "chat: listening on" in service.log)
         speakers = [enter(service, port, f"Speaker_{number}") for number in range(SPEAKERS)]
-        for one in speakers:
-            wires.callback(one.wire.close)
+        for speaker in speakers:
+            wires.callback(speaker.wire.close)
 
         def heard() -> int:
             return service.log.count("message room=")
@@ -81,15 +81,15 @@ def test_a_stalled_reader_is_cut_within_4_mib_and_the_room_talks_on(tmp_path: Pa
             stalled.wire.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
             before = most = service.rss() // 1024
             for _ in range(MOST):
-                said = heard() + SPEAKERS
+                reply = heard() + SPEAKERS
                 say(speakers, 1)
-                until_heard(said)  # or lines would wait in the speakers' sockets
+                until_heard(reply)  # or lines would wait in the speakers' sockets
                 most = max(most, service.rss() // 1024)
                 if "reason=backlog" in service.log:
                     break
-            said = heard()
+            reply = heard()
             say(speakers, 1)
-            until_heard(said + 1)
+            until_heard(reply + 1)
             most = max(most, service.rss() // 1024)
         assert most - before < GROWTH_KIB, f"{before} KiB grew to {most} KiB"
         closed = [line for line in service.log.splitlines() if "reason=backlog" in line]
@@ -100,5 +100,5 @@ def test_a_stalled_reader_is_cut_within_4_mib_and_the_room_talks_on(tmp_path: Pa
 def say(speakers: list[Talker], lines: int) -> None:
     """Each speaker says so many long lines."""
     for _ in range(lines):
-        for one in speakers:
-            one.say("City-1", LINE)
+        for speaker in speakers:
+            speaker.say("City-1", LINE)

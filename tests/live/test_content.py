@@ -155,10 +155,10 @@ def test_an_interrupted_download_is_resumed_and_the_hash_matches(
     started.wait(10)
     assert 0 < target.stat().st_size < BIG
     subprocess.run([*command, "-C", "-"], check=True, timeout=60)
-    found = hashlib.sha256(target.read_bytes()).hexdigest()
-    assert found == content.manifest.files["big.pak"].sha256
+    result = hashlib.sha256(target.read_bytes()).hexdigest()
+    assert result == content.manifest.files["big.pak"].sha256
     eventually(lambda: len(content.downloads()) >= 2)
-    first, second = sorted(content.downloads()[:2], key=lambda one: one["complete"])
+    first, second = sorted(content.downloads()[:2], key=lambda entry: entry["complete"])
     assert first["complete"] is False and second["complete"] is True
     assert second["status"] == 206 and second["range"].endswith(f"-{BIG - 1}")
     assert "UUK_" not in content.service.log
@@ -192,7 +192,7 @@ def test_forty_eight_downloads_run_the_next_waits_and_memory_stays_flat(content:
         return digest.hexdigest()
 
     eventually(lambda: content.read(FILES + "small.bin", "UUK_0")[0] == 200)
-    eventually(lambda: sum(not one["complete"] for one in content.downloads()) >= 48)
+    eventually(lambda: sum(not download["complete"] for download in content.downloads()) >= 48)
     with ThreadPoolExecutor(48) as pool:
         hashes = set(pool.map(whole, range(48)))
     assert hashes == {content.manifest.files["big.pak"].sha256}
@@ -202,9 +202,9 @@ def test_forty_eight_downloads_run_the_next_waits_and_memory_stays_flat(content:
 @proves("content: 503 file_unavailable")
 def test_a_truncated_file_ends_its_download_and_no_other(content: Content) -> None:
     stalled = slow_reader(content.port, "UUK_ann")
-    other = slow_reader(content.port, "UUK_bob", FILES + "other.pak")
-    with stalled, other:
-        assert stalled.recv(12) == other.recv(12) == b"HTTP/1.1 200"
+    second = slow_reader(content.port, "UUK_bob", FILES + "other.pak")
+    with stalled, second:
+        assert stalled.recv(12) == second.recv(12) == b"HTTP/1.1 200"
         os.truncate(content.root / "game/big.pak", 12 * MB)
         received = 12
         stalled.settimeout(20)
@@ -212,10 +212,10 @@ def test_a_truncated_file_ends_its_download_and_no_other(content: Content) -> No
             while data := stalled.recv(MB):
                 received += len(data)
         assert received < BIG, "a cut file must not look whole"
-        other.settimeout(20)
+        second.settimeout(20)
         received = 12
         while received < BIG:
-            received += len(other.recv(MB))
+            received += len(second.recv(MB))
     assert content.read(FILES + "big.pak")[0] == 503
     assert content.read(FILES + "other.pak")[1] == content.big
 

@@ -68,7 +68,7 @@ def resume_through_gateway(root: Path, size: int) -> None:
         assert sha256(target) == content.manifest.files["big.pak"].sha256
         assert content.service.rss() - before[0] < 16 * MB
         assert gateway.rss() - before[1] < 16 * MB
-        eventually(lambda: any(one["complete"] for one in content.downloads()))
+        eventually(lambda: any(download["complete"] for download in content.downloads()))
         assert content.downloads()[-1]["ip"] == "127.0.0.1"
 
 
@@ -108,4 +108,4 @@ def test_a_reader_that_stalls_behind_the_gateway_costs_no_memory(
         reader.kill()
         reader.wait(10)
     eventually(lambda: content.downloads() and content.downloads()[-1]["complete"] is not None)
-    eventually(lambda: any(one["complete"] is False for one in content.downloads()))
+    eventually(lambda: any(download["complete"] is False for download in content.downloads()))

@@ -29,9 +29,9 @@ from tests.support.proves import proves
 README = Path(__file__).parents[2] / "README.md"
 
 
-def story(told: str) -> list[str]:
+def story(deliveries: str) -> list[str]:
     """The lines, without what differs each time: times, names, numbers."""
-    plain = re.sub(r"_[0-9a-f]{4}\b|(?<=Evening)[0-9a-f]{4}|[0-9]+", "#", told)
+    plain = re.sub(r"_[0-9a-f]{4}\b|(?<=Evening)[0-9a-f]{4}|[0-9]+", "#", deliveries)
     return [re.sub(r"^ *#\.# s +", "", line) for line in plain.splitlines()]
 
 
@@ -94,7 +94,7 @@ def kept_running(folder: Path) -> Iterator[list[str]]:
 def test_what_a_player_would_open_is_shown_and_leads_into_the_host(tmp_path: Path) -> None:
     folder = demo_host(tmp_path / "host")
     with kept_running(folder) as lines:
-        [dashboard] = [one for one in lines if one.startswith("dashboard")]
+        [dashboard] = [entry for entry in lines if entry.startswith("dashboard")]
         with urllib.request.urlopen(dashboard.split()[1], timeout=60) as answer:  # noqa: S310
             assert b"dashboard" in answer.read()
         at = lines.index("What a player would open:")
@@ -104,9 +104,9 @@ def test_what_a_player_would_open_is_shown_and_leads_into_the_host(tmp_path: Pat
             assert answer.status == 200
             assert b"How to play here" in answer.read()
         assert decode(link).port == int(value(folder, "gateway", "GATEWAY_PORT"))
-        program, given = shlex.split(command)[-2:]
-        assert given == link
-        player = Player(tmp_path / "player", (program, given))
+        program, arguments = shlex.split(command)[-2:]
+        assert arguments == link
+        player = Player(tmp_path / "player", (program, arguments))
         try:
             player.hears("Are these the owner's words? Say agree.")
             player.say("agree")
@@ -136,8 +136,8 @@ def dying_program(folder: Path) -> None:
 
 
 def other_signing_key(folder: Path) -> None:
-    other = demo_host(folder.with_name("other"))
-    public = value(other, "metagame", "AUTH_SIGNING_PUBKEY_B64")
+    second = demo_host(folder.with_name("other"))
+    public = value(second, "metagame", "AUTH_SIGNING_PUBKEY_B64")
     change(folder, "metagame", "AUTH_SIGNING_PUBKEY_B64", public)
 
 
@@ -162,8 +162,8 @@ def other_allowlist_secret(folder: Path) -> None:
 
 
 def other_gateway_key(folder: Path) -> None:
-    other = demo_host(folder.with_name("other"))
-    (other / "gateway-key.pem").replace(folder / "gateway-key.pem")
+    second = demo_host(folder.with_name("other"))
+    (second / "gateway-key.pem").replace(folder / "gateway-key.pem")
 
 
 def lost_file(folder: Path) -> None:
@@ -237,7 +237,7 @@ BREAKS_OF_THE_START: Breaks = [
 
 
 def names(breaks: Breaks) -> list[str]:
-    return [one.__name__ for one, _ in breaks]
+    return [item.__name__ for item, _ in breaks]
 
 
 # slow: the services of a host; of one that is silent the evening waits for an answer
@@ -285,9 +285,9 @@ def test_a_component_that_cannot_run_is_named(
     tmp_path: Path, component: str, variable: str
 ) -> None:
     folder = demo_host(tmp_path / "host")
-    with closing(socket.socket()) as other:
-        other.bind(("127.0.0.1", int(value(folder, component, variable))))
-        other.listen()
+    with closing(socket.socket()) as second:
+        second.bind(("127.0.0.1", int(value(folder, component, variable))))
+        second.listen()
         ran = demo_once(folder)
     assert ran.returncode == 1, ran.stdout
     [line] = ran.stderr.splitlines()

@@ -38,155 +38,159 @@ pytestmark = pytest.mark.live
 def test_only_an_admins_key_opens_the_page_and_nothing_keeps_it(
     browser: Browser, here: Host
 ) -> None:
-    with visit(browser, here) as seen:
-        page = seen.page
+    with visit(browser, here) as tab:
+        page = tab.page
         for key, word in (
             ("UUK_" + "0" * 48, "does not know"),
             (here.players[0]["key"], "no owner"),
         ):
             page.get_by_label("Account key").fill(key)
-            seen.press("Sign in")
+            tab.press("Sign in")
             expect(page.get_by_role("alert")).to_contain_text(word)
-        seen.sign_in(here.key)
-        kept = "JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])"
-        [words, session, readable] = json.loads(page.evaluate(kept))
+        tab.sign_in(here.key)
+        stored = "JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])"
+        [words, session, readable] = json.loads(page.evaluate(stored))
         assert (list(words), session, readable) == (["svc-dashboard-word"], {}, "")
         assert page.get_by_label("Account key").count() == 0 or not page.evaluate(
             "document.getElementById('key').value"
         )
-        [kept] = page.context.cookies()
-        assert (kept["httpOnly"], kept["sameSite"], kept["path"]) == (True, "Strict", "/svc")
-        assert here.key not in kept["value"]
+        [stored] = page.context.cookies()
+        assert (stored["httpOnly"], stored["sameSite"], stored["path"]) == (True, "Strict", "/svc")
+        assert here.key not in stored["value"]
         page.reload()
         expect(page.locator("#server-name")).to_have_text("Evening Hunters")
-        seen.press("Sign out")
+        tab.press("Sign out")
         expect(page.get_by_label("Account key")).to_be_visible()
         page.reload()
         expect(page.get_by_label("Account key")).to_be_visible()
-        page.context.add_cookies([kept])  # one that was taken before is of no use now
+        page.context.add_cookies([stored])  # one that was taken before is of no use now
         page.reload()
         expect(page.get_by_label("Account key")).to_be_visible()
 
 
 def test_who_is_where_and_the_registration(browser: Browser, here: Host) -> None:
     comes_online(here, 0)
-    with visit(browser, here) as seen:
-        seen.sign_in(here.key)
-        row = seen.page.get_by_role("row").filter(has_text="Ann_1")
+    with visit(browser, here) as tab:
+        tab.sign_in(here.key)
+        row = tab.page.get_by_role("row").filter(has_text="Ann_1")
         expect(row).to_contain_text("In the city")
-        seen.press("Change registration")
-        seen.page.get_by_role("combobox", name="Registration").select_option("INVITECODE")
-        seen.confirm("Change")
-        seen.told("Registration is now INVITECODE")
-        said = here.admin("GET", "RegistrationStatus")
-        assert said == {"RegistrationMode": "INVITECODE"}
+        tab.press("Change registration")
+        tab.page.get_by_role("combobox", name="Registration").select_option("INVITECODE")
+        tab.confirm("Change")
+        tab.told("Registration is now INVITECODE")
+        reply = here.admin("GET", "RegistrationStatus")
+        assert reply == {"RegistrationMode": "INVITECODE"}
 
 
 def test_an_invite_is_made_shown_and_revoked(browser: Browser, here: Host) -> None:
-    with visit(browser, here) as seen:
-        seen.sign_in(here.key)
-        seen.go("Invites")
-        seen.press("New invite")
-        seen.page.get_by_role("spinbutton", name="Uses").fill("3")
-        seen.confirm("Make it")
-        box = seen.page.get_by_role("dialog")
+    with visit(browser, here) as tab:
+        tab.sign_in(here.key)
+        tab.go("Invites")
+        tab.press("New invite")
+        tab.page.get_by_role("spinbutton", name="Uses").fill("3")
+        tab.confirm("Make it")
+        box = tab.page.get_by_role("dialog")
         expect(box.get_by_role("img", name="QR code of the join string")).to_be_visible()
         expect(box).to_contain_text("svc://join?v=2&mode=public&host=203.0.113.10")
         expect(box).to_contain_text("Start it, and paste the line below, which is for you alone.")
-        seen.confirm("Close")
-        codes = {one["inviteCode"]: one for one in here.admin("GET", "InviteCodes")["InviteCodes"]}
-        [made] = [code for code, one in codes.items() if one["usesRemaining"] == 3]
-        seen.page.get_by_role("row").filter(has_text=made).get_by_role(
+        tab.confirm("Close")
+        codes = {
+            entry["inviteCode"]: entry for entry in here.admin("GET", "InviteCodes")["InviteCodes"]
+        }
+        [made] = [code for code, entry in codes.items() if entry["usesRemaining"] == 3]
+        tab.page.get_by_role("row").filter(has_text=made).get_by_role(
             "button", name="Revoke"
         ).click()
-        seen.confirm("Revoke")
-        seen.told(f"Invite {made} revoked")
-        expect(seen.page.get_by_role("row").filter(has_text=made)).to_have_count(0)
+        tab.confirm("Revoke")
+        tab.told(f"Invite {made} revoked")
+        expect(tab.page.get_by_role("row").filter(has_text=made)).to_have_count(0)
         left = here.admin("GET", "InviteCodes")["InviteCodes"]
-        assert made not in [one["inviteCode"] for one in left]
+        assert made not in [entry["inviteCode"] for entry in left]
 
 
 def test_saves_are_compared_and_rolled_back(browser: Browser, here: Host) -> None:
-    with visit(browser, here) as seen:
-        seen.sign_in(here.key)
-        open_account(seen, "Ann_1")
-        seen.press("Changes")
-        change = seen.page.get_by_role("dialog").get_by_role("row").filter(has_text="level")
+    with visit(browser, here) as tab:
+        tab.sign_in(here.key)
+        open_account(tab, "Ann_1")
+        tab.press("Changes")
+        change = tab.page.get_by_role("dialog").get_by_role("row").filter(has_text="level")
         expect(change).to_contain_text("\u2212 20")
         expect(change).to_contain_text("+ 21")
-        seen.confirm("Close")
-        row = seen.page.get_by_role("row").filter(has_text="the player").nth(2)
+        tab.confirm("Close")
+        row = tab.page.get_by_role("row").filter(has_text="the player").nth(2)
         version = int(row.get_by_role("cell").first.inner_text().split()[0])
         comes_online(here, 0)
         row.get_by_role("button", name="Roll back").click()
-        choice = seen.page.get_by_role("combobox", name="Ann_1 is online now (in the city)")
+        choice = tab.page.get_by_role("combobox", name="Ann_1 is online now (in the city)")
         expect(choice).to_have_value("yes")
-        seen.confirm("Roll back")
-        seen.told(f"is back at version {version}")
-        seen.told("the player is logged off")
+        tab.confirm("Roll back")
+        tab.told(f"is back at version {version}")
+        tab.told("the player is logged off")
         assert here.service.ask("GET", "/character", None, bearer(here.players[0]))[0] == 401
         log_in_again(here, 0)
-        [one] = here.call("GET", "/character", **bearer(here.players[0]))
-        assert json.loads(one["data"])["level"] == 10 + version
+        [entry] = here.call("GET", "/character", **bearer(here.players[0]))
+        assert json.loads(entry["data"])["level"] == 10 + version
 
 
 @proves("GET DashboardLoadoutDiff")
 def test_loadouts_are_compared_and_rolled_back(browser: Browser, here: Host) -> None:
-    with visit(browser, here) as seen:
-        seen.sign_in(here.key)
-        open_account(seen, "Ann_1")
-        versions = seen.page.get_by_role("table", name="Loadouts of Ann_1")
+    with visit(browser, here) as tab:
+        tab.sign_in(here.key)
+        open_account(tab, "Ann_1")
+        versions = tab.page.get_by_role("table", name="Loadouts of Ann_1")
         versions.get_by_role("button", name="Changes").first.click()
-        change = seen.page.get_by_role("dialog").get_by_role("row").filter(has_text="0.flask")
+        change = tab.page.get_by_role("dialog").get_by_role("row").filter(has_text="0.flask")
         expect(change).to_contain_text("\u2212 FL_HEALING_DEFAULT")
         expect(change).to_contain_text("+ FL_SPEED")
-        seen.confirm("Close")
+        tab.confirm("Close")
         comes_online(here, 0)
         versions.get_by_role("button", name="Roll back").first.click()
-        seen.page.get_by_role("combobox", name="Ann_1 is online now").select_option("")
-        seen.confirm("Roll back")
-        seen.told("are back at version 2")
+        tab.page.get_by_role("combobox", name="Ann_1 is online now").select_option("")
+        tab.confirm("Roll back")
+        tab.told("are back at version 2")
         ann = here.players[0]
-        [one] = here.call("GET", "/character", **bearer(ann))
-        kept = here.call("GET", f"/loadout/{ann['id']}/{one['id']}/all", **bearer(ann))
-        assert kept["payload"]["loadouts"][0]["flask"] == "FL_HEALING_DEFAULT"
+        [entry] = here.call("GET", "/character", **bearer(ann))
+        stored = here.call("GET", f"/loadout/{ann['id']}/{entry['id']}/all", **bearer(ann))
+        assert stored["payload"]["loadouts"][0]["flask"] == "FL_HEALING_DEFAULT"
 
 
 def test_an_account_is_renamed_and_granted(browser: Browser, here: Host) -> None:
-    with visit(browser, here) as seen:
-        seen.sign_in(here.key)
-        open_account(seen, "Falk")
-        seen.press("Rename")
-        seen.page.get_by_role("textbox", name="New name").fill("x")
-        seen.confirm("Rename")
-        expect(seen.fault()).not_to_be_empty()
-        seen.page.get_by_role("textbox", name="New name").fill("Falke")
-        seen.page.get_by_role("textbox", name="Reason").fill("asked for it")
-        seen.confirm("Rename")
-        seen.told("Falk is now Falke")
-        expect(seen.page.get_by_role("heading", level=1)).to_have_text("Falke")
-        seen.press("Grant")
-        seen.page.get_by_role("combobox", name="Entitlement").select_option("")
-        seen.page.get_by_role("textbox", name="Its name").fill("gift_of_autumn")
-        seen.page.get_by_role("spinbutton", name="Hours").fill("12")
-        seen.confirm("Grant")
-        row = seen.page.get_by_role("row").filter(has_text="gift_of_autumn")
+    with visit(browser, here) as tab:
+        tab.sign_in(here.key)
+        open_account(tab, "Falk")
+        tab.press("Rename")
+        tab.page.get_by_role("textbox", name="New name").fill("x")
+        tab.confirm("Rename")
+        expect(tab.fault()).not_to_be_empty()
+        tab.page.get_by_role("textbox", name="New name").fill("Falke")
+        tab.page.get_by_role("textbox", name="Reason").fill("asked for it")
+        tab.confirm("Rename")
+        tab.told("Falk is now Falke")
+        expect(tab.page.get_by_role("heading", level=1)).to_have_text("Falke")
+        tab.press("Grant")
+        tab.page.get_by_role("combobox", name="Entitlement").select_option("")
+        tab.page.get_by_role("textbox", name="Its name").fill("gift_of_autumn")
+        tab.page.get_by_role("spinbutton", name="Hours").fill("12")
+        tab.confirm("Grant")
+        row = tab.page.get_by_role("row").filter(has_text="gift_of_autumn")
         expect(row).to_contain_text("12 hours")
         row.get_by_role("button", name="Revoke").click()
-        seen.confirm("Revoke")
+        tab.confirm("Revoke")
         expect(row).to_have_count(0)
-        seen.press("Grant")
-        names = seen.page.get_by_role("combobox", name="Entitlement")
+        tab.press("Grant")
+        names = tab.page.get_by_role("combobox", name="Entitlement")
         expect(names.locator("option:text-is('gift_of_autumn')")).to_have_count(1)
-        seen.answer("Grant", Entitlement="gift_of_autumn", Hours="0")
-        seen.told("Falke now has gift_of_autumn")
+        tab.answer("Grant", Entitlement="gift_of_autumn", Hours="0")
+        tab.told("Falke now has gift_of_autumn")
         expect(row).to_contain_text("for ever")
-        seen.press("Seed")
-        seen.page.get_by_role("combobox", name="How").select_option("grandfather")
-        seen.confirm("Seed")
-        seen.told("of Falke written (grandfather)")
+        tab.press("Seed")
+        tab.page.get_by_role("combobox", name="How").select_option("grandfather")
+        tab.confirm("Seed")
+        tab.told("of Falke written (grandfather)")
     [renamed] = [
-        one for one in here.admin("GET", "DashboardAudit")["rows"] if one["action"] == "rename"
+        entry
+        for entry in here.admin("GET", "DashboardAudit")["rows"]
+        if entry["action"] == "rename"
     ]
     assert renamed["reason"] == "asked for it"
 
@@ -195,86 +199,86 @@ def test_an_account_is_renamed_and_granted(browser: Browser, here: Host) -> None
 def test_a_player_is_muted_and_let_go_and_all_of_it_is_audited(
     browser: Browser, here: Host
 ) -> None:
-    with visit(browser, here) as seen:
-        seen.sign_in(here.key)
-        open_account(seen, "Eve")
-        seen.press("Mute")
-        lasts = seen.page.get_by_role("textbox", name="For how long")
+    with visit(browser, here) as tab:
+        tab.sign_in(here.key)
+        open_account(tab, "Eve")
+        tab.press("Mute")
+        lasts = tab.page.get_by_role("textbox", name="For how long")
         lasts.fill("a while")
-        seen.page.get_by_role("textbox", name="Reason").fill("spam")
-        seen.confirm("Mute")  # what is typed stays there with what is wrong
-        expect(seen.fault()).to_contain_text("'a while' is no length of time")
-        seen.look_over("a mute that is refused", "dialog")
+        tab.page.get_by_role("textbox", name="Reason").fill("spam")
+        tab.confirm("Mute")  # what is typed stays there with what is wrong
+        expect(tab.fault()).to_contain_text("'a while' is no length of time")
+        tab.look_over("a mute that is refused", "dialog")
         lasts.fill("2h")
-        seen.confirm("Mute")
-        seen.told("Eve is muted")
-        expect(seen.page.get_by_role("dialog")).to_have_count(0)
-        seen.go("Moderation")
-        row = seen.page.get_by_role("row").filter(has_text="Eve")
+        tab.confirm("Mute")
+        tab.told("Eve is muted")
+        expect(tab.page.get_by_role("dialog")).to_have_count(0)
+        tab.go("Moderation")
+        row = tab.page.get_by_role("row").filter(has_text="Eve")
         expect(row).to_contain_text("spam")
         row.get_by_role("button", name="Unmute").click()
-        seen.confirm("Unmute")
-        seen.told("Eve may write again")
+        tab.confirm("Unmute")
+        tab.told("Eve may write again")
         expect(row).to_have_count(0)
-        seen.press("Announce")
-        seen.page.get_by_role("textbox", name="Text").fill("Hunt night")
-        seen.confirm("Announce")
-        seen.told("Announced: Hunt night")
+        tab.press("Announce")
+        tab.page.get_by_role("textbox", name="Text").fill("Hunt night")
+        tab.confirm("Announce")
+        tab.told("Announced: Hunt night")
         assert here.call("GET", "/svc-status")["en"] == "Hunt night"
-        seen.press("End it")
-        seen.confirm("End it")
-        seen.told("Nothing is announced")
-        seen.press("Announce")
-        seen.answer("Announce", Text="Back soon", Restart="10m")
-        seen.told("Announced: Back soon")
-        expect(seen.fact("Restart")).to_be_visible()
+        tab.press("End it")
+        tab.confirm("End it")
+        tab.told("Nothing is announced")
+        tab.press("Announce")
+        tab.answer("Announce", Text="Back soon", Restart="10m")
+        tab.told("Announced: Back soon")
+        expect(tab.fact("Restart")).to_be_visible()
         assert re.search(r"Back soon .*\d+ min", here.call("GET", "/svc-status")["en"])
-        seen.press("End it")
-        seen.confirm("End it")
-        expect(seen.page.get_by_text("Nothing is announced.")).to_be_visible()
-        seen.go("Audit")
-        table = seen.page.get_by_role("table", name="Audit log")
+        tab.press("End it")
+        tab.confirm("End it")
+        expect(tab.page.get_by_text("Nothing is announced.")).to_be_visible()
+        tab.go("Audit")
+        table = tab.page.get_by_role("table", name="Audit log")
         expect(table.get_by_role("row").filter(has_text="Eve")).to_have_count(2)
-        seen.page.get_by_label("Only on").fill("eve")
-        seen.page.get_by_role("button", name="Show", exact=True).click()
+        tab.page.get_by_label("Only on").fill("eve")
+        tab.page.get_by_role("button", name="Show", exact=True).click()
         expect(table.locator("tbody").get_by_role("row")).to_have_count(2)
         table.get_by_role("button", name="Details").last.click()
-        expect(seen.page.get_by_role("dialog")).to_contain_text("spam")
-        seen.confirm("Close")
+        expect(tab.page.get_by_role("dialog")).to_contain_text("spam")
+        tab.confirm("Close")
 
 
 def test_guilds_chat_and_log(browser: Browser, here: Host) -> None:
     come_to_chat(here)
-    with visit(browser, here) as seen:
-        seen.sign_in(here.key)
-        seen.go("Chat")
-        room = seen.page.get_by_role("listitem").filter(has_text="General")
+    with visit(browser, here) as tab:
+        tab.sign_in(here.key)
+        tab.go("Chat")
+        room = tab.page.get_by_role("listitem").filter(has_text="General")
         expect(room).to_contain_text("4 players")
         expect(room).to_contain_text("Ann_1, Bertram")
-        seen.go("Log")  # of a metagame that no stack runs, as with a unit for each service
-        expect(seen.page.get_by_text("The last lines of the metagame alone")).to_be_visible()
-        expect(seen.page.get_by_text("journalctl -u 'svc-*'")).to_be_visible()
-        seen.page.get_by_label("Only lines with").fill("DashboardSession")
-        expect(seen.page.get_by_role("log")).to_contain_text("POST /svc/api/DashboardSession gs=0")
-        seen.page.get_by_label("Only lines with").fill("UUK_")
-        expect(seen.page.get_by_role("log")).to_contain_text("No line like that")
-        seen.go("Guilds")
-        row = seen.page.get_by_role("row").filter(has_text="RedAxes")
+        tab.go("Log")  # of a metagame that no stack runs, as with a unit for each service
+        expect(tab.page.get_by_text("The last lines of the metagame alone")).to_be_visible()
+        expect(tab.page.get_by_text("journalctl -u 'svc-*'")).to_be_visible()
+        tab.page.get_by_label("Only lines with").fill("DashboardSession")
+        expect(tab.page.get_by_role("log")).to_contain_text("POST /svc/api/DashboardSession gs=0")
+        tab.page.get_by_label("Only lines with").fill("UUK_")
+        expect(tab.page.get_by_role("log")).to_contain_text("No line like that")
+        tab.go("Guilds")
+        row = tab.page.get_by_role("row").filter(has_text="RedAxes")
         row.get_by_role("button", name="Disband").click()
-        seen.confirm("Cancel")
+        tab.confirm("Cancel")
         expect(row).to_have_count(1)
         row.get_by_role("button", name="Disband").click()
-        seen.confirm("Disband")
-        seen.told("RedAxes disbanded")
+        tab.confirm("Disband")
+        tab.told("RedAxes disbanded")
         expect(row).to_have_count(0)
 
 
 def test_health_is_drawn_as_it_is_measured(browser: Browser, here: Host) -> None:
-    with visit(browser, here) as seen:
-        seen.sign_in(here.key)
-        seen.go("Health")
-        expect(seen.page.locator("figure")).to_have_count(6)
-        memory = seen.page.get_by_role("img", name="Memory")
+    with visit(browser, here) as tab:
+        tab.sign_in(here.key)
+        tab.go("Health")
+        expect(tab.page.locator("figure")).to_have_count(6)
+        memory = tab.page.get_by_role("img", name="Memory")
         expect(memory).to_be_visible()
         expect(memory).to_have_attribute("aria-label", re.compile(r"\d MB$"))
 
@@ -282,27 +286,27 @@ def test_health_is_drawn_as_it_is_measured(browser: Browser, here: Host) -> None
 @proves("GET DashboardFigures")
 def test_weeks_of_figures_are_drawn_with_their_units(browser: Browser, here: Host) -> None:
     weeks(here)
-    with visit(browser, here) as seen:
-        seen.sign_in(here.key)
-        seen.go("Health")
+    with visit(browser, here) as tab:
+        tab.sign_in(here.key)
+        tab.go("Health")
         for span, points in (("1 hour", "minute"), ("1 day", "minute"), ("1 week", "hour")):
-            seen.press(span)
-            expect(seen.page.get_by_text(f"a point every {points}")).to_be_visible()
-        seen.picture("health-week")
-        seen.press("8 weeks")
-        expect(seen.page.get_by_text("a point every day")).to_be_visible()
-        said = {
-            title: seen.page.get_by_role("img", name=title).get_attribute("aria-label") or ""
+            tab.press(span)
+            expect(tab.page.get_by_text(f"a point every {points}")).to_be_visible()
+        tab.picture("health-week")
+        tab.press("8 weeks")
+        expect(tab.page.get_by_text("a point every day")).to_be_visible()
+        reply = {
+            title: tab.page.get_by_role("img", name=title).get_attribute("aria-label") or ""
             for title in ("Requests", "Memory", "Players online", "Event loop")
         }
-        assert said["Memory"] == "Memory: resident 9650.5 MB", said
-        assert said["Event loop"] == "Event loop: 95 % 20,000 ms, worst 60,000 ms", said
-        assert said["Players online"].startswith("Players online: players "), said
-        assert said["Requests"].startswith("Requests: answered "), said
-        seen.picture("health-weeks")
-        seen.press("10 min")
-        expect(seen.page.get_by_text("a point every five seconds")).to_be_visible()
-        memory = seen.page.get_by_role("img", name="Memory")
+        assert reply["Memory"] == "Memory: resident 9650.5 MB", reply
+        assert reply["Event loop"] == "Event loop: 95 % 20,000 ms, worst 60,000 ms", reply
+        assert reply["Players online"].startswith("Players online: players "), reply
+        assert reply["Requests"].startswith("Requests: answered "), reply
+        tab.picture("health-weeks")
+        tab.press("10 min")
+        expect(tab.page.get_by_text("a point every five seconds")).to_be_visible()
+        memory = tab.page.get_by_role("img", name="Memory")
         expect(memory).to_have_attribute(
             "aria-label", re.compile(r"resident (?!9650\.5)[\d.]+ MB$")
         )
@@ -331,8 +335,8 @@ def an_hour(route: Route) -> None:
                 "players": max(0, int(14 + 8 * wave)),
             }
         )
-    said = json.dumps({"everySeconds": 5.0, "now": now, "samples": samples})
-    route.fulfill(content_type="text/event-stream", body=f"data: {said}\n\n")
+    reply = json.dumps({"everySeconds": 5.0, "now": now, "samples": samples})
+    route.fulfill(content_type="text/event-stream", body=f"data: {reply}\n\n")
 
 
 # slow: every page in a browser, looked over by axe and pictured
@@ -341,31 +345,31 @@ def an_hour(route: Route) -> None:
 def test_every_page_fits_names_its_controls_and_is_pictured(
     browser: Browser, here: Host, size: str, colours: str
 ) -> None:
-    with visit(browser, here, size, colours) as seen:
-        page, picture = seen.page, seen.picture
+    with visit(browser, here, size, colours) as tab:
+        page, picture = tab.page, tab.picture
         picture("sign-in")
         page.route("**/svc/api/DashboardEvents?page=health", an_hour)
-        seen.sign_in(here.key)
+        tab.sign_in(here.key)
         for name in PAGES:
-            seen.go(name.capitalize())
+            tab.go(name.capitalize())
             if name == "log":  # at all of its lines axe would look for three seconds
                 page.get_by_label("Only lines with").fill("DashboardSession")
                 expect(page.get_by_role("log")).to_contain_text("DashboardSession")
                 expect(page.get_by_role("log")).not_to_contain_text("DashboardEvents")
-            seen.drawn()
+            tab.drawn()
             picture(name)
-        open_account(seen, "Ann_1")
+        open_account(tab, "Ann_1")
         picture("account")
-        seen.press("Changes")
+        tab.press("Changes")
         expect(page.get_by_role("dialog").get_by_role("row").nth(1)).to_be_visible()
         picture("diff")
-        seen.confirm("Close")
-        seen.go("Invites")
+        tab.confirm("Close")
+        tab.go("Invites")
         page.get_by_role("row").filter(has_text="OPEN-EVENING").get_by_role(
             "button", name="Share"
         ).click()
         expect(page.get_by_role("dialog").get_by_role("img")).to_be_visible()
         picture("share")
-        seen.confirm("Close")
-        seen.press("Revoke")
+        tab.confirm("Close")
+        tab.press("Revoke")
         picture("question")

@@ -21,8 +21,8 @@ __all__ = ["browser", "here"]  # fixtures
 pytestmark = pytest.mark.live
 
 
-def row(seen: Visit, table: str, text: str) -> Locator:
-    return seen.page.get_by_role("table", name=table).get_by_role("row").filter(has_text=text)
+def row(tab: Visit, table: str, text: str) -> Locator:
+    return tab.page.get_by_role("table", name=table).get_by_role("row").filter(has_text=text)
 
 
 def stays(place: Locator, act: Callable[[], Any], then: Callable[[], Any]) -> None:
@@ -38,71 +38,71 @@ def stays(place: Locator, act: Callable[[], Any], then: Callable[[], Any]) -> No
 def test_what_others_do_is_seen_at_once_and_the_keyboards_place_is_kept(
     browser: Browser, here: Host
 ) -> None:
-    with visit(browser, here) as seen:
-        seen.sign_in(here.key)
+    with visit(browser, here) as tab:
+        tab.sign_in(here.key)
 
-        seen.go("Accounts")
-        bertram = seen.page.get_by_role("link", name="Bertram", exact=True)
+        tab.go("Accounts")
+        bertram = tab.page.get_by_role("link", name="Bertram", exact=True)
         stays(
             bertram,
             lambda: register(here.service, "Aaron"),
-            lambda: expect(row(seen, "Accounts", "Aaron")).to_have_count(1),
+            lambda: expect(row(tab, "Accounts", "Aaron")).to_have_count(1),
         )
         beat = {"map": "cora_jamima", "state": "island"}
         stays(
             bertram,
             lambda: here.call("POST", "/heartbeat", beat, **bearer(here.players[1])),
-            lambda: expect(row(seen, "Accounts", "Bertram")).to_contain_text("Hunting"),
+            lambda: expect(row(tab, "Accounts", "Bertram")).to_contain_text("Hunting"),
         )
 
-        seen.go("Invites")
-        copy = row(seen, "Invite codes", "OPEN-EVENING").get_by_role("button", name="Copy")
+        tab.go("Invites")
+        copy = row(tab, "Invite codes", "OPEN-EVENING").get_by_role("button", name="Copy")
         code = ""
 
         def invite() -> None:
             nonlocal code
             code = here.admin("POST", "CreateInvite", {"uses": 3})["code"]
 
-        stays(copy, invite, lambda: expect(row(seen, "Invite codes", code)).to_have_count(1))
+        stays(copy, invite, lambda: expect(row(tab, "Invite codes", code)).to_have_count(1))
         here.admin("DELETE", f"InviteCode/{code}")
-        expect(row(seen, "Invite codes", code)).to_have_count(0)
+        expect(row(tab, "Invite codes", code)).to_have_count(0)
 
-        seen.go("Moderation")
-        announce = seen.page.get_by_role("button", name="Announce", exact=True)
+        tab.go("Moderation")
+        announce = tab.page.get_by_role("button", name="Announce", exact=True)
         stays(
             announce,
             lambda: here.admin("POST", "DashboardMute", {"Account": "Eve", "Reason": "loud"}),
-            lambda: expect(row(seen, "Bans and mutes", "Eve")).to_contain_text("loud"),
+            lambda: expect(row(tab, "Bans and mutes", "Eve")).to_contain_text("loud"),
         )
-        unmute = row(seen, "Bans and mutes", "Eve").get_by_role("button", name="Unmute")
+        unmute = row(tab, "Bans and mutes", "Eve").get_by_role("button", name="Unmute")
         stays(
             unmute,
             lambda: here.admin("POST", "DashboardMute", {"Account": "Cleo", "Reason": "song"}),
-            lambda: expect(row(seen, "Bans and mutes", "Cleo")).to_have_count(1),
+            lambda: expect(row(tab, "Bans and mutes", "Cleo")).to_have_count(1),
         )
         for name in ("Eve", "Cleo"):
             here.admin("POST", "DashboardUnmute", {"Account": name})
-        expect(seen.page.get_by_text("Nobody is banned or muted.")).to_be_visible()
+        expect(tab.page.get_by_text("Nobody is banned or muted.")).to_be_visible()
 
-        seen.go("Audit")
-        details = row(seen, "Audit log", "unmute").filter(has_text="Eve")
+        tab.go("Audit")
+        details = row(tab, "Audit log", "unmute").filter(has_text="Eve")
         stays(
             details.get_by_role("button", name="Details"),
             lambda: here.admin("POST", "DashboardKick", {"Account": "Falk", "Reason": "asleep"}),
-            lambda: expect(row(seen, "Audit log", "asleep")).to_have_count(1),
+            lambda: expect(row(tab, "Audit log", "asleep")).to_have_count(1),
         )
-        first = seen.page.get_by_role("table", name="Audit log").locator("tbody tr").first
+        first = tab.page.get_by_role("table", name="Audit log").locator("tbody tr").first
         expect(first).to_contain_text("asleep")
 
-        seen.go("Guilds")
-        leader = row(seen, "Guilds", "Lanterns").get_by_role("link")
-        [other] = [one for one in here.admin("GET", "Guilds") if one["name"] == "RedAxes"]
+        tab.go("Guilds")
+        leader = row(tab, "Guilds", "Lanterns").get_by_role("link")
+        [second] = [entry for entry in here.admin("GET", "Guilds") if entry["name"] == "RedAxes"]
         stays(
             leader,
-            lambda: here.admin("POST", "DisbandGuild", {"Guild": other["guildId"]}),
-            lambda: expect(row(seen, "Guilds", "RedAxes")).to_have_count(0),
+            lambda: here.admin("POST", "DisbandGuild", {"Guild": second["guildId"]}),
+            lambda: expect(row(tab, "Guilds", "RedAxes")).to_have_count(0),
         )
-        expect(seen.page.get_by_text("1 guild", exact=True)).to_be_visible()
+        expect(tab.page.get_by_text("1 guild", exact=True)).to_be_visible()
 
 
 @proves("GET DashboardEvents")
@@ -110,36 +110,36 @@ def test_the_page_of_an_account_shows_at_once_what_happens_to_it(
     browser: Browser, here: Host
 ) -> None:
     ann = here.players[0]
-    [one] = here.call("GET", "/character", **bearer(ann))
+    [entry] = here.call("GET", "/character", **bearer(ann))
 
     def save() -> None:
-        body = {"characterId": one["id"], "data": "{}", "updateVersion": 12}
+        body = {"characterId": entry["id"], "data": "{}", "updateVersion": 12}
         here.call("POST", "/character", body, **bearer(ann))
 
-    with visit(browser, here) as seen:
-        seen.sign_in(here.key)
-        open_account(seen, "Ann_1")
-        versions = seen.page.get_by_role("table", name=f"Saves of {one['name']}")
-        seen.page.get_by_role("button", name="Show all 12").click()
+    with visit(browser, here) as tab:
+        tab.sign_in(here.key)
+        open_account(tab, "Ann_1")
+        versions = tab.page.get_by_role("table", name=f"Saves of {entry['name']}")
+        tab.page.get_by_role("button", name="Show all 12").click()
         expect(versions.locator("tbody tr")).to_have_count(12)
         ninth = versions.get_by_role("row").filter(
-            has=seen.page.get_by_role("cell", name="9", exact=True)
+            has=tab.page.get_by_role("cell", name="9", exact=True)
         )
         place = ninth.get_by_role("button", name="Changes")
         stays(place, save, lambda: expect(versions.locator("tbody tr")).to_have_count(13))
         expect(versions.locator("tbody tr").first).to_contain_text("12 now")
         hunt = {"map": "cora_jamima", "state": "island"}
         here.call("POST", "/heartbeat", hunt, **bearer(ann))
-        expect(seen.fact("Now")).to_contain_text("Hunting")
+        expect(tab.fact("Now")).to_contain_text("Hunting")
         here.admin("POST", "DashboardMute", {"Account": "Ann_1", "Reason": "loud"})
-        expect(seen.fact("Muted")).to_contain_text("loud")
-        expect(seen.fact("Muted").get_by_role("link", name="Olga")).to_be_visible()
+        expect(tab.fact("Muted")).to_contain_text("loud")
+        expect(tab.fact("Muted").get_by_role("link", name="Olga")).to_be_visible()
         here.admin("POST", "DashboardUnmute", {"Account": "Ann_1"})
-        expect(seen.fact("Muted")).to_have_count(0)
+        expect(tab.fact("Muted")).to_have_count(0)
         here.admin("POST", "DashboardMute", {"Account": "Ann_1", "Reason": "again"})
-        seen.go("Moderation")
-        said = row(seen, "Bans and mutes", "again")
-        expect(said.get_by_role("link", name="Olga")).to_be_visible()
+        tab.go("Moderation")
+        reply = row(tab, "Bans and mutes", "again")
+        expect(reply.get_by_role("link", name="Olga")).to_be_visible()
         here.admin("POST", "DashboardUnmute", {"Account": "Ann_1"})
 
 
@@ -147,12 +147,12 @@ def test_the_page_of_an_account_shows_at_once_what_happens_to_it(
 def test_a_search_and_what_was_unfolded_stay_while_the_list_changes(
     browser: Browser, here: Host
 ) -> None:
-    with visit(browser, here, "phone", "dark") as seen:
-        seen.sign_in(here.key)
-        seen.go("Accounts")
-        search = seen.page.get_by_label("Search accounts")
+    with visit(browser, here, "phone", "dark") as tab:
+        tab.sign_in(here.key)
+        tab.go("Accounts")
+        search = tab.page.get_by_label("Search accounts")
         search.fill("ann")
-        rows = seen.page.get_by_role("table", name="Accounts").locator("tbody tr")
+        rows = tab.page.get_by_role("table", name="Accounts").locator("tbody tr")
         expect(rows).to_have_count(1)
         stays(
             search,
@@ -169,40 +169,44 @@ def test_an_act_by_keyboard_whose_row_goes_leads_to_the_next_row(
     names = ("Bertram", "Cleo")
     for name in names:
         here.admin("POST", "DashboardMute", {"Account": name})
-    with visit(browser, here) as seen:
-        keys = seen.page.keyboard
-        seen.sign_in(here.key)
-        seen.go("Moderation")
-        rows = [row(seen, "Bans and mutes", name) for name in names]
-        for one in rows:
-            expect(one).to_have_count(1)
+    with visit(browser, here) as tab:
+        keys = tab.page.keyboard
+        tab.sign_in(here.key)
+        tab.go("Moderation")
+        rows = [row(tab, "Bans and mutes", name) for name in names]
+        for entry in rows:
+            expect(entry).to_have_count(1)
         rows[0].get_by_role("button", name="Unmute").focus()
         for name, place in (
             ("Bertram", rows[1].get_by_role("button", name="Unmute")),
-            ("Cleo", seen.page.get_by_role("heading", name="Bans and mutes")),
+            ("Cleo", tab.page.get_by_role("heading", name="Bans and mutes")),
         ):
             keys.press("Enter")
-            expect(seen.page.get_by_role("dialog")).to_contain_text(f"Unmute {name}?")
+            expect(tab.page.get_by_role("dialog")).to_contain_text(f"Unmute {name}?")
             keys.press("Enter")  # in its first field
-            seen.told(f"{name} may write again")
-            expect(row(seen, "Bans and mutes", name)).to_have_count(0)
+            tab.told(f"{name} may write again")
+            expect(row(tab, "Bans and mutes", name)).to_have_count(0)
             expect(place).to_be_focused()
 
         for kind in ("ring", "scarf"):
-            wish = {"UserId": here.players[5]["id"], "Entitlement": f"gift_{kind}", "Duration": 1}
-            here.admin("POST", "GrantEntitlement", wish)
-        open_account(seen, "Falk")
-        scarf = row(seen, "Entitlements", "gift_scarf")
+            request = {
+                "UserId": here.players[5]["id"],
+                "Entitlement": f"gift_{kind}",
+                "Duration": 1,
+            }
+            here.admin("POST", "GrantEntitlement", request)
+        open_account(tab, "Falk")
+        scarf = row(tab, "Entitlements", "gift_scarf")
         gone = {"UserId": here.players[5]["id"], "Entitlement": "gift_ring"}
         stays(
             scarf.get_by_role("button", name="Revoke"),
             lambda: here.admin("POST", "RevokeEntitlement", gone),
-            lambda: expect(row(seen, "Entitlements", "gift_ring")).to_have_count(0),
+            lambda: expect(row(tab, "Entitlements", "gift_ring")).to_have_count(0),
         )
         keys.press("Enter")
-        expect(seen.page.get_by_role("dialog")).to_contain_text("Revoke gift_scarf?")
-        seen.confirm("Revoke")
-        seen.told("gift_scarf revoked from Falk")
+        expect(tab.page.get_by_role("dialog")).to_contain_text("Revoke gift_scarf?")
+        tab.confirm("Revoke")
+        tab.told("gift_scarf revoked from Falk")
         expect(scarf).to_have_count(0)
-        place = seen.page.get_by_role("table", name="Entitlements").locator("tbody :focus")
+        place = tab.page.get_by_role("table", name="Entitlements").locator("tbody :focus")
         expect(place).to_have_text("Revoke")  # of what every account has from the beginning

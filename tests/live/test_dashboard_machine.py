@@ -43,36 +43,36 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Host, Told]
     folder = demo_host(tmp_path_factory.mktemp("machine") / "host")
     change(folder, "metagame", "SERVER_NAME", "Evening Hunters")
     port = int(value(folder, "metagame", "PORT"))
-    with receiver() as (url, told):
+    with receiver() as (url, deliveries):
         add(folder, "hook", url)
         with stack(folder):
             eventually(lambda: "stack ready: " in said(folder))
             here = Host(Service("svc-metagame", folder, {}, port), folder)
             eventually(lambda: city_of(here), pause_s=SELDOM_S)
-            yield here, told
+            yield here, deliveries
 
 
 def running(here: Host) -> list[dict[str, str]]:
-    found: list[dict[str, str]] = here.admin("GET", "DashboardGameServers")["servers"]
-    return found
+    result: list[dict[str, str]] = here.admin("GET", "DashboardGameServers")["servers"]
+    return result
 
 
-def heard(told: Told, what: str) -> list[dict[str, str]]:
+def heard(deliveries: Told, what: str) -> list[dict[str, str]]:
     """The alerts of a kind that the webhook was sent."""
-    return [one for one in (json.loads(body) for _, body in told) if one["what"] == what]
+    return [load for load in (json.loads(body) for _, body in deliveries) if load["what"] == what]
 
 
 def city_of(here: Host) -> str:
-    return next((one["id"] for one in running(here) if one["kind"] == "city"), "")
+    return next((server["id"] for server in running(here) if server["kind"] == "city"), "")
 
 
-def row_of(seen: Visit, kind: str) -> Locator:
-    table = seen.page.get_by_role("table", name="Game servers")
+def row_of(tab: Visit, kind: str) -> Locator:
+    table = tab.page.get_by_role("table", name="Game servers")
     return table.get_by_role("row").filter(has_text=kind)
 
 
-def press(seen: Visit, kind: str, name: str) -> None:
-    row_of(seen, kind).get_by_role("button", name=name, exact=True).click()
+def press(tab: Visit, kind: str, name: str) -> None:
+    row_of(tab, kind).get_by_role("button", name=name, exact=True).click()
 
 
 # slow: a stack with a game server, of which each list comes late
@@ -81,27 +81,27 @@ def test_a_game_server_is_started_stopped_and_begun_anew(
     browser: Browser, town: tuple[Host, Told]
 ) -> None:
     here, _ = town
-    with visit(browser, here) as seen:
-        seen.late("DashboardGameServers")  # what is said by then is shown by then
-        seen.sign_in(here.key)
-        seen.go("Machine")
+    with visit(browser, here) as tab:
+        tab.late("DashboardGameServers")  # what is said by then is shown by then
+        tab.sign_in(here.key)
+        tab.go("Machine")
         before = city_of(here)
-        press(seen, "city", "Restart")
-        seen.confirm("Cancel")
-        press(seen, "city", "Restart")
-        seen.confirm("Restart")
-        seen.told("The city begins anew")
+        press(tab, "city", "Restart")
+        tab.confirm("Cancel")
+        press(tab, "city", "Restart")
+        tab.confirm("Restart")
+        tab.told("The city begins anew")
         assert city_of(here) not in ("", before)
-        press(seen, "city", "Stop")
-        seen.confirm("Stop")
-        seen.told("The city is stopped")
-        expect(row_of(seen, "city")).to_have_count(0)
+        press(tab, "city", "Stop")
+        tab.confirm("Stop")
+        tab.told("The city is stopped")
+        expect(row_of(tab, "city")).to_have_count(0)
         assert running(here) == []
-        seen.picture("machine-stopped")
-        seen.press("Start the city")
-        seen.told("The city runs")
-        expect(row_of(seen, "city")).to_have_count(1)
-        expect(seen.page.get_by_role("button", name="Start the city")).to_have_count(0)
+        tab.picture("machine-stopped")
+        tab.press("Start the city")
+        tab.told("The city runs")
+        expect(row_of(tab, "city")).to_have_count(1)
+        expect(tab.page.get_by_role("button", name="Start the city")).to_have_count(0)
         assert city_of(here)
 
 
@@ -112,26 +112,26 @@ def test_the_table_and_the_console_fit_and_are_pictured(
     browser: Browser, town: tuple[Host, Told], size: str, colours: str
 ) -> None:
     here, _ = town
-    with visit(browser, here, size, colours) as seen:
-        seen.sign_in(here.key)
-        seen.go("Machine")
-        expect(row_of(seen, "city")).to_be_visible()
-        seen.picture("machine-servers")
-        box = seen.page.get_by_role("dialog")
+    with visit(browser, here, size, colours) as tab:
+        tab.sign_in(here.key)
+        tab.go("Machine")
+        expect(row_of(tab, "city")).to_be_visible()
+        tab.picture("machine-servers")
+        box = tab.page.get_by_role("dialog")
 
         def listens() -> bool:
-            press(seen, "city", "Console")
+            press(tab, "city", "Console")
             if "listening on" in box.inner_text():
                 return True
-            seen.confirm("Close")
+            tab.confirm("Close")
             return False
 
         eventually(listens)
-        seen.picture("console")
-        seen.confirm("Close")
-        press(seen, "city", "Stop")
-        seen.picture("machine-question")
-        seen.confirm("Cancel")
+        tab.picture("console")
+        tab.confirm("Close")
+        press(tab, "city", "Stop")
+        tab.picture("machine-question")
+        tab.confirm("Cancel")
         assert city_of(here)
 
 
@@ -139,60 +139,60 @@ def test_the_table_and_the_console_fit_and_are_pictured(
 def test_no_new_hunt_begins_until_it_is_ended_and_alerts_are_tried(
     browser: Browser, town: tuple[Host, Told]
 ) -> None:
-    here, told = town
+    here, deliveries = town
     ann = register(here.service, "Ann_1")
 
     def join() -> int:
         return here.service.ask("POST", "/candidate/join", HUNT, bearer(ann))[0]
 
-    with visit(browser, here, "phone", "dark") as seen:
-        seen.sign_in(here.key)
-        seen.go("Machine")
-        seen.press("Let no new hunt begin")
-        seen.picture("drain-question")
-        seen.answer("Begin", Once="", Empty="nobody", Reason="new disk")
-        seen.told("No new hunt begins")
-        expect(seen.fact("Waits until")).to_have_text("nobody is online")
-        expect(seen.fact("Then")).to_have_text("nothing more")
-        expect(seen.fact("Reason")).to_have_text("new disk")
-        seen.picture("drain")
+    with visit(browser, here, "phone", "dark") as tab:
+        tab.sign_in(here.key)
+        tab.go("Machine")
+        tab.press("Let no new hunt begin")
+        tab.picture("drain-question")
+        tab.answer("Begin", Once="", Empty="nobody", Reason="new disk")
+        tab.told("No new hunt begins")
+        expect(tab.fact("Waits until")).to_have_text("nobody is online")
+        expect(tab.fact("Then")).to_have_text("nothing more")
+        expect(tab.fact("Reason")).to_have_text("new disk")
+        tab.picture("drain")
         assert join() == 400
-        seen.press("End it")
-        seen.confirm("Let them")
-        seen.told("New hunts may begin")
-        expect(seen.page.get_by_text("New hunts may begin: ")).to_be_visible()
+        tab.press("End it")
+        tab.confirm("Let them")
+        tab.told("New hunts may begin")
+        expect(tab.page.get_by_text("New hunts may begin: ")).to_be_visible()
         assert join() == 200
         hook = (
-            seen.page.get_by_role("table", name="Alerts").get_by_role("row").filter(has_text="hook")
+            tab.page.get_by_role("table", name="Alerts").get_by_role("row").filter(has_text="hook")
         )
         expect(hook).to_contain_text("none yet")
         hook.get_by_role("button", name="Test", exact=True).click()
-        seen.told("A test goes to hook")
-        assert eventually(lambda: heard(told, "test"))
+        tab.told("A test goes to hook")
+        assert eventually(lambda: heard(deliveries, "test"))
         expect(hook).to_contain_text("delivered")
-        seen.picture("alerts")
+        tab.picture("alerts")
 
 
 def test_the_keyboards_place_is_kept_while_the_table_changes_and_after_an_act(
     browser: Browser, town: tuple[Host, Told]
 ) -> None:
     here, _ = town
-    with visit(browser, here) as seen:
-        seen.sign_in(here.key)
-        seen.go("Machine")
-        stop = row_of(seen, "city").get_by_role("button", name="Stop", exact=True)
+    with visit(browser, here) as tab:
+        tab.sign_in(here.key)
+        tab.go("Machine")
+        stop = row_of(tab, "city").get_by_role("button", name="Stop", exact=True)
         stop.focus()
         here.admin("POST", "DashboardGameServer", {"Act": "start", "Kind": "dojo"})
-        expect(row_of(seen, "dojo")).to_have_count(1)
+        expect(row_of(tab, "dojo")).to_have_count(1)
         expect(stop).to_be_focused()
-        seen.page.keyboard.press("Enter")
-        seen.confirm("Cancel")
+        tab.page.keyboard.press("Enter")
+        tab.confirm("Cancel")
         expect(stop).to_be_focused()
-        again = row_of(seen, "city").get_by_role("button", name="Restart", exact=True)
+        again = row_of(tab, "city").get_by_role("button", name="Restart", exact=True)
         again.focus()
-        seen.page.keyboard.press("Enter")
-        seen.confirm("Restart")
-        seen.told("The city begins anew")
+        tab.page.keyboard.press("Enter")
+        tab.confirm("Restart")
+        tab.told("The city begins anew")
         expect(again).to_be_focused()
 
 
@@ -200,22 +200,22 @@ def test_the_keyboards_place_is_kept_while_the_table_changes_and_after_an_act(
 @proves("POST DashboardGameServer")
 def test_a_deaf_city_is_begun_anew_and_stopped(browser: Browser, town: tuple[Host, Told]) -> None:
     here, _ = town
-    with visit(browser, here) as seen:
-        seen.sign_in(here.key)
-        seen.go("Machine")
+    with visit(browser, here) as tab:
+        tab.sign_in(here.key)
+        tab.go("Machine")
         for act, done in (("Restart", "The city begins anew"), ("Stop", "The city is stopped")):
             before = city_of(here)
             count = len(logged_cities(here))
             os.kill(logged_cities(here)[-1], signal.SIGSTOP)
-            press(seen, "city", act)
-            seen.confirm(act)
-            expect(seen.page.locator("#says")).to_contain_text(done, timeout=40_000)
-            expect(seen.page.locator("#says .bad")).to_have_count(0)
+            press(tab, "city", act)
+            tab.confirm(act)
+            expect(tab.page.locator("#says")).to_contain_text(done, timeout=40_000)
+            expect(tab.page.locator("#says .bad")).to_have_count(0)
             assert city_of(here) != before
             if act == "Restart":
                 eventually(partial(more_than, here, count))
-        seen.press("Start the city")
-        seen.told("The city runs")
+        tab.press("Start the city")
+        tab.told("The city runs")
 
 
 # slow: longer than the page calls a server silent
@@ -226,20 +226,20 @@ def test_a_restart_in_which_the_metagame_is_frozen_is_done_once(
     here, _ = town
     metagame = pid_of(here.folder, "metagame")
     assert metagame is not None
-    with visit(browser, here) as seen:
-        seen.sign_in(here.key)
-        seen.go("Machine")
+    with visit(browser, here) as tab:
+        tab.sign_in(here.key)
+        tab.go("Machine")
         before, count = city_of(here), len(logged_cities(here))
-        press(seen, "city", "Restart")
+        press(tab, "city", "Restart")
         os.kill(metagame, signal.SIGSTOP)
         try:
-            seen.confirm("Restart")
-            expect(seen.page.locator("#away")).to_be_visible()
+            tab.confirm("Restart")
+            expect(tab.page.locator("#away")).to_be_visible()
         finally:
             os.kill(metagame, signal.SIGCONT)
-        seen.told("The city begins anew")
-        expect(seen.page.locator("#away")).to_be_hidden()
-        [city] = [one for one in running(here) if one["kind"] == "city"]
+        tab.told("The city begins anew")
+        expect(tab.page.locator("#away")).to_be_hidden()
+        [city] = [server for server in running(here) if server["kind"] == "city"]
         assert city["id"] != before
         eventually(partial(more_than, here, count))
         assert len(cities(here.folder)) == count + 1
@@ -273,14 +273,14 @@ def yesterdays(folder: Path) -> Path:
 def test_the_night_finds_a_damaged_backup_and_the_overview_is_red(
     browser: Browser, town: tuple[Host, Told]
 ) -> None:
-    here, told = town
+    here, deliveries = town
     (here.folder / "stack.env").write_text("BACKUP_DRILL=0\n")  # the evening is test_backup.py's
     made = run("backup", "nightly", "--config", here.folder)
     assert made.returncode == 0, made.stderr
     file = yesterdays(here.folder)
-    with visit(browser, here) as seen:
-        seen.sign_in(here.key)
-        tile = seen.fact("Backup")
+    with visit(browser, here) as tab:
+        tab.sign_in(here.key)
+        tile = tab.fact("Backup")
         expect(tile).to_have_text(re.compile("^Made "))
         assert "bad" not in (tile.get_attribute("class") or "")
         data = bytearray(file.read_bytes())
@@ -290,10 +290,10 @@ def test_the_night_finds_a_damaged_backup_and_the_overview_is_red(
         assert (night.returncode, file.name in night.stderr) == (1, True), night.stderr
         expect(tile).to_have_text("Look at it")
         expect(tile).to_have_class("bad")
-        note = seen.page.locator("dt:text-is('Backup') ~ dd.note")
+        note = tab.page.locator("dt:text-is('Backup') ~ dd.note")
         expect(note).to_have_text(f"{file.name}: it is damaged: not as it was written")
-        seen.picture("backup-damaged")
-    [alert] = eventually(lambda: heard(told, "backup"))
+        tab.picture("backup-damaged")
+    [alert] = eventually(lambda: heard(deliveries, "backup"))
     assert file.name in alert["text"] and not alert["over"]
 
 
@@ -304,14 +304,14 @@ def test_an_update_when_empty_is_begun_on_the_page(
 ) -> None:
     here, _ = town
     begun = said(here.folder).count("stack ready: ")
-    with visit(browser, here) as seen:
-        seen.sign_in(here.key)
-        seen.go("Machine")
-        seen.press("Let no new hunt begin")
-        seen.answer("Begin", Once="restart", Reason="update")
-        seen.told("No new hunt begins")
+    with visit(browser, here) as tab:
+        tab.sign_in(here.key)
+        tab.go("Machine")
+        tab.press("Let no new hunt begin")
+        tab.answer("Begin", Once="restart", Reason="update")
+        tab.told("No new hunt begins")
         eventually(lambda: said(here.folder).count("stack ready: ") == begun + 1)
-        ended = seen.page.get_by_text("New hunts may begin: ")
+        ended = tab.page.get_by_text("New hunts may begin: ")
         expect(ended).to_be_visible(timeout=60_000)  # and whoever is signed in stays so
-        expect(seen.page.locator("#away")).to_be_hidden(timeout=60_000)
-        expect(row_of(seen, "city")).to_have_count(1)
+        expect(tab.page.locator("#away")).to_be_hidden(timeout=60_000)
+        expect(row_of(tab, "city")).to_have_count(1)

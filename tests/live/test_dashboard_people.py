@@ -65,89 +65,89 @@ def log_in(here: Host, key: str) -> int:
 @contextmanager
 def account_page(browser: Browser, here: Host, name: str) -> Iterator[Visit]:
     """The owner's page of an account."""
-    with visit(browser, here) as seen:
-        seen.sign_in(here.key)
-        open_account(seen, name)
-        yield seen
+    with visit(browser, here) as tab:
+        tab.sign_in(here.key)
+        open_account(tab, name)
+        yield tab
 
 
 @proves("POST DashboardKick", "POST DashboardBan", "POST DashboardUnban")
 def test_a_player_is_kicked_banned_and_let_in_again(browser: Browser, here: Host) -> None:
     player = register(here.service, "Noisy")
-    with account_page(browser, here, "Noisy") as seen:
-        seen.press("Kick")
-        seen.answer("Kick", Reason="shouting")
-        seen.told("Noisy is logged off")
+    with account_page(browser, here, "Noisy") as tab:
+        tab.press("Kick")
+        tab.answer("Kick", Reason="shouting")
+        tab.told("Noisy is logged off")
         assert here.service.ask("GET", "/accountinfo", None, bearer(player))[0] == 401
         assert log_in(here, player["key"]) == 200
-        seen.press("Ban")
-        seen.answer("Ban", For="7d", Reason="again", Note="third time", Its="yes")
-        seen.told("Noisy is banned")
+        tab.press("Ban")
+        tab.answer("Ban", For="7d", Reason="again", Note="third time", Its="yes")
+        tab.told("Noisy is banned")
         assert log_in(here, player["key"]) == 400
-        expect(seen.fact("Banned")).to_contain_text("again")
-        expect(seen.fact("Banned")).to_contain_text("third time")
-        seen.picture("banned")
-        seen.go("Accounts")
-        row = seen.page.get_by_role("row").filter(has_text="Noisy")
+        expect(tab.fact("Banned")).to_contain_text("again")
+        expect(tab.fact("Banned")).to_contain_text("third time")
+        tab.picture("banned")
+        tab.go("Accounts")
+        row = tab.page.get_by_role("row").filter(has_text="Noisy")
         expect(row).to_contain_text("banned")
-        seen.go("Moderation")
-        row = seen.page.get_by_role("row").filter(has_text="Noisy")
+        tab.go("Moderation")
+        row = tab.page.get_by_role("row").filter(has_text="Noisy")
         row.get_by_role("button", name="Unban").click()
-        seen.answer("Unban")
-        seen.told("Noisy may log in again")
+        tab.answer("Unban")
+        tab.told("Noisy may log in again")
         assert log_in(here, player["key"]) == 200
-        open_account(seen, "Noisy")
+        open_account(tab, "Noisy")
         for act, undo, fact, done in (
             ("Mute", "Unmute", "Muted", "write"),
             ("Ban", "Unban", "Banned", "log in"),
         ):
-            seen.press(act)
-            seen.answer(act)
-            seen.fact(fact).get_by_role("button", name=undo).click()
-            seen.answer(undo)
-            seen.told(f"Noisy may {done} again")
-            expect(seen.fact(fact)).to_have_count(0)
+            tab.press(act)
+            tab.answer(act)
+            tab.fact(fact).get_by_role("button", name=undo).click()
+            tab.answer(undo)
+            tab.told(f"Noisy may {done} again")
+            expect(tab.fact(fact)).to_have_count(0)
         assert log_in(here, player["key"]) == 200
 
 
 @proves("POST DashboardNewKey", "POST DashboardMergeNotes")
 def test_a_lost_key_and_the_notes_of_a_lost_account(browser: Browser, here: Host) -> None:
     player = register(here.service, "Forgetful")
-    with account_page(browser, here, "Forgetful") as seen:
-        seen.press("Merge notes")
-        seen.answer("Give", Name="Falk")
-        expect(seen.fault()).to_contain_text("has no notes")
+    with account_page(browser, here, "Forgetful") as tab:
+        tab.press("Merge notes")
+        tab.answer("Give", Name="Falk")
+        expect(tab.fault()).to_contain_text("has no notes")
         with database_of(here.folder) as tx:
             tx.execute(update(ACCOUNTS).where(ACCOUNTS.c.id == player["id"]).values(notes=1_070))
-        seen.page.reload()
-        seen.press("Merge notes")
-        expect(seen.page.get_by_role("dialog")).to_contain_text("Forgetful has 1,070 notes")
-        seen.answer("Give", Name="Falk", Reason="began anew")
-        seen.told("1,070 notes of Forgetful now belong to Falk")
-        expect(seen.fact("Notes")).to_have_text("0")
-        seen.press("New key")
-        seen.answer("Make it", Reason="lost")
-        key = seen.page.get_by_role("dialog").locator(".join").inner_text()
-        seen.confirm("Close")
+        tab.page.reload()
+        tab.press("Merge notes")
+        expect(tab.page.get_by_role("dialog")).to_contain_text("Forgetful has 1,070 notes")
+        tab.answer("Give", Name="Falk", Reason="began anew")
+        tab.told("1,070 notes of Forgetful now belong to Falk")
+        expect(tab.fact("Notes")).to_have_text("0")
+        tab.press("New key")
+        tab.answer("Make it", Reason="lost")
+        key = tab.page.get_by_role("dialog").locator(".join").inner_text()
+        tab.confirm("Close")
         assert (log_in(here, player["key"]), log_in(here, key)) == (400, 200)
 
 
 @proves("POST DashboardExport", "POST DashboardDelete")
 def test_an_account_is_handed_out_and_deleted(browser: Browser, here: Host, tmp_path: Path) -> None:
     player = register(here.service, "Leaving")
-    with account_page(browser, here, "Leaving") as seen:
-        with seen.page.expect_download() as got:
-            seen.press("Export")
+    with account_page(browser, here, "Leaving") as tab:
+        with tab.page.expect_download() as got:
+            tab.press("Export")
         got.value.save_as(tmp_path / "export.json")
         assert json.loads((tmp_path / "export.json").read_text())["account"] == "Leaving"
-        seen.press("Delete")
-        seen.answer("Delete", Write="leaving")
-        expect(seen.fault()).to_contain_text("nothing was deleted")
-        with seen.page.expect_download() as got:
-            seen.answer("Delete", Write="Leaving", Reason="asked for it")
+        tab.press("Delete")
+        tab.answer("Delete", Write="leaving")
+        expect(tab.fault()).to_contain_text("nothing was deleted")
+        with tab.page.expect_download() as got:
+            tab.answer("Delete", Write="Leaving", Reason="asked for it")
         assert got.value.suggested_filename == "Leaving.json"
-        seen.told("Leaving is deleted")
-        expect(seen.page.get_by_role("heading", level=1)).to_have_text("Accounts")
+        tab.told("Leaving is deleted")
+        expect(tab.page.get_by_role("heading", level=1)).to_have_text("Accounts")
         assert log_in(here, player["key"]) == 400
 
 
@@ -156,33 +156,33 @@ def test_a_helper_reads_and_is_shown_nothing_that_is_not_allowed(
     browser: Browser, here: Host
 ) -> None:
     player = register(here.service, "Hal_9")
-    with account_page(browser, here, "Hal_9") as seen:
-        seen.press("Role")
-        seen.answer("Change", Role="helper")
-        seen.told("Hal_9 is now helper")
-    with visit(browser, here, "phone") as seen:
-        page = seen.page
-        seen.sign_in(player["key"])
+    with account_page(browser, here, "Hal_9") as tab:
+        tab.press("Role")
+        tab.answer("Change", Role="helper")
+        tab.told("Hal_9 is now helper")
+    with visit(browser, here, "phone") as tab:
+        page = tab.page
+        tab.sign_in(player["key"])
         expect(page.locator("#who")).to_have_text("Hal_9 (helper)")
         links = page.locator("#nav").get_by_role("link")
         assert [*map(str.lower, links.all_inner_texts())] == [
-            one for one in PAGES if one not in ("invites", "log")
+            entry for entry in PAGES if entry not in ("invites", "log")
         ]
         for name in links.all_inner_texts():
-            seen.go(name)
-            seen.drawn()
+            tab.go(name)
+            tab.drawn()
             for act in page.locator("#content").get_by_role("button").all_inner_texts():
                 assert act in READS | CHOICES, (name, act)
-        page.goto(f"{seen.address}/svc/dashboard#/invites")
+        page.goto(f"{tab.address}/svc/dashboard#/invites")
         expect(page.locator("#content")).to_contain_text("Only an owner sees this page.")
-        seen.picture("not-for-helpers")
-        open_account(seen, "Ann_1")
+        tab.picture("not-for-helpers")
+        open_account(tab, "Ann_1")
         assert {*page.locator("#content").get_by_role("button").all_inner_texts()} <= READS
-        seen.picture("account-of-a-helper")
+        tab.picture("account-of-a-helper")
         kick = {"Account": "Bertram", "Reason": "for fun"}
         head = {"x-svc-user-api-key": player["key"]}
         assert here.service.ask("POST", "/svc/api/DashboardKick", kick, head)[0] == 403
-        seen.go("Audit")
+        tab.go("Audit")
         tries = page.get_by_role("row").filter(has_text="refused").filter(has_text="Hal_9")
         expect(tries).to_have_count(1)  # that one, and none by reading
         expect(tries).to_contain_text("kick")
@@ -195,19 +195,19 @@ def test_a_moderator_looks_after_people_and_is_told_when_that_is_over(
     player = register(here.service, "Mo_der")
     role = {"Account": "Mo_der", "Role": "moderator"}
     here.admin("POST", "DashboardRole", role)
-    with visit(browser, here) as seen:
-        page = seen.page
-        seen.sign_in(player["key"])
-        open_account(seen, "Bertram")
+    with visit(browser, here) as tab:
+        page = tab.page
+        tab.sign_in(player["key"])
+        open_account(tab, "Bertram")
         acts = {*page.locator("#content").get_by_role("button").all_inner_texts()} - READS
         assert acts == {"Kick", "Mute", "Ban"}
         here.admin("POST", "DashboardRole", role | {"Role": "helper"})
-        seen.press("Mute")
-        seen.answer("Mute")
+        tab.press("Mute")
+        tab.answer("Mute")
         expect(page.locator("#says .bad")).to_contain_text("your role has changed")
         expect(page.get_by_role("alert")).to_contain_text("your role has changed")
-        seen.sign_in(player["key"])
-        open_account(seen, "Bertram")
+        tab.sign_in(player["key"])
+        open_account(tab, "Bertram")
         assert {*page.locator("#content").get_by_role("button").all_inner_texts()} <= READS
 
 
@@ -216,70 +216,70 @@ def test_a_moderator_looks_after_people_and_is_told_when_that_is_over(
 def test_a_key_of_its_own_and_a_second_factor(browser: Browser, here: Host) -> None:
     player = register(here.service, "Careful")
     here.admin("POST", "DashboardRole", {"Account": "Careful", "Role": "moderator"})
-    with visit(browser, here) as seen:
-        seen.sign_in(player["key"])
-        seen.press("My access")
-        seen.confirm("Make a key for the dashboard")
-        seen.answer("Make it", Key="UUK_another")
-        expect(seen.fault()).not_to_be_empty()
-        seen.answer("Make it", Key=player["key"])
-        expect(seen.page.get_by_role("heading", name="Your key for the dashboard")).to_be_visible()
-        key = seen.page.get_by_role("dialog").locator(".join").inner_text()
-        seen.confirm("Close")
-        seen.press("My access")
-        seen.confirm("Add a second factor")
-        box = seen.page.get_by_role("dialog")
+    with visit(browser, here) as tab:
+        tab.sign_in(player["key"])
+        tab.press("My access")
+        tab.confirm("Make a key for the dashboard")
+        tab.answer("Make it", Key="UUK_another")
+        expect(tab.fault()).not_to_be_empty()
+        tab.answer("Make it", Key=player["key"])
+        expect(tab.page.get_by_role("heading", name="Your key for the dashboard")).to_be_visible()
+        key = tab.page.get_by_role("dialog").locator(".join").inner_text()
+        tab.confirm("Close")
+        tab.press("My access")
+        tab.confirm("Add a second factor")
+        box = tab.page.get_by_role("dialog")
         expect(box.get_by_role("img")).to_be_visible()
         secret = box.locator(".join").inner_text()
-        seen.picture("second-factor")
-        seen.look_at_question()  # before the code, which is right for half a minute
+        tab.picture("second-factor")
+        tab.look_at_question()  # before the code, which is right for half a minute
         used = code_of(secret)
-        seen.answer("Add it", Key=key, Code=used)
-        seen.told("Signing in asks for a code from now on")
-        seen.press("Sign out")
-        for offered, said in ((player["key"], "another key"), (key, "write its code")):
-            seen.page.get_by_label("Account key").fill(offered)
-            seen.press("Sign in")
-            expect(seen.page.get_by_role("alert")).to_contain_text(said)
-        seen.page.get_by_label("Code of your second factor").fill(used)
-        seen.press("Sign in")  # one that was used opens nothing
-        expect(seen.page.get_by_role("alert")).to_contain_text("write its code")
+        tab.answer("Add it", Key=key, Code=used)
+        tab.told("Signing in asks for a code from now on")
+        tab.press("Sign out")
+        for offered, replies in ((player["key"], "another key"), (key, "write its code")):
+            tab.page.get_by_label("Account key").fill(offered)
+            tab.press("Sign in")
+            expect(tab.page.get_by_role("alert")).to_contain_text(replies)
+        tab.page.get_by_label("Code of your second factor").fill(used)
+        tab.press("Sign in")  # one that was used opens nothing
+        expect(tab.page.get_by_role("alert")).to_contain_text("write its code")
         fresh = code_of(secret, 1)  # a clock may be half a minute ahead
-        seen.page.get_by_label("Code of your second factor").fill(fresh)
-        seen.press("Sign in")
-        expect(seen.page.locator("#who")).to_have_text("Careful (moderator)")
+        tab.page.get_by_label("Code of your second factor").fill(fresh)
+        tab.press("Sign in")
+        expect(tab.page.locator("#who")).to_have_text("Careful (moderator)")
         assert log_in(here, player["key"]) == 200  # it still plays
-        seen.press("My access")
-        seen.confirm("Let the account key open it again")
-        seen.look_at_question()
+        tab.press("My access")
+        tab.confirm("Let the account key open it again")
+        tab.look_at_question()
         while (second := code_of(secret, 1)) == fresh:
-            seen.page.wait_for_timeout(1_000)
-        seen.answer("Let it", Key=key, Code=second)
-        seen.told("The account key opens the dashboard again")
-        seen.press("My access")
+            tab.page.wait_for_timeout(1_000)
+        tab.answer("Let it", Key=key, Code=second)
+        tab.told("The account key opens the dashboard again")
+        tab.press("My access")
         expect(box).to_contain_text("Your account key opens the dashboard, too.")
-        seen.confirm("End the second factor")
-        seen.look_at_question()
+        tab.confirm("End the second factor")
+        tab.look_at_question()
         while (last := code_of(secret, 1)) == second:
-            seen.page.wait_for_timeout(1_000)
-        seen.answer("End it", Key=player["key"], Code=last)
-        seen.told("The key alone is enough again")
-        seen.press("Sign out")
-        seen.page.get_by_label("Account key").fill(key)
-        seen.press("Sign in")
-        expect(seen.page.get_by_role("alert")).to_contain_text("does not know")
-        seen.sign_in(player["key"])
-        expect(seen.page.locator("#who")).to_have_text("Careful (moderator)")
+            tab.page.wait_for_timeout(1_000)
+        tab.answer("End it", Key=player["key"], Code=last)
+        tab.told("The key alone is enough again")
+        tab.press("Sign out")
+        tab.page.get_by_label("Account key").fill(key)
+        tab.press("Sign in")
+        expect(tab.page.get_by_role("alert")).to_contain_text("does not know")
+        tab.sign_in(player["key"])
+        expect(tab.page.locator("#who")).to_have_text("Careful (moderator)")
 
 
 def test_back_leads_to_the_same_search_and_names_are_links(browser: Browser, here: Host) -> None:
     comes_online(here, 0)
-    with visit(browser, here) as seen:
-        page = seen.page
-        seen.sign_in(here.key)
+    with visit(browser, here) as tab:
+        page = tab.page
+        tab.sign_in(here.key)
         page.get_by_role("table", name="Players online").get_by_role("link", name="Ann_1").click()
         expect(page.get_by_role("heading", level=1)).to_have_text("Ann_1")
-        open_account(seen, "Dragonfly_77")
+        open_account(tab, "Dragonfly_77")
         page.go_back()
         expect(page.get_by_label("Search accounts")).to_have_value("RAGONFLY_77")
         expect(page.locator("tbody").get_by_role("row")).to_have_count(1)
@@ -289,37 +289,37 @@ def test_back_leads_to_the_same_search_and_names_are_links(browser: Browser, her
         page.get_by_role("button", name="Last seen", exact=True).click()
         expect(page.locator("tbody").get_by_role("row").last).to_contain_text("never")
         come_to_chat(here)
-        seen.go("Chat")
+        tab.go("Chat")
         page.get_by_role("listitem").get_by_role("link", name="Bertram").click()
         expect(page.get_by_role("heading", level=1)).to_have_text("Bertram")
-        seen.go("Guilds")
+        tab.go("Guilds")
         page.get_by_role("row").filter(has_text="Lanterns").get_by_role("link").click()
         expect(page.get_by_role("heading", level=1)).to_have_text("Ann_1")
 
 
 def test_the_log_is_asked_for_one_player(browser: Browser, here: Host) -> None:
-    with visit(browser, here) as seen:
+    with visit(browser, here) as tab:
         register(here.service, "Loud")
-        seen.sign_in(here.key)
-        seen.go("Log")
-        lines = seen.page.get_by_role("log")
-        seen.page.get_by_label("Only of this player").fill("Loud")
-        seen.page.keyboard.press("Tab")
+        tab.sign_in(here.key)
+        tab.go("Log")
+        lines = tab.page.get_by_role("log")
+        tab.page.get_by_label("Only of this player").fill("Loud")
+        tab.page.keyboard.press("Tab")
         expect(lines).to_contain_text("registered Loud")
         expect(lines).not_to_contain_text("Bertram")
-        seen.page.get_by_label("Only of this player").fill("")
+        tab.page.get_by_label("Only of this player").fill("")
         expect(lines).not_to_contain_text("No line like that")
-        seen.go("Moderation")
-        seen.press("Announce")
-        seen.answer("Announce", Text="soup")
-        seen.told("Announced: soup")
+        tab.go("Moderation")
+        tab.press("Announce")
+        tab.answer("Announce", Text="soup")
+        tab.told("Announced: soup")
         here.admin("GET", "DashboardSanctions")  # as another who has the key
-        seen.go("Log")
-        said = re.compile(r"POST /svc/api/DashboardAnnouncement .* page=([0-9a-f]{12})")
-        expect(lines).to_contain_text(said)
-        mark = said.findall(lines.inner_text())[-1]
-        own = [one for one in lines.locator(".text").all_inner_texts() if mark in one]
-        assert own and not [one for one in own if "GET /svc/" in one]
+        tab.go("Log")
+        replies = re.compile(r"POST /svc/api/DashboardAnnouncement .* page=([0-9a-f]{12})")
+        expect(lines).to_contain_text(replies)
+        mark = replies.findall(lines.inner_text())[-1]
+        own = [text for text in lines.locator(".text").all_inner_texts() if mark in text]
+        assert own and not [text for text in own if "GET /svc/" in text]
         others = lines.locator(".text").filter(has_text="GET /svc/api/DashboardSanctions")
         expect(others.last).to_contain_text(re.compile(r" by=UID-\S+$"))
 
@@ -333,13 +333,13 @@ def test_a_full_chat_room_fits(browser: Browser, here: Host, size: str) -> None:
         talker = Talker(chat, player["id"], name).log_in(player["token"])
         talker.join("General")
         full.append(talker)
-    with visit(browser, here, size) as seen:
-        seen.sign_in(here.key)
-        seen.go("Chat")
-        room = seen.page.get_by_role("listitem").filter(has_text="General")
+    with visit(browser, here, size) as tab:
+        tab.sign_in(here.key)
+        tab.go("Chat")
+        room = tab.page.get_by_role("listitem").filter(has_text="General")
         expect(room).to_contain_text(f"{size}_2")
-        assert seen.page.evaluate(WIDER) <= 0
+        assert tab.page.evaluate(WIDER) <= 0
         assert room.evaluate(SPILLS) == []
-        seen.picture("chat-full")
+        tab.picture("chat-full")
     for talker in full:
         talker.wire.close()

@@ -28,26 +28,26 @@ WATCH = """(name) => {
 }"""
 
 
-def row(seen: Visit, text: str) -> Locator:
-    return seen.page.locator("tbody").get_by_role("row").filter(has_text=text)
+def row(tab: Visit, text: str) -> Locator:
+    return tab.page.locator("tbody").get_by_role("row").filter(has_text=text)
 
 
-def hush(seen: Visit) -> None:
+def hush(tab: Visit) -> None:
     """Let the server tell the page nothing: only its own acts let it read."""
-    seen.page.route("**/DashboardEvents?*", lambda _: None)
+    tab.page.route("**/DashboardEvents?*", lambda _: None)
 
 
 @contextmanager
-def held(seen: Visit, reads: str) -> Iterator[list[Route]]:
+def held(tab: Visit, reads: str) -> Iterator[list[Route]]:
     """Answer no such read until the end; gives those that came."""
     waiting: list[Route] = []
-    seen.page.route(reads, lambda one: waiting.append(one))
+    tab.page.route(reads, lambda one: waiting.append(one))
     try:
         yield waiting
     finally:
-        seen.page.unroute(reads)
-        for one in waiting:
-            one.continue_()
+        tab.page.unroute(reads)
+        for entry in waiting:
+            entry.continue_()
 
 
 @pytest.fixture(autouse=True)
@@ -55,23 +55,23 @@ def muted(here: Host) -> Iterator[None]:
     """Eve, in the beginning; nobody in the end."""
     here.admin("POST", "DashboardMute", {"Account": "Eve"})
     yield
-    for one in here.admin("GET", "DashboardSanctions")["sanctions"]:
-        here.admin("POST", "DashboardUnmute", {"Account": one["Username"]})
+    for entry in here.admin("GET", "DashboardSanctions")["sanctions"]:
+        here.admin("POST", "DashboardUnmute", {"Account": entry["Username"]})
 
 
-def unmute(seen: Visit) -> None:
-    row(seen, "Eve").get_by_role("button", name="Unmute").click()
-    seen.confirm("Unmute")
+def unmute(tab: Visit) -> None:
+    row(tab, "Eve").get_by_role("button", name="Unmute").click()
+    tab.confirm("Unmute")
 
 
-def invite(seen: Visit) -> None:
-    seen.press("New invite")
-    seen.answer("Make it", Uses="17")
+def invite(tab: Visit) -> None:
+    tab.press("New invite")
+    tab.answer("Make it", Uses="17")
 
 
-def mute(seen: Visit) -> None:
-    seen.press("Mute")
-    seen.answer("Mute", Reason="song")
+def mute(tab: Visit) -> None:
+    tab.press("Mute")
+    tab.answer("Mute", Reason="song")
 
 
 # slow: the first of a file begins a host, and a browser
@@ -94,72 +94,72 @@ def test_what_was_done_is_said_when_the_page_shows_it(
     says: str,
     shown: str,
 ) -> None:
-    with visit(browser, here) as seen:
-        hush(seen)
-        seen.sign_in(here.key)
+    with visit(browser, here) as tab:
+        hush(tab)
+        tab.sign_in(here.key)
         if page == "Cleo":
-            open_account(seen, page)
+            open_account(tab, page)
         else:
-            seen.go(page)
-        expect(seen.page.locator("#content .card").first).to_be_visible()
-        with held(seen, reads):
-            with seen.page.expect_request(reads):
-                act(seen)  # is done, and the list is on its way
-            assert says not in seen.page.locator("#says").inner_text()
-        seen.told(says)
-        assert shown in seen.page.locator("#content").inner_text()  # by then, without waiting
+            tab.go(page)
+        expect(tab.page.locator("#content .card").first).to_be_visible()
+        with held(tab, reads):
+            with tab.page.expect_request(reads):
+                act(tab)  # is done, and the list is on its way
+            assert says not in tab.page.locator("#says").inner_text()
+        tab.told(says)
+        assert shown in tab.page.locator("#content").inner_text()  # by then, without waiting
 
 
 @proves("the dashboard says what was done when it shows it")
 def test_what_was_done_is_said_though_the_list_cannot_be_read(browser: Browser, here: Host) -> None:
-    with visit(browser, here) as seen:
-        hush(seen)
-        seen.sign_in(here.key)
-        seen.go("Moderation")
-        expect(row(seen, "Eve")).to_have_count(1)
-        seen.page.route("**/DashboardSanctions", lambda one: one.abort())
-        unmute(seen)
-        seen.told("Eve may write again")
-        expect(seen.page.locator("#says .bad")).to_have_count(0)
-        expect(seen.page.locator("#away")).to_be_visible()  # what is shown is old, and it is said
-        seen.page.unroute("**/DashboardSanctions")
-        seen.page.unroute("**/DashboardEvents?*")
-        expect(row(seen, "Eve")).to_have_count(0)  # as soon as it is heard
-        expect(seen.page.locator("#away")).to_be_hidden()
+    with visit(browser, here) as tab:
+        hush(tab)
+        tab.sign_in(here.key)
+        tab.go("Moderation")
+        expect(row(tab, "Eve")).to_have_count(1)
+        tab.page.route("**/DashboardSanctions", lambda entry: entry.abort())
+        unmute(tab)
+        tab.told("Eve may write again")
+        expect(tab.page.locator("#says .bad")).to_have_count(0)
+        expect(tab.page.locator("#away")).to_be_visible()  # what is shown is old, and it is said
+        tab.page.unroute("**/DashboardSanctions")
+        tab.page.unroute("**/DashboardEvents?*")
+        expect(row(tab, "Eve")).to_have_count(0)  # as soon as it is heard
+        expect(tab.page.locator("#away")).to_be_hidden()
 
 
 # slow: a list that comes late, and another after it
 @proves("the dashboard says what was done when it shows it")
 def test_an_older_list_never_covers_a_newer_one(browser: Browser, here: Host) -> None:
-    kept: list[tuple[Route, bytes]] = []
+    stored: list[tuple[Route, bytes]] = []
 
     def keep(route: Route) -> None:
         """The first answer is that of now, and comes when the test lets it."""
-        if kept:
+        if stored:
             route.continue_()
         else:
-            kept.append((route, route.fetch().body()))
+            stored.append((route, route.fetch().body()))
 
-    with visit(browser, here) as seen:
-        page = seen.page
-        seen.sign_in(here.key)
-        seen.go("Moderation")
-        expect(row(seen, "Eve")).to_have_count(1)
+    with visit(browser, here) as tab:
+        page = tab.page
+        tab.sign_in(here.key)
+        tab.go("Moderation")
+        expect(row(tab, "Eve")).to_have_count(1)
         page.evaluate(WATCH, "Eve")
         page.route("**/DashboardSanctions", keep)
         here.admin(
             "POST", "DashboardMute", {"Account": "Cleo"}
         )  # which the page is told, and reads
-        while not kept:
+        while not stored:
             page.wait_for_timeout(50)
         with page.expect_response("**/DashboardUnmute"):
-            unmute(seen)
+            unmute(tab)
         page.wait_for_timeout(1_000)  # in which a page without order would read and draw
-        [(older, body)] = kept
+        [(older, body)] = stored
         older.fulfill(body=body, content_type="application/json")
-        seen.told("Eve may write again")
-        assert row(seen, "Eve").count() == 0
+        tab.told("Eve may write again")
+        assert row(tab, "Eve").count() == 0
         here.admin("POST", "DashboardMute", {"Account": "Falk"})
-        expect(row(seen, "Falk")).to_have_count(1)
+        expect(row(tab, "Falk")).to_have_count(1)
         named = page.evaluate("window.named")
         assert named == sorted(named, reverse=True), "who was let go came back"

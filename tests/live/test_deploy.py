@@ -50,7 +50,7 @@ DEADLINE_S = 10.0  # for a game server that is there
 def children(service: Service) -> list[int]:
     assert service.process is not None
     pid = service.process.pid
-    return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return [int(entry) for entry in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 def is_dead(pid: int) -> bool:
@@ -84,10 +84,10 @@ def answered(port: int) -> bytes:
 )
 def test_the_city_of_the_boot_is_handed_out_and_answers_players(tmp_path: Path) -> None:
     with deploy(tmp_path) as service:
-        status, said = hand_out(service, CITY)
-        assert (status, said["host"]) == (200, "127.0.0.1")
-        assert said["port"] == int(service.environ["PORT_RANGE_END"])
-        assert b"a_01_persistent hello" in eventually(lambda: answered(said["port"]))
+        status, body = hand_out(service, CITY)
+        assert (status, body["host"]) == (200, "127.0.0.1")
+        assert body["port"] == int(service.environ["PORT_RANGE_END"])
+        assert b"a_01_persistent hello" in eventually(lambda: answered(body["port"]))
         [record] = servers(service)
         assert (record["kind"], record["map"], record["maxPlayers"]) == (
             "city",
@@ -104,16 +104,16 @@ def test_the_city_of_the_boot_is_handed_out_and_answers_players(tmp_path: Path) 
 @proves("deploy: a dead city or dojo is started again before it is handed out, through one launch")
 def test_a_city_killed_twenty_times_comes_back_each_time(tmp_path: Path) -> None:
     with deploy(tmp_path) as service:
-        seen = set()
+        known = set()
         for _ in range(20):
-            status, said = hand_out(service, CITY)
-            assert (status, said["port"]) == (200, int(service.environ["PORT_RANGE_END"]))
+            status, body = hand_out(service, CITY)
+            assert (status, body["port"]) == (200, int(service.environ["PORT_RANGE_END"]))
             [record] = servers(service)
-            seen.add(record["id"])
+            known.add(record["id"])
             [pid] = children(service)
             os.kill(pid, signal.SIGKILL)
             eventually(lambda pid=pid: is_dead(pid))  # a zombie, reaped or not
-        assert len(seen) == 20
+        assert len(known) == 20
         assert hand_out(service, CITY)[0] == 200
         assert len(children(service)) == 1
 
@@ -130,11 +130,11 @@ def test_a_hundred_hunts_come_and_go_and_leave_nothing(tmp_path: Path) -> None:
         before = open_files(service)  # with what the first launch of all opens and keeps
         started = 0
         while started < 100:
-            status, said = hand_out(service, HUNT)
+            status, body = hand_out(service, HUNT)
             if status == 200:
                 started += 1
                 continue
-            assert (status, said) == (503, {"error": "capacity_unavailable", "reason": "ports"})
+            assert (status, body) == (503, {"error": "capacity_unavailable", "reason": "ports"})
             eventually(lambda: len(servers(service)) < 6)
         eventually(lambda: not servers(service) and not children(service), 60)
         eventually(lambda: open_files(service) <= before)
@@ -151,21 +151,21 @@ def test_a_deploy_server_that_died_or_is_restarted_adopts_what_runs_and_hunts_go
         city = hand_out(service, CITY)[1]["port"]
         hunt = hand_out(service, HUNT)[1]["port"]
         eventually(lambda: answered(city) and answered(hunt))
-        before = {one["id"]: one for one in servers(service)}
+        before = {server["id"]: server for server in servers(service)}
         pids = sorted(children(service))
         service.stop(how)
         assert answered(city) and answered(hunt)
         service.start()
-        assert {one["id"]: one for one in servers(service)} == before
+        assert {server["id"]: server for server in servers(service)} == before
         assert hand_out(service, CITY) == (200, {"host": "127.0.0.1", "port": city})
-        other = hand_out(service, HUNT)[1]["port"]
-        assert other not in (city, hunt)
+        second = hand_out(service, HUNT)[1]["port"]
+        assert second not in (city, hunt)
         assert answered(city) and answered(hunt)
         os.kill(pids[0], signal.SIGTERM)  # an end is noticed, with the last words
         eventually(lambda: len(servers(service)) == 2)
         service.stop()
         assert [is_dead(pid) for pid in pids] == [True, True]
-        assert not any(is_bound(port) for port in (city, hunt, other))
+        assert not any(is_bound(port) for port in (city, hunt, second))
     assert list((tmp_path / "gameserver-state").iterdir()) == []
 
 
@@ -204,9 +204,9 @@ def test_a_server_that_ends_or_hangs_before_it_is_ready_is_not_handed_out(tmp_pa
         assert list(proofs.iterdir()) == []
         eventually(lambda: "code 3" in service.log)
     with deploy(tmp_path, **environ) as service:
-        status, said = hand_out(service, HUNT)
+        status, body = hand_out(service, HUNT)
         assert status == 200
-        assert b"hello" in answered(said["port"])  # at once: it was ready
+        assert b"hello" in answered(body["port"])  # at once: it was ready
         assert list(proofs.iterdir()) == []
 
 
@@ -248,17 +248,17 @@ def test_a_player_joins_and_reaches_the_city_through_the_metagame(tmp_path: Path
         try:
             player = register(players, "joiner")
             body = {"gameMode": "CITY", "gameArgs": "", "playerHuntId": ""}
-            status, said = players.ask("POST", "/candidate/join", body, bearer(player))
-            assert (status, orjson.loads(said)["status"]) == (200, "MATCHING")
-            found = eventually(lambda: _in_progress(players, player))
-            assert b"hello" in answered(found["serverInfo"]["port"])
+            status, reply = players.ask("POST", "/candidate/join", body, bearer(player))
+            assert (status, orjson.loads(reply)["status"]) == (200, "MATCHING")
+            result = eventually(lambda: _in_progress(players, player))
+            assert b"hello" in answered(result["serverInfo"]["port"])
         finally:
             players.stop()
 
 
 def _in_progress(players: Service, player: dict[str, str]) -> Any:
-    said = orjson.loads(players.ask("GET", "/candidate/status", None, bearer(player))[1])
-    return said if said["status"] == "IN_PROGRESS" else None
+    replies = orjson.loads(players.ask("GET", "/candidate/status", None, bearer(player))[1])
+    return replies if replies["status"] == "IN_PROGRESS" else None
 
 
 def test_a_game_server_reaches_the_metagame_with_its_key(tmp_path: Path) -> None:
@@ -273,9 +273,9 @@ def test_a_game_server_reaches_the_metagame_with_its_key(tmp_path: Path) -> None
         deploy(tmp_path, SVC_METAGAME_URL=f"http://127.0.0.1:{service.port}") as games,
     ):
         port = hand_out(games, CITY)[1]["port"]
-        said = tmp_path / "gameserver-logs" / f"city-{port}.log"
-        eventually(lambda: said.exists() and "metagame said 200" in said.read_text())
-        assert GAME_SERVER_KEY not in said.read_text()
+        reply = tmp_path / "gameserver-logs" / f"city-{port}.log"
+        eventually(lambda: reply.exists() and "metagame said 200" in reply.read_text())
+        assert GAME_SERVER_KEY not in reply.read_text()
 
 
 def test_the_simulator_explains_its_command_line() -> None:

@@ -39,15 +39,15 @@ def test_ports_taken_by_strangers_are_skipped(tmp_path: Path) -> None:
         last = int(service.environ["PORT_RANGE_END"])
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
             stranger.bind(("0.0.0.0", last - 2))
-            _, said = hand_out(service, HUNT)
-        assert said["port"] == last - 3
+            _, body = hand_out(service, HUNT)
+        assert body["port"] == last - 3
 
 
 def test_memory_that_is_short_is_a_503_and_a_bad_figure_a_500(tmp_path: Path) -> None:
     short = {"GAMESERVER_MEMORY_GUARD": "1", "GAMESERVER_MIN_FREE_MB": "99999999"}
     with deploy(tmp_path, **short) as service:
-        status, said = hand_out(service, CITY)
-        assert (status, said) == (503, {"error": "capacity_unavailable", "reason": "memory"})
+        status, body = hand_out(service, CITY)
+        assert (status, body) == (503, {"error": "capacity_unavailable", "reason": "memory"})
     bad = {"GAMESERVER_MEMORY_GUARD": "1", "GAMESERVER_STARTUP_MB": "much"}
     with deploy(tmp_path, **bad) as service:
         assert hand_out(service, CITY)[0] == 500
@@ -57,9 +57,9 @@ def test_readiness_is_waited_for_when_asked(tmp_path: Path) -> None:
     ready = tmp_path / "ready"
     ready.mkdir()
     with deploy(tmp_path, GAMESERVER_READY_DIR=str(ready)) as service:
-        status, said = hand_out(service, CITY)
+        status, body = hand_out(service, CITY)
         assert status == 200
-        assert answered(said["port"])
+        assert answered(body["port"])
         assert list(ready.iterdir()) == []
 
 
@@ -171,8 +171,8 @@ def test_a_program_that_cannot_run_or_ends_or_hangs_costs_no_port(tmp_path: Path
     for binary in (str(plain), str(tmp_path), program(tmp_path, "odd", "\0\1")):
         with deploy(tmp_path, GAMESERVER_BINARY_PATH=binary, HUNT_WORKER="1") as service:
             for _ in range(8):  # more than there are ports
-                status, said = hand_out(service, HUNT)
-                assert status == 500 or binary.endswith("odd"), said
+                status, body = hand_out(service, HUNT)
+                assert status == 500 or binary.endswith("odd"), body
                 _until_empty(service)
     ends = {"GAMESERVER_ARGS": "-sim-exit=0", "GAMESERVER_STARTUP_GRACE_MS": "20000"}
     with deploy(tmp_path, HUNT_WORKER="1", **ends) as service:
@@ -189,11 +189,11 @@ def test_a_program_that_cannot_run_or_ends_or_hangs_costs_no_port(tmp_path: Path
 def test_seventeen_players_and_odd_ids_start_nothing(tmp_path: Path) -> None:
     with deploy(tmp_path, HUNT_WORKER="1") as service:
         for players in (["UID-a"] * 17, ["a:b"], ["a,b"], ["a b"], [""], ["x" * 65], [1], "UID-a"):
-            status, said = hand_out(service, HUNT | {"ExpectedPlayers": players})
-            assert (status, said["error"]) == (400, "bad_request")
+            status, body = hand_out(service, HUNT | {"ExpectedPlayers": players})
+            assert (status, body["error"]) == (400, "bad_request")
         for hunt in ("../../x", "a b", "a\0b", "x" * 500, 7, "CR19;reboot"):
-            status, said = hand_out(service, HUNT | {"HuntId": hunt})
-            assert (status, said["error"]) == (400, "bad_request")
+            status, body = hand_out(service, HUNT | {"HuntId": hunt})
+            assert (status, body["error"]) == (400, "bad_request")
         assert hand_out(service, HUNT | {"HuntId": "CR19_PlayerHunt_Unknown"})[0] == 500
         assert servers(service) == [] and children(service) == []
 
@@ -214,7 +214,7 @@ def test_a_failed_start_is_one_line_and_a_status(
     whole = {"PORT": str(free_port()), "MY_IP": "127.0.0.1", **environ}
     service = Service("svc-deploy", tmp_path, whole, 0)
     assert service.launch().wait(timeout=PATIENCE_S) == 1
-    [line] = [one for one in service.log.splitlines() if "svc-deploy: " in one]
+    [line] = [entry for entry in service.log.splitlines() if "svc-deploy: " in entry]
     assert words in line
     assert "Traceback" not in service.log
 
@@ -232,6 +232,6 @@ def test_a_city_that_did_not_boot_is_one_fatal_line_and_the_status_when_it_ends(
         with deploy(tmp_path, **environ) as service:
             assert hand_out(service, CITY) == (500, {"error": "no_game_server"})
             assert service.stop() == 1
-            fatal = [one for one in service.log.splitlines() if "the city did not start" in one]
+            fatal = [line for line in service.log.splitlines() if "the city did not start" in line]
             assert len(fatal) == 1
         os.unlink(tmp_path / "svc-deploy.log")

@@ -65,19 +65,19 @@ class Proxy:
             except OSError:  # the engine is away
                 near.close()
                 continue
-            for one, other in ((near, far), (far, near)):
-                Thread(target=self._pass, args=(one, other), daemon=True).start()
+            for first, second in ((near, far), (far, near)):
+                Thread(target=self._pass, args=(first, second), daemon=True).start()
 
-    def _pass(self, one: socket.socket, other: socket.socket) -> None:
-        with closing(one), closing(other):
+    def _pass(self, first: socket.socket, second: socket.socket) -> None:
+        with closing(first), closing(second):
             try:
-                while data := one.recv(1 << 16):
+                while data := first.recv(1 << 16):
                     if self._open.is_set():
-                        other.sendall(data)
+                        second.sendall(data)
             except OSError:
                 return
             finally:
-                for side in (one, other):
+                for side in (first, second):
                     try:
                         side.shutdown(socket.SHUT_RDWR)
                     except OSError:
@@ -138,20 +138,24 @@ class Player:
         self.version += 1
         inventory = f"/inventory/{self.known['id']}/{self.character}"
         save = {"characterId": self.character, "data": "{}", "updateVersion": self.version}
-        asked = {
+        request = {
             "log-in": self.service.ask("POST", "/account/api/oauth/token", key),
             "heartbeat": self.service.ask("POST", "/heartbeat", {}, mine),
             "save": self.service.ask("POST", "/character", save, mine),
             "inventory": self.service.ask("GET", inventory, headers=mine),
         }
-        return {name: status for name, (status, _) in asked.items()}
+        return {name: status for name, (status, _) in request.items()}
 
     def live(self) -> dict[str, tuple[int, str | None]]:
         """Party and matchmaking: the status of each, and when to ask again."""
-        wish = {"gameMode": "CITY", "gameArgs": "", "playerHuntId": "ShatteredIsles_ReturnTo_City"}
+        request = {
+            "gameMode": "CITY",
+            "gameArgs": "",
+            "playerHuntId": "ShatteredIsles_ReturnTo_City",
+        }
         return {
             "party": self._ask("POST", "/party", {}),
-            "join": self._ask("POST", "/candidate/join", wish),
+            "join": self._ask("POST", "/candidate/join", request),
             "poll": self._ask("GET", "/candidate/status", None),
         }
 

@@ -77,15 +77,15 @@ def registered(folder: Path, url: str) -> int:
 
 
 def test_only_the_certificate_of_the_owners_authority_is_trusted(tmp_path: Path) -> None:
-    ours, other = Authority(tmp_path / "ours"), Authority(tmp_path / "other")
+    ours, second = Authority(tmp_path / "ours"), Authority(tmp_path / "other")
     with engine(ours) as url:
         mine = f"{url}?ca={ours.file}"
         assert ask(Address.read(mine), 5.0).info["redis_version"]
-        for wrong in (url, f"{url}?ca={other.file}"):
+        for wrong in (url, f"{url}?ca={second.file}"):
             with pytest.raises(ssl.SSLError):
                 ask(Address.read(wrong), 5.0)
         assert registered(tmp_path / "a", mine) == 200
-        assert registered(tmp_path / "b", f"{url}?ca={other.file}") == Unavailable.status
+        assert registered(tmp_path / "b", f"{url}?ca={second.file}") == Unavailable.status
 
 
 def test_a_certificate_for_another_address_is_not_trusted(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "contributors" / "first-call.md"
 def test_it_registers_logs_in_and_reads_its_character(tmp_path: Path) -> None:
     if shutil.which("curl") is None:
         raise skip("curl", "there is no curl")
-    names, calls, _ = (one.text for one in blocks(PAGE) if one.word == "sh")
+    names, calls, _ = (block.text for block in blocks(PAGE) if block.word == "sh")
     assert "host=http://127.0.0.1:61000\n" in names
     with metagame(tmp_path) as service:
         own = names.replace(":61000", f":{service.port}")

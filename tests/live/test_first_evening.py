@@ -40,10 +40,10 @@ def test_the_first_evening_goes_as_its_page_says(tmp_path: Path) -> None:
 
 def test_the_pages_times_are_of_its_own_parts_and_sum_up() -> None:
     page = PAGE.read_text("utf-8")
-    said = shown(page)
-    assert set(said) == {*STEPS, "in all"}
-    assert sum(said[one] for one in STEPS) == said["in all"]
-    again = written(page, {one: 2.0 for one in STEPS}, "Measured on a ship.")
+    reply = shown(page)
+    assert set(reply) == {*STEPS, "in all"}
+    assert sum(reply[entry] for entry in STEPS) == reply["in all"]
+    again = written(page, {entry: 2.0 for entry in STEPS}, "Measured on a ship.")
     assert shown(again) == {**dict.fromkeys(STEPS, 2), "in all": 2 * len(STEPS)}
     assert "\nMeasured on a ship.\n" in again
     assert slow(dict.fromkeys(STEPS, 28.0), again) == {}
@@ -51,7 +51,7 @@ def test_the_pages_times_are_of_its_own_parts_and_sum_up() -> None:
 
 
 def test_it_is_said_when_and_on_what_they_were_measured() -> None:
-    said = machine(date(2026, 11, 22), "tests/test_ship.py")
-    assert said.startswith("Measured on 22 November 2026 as `tests/test_ship.py` does on ")
-    assert "\n" not in said
+    reply = machine(date(2026, 11, 22), "tests/test_ship.py")
+    assert reply.startswith("Measured on 22 November 2026 as `tests/test_ship.py` does on ")
+    assert "\n" not in reply
     assert "\nMeasured on " in PAGE.read_text("utf-8")

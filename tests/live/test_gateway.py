@@ -45,10 +45,10 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
 
 def read_all(connection: socket.socket) -> bytes:
     connection.settimeout(DEADLINE_S)
-    found = b""
+    received = b""
     while data := connection.recv(65536):
-        found += data
-    return found
+        received += data
+    return received
 
 
 def is_closed(port: int) -> bool:
@@ -60,9 +60,9 @@ def is_closed(port: int) -> bool:
 @proves("authentication 8: forwarding headers stripped and set", "gateway: everything else")
 def test_a_request_passes_relay_and_gateway_with_the_gateways_headers(host: Host) -> None:
     status, _, body = host.ask("POST", "/a?b=%20c", "hello", **{"X-Forwarded-For": "6.6.6.6"})
-    said = orjson.loads(body)
-    headers = dict(said["headers"])
-    assert (status, said["path"], said["body"]) == (200, "/a?b=%20c", "hello")
+    reply = orjson.loads(body)
+    headers = dict(reply["headers"])
+    assert (status, reply["path"], reply["body"]) == (200, "/a?b=%20c", "hello")
     assert headers["X-Forwarded-For"] == "127.0.0.1"
     assert headers["X-Svc-Gateway"] == SECRET
     assert headers["X-Forwarded-Proto"] == "https"
@@ -82,16 +82,16 @@ def test_the_gateways_refusals_reach_the_game(host: Host) -> None:
 
 @proves("gateway: 429 rate_limited")
 def test_one_address_that_floods_is_limited(host: Host) -> None:
-    found = [host.ask("POST", "/svc/api/Register", "{}") for _ in range(4)]
-    assert [status for status, _, _ in found] == [200, 200, 200, 429]
-    assert 200 < int(found[-1][1]["Retry-After"]) <= 300  # less by what the four have taken
+    results = [host.ask("POST", "/svc/api/Register", "{}") for _ in range(4)]
+    assert [status for status, _, _ in results] == [200, 200, 200, 429]
+    assert 200 < int(results[-1][1]["Retry-After"]) <= 300  # less by what the four have taken
 
 
 @proves("event: allowlist report after a 2xx, once per period, never waited for")
 def test_a_heartbeat_is_reported_to_the_helper(host: Host) -> None:
     host.ask("POST", "/heartbeat", "{}", Authorization="Bearer x")
-    eventually(lambda: [one for one in host.told if one["path"] == "/allow"])
-    [report] = [one for one in host.told if one["path"] == "/allow"]
+    eventually(lambda: [entry for entry in host.told if entry["path"] == "/allow"])
+    [report] = [entry for entry in host.told if entry["path"] == "/allow"]
     assert report["body"] == '{"ip":"127.0.0.1"}'
     assert dict(report["headers"])["X-Allowlist-Secret"] == SECRET
 
@@ -116,9 +116,9 @@ def test_a_game_that_has_said_all_still_gets_its_answer(host: Host) -> None:
     with socket.create_connection(("127.0.0.1", host.relay_port), DEADLINE_S) as game:
         game.sendall(b"POST /half HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\nhi")
         game.shutdown(socket.SHUT_WR)
-        said = read_all(game)
-    assert said.startswith(b"HTTP/1.1 200 ")
-    assert b'"body":"hi"' in said
+        reply = read_all(game)
+    assert reply.startswith(b"HTTP/1.1 200 ")
+    assert b'"body":"hi"' in reply
 
 
 @proves("gateway: TLS 1.2 or newer, self-signed, GATEWAY_BIND and GATEWAY_PORT")
@@ -158,20 +158,20 @@ def test_sessions_are_resumed(host: Host) -> None:
 
 def test_garbage_and_plain_http_are_dropped_and_others_served(host: Host) -> None:
     for garbage in (b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", b"\x00" * 500, b"\x16\x03\x01\xff\xff"):
-        with socket.create_connection(("127.0.0.1", host.gateway_port), DEADLINE_S) as one:
-            one.sendall(garbage)
-            one.shutdown(socket.SHUT_WR)
+        with socket.create_connection(("127.0.0.1", host.gateway_port), DEADLINE_S) as entry:
+            entry.sendall(garbage)
+            entry.shutdown(socket.SHUT_WR)
             try:
-                assert b"HTTP" not in read_all(one)
+                assert b"HTTP" not in read_all(entry)
             except ConnectionResetError:
                 continue
     assert host.ask("GET", "/still")[0] == 200
 
 
 def test_a_handshake_that_never_comes_is_cut(host: Host) -> None:
-    with socket.create_connection(("127.0.0.1", host.gateway_port), DEADLINE_S) as one:
+    with socket.create_connection(("127.0.0.1", host.gateway_port), DEADLINE_S) as entry:
         try:
-            assert read_all(one) == b""
+            assert read_all(entry) == b""
         except ConnectionResetError:
             return
 
@@ -198,8 +198,8 @@ def test_slow_heads_are_dropped_while_others_are_served(host: Host) -> None:
             slow.append(held.enter_context(host.secure()))
             slow[-1].sendall(b"GET /slow HT")
         assert host.ask("GET", "/meanwhile")[0] == 200
-        for one in slow:
-            assert read_all(one).startswith(b"HTTP/1.1 408 ")
+        for connection in slow:
+            assert read_all(connection).startswith(b"HTTP/1.1 408 ")
 
 
 def test_an_unread_answer_does_not_fill_the_memory(host: Host) -> None:
@@ -227,7 +227,7 @@ def test_the_log_has_a_line_for_every_request_and_no_secret(host: Host) -> None:
         return [orjson.loads(line) for line in whole.splitlines() if line.startswith(b"{")]
 
     def logged() -> list[dict[str, object]]:
-        return [one for one in lines() if str(one.get("target", "")).startswith("/logged")]
+        return [entry for entry in lines() if str(entry.get("target", "")).startswith("/logged")]
 
     eventually(logged)
     [line] = logged()
@@ -236,7 +236,7 @@ def test_the_log_has_a_line_for_every_request_and_no_secret(host: Host) -> None:
     text = host.logs[0].read_text() + host.logs[1].read_text()
     assert SECRET not in text
     assert "hush" not in text
-    [ready] = [one for one in lines() if one["message"] == "gateway ready"]
+    [ready] = [entry for entry in lines() if entry["message"] == "gateway ready"]
     assert ready["fingerprint"] == host.pair.fingerprint
 
 
@@ -292,6 +292,6 @@ def test_a_failed_start_is_one_line_and_a_status(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode != 0
-    said = (done.stdout + done.stderr).decode().strip()
-    assert said.startswith("svc-gateway: GATEWAY_")
-    assert "\n" not in said
+    output = (done.stdout + done.stderr).decode().strip()
+    assert output.startswith("svc-gateway: GATEWAY_")
+    assert "\n" not in output

@@ -56,10 +56,10 @@ def arrive(host: Host, address: str = "127.0.0.1") -> socket.socket:
     return socket.create_connection(("127.0.0.1", host.gateway_port), DEADLINE_S, (address, 0))
 
 
-def send(one: socket.socket, data: bytes) -> None:
+def send(entry: socket.socket, data: bytes) -> None:
     """To a gateway that may have put this one out by now."""
     with suppress(OSError):
-        one.sendall(data)
+        entry.sendall(data)
 
 
 def is_served(host: Host, address: str = SOMEBODY) -> bool:
@@ -80,9 +80,9 @@ def all_gone(connections: list[socket.socket]) -> bool:
     """Whether the gateway ends every one of them in time."""
     deadline = time.monotonic() + ENDED_S
     with selectors.DefaultSelector() as watched:
-        for one in connections:
-            one.setblocking(False)
-            watched.register(one, selectors.EVENT_READ)
+        for connection in connections:
+            connection.setblocking(False)
+            watched.register(connection, selectors.EVENT_READ)
         while watched.get_map() and time.monotonic() < deadline:
             for key, _ in watched.select(0.5):
                 if is_over(key.fileobj):
@@ -119,11 +119,11 @@ def test_a_full_house_of_silent_connections_keeps_its_size_and_empties(tmp_path:
 @proves("limit: Open connections per address / in total")
 def test_one_address_gets_its_share_of_connections_and_others_theirs(tmp_path: Path) -> None:
     with edge(tmp_path, GATEWAY_MAX_CONNECTIONS_PER_IP="16") as host, ExitStack() as held:
-        kept = [held.enter_context(closing(arrive(host))) for _ in range(16)]
+        stored = [held.enter_context(closing(arrive(host))) for _ in range(16)]
         turned_away = [held.enter_context(closing(arrive(host))) for _ in range(8)]
         assert all_gone(turned_away)
         assert is_served(host)
-        assert all_gone(kept)
+        assert all_gone(stored)
         assert is_served(host, "127.0.0.1")
 
 
@@ -148,11 +148,11 @@ def test_a_flood_of_requests_from_one_address_is_limited(tmp_path: Path) -> None
         ask = b"GET /flood HTTP/1.1\r\nHost: localhost\r\n\r\n"
         flood.sendall(ask * (count - 1) + GET)
         flood.settimeout(DEADLINE_S)
-        said = b""
+        received = b""
         while data := flood.recv(65_536):
-            said += data
-        assert said.count(b"HTTP/1.1 429 ") >= count - 60
-        assert said.count(b"HTTP/1.1 429 ") + said.count(b"HTTP/1.1 200 ") == count
+            received += data
+        assert received.count(b"HTTP/1.1 429 ") >= count - 60
+        assert received.count(b"HTTP/1.1 429 ") + received.count(b"HTTP/1.1 200 ") == count
         assert is_served(host)
 
 
@@ -185,8 +185,8 @@ def test_garbage_in_place_of_a_handshake_costs_nothing(tmp_path: Path) -> None:
         for garbage in (b"\x00" * 4096, record, b"\x15\x03\x03\x00\x02\x02\x28", b"\x80\x2e\x01"):
             with ExitStack() as held:
                 crowd = [held.enter_context(closing(arrive(host))) for _ in range(100)]
-                for one in crowd:
-                    send(one, garbage)
+                for connection in crowd:
+                    send(connection, garbage)
                 assert is_served(host)
                 assert all_gone(crowd)
         assert memory_of(host.gateway) - before < GROWTH
@@ -208,9 +208,9 @@ def test_slow_senders_and_slow_readers_leave_room_for_others(tmp_path: Path) -> 
             reader.sendall(b"GET /big HTTP/1.1\r\nHost: localhost\r\n\r\n")
         for trickle in range(3):  # a byte now and then does not buy time
             assert is_served(host)
-            for one in slow[trickle::10]:
-                send(one, b"x")
+            for connection in slow[trickle::10]:
+                send(connection, b"x")
         assert memory_of(host.gateway) - before < 20 << 20
-        for one in slow:
-            assert one.recv(4096).startswith(b"HTTP/1.1 408 ")
+        for connection in slow:
+            assert connection.recv(4096).startswith(b"HTTP/1.1 408 ")
         assert is_served(host)

@@ -78,15 +78,15 @@ def low_port() -> int:
 def rights_of(host: Host) -> tuple[str, str]:
     """User and effective capabilities of the gateway."""
     lines = Path(f"/proc/{host.gateway.pid}/status").read_text().splitlines()
-    said = dict(line.split(":", 1) for line in lines)
-    return said["Uid"].split()[0], said["CapEff"].strip()
+    reply = dict(line.split(":", 1) for line in lines)
+    return reply["Uid"].split()[0], reply["CapEff"].strip()
 
 
 def serves(host: Host) -> bool:
     """Whether a game gets through, and is known by its own address."""
     status, _, body = host.ask("GET", "/low")
-    heard = dict(orjson.loads(body)["headers"])
-    return (status, heard["X-Forwarded-For"]) == (200, "127.0.0.1")
+    messages = dict(orjson.loads(body)["headers"])
+    return (status, messages["X-Forwarded-For"]) == (200, "127.0.0.1")
 
 
 @proves("gateway: TLS 1.2 or newer, self-signed, GATEWAY_BIND and GATEWAY_PORT")

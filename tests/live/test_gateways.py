@@ -48,18 +48,18 @@ def passed(gateways: list[Gateway], *, shared: bool = False) -> int:
 
     ``shared``: each waits until both gateways have heard what the other gave before.
     """
-    found = 0
+    result = 0
     for number in range(8):
-        found += registered(gateways[number % len(gateways)].port) != 429
+        result += registered(gateways[number % len(gateways)].port) != 429
         if shared:
             eventually(lambda: know_of_each_other(gateways))
-    return found
+    return result
 
 
 def know_of_each_other(gateways: list[Gateway]) -> bool:
     """Whether every token that one of the two has given is heard at the other."""
-    one, other = (figures(each.metrics) for each in gateways)
-    return one[GIVEN] == other[HEARD] and other[GIVEN] == one[HEARD]
+    first, second = (figures(each.metrics) for each in gateways)
+    return first[GIVEN] == second[HEARD] and second[GIVEN] == first[HEARD]
 
 
 def two(stack: ExitStack, folder: Path, **more: str) -> list[Gateway]:

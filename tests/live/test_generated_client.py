@@ -27,7 +27,7 @@ Come = Callable[[str], tuple[Any, str]]
 
 def pasted(word: str) -> str:
     """The last block of that language on the page of a first call."""
-    return [one.text for one in blocks(PAGE) if one.word == word][-1]
+    return [block.text for block in blocks(PAGE) if block.word == word][-1]
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     change(host, "metagame", "STORE", "free")
     document = folder / "openapi.json"
     document.write_text(svcctl("openapi", "--config", host, "--json").out)
-    [line] = [one for one in pasted("sh").splitlines() if one.startswith(GENERATOR)]
+    [line] = [entry for entry in pasted("sh").splitlines() if entry.startswith(GENERATOR)]
     _, *words = shlex.split(line)
     ran = subprocess.run(
         [sys.executable, "-m", "openapi_python_client", *words],
@@ -106,8 +106,8 @@ def player(client: Path, service: Service) -> Iterator[Come]:
         anybody = opened.enter_context(made.Client(base_url=url))
 
         def come(name: str) -> tuple[Any, str]:
-            wish = {"client": anybody, "shape": "RegisterWish", "username": name}
-            key = ask("management_register", **wish).uuk
+            request = {"client": anybody, "shape": "RegisterWish", "username": name}
+            key = ask("management_register", **request).uuk
             login = ask("login_log_in", client=anybody, shape="LoginWish", exchange_code=key)
             own = made.AuthenticatedClient(base_url=url, token=login.access_token)
             return opened.enter_context(own), login.account_id
@@ -156,8 +156,8 @@ def test_it_makes_friends_and_is_online(player: Come) -> None:
 def test_two_of_them_are_a_party_and_read_what_stands_in_an_envelope(player: Come) -> None:
     dora, doras_id = player("Dora")
     eve, eves_id = player("Eve")
-    for one in (dora, eve):
-        ask("presence_beat", client=one, shape="Heartbeat")
+    for entry in (dora, eve):
+        ask("presence_beat", client=entry, shape="Heartbeat")
     ask("parties_poll", client=dora, shape="PartyPoll")
     ask("parties_invite", client=dora, shape="PartyInviteWish", recipient_player_id=eves_id)
     [invite] = ask("parties_invites", client=eve).invitations
@@ -181,26 +181,26 @@ def test_it_takes_loot_shops_and_asks_for_a_hunt(player: Come) -> None:
     [ore] = ask("inventory_transact", client=iris, **loot).updated_stacked_items
     assert (ore.catalog_id, ore.quantity) == ("MAT_ORE", 5)
     offers = ask("shop_listing", client=iris, query={"required_tags": "webstore"})
-    wanted = next(one for one in offers if one.id == "bundle_armour_iron")
+    wanted = next(offer for offer in offers if offer.id == "bundle_armour_iron")
     token = ask("shop_token", "platinum", wanted.id, client=iris).purchase_token
     ask("shop_redeem", "platinum", client=iris, query={"token": token})
     held = ask("inventory_read", iris_id, character.id, client=iris).stacked_items
-    assert "AR_IRON_HELM" in {one.catalog_id for one in held}
-    wish = {
+    assert "AR_IRON_HELM" in {offer.catalog_id for offer in held}
+    request = {
         "shape": "CandidateWish",
         "game_args": "",
         "game_mode": "ISLAND",
         "player_hunt_id": "Hunt_A",
     }
-    asked = ask("matchmaking_join", client=iris, **wish)
+    requests = ask("matchmaking_join", client=iris, **request)
     standing = ask("matchmaking_status", client=iris)
-    assert standing.candidate_id == asked.candidate_id
+    assert standing.candidate_id == requests.candidate_id
 
 
 def test_it_reads_why_it_was_refused(player: Come) -> None:
     finn, finns_id = player("Finn")
-    wish = {"client": finn, "shape": "RegisterWish"}
-    status, why = refused("management_register", username="finn", **wish)
+    request = {"client": finn, "shape": "RegisterWish"}
+    status, why = refused("management_register", username="finn", **request)
     assert (status, why.error) == (409, "username_taken"), why
     assert why.message
     status, why = refused("guilds_leave", client=finn)

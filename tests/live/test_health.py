@@ -45,5 +45,5 @@ def test_what_was_counted_is_written_at_the_stop_and_there_after_a_restart(tmp_p
         now = int(time.time()) + DAY_S
         days = transact(engine, lambda tx, now=now: SqlFigures(tx).since(DAY_S, 0, now))
         engine.dispose()
-        counted.append(sum(one.span.counts.client_errors for one in days))
+        counted.append(sum(day.span.counts.client_errors for day in days))
     assert counted == [3, 7]

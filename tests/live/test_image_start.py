@@ -70,10 +70,10 @@ def start(tmp_path: Path) -> Start:
 
 
 def test_the_first_start_makes_the_host_and_says_its_port(start: Start) -> None:
-    said = start.says(SVC_PUBLIC_HOST="play.example.org")
-    assert "--public-host play.example.org:443 database=\n" in said
-    assert "by TCP port 443: publish it under the same number" in said
-    assert "twistd --nodaemon" in said
+    reply = start.says(SVC_PUBLIC_HOST="play.example.org")
+    assert "--public-host play.example.org:443 database=\n" in reply
+    assert "by TCP port 443: publish it under the same number" in reply
+    assert "twistd --nodaemon" in reply
 
 
 def test_the_password_of_the_database_gets_into_its_url_and_no_further(start: Start) -> None:
@@ -97,15 +97,15 @@ def test_the_password_of_the_database_gets_into_its_url_and_no_further(start: St
 )
 def test_a_url_that_wants_no_password_stays_as_it_is(start: Start, url: str) -> None:
     """compose.yaml's database.env gives a password always, also to who names another database."""
-    said = start.says(SVC_DATABASE_URL=url, POSTGRES_PASSWORD="PW")
-    assert f"database={url}\n" in said
+    reply = start.says(SVC_DATABASE_URL=url, POSTGRES_PASSWORD="PW")
+    assert f"database={url}\n" in reply
 
 
 def test_a_url_that_names_its_driver_gets_the_password(start: Start) -> None:
-    said = start.says(
+    reply = start.says(
         SVC_DATABASE_URL="postgresql+psycopg://me@[::1]:5433/x", POSTGRES_PASSWORD="PW"
     )
-    assert "database=postgresql+psycopg://me:PW@[::1]:5433/x\n" in said
+    assert "database=postgresql+psycopg://me:PW@[::1]:5433/x\n" in reply
 
 
 @pytest.mark.parametrize(
@@ -124,16 +124,16 @@ def test_the_password_of_live_state_gets_into_a_url_that_lacks_it(
     start: Start, url: str, whole: str
 ) -> None:
     """As the database's, so that an owner's own Valkey has none on a command line."""
-    said = start.says(SVC_LIVE_URL=url, SVC_LIVE_PASSWORD="a b@c")
-    made, _, stack = said.partition("twistd")
+    reply = start.says(SVC_LIVE_URL=url, SVC_LIVE_PASSWORD="a b@c")
+    made, _, stack = reply.partition("twistd")
     assert f"live={whole}\n" in made
     assert "--config" in stack and "LIVE" not in stack
 
 
 def test_an_engine_without_a_password_is_refused_in_one_line(start: Start) -> None:
     """Init would make a password for itself, which the engine of compose.yaml does not get."""
-    said = start.says(ends=1, SVC_LIVE_URL="valkey://live:6379", SVC_LIVE_PASSWORD="")
-    [line] = said.splitlines()
+    reply = start.says(ends=1, SVC_LIVE_URL="valkey://live:6379", SVC_LIVE_PASSWORD="")
+    [line] = reply.splitlines()
     assert "SVC_LIVE_PASSWORD" in line and "live.env" in line
 
 
@@ -150,11 +150,11 @@ def test_a_port_is_read_as_the_gateway_reads_it(start: Start) -> None:
     for text in ("8443", '"8443"', " 8443 "):
         start.has_a_host(text)
         assert "ATTENTION" not in start.says(SVC_GATEWAY_PORT="8443")
-        said = start.says(SVC_GATEWAY_PORT="443")
-        assert "SVC_GATEWAY_PORT=443, but this host's gateway listens on 8443" in said
+        reply = start.says(SVC_GATEWAY_PORT="443")
+        assert "SVC_GATEWAY_PORT=443, but this host's gateway listens on 8443" in reply
     assert "by TCP port 8443: publish" in start.says()
 
 
 def test_an_ipv6_address_that_got_another_port_is_told_of(start: Start) -> None:
-    said = start.says(SVC_PUBLIC_HOST="2001:db8::1", SVC_GATEWAY_PORT="8443")
-    assert "SVC_GATEWAY_PORT=8443, but this host's gateway listens on 443" in said
+    reply = start.says(SVC_PUBLIC_HOST="2001:db8::1", SVC_GATEWAY_PORT="8443")
+    assert "SVC_GATEWAY_PORT=8443, but this host's gateway listens on 443" in reply

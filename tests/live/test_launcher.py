@@ -47,33 +47,33 @@ pytestmark = pytest.mark.live
 # slow: a whole visit in a browser, each page pictured and checked
 @pytest.mark.parametrize("look", LOOKS)
 def test_from_an_invite_to_playing(browser: Browser, host: Path, tmp_path: Path, look: str) -> None:
-    with visit(browser, tmp_path, look) as seen:
-        seen.picture("1-invite")
-        seen.join(invite(host))
-        seen.reads("Friday Hunts")
-        expect(seen.page.locator(".words li")).to_have_count(8)
-        seen.picture("2-words")
-        seen.press("They match, go on")
-        name = seen.page.get_by_label("Your name on this host")
+    with visit(browser, tmp_path, look) as tab:
+        tab.picture("1-invite")
+        tab.join(invite(host))
+        tab.reads("Friday Hunts")
+        expect(tab.page.locator(".words li")).to_have_count(8)
+        tab.picture("2-words")
+        tab.press("They match, go on")
+        name = tab.page.get_by_label("Your name on this host")
         name.fill(f"Bo_{look}")
-        seen.picture("3-name")
-        seen.press("Make my account")
-        expect(seen.page.get_by_role("button", name=re.compile("^Download"))).to_be_visible()
-        expect(seen.page.locator("img.picture")).to_be_visible()
-        seen.picture("4-download")
-        seen.download()
-        seen.reads("Hunt on Friday")
-        seen.press("Play")  # and nothing typed: the owner has named the program
-        seen.reads(f"You are playing as Bo_{look}")
-        told = (seen.game / PROGRAM).with_name("played.json")
-        eventually(told.exists)
-        expect(seen.page.locator(".people")).to_contain_text(f"Bo_{look}", timeout=LOOKED_MS)
-        seen.picture("5-playing")
-        key = json.loads((seen.home / "launcher/state/keys.json").read_text()).popitem()[1]
-        assert key not in seen.page.content()
-        seen.press("End the game")
-        expect(seen.page.get_by_role("button", name="Play")).to_be_visible()
-        logs = (seen.home / "launcher/state/launcher.log").read_text()
+        tab.picture("3-name")
+        tab.press("Make my account")
+        expect(tab.page.get_by_role("button", name=re.compile("^Download"))).to_be_visible()
+        expect(tab.page.locator("img.picture")).to_be_visible()
+        tab.picture("4-download")
+        tab.download()
+        tab.reads("Hunt on Friday")
+        tab.press("Play")  # and nothing typed: the owner has named the program
+        tab.reads(f"You are playing as Bo_{look}")
+        deliveries = (tab.game / PROGRAM).with_name("played.json")
+        eventually(deliveries.exists)
+        expect(tab.page.locator(".people")).to_contain_text(f"Bo_{look}", timeout=LOOKED_MS)
+        tab.picture("5-playing")
+        key = json.loads((tab.home / "launcher/state/keys.json").read_text()).popitem()[1]
+        assert key not in tab.page.content()
+        tab.press("End the game")
+        expect(tab.page.get_by_role("button", name="Play")).to_be_visible()
+        logs = (tab.home / "launcher/state/launcher.log").read_text()
         assert key not in logs
 
 
@@ -82,84 +82,84 @@ def test_what_goes_wrong_on_the_way_in_is_told(
     browser: Browser, host: Path, tmp_path: Path
 ) -> None:
     run("account", "create", "Taken_1", "--config", host)
-    with visit(browser, tmp_path) as seen:
-        seen.join("svc://join?v=2&mode=public")
-        seen.reads("The invite names no usable host.")
-        seen.rounds()
-        expect(seen.page.get_by_label("Your invite")).to_have_value("svc://join?v=2&mode=public")
+    with visit(browser, tmp_path) as tab:
+        tab.join("svc://join?v=2&mode=public")
+        tab.reads("The invite names no usable host.")
+        tab.rounds()
+        expect(tab.page.get_by_label("Your invite")).to_have_value("svc://join?v=2&mode=public")
         text = invite(host)
         wrong = re.sub(r"fp=[0-9a-f]{64}", "fp=" + "ab" * 32, text)
-        seen.join(wrong)
-        seen.reads(words.WRONG_CERTIFICATE)
-        seen.picture("6-wrong-certificate")
-        seen.press("+ Another host")
-        seen.join(text)
-        seen.register("Taken_1")
-        seen.reads(words.NAME_TAKEN)
-        _asks_for_a_name(seen, "Free_1")
-        seen.picture("14-name-free")
-        seen.press("Make my account")
-        expect(seen.page.get_by_role("button", name=re.compile("^Download"))).to_be_visible()
-        seen.press("+ Another host")  # in the private network, which tells it without an invite
+        tab.join(wrong)
+        tab.reads(words.WRONG_CERTIFICATE)
+        tab.picture("6-wrong-certificate")
+        tab.press("+ Another host")
+        tab.join(text)
+        tab.register("Taken_1")
+        tab.reads(words.NAME_TAKEN)
+        _asks_for_a_name(tab, "Free_1")
+        tab.picture("14-name-free")
+        tab.press("Make my account")
+        expect(tab.page.get_by_role("button", name=re.compile("^Download"))).to_be_visible()
+        tab.press("+ Another host")  # in the private network, which tells it without an invite
         port = value(host, "metagame", "PORT")
-        seen.join(f"svc://join?v=1&host=127.0.0.1&port={port}&code=ABCD-EFGH&name=Beside")
-        seen.press("They match, go on")
-        _asks_for_a_name(seen, "Free_2")
+        tab.join(f"svc://join?v=1&host=127.0.0.1&port={port}&code=ABCD-EFGH&name=Beside")
+        tab.press("They match, go on")
+        _asks_for_a_name(tab, "Free_2")
 
 
 # slow: a browser, a launcher, and an answer that is held back
 def test_how_it_was_never_covers_how_it_is(browser: Browser, host: Path, tmp_path: Path) -> None:
     """An answer of before the player's act comes after that of the act."""
-    kept: list[tuple[Route, bytes]] = []
+    stored: list[tuple[Route, bytes]] = []
 
     def keep(route: Route) -> None:
-        if kept:
+        if stored:
             route.continue_()
         else:
-            kept.append((route, route.fetch().body()))
+            stored.append((route, route.fetch().body()))
 
-    with visit(browser, tmp_path, "light", invite(host)) as seen:
-        seen.reads("Before you tell the host anything")
-        seen.page.route("**/api/state", keep)
-        while not kept:
-            seen.page.wait_for_timeout(50)
-        seen.press("They match, go on")
-        name = seen.page.get_by_label("Your name on this host")
+    with visit(browser, tmp_path, "light", invite(host)) as tab:
+        tab.reads("Before you tell the host anything")
+        tab.page.route("**/api/state", keep)
+        while not stored:
+            tab.page.wait_for_timeout(50)
+        tab.press("They match, go on")
+        name = tab.page.get_by_label("Your name on this host")
         name.fill("Late_1")
-        [(late, body)] = kept
+        [(late, body)] = stored
         late.fulfill(body=body, content_type="application/json")
-        seen.rounds()
+        tab.rounds()
         expect(name).to_have_value("Late_1")  # and not drawn anew, empty
-        seen.press("Make my account")
-        expect(seen.page.get_by_role("button", name=re.compile("^Download"))).to_be_visible()
+        tab.press("Make my account")
+        expect(tab.page.get_by_role("button", name=re.compile("^Download"))).to_be_visible()
 
 
-def _asks_for_a_name(seen: Visit, free: str) -> None:
+def _asks_for_a_name(tab: Visit, free: str) -> None:
     """Types a name, and another one before the host can have answered."""
-    name = seen.page.get_by_label("Your name on this host")
-    said = seen.page.locator("#name-said")
+    name = tab.page.get_by_label("Your name on this host")
+    reply = tab.page.locator("#name-said")
     name.fill("Taken_1")
-    expect(said).to_have_text(words.NAME_TAKEN)
+    expect(reply).to_have_text(words.NAME_TAKEN)
     name.press_sequentially("!")
-    expect(said).to_have_text(words.NAME_INVALID)
+    expect(reply).to_have_text(words.NAME_INVALID)
     name.fill("Taken_1")
     name.fill(free)
-    expect(said).to_have_text(words.NAME_FREE)
+    expect(reply).to_have_text(words.NAME_FREE)
 
 
 def test_a_damaged_file_is_repaired_and_nothing_else_fetched(
     browser: Browser, host: Path, tmp_path: Path
 ) -> None:
-    with visit(browser, tmp_path, "light", invite(host)) as seen:
-        seen.register("Repair_1")
-        seen.download()
-        whole = (seen.game / "data" / "part 3.bin").read_bytes()
-        (seen.game / "data" / "part 3.bin").write_bytes(b"x" + whole[1:])
-        seen.press("Repair")
-        seen.reads(words.DAMAGED_ONE.format(path="data/part 3.bin"))
-        seen.press(re.compile(r"^Repair \(20 KB\)"))
-        expect(seen.page.get_by_role("button", name="Play")).to_be_visible()
-        assert (seen.game / "data" / "part 3.bin").read_bytes() == whole
+    with visit(browser, tmp_path, "light", invite(host)) as tab:
+        tab.register("Repair_1")
+        tab.download()
+        whole = (tab.game / "data" / "part 3.bin").read_bytes()
+        (tab.game / "data" / "part 3.bin").write_bytes(b"x" + whole[1:])
+        tab.press("Repair")
+        tab.reads(words.DAMAGED_ONE.format(path="data/part 3.bin"))
+        tab.press(re.compile(r"^Repair \(20 KB\)"))
+        expect(tab.page.get_by_role("button", name="Play")).to_be_visible()
+        assert (tab.game / "data" / "part 3.bin").read_bytes() == whole
 
 
 def test_a_page_of_another_origin_gets_and_does_nothing(browser: Browser, tmp_path: Path) -> None:
@@ -178,11 +178,11 @@ def test_a_page_of_another_origin_gets_and_does_nothing(browser: Browser, tmp_pa
         for elsewhere in ("data:text/html,<p>elsewhere", site):
             page.goto(elsewhere)
             assert page.evaluate(ASKING, own + "api/state") == "refused"
-            for path, said in (
+            for path, reply in (
                 ("api/hand-over", {"secret": secret, "invite": invite_text()}),
                 ("api/enter", {"token": token}),
             ):
-                page.evaluate(POSTING, [own + path, json.dumps(said)])
+                page.evaluate(POSTING, [own + path, json.dumps(reply)])
         log = (tmp_path / "launcher/state/launcher.log").read_text()
         # all three of the site's came here; of the other page the browser may keep them
         assert log.count("refused a request that is not the page's own: origin") >= 3
@@ -226,10 +226,10 @@ def another_site() -> Iterator[str]:
 def test_a_name_that_is_pointed_at_this_pc_gets_nothing(browser: Browser, tmp_path: Path) -> None:
     """Not even with the link's token: the name's owner could read what the page reads."""
     pointed = "--host-resolver-rules=MAP evil.example 127.0.0.1"
-    with beside(browser, pointed) as other, launcher(tmp_path, "--print-link") as started:
+    with beside(browser, pointed) as second, launcher(tmp_path, "--print-link") as started:
         link = link_of(started)
         evil = link.replace("127.0.0.1", "evil.example")
-        page = other.new_page()
+        page = second.new_page()
         answer = page.goto(evil)
         assert answer is not None and answer.status == 403
         asking = """async (token) => {
@@ -251,14 +251,14 @@ def test_a_friend_the_own_hunter_and_a_passport_for_another_host(
     bo.has_been_about("NightOwls", "CR19_PlayerHunt_Patrol_Flame")
     record = evolve(joined(decode(invite(host)), None), username="Bo_0")
     file = write_key_file(tmp_path / "usb", record, Secret(bo.key))
-    with visit(browser, tmp_path / "home", "dark") as seen:
-        seen.bring(file)
-        seen.reads("You are Bo_0")
-        people = seen.page.locator(".people")
+    with visit(browser, tmp_path / "home", "dark") as tab:
+        tab.bring(file)
+        tab.reads("You are Bo_0")
+        people = tab.page.locator(".people")
         ann.beat("city")
         expect(people).to_contain_text("Ann_0friendin the city", timeout=LOOKED_MS)
         expect(people).to_contain_text(words.MEET["city"])
-        hunter = seen.page.get_by_role("region", name="My hunter")
+        hunter = tab.page.get_by_role("region", name="My hunter")
         expect(hunter).to_contain_text(
             re.compile(r"Bo_0 \(level \d+\) plays Ranger\. \d+ ranks of")
         )
@@ -269,14 +269,14 @@ def test_a_friend_the_own_hunter_and_a_passport_for_another_host(
         expect(hunter).to_contain_text(re.compile(r"Weapon Chain Blades(\d+) of \1(?!\d)"))
         hunter.get_by_text("Characters and their saves").click()
         expect(hunter.locator("dl", has_text="Ranger").last).to_contain_text(":")
-        seen.picture("12-hunter")
-        seen.press("Save my passport")
-        seen.reads("Your passport has been written to")
-        [passport] = seen.home.glob("svc-passport-*.json")
+        tab.picture("12-hunter")
+        tab.press("Save my passport")
+        tab.reads("Your passport has been written to")
+        [passport] = tab.home.glob("svc-passport-*.json")
     _is_taken_in_once(passport, host, demo_host(tmp_path / "other"))
 
 
-def _is_taken_in_once(passport: Path, host: Path, other: Path) -> None:
+def _is_taken_in_once(passport: Path, host: Path, second: Path) -> None:
     """By a host that trusts the one that signed it."""
     signer = json.loads(run("passport", "key", "--json", "--config", host).stdout)["key"]
     for line in (
@@ -284,10 +284,10 @@ def _is_taken_in_once(passport: Path, host: Path, other: Path) -> None:
         ("passport", "trust", signer),
         ("passport", "import", passport, "Bo_2"),
     ):
-        ran = run(*line, "--config", other)
+        ran = run(*line, "--config", second)
         assert ran.returncode == 0, ran.stderr
     assert "1 characters" in ran.stdout
-    again = run("passport", "import", passport, "Bo_2", "--config", other)
+    again = run("passport", "import", passport, "Bo_2", "--config", second)
     assert again.returncode == 1 and "has been imported before" in again.stderr
 
 
@@ -295,14 +295,14 @@ def _key_saved(browser: Browser, host: Path, home: Path) -> Path:
     """The file with which Mover_1 leaves a PC."""
     downloads = home / "Downloads"
     downloads.mkdir(parents=True)
-    with visit(browser, home, "light", invite(host)) as seen:
-        seen.register("Mover_1")
-        expect(seen.page.get_by_role("button", name=re.compile("^Download"))).to_be_visible()
-        seen.open_settings()
-        seen.press("Save my key for another PC")
-        seen.reads(f"Your key has been written to {downloads}")
+    with visit(browser, home, "light", invite(host)) as tab:
+        tab.register("Mover_1")
+        expect(tab.page.get_by_role("button", name=re.compile("^Download"))).to_be_visible()
+        tab.open_settings()
+        tab.press("Save my key for another PC")
+        tab.reads(f"Your key has been written to {downloads}")
         [file] = downloads.iterdir()
-        assert json.loads(file.read_text())["key"] not in seen.page.content()
+        assert json.loads(file.read_text())["key"] not in tab.page.content()
     return file
 
 
@@ -334,41 +334,42 @@ def test_a_key_is_carried_to_another_pc_and_never_in_a_page(
     notes.write_text('{"shopping": ["potions"]}')
     file = _key_saved(browser, host, tmp_path / "old")
     key = json.loads(file.read_text())["key"]
-    with visit(browser, tmp_path / "new") as seen:
-        heard: list[bytes] = []
-        own = seen.page.url
-        seen.page.on(
-            "response", lambda one: heard.append(one.body()) if "/api/" in one.url else None
+    with visit(browser, tmp_path / "new") as tab:
+        messages: list[bytes] = []
+        own = tab.page.url
+        tab.page.on(
+            "response",
+            lambda entry: messages.append(entry.body()) if "/api/" in entry.url else None,
         )
-        seen.page.evaluate(READS)
-        seen.bring(notes)
-        seen.reads(words.BAD_KEY_FILE)
-        seen.bring(file)
-        seen.reads("You are Mover_1")
-        assert seen.page.evaluate("window.read") == []
-        assert seen.page.url == own
-        assert heard and not [one for one in heard if key.encode() in one]
-        assert key not in seen.page.content()
-        other = Friend(host, "Mover_2")
-        second = {**json.loads(file.read_text()), "key": other.key, "username": other.name}
+        tab.page.evaluate(READS)
+        tab.bring(notes)
+        tab.reads(words.BAD_KEY_FILE)
+        tab.bring(file)
+        tab.reads("You are Mover_1")
+        assert tab.page.evaluate("window.read") == []
+        assert tab.page.url == own
+        assert messages and not [entry for entry in messages if key.encode() in entry]
+        assert key not in tab.page.content()
+        another = Friend(host, "Mover_2")
+        second = {**json.loads(file.read_text()), "key": another.key, "username": another.name}
         notes.write_text(json.dumps(second))
-        seen.press("+ Another host")
-        seen.bring(notes)
-        seen.reads("You are Mover_1 on Friday Hunts already, with another key")
-        seen.rounds()
-        seen.picture("13-other-key")
-        seen.press("Take it in place of mine")
-        seen.reads("You are Mover_2")
+        tab.press("+ Another host")
+        tab.bring(notes)
+        tab.reads("You are Mover_1 on Friday Hunts already, with another key")
+        tab.rounds()
+        tab.picture("13-other-key")
+        tab.press("Take it in place of mine")
+        tab.reads("You are Mover_2")
 
 
 def test_an_invite_that_is_clicked_is_shown_by_the_launcher_that_runs(
     browser: Browser, tmp_path: Path
 ) -> None:
     """The system starts the launcher with the link; a second one hands it over and ends."""
-    with visit(browser, tmp_path) as seen:
-        seen.reads("Hunt with your friends")
+    with visit(browser, tmp_path) as tab:
+        tab.reads("Hunt with your friends")
         assert "runs already" in start_again(tmp_path, invite_text())
-        seen.reads("Before you tell the host anything")
+        tab.reads("Before you tell the host anything")
 
 
 def test_the_page_ends_the_launcher(browser: Browser, tmp_path: Path) -> None:
@@ -383,22 +384,22 @@ def test_the_page_ends_the_launcher(browser: Browser, tmp_path: Path) -> None:
 # slow: a second stack, started twice
 def test_two_hosts_and_one_that_restarts(browser: Browser, host: Path, tmp_path: Path) -> None:
     second = players_host(tmp_path / "second", "Sunday Hunts")
-    with visit(browser, tmp_path / "home") as seen:
+    with visit(browser, tmp_path / "home") as tab:
         with running(second):
-            seen.join(invite(second))
-            seen.register("Both_1")
-            seen.download()
-            seen.press("+ Another host")
-            seen.join(invite(host))
-            seen.register("Both_1")
-            expect(seen.page.get_by_role("button", name=re.compile("^Download"))).to_be_visible()
-            tabs = seen.page.get_by_role("navigation").get_by_role("button")
+            tab.join(invite(second))
+            tab.register("Both_1")
+            tab.download()
+            tab.press("+ Another host")
+            tab.join(invite(host))
+            tab.register("Both_1")
+            expect(tab.page.get_by_role("button", name=re.compile("^Download"))).to_be_visible()
+            tabs = tab.page.get_by_role("navigation").get_by_role("button")
             expect(tabs).to_have_count(3)
-        seen.press("Sunday Hunts")
-        expect(seen.page.locator("main")).to_contain_text(words.UNREACHABLE, timeout=LOOKED_MS)
-        seen.press("Play")
-        seen.reads(words.UNREACHABLE)
-        seen.picture("7-unreachable")
+        tab.press("Sunday Hunts")
+        expect(tab.page.locator("main")).to_contain_text(words.UNREACHABLE, timeout=LOOKED_MS)
+        tab.press("Play")
+        tab.reads(words.UNREACHABLE)
+        tab.picture("7-unreachable")
         with running(second):
-            expect(seen.page.locator("main")).to_contain_text("online", timeout=LOOKED_MS)
-            expect(seen.page.locator("main")).not_to_contain_text(words.UNREACHABLE)
+            expect(tab.page.locator("main")).to_contain_text("online", timeout=LOOKED_MS)
+            expect(tab.page.locator("main")).not_to_contain_text(words.UNREACHABLE)

@@ -31,15 +31,15 @@ def processes() -> Iterator[list[Process]]:
     """What was started; none of it outlives a test that fails."""
     made: list[Process] = []
     yield made
-    for one in made:
-        one.kill()
+    for item in made:
+        item.kill()
 
 
 def game_of(clock: Clock, processes: list[Process], ended: Callable[[int], None]) -> Game:
     """A game whose processes are ended with the test."""
 
-    def remembered(*given: Any) -> Process:
-        processes.append(spawn(*given))
+    def remembered(*arguments: Any) -> Process:
+        processes.append(spawn(*arguments))
         return processes[-1]
 
     return Game(clock, ended, remembered)

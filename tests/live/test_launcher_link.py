@@ -62,9 +62,9 @@ def entered(port: str, token: str, who: Sequence[str] = ()) -> tuple[int, dict[s
 def links(opened: Path, count: int) -> list[tuple[str, str]]:
     """Port and token of each link that the browser was given, once there are so many."""
     eventually(lambda: opened.exists() and len(opened.read_text().splitlines()) >= count)
-    found = [LINK.fullmatch(line) for line in opened.read_text().splitlines()]
-    assert all(found)
-    return [(one[1], one[2]) for one in found if one is not None]
+    result = [LINK.fullmatch(line) for line in opened.read_text().splitlines()]
+    assert all(result)
+    return [(item[1], item[2]) for item in result if item is not None]
 
 
 def test_the_browser_gets_the_link_which_serves_no_other_user(tmp_path: Path) -> None:
@@ -74,8 +74,8 @@ def test_the_browser_gets_the_link_which_serves_no_other_user(tmp_path: Path) ->
     with opened_by_it(tmp_path / "home", opened) as environ:
         [(port, token)] = links(opened, 1)
         assert entered(port, token, as_nobody()) == (403, {"error": "user"})
-        status, said = entered(port, token)
-        assert (status, list(said)) == (200, ["session"])
+        status, body = entered(port, token)
+        assert (status, list(body)) == (200, ["session"])
         command = [LAUNCHER, "--key-file", "--no-links", invite_text()]
         subprocess.run(command, env=environ, timeout=60, check=True)
         assert links(opened, 2)[1][0] == port
@@ -111,11 +111,11 @@ def test_links_are_registered_at_the_first_start_and_undone_by_remove(tmp_path: 
 @contextmanager
 def launching(home: Path, *words: str) -> Iterator[None]:
     """A launcher in a terminal that says nothing, ended at the end; ``said`` has its words."""
-    with (home / "said").open("w") as said:
+    with (home / "said").open("w") as reply:
         command = [LAUNCHER, "--key-file", *words]
         environ = environ_of(home)
         running = subprocess.Popen(
-            command, env=environ, cwd=home, stdin=subprocess.PIPE, stdout=said
+            command, env=environ, cwd=home, stdin=subprocess.PIPE, stdout=reply
         )
         with running:
             try:

@@ -84,22 +84,22 @@ def test_the_wheel_holds_the_launchers_packages_alone(built: tuple[Path, Path]) 
     with zipfile.ZipFile(built[0]) as packed:
         names = packed.namelist()
     packages = {
-        one.split("/")[1] for one in names if one.count("/") > 1 and one[:10] == "svcserver/"
+        name.split("/")[1] for name in names if name.count("/") > 1 and name[:10] == "svcserver/"
     }
     assert packages == {"kernel", "http", "edge", "relay", "launcher"}
     for wanted in ("launcher/static/main.js", "edge/data/words.json", "py.typed"):
         assert f"svcserver/{wanted}" in names
-    assert not [one for one in names if one.startswith("twisted/")]
+    assert not [name for name in names if name.startswith("twisted/")]
 
 
 def test_nothing_packed_imports_what_is_not(built: tuple[Path, Path]) -> None:
     with zipfile.ZipFile(built[0]) as packed:
-        modules = [one for one in packed.namelist() if one.endswith(".py")]
+        modules = [entry for entry in packed.namelist() if entry.endswith(".py")]
         for module in modules:
             text = packed.read(module).decode()
-            for found in re.findall(r"^\s*from (svcserver\.[\w.]+) import", text, re.MULTILINE):
-                path = found.replace(".", "/")
-                assert {f"{path}.py", f"{path}/__init__.py"} & set(modules), (module, found)
+            for result in re.findall(r"^\s*from (svcserver\.[\w.]+) import", text, re.MULTILINE):
+                path = result.replace(".", "/")
+                assert {f"{path}.py", f"{path}/__init__.py"} & set(modules), (module, result)
 
 
 def test_the_one_file_holds_what_is_compiled_for_each_python_and_system(
@@ -107,7 +107,7 @@ def test_the_one_file_holds_what_is_compiled_for_each_python_and_system(
 ) -> None:
     """A file built here was once of no use to a friend on Windows, or with a newer Python."""
     with zipfile.ZipFile(built[1]) as packed:
-        names = {one.removeprefix("site-packages/") for one in packed.namelist()}
+        names = {entry.removeprefix("site-packages/") for entry in packed.namelist()}
     for library in (
         "_cffi_backend",
         "httptools/parser/parser",
@@ -117,18 +117,18 @@ def test_the_one_file_holds_what_is_compiled_for_each_python_and_system(
         for python in ("311", "312", "313", "314"):
             assert f"{library}.cpython-{python}-x86_64-linux-gnu.so" in names
             assert f"{library}.cp{python}-win_amd64.pyd" in names
-    assert {f"cryptography/hazmat/bindings/_rust.{one}" for one in ("abi3.so", "pyd")} <= names
+    assert {f"cryptography/hazmat/bindings/_rust.{entry}" for entry in ("abi3.so", "pyd")} <= names
     assert "win32ctypes/core/__init__.py" in names  # the key store of Windows
 
 
 def test_nothing_in_it_names_the_folder_where_it_was_built(built: tuple[Path, Path]) -> None:
     """Two clones of a commit make the same file."""
-    folders = [str(one).encode() for one in (ROOT, sys.prefix, built[1].parent)]
+    folders = [str(entry).encode() for entry in (ROOT, sys.prefix, built[1].parent)]
     with zipfile.ZipFile(built[1]) as packed:
         naming = [
-            one
-            for one in packed.namelist()
-            if any(folder in packed.read(one) for folder in folders)
+            entry
+            for entry in packed.namelist()
+            if any(folder in packed.read(entry) for folder in folders)
         ]
     assert naming == []
 
@@ -140,7 +140,7 @@ def test_every_module_is_imported_without_what_windows_lacks(
     site = tmp_path / "site"
     with zipfile.ZipFile(built[0]) as packed:
         packed.extractall(site)
-        count = sum(one.endswith(".py") for one in packed.namelist())
+        count = sum(entry.endswith(".py") for entry in packed.namelist())
     ran = subprocess.run(
         [sys.executable, "-c", AS_ON_WINDOWS],
         env={**clean(tmp_path), "PYTHONPATH": str(site)},
@@ -273,11 +273,11 @@ def test_the_page_of_a_host_hands_it_out_and_it_says_its_version(
 
 def test_the_recipe_for_windows_names_what_is_there(built: tuple[Path, Path]) -> None:
     """It is run here with a PyInstaller that only listens, and for real by nobody of us."""
-    told: dict[str, Any] = {}
+    deliveries: dict[str, Any] = {}
 
     def listen(name: str) -> Any:
-        def made(*given: Any, **named: Any) -> Any:
-            told[name] = (given, named)
+        def made(*arguments: Any, **named: Any) -> Any:
+            deliveries[name] = (arguments, named)
             return SimpleNamespace(pure=(), scripts=(), binaries=(), datas=())
 
         return made
@@ -293,27 +293,27 @@ def test_the_recipe_for_windows_names_what_is_there(built: tuple[Path, Path]) ->
     recipe = compile((PACKING / "svc-launcher.spec").read_text(), "spec", "exec")
     with mock.patch.dict(sys.modules, {"PyInstaller.utils.hooks": hooks}):
         exec(recipe, names)  # noqa: S102 - our own file
-    [[script]], analysis = told["Analysis"]
-    assert [one.replace("-", "_") for one in named] == [built[0].name.partition("-")[0]]
+    [[script]], analysis = deliveries["Analysis"]
+    assert [entry.replace("-", "_") for entry in named] == [built[0].name.partition("-")[0]]
     assert (PACKING / script).is_file()
     for module in (*packages, *data, *analysis["hiddenimports"]):
         assert find_spec(module) is not None, module
     for name in data_files_of(built[0]):
-        assert any(name.startswith(one.replace(".", "/") + "/") for one in data), name
-    modules = {one.partition(".")[0] for one in imported_by_the_launcher()}
+        assert any(name.startswith(entry.replace(".", "/") + "/") for entry in data), name
+    modules = {entry.partition(".")[0] for entry in imported_by_the_launcher()}
     assert {"twisted", "keyring"} <= modules
     assert not modules & set(analysis["excludes"])
-    assert told["EXE"][1]["name"] == told["COLLECT"][1]["name"] == "svc-launcher"
-    assert told["EXE"][1]["console"], "without one nothing can be typed after --no-browser"
+    assert deliveries["EXE"][1]["name"] == deliveries["COLLECT"][1]["name"] == "svc-launcher"
+    assert deliveries["EXE"][1]["console"], "without one nothing can be typed after --no-browser"
 
 
 def data_files_of(wheel: Path) -> list[str]:
     """What the launcher's packages hold beside their modules."""
     with zipfile.ZipFile(wheel) as packed:
-        names = [one for one in packed.namelist() if one.startswith("svcserver/")]
-    found = [one for one in names if not one.endswith((".py", "/"))]
-    assert "svcserver/edge/data/words.json" in found
-    return found
+        names = [entry for entry in packed.namelist() if entry.startswith("svcserver/")]
+    result = [entry for entry in names if not entry.endswith((".py", "/"))]
+    assert "svcserver/edge/data/words.json" in result
+    return result
 
 
 def imported_by_the_launcher() -> list[str]:
@@ -327,7 +327,7 @@ def imported_by_the_launcher() -> list[str]:
 
 def test_its_dependencies_are_among_those_of_the_whole() -> None:
     def names(path: Path) -> set[str]:
-        found = re.findall(r'^    "([a-z-]+)(?:\[[a-z]+\])?>=', path.read_text(), re.MULTILINE)
-        return set(found)
+        result = re.findall(r'^    "([a-z-]+)(?:\[[a-z]+\])?>=', path.read_text(), re.MULTILINE)
+        return set(result)
 
     assert names(PACKING / "pyproject.toml") <= names(ROOT / "pyproject.toml")

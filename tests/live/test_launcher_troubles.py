@@ -43,20 +43,20 @@ def test_a_cut_line_goes_on_by_itself(browser: Browser, host: Path, tmp_path: Pa
     text = invite(host)
     with Forwarder(int(value(host, "gateway", "GATEWAY_PORT"))) as line:
         through = re.sub(r"port=\d+", f"port={line.port}", text)
-        with visit(browser, tmp_path, "light", through) as seen:
-            seen.register("Cut_1")
-            expect(seen.page.get_by_role("button", name=re.compile("^Download"))).to_be_visible()
+        with visit(browser, tmp_path, "light", through) as tab:
+            tab.register("Cut_1")
+            expect(tab.page.get_by_role("button", name=re.compile("^Download"))).to_be_visible()
             line.rest_s = 0.5  # for six megabytes that is most of a minute
-            seen.press(re.compile("^Download"))
-            expect(seen.page.locator(".bar p")).to_contain_text("a second")
+            tab.press(re.compile("^Download"))
+            expect(tab.page.locator(".bar p")).to_contain_text("a second")
             line.cut()
-            seen.reads("The connection was cut. It goes on by itself in")
-            seen.picture("8-cut")
+            tab.reads("The connection was cut. It goes on by itself in")
+            tab.picture("8-cut")
             line.rest_s = 0.0
             line.mend()
-            expect(seen.page.get_by_role("button", name="Play")).to_be_visible(timeout=LOOKED_MS)
+            expect(tab.page.get_by_role("button", name="Play")).to_be_visible(timeout=LOOKED_MS)
             whole = (host / "game" / "data" / "big.pak").read_bytes()
-            assert (seen.game / "data" / "big.pak").read_bytes() == whole
+            assert (tab.game / "data" / "big.pak").read_bytes() == whole
 
 
 SAYS = """
@@ -99,41 +99,41 @@ def test_a_full_disk_says_how_much_is_missing(browser: Browser, host: Path, tmp_
     disk, home = tmp_path / "disk", tmp_path / "home"
     with (
         small_disk(disk, home) as make_room,
-        visit(browser, home, "light", invite(host)) as seen,
+        visit(browser, home, "light", invite(host)) as tab,
     ):
-        seen.register("Full_1")
-        expect(seen.page.get_by_role("button", name=re.compile("^Download"))).to_be_visible()
-        seen.set_folder(disk / "game")
-        seen.reads(f"Into {disk / 'game'}")
-        seen.press(re.compile("^Download"))
-        seen.reads("The disk is full: ")
-        seen.reads(f"more are needed in {disk / 'game'}. Make room, or choose another folder")
-        seen.picture("9-full")
+        tab.register("Full_1")
+        expect(tab.page.get_by_role("button", name=re.compile("^Download"))).to_be_visible()
+        tab.set_folder(disk / "game")
+        tab.reads(f"Into {disk / 'game'}")
+        tab.press(re.compile("^Download"))
+        tab.reads("The disk is full: ")
+        tab.reads(f"more are needed in {disk / 'game'}. Make room, or choose another folder")
+        tab.picture("9-full")
         make_room()
-        seen.download()
+        tab.download()
 
 
 # slow: the launcher looks at its host every fifteen seconds
 def test_news_of_the_owner_a_new_key_and_a_ban(
     browser: Browser, host: Path, tmp_path: Path
 ) -> None:
-    with visit(browser, tmp_path, "light", invite(host)) as seen:
-        seen.register("Banned_1")
-        seen.download()
+    with visit(browser, tmp_path, "light", invite(host)) as tab:
+        tab.register("Banned_1")
+        tab.download()
         ran = run("announce", "Potions are on me tonight", "--config", host)
         assert ran.returncode == 0, ran.stderr
-        expect(seen.page.locator(".announced")).to_have_text(
+        expect(tab.page.locator(".announced")).to_have_text(
             re.compile("Potions are on me tonight"), timeout=LOOKED_MS
         )
-        seen.page.get_by_text("Settings", exact=True).click()
-        seen.press("Renew my key")
-        seen.reads(words.KEY_RENEWED)
+        tab.page.get_by_text("Settings", exact=True).click()
+        tab.press("Renew my key")
+        tab.reads(words.KEY_RENEWED)
         ran = run("ban", "Banned_1", "--reason", "for the test", "--config", host)
         assert ran.returncode == 0, ran.stderr
-        expect(seen.page.locator("main")).to_contain_text(words.BANNED, timeout=LOOKED_MS)
-        seen.press("Play")
-        seen.reads(words.BANNED)
-        seen.picture("10-banned")
+        expect(tab.page.locator("main")).to_contain_text(words.BANNED, timeout=LOOKED_MS)
+        tab.press("Play")
+        tab.reads(words.BANNED)
+        tab.picture("10-banned")
 
 
 # slow: a stack started twice
@@ -148,40 +148,40 @@ def test_a_full_host_a_restart_and_another_version_of_the_game(
     (host / "game" / "data" / "more.pak").write_bytes(os.urandom(16 << 20))
     make_manifest(host, "1.4.4")
     change(host, "content", "CONTENT_MAX_STREAMS_TOTAL", "1")
-    with visit(browser, tmp_path / "home") as seen:
+    with visit(browser, tmp_path / "home") as tab:
         with running(host):
-            seen.join(invite(host))
-            seen.register("Patient_1")
-            expect(seen.page.get_by_role("button", name=re.compile("^Download"))).to_be_visible()
-            seen.set_limit(SLOWLY)
-            seen.press(re.compile("^Download"))
-            seen.reads(words.FULL)
-            seen.set_limit(0)
-            expect(seen.page.get_by_role("button", name="Play")).to_be_visible(timeout=LOOKED_MS)
-            seen.set_command()
+            tab.join(invite(host))
+            tab.register("Patient_1")
+            expect(tab.page.get_by_role("button", name=re.compile("^Download"))).to_be_visible()
+            tab.set_limit(SLOWLY)
+            tab.press(re.compile("^Download"))
+            tab.reads(words.FULL)
+            tab.set_limit(0)
+            expect(tab.page.get_by_role("button", name="Play")).to_be_visible(timeout=LOOKED_MS)
+            tab.set_command()
         gateway = Service("svc-gateway", host, {}, 0, ["--env-file", str(host / "gateway.env")])
         gateway.start()
         try:
-            seen.press("Play")
-            seen.reads(words.RESTARTING)
-            seen.picture("11-restarting")
+            tab.press("Play")
+            tab.reads(words.RESTARTING)
+            tab.picture("11-restarting")
         finally:
             gateway.stop()
-        _has_another_version(host, seen)
+        _has_another_version(host, tab)
 
 
-def _has_another_version(host: Path, seen: Visit) -> None:
+def _has_another_version(host: Path, tab: Visit) -> None:
     """It comes back with a file changed: the launcher says so, and fetches that one alone."""
     part = host / "game" / "data" / "part 3.bin"
     part.write_bytes(os.urandom(30_000))
     make_manifest(host, "1.4.5")
     with running(host):
-        expect(seen.page.locator("main")).not_to_contain_text(words.RESTARTING, timeout=LOOKED_MS)
-        seen.press("Play")
-        seen.reads(words.VERSION)
-        seen.press("Repair")
-        seen.press(re.compile(r"^Repair \(30 KB\)"))
-        expect(seen.page.get_by_role("button", name="Play")).to_be_visible()
-        assert (seen.game / "data" / "part 3.bin").read_bytes() == part.read_bytes()
-        seen.press("Play")
-        seen.reads("You are playing as Patient_1")
+        expect(tab.page.locator("main")).not_to_contain_text(words.RESTARTING, timeout=LOOKED_MS)
+        tab.press("Play")
+        tab.reads(words.VERSION)
+        tab.press("Repair")
+        tab.press(re.compile(r"^Repair \(30 KB\)"))
+        expect(tab.page.get_by_role("button", name="Play")).to_be_visible()
+        assert (tab.game / "data" / "part 3.bin").read_bytes() == part.read_bytes()
+        tab.press("Play")
+        tab.reads("You are playing as Patient_1")

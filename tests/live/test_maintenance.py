@@ -38,8 +38,8 @@ class Town:
     def player(self, name: str) -> dict[str, str]:
         return register(self.metagame, name)
 
-    def join(self, player: dict[str, str], wish: dict[str, str]) -> int:
-        return self.metagame.ask("POST", "/candidate/join", wish, bearer(player))[0]
+    def join(self, player: dict[str, str], request: dict[str, str]) -> int:
+        return self.metagame.ask("POST", "/candidate/join", request, bearer(player))[0]
 
     def status(self, player: dict[str, str]) -> Any:
         return orjson.loads(self.metagame.ask("GET", "/candidate/status", None, bearer(player))[1])
@@ -82,8 +82,8 @@ def test_an_update_waits_for_the_last_hunt_and_refuses_new_ones(tmp_path: Path) 
         before, town = rolling.read(folder), Town(folder)
         assert before is not None
         ann, bob, cleo, *others = (town.player(f"player_{number}") for number in range(6))
-        for one in (ann, *others):
-            assert town.join(one, READY) == 200
+        for entry in (ann, *others):
+            assert town.join(entry, READY) == 200
         hunting = eventually(lambda: town.status(ann).get("serverInfo"))
         assert town.join(bob, HUNT) == 200  # he waits for others
         ran = svcctl("update", "when-empty", "--config", folder, "--json")
@@ -122,15 +122,17 @@ def test_a_frozen_city_is_replaced_and_the_owner_handles_one(tmp_path: Path) -> 
     with stack(folder):
         eventually(lambda: "stack ready: " in said(folder))
         guard(folder)
-        seen = svcctl("status", "--config", folder, "--json").data
-        assert seen["health"] is not None and not seen["status"]["limited"]
+        view = svcctl("status", "--config", folder, "--json").data
+        assert view["health"] is not None and not view["status"]["limited"]
         [city] = ctl("list")["servers"]
-        eventually(lambda: any("listening on" in one for one in ctl("console", "city")["lines"]))
+        eventually(
+            lambda: any("listening on" in entry for entry in ctl("console", "city")["lines"])
+        )
         pid = eventually(lambda: cities(folder))[-1]
         os.kill(pid, signal.SIGSTOP)
         eventually(lambda: "has read nothing for 10 s" in said(folder))
         fresh = eventually(
-            lambda: [one for one in ctl("list")["servers"] if one["id"] != city["id"]]
+            lambda: [entry for entry in ctl("list")["servers"] if entry["id"] != city["id"]]
         )
         assert (fresh[0]["kind"], fresh[0]["port"]) == ("city", city["port"])
         again = ctl("restart", "city")["id"]
@@ -163,7 +165,9 @@ def test_a_frozen_city_is_left_alone_while_its_players_are_heard(tmp_path: Path)
 
         printed = folder / "gameserver-logs"
         eventually(
-            lambda: [one for one in printed.glob("city-*") if "listening on" in one.read_text()]
+            lambda: [
+                entry for entry in printed.glob("city-*") if "listening on" in entry.read_text()
+            ]
         )
         pid = eventually(lambda: cities(folder))[-1]
         os.kill(pid, signal.SIGSTOP)
@@ -171,8 +175,8 @@ def test_a_frozen_city_is_left_alone_while_its_players_are_heard(tmp_path: Path)
         assert not beats("it is ended")  # so it has another ten seconds from here on
         os.kill(pid, 0)
         eventually(lambda: "has read nothing for 10 s: it is ended" in said(folder))
-        told = said(folder)
-        assert told.index("but players on it are heard") < told.index("it is ended")
+        deliveries = said(folder)
+        assert deliveries.index("but players on it are heard") < deliveries.index("it is ended")
         eventually(lambda: len(cities(folder)) == 2)
 
 
@@ -181,8 +185,8 @@ def test_a_frozen_city_is_left_alone_while_its_players_are_heard(tmp_path: Path)
 def test_maintenance_mode_is_on_after_a_kill_and_off_once_it_was_ended(tmp_path: Path) -> None:
     with host(tmp_path / "host") as here:
         service, ann = here.service, here.players[0]
-        wish = {"On": True, "Reason": "new disk"}
-        before = here.admin("POST", "DashboardDrain", wish)["drain"]
+        request = {"On": True, "Reason": "new disk"}
+        before = here.admin("POST", "DashboardDrain", request)["drain"]
         service.stop(signal.SIGKILL)
         service.start()
         eventually(lambda: here.admin("GET", "DashboardDrain")["drain"] == before, pause_s=SELDOM_S)

@@ -52,9 +52,9 @@ async def test_fifty_simultaneous_registrations_of_one_name_or_code_give_one_acc
     tmp_path: Path, database: str
 ) -> None:
     async def register_all(service: Joined, wishes: list[dict[str, str]]) -> list[int]:
-        asked = [service.ask("POST", "/svc/api/Register", one) for one in wishes]
-        said = await gatherResults([Deferred.fromCoroutine(one) for one in asked])
-        return sorted(status for status, _ in said)
+        request = [service.ask("POST", "/svc/api/Register", entry) for entry in wishes]
+        replies = await gatherResults([Deferred.fromCoroutine(entry) for entry in request])
+        return sorted(status for status, _ in replies)
 
     environ = {"DATABASE_URL": database, "LOG_LEVEL": "warn"}
     async with joined_metagame(tmp_path, **environ) as service:
@@ -153,8 +153,8 @@ def test_queued_game_server_keys_are_hashed_and_moved_at_start(tmp_path: Path) -
         assert "my own key" not in service.log
     with sqlite3.connect(tmp_path / "svc.db") as connection:
         assert connection.execute("SELECT * FROM gameserver_keys_to_register").fetchall() == []
-        [(kept,)] = connection.execute("SELECT key_hash FROM gameserver_keys").fetchall()
-        assert len(kept) == 64
+        [(stored,)] = connection.execute("SELECT key_hash FROM gameserver_keys").fetchall()
+        assert len(stored) == 64
     connection.close()
 
 
@@ -239,10 +239,10 @@ def test_production_shows_no_traceback_and_logs_json(tmp_path: Path) -> None:
     with metagame(tmp_path, NODE_ENV="production") as service:
         connection = socket.create_connection(("127.0.0.1", service.port), timeout=PATIENCE_S)
         connection.sendall(b"POST /event HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\n{")
-        said = connection.recv(65536)
+        received = connection.recv(65536)
         connection.close()
-        assert b"400" in said.split(b"\r\n")[0]
-        assert b"Traceback" not in said
+        assert b"400" in received.split(b"\r\n")[0]
+        assert b"Traceback" not in received
         service.stop()
         for line in service.log.strip().splitlines():
             assert orjson.loads(line)["time"]
@@ -253,17 +253,17 @@ def test_development_shows_the_traceback(tmp_path: Path) -> None:
     with metagame(tmp_path) as service:
         connection = socket.create_connection(("127.0.0.1", service.port), timeout=PATIENCE_S)
         connection.sendall(b"POST /event HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\n{")
-        said = connection.recv(65536)
+        received = connection.recv(65536)
         connection.close()
-        assert b"Traceback" in said
+        assert b"Traceback" in received
 
 
 @proves("env file: the environment wins")
 def test_the_environment_wins_over_the_env_file(tmp_path: Path) -> None:
-    port, other = free_port(), free_port()
+    port, second = free_port(), free_port()
     environ = metagame_environ(tmp_path, port)
     file = tmp_path / "metagame.env"
-    file.write_text("# the host\nSERVER_NAME='From the file'\n" + f"PORT={other}\n")
+    file.write_text("# the host\nSERVER_NAME='From the file'\n" + f"PORT={second}\n")
     service = Service("svc-metagame", tmp_path, environ, port, ["--env-file", str(file)])
     service.start()
     try:

@@ -48,10 +48,10 @@ def test_a_ban_during_a_hunt(tmp_path: Path) -> None:
         eventually(lambda: "chat: listening on" in service.log)
         ann, bob = register(service, "Ann_1"), register(service, "Bob_1")
         file = env_file(tmp_path, service.environ)
-        for one in (ann, bob):
-            assert service.ask("POST", "/candidate/join", HUNT, bearer(one))[0] == 200
+        for entry in (ann, bob):
+            assert service.ask("POST", "/candidate/join", HUNT, bearer(entry))[0] == 200
             beat = {"map": "cora_jamima", "state": "island"}
-            assert service.ask("POST", "/heartbeat", beat, bearer(one))[0] == 200
+            assert service.ask("POST", "/heartbeat", beat, bearer(entry))[0] == 200
         talker = Talker(chat, ann["id"], "Ann_1").log_in(ann["token"])
         ran = svcctl("ban", "Ann_1", "--for", "1h", "--reason", "cheats", "--env-file", file)
         assert ran.status == 0, ran.err
@@ -66,9 +66,9 @@ def test_a_ban_during_a_hunt(tmp_path: Path) -> None:
         assert online == {"NumActivePlayers": 1}
         assert _log_in(service, ann["key"]) == _log_in(service, "UUK_" + "0" * 48)
         assert svcctl("unban", "Ann_1", "--env-file", file).status == 0
-        status, said = _log_in(service, ann["key"])
+        status, body = _log_in(service, ann["key"])
         assert status == 200
-        again = {"token": orjson.loads(said)["access_token"]}
+        again = {"token": orjson.loads(body)["access_token"]}
         nobody = service.ask("GET", "/candidate/status", None, bearer(register(service, "Cleo")))
         assert service.ask("GET", "/candidate/status", None, bearer(again)) == nobody
         talker.wire.close()
@@ -89,36 +89,36 @@ def test_a_mute_during_a_whisper(tmp_path: Path) -> None:
         eventually(lambda: "chat: listening on" in service.log)
         ann, bob = register(service, "Ann_1"), register(service, "Bob_1")
         file = env_file(tmp_path, service.environ)
-        one = Talker(chat, ann["id"], "Ann_1").log_in(ann["token"])
-        other = Talker(chat, bob["id"], "Bob_1").log_in(bob["token"])
-        one.join("General"), other.join("General")
+        talker = Talker(chat, ann["id"], "Ann_1").log_in(ann["token"])
+        second = Talker(chat, bob["id"], "Bob_1").log_in(bob["token"])
+        talker.join("General"), second.join("General")
 
         def whisper(text: str) -> None:
-            to = f"{bob['id']}@{other.domain}"
-            one.send(f'<message type="chat" to="{to}" id="w"><body>{text}</body></message>')
+            to = f"{bob['id']}@{second.domain}"
+            talker.send(f'<message type="chat" to="{to}" id="w"><body>{text}</body></message>')
 
         def until(counts: Callable[[str], bool]) -> None:
             """Speak in the room until a line fares so; it must soon."""
             with Watch() as watch:
-                eventually(lambda: counts(tried(one)))
+                eventually(lambda: counts(tried(talker)))
             assert watch.seconds < AT_MOST_S
 
         whisper("before")
-        assert "before" in other.hear("<body>")
+        assert "before" in second.hear("<body>")
         ran = svcctl("mute", "Ann_1", "--reason", "spam", "--env-file", file)
         assert ran.status == 0, ran.err
-        until(lambda heard: "not-acceptable" in heard)
+        until(lambda messages: "not-acceptable" in messages)
         whisper("meanwhile")
-        say(one, "meanwhile in the room")
-        assert "not-acceptable" in one.hear("not-acceptable")
-        say(other, "others go on")
-        while "others go on" not in (said := other.hear("<body>")):
-            assert "meanwhile" not in said
+        say(talker, "meanwhile in the room")
+        assert "not-acceptable" in talker.hear("not-acceptable")
+        say(second, "others go on")
+        while "others go on" not in (reply := second.hear("<body>")):
+            assert "meanwhile" not in reply
         assert svcctl("unmute", "Ann_1", "--env-file", file).status == 0
-        until(lambda heard: "not-acceptable" not in heard)
+        until(lambda messages: "not-acceptable" not in messages)
         whisper("after")
-        assert other.hear("<body>after")
-        one.wire.close(), other.wire.close()
+        assert second.hear("<body>after")
+        talker.wire.close(), second.wire.close()
 
 
 def tried(talker: Talker) -> str:
@@ -138,8 +138,8 @@ def test_a_kick_or_ban_holds_for_the_very_next_request_and_ends_the_chat(service
     player = register(service, "Ann_1")
 
     def does(act: str) -> None:
-        status, said = service.ask("POST", f"/svc/api/Dashboard{act}", {"Account": "Ann_1"}, owner)
-        assert status == 200, said
+        status, body = service.ask("POST", f"/svc/api/Dashboard{act}", {"Account": "Ann_1"}, owner)
+        assert status == 200, body
 
     for act, status in (("Kick", 200), ("Ban", 400)) * 3:
         talker = Talker(service.port("CHAT_PORT"), player["id"], "Ann_1").log_in(player["token"])
@@ -154,8 +154,8 @@ def test_a_kick_or_ban_holds_for_the_very_next_request_and_ends_the_chat(service
         assert _log_in(service, player["key"])[0] == status
         if act == "Ban":
             does("Unban")
-        said = _log_in(service, player["key"])[1]
-        player["token"] = orjson.loads(said)["access_token"]
+        replies = _log_in(service, player["key"])[1]
+        player["token"] = orjson.loads(replies)["access_token"]
 
 
 SECRET = "s" * 32
@@ -173,9 +173,9 @@ def test_a_mute_of_addresses_reaches_whoever_chats_from_there(service: Beside) -
     assert service.ask("POST", "/account/api/oauth/token", key, through)[0] == 200
     talkers = []
     for name, address in (("Loud_2", "2001:db8:5:2::8"), ("Calm_1", "2001:db8:5:3::7")):
-        one = register(service, name)
+        entry = register(service, name)
         more = f"X-Forwarded-For: {address}\r\nx-svc-gateway: {SECRET}\r\n"
-        talker = Talker(port, one["id"], name, more=more).log_in(one["token"])
+        talker = Talker(port, entry["id"], name, more=more).log_in(entry["token"])
         talker.join("General")
         talkers.append(talker)
 
@@ -193,8 +193,8 @@ def test_a_mute_of_addresses_reaches_whoever_chats_from_there(service: Beside) -
     with Watch() as watch:
         eventually(lambda: "not-acceptable" not in tried(talkers[0]))
     assert watch.seconds < AT_MOST_S
-    for one in talkers:
-        one.wire.close()
+    for entry in talkers:
+        entry.wire.close()
 
 
 @proves("a ban by addresses")
@@ -208,8 +208,8 @@ def test_a_ban_of_addresses_reaches_whoever_plays_from_there(service: Beside) ->
         player = register(service, name)
         through = {"X-Forwarded-For": address, "x-svc-gateway": SECRET}
         key = {"exchange_code": player["key"]}
-        status, said = service.ask("POST", "/account/api/oauth/token", key, through)
-        return {**player, "token": orjson.loads(said)["access_token"]} if status == 200 else {}
+        status, body = service.ask("POST", "/account/api/oauth/token", key, through)
+        return {**player, "token": orjson.loads(body)["access_token"]} if status == 200 else {}
 
     ann, bob = comes("Ann_1", "2001:db8:1:2::7"), comes("Bob_1", "2001:db8:1:2::8")
     cleo = comes("Cleo", "2001:db8:1:3::7")
@@ -231,8 +231,8 @@ def test_a_ban_of_addresses_reaches_whoever_plays_from_there(service: Beside) ->
     assert _status(service, cleo) == 200
     assert comes("Dora", "2001:db8:1:2:ffff::1") == {}
     talkers[1].join("General")
-    for one in talkers:
-        one.wire.close()
+    for first in talkers:
+        first.wire.close()
 
 
 def _log_in(service: Service, key: str) -> tuple[int, bytes]:

@@ -90,9 +90,9 @@ def test_every_figure_and_label_of_the_board_is_on_a_page(
     for port in ports.values():
         for name, labels in on_page(scrape(port)):
             shown.setdefault(name, set()).update(labels)
-    asked = list(asked_for(json.loads(BOARD.read_text("utf-8"))))
-    assert len(asked) > 12
-    for name, labels in asked:
+    request = list(asked_for(json.loads(BOARD.read_text("utf-8"))))
+    assert len(request) > 12
+    for name, labels in request:
         assert name in shown, f"no service shows {name}"
         assert labels <= shown[name], f"{name} has {shown[name]}, not {labels}"
 
@@ -102,16 +102,16 @@ def wrong_log_ins(port: int) -> list[int]:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     line = http.client.HTTPSConnection("127.0.0.1", port, timeout=30, context=context)
-    found = []
+    results = []
     with closing(line):
         for _ in range(15):
             form = "grant_type=exchange_code&exchange_code=wrong&token_type=eg1"
             kind = {"Content-Type": "application/x-www-form-urlencoded"}
             line.request("POST", "/account/api/oauth/token", form, kind)
-            heard = line.getresponse()
-            heard.read()
-            found.append(heard.status)
-    return found
+            messages = line.getresponse()
+            messages.read()
+            results.append(messages.status)
+    return results
 
 
 def on_page(page: str) -> Iterator[tuple[str, set[str]]]:
@@ -131,7 +131,7 @@ def asked_for(board: Any) -> Iterator[tuple[str, set[str]]]:
     for panel in board["panels"]:
         for target in panel["targets"]:
             by = re.findall(r"\bby \(([^)]*)\)", target["expr"])
-            labels = {one.strip() for group in by for one in group.split(",")}
+            labels = {entry.strip() for group in by for entry in group.split(",")}
             yield from ((name, labels) for name in re.findall(r"svc_\w+", target["expr"]))
 
 
@@ -140,7 +140,7 @@ def test_figures_are_shown_on_loopback_only(host: tuple[Path, dict[str, int]]) -
     _, ports = host
     listening = Path("/proc/net/tcp").read_text().splitlines()[1:]
     for name, port in ports.items():
-        bound = [one.split()[1] for one in listening if f":{port:04X} 00000000:0000" in one]
+        bound = [row.split()[1] for row in listening if f":{port:04X} 00000000:0000" in row]
         assert bound == [f"0100007F:{port:04X}"], name
     assert not any(f":{port:04X}" in Path("/proc/net/tcp6").read_text() for port in ports.values())
 
@@ -150,7 +150,7 @@ def test_with_json_every_line_is_json_of_one_schema(host: tuple[Path, dict[str, 
     folder, _ = host
     whole, _, _ = said(folder).rpartition("\n")  # the last one may come yet
     lines = [json.loads(line) for line in whole.splitlines()]
-    assert {one["service"] for one in lines} == set(OWN)
+    assert {entry["service"] for entry in lines} == set(OWN)
     for line in lines:
         assert list(line)[:5] == ["time", "level", "service", "namespace", "message"], line
 

@@ -54,31 +54,33 @@ def pages() -> list[Path]:
 
 
 def shell_blocks() -> list[Block]:
-    return [one for page in pages() for one in blocks(page) if one.word == "sh"]
+    return [block for page in pages() for block in blocks(page) if block.word == "sh"]
 
 
 def test_every_block_of_commands_is_marked_as_such() -> None:
     for page in pages():
-        for one in blocks(page):
-            if re.search(r"^\s*(svcctl|twistd|make|sudo|\.venv/)", one.text, re.MULTILINE):
-                assert one.word == "sh", f"{one.page}: a shell block without its word: {one.text}"
+        for block in blocks(page):
+            if re.search(r"^\s*(svcctl|twistd|make|sudo|\.venv/)", block.text, re.MULTILINE):
+                assert block.word == "sh", (
+                    f"{block.page}: a shell block without its word: {block.text}"
+                )
     assert len(shell_blocks()) > 20
 
 
 def test_every_command_of_every_block_exists_with_its_options() -> None:
-    found = 0
+    result = 0
     for block in shell_blocks():
         subprocess.run(["bash", "-n"], input=block.text, text=True, check=True, timeout=30)
         for words in commands(block.text):
             exists(words)
-            found += 1
-    assert found > 20
+            result += 1
+    assert result > 20
 
 
 def test_every_command_that_a_page_mentions_exists() -> None:
     for page in pages():
         for span in re.findall(r"`svcctl ([^`]+)`", page.read_text().replace("\n", " ")):
-            words = [one for one in shlex.split(span) if one != "..."]
+            words = [entry for entry in shlex.split(span) if entry != "..."]
             if words and not words[0].startswith("-"):
                 with suppress(click.BadOptionUsage):  # prose may name an option without its value
                     exists(words)
@@ -96,12 +98,12 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     outside.mkdir()
     for name in ("make", "git", "crontab"):
         (outside / name).write_text(f'#!/bin/sh\nexec {sys.executable} {SHIM} {name} "$@"\n')
-    for one in (*programs.iterdir(), *outside.iterdir()):
-        one.chmod(0o755)
+    for entry in (*programs.iterdir(), *outside.iterdir()):
+        entry.chmod(0o755)
     yield home
-    for one in sorted(home.glob("*.pid")):
+    for entry in sorted(home.glob("*.pid")):
         try:
-            os.killpg(int(one.read_text()), signal.SIGTERM)
+            os.killpg(int(entry.read_text()), signal.SIGTERM)
         except ProcessLookupError:
             continue
 
@@ -109,7 +111,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def paste(home: Path, blocks: list[Block], **more: str) -> None:
     """Run them in one shell after another, as in a terminal that stays open."""
     text = "set -eo pipefail\ntest ! -f ~/.profile || . ~/.profile\n"
-    text += "\n".join(one.text for one in blocks if not one.needs)
+    text += "\n".join(block.text for block in blocks if not block.needs)
     done = subprocess.run(
         ["bash", "-c", text],
         cwd=home / "clone",
@@ -131,15 +133,15 @@ def paste(home: Path, blocks: list[Block], **more: str) -> None:
 
 # slow: a whole stack, and commands as an owner starts them
 def test_the_readme_can_be_pasted(home: Path) -> None:
-    paste(home, [one for one in shell_blocks() if one.page == "README.md"])
+    paste(home, [block for block in shell_blocks() if block.page == "README.md"])
     assert (home / "clone" / "my-host" / "owner.key").is_file()
 
 
 # slow: some fifty commands, two stacks, backups and restores
 def test_the_owners_pages_can_be_pasted_one_after_the_other(home: Path) -> None:
-    for one in home.glob("*.pid"):  # the host of the README makes room for the next
-        os.killpg(int(one.read_text()), signal.SIGTERM)
-        one.unlink()
+    for entry in home.glob("*.pid"):  # the host of the README makes room for the next
+        os.killpg(int(entry.read_text()), signal.SIGTERM)
+        entry.unlink()
     (home / "crontab").write_text("0 1 * * * an-entry-of-the-owner\n")
     others = sorted({path.stem for path in pages()[1:]} - set(ORDER))
     for name in (*ORDER, *others):

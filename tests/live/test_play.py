@@ -58,8 +58,8 @@ def test_a_url_alone_is_played_past_relay_and_gateway(folder: Path) -> None:
     words = ("play", "--config", folder, "--url", metagame(folder), "--players", 2, "--json")
     ran = run(*words)
     assert ran.returncode == 0, ran.stderr
-    said = json.loads(ran.stdout)
-    assert (said["ok"], said["players"]) == (True, 2)
+    output = json.loads(ran.stdout)
+    assert (output["ok"], output["players"]) == (True, 2)
 
 
 def test_without_a_host_or_a_url_there_is_one_line(tmp_path: Path) -> None:
@@ -163,10 +163,10 @@ def test_the_demo_stays_until_it_is_told_to_end(tmp_path: Path) -> None:
 def test_ctrl_c_in_mid_evening_is_no_fault_of_the_host(tmp_path: Path) -> None:
     host = demo_host(tmp_path / "host")
     words = ["demo", "--config", str(host), "--players", "2", "--hunt-seconds", "60"]
-    out, told = tmp_path / "out", tmp_path / "told"
-    with out.open("wb") as first, told.open("wb") as second:
-        said = first.fileno(), second.fileno()
-        demo = prestarted.start(words, os.environ, Path.cwd(), *said, program="svcctl")
+    out, deliveries = tmp_path / "out", tmp_path / "told"
+    with out.open("wb") as first, deliveries.open("wb") as second:
+        reply = first.fileno(), second.fileno()
+        demo = prestarted.start(words, os.environ, Path.cwd(), *reply, program="svcctl")
     try:
         eventually(lambda: "all have logged in" in out.read_text(), PATIENCE_S)
         demo.send_signal(signal.SIGINT)
@@ -174,5 +174,5 @@ def test_ctrl_c_in_mid_evening_is_no_fault_of_the_host(tmp_path: Path) -> None:
     finally:
         demo.kill()
     assert status == 1, out.read_text()
-    assert told.read_text() == "svcctl: stopped before the evening was over\n"
+    assert deliveries.read_text() == "svcctl: stopped before the evening was over\n"
     assert run("status", "--config", host).returncode == 1

@@ -44,7 +44,7 @@ def kinds(folder: Path) -> list[str]:
     """The game servers that run, by the deploy server's own list."""
     port = value(folder, "deploy", "PORT")
     with urlopen(f"http://127.0.0.1:{port}/gameservers", timeout=10) as reply:
-        return sorted(one["kind"] for one in json.load(reply)["servers"])
+        return sorted(server["kind"] for server in json.load(reply)["servers"])
 
 
 def evening(folder: Path) -> tuple[int, str]:
@@ -99,22 +99,22 @@ def test_groups_hunt_side_by_side_and_leave_only_the_city(folder: Path) -> None:
 def test_what_is_lost_or_doubled_in_the_store_is_named(folder: Path, theft: str) -> None:
     when, what, words = THEFTS[theft]
     with thief(folder, when, what):
-        status, told = evening(folder)
-    assert status == 1, told
-    assert re.search(words, told), told
+        status, deliveries = evening(folder)
+    assert status == 1, deliveries
+    assert re.search(words, deliveries), deliveries
     # a hunt that was broken off is left, and does not wait for its players
     eventually(lambda: kinds(folder) == ["city"], 20)
 
 
 def test_another_certificate_than_the_pinned_one_is_named(folder: Path, tmp_path: Path) -> None:
-    pinned, other = folder / "gateway-cert.pem", demo_host(tmp_path / "other")
-    kept = pinned.read_bytes()
-    pinned.write_bytes((other / "gateway-cert.pem").read_bytes())
+    pinned, second = folder / "gateway-cert.pem", demo_host(tmp_path / "other")
+    stored = pinned.read_bytes()
+    pinned.write_bytes((second / "gateway-cert.pem").read_bytes())
     try:
-        status, told = evening(folder)
+        status, deliveries = evening(folder)
     finally:
-        pinned.write_bytes(kept)
-    assert status == 1 and "at the gateway: " in told, told
+        pinned.write_bytes(stored)
+    assert status == 1 and "at the gateway: " in deliveries, deliveries
 
 
 def test_a_metagame_that_dies_in_mid_evening_and_stays_away_is_named(
@@ -136,9 +136,9 @@ def test_a_metagame_that_dies_in_mid_evening_and_stays_away_is_named(
         metagame = pid_of(folder, "metagame")
         assert metagame is not None
         os.kill(metagame, signal.SIGKILL)
-        out, told = play.communicate(timeout=PATIENCE_S)
+        out, deliveries = play.communicate(timeout=PATIENCE_S)
     finally:
         play.kill()
         os.kill(starter, signal.SIGCONT)
     assert play.returncode == 1, out
-    assert told.startswith("svcctl: the evening failed at the metagame: "), told
+    assert deliveries.startswith("svcctl: the evening failed at the metagame: "), deliveries

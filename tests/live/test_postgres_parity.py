@@ -19,9 +19,9 @@ AT_LEAST = 1_000  # tests: fewer, and files that ask for a database are left out
 # slow: every feature test once more, on a server that answers over a socket
 def test_every_feature_test_holds_on_postgresql() -> None:
     fresh_database()  # skips where there is no PostgreSQL, and counts as required
-    status, said = parity.run()
-    verdict = said.splitlines()[-1]
-    assert status == 0, said[-8000:]
+    status, body = parity.run()
+    verdict = body.splitlines()[-1]
+    assert status == 0, body[-8000:]
     passed = re.search(r"\b(\d+) passed", verdict)
     assert passed is not None and int(passed[1]) >= AT_LEAST, verdict
     assert "skipped" not in verdict, verdict

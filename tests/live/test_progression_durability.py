@@ -77,8 +77,8 @@ class Hunter:
 
     def ask(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
         key = {"x-svc-gameserver-apikey": GAME_SERVER_KEY}
-        status, said = self.service.ask(method, path, body, key)
-        return status, orjson.loads(said)
+        status, reply = self.service.ask(method, path, body, key)
+        return status, orjson.loads(reply)
 
     def run(self) -> None:
         """Until the connection is cut."""
@@ -100,15 +100,15 @@ class Hunter:
         return self.ask("POST", f"/progression/{self.account_id}", sent)[0]
 
     def progress(self) -> int:
-        status, said = self.ask("GET", f"/progression/{self.account_id}/{TRACK}")
+        status, body = self.ask("GET", f"/progression/{self.account_id}/{TRACK}")
         assert status == 200
-        found: int = said["payload"]["progress"]
-        return found
+        result: int = body["payload"]["progress"]
+        return result
 
     def objective(self) -> int:
         path = f"/progression/objectives/{self.account_id}/{OBJECTIVE}"
-        found: int = self.ask("GET", path)[1]["payload"]["progress"]
-        return found
+        result: int = self.ask("GET", path)[1]["payload"]["progress"]
+        return result
 
     def check(self) -> None:
         """All that was acknowledged is there; the retry adds what was in flight once."""
@@ -136,8 +136,8 @@ def test_kill_9_in_a_storm_of_grants_keeps_every_grant_exactly_once(
         thread.join(60)
     service.start()
     try:
-        for one in hunters:
-            one.check()
+        for hunter in hunters:
+            hunter.check()
     finally:
         service.stop()
     engine = make_engine(database_url(url))
@@ -152,17 +152,17 @@ def test_kill_9_in_a_storm_of_grants_keeps_every_grant_exactly_once(
 def test_a_crowd_of_grants_adds_each_once_and_none_above_the_cap(service: Service) -> None:
     service.start()
     try:
-        one = Hunter(service, register(service, "Ann")["id"])
+        entry = Hunter(service, register(service, "Ann")["id"])
         # twenty different grants above the cap: each is cut to it
-        crowd(20, lambda n: one.grant(CAP + 1 + n))
-        assert one.progress() == 20 * CAP
+        crowd(20, lambda n: entry.grant(CAP + 1 + n))
+        assert entry.progress() == 20 * CAP
         # twenty retries of one grant: added once
-        crowd(20, lambda n: one.grant(7))
-        assert one.progress() == 20 * CAP + 7
+        crowd(20, lambda n: entry.grant(7))
+        assert entry.progress() == 20 * CAP + 7
         # by the other route too, which knows no retries, up to the largest number there is
-        path = f"/progression/{one.account_id}/{TRACK}"
-        crowd(20, lambda n: one.ask("POST", f"{path}/{CAP + n}")[0])
-        assert one.progress() == 40 * CAP + 7 < INT_MAX
+        path = f"/progression/{entry.account_id}/{TRACK}"
+        crowd(20, lambda n: entry.ask("POST", f"{path}/{CAP + n}")[0])
+        assert entry.progress() == 40 * CAP + 7 < INT_MAX
     finally:
         service.stop()
 

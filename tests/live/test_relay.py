@@ -77,9 +77,9 @@ def test_check_says_whether_the_pin_holds(tmp_path: Path) -> None:
 def test_a_bad_invite_ends_the_start_with_one_line() -> None:
     done = relay_command("--invite", "svc://join?v=3")
     assert done.returncode == 1
-    said = (done.stdout + done.stderr).strip()
-    assert said.startswith("svc-relay: SVC_RELAY_INVITE")
-    assert "\n" not in said
+    output = (done.stdout + done.stderr).strip()
+    assert output.startswith("svc-relay: SVC_RELAY_INVITE")
+    assert "\n" not in output
 
 
 @proves("relay: check")

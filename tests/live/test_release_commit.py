@@ -50,8 +50,8 @@ class ReleaseCommitTests(SynchronousTestCase):
         self.git("commit", "-q", "-m", "x")
 
     def refused(self) -> str:
-        said = self.assertRaises(SystemExit, self.release.check_tag)
-        return str(said)
+        reply = self.assertRaises(SystemExit, self.release.check_tag)
+        return str(reply)
 
     def test_the_commit_of_its_version_is_released(self) -> None:
         self.git("tag", "v1.2.3")
@@ -73,10 +73,10 @@ class ReleaseCommitTests(SynchronousTestCase):
                 file.write("# mine\n")
             self.release.check_tag()
             self.git("tag", "v1.2.3")
-            said = self.refused()
-            self.assertIn("1 of its files are not as committed", said)
-            self.assertIn(name, said)
-            self.assertIn("git stash", said)
+            reply = self.refused()
+            self.assertIn("1 of its files are not as committed", reply)
+            self.assertIn(name, reply)
+            self.assertIn("git stash", reply)
             self.git("tag", "--delete", "v1.2.3")
             self.git("stash", "--include-untracked")
 
@@ -94,12 +94,12 @@ class ReleaseCommitTests(SynchronousTestCase):
 
     def refuses_all(self, why: str) -> None:
         copied = self.root.parent / "copied"
-        for asked in (
+        for request in (
             self.release.check_tag,
             self.building.epoch,
             lambda: self.building.copied(copied),
         ):
-            [line] = str(self.assertRaises(SystemExit, asked)).splitlines()
+            [line] = str(self.assertRaises(SystemExit, request)).splitlines()
             self.assertIn("has failed in", line)
             self.assertIn(why, line)
         self.assertFalse(copied.exists())
@@ -107,7 +107,7 @@ class ReleaseCommitTests(SynchronousTestCase):
     def test_what_git_knows_is_built_at_the_time_of_its_commit(self) -> None:
         (self.root / "new.py").write_text("# mine\n")
         copied = self.building.copied(self.root.parent / "copied")
-        self.assertEqual([one.name for one in copied.iterdir()], ["pyproject.toml"])
+        self.assertEqual([path.name for path in copied.iterdir()], ["pyproject.toml"])
         self.assertGreater(self.building.epoch(), 0)
 
     def test_an_unpacked_sdist_is_built_where_it_is_at_the_time_of_its_files(self) -> None:

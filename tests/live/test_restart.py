@@ -66,7 +66,7 @@ class Traffic:
 
     def failed(self) -> dict[str, int]:
         """Answers that a player would notice, and how often."""
-        return {one: n for one, n in self.answers.items() if not one.endswith(" 200")}
+        return {item: n for item, n in self.answers.items() if not item.endswith(" 200")}
 
     def goes_on(self, answers: int = 100) -> None:
         """Returns when so many more have come."""
@@ -104,7 +104,7 @@ def gateway_environ(folder: Path, metagames: list[int], **more: str) -> tuple[in
         "GATEWAY_CERT": str(certificate),
         "GATEWAY_KEY": str(key),
         "GATEWAY_SECRET": SECRET,
-        "GATEWAY_METAGAME_URL": ",".join(f"http://127.0.0.1:{one}" for one in metagames),
+        "GATEWAY_METAGAME_URL": ",".join(f"http://127.0.0.1:{entry}" for entry in metagames),
         "GATEWAY_ALLOWLIST": "0",
         "GATEWAY_PARK_MS": "30000",  # a start takes long where the machine does much else
         "GATEWAY_RATE_GENERAL": "100000,1000000",
@@ -186,8 +186,10 @@ def game_servers(folder: Path) -> list[dict[str, object]]:
     """What the deploy server of a host lists, once its city runs; none is ended by a restart."""
     deploy = Service("none", folder, {}, int(value(folder, "deploy", "PORT")))
     eventually(lambda: b'"city"' in deploy.ask("GET", "/gameservers")[1], PATIENCE_S)
-    found: list[dict[str, object]] = orjson.loads(deploy.ask("GET", "/gameservers")[1])["servers"]
-    return found
+    document: list[dict[str, object]] = orjson.loads(deploy.ask("GET", "/gameservers")[1])[
+        "servers"
+    ]
+    return document
 
 
 # slow: a stack of six processes, four of them started again
@@ -197,7 +199,7 @@ def test_a_rolling_restart_under_traffic_refuses_nothing(tmp_path: Path) -> None
         file.write("GATEWAY_PARK_MS=30000\nGATEWAY_RATE_GENERAL=100000,1000000\n")
     with stack(folder):
         eventually(lambda: "stack ready" in said(folder), PATIENCE_S * 2)
-        before = [pid_of(folder, one) for one in ("metagame", "content", "deploy", "gateway")]
+        before = [pid_of(folder, entry) for entry in ("metagame", "content", "deploy", "gateway")]
         running = game_servers(folder)
         game = Service("none", folder, {}, int(value(folder, "metagame", "PORT")))
         players = [register(game, f"Player{number}") for number in range(PLAYERS)]
@@ -211,14 +213,14 @@ def test_a_rolling_restart_under_traffic_refuses_nothing(tmp_path: Path) -> None
                 check=False,
             )
             traffic.goes_on()
-        after = [pid_of(folder, one) for one in ("metagame", "content", "deploy", "gateway")]
+        after = [pid_of(folder, entry) for entry in ("metagame", "content", "deploy", "gateway")]
         assert game_servers(folder) == running
     assert running
     assert done.returncode == 0, done.stderr + said(folder)
     assert traffic.failed() == {}, traffic.answers
     assert traffic.answers["GET 200"] > 20
     assert None not in after
-    assert [one == two for one, two in zip(before, after, strict=True)] == [0, 0, 0, 1]
+    assert [entry == two for entry, two in zip(before, after, strict=True)] == [0, 0, 0, 1]
 
 
 def test_without_a_stack_the_command_says_what_to_do(tmp_path: Path) -> None:

@@ -21,14 +21,14 @@ class CountingTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.ann, self.bob, self.cat = Someone(), Someone(), Someone()
 
-    def counted(self, *heard: Someone, strict: bool = True) -> tuple[int, int, int]:
+    def counted(self, *messages: Someone, strict: bool = True) -> tuple[int, int, int]:
         """Lines that were told to their speaker, ann; doubled ones; lost ones."""
         nothing: Any = None
         town = Town(nothing, nothing, 1.0, 1.0, strict, nothing)
         people: list[Any] = [self.ann, self.bob, self.cat]
         town._lines["line 0"] = Spoken(people[0], dict.fromkeys(people, "first"))
-        for one in heard:
-            listener: Any = one
+        for entry in messages:
+            listener: Any = entry
             town.heard(listener, Line(False, "City-0", "Ann", "line 0"))
         town._count()
         return town.report.told, town.report.doubled, town.report.lost

@@ -43,9 +43,9 @@ def hashes(python: str, hash_seed: str) -> list[str]:
 class ProcessTests(SynchronousTestCase):
     # slow: a run in each of two processes that import everything
     def test_equal_seeds_give_equal_bytes_in_two_processes(self) -> None:
-        one, other = (hashes(sys.executable, number) for number in ("1", "4711"))
-        self.assertEqual(one, other)
-        self.assertEqual([line.split()[1] for line in one], ["0"] * len(WORLDS))
+        first, second = (hashes(sys.executable, number) for number in ("1", "4711"))
+        self.assertEqual(first, second)
+        self.assertEqual([line.split()[1] for line in first], ["0"] * len(WORLDS))
 
     if OTHER.exists() or requirements.required("another-python"):  # `make other-python` makes it
         # slow: a run with each of two Pythons, which import everything

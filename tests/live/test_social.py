@@ -64,8 +64,8 @@ async def at_once(
 
     async def one(number: int) -> tuple[int, str]:
         status, body = await act(number)
-        said = orjson.loads(body) if body else {}
-        return status, str(said.get("code", "")).removesuffix("AdorableQuillshot")
+        reply = orjson.loads(body) if body else {}
+        return status, str(reply.get("code", "")).removesuffix("AdorableQuillshot")
 
     return Counter(
         await gatherResults([Deferred.fromCoroutine(one(number)) for number in range(count)])
@@ -73,9 +73,9 @@ async def at_once(
 
 
 async def call(service: Joined, method: str, path: str, by: Player, body: Any = None) -> Any:
-    status, said = await service.ask(method, path, body, bearer(by))
-    assert 200 <= status < 300, (path, status, said)
-    return orjson.loads(said) if said else None
+    status, reply = await service.ask(method, path, body, bearer(by))
+    assert 200 <= status < 300, (path, status, reply)
+    return orjson.loads(reply) if reply else None
 
 
 async def found(service: Joined, leader: Player, name: str) -> tuple[int, bytes]:
@@ -83,9 +83,9 @@ async def found(service: Joined, leader: Player, name: str) -> tuple[int, bytes]
     return await service.ask("POST", "/guild", body, {"x-svc-gameserver-apikey": GAME_SERVER_KEY})
 
 
-async def befriend(service: Joined, one: Player, others: Sequence[Player]) -> None:
-    for other in others:
-        for a, b in ((one, other), (other, one)):
+async def befriend(service: Joined, first: Player, others: Sequence[Player]) -> None:
+    for friend in others:
+        for a, b in ((first, friend), (friend, first)):
             await call(service, "POST", f"/friends/api/public/friends/{a['id']}/{b['id']}", a)
 
 
@@ -97,12 +97,12 @@ async def test_twenty_accept_the_last_place_of_a_guild(service: Joined) -> None:
     await call(service, "POST", "/guild/validate", leader, {"name": "Slayers"})
     assert (await found(service, leader, "Slayers"))[0] == 200
     paths = []
-    for other in others:
-        await call(service, "PUT", f"/guild/invite/{other['id']}", leader)
-        [invite] = (await call(service, "GET", "/guild/invite/player", other))["invites"]
+    for friend in others:
+        await call(service, "PUT", f"/guild/invite/{friend['id']}", leader)
+        [invite] = (await call(service, "GET", "/guild/invite/player", friend))["invites"]
         paths.append(f"/guild/invite/accept/{invite['id']}")
-    said = await at_once(20, lambda n: service.ask("POST", paths[n], None, bearer(others[n])))
-    assert said == {(200, "OK"): 1, (409, "Stuffed"): 19}
+    replies = await at_once(20, lambda n: service.ask("POST", paths[n], None, bearer(others[n])))
+    assert replies == {(200, "OK"): 1, (409, "Stuffed"): 19}
     assert len((await call(service, "GET", "/guild", leader))["members"]) == 2
 
 
@@ -113,8 +113,8 @@ async def test_ten_found_guilds_of_one_name(service: Joined) -> None:
     for leader in leaders:
         await call(service, "POST", "/guild/validate", leader, {"name": "SLAYERS"})
     names = ("Slayers", "sLAYERS")
-    said = await at_once(10, lambda n: found(service, leaders[n], names[n % 2]))
-    assert said == {(200, "OK"): 1, (409, "Seized"): 9}
+    replies = await at_once(10, lambda n: found(service, leaders[n], names[n % 2]))
+    assert replies == {(200, "OK"): 1, (409, "Seized"): 9}
 
 
 @isolates("social/guilds: found")
@@ -124,9 +124,9 @@ async def test_one_leader_founds_at_most_one_guild(service: Joined) -> None:
     leader = await register(service, "Ann")
     for number in range(5):
         await call(service, "POST", "/guild/validate", leader, {"name": f"Guild{number}"})
-    said = await at_once(5, lambda n: found(service, leader, f"Guild{n}"))
-    assert said[200, "OK"] == 1
-    assert said[409, "Occupied"] + said[429, ""] + said[403, ""] == 4
+    replies = await at_once(5, lambda n: found(service, leader, f"Guild{n}"))
+    assert replies[200, "OK"] == 1
+    assert replies[409, "Occupied"] + replies[429, ""] + replies[403, ""] == 4
 
 
 @proves("POST /guild/invite/accept/:inviteId")
@@ -138,9 +138,9 @@ async def test_one_player_accepts_five_guilds(service: Joined) -> None:
         assert (await found(service, leader, f"Guild{number}"))[0] == 200
         await call(service, "PUT", f"/guild/invite/{player['id']}", leader)
     invites = (await call(service, "GET", "/guild/invite/player", player))["invites"]
-    paths = [f"/guild/invite/accept/{one['id']}" for one in invites]
-    said = await at_once(5, lambda n: service.ask("POST", paths[n], None, bearer(player)))
-    assert said == {(200, "OK"): 1, (404, "Uninvited"): 4}
+    paths = [f"/guild/invite/accept/{invite['id']}" for invite in invites]
+    replies = await at_once(5, lambda n: service.ask("POST", paths[n], None, bearer(player)))
+    assert replies == {(200, "OK"): 1, (404, "Uninvited"): 4}
     sizes = [len((await call(service, "GET", "/guild", leader))["members"]) for leader in leaders]
     assert sorted(sizes) == [1, 1, 1, 1, 2]
 
@@ -160,9 +160,9 @@ async def test_two_who_ask_each_other_are_friends(service: Joined) -> None:
             return await service.ask("POST", paths[n], None, bearer(pair[n]))
 
         assert await at_once(2, ask) == {(204, ""): 2}
-        for one in pair:
-            path = f"/friends/api/public/friends/{one['id']}"
-            [entry] = await call(service, "GET", path, one)
+        for player in pair:
+            path = f"/friends/api/public/friends/{player['id']}"
+            [entry] = await call(service, "GET", path, player)
             assert entry["status"] == "ACCEPTED"
 
 
@@ -172,11 +172,11 @@ async def test_two_who_ask_each_other_are_friends(service: Joined) -> None:
 async def test_a_slot_holds_one_of_four_invites(service: Joined) -> None:
     player, *others = [await register(service, f"player_{number}") for number in range(5)]
     await befriend(service, player, others)
-    bodies = [{"account_id": other["id"], "slot": 2} for other in others]
-    said = await at_once(
+    bodies = [{"account_id": friend["id"], "slot": 2} for friend in others]
+    replies = await at_once(
         4, lambda n: service.ask("PUT", "/slayerlink/invite", bodies[n], bearer(player))
     )
-    assert said == {(200, "None"): 1, (409, "409"): 3}
+    assert replies == {(200, "None"): 1, (409, "409"): 3}
     status = (await call(service, "GET", "/slayerlink/status_good", player))["payload"]
     assert len(status["invites"]) == 1
 
@@ -187,16 +187,16 @@ async def test_a_slot_holds_one_of_four_invites(service: Joined) -> None:
 async def test_four_accept_at_once_and_never_share_a_slot(service: Joined) -> None:
     player, *others = [await register(service, f"player_{number}") for number in range(5)]
     await befriend(service, player, others)
-    for other in others:
+    for friend in others:
         body = {"account_id": player["id"], "slot": 1}
-        await call(service, "PUT", "/slayerlink/invite", other, body)
-    bodies = [{"account_id": one["id"], "slot": 1, "action": "accept"} for one in others]
-    said = await at_once(
+        await call(service, "PUT", "/slayerlink/invite", friend, body)
+    bodies = [{"account_id": entry["id"], "slot": 1, "action": "accept"} for entry in others]
+    replies = await at_once(
         4, lambda n: service.ask("POST", "/slayerlink/invite", bodies[n], bearer(player))
     )
-    assert said == {(200, "None"): 3, (409, "409"): 1}
+    assert replies == {(200, "None"): 3, (409, "409"): 1}
     links = (await call(service, "GET", "/slayerlink/links", player))["payload"]["links"]
-    assert [one["slot"] for one in links] == [1, 2, 3]
+    assert [entry["slot"] for entry in links] == [1, 2, 3]
 
 
 @proves("PUT /party/invite/accept/:inviteId")
@@ -204,9 +204,9 @@ async def test_four_accept_at_once_and_never_share_a_slot(service: Joined) -> No
 async def test_seven_accept_the_last_places_of_a_party(service: Joined) -> None:
     leader, *others = [await register(service, f"player_{number}") for number in range(8)]
     party_id = (await call(service, "POST", "/party", leader, {}))["partyId"]
-    for other in others:
-        await call(service, "PUT", "/party/invite", leader, {"recipientPlayerId": other["id"]})
+    for friend in others:
+        await call(service, "PUT", "/party/invite", leader, {"recipientPlayerId": friend["id"]})
     path = f"/party/invite/accept/{party_id}"
-    said = await at_once(7, lambda n: service.ask("PUT", path, {}, bearer(others[n])))
-    assert said == {(200, ""): 3, (409, ""): 4}
+    replies = await at_once(7, lambda n: service.ask("PUT", path, {}, bearer(others[n])))
+    assert replies == {(200, ""): 3, (409, ""): 4}
     assert len((await call(service, "POST", "/party", leader, {}))["playerIds"]) == 4

@@ -50,7 +50,7 @@ def test_killed_children_come_back_and_a_stop_leaves_none(folder: Path) -> None:
             assert f"{component} ended (signal 9)" in said(folder)
         process.send_signal(signal.SIGTERM)
         process.wait(60)
-    assert [pid_of(folder, one) for one in ALL] == [None] * len(ALL)
+    assert [pid_of(folder, entry) for entry in ALL] == [None] * len(ALL)
     ends = re.findall(r"\[(\w+)\].*Server Shut Down", said(folder))
     assert ends == list(reversed(ALL))
 
@@ -76,7 +76,7 @@ def test_children_do_not_outlive_a_killed_stack(folder: Path) -> None:
         eventually(lambda: "stack ready" in said(folder))
         process.kill()
         process.wait(30)
-        eventually(lambda: all(pid_of(folder, one) is None for one in ALL))
+        eventually(lambda: all(pid_of(folder, component) is None for component in ALL))
 
 
 def test_a_folder_without_a_host_ends_the_start_with_one_line(tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_a_bad_setting_ends_the_stack_with_its_line_and_status_1(folder: Path) -
     change(folder, "deploy", "BIND_HOST", "many")
     with stack(folder) as process:
         assert process.wait(60) == 1
-    [line] = [one for one in said(folder).splitlines() if "ended before it was ready" in one]
+    [line] = [path for path in said(folder).splitlines() if "ended before it was ready" in path]
     assert "svc-deploy: BIND_HOST" in line
     assert line.endswith("; the stack ends")
     assert pid_of(folder, "metagame") is None

@@ -30,19 +30,19 @@ on_two_metagames_for_codes = partial(on_two_metagames, REGISTRATION_MODE="INVITE
 
 async def code_uses(both: Both, code: str) -> int | None:
     """What is left of a code; None once it is gone."""
-    said = [
-        {one["inviteCode"]: int(one["usesRemaining"]) for one in body["InviteCodes"]}
+    replies = [
+        {invite["inviteCode"]: int(invite["usesRemaining"]) for invite in body["InviteCodes"]}
         for body in [await both.good("GET", f"{API}/InviteCodes", at=at) for at in range(2)]
     ]
-    assert said[0] == said[1]
-    return said[0].get(code)
+    assert replies[0] == replies[1]
+    return replies[0].get(code)
 
 
 async def audited(both: Both, action: str) -> list[dict[str, Any]]:
     """The rows of the audit log of one action, which both must show."""
-    said = [await both.good("GET", f"{API}/DashboardAudit", at=at) for at in range(2)]
-    assert said[0] == said[1]
-    return [row for row in said[0]["rows"] if row["action"] == action]
+    replies = [await both.good("GET", f"{API}/DashboardAudit", at=at) for at in range(2)]
+    assert replies[0] == replies[1]
+    return [row for row in replies[0]["rows"] if row["action"] == action]
 
 
 def registering(both: Both, name: str, at: int, code: str | None = None) -> Awaitable[Said]:
@@ -54,9 +54,9 @@ def registering(both: Both, name: str, at: int, code: str | None = None) -> Awai
 async def test_one_name_one_account(both: Both) -> None:
     for number in range(ROUNDS):
         names = [f"Same_{number}", f"sAME_{number}"] * 2
-        said = await at_once(*(registering(both, one, at) for at, one in enumerate(names)))
-        assert statuses(said)[0] == 200
-        assert sum(status == 200 for status, _ in said) == 1, said
+        replies = await at_once(*(registering(both, name, at) for at, name in enumerate(names)))
+        assert statuses(replies)[0] == 200
+        assert sum(status == 200 for status, _ in replies) == 1, replies
 
 
 @isolates("accounts/invites: create", "accounts/invites: put", "accounts/management: register")
@@ -66,7 +66,7 @@ async def test_a_code_never_makes_more_accounts_than_it_was_given_uses(both: Bot
         *(both.call("POST", f"{API}/CreateInvite", body={"uses": 1}, at=at) for at in range(6))
     )
     assert statuses(made) == [200] * 6
-    codes = {said["code"] for _, said in made}
+    codes = {body["code"] for _, body in made}
     assert len(codes) == 6
     for number, code in enumerate(sorted(codes)[:ROUNDS]):
         again = {"NewInviteCode": code, "Uses": 2}
@@ -98,16 +98,16 @@ async def test_a_revoked_code_makes_no_account_any_more(both: Both) -> None:
 async def test_two_accounts_never_get_one_name(both: Both) -> None:
     for number in range(ROUNDS):
         pair = await both.players(2)
-        wishes = [{"UserId": one["id"], "NewUsername": f"Wanted_{number}"} for one in pair]
-        said = await at_once(
+        wishes = [{"UserId": player["id"], "NewUsername": f"Wanted_{number}"} for player in pair]
+        replies = await at_once(
             *(
-                both.call("POST", f"{API}/RenameUser", body=wish, at=at)
-                for at, wish in enumerate(wishes)
+                both.call("POST", f"{API}/RenameUser", body=request, at=at)
+                for at, request in enumerate(wishes)
             ),
             registering(both, f"wANTED_{number}", 1),
         )
-        assert sum(status == 200 for status, _ in said) == 1, said
-        statuses(said)
+        assert sum(status == 200 for status, _ in replies) == 1, replies
+        statuses(replies)
 
 
 @isolates(
@@ -154,11 +154,11 @@ async def test_every_act_of_staff_and_every_refused_try_leaves_its_row(both: Bot
 @on_two_metagames
 async def test_two_owners_cannot_demote_each_other(both: Both) -> None:
     for number in range(ROUNDS):
-        other = await both.player()
-        role = {"Account": other["name"], "Role": "owner"}
+        second = await both.player()
+        role = {"Account": second["name"], "Role": "owner"}
         await both.good("POST", f"{API}/DashboardRole", body=role)
-        theirs = {"x-svc-user-api-key": other["key"]}
-        said = await at_once(
+        theirs = {"x-svc-user-api-key": second["key"]}
+        replies = await at_once(
             both.services[0].ask(
                 "POST", f"{API}/DashboardRole", {**role, "Role": "player"}, both.owner
             ),
@@ -166,8 +166,8 @@ async def test_two_owners_cannot_demote_each_other(both: Both) -> None:
                 "POST", f"{API}/DashboardRole", {"Account": "Owner", "Role": "player"}, theirs
             ),
         )
-        good = [at for at, (status, _) in enumerate(said) if status == 200]
-        assert len(good) == 1, (number, said)
+        good = [at for at, (status, _) in enumerate(replies) if status == 200]
+        assert len(good) == 1, (number, replies)
         if good == [1]:  # the first owner is none any more; as it was before
             owner = {"Account": "Owner", "Role": "owner"}
             ask = both.services[0].ask("POST", f"{API}/DashboardRole", owner, theirs)
@@ -179,7 +179,7 @@ async def test_two_owners_cannot_demote_each_other(both: Both) -> None:
 @on_two_metagames
 async def test_of_two_announcements_both_processes_show_the_same(both: Both) -> None:
     for number in range(ROUNDS):
-        said = await at_once(
+        replies = await at_once(
             *(
                 both.call(
                     "POST",
@@ -190,7 +190,7 @@ async def test_of_two_announcements_both_processes_show_the_same(both: Both) -> 
                 for at in range(2)
             )
         )
-        assert statuses(said) == [200, 200]
+        assert statuses(replies) == [200, 200]
     assert len(await audited(both, "announce")) == 2 * ROUNDS
 
 
@@ -198,8 +198,8 @@ async def test_of_two_announcements_both_processes_show_the_same(both: Both) -> 
 @on_two_metagames
 async def test_of_two_switches_of_maintenance_mode_each_leaves_its_row(both: Both) -> None:
     for _ in range(ROUNDS):
-        said = await at_once(
+        replies = await at_once(
             *(both.call("POST", f"{API}/DashboardDrain", body={"On": True}, at=at) for at in (0, 1))
         )
-        assert statuses(said) == [200, 200]
+        assert statuses(replies) == [200, 200]
     assert len(await audited(both, "drain on")) == 2 * ROUNDS

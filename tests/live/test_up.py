@@ -38,6 +38,10 @@ def test_the_card_comes_once_all_runs_and_ctrl_c_ends_it(tmp_path: Path) -> None
             process.send_signal(signal.SIGINT)
             process.wait(PATIENCE_S)
     assert process.returncode in (0, -signal.SIGINT)
-    assert [pid_of(folder, one) for one in ALL] == [None] * len(ALL)
-    ready = [one for one in (folder / "stack.log").read_text().splitlines() if "stack ready" in one]
+    assert [pid_of(folder, component) for component in ALL] == [None] * len(ALL)
+    ready = [
+        component
+        for component in (folder / "stack.log").read_text().splitlines()
+        if "stack ready" in component
+    ]
     assert ready[0].endswith(f"; dashboard: {card['dashboard']}")

@@ -47,18 +47,18 @@ def workers(folder: Path, live_url: str, **environ: str) -> Iterator[Workers]:
 
 def asked(service: Service, method: str, path: str, by: dict[str, str], body: Any = None) -> Any:
     """The status and the parsed body of a player's request."""
-    status, said = service.ask(method, path, body, headers=bearer(by))
-    return status, orjson.loads(said) if said[:1] in b"{[" else said
+    status, reply = service.ask(method, path, body, headers=bearer(by))
+    return status, orjson.loads(reply) if reply[:1] in b"{[" else reply
 
 
 def test_two_processes_are_one_game(tmp_path: Path) -> None:
     with workers(tmp_path, fresh_url()) as both:
         ann, bob = register(both.one, "Ann_1"), register(both.other, "Bob_1")
         _, mine = asked(both.one, "POST", "/party", ann, {})
-        wish = {"recipientPlayerId": bob["id"]}
-        assert asked(both.one, "PUT", "/party/invite", ann, wish)[0] == 200
-        _, seen = asked(both.other, "GET", "/party/invites", bob)
-        assert [one["partyId"] for one in seen["invitations"]] == [mine["partyId"]]
+        request = {"recipientPlayerId": bob["id"]}
+        assert asked(both.one, "PUT", "/party/invite", ann, request)[0] == 200
+        _, view = asked(both.other, "GET", "/party/invites", bob)
+        assert [invitation["partyId"] for invitation in view["invitations"]] == [mine["partyId"]]
         accept = f"/party/invite/accept/{mine['partyId']}"
         status, joined = asked(both.other, "PUT", accept, bob, {})
         assert status == 200
@@ -69,8 +69,8 @@ def test_two_processes_are_one_game(tmp_path: Path) -> None:
         )
         assert asked(both.one, "POST", "/heartbeat", ann, {})[0] == 200
         key = {"x-svc-user-api-key": ann["key"]}
-        status, said = both.other.ask("GET", "/svc/api/PublicOnlineStats", headers=key)
-        assert (status, orjson.loads(said)) == (200, {"NumActivePlayers": 1})
+        status, body = both.other.ask("GET", "/svc/api/PublicOnlineStats", headers=key)
+        assert (status, orjson.loads(body)) == (200, {"NumActivePlayers": 1})
 
 
 @contextmanager
@@ -84,7 +84,7 @@ def chatting(folder: Path, **environ: str) -> Iterator[tuple[Workers, tuple[int,
             (folder / name).mkdir()
             entered = stack.enter_context(metagame(folder / name, CHAT_PORT=str(port), **shared))
             made.append(entered)
-            eventually(lambda one=entered: "chat: listening on" in one.log)
+            eventually(lambda entry=entered: "chat: listening on" in entry.log)
         yield Workers(*made), ports
 
 
@@ -92,26 +92,26 @@ def talkers(
     stack: ExitStack, both: Workers, ports: tuple[int, int], count: int
 ) -> list[tuple[dict[str, str], Talker]]:
     """Players, every other one on the second process."""
-    found = []
+    results = []
     for number in range(count):
         player = register(both.one, f"Player_{number}")
         made = Talker(ports[number % 2], player["id"], f"Player_{number}")
         stack.callback(made.wire.close)
-        found.append((player, made.log_in(player["token"])))
-    return found
+        results.append((player, made.log_in(player["token"])))
+    return results
 
 
 @contextmanager
 def frozen(both: Workers) -> Iterator[None]:
     """What is sent meanwhile is read by both afterwards."""
     processes = [one.process for one in (both.one, both.other) if one.process is not None]
-    for one in processes:
-        one.send_signal(signal.SIGSTOP)
+    for item in processes:
+        item.send_signal(signal.SIGSTOP)
     try:
         yield
     finally:
-        for one in processes:
-            one.send_signal(signal.SIGCONT)
+        for item in processes:
+            item.send_signal(signal.SIGCONT)
 
 
 def heard(folder: Path, lines: int, **environ: str) -> list[list[str]]:
@@ -120,23 +120,23 @@ def heard(folder: Path, lines: int, **environ: str) -> list[list[str]]:
     with ExitStack() as stack:
         both, ports = stack.enter_context(chatting(folder, **often, **environ))
         people = [one for _, one in talkers(stack, both, ports, 4)]
-        for one in people:
-            assert 'code="110"' in one.join("City-1")
+        for talker in people:
+            assert 'code="110"' in talker.join("City-1")
         with frozen(both):  # else a quick machine may be done with each before the next
             for number in range(lines):
-                for one in people:
-                    one.say("City-1", f"line {number}")
-        found = []
-        for one in people:
-            mine = [one.hear("<body>") for _ in range(lines * len(people))]
+                for talker in people:
+                    talker.say("City-1", f"line {number}")
+        results = []
+        for talker in people:
+            mine = [talker.hear("<body>") for _ in range(lines * len(people))]
             assert len(set(mine)) == len(mine)
-            found.append([text.partition("/")[2] for text in mine])
-        return found
+            results.append([text.partition("/")[2] for text in mine])
+        return results
 
 
 def test_every_listener_of_a_room_hears_one_order(tmp_path: Path) -> None:
-    found = heard(tmp_path, 15)
-    assert all(them == found[0] for them in found)
+    result = heard(tmp_path, 15)
+    assert all(them == result[0] for them in result)
 
 
 HEARD_AT_ONCE = """
@@ -166,9 +166,9 @@ def sabotaged(change: str) -> dict[str, str]:
 
 def test_without_the_news_each_process_hears_an_order_of_its_own(tmp_path: Path) -> None:
     """The sabotage: the speaker's process delivers before the news comes back."""
-    found = heard(tmp_path, 15, **sabotaged(HEARD_AT_ONCE))
-    assert all(sorted(them) == sorted(found[0]) for them in found)
-    assert any(them != found[0] for them in found)
+    result = heard(tmp_path, 15, **sabotaged(HEARD_AT_ONCE))
+    assert all(sorted(them) == sorted(result[0]) for them in result)
+    assert any(them != result[0] for them in result)
 
 
 def test_a_party_room_across_processes(tmp_path: Path) -> None:
@@ -193,11 +193,11 @@ def invites(both: Workers, ann: dict[str, str]) -> int:
     others = [register(both.one, f"Other_{number}") for number in range(40)]
     asked(both.one, "POST", "/party", ann, {})
     statuses = []
-    for number, other in enumerate(others):
+    for number, friend in enumerate(others):
         service = both.one if number % 2 else both.other
-        wish = {"recipientPlayerId": other["id"]}
-        statuses.append(asked(service, "PUT", "/party/invite", ann, wish)[0])
-        asked(service, "DELETE", "/party/invite", ann, wish)
+        request = {"recipientPlayerId": friend["id"]}
+        statuses.append(asked(service, "PUT", "/party/invite", ann, request)[0])
+        asked(service, "DELETE", "/party/invite", ann, request)
     return statuses.count(200)
 
 
@@ -214,9 +214,9 @@ def test_the_rules_of_an_account_hold_across_processes(tmp_path: Path) -> None:
         assert invites(both, ann) == 20
         seats = []
         for number in range(3):
-            one = Talker(ports[number % 2], ann["id"], "Ann_1", f"V2:Word:WIN::{number:032x}")
-            stack.callback(one.wire.close)
-            seats.append(one.log_in(ann["token"]))
+            talker = Talker(ports[number % 2], ann["id"], "Ann_1", f"V2:Word:WIN::{number:032x}")
+            stack.callback(talker.wire.close)
+            seats.append(talker.log_in(ann["token"]))
         seats[0].hear("<close")
         seats[2].whisper(register(both.one, "Bob_1")["id"], "to nobody")  # it is still there
 
@@ -229,8 +229,8 @@ def test_what_a_killed_process_held_is_free_in_fifteen_seconds(tmp_path: Path) -
     with ExitStack() as stack:
         both, ports = stack.enter_context(chatting(tmp_path))
         (_, anns), (bob, bobs) = talkers(stack, both, ports, 2)
-        for one in (anns, bobs):
-            assert 'code="110"' in one.join("City-1")
+        for player in (anns, bobs):
+            assert 'code="110"' in player.join("City-1")
         both.other.stop(signal.SIGKILL)
         with Watch() as watch:
             statuses = [asked(both.one, "POST", "/party", bob, {})[0] for _ in range(20)]
@@ -246,8 +246,8 @@ def test_without_a_lease_a_dead_process_holds_its_seats(tmp_path: Path) -> None:
     with ExitStack() as stack:
         both, ports = stack.enter_context(chatting(tmp_path, **sabotaged(NO_LEASE)))
         (_, anns), (_, bobs) = talkers(stack, both, ports, 2)
-        for one in (anns, bobs):
-            assert 'code="110"' in one.join("City-1")
+        for player in (anns, bobs):
+            assert 'code="110"' in player.join("City-1")
         both.other.stop(signal.SIGKILL)
         anns.wire.settimeout(AT_MOST_S)
         with pytest.raises(TimeoutError):

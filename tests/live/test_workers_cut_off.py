@@ -38,15 +38,15 @@ def chat(stack: ExitStack, folder: Path, live_url: str, **environ: str) -> tuple
 
 def talkers(stack: ExitStack, service: Service, *ports: int) -> list[Talker]:
     """Players in one room, at the chats of these ports."""
-    found = []
+    results = []
     for name, port in zip(("Ann_1", "Bob_1"), ports, strict=True):
         player = register(service, name)
         made = Talker(port, player["id"], name)
         stack.callback(made.wire.close)
         made.log_in(player["token"])
         assert 'code="110"' in made.join(ROOM)
-        found.append(made)
-    return found
+        results.append(made)
+    return results
 
 
 def heard(folder: Path, change: str = "") -> list[str]:
@@ -59,10 +59,10 @@ def heard(folder: Path, change: str = "") -> list[str]:
         environ = {"DATABASE_URL": fresh_database(), **sabotaged(PATIENT + change)}
         proxy = Proxy(shared().port)
         stack.callback(proxy.end)
-        one, near = chat(stack, folder / "one", live_url, **environ)
+        first, near = chat(stack, folder / "one", live_url, **environ)
         away = live_url.replace(f":{shared().port}/", f":{proxy.port}/")
-        other, far = chat(stack, folder / "other", away, **environ)
-        ann, bob = talkers(stack, one, near, far)
+        second, far = chat(stack, folder / "other", away, **environ)
+        ann, bob = talkers(stack, first, near, far)
 
         def say(text: str) -> None:
             ann.say(ROOM, text)
@@ -71,11 +71,11 @@ def heard(folder: Path, change: str = "") -> list[str]:
         proxy.cut()
         for number in range(LINES):
             if number == LINES // 2:
-                eventually(lambda: LOST in other.log)
+                eventually(lambda: LOST in second.log)
             say(f"line {number}")
-        eventually(lambda: both_lost(other))  # one that lives would hear what is on its way yet
+        eventually(lambda: both_lost(second))  # one that lives would hear what is on its way yet
         proxy.mend()
-        eventually(lambda: both_back(other))
+        eventually(lambda: both_back(second))
         say("the last")
         return until_the_last(bob)
 
@@ -92,10 +92,10 @@ def both_back(service: Service) -> bool:
 
 def until_the_last(talker: Talker) -> list[str]:
     """The lines that one hears from here on, up to the last that is said."""
-    found: list[str] = []
-    while "the last" not in "".join(found[-1:]):
-        found.append(talker.hear("<body>").partition("<body>")[2].partition("<")[0])
-    return found
+    results: list[str] = []
+    while "the last" not in "".join(results[-1:]):
+        results.append(talker.hear("<body>").partition("<body>")[2].partition("<")[0])
+    return results
 
 
 # slow: a worker gives up both connections to the engine, and has both back
@@ -121,10 +121,10 @@ def heard_anew(folder: Path, change: str = "") -> list[str]:
         proxy = Proxy(engine.port)
         stack.callback(proxy.end)
         environ = {"DATABASE_URL": fresh_database(), **sabotaged(PATIENT + change)}
-        one, near = chat(stack, folder / "one", engine.url, **environ)
+        first, near = chat(stack, folder / "one", engine.url, **environ)
         away = f"valkey://:{PASSWORD}@127.0.0.1:{proxy.port}"
-        other, far = chat(stack, folder / "other", away, **environ)
-        ann, bob = talkers(stack, one, near, far)
+        second, far = chat(stack, folder / "other", away, **environ)
+        ann, bob = talkers(stack, first, near, far)
 
         def say(text: str) -> None:
             ann.say(ROOM, text)
@@ -134,14 +134,14 @@ def heard_anew(folder: Path, change: str = "") -> list[str]:
         assert "before" in bob.hear("<body>")
         proxy.cut()
         engine.kill()
-        eventually(lambda: LOST in one.log)
+        eventually(lambda: LOST in first.log)
         engine.start()
-        eventually(lambda: MISSED in one.log)  # it listens, and has read that there is nothing
+        eventually(lambda: MISSED in first.log)  # it listens, and has read that there is nothing
         say("early")
         say("next")
-        assert not both_back(other)
+        assert not both_back(second)
         proxy.mend()
-        eventually(lambda: both_back(other))
+        eventually(lambda: both_back(second))
         say("the last")
         return until_the_last(bob)
 

@@ -25,8 +25,8 @@ def befriended(stack: ExitStack, folder: Path, **environ: str) -> tuple[Talker, 
     (ann, anns), (bob, bobs) = talkers(stack, both, ports, 2)
     anns.show("away", "City-1")
     bobs.show("away", "City-2")
-    for service, me, other in ((both.one, ann, bob), (both.other, bob, ann)):
-        path = f"/friends/api/public/friends/{me['id']}/{other['id']}"
+    for service, me, item in ((both.one, ann, bob), (both.other, bob, ann)):
+        path = f"/friends/api/public/friends/{me['id']}/{item['id']}"
         assert service.ask("POST", path, headers=bearer(me))[0] in (200, 204)
     assert "OUTBOUND" in anns.hear("xmpp-admin@")
     assert "INBOUND" in bobs.hear("xmpp-admin@")
@@ -36,10 +36,10 @@ def befriended(stack: ExitStack, folder: Path, **environ: str) -> tuple[Talker, 
 def test_friends_at_two_workers_see_each_other(tmp_path: Path) -> None:
     with ExitStack() as stack:
         anns, bobs = befriended(stack, tmp_path)
-        for one, other in ((anns, bobs), (bobs, anns)):
-            shown = one.hear("<presence")
+        for player, second in ((anns, bobs), (bobs, anns)):
+            shown = player.hear("<presence")
             assert "<show>away</show>" in shown
-            assert other.account in shown
+            assert second.account in shown
         anns.send("<presence><show>dnd</show></presence>")
         assert "<show>dnd</show>" in bobs.hear("<presence")
         anns.wire.close()
@@ -52,7 +52,7 @@ DEAF = "from svcserver.chat import presence\npresence.Presences.changed = lambda
 def test_where_nobody_hears_what_is_shown_elsewhere_they_do_not(tmp_path: Path) -> None:
     """The sabotage: what the test above rests on."""
     with ExitStack() as stack:
-        for one in befriended(stack, tmp_path, **sabotaged(DEAF)):
-            one.wire.settimeout(SILENT_S)
+        for entry in befriended(stack, tmp_path, **sabotaged(DEAF)):
+            entry.wire.settimeout(SILENT_S)
             with pytest.raises(TimeoutError):
-                one.hear("<presence")
+                entry.hear("<presence")

@@ -46,8 +46,8 @@ def test_sessions_that_one_worker_ends_are_over_at_the_other_at_once(tmp_path: P
         owner = {"x-svc-user-api-key": cleo["key"]}
         with Watch() as watch:
             kick = "/svc/api/DashboardKick", {"Account": "Player_1"}
-            status, said = both.one.ask("POST", *kick, owner)
-            assert status == 200, said
+            status, body = both.one.ask("POST", *kick, owner)
+            assert status == 200, body
             assert status_of(both.other, bob) == 401  # told before the kick was answered
             assert "not-authorized" in bobs.hear("stream:error")
         assert watch.seconds < AT_MOST_S
@@ -62,21 +62,21 @@ def test_the_owners_ban_and_mute_reach_every_worker(tmp_path: Path) -> None:
         both, ports = stack.enter_context(chatting(tmp_path, CHAT_MESSAGE_RATE="60,60"))
         (ann, anns), (bob, bobs) = talkers(stack, both, ports, 2)
         file = env_file(tmp_path, both.one.environ)
-        for one in (anns, bobs):
-            assert 'code="110"' in one.join("City-1")
+        for entry in (anns, bobs):
+            assert 'code="110"' in entry.join("City-1")
         for name in ("Player_0", "Player_1"):
             assert svcctl("mute", name, "--env-file", file).status == 0
 
-        def refused(one: Talker) -> bool:
-            one.say("City-1", "hello")
-            return "not-acceptable" in one.hear('id="1"')
+        def refused(talker: Talker) -> bool:
+            talker.say("City-1", "hello")
+            return "not-acceptable" in talker.hear('id="1"')
 
-        for one in (anns, bobs):
-            eventually(lambda one=one: refused(one), AT_MOST_S)
+        for entry in (anns, bobs):
+            eventually(lambda one=entry: refused(one), AT_MOST_S)
         for name in ("Player_0", "Player_1"):
             assert svcctl("ban", name, "--env-file", file).status == 0
-        for one in (anns, bobs):
-            one.hear("stream:error")
+        for entry in (anns, bobs):
+            entry.hear("stream:error")
         for service in (both.one, both.other):
             for player in (ann, bob):
                 eventually(lambda s=service, p=player: status_of(s, p) == 401, AT_MOST_S)
@@ -84,10 +84,10 @@ def test_the_owners_ban_and_mute_reach_every_worker(tmp_path: Path) -> None:
 
 def first_told(service: Service, page: str, key: dict[str, str]) -> Any:
     """What a page of the dashboard is told first, of its stream of events."""
-    with closing(HTTPConnection("127.0.0.1", service.port, timeout=30)) as asked:
+    with closing(HTTPConnection("127.0.0.1", service.port, timeout=30)) as request:
         head = {**key, "Accept": "text/event-stream"}
-        asked.request("GET", f"/svc/api/DashboardEvents?page={page}", headers=head)
-        for line in asked.getresponse():
+        request.request("GET", f"/svc/api/DashboardEvents?page={page}", headers=head)
+        for line in request.getresponse():
             if line.startswith(b"data: "):
                 return orjson.loads(line.removeprefix(b"data: "))
     raise AssertionError("it was told nothing")
@@ -96,30 +96,30 @@ def first_told(service: Service, page: str, key: dict[str, str]) -> Any:
 def test_owners_see_and_reach_the_players_of_every_worker(tmp_path: Path) -> None:
     with ExitStack() as stack:
         both, ports = stack.enter_context(chatting(tmp_path))
-        found = talkers(stack, both, ports, 2)
-        for _, one in found:
-            assert 'code="110"' in one.join("City-1")
+        result = talkers(stack, both, ports, 2)
+        for _, item in result:
+            assert 'code="110"' in item.join("City-1")
         file, olga = env_file(tmp_path, both.one.environ), register(both.one, "Olga")
         assert svcctl("account", "promote", "Olga", "--env-file", file).status == 0
         key = {"x-svc-user-api-key": olga["key"]}
         for number, service in enumerate((both.one, both.other)):
-            player = found[number][0]
+            player = result[number][0]
             assert service.ask("POST", "/heartbeat", {}, bearer(player))[0] == 200
         for service in (both.one, both.other):
-            said = first_told(service, "chat", key)
-            assert (said["connections"], said["people"]) == (2, 2)
-            assert said["rooms"][0]["names"] == ["Player_0", "Player_1"]
-            said = orjson.loads(service.ask("GET", "/svc/api/ServerStatus", headers=key)[1])
-            assert [one["name"] for one in said["players"]] == ["Player_0", "Player_1"]
+            reply = first_told(service, "chat", key)
+            assert (reply["connections"], reply["people"]) == (2, 2)
+            assert reply["rooms"][0]["names"] == ["Player_0", "Player_1"]
+            reply = orjson.loads(service.ask("GET", "/svc/api/ServerStatus", headers=key)[1])
+            assert [one["name"] for one in reply["players"]] == ["Player_0", "Player_1"]
         assert svcctl("announce", "Hunt night", "--env-file", file).status == 0
-        for _, one in found:
-            assert "Hunt night" in one.hear("<body>")
+        for _, item in result:
+            assert "Hunt night" in item.hear("<body>")
         for service in (both.one, both.other):  # each has read it by itself
             eventually(lambda s=service: b"Hunt night" in s.ask("GET", "/svc-status")[1])
-        for number, (_, one) in enumerate(found):
-            one.say("City-1", f"line {number}")
-            for other in range(number + 1):
-                assert f"line {other}" in one.hear("<body>")
+        for number, (_, item) in enumerate(result):
+            item.say("City-1", f"line {number}")
+            for second in range(number + 1):
+                assert f"line {second}" in item.hear("<body>")
 
 
 def test_a_new_name_shows_at_every_worker_at_once(tmp_path: Path) -> None:
@@ -130,14 +130,14 @@ def test_a_new_name_shows_at_every_worker_at_once(tmp_path: Path) -> None:
         key = {"x-svc-user-api-key": olga["key"]}
 
         def shown(service: Service) -> bytes:
-            status, said = service.ask("POST", "/party", {}, bearer(ann))
+            status, body = service.ask("POST", "/party", {}, bearer(ann))
             assert status == 200
-            return said
+            return body
 
         for service in (both.one, both.other):
             assert b"Ann_1" in shown(service)  # and is kept there from now on
-        wish = {"UserId": ann["id"], "NewUsername": "Ada_1"}
-        assert both.one.ask("POST", "/svc/api/RenameUser", wish, key)[0] == 200
+        request = {"UserId": ann["id"], "NewUsername": "Ada_1"}
+        assert both.one.ask("POST", "/svc/api/RenameUser", request, key)[0] == 200
         for service in (both.one, both.other):
             eventually(lambda s=service: b"Ada_1" in shown(s), AT_MOST_S)
         assert b"Ann_1" not in shown(both.one) + shown(both.other)
@@ -149,9 +149,9 @@ def test_a_lockout_holds_at_every_worker(tmp_path: Path) -> None:
         ann = register(both.one, "Ann_1")
 
         def failed(port: int) -> str:
-            one = Talker(port, ann["id"], "Ann_1")
-            stack.callback(one.wire.close)
-            return one.try_token("no.token.at-all")
+            talker = Talker(port, ann["id"], "Ann_1")
+            stack.callback(talker.wire.close)
+            return talker.try_token("no.token.at-all")
 
         for number in range(FAILURES.limit):
             assert "not-authorized" in failed(ports[number % 2])
@@ -172,7 +172,7 @@ DeployClient.launch = lambda self, wish, match_id: plain(self, wish)
 def hunts(server: Service) -> int:
     """How many hunts of one player run, as the deploy server lists them."""
     listed = orjson.loads(server.ask("GET", "/gameservers")[1])["servers"]
-    return sum(one["kind"] == "tutorial" for one in listed)
+    return sum(entry["kind"] == "tutorial" for entry in listed)
 
 
 def held(folder: Path, gate: Path) -> dict[str, str]:

@@ -50,12 +50,12 @@ class Host:
 
     def workers(self) -> list[int]:
         """The processes of the metagame, by their ports."""
-        found = {}
+        results = {}
         for pid in pids():
             words = words_of(pid)
             if str(self.folder / "metagame.env") in words and "svc-metagame" in words:
-                found[environ_of(pid)["PORT"]] = pid
-        return [found[port] for port in sorted(found)]
+                results[environ_of(pid)["PORT"]] = pid
+        return [results[port] for port in sorted(results)]
 
     def starts(self) -> int:
         """How often a worker has come up."""

@@ -37,16 +37,16 @@ _MEASURED = re.compile(r"(?m)^Measured on .*$")
 
 def shown(page: str) -> dict[str, int]:
     """The seconds of each step as the page says them; ``in all`` among them."""
-    found = {row[2]: int(row[3]) for row in _ROW.finditer(page)}
+    result = {row[2]: int(row[3]) for row in _ROW.finditer(page)}
     if (last := _SUM.search(page)) is not None:
-        found["in all"] = int(last[2])
-    return found
+        result["in all"] = int(last[2])
+    return result
 
 
 def slow(took: Mapping[str, float], page: str) -> dict[str, float]:
     """Those of the steps that took far longer than the page says."""
-    said = shown(page)
-    return {one: took[one] for one in took if took[one] > MOST * said[one] + GRACE_S}
+    reply = shown(page)
+    return {entry: took[entry] for entry in took if took[entry] > MOST * reply[entry] + GRACE_S}
 
 
 def written(page: str, took: Mapping[str, float], measured: str) -> str:

@@ -67,9 +67,9 @@ class Both:
         self, method: str, path: str, by: Player | None = None, body: Any = None, at: int = 0
     ) -> Any:
         """The body of one that must not be refused."""
-        status, said = await self.call(method, path, by, body, at)
-        assert 200 <= status < 300, (method, path, status, said)
-        return said
+        status, reply = await self.call(method, path, by, body, at)
+        assert 200 <= status < 300, (method, path, status, reply)
+        return reply
 
     async def found(self, leader: Player, name: str, at: int = 0) -> Said:
         """A guild, as a game server asks for it."""
@@ -80,8 +80,8 @@ class Both:
     async def _ask(
         self, at: int, method: str, path: str, body: Any, headers: dict[str, str]
     ) -> Said:
-        status, said = await self.services[at % 2].ask(method, path, body, headers)
-        return status, orjson.loads(said) if said[:1] in (b"{", b"[") else None
+        status, reply = await self.services[at % 2].ask(method, path, body, headers)
+        return status, orjson.loads(reply) if reply[:1] in (b"{", b"[") else None
 
 
 async def at_once(*acts: Awaitable[tuple[int, Any]]) -> list[Said]:
@@ -94,11 +94,11 @@ async def at_once(*acts: Awaitable[tuple[int, Any]]) -> list[Said]:
     return done
 
 
-def statuses(said: Sequence[Said]) -> list[int]:
+def statuses(replies: Sequence[Said]) -> list[int]:
     """Sorted; one of them may be anything but a fault of ours."""
-    found = sorted(status for status, _ in said)
-    assert found[-1] < 500, said
-    return found
+    result = sorted(status for status, _ in replies)
+    assert result[-1] < 500, replies
+    return result
 
 
 def on_two_metagames(test: Callable[[Both], Awaitable[None]], **more: str) -> Callable[[Path], Any]:

@@ -53,12 +53,12 @@ class OwnNetwork:
         self, attack: Callable[[Path], None], folder: Path, longest_s: float = LONGEST_S
     ) -> None:
         """Run it there; what it says of a failure is the failure here."""
-        asked, said = self._process.stdin, self._process.stdout
-        assert asked is not None and said is not None
-        asked.write(json.dumps([attack.__module__, attack.__name__, str(folder)]) + "\n")
-        asked.flush()
-        in_time = select.select([said], [], [], longest_s)[0]
-        line = said.readline() if in_time else ""
+        request, output = self._process.stdin, self._process.stdout
+        assert request is not None and output is not None
+        request.write(json.dumps([attack.__module__, attack.__name__, str(folder)]) + "\n")
+        request.flush()
+        in_time = select.select([output], [], [], longest_s)[0]
+        line = output.readline() if in_time else ""
         if line != "null\n":
             self._told.seek(0)
             why = json.loads(line) if line else f"no answer within {longest_s} s, or dead"
@@ -103,18 +103,18 @@ def own_network() -> Iterator[OwnNetwork]:
     enter = unshared()
     pipe = subprocess.PIPE
     with (
-        tempfile.TemporaryFile("w+") as told,
+        tempfile.TemporaryFile("w+") as deliveries,
         subprocess.Popen(
             [*enter, sys.executable, "-m", __name__],
             cwd=ROOT,
             stdin=pipe,
             stdout=pipe,
-            stderr=told,
+            stderr=deliveries,
             text=True,
         ) as process,
     ):
         try:
-            yield OwnNetwork(process, told)
+            yield OwnNetwork(process, deliveries)
         finally:
             assert process.stdin is not None
             process.stdin.close()  # it ends what it shares, and then itself
@@ -142,10 +142,10 @@ def in_own_network(
 def main() -> None:
     """Run what is asked for line by line, and say what is wrong: null where nothing is."""
     use_every_address()
-    asked, said = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
+    request, reply = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # neither is for what attacks start
     os.dup2(2, 1)
-    for line in asked:
+    for line in request:
         module, name, folder = json.loads(line)
         why: str | dict[str, str] | None = None
         try:
@@ -154,7 +154,7 @@ def main() -> None:
             why = {"skipped": str(skipped)}
         except BaseException:
             why = traceback.format_exc()[-4000:]
-        print(json.dumps(why), file=said, flush=True)
+        print(json.dumps(why), file=reply, flush=True)
 
 
 def arrive(port: int, address: str) -> socket.socket:

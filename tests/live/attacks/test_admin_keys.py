@@ -22,11 +22,11 @@ def test_guesses_are_throttled_and_counted_and_the_owner_gets_in(service: Beside
     environ = service.folder / "metagame.env"
     environ.write_text(f"DATABASE_URL={service.environ['DATABASE_URL']}\n")
     made = svcctl("account", "create", "Olga", "--admin", "--env-file", environ, "--json")
-    said = Counter(
+    reply = Counter(
         service.ask("GET", PATH, None, {"x-svc-user-api-key": f"UUK_{number:048x}"})[0]
         for number in range(GUESSES)
     )
-    assert said == {401: TRIES, 429: GUESSES - TRIES}
+    assert reply == {401: TRIES, 429: GUESSES - TRIES}
     owner = {"x-svc-user-api-key": made.data["key"]}
     assert service.ask("GET", PATH, None, owner)[0] == 200
     shown = ask(service.port("METRICS_PORT"), "GET", "/metrics")[1].decode()

@@ -22,8 +22,8 @@ def test_one_network_does_not_fill_the_allowlist(tmp_path: Path) -> None:
             body = {"ip": f"2001:db8:7::{number:x}"}
             assert service.ask("POST", "/allow", body, key)[0] == 200
         for ip in ("203.0.113.7", "2001:db8:8::1"):
-            status, said = service.ask("POST", "/allow", {"ip": ip}, key)
-            assert (status, orjson.loads(said)["added"]) == (200, True)
+            status, reply = service.ask("POST", "/allow", {"ip": ip}, key)
+            assert (status, orjson.loads(reply)["added"]) == (200, True)
         entries = orjson.loads(service.ask("GET", "/status", None, key)[1])["entries"]
     assert len(entries) == 16 + 2
-    assert "2001:db8:7::12b" in {one["ip"] for one in entries}  # the newest stays
+    assert "2001:db8:7::12b" in {entry["ip"] for entry in entries}  # the newest stays

@@ -38,9 +38,9 @@ class Chat:
     def fail(self, player: dict[str, str], address: str) -> str:
         """What a login with a bad token is told; the socket is closed at once."""
         stranger = self.connect(player, address)
-        said = stranger.try_token("no.such.token")
+        reply = stranger.try_token("no.such.token")
         stranger.wire.close()
-        return said
+        return reply
 
     def join(self, name: str) -> dict[str, str]:
         return {**register(self.service, name), "name": name}
@@ -56,8 +56,8 @@ def chat(tmp_path: Path) -> Iterator[Chat]:
         try:
             yield made
         finally:
-            for one in made.open:
-                one.close()
+            for item in made.open:
+                item.close()
 
 
 def test_bad_tokens_in_a_players_name_do_not_keep_the_player_out(chat: Chat) -> None:
@@ -71,17 +71,17 @@ def test_bad_tokens_in_a_players_name_do_not_keep_the_player_out(chat: Chat) -> 
 
 def test_whoever_guesses_from_many_addresses_of_a_network_is_throttled(chat: Chat) -> None:
     names = [chat.join(f"Ann_{number}") for number in range(4)]
-    said = [chat.fail(names[at % 4], f"2001:db8:0:1::{at:x}") for at in range(1, 21)]
-    assert ["not-authorized" in one for one in said] == [True] * 10 + [False] * 10
-    assert all("temporary-auth-failure" in one for one in said[10:])
+    replies = [chat.fail(names[at % 4], f"2001:db8:0:1::{at:x}") for at in range(1, 21)]
+    assert ["not-authorized" in reply for reply in replies] == [True] * 10 + [False] * 10
+    assert all("temporary-auth-failure" in reply for reply in replies[10:])
     assert "not-authorized" in chat.fail(names[0], "2001:db8:0:2::1")
 
 
 def test_one_network_neither_fills_the_chat_nor_keeps_others_out(chat: Chat) -> None:
     ann, bob = chat.join("Ann_1"), chat.join("Bob_1")
     flood = [chat.connect(bob, f"2001:db8:0:1::{number:x}") for number in range(MOST)]
-    taken = [one for one in flood if b" 101 " in one.head]
+    taken = [client for client in flood if b" 101 " in client.head]
     assert 0 < len(taken) <= MOST // 4, len(taken)
     flood += [chat.connect(bob, f"2001:db8:1:{number:x}::1") for number in range(MOST)]
-    assert sum(b" 101 " in one.head for one in flood) >= MOST
+    assert sum(b" 101 " in client.head for client in flood) >= MOST
     chat.connect(ann, "203.0.113.9").log_in(ann["token"])

@@ -35,11 +35,11 @@ print(json.dumps(said))
 """
 
 
-def by_a_stranger(service: Service, *asked: tuple[str, str, Any]) -> list[tuple[int, str]]:
+def by_a_stranger(service: Service, *request: tuple[str, str, Any]) -> list[tuple[int, str]]:
     """The answers to a process of another user, or without root to one of ours."""
     words = [sys.executable, "-I", "-c", STRANGER, str(service.port), str(NOBODY)]
     ran = subprocess.run(
-        [*words, json.dumps(asked)], capture_output=True, timeout=PATIENCE_S, check=True
+        [*words, json.dumps(request)], capture_output=True, timeout=PATIENCE_S, check=True
     )
     return [(status, text) for status, text in json.loads(ran.stdout)]
 
@@ -49,7 +49,7 @@ def test_a_stranger_reads_no_console_and_stops_nothing(tmp_path: Path) -> None:
         [city] = eventually(lambda: servers(service))
         console = f"/gameservers/console?id={city['id']}"
         eventually(lambda: as_owner(service, "GET", console)[1]["lines"])
-        said = by_a_stranger(
+        reply = by_a_stranger(
             service,
             ("GET", console, None),
             ("POST", "/gameservers/handle", {"Act": "stop", "Id": city["id"]}),
@@ -59,8 +59,8 @@ def test_a_stranger_reads_no_console_and_stops_nothing(tmp_path: Path) -> None:
             ("GET", f"/gameservers/key?sha256={'0' * 64}", None),
             ("GET", "/gameservers", None),
         )
-        assert [status for status, _ in said] == [403] * 6 + [200]
-        assert not any("listening" in text for _, text in said)
+        assert [status for status, _ in reply] == [403] * 6 + [200]
+        assert not any("listening" in text for _, text in reply)
         assert servers(service) == [city]
         stop = {"Act": "stop", "Id": city["id"]}
         assert as_owner(service, "POST", "/gameservers/handle", stop)[0] == 200

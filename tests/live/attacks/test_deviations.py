@@ -40,10 +40,10 @@ def test_whole_numbers_may_be_written_with_a_point_and_an_invites_note_is_read(
         ),
         ("/svc/api/RollbackCharacter", f'{{"CharacterId":"{own}","Version":1.0}}', owner),
     ):
-        status, said = service.ask("POST", path, body.encode(), by)
-        assert status == 200, (path, status, said)
+        status, reply = service.ask("POST", path, body.encode(), by)
+        assert status == 200, (path, status, reply)
         half = body.replace(".0", ".5")
         assert service.ask("POST", path, half.encode(), by)[0] == 400, path
-    found = orjson.loads(service.ask("POST", met_again, {"content_types": [2]}, bearer(ann))[1])
-    assert found["payload"]["content_types"] == [{"content": ["ITEM_A"], "content_type": 2}]
+    document = orjson.loads(service.ask("POST", met_again, {"content_types": [2]}, bearer(ann))[1])
+    assert document["payload"]["content_types"] == [{"content": ["ITEM_A"], "content_type": 2}]
     eventually(lambda: "uses 2, note 'for the smith'" in service.log)

@@ -31,12 +31,12 @@ def statuses(connection: socket.socket, sent: bytes) -> list[int]:
     with connection:
         connection.settimeout(DEADLINE_S)
         connection.sendall(sent)
-        said = b""
+        received = b""
         while more := connection.recv(65_536):
-            said += more
-    parts = said.split(b"HTTP/1.1 ")
+            received += more
+    parts = received.split(b"HTTP/1.1 ")
     assert parts[0] == b""
-    return [int(one[:3]) for one in parts[1:]]
+    return [int(part[:3]) for part in parts[1:]]
 
 
 def test_the_metagame_gives_one_answer_to_each_request(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_the_metagame_gives_one_answer_to_each_request(tmp_path: Path) -> None:
 
 def passed(host: Host) -> list[str]:
     """The paths that have reached the upstream."""
-    return [one["path"] for one in host.told if not one["path"].startswith("/allowlist")]
+    return [entry["path"] for entry in host.told if not entry["path"].startswith("/allowlist")]
 
 
 def test_gateway_and_relay_pass_on_no_hidden_request(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_gateway_and_relay_pass_on_no_hidden_request(tmp_path: Path) -> None:
             assert passed(host) == ["/svc/api/Register"]
             assert statuses(connect(), EMPTY + EMPTY + LAST) == [400]
             assert passed(host) == ["/svc/api/Register"]
-            host.told[:] = [{"path": one} for one in ("/svc/api/Register", "/svc-status")]
+            host.told[:] = [{"path": entry} for entry in ("/svc/api/Register", "/svc-status")]
 
 
 @pytest.mark.parametrize("name", ["svc-content", "svc-deploy", "svc-allowlist"])

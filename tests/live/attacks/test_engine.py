@@ -85,16 +85,18 @@ def test_damage_to_every_entry_stops_no_player(tmp_path: Path) -> None:
 
 def entries(stranger: BlockingEngine) -> dict[bytes, bytes]:
     """All texts that are kept on the engine, by their keys."""
-    names = [one for one in stranger.command("KEYS", "*") if b":news" not in one]
+    names = [entry for entry in stranger.command("KEYS", "*") if b":news" not in entry]
     return {
-        one: stranger.command("GET", one) for one in names if kind_of(stranger, one) == b"string"
+        entry: stranger.command("GET", entry)
+        for entry in names
+        if kind_of(stranger, entry) == b"string"
     }
 
 
 def kind_of(stranger: BlockingEngine, name: bytes) -> bytes:
     """The type of a value; the reader gives a status as text."""
-    found = stranger.command("TYPE", name)
-    return found if isinstance(found, bytes) else str(found).encode()
+    result = stranger.command("TYPE", name)
+    return result if isinstance(result, bytes) else str(result).encode()
 
 
 def owner_head(player: dict[str, str]) -> dict[str, str]:

@@ -30,29 +30,29 @@ def ask(connection: ssl.SSLSocket, method: str, path: str, body: bytes = b"") ->
     """The status of the answer."""
     head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
     connection.sendall(head.encode() + body)
-    said = connection.recv(65_536)
-    return int(said.split(b" ", 2)[1])
+    received = connection.recv(65_536)
+    return int(received.split(b" ", 2)[1])
 
 
 def attack(host: Host) -> None:
     """Guess keys, ask for what is not public, ask too often, and fill the gateway."""
-    with over_tls(arrive(host.gateway_port, "127.0.3.1")) as one:
+    with over_tls(arrive(host.gateway_port, "127.0.3.1")) as entry:
         for number in range(GUESSES):
             guess = orjson.dumps({"exchange_code": f"UUK_{number:048x}"})
-            assert ask(one, "POST", "/account/api/oauth/token", guess) == 400
-        assert ask(one, "GET", "/svc/api/InviteCodes") == 403
-        said = [ask(one, "GET", "/accountinfo") for _ in range(3 * BURST)]
-        assert said.count(401) == BURST - 1
-        assert said.count(429) == 2 * BURST + 1
+            assert ask(entry, "POST", "/account/api/oauth/token", guess) == 400
+        assert ask(entry, "GET", "/svc/api/InviteCodes") == 403
+        replies = [ask(entry, "GET", "/accountinfo") for _ in range(3 * BURST)]
+        assert replies.count(401) == BURST - 1
+        assert replies.count(429) == 2 * BURST + 1
     with ExitStack() as held:
         for number in range(2 * ROOM):
             connection = held.enter_context(
                 over_tls(arrive(host.gateway_port, f"127.0.4.{number + 1}"))
             )
             assert ask(connection, "GET", "/other") == 404
-    with over_tls(arrive(host.gateway_port, "127.0.3.2")) as one:
+    with over_tls(arrive(host.gateway_port, "127.0.3.2")) as entry:
         assert (
-            ask(one, "GET", "/svc/api/ServerStatus") == 200
+            ask(entry, "GET", "/svc/api/ServerStatus") == 200
         )  # and its line says what was left out
 
 

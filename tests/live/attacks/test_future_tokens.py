@@ -33,11 +33,11 @@ def signed(account_id: str, starts_at: float) -> dict[str, str]:
 def statuses(service: Beside, player: dict[str, str]) -> list[int]:
     """Playing, being matched, and a game server that forwards the token of who joins it."""
     server = {"x-svc-gameserver-apikey": GAME_SERVER_KEY}
-    wish = {"gameMode": "CITY", "gameArgs": "", "playerHuntId": ""}
+    request = {"gameMode": "CITY", "gameArgs": "", "playerHuntId": ""}
     return [
         service.ask("GET", "/accountinfo", None, bearer(player))[0],
         service.ask("POST", "/heartbeat", {}, bearer(player))[0],
-        service.ask("POST", "/candidate/join", wish, bearer(player))[0],
+        service.ask("POST", "/candidate/join", request, bearer(player))[0],
         service.ask("POST", "/heartbeat", {}, bearer(player) | server)[0],
     ]
 
@@ -61,5 +61,5 @@ def test_it_opens_nothing_until_its_time_has_come(service: Beside) -> None:
     eventually(lambda: statuses(service, soon) == [200] * 4)
     player = Talker(port, ann["id"], "Ann_1").log_in(soon["token"])
     assert statuses(service, later) == [401, 401, 401, 500]  # though it was seen before
-    for one in (stranger, player):
-        one.wire.close()
+    for entry in (stranger, player):
+        entry.wire.close()

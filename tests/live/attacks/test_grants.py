@@ -45,14 +45,14 @@ class Player:
     def grant(self, amount: int) -> None:
         sent = {"progress_tracks": [{"progression_id": TRACK, "progress": amount}]}
         key = {"x-svc-gameserver-apikey": GAME_SERVER_KEY}
-        status, said = self.service.ask("POST", f"/progression/{self.id}", sent, key)
-        assert status == 200, said
+        status, body = self.service.ask("POST", f"/progression/{self.id}", sent, key)
+        assert status == 200, body
 
     def progress(self) -> int:
         key = {"x-svc-gameserver-apikey": GAME_SERVER_KEY}
-        status, said = self.service.ask("GET", f"/progression/{self.id}/{TRACK}", None, key)
-        assert status in (200, 404), said
-        return int(said.split(b'"progress":')[1].split(b",")[0]) if status == 200 else 0
+        status, body = self.service.ask("GET", f"/progression/{self.id}/{TRACK}", None, key)
+        assert status in (200, 404), body
+        return int(body.split(b'"progress":')[1].split(b",")[0]) if status == 200 else 0
 
     def wait_s(self) -> float:
         began = time.monotonic()
@@ -104,8 +104,8 @@ def test_grants_of_one_player_keep_nobody_else_waiting(service: Service) -> None
     with ThreadPoolExecutor(GRANTS) as crowd:
         storm = [crowd.submit(grant, amount) for amount in range(1, GRANTS + 1)]
         waits = waits_s(ben.wait_s, lambda: not all(one.done() for one in storm))
-        for one in storm:
-            one.result()
+        for call in storm:
+            call.result()
     assert ann.progress() == GRANTS * (GRANTS + 1) // 2
     assert max(waits) < max(MOST * idle, FLOOR_S), (max(waits), idle)
 
@@ -113,8 +113,8 @@ def test_grants_of_one_player_keep_nobody_else_waiting(service: Service) -> None
 def test_saves_of_one_player_at_the_same_moment_all_count(service: Service) -> None:
     ann = register(service, "Ann")
     ben = Player(service, register(service, "Ben")["id"])
-    _, said = service.ask("GET", "/character", headers=bearer(ann))
-    character = orjson.loads(said)[0]["id"]
+    _, body = service.ask("GET", "/character", headers=bearer(ann))
+    character = orjson.loads(body)[0]["id"]
     idle = statistics.median(ben.wait_s() for _ in range(15))
     gate = Barrier(GRANTS)
 
@@ -126,9 +126,9 @@ def test_saves_of_one_player_at_the_same_moment_all_count(service: Service) -> N
 
     with ThreadPoolExecutor(GRANTS) as crowd:
         storm = [crowd.submit(save, number) for number in range(GRANTS)]
-        waits = waits_s(ben.wait_s, lambda: not all(one.done() for one in storm))
-        statuses = {one.result() for one in storm}
+        waits = waits_s(ben.wait_s, lambda: not all(call.done() for call in storm))
+        statuses = {call.result() for call in storm}
     assert statuses == {200}, statuses  # without turns: 503, after they failed each other
-    _, said = service.ask("GET", f"/inventory/{ann['id']}/{character}", headers=bearer(ann))
-    assert [one["quantity"] for one in orjson.loads(said)["stackedItems"]] == [GRANTS]
+    _, body = service.ask("GET", f"/inventory/{ann['id']}/{character}", headers=bearer(ann))
+    assert [call["quantity"] for call in orjson.loads(body)["stackedItems"]] == [GRANTS]
     assert max(waits) < max(MOST * idle, FLOOR_S), (max(waits), idle)

@@ -46,7 +46,7 @@ def head(name: str, size: int, kind: bytes = tarfile.REGTYPE) -> bytes:
 
 def blocks(*entries: tuple[tarfile.TarInfo, bytes]) -> bytes:
     """Entries as a tar holds them, without its end."""
-    return b"".join(one.tobuf() + data + bytes(-len(data) % 512) for one, data in entries)
+    return b"".join(first.tobuf() + data + bytes(-len(data) % 512) for first, data in entries)
 
 
 LISTED = blocks(contents())

@@ -54,32 +54,32 @@ def host(folder: Path, cooldown_s: int = 60) -> Iterator[tuple[Service, Service]
 
 
 def hunts(games: Service) -> list[dict[str, Any]]:
-    return [one for one in servers(games) if one["kind"] != "city"]
+    return [game for game in servers(games) if game["kind"] != "city"]
 
 
-def join(players: Service, player: dict[str, str], wish: dict[str, str]) -> dict[str, Any]:
-    status, said = players.ask("POST", "/candidate/join", wish, bearer(player))
-    assert status == 200, said
-    found: dict[str, Any] = orjson.loads(said)
-    return found
+def join(players: Service, player: dict[str, str], request: dict[str, str]) -> dict[str, Any]:
+    status, body = players.ask("POST", "/candidate/join", request, bearer(player))
+    assert status == 200, body
+    document: dict[str, Any] = orjson.loads(body)
+    return document
 
 
 def place(players: Service, player: dict[str, str]) -> Any:
-    said = orjson.loads(players.ask("GET", "/candidate/status", None, bearer(player))[1])
-    return said.get("serverInfo", {}).get("port")
+    replies = orjson.loads(players.ask("GET", "/candidate/status", None, bearer(player))[1])
+    return replies.get("serverInfo", {}).get("port")
 
 
 def test_one_player_gets_one_game_server_and_leaves_the_other_ports(tmp_path: Path) -> None:
     with host(tmp_path) as (players, games):
-        greedy, other = (register(players, name) for name in ("greedy", "other"))
-        said = [join(players, greedy, TUTORIAL) for _ in range(ASKS)]
-        assert {one["status"] for one in said} == {"MATCHING"}
-        assert len({one["candidateId"] for one in said}) == 1
+        greedy, another = (register(players, name) for name in ("greedy", "other"))
+        replies = [join(players, greedy, TUTORIAL) for _ in range(ASKS)]
+        assert {reply["status"] for reply in replies} == {"MATCHING"}
+        assert len({reply["candidateId"] for reply in replies}) == 1
         first = eventually(lambda: place(players, greedy))
-        assert [one["port"] for one in hunts(games)] == [first]
-        join(players, other, TUTORIAL)
-        second = eventually(lambda: place(players, other))
-        assert {one["port"] for one in hunts(games)} == {first, second}
+        assert [reply["port"] for reply in hunts(games)] == [first]
+        join(players, another, TUTORIAL)
+        second = eventually(lambda: place(players, another))
+        assert {reply["port"] for reply in hunts(games)} == {first, second}
 
 
 def test_saying_one_is_in_the_city_starts_no_second_one_either(tmp_path: Path) -> None:
@@ -115,11 +115,11 @@ def test_a_party_has_no_more_of_them_than_it_has_members(tmp_path: Path) -> None
     with host(tmp_path, COOLDOWN_S) as (players, games):
         leader, *members = three = [register(players, f"greedy_{n}") for n in range(3)]
         party = [orjson.loads(players.ask("POST", "/party", {}, bearer(one))[1]) for one in three]
-        for one in members:
-            invite = {"recipientPlayerId": one["id"]}
+        for player in members:
+            invite = {"recipientPlayerId": player["id"]}
             assert players.ask("PUT", "/party/invite", invite, bearer(leader))[0] == 200
             path = f"/party/invite/accept/{party[0]['partyId']}"
-            assert players.ask("PUT", path, {}, bearer(one))[0] == 200
+            assert players.ask("PUT", path, {}, bearer(player))[0] == 200
         join(players, leader, HUNT)
         assert len({eventually(partial(place, players, one)) for one in three}) == 1
         assert len(hunts(games)) == 1
@@ -140,9 +140,9 @@ def test_a_hunt_that_has_ended_makes_room_for_the_next_at_once(tmp_path: Path) -
         ) as players,
     ):
         player = register(players, "hunter")
-        seen = set()
+        known = set()
         for _ in range(3):
-            seen.add(join(players, player, TUTORIAL)["candidateId"])
+            known.add(join(players, player, TUTORIAL)["candidateId"])
             eventually(lambda: place(players, player))
             eventually(lambda: not hunts(games))
-        assert len(seen) == 3
+        assert len(known) == 3

@@ -65,11 +65,11 @@ def opens_connections(folder: Path) -> None:
             assert watch.seconds < AT_MOST_S
 
 
-def is_open(one: socket.socket) -> bool:
+def is_open(entry: socket.socket) -> bool:
     """Whether the gateway has not turned it away; it says nothing to who says nothing."""
-    readable = select.select([one], [], [], 0)[0]
+    readable = select.select([entry], [], [], 0)[0]
     with suppress(OSError):
-        return not readable or bool(one.recv(1, socket.MSG_PEEK))
+        return not readable or bool(entry.recv(1, socket.MSG_PEEK))
     return False
 
 
@@ -98,12 +98,12 @@ class Silent:
 
     def _take(self) -> None:
         while True:
-            one, _ = self.listening.accept()
-            self.open.append(one)
-            said = b""
-            while not said.endswith(b"}"):
-                said += one.recv(4096)
-            self.told.append(orjson.loads(said.rpartition(b"\r\n")[2])["ip"])
+            first, _ = self.listening.accept()
+            self.open.append(first)
+            received = b""
+            while not received.endswith(b"}"):
+                received += first.recv(4096)
+            self.told.append(orjson.loads(received.rpartition(b"\r\n")[2])["ip"])
 
 
 def floods_a_silent_helper(folder: Path) -> None:
@@ -115,10 +115,10 @@ def floods_a_silent_helper(folder: Path) -> None:
             held.enter_context(over_tls(arrive(host.gateway_port, f"2001:db8:7:1::{number + 1:x}")))
             for number in range(REPORTED)
         ]
-        for one in players:
-            one.sendall(HEARTBEAT)
-        for one in players:
-            assert one.recv(4096).startswith(b"HTTP/1.1 200 ")
+        for player in players:
+            player.sendall(HEARTBEAT)
+        for player in players:
+            assert player.recv(4096).startswith(b"HTTP/1.1 200 ")
         heartbeat(host, "2001:db8:8::1")
         eventually(lambda: "2001:db8:8::1" in silent.told, AT_MOST_S)
         near = {one for one in silent.told if one.startswith("2001:db8:7:")}
@@ -143,8 +143,8 @@ def floods_the_helper(folder: Path) -> None:
             heartbeat(host, "2001:db8:9::1")
 
             def entries() -> set[str]:
-                said = service.ask("GET", "/status", None, key)[1]
-                return {one["ip"] for one in orjson.loads(said)["entries"]}
+                replies = service.ask("GET", "/status", None, key)[1]
+                return {entry["ip"] for entry in orjson.loads(replies)["entries"]}
 
             others = {"2001:db8:8::1", "2001:db8:9::1"}
             eventually(lambda: others <= entries(), 5.0)

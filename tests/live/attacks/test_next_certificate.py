@@ -19,11 +19,13 @@ pytestmark = pytest.mark.live
 
 def test_the_next_certificate_counts_and_no_third_one_does(tmp_path: Path) -> None:
     with running(tmp_path) as host:
-        old, other = (make_pair(["127.0.0.1"]).fingerprint for _ in range(2))
-        for pins, works in (((old, host.pair.fingerprint), True), ((old, other), False)):
+        old, second = (make_pair(["127.0.0.1"]).fingerprint for _ in range(2))
+        for pins, works in (((old, host.pair.fingerprint), True), ((old, second), False)):
             port = free_port()
-            told = f"mode=public&host=127.0.0.1&port={host.gateway_port}&fp={pins[0]}&fp2={pins[1]}"
-            invite = f"svc://join?v=2&{told}&code=ABCD-EFGH&name=Hunts"
+            deliveries = (
+                f"mode=public&host=127.0.0.1&port={host.gateway_port}&fp={pins[0]}&fp2={pins[1]}"
+            )
+            invite = f"svc://join?v=2&{deliveries}&code=ABCD-EFGH&name=Hunts"
             log = tmp_path / f"{works}.log"
             process = start(
                 "svc-relay", {"SVC_RELAY_PORT": str(port), "SVC_RELAY_INVITE": invite}, log

@@ -37,8 +37,8 @@ class Hoarder:
 
     def __init__(self, service: Service, name: str = "Hoarder") -> None:
         self.service, self.player = service, register(service, name)
-        _, said = self.ask("GET", "/character")
-        self.character = orjson.loads(said)[0]["id"]
+        _, body = self.ask("GET", "/character")
+        self.character = orjson.loads(body)[0]["id"]
 
     def ask(self, method: str, path: str, body: Any = None) -> tuple[int, bytes]:
         return self.service.ask(method, path, body, bearer(self.player))
@@ -52,9 +52,9 @@ class Hoarder:
         return self.ask("GET", f"/inventory/{self.player['id']}/{self.character}")
 
     def stacks(self) -> int:
-        status, said = self.read()
+        status, body = self.read()
         assert status == 200
-        return len(orjson.loads(said)["stackedItems"])
+        return len(orjson.loads(body)["stackedItems"])
 
 
 @pytest.fixture
@@ -80,11 +80,11 @@ def assert_served(waits: list[float], idle: float) -> None:
 
 
 def test_a_hoard_ends_at_the_bound_and_reading_it_keeps_nobody_waiting(service: Service) -> None:
-    hoarder, other = Hoarder(service), register(service, "Other")
-    idle = median_s(lambda: login_s(service, other))
-    said = [hoarder.add(EACH * n, EACH) for n in range(REQUESTS)]
+    hoarder, second = Hoarder(service), register(service, "Other")
+    idle = median_s(lambda: login_s(service, second))
+    replies = [hoarder.add(EACH * n, EACH) for n in range(REQUESTS)]
     most = HELD // EACH
-    assert said == [200] * most + [409] * (REQUESTS - most)
+    assert replies == [200] * most + [409] * (REQUESTS - most)
     assert hoarder.stacks() == most * EACH
     assert hoarder.add(0, 10) == 200  # what is held changes all the same
 
@@ -95,24 +95,24 @@ def test_a_hoard_ends_at_the_bound_and_reading_it_keeps_nobody_waiting(service: 
     with ThreadPoolExecutor(READERS) as crowd:
         reads = [crowd.submit(read, number) for number in range(READERS)]
         waits = waits_s(
-            lambda: login_s(service, other), lambda: not all(one.done() for one in reads)
+            lambda: login_s(service, second), lambda: not all(one.done() for one in reads)
         )
-        for one in reads:
-            one.result()
+        for first in reads:
+            first.result()
     assert_served(waits, idle)
 
 
 def test_more_reads_at_once_than_a_game_needs_are_put_off(service: Service) -> None:
-    hoarder, other = Hoarder(service), register(service, "Other")
+    hoarder, second = Hoarder(service), register(service, "Other")
     for first in range(0, 18_000, EACH):
         assert hoarder.add(first, EACH) == 200
-    idle = median_s(lambda: login_s(service, other))
+    idle = median_s(lambda: login_s(service, second))
     with ThreadPoolExecutor(64) as crowd:
         reads = [crowd.submit(hoarder.read) for _ in range(64)]
         waits = waits_s(
-            lambda: login_s(service, other), lambda: not all(one.done() for one in reads), 1
+            lambda: login_s(service, second), lambda: not all(entry.done() for entry in reads), 1
         )
-        statuses = [one.result()[0] for one in reads]
+        statuses = [entry.result()[0] for entry in reads]
     assert set(statuses) <= {200, 429}
     assert_served(waits, idle)
 
@@ -120,17 +120,17 @@ def test_more_reads_at_once_than_a_game_needs_are_put_off(service: Service) -> N
 def test_a_day_of_writes_ends_for_one_account_alone(tmp_path: Path) -> None:
     day = 200_000  # small, so that the attack is short
     with metagame(tmp_path, LOG_LEVEL="error", ACCOUNT_BYTES_A_DAY=str(day)) as service:
-        hoarder, other = Hoarder(service), Hoarder(service, "Other")
+        hoarder, second = Hoarder(service), Hoarder(service, "Other")
         data = orjson.dumps({"pad": "x" * 40_000}).decode()
         before = (tmp_path / "svc.db-wal").stat().st_size
-        said = []
+        replies = []
         for version in range(1, 60):
             body = {"characterId": hoarder.character, "updateVersion": version, "data": data}
-            said.append(hoarder.ask("POST", "/character", body)[0])
-        assert said.count(200) <= day // 40_000
-        assert set(said) == {200, 429}
+            replies.append(hoarder.ask("POST", "/character", body)[0])
+        assert replies.count(200) <= day // 40_000
+        assert set(replies) == {200, 429}
         assert (tmp_path / "svc.db-wal").stat().st_size - before < 4 * day
-        assert other.add(0, 1) == 200
+        assert second.add(0, 1) == 200
         assert hoarder.stacks() == 0  # reading goes on
 
 

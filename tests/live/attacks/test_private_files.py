@@ -57,13 +57,13 @@ def test_a_backup_of_a_host_in_use_is_one_private_file(tmp_path: Path) -> None:
                 assert ran.status == 0, ran.err
     files = sorted((tmp_path / "kept").iterdir())
     assert [one.name for one in files] == ["copy0.db", "copy1.db", "copy2.db"]  # no -wal, no -shm
-    for one in files:
-        assert _mode(one) == 0o600
-        with closing(sqlite3.connect(f"file:{one}?immutable=1", uri=True)) as db:
+    for file in files:
+        assert _mode(file) == 0o600
+        with closing(sqlite3.connect(f"file:{file}?immutable=1", uri=True)) as db:
             assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
             assert db.execute("SELECT count(*) FROM accounts").fetchone()[0] >= 1
-    for one in tmp_path.glob("svc.db*"):
-        assert _mode(one) == 0o600, one
+    for file in tmp_path.glob("svc.db*"):
+        assert _mode(file) == 0o600, file
 
 
 def test_what_game_servers_print_is_for_the_owner_alone(tmp_path: Path) -> None:
@@ -71,8 +71,8 @@ def test_what_game_servers_print_is_for_the_owner_alone(tmp_path: Path) -> None:
         folder = tmp_path / "gameserver-logs"
         eventually(lambda: folder.is_dir() and any(folder.iterdir()))
         assert _mode(folder) == 0o700
-        for one in folder.iterdir():
-            assert _mode(one) == 0o600, one
+        for path in folder.iterdir():
+            assert _mode(path) == 0o600, path
 
 
 def test_a_body_that_is_slow_to_redact_keeps_nobody_waiting(tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_a_body_that_is_slow_to_redact_keeps_nobody_waiting(tmp_path: Path) -> N
     with metagame(tmp_path, CHAT="0", **logging) as service:
         ann, bob = register(service, "Ann_1"), register(service, "Bob_1")
         beginnings = ("eyJ", "UUK_", '"token":"', "\\\\", "a1-", '"a":', "0a")
-        bodies = [(one * BODY)[: BODY - 40] for one in beginnings]
+        bodies = [(beginning * BODY)[: BODY - 40] for beginning in beginnings]
 
         sent = []
 
@@ -102,7 +102,7 @@ def test_a_body_that_is_slow_to_redact_keeps_nobody_waiting(tmp_path: Path) -> N
             waits = [wait() for _ in range(20)]
         assert max(waits) < max(MOST * idle, FLOOR_S), f"{waits} under attack, idle {idle}"
         lines = [orjson.loads(line) for line in file.read_bytes().splitlines()]
-    assert len([one for one in lines if one["path"] == "/party"]) == len(sent)
+    assert len([beginning for beginning in lines if beginning["path"] == "/party"]) == len(sent)
     assert len(bodies) <= len(sent) < MOST_BODIES and max(sent) < 500, sent
     assert _mode(file) == 0o600
     assert ann["token"] not in file.read_text()

@@ -34,7 +34,7 @@ ASK = b"HEAD %b HTTP/1.1\r\nHost: localhost\r\nUser-Agent: %b\r\n\r\n" % (TARGET
 TIMES_IDLE, FLOOR_S = 15, 0.25  # a newcomer's wait: so many times that at an idle host, or that
 
 
-def attack(host: Host, ready: threading.Barrier, asked: list[int], over: threading.Event) -> None:
+def attack(host: Host, ready: threading.Barrier, request: list[int], over: threading.Event) -> None:
     """One connection asks as fast as it is answered; all but the first are refused."""
     with over_tls(arrive(host.gateway_port)) as connection:
         ready.wait(30)
@@ -43,15 +43,15 @@ def attack(host: Host, ready: threading.Barrier, asked: list[int], over: threadi
             connection.sendall(ASK)
             assert connection.recv(65_536)
             sent += 1
-        asked.append(sent)
+        request.append(sent)
 
 
 def test_targets_full_of_beginnings_of_tokens_keep_no_newcomer_waiting(tmp_path: Path) -> None:
     port = free_port()
     with running(tmp_path, GATEWAY_RATE_GENERAL="20,60", METRICS_PORT=str(port)) as host:
         idle = median_s(lambda: newcomer_s(host))
-        ready, asked = threading.Barrier(CONNECTIONS + 1), list[int]()
-        with until_over(*[partial(attack, host, ready, asked)] * CONNECTIONS):
+        ready, request = threading.Barrier(CONNECTIONS + 1), list[int]()
+        with until_over(*[partial(attack, host, ready, request)] * CONNECTIONS):
             ready.wait(30)
             waited = median_s(lambda: newcomer_s(host))
         shown = figures(port)
@@ -63,8 +63,10 @@ def test_targets_full_of_beginnings_of_tokens_keep_no_newcomer_waiting(tmp_path:
     assert 0 < len(refused) < 150
     omitted = sum(line.get("omitted", 0) for line in lines)
     throttled = shown['svc_gateway_throttled_total{reason="general"}']
-    assert len(asked) == CONNECTIONS and max(asked) < MOST, asked  # none gave up, none was done
-    assert throttled > sum(asked) / 2
+    assert len(request) == CONNECTIONS and max(request) < MOST, (
+        request
+    )  # none gave up, none was done
+    assert throttled > sum(request) / 2
     assert shown['svc_gateway_dropped_log_lines_total{reason="refusals"}'] == omitted
     attackers = [line for line in lines if line.get("ip") == "127.0.0.1"]
-    assert len(attackers) + omitted == sum(asked)
+    assert len(attackers) + omitted == sum(request)

@@ -44,12 +44,12 @@ def send_all(connection: socket.socket | ssl.SSLSocket, every: list[bytes]) -> N
     assert len(every[0]) < 2_048
     for at in range(0, HEADS, AT_ONCE):
         connection.sendall(b"".join(every[at : at + AT_ONCE]))
-        said = b""
-        while said.count(b"\r\n\r\n") < AT_ONCE:
+        received = b""
+        while received.count(b"\r\n\r\n") < AT_ONCE:
             more = connection.recv(65_536)
-            assert more, said
-            said += more
-        assert said.count(b"HTTP/1.1 200 ") == AT_ONCE, said[:300]
+            assert more, received
+            received += more
+        assert received.count(b"HTTP/1.1 200 ") == AT_ONCE, received[:300]
 
 
 # slow: the audit's number of requests, each of 90 fields

@@ -37,11 +37,11 @@ def test_a_stolen_token_opens_nothing_a_second_after_a_new_key(tmp_path: Path) -
         ran = svcctl("account", "new-key", "Ann_1", "--env-file", environ, "--json")
         assert ran.status == 0, ran.err
         with Watch() as watch:
-            said = orjson.loads(_log_in(service, ran.data["key"])[1])
+            replies = orjson.loads(_log_in(service, ran.data["key"])[1])
             while (stolen := _status(service, ann)) == 200:
                 assert watch.seconds < AT_MOST_S
         assert stolen == 401
-        assert _status(service, {"token": said["access_token"]}) == 200
+        assert _status(service, {"token": replies["access_token"]}) == 200
         assert _status(service, bob) == 200
         assert _log_in(service, ann["key"])[0] == 400
     with metagame(tmp_path, CHAT="0") as service:  # nor after a restart
@@ -64,10 +64,10 @@ def test_who_chats_by_a_stolen_token_is_out_a_second_after_a_new_key(tmp_path: P
         assert watch.seconds < AT_MOST_S
         again = Talker(port, ann["id"], "Ann_1")
         assert "not-authorized" in again.try_token(ann["token"])
-        said = orjson.loads(_log_in(service, ran.data["key"])[1])
-        owner = Talker(port, ann["id"], "Ann_1").log_in(said["access_token"])
-        for one in (thief, again, owner):
-            one.wire.close()
+        replies = orjson.loads(_log_in(service, ran.data["key"])[1])
+        owner = Talker(port, ann["id"], "Ann_1").log_in(replies["access_token"])
+        for entry in (thief, again, owner):
+            entry.wire.close()
 
 
 def test_the_game_places_of_a_stolen_token_end_a_second_after_a_new_key(tmp_path: Path) -> None:
@@ -75,13 +75,13 @@ def test_the_game_places_of_a_stolen_token_end_a_second_after_a_new_key(tmp_path
         ann, bob = register(service, "Ann_1"), register(service, "Bob_1")
 
         def ask(player: dict[str, str], method: str, path: str, body: object = None) -> Any:
-            status, said = service.ask(method, path, body, bearer(player))
-            assert status == 200, (path, said)
-            return orjson.loads(said)
+            status, reply = service.ask(method, path, body, bearer(player))
+            assert status == 200, (path, reply)
+            return orjson.loads(reply)
 
         party = ask(bob, "POST", "/party", {})["partyId"]
-        wish = {"recipientPlayerId": ann["id"], "partyId": party}
-        ask(bob, "PUT", "/party/invite", wish)
+        request = {"recipientPlayerId": ann["id"], "partyId": party}
+        ask(bob, "PUT", "/party/invite", request)
         ask(ann, "PUT", f"/party/invite/accept/{party}", {})
         for player in (ann, bob):
             ask(player, "POST", "/heartbeat", {"map": "m"})
@@ -110,13 +110,13 @@ def deploy_server() -> Iterator[tuple[int, list[list[str]]]]:
 
     class Full(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            wish = orjson.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            expected.append(wish["ExpectedPlayers"])
-            said = orjson.dumps({"error": "capacity_unavailable", "reason": "ports"})
+            request = orjson.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            expected.append(request["ExpectedPlayers"])
+            reply = orjson.dumps({"error": "capacity_unavailable", "reason": "ports"})
             self.send_response(503)
-            self.send_header("Content-Length", str(len(said)))
+            self.send_header("Content-Length", str(len(reply)))
             self.end_headers()
-            self.wfile.write(said)
+            self.wfile.write(reply)
 
         def log_message(self, *_: object) -> None:
             """Silent."""
@@ -138,19 +138,19 @@ def test_a_thiefs_place_in_a_queue_ends_a_second_after_a_new_key(tmp_path: Path)
         metagame(tmp_path, DEPLOYSERVER_URL=f"127.0.0.1:{port}", **environ) as service,
     ):
         ann, *others = (register(service, f"Hunter_{number}") for number in range(5))
-        for one in (ann, *others[:2]):
-            assert service.ask("POST", "/candidate/join", HUNT, bearer(one))[0] == 200
+        for entry in (ann, *others[:2]):
+            assert service.ask("POST", "/candidate/join", HUNT, bearer(entry))[0] == 200
         file = tmp_path / "metagame.env"
         file.write_text(f"DATABASE_URL={service.environ['DATABASE_URL']}\n")
         ran = svcctl("account", "new-key", "Hunter_0", "--env-file", file, "--json")
         assert ran.status == 0, ran.err
         eventually(lambda: _status(service, ann) == 401, AT_MOST_S)
         owner = {"token": orjson.loads(_log_in(service, ran.data["key"])[1])["access_token"]}
-        status, said = service.ask("GET", "/candidate/status", None, bearer(owner))
+        status, body = service.ask("GET", "/candidate/status", None, bearer(owner))
         nobody = service.ask("GET", "/candidate/status", None, bearer(others[3]))
-        assert (status, said) == nobody  # as for who has never asked
-        for one in others[2:]:
-            assert service.ask("POST", "/candidate/join", HUNT, bearer(one))[0] == 200
+        assert (status, body) == nobody  # as for who has never asked
+        for entry in others[2:]:
+            assert service.ask("POST", "/candidate/join", HUNT, bearer(entry))[0] == 200
         eventually(lambda: expected)
         assert expected[0] == [one["id"] for one in others]
 

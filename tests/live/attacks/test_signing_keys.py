@@ -30,14 +30,14 @@ def test_a_rotation_logs_nobody_out_and_a_retired_keys_token_opens_nothing(tmp_p
         _restart(service)
         fresh = _log_in(service, ann["key"])
         assert fresh.partition(".")[0] != ann["token"].partition(".")[0]  # another key's name
-        assert [_status(service, one) for one in (ann["token"], fresh)] == [200, 200]
+        assert [_status(service, entry) for entry in (ann["token"], fresh)] == [200, 200]
         assert svcctl("keys", "retire", "--config", tmp_path).status == 1  # too soon
         _restart(service)
-        assert [_status(service, one) for one in (ann["token"], fresh)] == [200, 200]
+        assert [_status(service, entry) for entry in (ann["token"], fresh)] == [200, 200]
         ran = svcctl("keys", "retire", "--now", "--config", tmp_path)
         assert ran.status == 0, ran.err
         _restart(service)
-        assert [_status(service, one) for one in (ann["token"], fresh)] == [401, 200]
+        assert [_status(service, entry) for entry in (ann["token"], fresh)] == [401, 200]
     finally:
         service.stop()
 
@@ -48,9 +48,9 @@ def _restart(service: Service) -> None:
 
 
 def _log_in(service: Service, key: str) -> str:
-    status, said = service.ask("POST", "/account/api/oauth/token", {"exchange_code": key})
-    assert status == 200, said
-    return str(orjson.loads(said)["access_token"])
+    status, body = service.ask("POST", "/account/api/oauth/token", {"exchange_code": key})
+    assert status == 200, body
+    return str(orjson.loads(body)["access_token"])
 
 
 def _status(service: Service, token: str) -> int:

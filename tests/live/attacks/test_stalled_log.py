@@ -60,21 +60,21 @@ class Reader:
         self.process, self.pipe = process, pipe
 
     def until_ready(self) -> None:
-        said = b""
+        received = b""
         word = b"stack ready" if "svc-stack" in str(self.process.args) else b"ready"
-        while word not in said:
+        while word not in received:
             data = os.read(self.pipe, 65536)
-            assert data, said
-            said += data
+            assert data, received
+            received += data
 
     def last_words(self) -> bytes:
         """Ask it to end, and read everything."""
         self.process.send_signal(signal.SIGTERM)
-        found = []
+        results = []
         while data := os.read(self.pipe, 65536):
-            found.append(data)
+            results.append(data)
         self.process.wait(DEADLINE_S)
-        return b"".join(found)
+        return b"".join(results)
 
 
 def flood(connect: Callable[[], http.client.HTTPConnection]) -> float:
@@ -102,10 +102,10 @@ def survives(
         return sum(number for name, number in shown if "dropped_log_lines_total" in name)
 
     eventually(lambda: dropped() > 100)  # a quick machine has answered all before the last FLUSH_S
-    said = reader.last_words()
-    assert sum(int(count) for count in DROPPED.findall(said)) > 100, said[-2000:]
-    assert f"{PLACE}/{REQUESTS - 1}.".encode() in said
-    assert b"Server Shut Down" in said[-2000:]
+    reply = reader.last_words()
+    assert sum(int(count) for count in DROPPED.findall(reply)) > 100, reply[-2000:]
+    assert f"{PLACE}/{REQUESTS - 1}.".encode() in reply
+    assert b"Server Shut Down" in reply[-2000:]
 
 
 # slow: thousands of long lines fill what a pipe and a writer hold

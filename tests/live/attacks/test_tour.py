@@ -160,7 +160,7 @@ def test_one_player_starts_one_game_server(host: Toured) -> None:
     eventually(placed)
     # whatever else was asked for came before that one was ready: it runs, or waits its turn
     listed = orjson.loads(ask(host.port("deploy"), "GET", "/gameservers")[1])["servers"]
-    assert sum(one["kind"] != "city" for one in listed) == 1
+    assert sum(server["kind"] != "city" for server in listed) == 1
     assert figures(host.port("deploy", "METRICS_PORT"))["svc_deploy_launches_waiting"] == 0
 
 
@@ -213,11 +213,11 @@ def test_a_new_key_ends_what_the_old_token_opened(host: Toured) -> None:
 
 
 def test_guesses_of_admin_keys_are_throttled(host: Toured) -> None:
-    said = [
+    replies = [
         host.ask("GET", "/svc/api/InviteCodes", None, {"x-svc-user-api-key": f"UUK_{number:048x}"})
         for number in range(TRIES + 5)
     ]
-    assert [status for status, _ in said].count(429) >= 5
+    assert [status for status, _ in replies].count(429) >= 5
 
 
 def test_what_others_on_the_machine_must_not_read_is_private(host: Toured) -> None:

@@ -91,10 +91,10 @@ def test_no_page_reads_the_owners_or_the_figures(tmp_path: Path) -> None:
     shown = free_port()
     with metagame(tmp_path, METRICS_PORT=str(shown), REGISTRATION_MODE="OPEN") as service:
         figures = Service("figures", tmp_path, {}, shown)
-        for asked, path in ((service, "/svc/dashboard"), (figures, "/metrics")):
+        for request, path in ((service, "/svc/dashboard"), (figures, "/metrics")):
             only_owners_pass(
-                lambda sent, asked=asked, path=path: asked.ask("GET", path, None, sent)[0],  # type: ignore[misc]
-                asked.port,
+                lambda sent, asked=request, path=path: asked.ask("GET", path, None, sent)[0],  # type: ignore[misc]
+                request.port,
             )
         for name, sent in pages(service.port).items():
             assert service.ask("POST", "/svc/api/CreateInvite", {}, sent)[0] in (401, 403), name

@@ -68,8 +68,8 @@ class Guest:
         key = orjson.loads(body)["UUK"]
         status, body = self.ask("POST", "/account/api/oauth/token", {"exchange_code": key})
         assert status == 200, body
-        said = orjson.loads(body)
-        self.player = {"key": key, "token": said["access_token"], "id": said["account_id"]}
+        reply = orjson.loads(body)
+        self.player = {"key": key, "token": reply["access_token"], "id": reply["account_id"]}
         self.character = self._loaded()[0]["id"]
         return self
 

@@ -86,8 +86,8 @@ def saving(savers: list[Saver]) -> Iterator[None]:
     try:
         yield
     finally:
-        for one in savers:
-            one.done.set()
+        for saver in savers:
+            saver.done.set()
         for thread in threads:
             thread.join(60)
 
@@ -98,9 +98,9 @@ def savers_of(service: Service, count: int, **more: Any) -> list[Saver]:
 
 def acknowledged(savers: list[Saver], more: int = 5) -> None:
     """Wait until each was answered with 200 so many times more."""
-    wanted = [one.statuses.count(200) + more for one in savers]
+    wanted = [saver.statuses.count(200) + more for saver in savers]
     eventually(
-        lambda: all(one.statuses.count(200) >= n for one, n in zip(savers, wanted, strict=True))
+        lambda: all(saver.statuses.count(200) >= n for saver, n in zip(savers, wanted, strict=True))
     )
 
 
@@ -120,10 +120,10 @@ def test_a_restart_of_postgresql_in_mid_load_loses_nothing_acknowledged(
                 assert service.ask("GET", "/svc-status")[0] == 200  # what needs no database
                 server.start()
                 acknowledged(savers)
-            for one in savers:
+            for saver in savers:
                 # 409: the save under way when it went was kept after all
-                assert {200, 503} <= set(one.statuses) <= {200, 409, 503}
-                assert one.held() == one.version
+                assert {200, 503} <= set(saver.statuses) <= {200, 409, 503}
+                assert saver.held() == saver.version
             assert "svc@" not in service.log
     finally:
         server.end()
@@ -146,8 +146,8 @@ def test_a_full_disk_refuses_saves_and_takes_them_again_when_there_is_room(
 ) -> None:
     with metagame(tmp_path) as service:
         savers = savers_of(service, 3, size=50_000)
-        for one in savers:
-            assert [one.save() for _ in range(4)] == [200] * 4
+        for saver in savers:
+            assert [saver.save() for _ in range(4)] == [200] * 4
         with full_at(service, os.path.getsize(tmp_path / "svc.db-wal")):
             # what was there is read, what is new is refused
             eventually(lambda: all(one.save() != 200 for one in savers))
@@ -158,27 +158,27 @@ def test_a_full_disk_refuses_saves_and_takes_them_again_when_there_is_room(
         assert service.log.count("the database cannot serve") == 1, service.log
         assert "Traceback" not in service.log
     with metagame(tmp_path) as again:
-        for one in savers:
-            one.service = again
-            assert one.held() == one.version
+        for saver in savers:
+            saver.service = again
+            assert saver.held() == saver.version
 
 
 def test_a_foreign_lock_holds_up_saves_but_neither_reads_nor_the_reactor(tmp_path: Path) -> None:
     with metagame(tmp_path) as service:
-        [one] = savers_of(service, 1)
+        [entry] = savers_of(service, 1)
         with closing(sqlite3.connect(tmp_path / "svc.db", isolation_level=None)) as stranger:
             stranger.execute("BEGIN IMMEDIATE")
-            waiting = Thread(target=one.save)
+            waiting = Thread(target=entry.save)
             waiting.start()
             assert service.ask("GET", "/svc-status")[0] == 200
-            assert one.held() == 0
-            assert one.statuses == []
+            assert entry.held() == 0
+            assert entry.statuses == []
             stranger.execute("ROLLBACK")
             waiting.join(30)
-            assert one.statuses == [200]  # it waited and was saved
+            assert entry.statuses == [200]  # it waited and was saved
             stranger.execute("BEGIN IMMEDIATE")
-            assert one.save() == 503  # until it was tired of it
-        assert one.save() == 200
+            assert entry.save() == 503  # until it was tired of it
+        assert entry.save() == 200
         eventually(lambda: "another program holds its lock" in service.log)
 
 
@@ -204,8 +204,8 @@ def test_a_read_only_database_ends_the_start_with_one_line(tmp_path: Path) -> No
 
 def test_a_damaged_page_ends_the_start_and_names_the_cure(tmp_path: Path) -> None:
     with metagame(tmp_path) as service:
-        for one in savers_of(service, 3, size=50_000):
-            one.save()
+        for entry in savers_of(service, 3, size=50_000):
+            entry.save()
     file = tmp_path / "svc.db"
     pages = file.stat().st_size // 16_384
     with file.open("r+b") as disk:

@@ -41,14 +41,14 @@ def running(folder: Path, component: str) -> int:
 @pytest.mark.parametrize("component", ALL)
 def test_players_stay_in_when_a_component_is_killed(folder: Path, component: str) -> None:
     guests = [Guest(folder, f"{component}_{n}").arrive() for n in range(2)]
-    for one in guests:
-        assert one.saved() and eventually(one.in_the_city) and one.downloads()
+    for guest in guests:
+        assert guest.saved() and eventually(guest.in_the_city) and guest.downloads()
     os.kill(running(folder, component), signal.SIGKILL)
-    for one in guests:  # the same key and token all the evening
-        eventually(one.kept)
-        eventually(one.in_the_city)
-        eventually(one.downloads)
-        assert one.saved()
+    for guest in guests:  # the same key and token all the evening
+        eventually(guest.kept)
+        eventually(guest.in_the_city)
+        eventually(guest.downloads)
+        assert guest.saved()
 
 
 def test_a_hanging_metagame_is_a_504_and_goes_on_where_it_was(folder: Path) -> None:

@@ -27,10 +27,10 @@ def crowd(port: int, count: int, held: ExitStack) -> list[socket.socket]:
     """Connections that say nothing."""
     made = []
     for _ in range(count):
-        one = held.enter_context(socket.socket())
-        one.settimeout(5)
-        if one.connect_ex(("127.0.0.1", port)) == 0:
-            made.append(one)
+        entry = held.enter_context(socket.socket())
+        entry.settimeout(5)
+        if entry.connect_ex(("127.0.0.1", port)) == 0:
+            made.append(entry)
     return made
 
 

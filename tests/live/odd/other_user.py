@@ -90,8 +90,8 @@ def give_away(folder: Path) -> None:
 
 def of_root(folder: Path) -> list[str]:
     """What in the folder does not belong to its user."""
-    found = (folder, *folder.rglob("*"))
-    return sorted(str(path) for path in found if path.lstat().st_uid != UID)
+    result = (folder, *folder.rglob("*"))
+    return sorted(str(path) for path in result if path.lstat().st_uid != UID)
 
 
 @pytest.fixture

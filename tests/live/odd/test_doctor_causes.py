@@ -38,12 +38,12 @@ def _says(svcctl: Path, host: Path, uid: int, *words: str, reads: bool = False) 
     reading = [] if reads else [["db", "check"], ["backup", "now"]]
     for command in (["doctor"], ["account", "create", "Ann"], *reading):
         done = run([svcctl, *command, "--config", host], host.parent, uid=uid)
-        said = done.stdout + done.stderr
-        wrong = [line for line in said.splitlines() if line.startswith(("wrong", "svcctl:"))]
-        assert done.returncode == 1, (command, said)
-        assert "Traceback" not in said, said
-        assert any(all(word in line for word in words) for line in wrong), (command, said)
-        assert not [line for line in wrong if any(word in line for word in DESTRUCTIVE)], said
+        output = done.stdout + done.stderr
+        wrong = [line for line in output.splitlines() if line.startswith(("wrong", "svcctl:"))]
+        assert done.returncode == 1, (command, output)
+        assert "Traceback" not in output, output
+        assert any(all(word in line for word in words) for line in wrong), (command, output)
+        assert not [line for line in wrong if any(word in line for word in DESTRUCTIVE)], output
 
 
 @contextmanager
@@ -94,7 +94,7 @@ def test_a_folder_of_another_user_is_not_damage(place: Path, bin_folder: Path) -
     data.mkdir()
     (host / "svc.db").rename(data / "svc.db")
     text = (host / "metagame.env").read_text().splitlines()
-    lines = [one for one in text if not one.startswith("DATABASE_URL=")]
+    lines = [entry for entry in text if not entry.startswith("DATABASE_URL=")]
     (host / "metagame.env").write_text("\n".join([*lines, f"DATABASE_URL=sqlite:///{data}/svc.db"]))
     give_away(host)
     os.chown(data / "svc.db", UID, UID)
@@ -117,8 +117,8 @@ def test_a_full_disk_is_not_damage(place: Path, bin_folder: Path) -> None:
 def test_a_disk_that_can_only_be_read_is_not_damage(place: Path, bin_folder: Path) -> None:
     with _disk(place / "disk", 16_384) as disk:
         host = _host(disk / "host")
-        with closing(sqlite3.connect(host / "svc.db")) as one:
-            one.execute("PRAGMA journal_mode=WAL")
+        with closing(sqlite3.connect(host / "svc.db")) as entry:
+            entry.execute("PRAGMA journal_mode=WAL")
         give_away(host)
         remount = ["mount", "-o", "remount,ro", str(disk)]
         subprocess.run(remount, check=True, timeout=30)

@@ -23,10 +23,10 @@ CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 def wait_for(connection: socket.socket, end: bytes) -> bytes:
     """Everything until the answer has these bytes, or until the connection ends."""
     connection.settimeout(DEADLINE_S)
-    said = b""
-    while end not in said and (more := connection.recv(65_536)):
-        said += more
-    return said
+    received = b""
+    while end not in received and (more := connection.recv(65_536)):
+        received += more
+    return received
 
 
 def test_the_gateway_decides_before_the_body_is_sent(tmp_path: Path) -> None:
@@ -38,10 +38,10 @@ def test_the_gateway_decides_before_the_body_is_sent(tmp_path: Path) -> None:
             assert wait_for(connection, b"}").startswith(b"HTTP/1.1 200 ")
         with arrive(host.relay_port) as connection:
             connection.sendall(HEAD % 1025)
-            said = wait_for(connection, b"never")
-        assert said.startswith(b"HTTP/1.1 413 "), said
-        assert said.count(b"HTTP/1.1 ") == 1
-        assert [one["body"] for one in host.told if one["path"] == "/save"] == ["hello"]
+            reply = wait_for(connection, b"never")
+        assert reply.startswith(b"HTTP/1.1 413 "), reply
+        assert reply.count(b"HTTP/1.1 ") == 1
+        assert [entry["body"] for entry in host.told if entry["path"] == "/save"] == ["hello"]
         host.gateway.terminate()
         host.gateway.wait(DEADLINE_S)
         with arrive(host.relay_port) as connection:

@@ -69,7 +69,7 @@ CANNOT_RUN = {
 
 def about(service: Service, binary: Path) -> list[str]:
     """The lines of the log that name the program."""
-    return [one for one in service.log.splitlines() if str(binary) in one]
+    return [line for line in service.log.splitlines() if str(binary) in line]
 
 
 @pytest.mark.parametrize("name", CANNOT_RUN)
@@ -100,17 +100,17 @@ def test_a_city_that_cannot_run_is_one_fatal_line_with_the_cause(tmp_path: Path)
 
 def of_the_port(port: int) -> list[int]:
     """Who holds the UDP port, as the kernel shows it."""
-    rows = [one.split() for one in Path("/proc/net/udp").read_text().splitlines()[1:]]
+    rows = [line.split() for line in Path("/proc/net/udp").read_text().splitlines()[1:]]
     inodes = {f"socket:[{row[9]}]" for row in rows if int(row[1].rpartition(":")[2], 16) == port}
-    found = []
+    results = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            held = {os.readlink(one) for one in (folder / "fd").iterdir()}
+            held = {os.readlink(line) for line in (folder / "fd").iterdir()}
         except OSError:
             continue
         if not inodes.isdisjoint(held):
-            found.append(int(folder.name))
-    return found
+            results.append(int(folder.name))
+    return results
 
 
 def act(service: Service, name: str, server_id: str) -> tuple[int, Any]:
@@ -136,8 +136,8 @@ def test_a_server_in_the_background_is_followed_and_stopped(name: str, tmp_path:
         assert hand_out(service, CITY)[1]["port"] == city
         assert servers(service) == [before]  # the same one
         [pid] = of_the_port(city)
-        status, said = act(service, "restart", before["id"])
-        assert (status, is_dead(pid)) == (200, True), said
+        status, body = act(service, "restart", before["id"])
+        assert (status, is_dead(pid)) == (200, True), body
         eventually(lambda: answered(city))
         hunt = hand_out(service, HUNT)[1]["port"]
         eventually(lambda: answered(hunt))
@@ -256,7 +256,7 @@ def test_output_without_end_or_line_breaks_costs_nothing_else(tmp_path: Path) ->
         [before] = servers(service)
         console = as_owner(service, "GET", f"/gameservers/console?id={before['id']}")
         assert console[0] == 200 and time.monotonic() - began < 5
-        sizes = [one.stat().st_size for one in (tmp_path / "gameserver-logs").iterdir()]
+        sizes = [entry.stat().st_size for entry in (tmp_path / "gameserver-logs").iterdir()]
         assert max(sizes) <= 1024 * 1024
         assert act(service, "stop", before["id"])[0] == 200
         eventually(lambda: not children(service))

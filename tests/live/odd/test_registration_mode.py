@@ -40,10 +40,10 @@ def close_registration(service: Service, env: Path) -> None:
 @pytest.mark.parametrize("kept", ["sqlite", "postgresql", "engine"])
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
 def test_the_only_metagame_returns_to_its_setting(
-    tmp_path: Path, kept: str, how: signal.Signals
+    tmp_path: Path, stored: str, how: signal.Signals
 ) -> None:
-    environ = {} if kept == "sqlite" else {"DATABASE_URL": fresh_database()}
-    if kept == "engine":
+    environ = {} if stored == "sqlite" else {"DATABASE_URL": fresh_database()}
+    if stored == "engine":
         environ["LIVE_URL"] = fresh_url()
     with metagame(tmp_path, **environ) as service:
         env = tmp_path / "metagame.env"

@@ -173,8 +173,8 @@ def test_a_killed_restore_leaves_nothing_once_another_has_run(
         ended = child(partial(killed_at_step, number, scratch), *words)
         assert svcctl(*words).status == 0
         assert not list(scratch.iterdir()), number
-        for kept in folder.glob("svc.db.before-restore-*"):
-            kept.unlink()  # another may be made in the same second
+        for stored in folder.glob("svc.db.before-restore-*"):
+            stored.unlink()  # another may be made in the same second
         if ended != KILLED:
             break
     assert number > 5

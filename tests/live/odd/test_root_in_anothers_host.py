@@ -104,7 +104,9 @@ def test_a_stack_of_root_in_anothers_host_runs_as_that_user(place: Path, bin_fol
     folder = demo_host(place / "host")
     sim = bin_folder / "svc-gameserver-sim"
     text = (folder / "deploy.env").read_text()
-    lines = [one for one in text.splitlines() if not one.startswith("GAMESERVER_BINARY_PATH=")]
+    lines = [
+        entry for entry in text.splitlines() if not entry.startswith("GAMESERVER_BINARY_PATH=")
+    ]
     (folder / "deploy.env").write_text("\n".join([*lines, f"GAMESERVER_BINARY_PATH={sim}", ""]))
     (folder / "out.log").touch()
     give_away(folder)

@@ -56,14 +56,14 @@ def check(folder: Path, *private: str, made_by_test: tuple[str, ...] = ()) -> No
     for path in (folder, *sorted(folder.rglob("*"))):
         if path.name in made_by_test or path.is_symlink():
             continue
-        found, name = mode(path), path.relative_to(folder).as_posix()
+        result, name = mode(path), path.relative_to(folder).as_posix()
         if path.is_dir():
-            wrong = found & 0o022 or (name in private and found != 0o700)
+            wrong = result & 0o022 or (name in private and result != 0o700)
         else:
             secret = any(map(path.match, PRIVATE)) and not any(map(path.match, OPEN))
-            wrong = found & 0o022 or (secret and found != 0o600)
+            wrong = result & 0o022 or (secret and result != 0o600)
         if wrong:
-            faults.append(f"{name} {found:o}")
+            faults.append(f"{name} {result:o}")
     assert not faults, faults
 
 
@@ -112,7 +112,7 @@ def test_what_the_launcher_keeps(tmp_path: Path, mask: int) -> None:
             assert launcher.stdout is not None
             assert launcher.stdout.readline()
             check(home, ".")
-            assert any(one.is_file() for one in home.rglob("*"))
+            assert any(path.is_file() for path in home.rglob("*"))
         finally:
             launcher.send_signal(signal.SIGTERM)
             launcher.wait(PATIENCE_S)
