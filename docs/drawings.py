@@ -114,7 +114,7 @@ def sized(drawn: str) -> str:
     box = re.search(r'viewBox="[^ ]+ [^ ]+ ([\d.]+) ([\d.]+)"', drawn)
     if box is None:
         raise SystemExit(f"a drawing without a box: {drawn[:200]}")
-    wide, high = (round(float(one)) for one in box.groups())
+    wide, high = (round(float(group)) for group in box.groups())
     size = f'width="{wide}" height="{high}"'
     return (
         re.sub(r' style="max-width:[^"]*"', "", drawn.replace('width="100%"', size, 1), count=1)

@@ -62,13 +62,15 @@ def api() -> Json:
 
 def metrics(code: Path) -> str:
     """Every figure that a ``METRICS_PORT`` shows: those of all services, and each one's own."""
-    found: dict[str, tuple[str, str]] = {}
+    results: dict[str, tuple[str, str]] = {}
     for file in sorted(code.rglob("*.py")):
         for name, says in _figures(ast.parse(file.read_text(encoding="utf-8")), file):
-            found[name] = (says, file.relative_to(code).parts[0])
-    services = sorted({service for _, service in found.values()})
+            results[name] = (says, file.relative_to(code).parts[0])
+    services = sorted({service for _, service in results.values()})
     every = [f"| `svc_SERVICE_{kind}_total` | `reason` | {MEANINGS[kind]} |" for kind in Counted]
-    rows = [f"| `{name}` | {service} | {says} |" for name, (says, service) in sorted(found.items())]
+    rows = [
+        f"| `{name}` | {service} | {says} |" for name, (says, service) in sorted(results.items())
+    ]
     return "\n".join(
         [
             "# Figures",
@@ -77,7 +79,7 @@ def metrics(code: Path) -> str:
             "",
             "## Of every service",
             "",
-            f"`SERVICE` is {', '.join(f'`{one}`' for one in services)}. Beside these stand the",
+            f"`SERVICE` is {', '.join(f'`{entry}`' for entry in services)}. Beside these stand the",
             "process's own, as Prometheus's library names them: `process_cpu_seconds_total`,",
             "`process_resident_memory_bytes`, `process_open_fds` and so on.",
             "",
@@ -99,8 +101,8 @@ def metrics(code: Path) -> str:
 def audit() -> str:
     """Every event of the audit log: the columns of a row, and what each act leaves there."""
     rows = [
-        f"| `{name}` | {one.says} | {one.target or 'nothing'} | {one.before} | {one.after} |"
-        for name, one in sorted(ACTIONS.items())
+        f"| `{name}` | {item.says} | {item.target or 'nothing'} | {item.before} | {item.after} |"
+        for name, item in sorted(ACTIONS.items())
     ]
     return "\n".join(
         [
@@ -159,7 +161,7 @@ def _figures(tree: ast.AST, file: Path) -> Iterator[tuple[str, str]]:
                 case (ast.Constant(value=str(name)), ast.Call(args=[first, *_]) as call) if (
                     _is_figure(call)
                 ):
-                    counts = any(one.arg == "counts" for one in call.keywords)
+                    counts = any(keyword.arg == "counts" for keyword in call.keywords)
                     ends = "" if not counts or name.endswith("_total") else "_total"
                     yield name + ends, str(ast.literal_eval(first))
                     listed += 1

@@ -39,11 +39,11 @@ def main() -> int:
 
 def elsewhere() -> set[str]:
     """What the pages link to; an example's address is none."""
-    found: set[str] = set()
+    result: set[str] = set()
     for page in DOCS.rglob("*.md"):
         for link in LINK.finditer(page.read_text(encoding="utf-8")):
-            found.add(link[1] or link[2])
-    return found
+            result.add(link[1] or link[2])
+    return result
 
 
 if __name__ == "__main__":

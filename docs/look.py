@@ -85,16 +85,16 @@ def all_looked_at(browser: Browser) -> Iterator[str]:
         ]
         for size in (DESKTOP, PHONE)
     ]
-    for one in (*desktops, *phones):
-        one.set_default_timeout(PATIENCE_MS)
+    for entry in (*desktops, *phones):
+        entry.set_default_timeout(PATIENCE_MS)
     for turn, path in enumerate(sorted(BUILT.rglob("*.html"))):
         file = path.relative_to(BUILT)
         for page in (desktops[turn % 2], phones[1 - turn % 2]):
-            yield from (f"{file} {seen_as(page)}: {said}" for said in looked_at(page, path))
+            yield from (f"{file} {seen_as(page)}: {reply}" for reply in looked_at(page, path))
     for name in KINDS:
         for page in (*desktops, *phones):
             page.goto((BUILT / name).as_uri())
-            yield from (f"{name} {seen_as(page)}: {said}" for said in looked_over(page))
+            yield from (f"{name} {seen_as(page)}: {reply}" for reply in looked_over(page))
     yield from searched(desktops[0])
 
 
@@ -107,24 +107,24 @@ def seen_as(page: Page) -> str:
 
 def looked_at(page: Page, path: Path) -> Iterator[str]:
     """What is wrong with a page."""
-    asked: list[str] = []
+    requests: list[str] = []
 
     def note(request: Request) -> None:
-        asked.append(request.url)
+        requests.append(request.url)
 
     page.on("request", note)
     page.goto(path.as_uri())
     page.remove_listener("request", note)
     width = page.viewport_size["width"] if page.viewport_size else 0
     yield from (
-        f"cut off at its side: {' '.join(one.split())}" for one in page.evaluate(CUT, width)
+        f"cut off at its side: {' '.join(entry.split())}" for entry in page.evaluate(CUT, width)
     )
-    yield from (f"a table that scrolls: {' '.join(one.split())}" for one in page.evaluate(WIDE))
-    yield from (f"a word in a cell that breaks: {one}" for one in page.evaluate(BROKEN))
-    yield from (f"a drawing wider than the page: {one}" for one in page.evaluate(OVER))
-    yield from (f"no picture at {one}" for one in page.evaluate(UNSEEN))
-    elsewhere = {one for one in asked if not one.startswith(("file:", "data:"))}
-    yield from (f"it asks for {one}" for one in sorted(elsewhere))
+    yield from (f"a table that scrolls: {' '.join(entry.split())}" for entry in page.evaluate(WIDE))
+    yield from (f"a word in a cell that breaks: {entry}" for entry in page.evaluate(BROKEN))
+    yield from (f"a drawing wider than the page: {entry}" for entry in page.evaluate(OVER))
+    yield from (f"no picture at {entry}" for entry in page.evaluate(UNSEEN))
+    elsewhere = {entry for entry in requests if not entry.startswith(("file:", "data:"))}
+    yield from (f"it asks for {entry}" for entry in sorted(elsewhere))
 
 
 def looked_over(page: Page) -> Iterator[str]:
@@ -132,7 +132,7 @@ def looked_over(page: Page) -> Iterator[str]:
     from axe_playwright_python.sync_playwright import Axe
 
     for fault in Axe().run(page).response["violations"]:
-        places = [" ".join(one["target"]) for one in fault["nodes"]]
+        places = [" ".join(node["target"]) for node in fault["nodes"]]
         yield f"{fault['id']}, {fault['help']}: {'; '.join(places[:3])}"
 
 
@@ -143,9 +143,9 @@ def searched(page: Page) -> Iterator[str]:
     box.fill(SOUGHT)
     box.press("Enter")
     page.wait_for_selector("#search-results .search-summary:has-text('found')")
-    found = page.eval_on_selector_all("#search-results a", "(all) => all.map((one) => one.href)")
-    if not any(FOUND in one for one in found):
-        yield f"the search for {SOUGHT} does not find {FOUND}, but {found}"
+    result = page.eval_on_selector_all("#search-results a", "(all) => all.map((one) => one.href)")
+    if not any(FOUND in item for item in result):
+        yield f"the search for {SOUGHT} does not find {FOUND}, but {result}"
 
 
 if __name__ == "__main__":

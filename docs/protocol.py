@@ -82,9 +82,9 @@ def _talk() -> Iterator[str]:
         step()
         sent, ada.sent = ada.sent, []
         yield from ("", f"**{title}**", "", "```text")
-        yield from (f"> Ada: {one}" for one in sent)
-        yield from (f"< Ada: {one}" for one in ada.heard())
-        yield from (f"< Bo:  {one}" for one in bo.heard())
+        yield from (f"> Ada: {entry}" for entry in sent)
+        yield from (f"< Ada: {entry}" for entry in ada.heard())
+        yield from (f"< Bo:  {entry}" for entry in bo.heard())
         yield "```"
 
 

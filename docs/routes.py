@@ -18,17 +18,17 @@ def pages(document: Json) -> dict[str, str]:
         for method, operation in methods.items():
             tag = operation.get("tags", ["other"])[0]
             groups[tag].append(_operation(method, path, operation))
-    found = {"http.md": _first(document), "http/shapes.md": _shapes(document)}
+    result = {"http.md": _first(document), "http/shapes.md": _shapes(document)}
     for tag in document["tags"]:
         lines = [f"# {tag['name'].capitalize()}", "", tag["description"], "", *groups[tag["name"]]]
-        found[f"http/{tag['name']}.md"] = "\n".join(lines)
-    return found
+        result[f"http/{tag['name']}.md"] = "\n".join(lines)
+    return result
 
 
 def _first(document: Json) -> str:
     """How to call, who may, and where each group of routes stands."""
-    said = {one["name"]: _line(one) for one in document["tags"]}
-    groups = [f"| [{tag}](http/{tag}.md) | {line} |" for tag, line in said.items()]
+    replies = {entry["name"]: _line(entry) for entry in document["tags"]}
+    groups = [f"| [{tag}](http/{tag}.md) | {line} |" for tag, line in replies.items()]
     lines = [
         "# HTTP routes",
         "",
@@ -53,7 +53,7 @@ def _first(document: Json) -> str:
         "```{toctree}",
         ":hidden:",
         "",
-        *(f"http/{tag}" for tag in said),
+        *(f"http/{tag}" for tag in replies),
         "http/shapes",
         "```",
         "",
@@ -79,9 +79,11 @@ def _shapes(document: Json) -> str:
 
 def _credentials(schemes: Json) -> Iterator[str]:
     """How each is sent, and what it is."""
-    for name, one in schemes.items():
-        place = f"{one['in']} `{one['name']}`" if "in" in one else "header `Authorization: Bearer`"
-        yield f"- `{name}` ({place}): {one['description']}"
+    for name, item in schemes.items():
+        place = (
+            f"{item['in']} `{item['name']}`" if "in" in item else "header `Authorization: Bearer`"
+        )
+        yield f"- `{name}` ({place}): {item['description']}"
 
 
 def _operation(method: str, path: str, operation: Json) -> str:
@@ -91,9 +93,9 @@ def _operation(method: str, path: str, operation: Json) -> str:
     reply: Json = next(iter(success.get("content", {}).values()), {})
     *more, access = operation["description"].split("\n\n")
     lines = [f"## {method.upper()} {path}", "", operation["summary"], ""]
-    lines += [line for one in more for line in (one, "")]
+    lines += [line for first in more for line in (first, "")]
     lines.append(f"- {access}")
-    lines += [f"- {title}: {said}." for title, said in _taken(operation["parameters"])]
+    lines += [f"- {title}: {replies}." for title, replies in _taken(operation["parameters"])]
     if sent:
         lines.append(f"- Body: {sent}.")
     lines.append(f"- Answer: {_answers(operation['responses'])}.")
@@ -114,45 +116,47 @@ def _operation(method: str, path: str, operation: Json) -> str:
 def _taken(parameters: list[Json]) -> Iterator[tuple[str, str]]:
     """What an operation takes beside its body, in words: nothing of texts in its path."""
     for place in ("path", "query", "header"):
-        found = [one for one in parameters if one["in"] == place]
+        result = [parameter for parameter in parameters if parameter["in"] == place]
         if place == "path":
-            found = [
-                one for one in found if one["schema"] != {"type": "string"} or "description" in one
+            result = [
+                parameter
+                for parameter in result
+                if parameter["schema"] != {"type": "string"} or "description" in parameter
             ]
-        said = [
-            f"`{one['name']}` ({_links(one['schema'])}"
-            f"{', needed' if 'required' in one and place != 'path' else ''})"
-            f"{': ' + one['description'].rstrip('.') if 'description' in one else ''}"
-            for one in found
+        replies = [
+            f"`{parameter['name']}` ({_links(parameter['schema'])}"
+            f"{', needed' if 'required' in parameter and place != 'path' else ''})"
+            f"{': ' + parameter['description'].rstrip('.') if 'description' in parameter else ''}"
+            for parameter in result
         ]
-        if said:
-            yield place.capitalize(), ", ".join(said)
+        if replies:
+            yield place.capitalize(), ", ".join(replies)
 
 
 def _answers(responses: Json) -> str:
     """The successes of an operation, in words."""
-    found = []
+    results = []
     if "200" in responses:
         content: Json = responses["200"].get("content", {"": {}})
         kinds = [
-            _links(one["schema"])
+            _links(item["schema"])
             if kind == "application/json"
             else f"`{kind}`"
             if kind
             else "nothing"
-            for kind, one in content.items()
+            for kind, item in content.items()
         ]
-        found.append(" or ".join(kinds))
-    found += [f"{status} without a body" for status in ("204", "302") if status in responses]
-    return ", or ".join(found) or "none, for it always refuses"
+        results.append(" or ".join(kinds))
+    results += [f"{status} without a body" for status in ("204", "302") if status in responses]
+    return ", or ".join(results) or "none, for it always refuses"
 
 
 def _refused(responses: Json) -> str:
     """The refusals of an operation, as links; those that differ with their status."""
     by_name: dict[str, list[str]] = defaultdict(list)
-    for status, one in responses.items():
+    for status, item in responses.items():
         if status.startswith("4"):
-            by_name[_refusal_link(one)].append(status)
+            by_name[_refusal_link(item)].append(status)
     usual = _refusal_link(responses["4XX"])
     others = [
         f"{', '.join(sorted(which))}: {link}" for link, which in by_name.items() if link != usual
@@ -168,9 +172,9 @@ def _refusal_link(response: Json) -> str:
 
 
 def _refusals(document: Json) -> Iterator[str]:
-    for name, one in sorted(document["components"]["responses"].items()):
-        yield from (f"(refusal-{name.lower()})=", f"### {name}", "", one["description"], "")
-        content: Json = one.get("content", {})
+    for name, item in sorted(document["components"]["responses"].items()):
+        yield from (f"(refusal-{name.lower()})=", f"### {name}", "", item["description"], "")
+        content: Json = item.get("content", {})
         if "application/json" in content:
             body = _links(content["application/json"]["schema"])
             yield from (f"Body: {body}.", "")
@@ -186,11 +190,11 @@ def _links(schema: Json) -> str:
         name = schema["$ref"].rpartition("/")[2]
         return f"[{name}](#shape-{name.lower()})"
     if "anyOf" in schema:
-        return " or ".join(_links(one) for one in schema["anyOf"])
+        return " or ".join(_links(entry) for entry in schema["anyOf"])
     if "const" in schema:
         return f"always `{orjson.dumps(schema['const']).decode()}`"
     if "enum" in schema:
-        return " or ".join(f"`{one}`" for one in schema["enum"])
+        return " or ".join(f"`{entry}`" for entry in schema["enum"])
     if schema.get("type") == "array" and "items" in schema:
         return f"list of {_links(schema['items']) or 'anything'}"
     if schema.get("additionalProperties") not in (None, False, True):
@@ -203,8 +207,8 @@ def _links(schema: Json) -> str:
         bounds.append("a time, as `2026-09-21T10:00:00.000Z`")
     if "pattern" in schema:
         bounds.append(f"`{schema['pattern']}`")
-    said = " or ".join(kind) if isinstance(kind, list) else str(kind)
-    return f"{said} ({', '.join(bounds)})" if bounds else said
+    reply = " or ".join(kind) if isinstance(kind, list) else str(kind)
+    return f"{reply} ({', '.join(bounds)})" if bounds else reply
 
 
 def _shape(name: str, shape: Json) -> Iterator[str]:

@@ -68,7 +68,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     if terminalreporter.config.option.verbose < 0:
         return
     stats = terminalreporter.stats.values()
-    named = slow.unexplained(slow.seconds(one for reports in stats for one in reports))
+    named = slow.unexplained(slow.seconds(report for reports in stats for report in reports))
     if named:
         terminalreporter.section("slow tests that do not say why")
         terminalreporter.write_line("\n".join(named))

@@ -34,12 +34,12 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if hasattr(session.config, "workerinput") or reporter is None:
         return
-    seen = reporter.stats
-    failed = [one.nodeid for how in ("failed", "error") for one in seen.get(how, [])]
-    took = slow.seconds(one for reports in seen.values() for one in reports)
-    said = {"passed": len(seen.get("passed", [])), "failed": failed, "seconds": took}
+    view = reporter.stats
+    failed = [entry.nodeid for how in ("failed", "error") for entry in view.get(how, [])]
+    took = slow.seconds(entry for reports in view.values() for entry in reports)
+    replies = {"passed": len(view.get("passed", [])), "failed": failed, "seconds": took}
     with Path(os.environ[FILE]).open("a") as file:
-        file.write(json.dumps(said) + "\n")
+        file.write(json.dumps(replies) + "\n")
 
 
 def once(file: Path, what: list[str]) -> None:
@@ -66,10 +66,10 @@ def told(files: list[Path]) -> tuple[str, bool]:
     passed = 0
     for file in files:
         for line in file.read_text().splitlines():
-            said = json.loads(line)
-            failed.update(set(said["failed"]))
-            passed += said["passed"]
-            for name, took in said["seconds"].items():
+            reply = json.loads(line)
+            failed.update(set(reply["failed"]))
+            passed += reply["passed"]
+            for name, took in reply["seconds"].items():
                 least[name] = min(took, least.get(name, took))
     lines = [
         *(f"{name} failed in {count} of {len(files)} runs" for name, count in failed.most_common()),

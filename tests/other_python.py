@@ -29,10 +29,10 @@ LONGEST_S = 900.0
 
 def version_of(python: str) -> str:
     """``3.13``; empty where it does not run, or cannot make environments."""
-    asked = "import sys, venv, ensurepip; print('%d.%d' % sys.version_info[:2])"
+    request = "import sys, venv, ensurepip; print('%d.%d' % sys.version_info[:2])"
     try:
         done = subprocess.run(
-            [python, "-c", asked], capture_output=True, text=True, timeout=20, check=False
+            [python, "-c", request], capture_output=True, text=True, timeout=20, check=False
         )
     except OSError:
         return ""
@@ -44,8 +44,8 @@ def candidates() -> Iterator[str]:
     pyenv = os.environ.get("PYENV_ROOT") or os.path.expanduser("~/.pyenv")
     for minor in range(NEWEST, OLDEST - 1, -1):
         name = f"python3.{minor}"
-        if found := shutil.which(name):
-            yield found
+        if result := shutil.which(name):
+            yield result
         yield from sorted(glob.glob(f"{pyenv}/versions/3.{minor}.*/bin/{name}"))
 
 

@@ -25,11 +25,11 @@ def folder(
     if "TMPDIR" in environ:
         return environ["TMPDIR"]
     try:
-        seen = look(MEMORY)
+        view = look(MEMORY)
     except OSError:
         return tempfile.gettempdir()
-    fits = seen.f_bavail * seen.f_frsize >= ROOM and available >= 2 * ROOM
-    if fits and not seen.f_flag & os.ST_NOEXEC and os.access(MEMORY, os.W_OK):
+    fits = view.f_bavail * view.f_frsize >= ROOM and available >= 2 * ROOM
+    if fits and not view.f_flag & os.ST_NOEXEC and os.access(MEMORY, os.W_OK):
         return MEMORY
     return tempfile.gettempdir()
 
@@ -39,8 +39,8 @@ def _available() -> int:
         lines = Path("/proc/meminfo").read_text().splitlines()
     except OSError:
         return 0
-    found = [int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:")]
-    return found[0] if found else 0
+    result = [int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:")]
+    return result[0] if result else 0
 
 
 if __name__ == "__main__":

@@ -82,7 +82,7 @@ def find(name: str) -> str | None:
         folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
         return shutil.which(name, path=os.pathsep.join([*map(str, folders), search_path()]))
     names = SYSTEMS.get(name, (name,))
-    return next(filter(None, (shutil.which(one, path=search_path()) for one in names)), None)
+    return next(filter(None, (shutil.which(first, path=search_path()) for first in names)), None)
 
 
 def install() -> None:

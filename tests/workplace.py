@@ -152,9 +152,9 @@ def _works(command: list[str]) -> bool:
 
 
 def _binds(address: str) -> bool:
-    with socket.socket() as one:
+    with socket.socket() as entry:
         try:
-            one.bind((address, 0))
+            entry.bind((address, 0))
         except OSError:
             return False
         return True
@@ -169,8 +169,8 @@ def codename() -> str:
 
 
 def _available() -> int:
-    said = Path("/proc/meminfo").read_text()
-    return int(said.partition("MemAvailable:")[2].split()[0]) << 10
+    reply = Path("/proc/meminfo").read_text()
+    return int(reply.partition("MemAvailable:")[2].split()[0]) << 10
 
 
 def _files() -> int:
@@ -191,10 +191,10 @@ THIS = Machine(
 
 def main() -> int:
     """Print them; 1 when something is missing."""
-    found = list(findings(THIS))
-    for one in found:
-        print(one)
-    faults = sum(bool(one.fault) and one.tests for one in found)
+    result = list(findings(THIS))
+    for item in result:
+        print(item)
+    faults = sum(bool(one.fault) and one.tests for one in result)
     print("all that the tests use is here" if not faults else f"{faults} missing")
     return 1 if faults else 0
 

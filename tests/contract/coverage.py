@@ -52,13 +52,13 @@ class Mark:
 
 def routes(page: str) -> list[Route]:
     """The routes that the page specifies."""
-    found = map(_ROUTE.fullmatch, page.splitlines())
-    return [Route(*(cell.strip() for cell in one.groups())) for one in found if one]
+    matches = map(_ROUTE.fullmatch, page.splitlines())
+    return [Route(*(cell.strip() for cell in match.groups())) for match in matches if match]
 
 
 def rules(page: str) -> list[str]:
     """All else that the page wants a test of."""
-    return [one[1] for one in map(_RULE.fullmatch, page.splitlines()) if one]
+    return [match[1] for match in map(_RULE.fullmatch, page.splitlines()) if match]
 
 
 @cache
@@ -101,23 +101,25 @@ def _marks_on(file: str, node: ast.AST, machines: object, idle: str = "") -> Ite
         is_test = node.name.startswith("test")
     if not is_test or not Path(file).name.startswith("test_"):
         idle = "is no test"
-    for one in node.decorator_list:
-        if isinstance(one, ast.Call) and getattr(one.func, "id", "") == "proves":
-            for word in one.args:
+    for decorator in node.decorator_list:
+        if isinstance(decorator, ast.Call) and getattr(decorator.func, "id", "") == "proves":
+            for word in decorator.args:
                 says = str(ast.literal_eval(word))
                 yield Mark(says, f"{file}::{node.name}", idle or _idle(node))
 
 
 def _idle(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> str:
     """Why a test never runs: marked so, or given up in its first statement."""
-    first = next((one for one in node.body if not _is_text(one)), None)
-    said = [ast.unparse(one) for one in node.decorator_list]
+    first = next((statement for statement in node.body if not _is_text(statement)), None)
+    texts = [ast.unparse(statement) for statement in node.decorator_list]
     if isinstance(first, ast.Raise | ast.Expr):
-        said.append(ast.unparse(first))
+        texts.append(ast.unparse(first))
     if isinstance(node, ast.ClassDef):
-        said += [ast.unparse(one) for one in node.body if isinstance(one, ast.Assign)]
+        texts += [
+            ast.unparse(statement) for statement in node.body if isinstance(statement, ast.Assign)
+        ]
     skips = re.compile(r"(raise )?([\w.]*\.)?(skip|skipIf|SkipTest|xfail|todo)\b")
-    return "is skipped" if any(map(skips.match, said)) else ""
+    return "is skipped" if any(map(skips.match, texts)) else ""
 
 
 def _is_text(node: ast.stmt) -> bool:
@@ -126,33 +128,35 @@ def _is_text(node: ast.stmt) -> bool:
 
 def own_routes() -> list[Route]:
     """Routes that the specification does not have, as the marks of their tests say them."""
-    said = (OWN.fullmatch(one.says) for one in marks())
-    return [Route(*(cell or "" for cell in one.groups())) for one in said if one]
+    matches = (OWN.fullmatch(mark.says) for mark in marks())
+    return [Route(*(cell or "" for cell in mark.groups())) for mark in matches if mark]
 
 
 def proofs(page: str, marked: tuple[Mark, ...]) -> dict[str, list[str]]:
     """Every row, and the tests that prove it."""
     by_row = defaultdict(list)
-    for one in marked:
-        if not one.idle and not one.test.startswith(LONG):
-            by_row[one.says].append(one.test)
+    for mark in marked:
+        if not mark.idle and not mark.test.startswith(LONG):
+            by_row[mark.says].append(mark.test)
     return {name: by_row[name] for name in [*(one.name for one in routes(page)), *rules(page)]}
 
 
 def faults(page: str, marked: tuple[Mark, ...]) -> list[str]:
     """What is wrong with the rows and the marks; one line each."""
     names = [*(one.name for one in routes(page)), *rules(page)]
-    found = [f"nothing proves {row!r}" for row, tests in proofs(page, marked).items() if not tests]
-    found += [f"{row!r} stands twice" for row in sorted(set(names)) if names.count(row) > 1]
-    for one in marked:
-        if one.idle:
-            found.append(f"{one.test} {one.idle}, and cannot prove {one.says!r}")
-        if one.says not in names and not OWN.fullmatch(one.says):
-            near = difflib.get_close_matches(one.says, names, 1, 0.5)
+    faults_so_far = [
+        f"nothing proves {row!r}" for row, tests in proofs(page, marked).items() if not tests
+    ]
+    faults_so_far += [f"{row!r} stands twice" for row in sorted(set(names)) if names.count(row) > 1]
+    for route in marked:
+        if route.idle:
+            faults_so_far.append(f"{route.test} {route.idle}, and cannot prove {route.says!r}")
+        if route.says not in names and not OWN.fullmatch(route.says):
+            near = difflib.get_close_matches(route.says, names, 1, 0.5)
             hint = f"; is it {near[0]!r}?" if near else ""
-            hint += OF_OURS if ROUTE.fullmatch(one.says) else ""
-            found.append(f"{one.test} proves {one.says!r}, which is no row{hint}")
-    return found
+            hint += OF_OURS if ROUTE.fullmatch(route.says) else ""
+            faults_so_far.append(f"{route.test} proves {route.says!r}, which is no row{hint}")
+    return faults_so_far
 
 
 def main() -> None:

@@ -23,7 +23,9 @@ def not_allowed(
     ``owners``: a package beside, and what is opened to it besides.
     """
     modules = graph.find_descendants(package)
-    features = {one.rpartition(".")[0] for one in modules if one.endswith((".routes", ".feature"))}
+    features = {
+        name.rpartition(".")[0] for name in modules if name.endswith((".routes", ".feature"))
+    }
     return sorted(
         (importer, module)
         for module in modules

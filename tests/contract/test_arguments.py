@@ -43,24 +43,26 @@ class HeaderTests(SynchronousTestCase):
                 continue
             name = ".".join(file.relative_to(FOLDER.parent.parent).with_suffix("").parts)
             module = importlib.import_module(name)
-            found = {eval(one, vars(module)).decode() for one in named}  # noqa: S307 - our own code
-            features = [one for one in vars(module).values() if isinstance(one, type)]
-            tables = [one.routes for one in features if hasattr(one, "routes")]
-            rows = [row for one in tables if isinstance(one, Routes) for row in one.rows]
-            said = {header for row in rows for header in row.headers}
-            self.assertEqual(said - found, set(), f"{file} never reads these")
-            self.assertEqual(found - said - SHOWN, set(), f"{file} does not describe these")
-            read += len(found)
+            read_here = {eval(value, vars(module)).decode() for value in named}  # noqa: S307 - our own code
+            features = [value for value in vars(module).values() if isinstance(value, type)]
+            tables = [value.routes for value in features if hasattr(value, "routes")]
+            rows = [row for value in tables if isinstance(value, Routes) for row in value.rows]
+            described = {header for row in rows for header in row.headers}
+            self.assertEqual(described - read_here, set(), f"{file} never reads these")
+            self.assertEqual(
+                read_here - described - SHOWN, set(), f"{file} does not describe these"
+            )
+            read += len(read_here)
         self.assertGreater(read, 4)
 
 
 class ArgumentTests(SynchronousTestCase):
     def faults(self, name: str) -> list[str]:
         row = Row("GET", "/note", Access.NONE, _handler, bare, query={"page": int})
-        asked = HttpRequest("GET", b"/note", b"page=1&size=2", Headers(), "127.0.0.1", b"")
-        asked.argument(name)
+        request = HttpRequest("GET", b"/note", b"page=1&size=2", Headers(), "127.0.0.1", b"")
+        request.argument(name)
         observer = Described()
-        observer(FinishedRequest(asked, row, NOBODY, 200, 0.0, answer=Answer()))
+        observer(FinishedRequest(request, row, NOBODY, 200, 0.0, answer=Answer()))
         return observer.faults
 
     def test_an_argument_that_is_read_and_not_described_is_a_fault(self) -> None:

@@ -109,8 +109,8 @@ class AuditContract(SynchronousTestCase):
 
     def newest_two(self) -> list[dict[str, Any]]:
         page = self.game.browse("GET", "/svc/api/DashboardAudit", key=self.olga.key)
-        found: list[dict[str, Any]] = page.json["rows"][:2]
-        return found
+        rows: list[dict[str, Any]] = page.json["rows"][:2]
+        return rows
 
     def acts(self) -> list[Any]:
         return [
@@ -153,15 +153,15 @@ class AuditContract(SynchronousTestCase):
             elif newest["action"] not in SAYS_ALL:
                 self.assertTrue(newest["before"] or newest["after"], newest)
             says = ACTIONS[newest["action"]]
-            for shown, told in ((newest["before"], says.before), (newest["after"], says.after)):
-                if shown and not told:
+            for shown, expected in ((newest["before"], says.before), (newest["after"], says.after)):
+                if shown and not expected:
                     untold.append((newest["action"], shown))
         self.assertEqual(refused, NOT_HERE)
         self.assertEqual(untold, [])  # the page of all events says what these hold
         path = "/svc/api/DashboardAudit?target=Ann_1"
         hers = self.game.browse("GET", path, key=self.olga.key).json["rows"]
-        rolled = [one for one in hers if one["action"].startswith("roll back")]
-        self.assertEqual([one["after"]["character"] for one in rolled], [self.ann.character] * 2)
+        rolled = [row for row in hers if row["action"].startswith("roll back")]
+        self.assertEqual([row["after"]["character"] for row in rolled], [self.ann.character] * 2)
 
     def reason(self, action: str) -> str:
         return "" if action in OF_ONESELF else "because"
@@ -237,30 +237,30 @@ class AuditContract(SynchronousTestCase):
             self.assertEqual(self.rows(), 0)
         cleo = self.game.player("Cleo")
         for number, route in enumerate(acts, 1):
-            path, wish = f"/svc/api/{route}", {"Username": "Cleo", "From": "Ann_1"}
-            asked = {**wish, "Reason": "she asked me to"}
-            page = self.game.browse("POST", path, key=self.olga.key, json=asked)
+            path, body = f"/svc/api/{route}", {"Username": "Cleo", "From": "Ann_1"}
+            with_reason = {**body, "Reason": "she asked me to"}
+            page = self.game.browse("POST", path, key=self.olga.key, json=with_reason)
             self.assertEqual((page.status, self.rows()), (200, number * 7 - 5), page.body)
             name = names.get(route, "guild invite for")
             for row, began in zip(self.newest_two(), ({}, {"begun": True}), strict=True):
-                found = (row["actor"], row["action"], row["target"], row["reason"], row["after"])
-                told = {"to": "Cleo", **began}
-                self.assertEqual(found, ("Olga", name, "Ann_1", "she asked me to", told))
-            wish = {"Username": "Ann_1", "From": "Ann_1"}
-            page = self.game.browse("POST", path, key=self.olga.key, json=wish)
+                written = (row["actor"], row["action"], row["target"], row["reason"], row["after"])
+                after = {"to": "Cleo", **began}
+                self.assertEqual(written, ("Olga", name, "Ann_1", "she asked me to", after))
+            body = {"Username": "Ann_1", "From": "Ann_1"}
+            page = self.game.browse("POST", path, key=self.olga.key, json=body)
             self.assertGreaterEqual(page.status, 400, route)
             refused, began = self.newest_two()
             self.assertTrue(refused["refused"])
             self.assertEqual((began["refused"], began["after"]["begun"]), (None, True))
             self.assertEqual(self.rows(), number * 7 - 3)
-            page = self.game.browse("POST", path, key=cleo.key, json=wish)
+            page = self.game.browse("POST", path, key=cleo.key, json=body)
             self.assertEqual((page.status, self.rows()), (403, number * 7 - 2))
             newest = self.newest()
             self.assertEqual((newest["actor"], newest["action"]), ("Cleo", name))
             self.assertTrue(newest["refused"])
-            for wish in ({"Username": "Nobody"}, {"Username": "Ann_1", "From": "Nobody"}):
-                wish = {"From": "Ann_1", **wish}
-                page = self.game.browse("POST", path, key=self.olga.key, json=wish)
+            for body in ({"Username": "Nobody"}, {"Username": "Ann_1", "From": "Nobody"}):
+                body = {"From": "Ann_1", **body}
+                page = self.game.browse("POST", path, key=self.olga.key, json=body)
                 newest = self.newest()
                 self.assertEqual((page.status, newest["actor"]), (404, "Olga"))
                 self.assertTrue(newest["refused"])

@@ -37,11 +37,11 @@ WORDS = re.compile(r"[a-z][a-z -]+\Z")
 def acts_in(code: Path) -> set[str]:
     """The names of acts that the code hands over."""
     calls = (
-        (getattr(one.func, "attr", getattr(one.func, "id", "")), one.args)
+        (getattr(node.func, "attr", getattr(node.func, "id", "")), node.args)
         for file in code.rglob("*.py")
         if RECORDS.search(text := file.read_text("utf-8"))
-        for one in nodes(text)
-        if isinstance(one, ast.Call)
+        for node in nodes(text)
+        if isinstance(node, ast.Call)
     )
     return {
         str(word.value)
@@ -54,8 +54,8 @@ def acts_in(code: Path) -> set[str]:
 
 class ActionTests(SynchronousTestCase):
     def test_the_list_of_actions_is_that_of_the_code(self) -> None:
-        found = acts_in(Path(svcserver.metagame.__file__).parents[1])
-        self.assertEqual(ACTIONS.keys(), found)
+        actions = acts_in(Path(svcserver.metagame.__file__).parents[1])
+        self.assertEqual(ACTIONS.keys(), actions)
 
 
 # commands that leave no row, and why
@@ -81,11 +81,11 @@ def commands(group: Any = svcctl_main, words: tuple[str, ...] = ()) -> Iterator[
     """Every command of ``svcctl`` by its words, and the function that it runs."""
     context = click.Context(group)
     for name in group.list_commands(context):
-        one = group.get_command(context, name)
-        if isinstance(one, click.Group):
-            yield from commands(one, (*words, name))
+        command = group.get_command(context, name)
+        if isinstance(command, click.Group):
+            yield from commands(command, (*words, name))
         else:
-            yield " ".join((*words, name)), inspect.unwrap(one.callback)
+            yield " ".join((*words, name)), inspect.unwrap(command.callback)
 
 
 class CommandTests(SynchronousTestCase):

@@ -28,25 +28,27 @@ def shapeless(part: Any, place: str) -> Iterator[str]:
         yield f"{place}: an object"
     elif not {"type", "$ref", "anyOf", "enum"} & set(part):
         yield f"{place}: anything"
-    for name, one in part.get("properties", {}).items():
-        yield from shapeless(one, f"{place}.{name}")
-    for one in part.get("anyOf", []):
-        yield from shapeless(one, place)
+    for name, schema in part.get("properties", {}).items():
+        yield from shapeless(schema, f"{place}.{name}")
+    for schema in part.get("anyOf", []):
+        yield from shapeless(schema, place)
     for inner in ("items", "additionalProperties"):
         yield from shapeless(part.get(inner), f"{place}[]")
 
 
 class BodyTests(SynchronousTestCase):
     def test_every_part_of_a_body_or_reply_has_a_shape_or_says_why_not(self) -> None:
-        said = describe(Game(self, **EVERY_ROUTE).door.rows, "1.0")
-        named = said["components"]["schemas"]
-        found = [one for name in named for one in shapeless(named[name], name)]
-        for path, methods in said["paths"].items():
+        document = describe(Game(self, **EVERY_ROUTE).door.rows, "1.0")
+        named = document["components"]["schemas"]
+        without_shape = [media for name in named for media in shapeless(named[name], name)]
+        for path, methods in document["paths"].items():
             for method, operation in methods.items():
                 sides = operation.get("requestBody", {}), operation["responses"].get("200", {})
-                for media in (one for side in sides for one in side.get("content", {}).values()):
-                    found += shapeless(media["schema"], f"{method} {path}")
-        self.assertEqual(found, [])
+                for media in (
+                    media for side in sides for media in side.get("content", {}).values()
+                ):
+                    without_shape += shapeless(media["schema"], f"{method} {path}")
+        self.assertEqual(without_shape, [])
 
     def test_every_body_can_be_read(self) -> None:
         for row in Game(self, **EVERY_ROUTE).door.rows:  # else its first request would tell

@@ -16,13 +16,13 @@ NAME = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*")
 
 def rows() -> dict[str, dict[str, tuple[str, str]]]:
     """Section to variable to its default and what it is for."""
-    found: dict[str, dict[str, tuple[str, str]]] = {name: {} for name in SERVICES}
-    for section, name, *said in described(OWNERS_PAGE.read_text("utf-8")):
+    settings: dict[str, dict[str, tuple[str, str]]] = {name: {} for name in SERVICES}
+    for section, name, *cells in described(OWNERS_PAGE.read_text("utf-8")):
         assert NAME.fullmatch(name), f"{section}: {name} is no variable's whole name"
-        assert name not in found[section], f"{section}: {name} stands there twice"
-        default, effect = said
-        found[section][name] = default, effect
-    return found
+        assert name not in settings[section], f"{section}: {name} stands there twice"
+        default, effect = cells
+        settings[section][name] = default, effect
+    return settings
 
 
 class ConfigurationPageTests(SynchronousTestCase):
@@ -30,7 +30,7 @@ class ConfigurationPageTests(SynchronousTestCase):
     def test_every_variable_is_there_and_no_other(self) -> None:
         page = rows()
         for section, shapes in SERVICES.items():
-            read = {one.metadata["name"] for shape in shapes for one in fields(shape)}
+            read = {field.metadata["name"] for shape in shapes for field in fields(shape)}
             self.assertEqual(read - set(page[section]), set(), f"{section}: read, not on the page")
             self.assertEqual(set(page[section]) - read, set(), f"{section}: on the page, not read")
 
@@ -39,11 +39,11 @@ class ConfigurationPageTests(SynchronousTestCase):
         page, wrong = rows(), []
         for section, shapes in SERVICES.items():
             for shape in shapes:
-                for one in fields(shape):
-                    name = one.metadata["name"]
-                    said, _ = page[section][name]
-                    if not fits(one, said):
-                        wrong.append(f"{section} {name}: {said}")
+                for field in fields(shape):
+                    name = field.metadata["name"]
+                    text, _ = page[section][name]
+                    if not fits(field, text):
+                        wrong.append(f"{section} {name}: {text}")
         self.assertEqual(wrong, [])
 
     @proves("every variable is documented with its default, and no other")
@@ -58,17 +58,17 @@ class ConfigurationPageTests(SynchronousTestCase):
         self.assertEqual(silent, [])
 
 
-def fits(one: Any, said: str) -> bool:
+def fits(field: Any, cell: str) -> bool:
     """Whether the words of the default column mean the code's default."""
-    default, read = one.default, one.metadata["read"]
-    word = said.split(",")[0].split(" (")[0].strip("`")
+    default, read = field.default, field.metadata["read"]
+    word = cell.split(",")[0].split(" (")[0].strip("`")
     if default is NOTHING:
         return word in ("none", "required")
     if isinstance(default, bool):
-        return said.startswith("on; `") if default else said.startswith("off")
+        return cell.startswith("on; `") if default else cell.startswith("off")
     if default in (None, "") or default == () or (default == 0 and word != "0"):
         return word.split(" =")[0] in ("unset", "none", "empty", "off") or not word
-    for text in (word, said.strip("`"), said.split(" ")[0].strip("`,")):
+    for text in (word, cell.strip("`"), cell.split(" ")[0].strip("`,")):
         try:
             if read(text) == default:
                 return True

@@ -30,7 +30,7 @@ class RowTests(SynchronousTestCase):
 
 class FaultTests(SynchronousTestCase):
     def faults(self, page: str, *says: str, test: str = TEST, idle: str = "") -> list[str]:
-        return faults(page, tuple(Mark(one, test, idle) for one in says))
+        return faults(page, tuple(Mark(line, test, idle) for line in says))
 
     def test_a_row_is_proven_by_a_mark(self) -> None:
         self.assertEqual(self.faults(ROWS, "GET /x", "GET /y", "a rule: of two words"), [])
@@ -40,11 +40,11 @@ class FaultTests(SynchronousTestCase):
         )
 
     def test_a_mark_names_a_row_or_a_route_of_our_own(self) -> None:
-        [said] = self.faults("- a rule", "a rule", "a rume")
-        self.assertIn("'a rume', which is no row; is it 'a rule'?", said)
+        [fault] = self.faults("- a rule", "a rule", "a rume")
+        self.assertIn("'a rume', which is no row; is it 'a rule'?", fault)
         self.assertEqual(self.faults("", "GET /y | player"), [])
-        [said] = self.faults("", "GET /y")
-        self.assertIn("is no row; a route of our own says who may call", said)
+        [fault] = self.faults("", "GET /y")
+        self.assertIn("is no row; a route of our own says who may call", fault)
 
     def test_a_test_that_does_not_run_proves_nothing(self) -> None:
         self.assertEqual(
@@ -70,12 +70,14 @@ class MarkTests(SynchronousTestCase):
                 "is skipped",
             ),
         ):
-            self.assertEqual([one.idle for one in marks_of("tests/test_x.py", source)], [idle])
+            self.assertEqual([mark.idle for mark in marks_of("tests/test_x.py", source)], [idle])
 
     def test_the_marks_are_read_from_the_tests(self) -> None:
-        found = marks()
-        self.assertGreater(len(found), 1000)
-        beat = {one.test.partition("::")[0] for one in found if one.says == "POST /heartbeat"}
+        all_marks = marks()
+        self.assertGreater(len(all_marks), 1000)
+        beat = {
+            mark.test.partition("::")[0] for mark in all_marks if mark.says == "POST /heartbeat"
+        }
         self.assertIn(PRESENCE, beat)
         self.assertIsNotNone(OWN.fullmatch("GET /greeting/:name | optional token | own"))
 

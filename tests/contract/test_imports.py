@@ -23,8 +23,8 @@ class FeaturesTests(SynchronousTestCase):
     def test_whatever_a_feature_does_not_open_is_not_to_be_imported(self) -> None:
         for importer in ("game.b.routes", "game.b", "game.group.shared", "game.ab.rules"):
             for module in ("acts", "wire", "routes", "management_routes", "any_new_name"):
-                found = (importer, f"game.a.{module}")
-                self.assertEqual(self.broken(*found), [found])
+                import_ = (importer, f"game.a.{module}")
+                self.assertEqual(self.broken(*import_), [import_])
 
     def test_the_command_line_does_the_same_acts_and_answers_nothing(self) -> None:
         for importer, module in (
@@ -32,8 +32,8 @@ class FeaturesTests(SynchronousTestCase):
             ("ctl.people", "routes"),
             ("ctlx.people", "acts"),
         ):
-            found = (importer, f"game.a.{module}")
-            self.assertEqual(self.broken(*found), [found])
+            import_ = (importer, f"game.a.{module}")
+            self.assertEqual(self.broken(*import_), [import_])
 
     def test_ones_own_rules_and_store_and_what_a_wing_shares_are(self) -> None:
         for importer, imported in (

@@ -23,7 +23,7 @@ OF_ONE_ACCOUNT = {"data", "events", "log"}
 
 def writes(tree: ast.AST) -> Iterator[tuple[str, ast.Call]]:
     """Each call that hands over writing work, with the outermost function that makes it."""
-    holders = [one for one in ast.walk(tree) if isinstance(one, ast.ClassDef)]
+    holders = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
     for holder in [tree, *holders]:
         for function in ast.iter_child_nodes(holder):
             if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -43,39 +43,39 @@ def ledger_of(call: ast.Call) -> str:
 
 def scope_of(call: ast.Call) -> str:
     """What docs/contributors/transactions.md calls it; empty where the call does not say."""
-    said = ast.unparse(call.args[-1]) if len(call.args) > 1 else ""
-    if said == "scope" and ledger_of(call) == "audit":
+    text = ast.unparse(call.args[-1]) if len(call.args) > 1 else ""
+    if text == "scope" and ledger_of(call) == "audit":
         return "account"  # unless its caller says otherwise
-    if said == "ACROSS":
+    if text == "ACROSS":
         return "across"
     if ledger_of(call) in OF_ONE_ACCOUNT:
         return "account"
-    return "account" if "OneAccount" in said or "_scope" in said else ""
+    return "account" if "OneAccount" in text or "_scope" in text else ""
 
 
 @lru_cache(maxsize=1)
 def in_code() -> dict[str, str]:
     """The scope of each act, as ``folder: method``."""
-    found = {}
+    scopes = {}
     for file in sorted(PACKAGE.rglob("*.py")):
         place = str(file.relative_to(PACKAGE))
         if place in PASSES_ON:
             continue
         for method, call in writes(parsed(file.read_text("utf-8"))):
             folder = place.removesuffix(".py").removesuffix("/acts").removesuffix("/feature")
-            found[f"{folder}: {method}"] = scope_of(call)
-    return found
+            scopes[f"{folder}: {method}"] = scope_of(call)
+    return scopes
 
 
 def on_the_page() -> dict[str, str]:
     """The same of the page's table."""
-    found = {}
+    scopes = {}
     for folder, methods, scope in re.findall(
         r"^\| `([\w/]+)` \| ([^|]+) \| (\w+) \|", PAGE.read_text("utf-8"), re.MULTILINE
     ):
         for method in re.findall(r"`(\w+)`", methods):
-            found[f"{folder}: {method}"] = scope
-    return found
+            scopes[f"{folder}: {method}"] = scope
+    return scopes
 
 
 def marks() -> Iterator[str]:

@@ -36,7 +36,7 @@ Text = str
 @lru_cache(maxsize=1)
 def used() -> dict[tuple[Text, int, bool], set[Text]]:
     """Every pattern with its flags and whether it is for bytes, and the methods it is used with."""
-    found: dict[tuple[Text, int, bool], set[Text]] = {}
+    patterns: dict[tuple[Text, int, bool], set[Text]] = {}
     for module in pkgutil.walk_packages(svcserver.__path__, "svcserver."):
         if ".migrations." in module.name:
             continue  # only alembic can import those
@@ -45,11 +45,11 @@ def used() -> dict[tuple[Text, int, bool], set[Text]]:
             for pattern in patterns_in(value):
                 where = inspect.getsource(loaded) if name.startswith("_") else everything()
                 uses = uses_in(where).get(name, {"search"})
-                found.setdefault(key_of(pattern), set()).update(uses)
+                patterns.setdefault(key_of(pattern), set()).update(uses)
     for path in ROOT.rglob("*.py"):
         for use, pattern in inside(path.read_text()):
-            found.setdefault(key_of(pattern), set()).add(use)
-    return found
+            patterns.setdefault(key_of(pattern), set()).add(use)
+    return patterns
 
 
 def patterns_in(value: object) -> Iterator[re.Pattern[Any]]:
@@ -57,11 +57,11 @@ def patterns_in(value: object) -> Iterator[re.Pattern[Any]]:
     if isinstance(value, re.Pattern):
         yield value
     elif isinstance(value, dict):
-        yield from (one for one in value.values() if isinstance(one, re.Pattern))
+        yield from (member for member in value.values() if isinstance(member, re.Pattern))
     elif isinstance(value, list | tuple | set | frozenset):
-        yield from (one for one in value if isinstance(one, re.Pattern))
+        yield from (member for member in value if isinstance(member, re.Pattern))
     elif isinstance(value, type) and value.__module__.startswith("svcserver."):
-        yield from (one for one in vars(value).values() if isinstance(one, re.Pattern))
+        yield from (member for member in vars(value).values() if isinstance(member, re.Pattern))
 
 
 def inside(source: Text) -> Iterator[tuple[Text, re.Pattern[Any]]]:
@@ -76,7 +76,8 @@ def inside(source: Text) -> Iterator[tuple[Text, re.Pattern[Any]]]:
                 yield node.func.attr, re.compile(constant.value)
             elif isinstance(constant, ast.JoinedStr):  # what is put in is ours, and short
                 parts = (
-                    one.value if isinstance(one, ast.Constant) else "x" for one in constant.values
+                    part.value if isinstance(part, ast.Constant) else "x"
+                    for part in constant.values
                 )
                 yield node.func.attr, re.compile("".join(map(str, parts)))
 
@@ -90,10 +91,10 @@ def everything() -> Text:
 @lru_cache
 def uses_in(source: Text) -> dict[Text, set[Text]]:
     """Each name with the methods it is used with; every worker of a test run needs it."""
-    found: dict[Text, set[Text]] = {}
+    uses: dict[Text, set[Text]] = {}
     for name, use in CALLED.findall(source):
-        found.setdefault(name, set()).add(use)
-    return found
+        uses.setdefault(name, set()).add(use)
+    return uses
 
 
 def key_of(pattern: re.Pattern[Any]) -> tuple[Text, int, bool]:
@@ -105,10 +106,10 @@ def key_of(pattern: re.Pattern[Any]) -> tuple[Text, int, bool]:
 
 def example(tokens: Any, repeated: list[tuple[Text, Text]], before: Text = "") -> Text:
     """A text that fits, short; notes what is repeated, with what stands before it."""
-    said = ""
+    text = ""
     for kind, value in tokens:
-        said += one(kind, value, repeated, before + said)
-    return said
+        text += one(kind, value, repeated, before + text)
+    return text
 
 
 def one(kind: Any, value: Any, repeated: list[tuple[Text, Text]], before: Text) -> Text:
@@ -131,9 +132,9 @@ def one(kind: Any, value: Any, repeated: list[tuple[Text, Text]], before: Text) 
     if kind is sre.ATOMIC_GROUP:
         return example(value, repeated, before)
     if kind is sre.BRANCH:
-        said = [example(branch, repeated, before) for branch in value[1]]
-        repeated += [(before, each) for each in said]
-        return said[0]
+        texts = [example(branch, repeated, before) for branch in value[1]]
+        repeated += [(before, each) for each in texts]
+        return texts[0]
     return ""  # an anchor, a look-around or a group said again
 
 

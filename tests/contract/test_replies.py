@@ -96,23 +96,23 @@ class DescribedTests(SynchronousTestCase):
     def faults(self, sent: bytes, answered: object) -> list[str]:
         shapes = {"body": NoteWish, "reply": NoteReply, "again": Again.NATURAL}
         row = Row("POST", "/note", Access.NONE, _handler, bare, **shapes)
-        asked = HttpRequest("POST", b"/note", b"", Headers(), "127.0.0.1", sent)
+        request = HttpRequest("POST", b"/note", b"", Headers(), "127.0.0.1", sent)
         observer = Described()
-        observer(FinishedRequest(asked, row, NOBODY, 200, 0.0, answer=Answer(200, answered)))
+        observer(FinishedRequest(request, row, NOBODY, 200, 0.0, answer=Answer(200, answered)))
         return observer.faults
 
     def test_what_fits_is_no_fault(self) -> None:
         self.assertEqual(self.faults(b'{"text": "a"}', {"kept": 1}), [])
 
     def test_another_body_either_way_is_one(self) -> None:
-        [said] = self.faults(b'{"text": 7}', {"kept": 1})
-        self.assertIn("what is sent to POST /note: 7 is not of type", said)
-        [said] = self.faults(b'{"text": "a"}', {"kept": "one"})
-        self.assertIn("what POST /note answers: 'one' is not of type", said)
+        [fault] = self.faults(b'{"text": 7}', {"kept": 1})
+        self.assertIn("what is sent to POST /note: 7 is not of type", fault)
+        [fault] = self.faults(b'{"text": "a"}', {"kept": "one"})
+        self.assertIn("what POST /note answers: 'one' is not of type", fault)
 
     def test_a_member_that_the_shape_of_the_reply_does_not_name_is_one(self) -> None:
-        [said] = self.faults(b"", {"kept": 1, "more": 2})
-        self.assertIn("'more' was unexpected", said)
+        [fault] = self.faults(b"", {"kept": 1, "more": 2})
+        self.assertIn("'more' was unexpected", fault)
         self.assertEqual(self.faults(b'{"text": "a", "more": 2}', {"kept": 1}), [])
 
     def test_a_game_fails_the_test_that_saw_one(self) -> None:

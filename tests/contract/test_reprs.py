@@ -31,30 +31,30 @@ def classes() -> Iterator[type[Any]]:
     for module in walk_packages(svcserver.__path__, "svcserver."):
         if ".migrations." in module.name:
             continue
-        for one in vars(import_module(module.name)).values():
-            if inspect.isclass(one) and one.__module__ == module.name and has(one):
-                yield one
+        for member in vars(import_module(module.name)).values():
+            if inspect.isclass(member) and member.__module__ == module.name and has(member):
+                yield member
 
 
 class ReprTests(SynchronousTestCase):
     def test_no_field_that_is_named_like_a_secret_is_shown_as_text(self) -> None:
         shown = [
-            f"{one.__module__}.{one.__name__}.{field.name}"
-            for one in classes()
-            for field in fields(one)
+            f"{kind.__module__}.{kind.__name__}.{field.name}"
+            for kind in classes()
+            for field in fields(kind)
             if field.repr
             and SECRET.search(field.name)
             and re.search(r"\b(str|bytes|Any)\b", str(field.type))
-            and (one.__name__, field.name) not in HARMLESS
+            and (kind.__name__, field.name) not in HARMLESS
         ]
         self.assertEqual(shown, [])
 
     def test_heads_answers_and_callers_hide_what_they_carry(self) -> None:
         raw = b"GET /x?token=hush HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer hush\r\n\r\n"
-        for one in (
+        for thing in (
             read_request(raw),
             read_response(b"HTTP/1.1 200 OK\r\nX-Key: hush\r\n\r\n", b"GET"),
             Answer(200, {"access_token": "hush"}),
             Caller("UID-a", bearer="hush"),
         ):
-            self.assertNotIn("hush", repr(one))
+            self.assertNotIn("hush", repr(thing))

@@ -71,13 +71,13 @@ class RowTests(SynchronousTestCase):
     def test_every_row_bears_the_labels_of_the_specification(self) -> None:
         wanted = {*routes(PAGE.read_text()), *own_routes()}
         mounted = {route_of(row) for row in Game(self, **EVERY_ROUTE).door.rows if not ours(row)}
-        unmarked = [f'@proves("{one.name} | {one.access}")' for one in mounted - wanted]
+        unmarked = [f'@proves("{row.name} | {row.access}")' for row in mounted - wanted]
         self.assertEqual(unmarked, [], "marks that the tests of rows of our own must bear")
         self.assertEqual(wanted - mounted, set())
 
     def test_no_row_of_any_feature_is_missing_where_every_route_is_on(self) -> None:
         game = Game(self, **EVERY_ROUTE)
-        rows = {row.name for one in game.parts.features() for row in one.routes.rows}
+        rows = {row.name for feature in game.parts.features() for row in feature.routes.rows}
         mounted = {row.name for row in game.door.rows}
         self.assertEqual(mounted - rows, {"GET /svc/api/DashboardOpenApi"})
         self.assertEqual(rows - mounted, set())

@@ -45,5 +45,5 @@ class SummaryTests(SynchronousTestCase):
         self.assertEqual(self.summary.status, 1)
 
     def test_a_class_of_tests_is_part_of_the_node_id(self) -> None:
-        said = node_id(f"{HERE}.SummaryTests", "test_a")
-        self.assertEqual(said, "tests/contract/test_summary.py::SummaryTests::test_a")
+        name = node_id(f"{HERE}.SummaryTests", "test_a")
+        self.assertEqual(name, "tests/contract/test_summary.py::SummaryTests::test_a")

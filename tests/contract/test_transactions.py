@@ -29,33 +29,33 @@ def taken_before(function: ast.AST) -> Iterator[tuple[int, str]]:
     }
     for work in works_of(function):
         own = {one.id for one in ast.walk(work) if isinstance(one, ast.Name) and is_set(one)}
-        for one in ast.walk(work):
-            if isinstance(one, ast.Name) and one.id in held - own:
-                yield one.lineno, one.id
+        for statement in ast.walk(work):
+            if isinstance(statement, ast.Name) and statement.id in held - own:
+                yield statement.lineno, statement.id
 
 
 def works_of(function: ast.AST) -> Iterator[ast.Lambda | ast.FunctionDef]:
     """The work that ``function`` hands over."""
     within = list(ast.walk(function))
-    given = [
+    arguments = [
         argument
         for call in within
         if isinstance(call, ast.Call) and name_of(call) in WAYS_IN
         for argument in call.args
     ]
-    yield from (one for one in given if isinstance(one, ast.Lambda))
-    named = {one.id for one in given if isinstance(one, ast.Name)}
-    for one in within:
-        if isinstance(one, ast.FunctionDef) and one.name in named:
-            yield one
+    yield from (one for one in arguments if isinstance(one, ast.Lambda))
+    named = {one.id for one in arguments if isinstance(one, ast.Name)}
+    for argument in within:
+        if isinstance(argument, ast.FunctionDef) and argument.name in named:
+            yield argument
 
 
 def swallowed(function: ast.AST) -> Iterator[int]:
     """Lines where work catches an error and goes on: what it wrote before would be kept."""
     for work in works_of(function):
-        for one in ast.walk(work):
-            if isinstance(one, ast.ExceptHandler) and not isinstance(one.body[-1], ast.Raise):
-                yield one.lineno
+        for node in ast.walk(work):
+            if isinstance(node, ast.ExceptHandler) and not isinstance(node.body[-1], ast.Raise):
+                yield node.lineno
 
 
 def name_of(call: ast.Call) -> str:
@@ -80,45 +80,47 @@ def pairs(target: ast.AST, value: ast.AST) -> Iterator[tuple[ast.Name, ast.AST]]
         yield target, value
     elif isinstance(target, ast.Tuple):
         values = value.elts if isinstance(value, ast.Tuple) else [value] * len(target.elts)
-        for one, got in zip(target.elts, values, strict=True):
-            yield from pairs(one, got)
+        for element, got in zip(target.elts, values, strict=True):
+            yield from pairs(element, got)
 
 
 def asks_the_moment(value: ast.AST) -> bool:
     return any(
-        isinstance(one, ast.Call) and name_of(one) in OF_THE_MOMENT for one in ast.walk(value)
+        isinstance(node, ast.Call) and name_of(node) in OF_THE_MOMENT for node in ast.walk(value)
     )
 
 
 def functions() -> Iterator[tuple[Path, ast.AST]]:
     """Every function of the metagame."""
     for file in sorted(PACKAGE.rglob("*.py")):
-        for one in nodes(file.read_text("utf-8")):
-            if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef):
-                yield file.relative_to(PACKAGE), one
+        for node in nodes(file.read_text("utf-8")):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield file.relative_to(PACKAGE), node
 
 
 class TransactionTests(SynchronousTestCase):
     def test_time_and_ids_are_taken_inside(self) -> None:
-        found = [
+        faults = [
             f"{file}:{line}: {name}"
             for file, function in functions()
             for line, name in taken_before(function)
         ]
-        self.assertEqual(found, [])
+        self.assertEqual(faults, [])
 
     def test_each_name_that_is_looked_for_is_called_somewhere(self) -> None:
         called = {
-            name_of(one)
+            name_of(node)
             for path in PACKAGE.rglob("*.py")
-            for one in nodes(path.read_text())
-            if isinstance(one, ast.Call)
+            for node in nodes(path.read_text())
+            if isinstance(node, ast.Call)
         }
         self.assertEqual((OF_THE_MOMENT | WAYS_IN) - called, set(), "renamed, so nothing is found")
 
     def test_work_that_fails_raises_so_that_all_of_it_is_undone(self) -> None:
-        found = [f"{file}:{line}" for file, function in functions() for line in swallowed(function)]
-        self.assertEqual(found, [])
+        faults = [
+            f"{file}:{line}" for file, function in functions() for line in swallowed(function)
+        ]
+        self.assertEqual(faults, [])
 
     def test_the_search_finds_what_it_is_for(self) -> None:
         text = """
@@ -133,8 +135,8 @@ async def good(self, call):
         return keep(tx, at)
     await self.log.write(call, at, work)
 """
-        found = [list(taken_before(one)) for one in parsed(text).body]
-        self.assertEqual(found, [[(4, "at")], []])
+        results = [list(taken_before(function)) for function in parsed(text).body]
+        self.assertEqual(results, [[(4, "at")], []])
         text = """
 async def save(self, call):
     def work(tx):

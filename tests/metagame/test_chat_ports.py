@@ -34,9 +34,9 @@ class ChatGameTests(Base):
         self.game.ledger.run(lambda tx: SqlSanctions(tx).put(self.ann.id, Kind.MUTE, mute))
 
         def muted(account: str) -> frozenset[str]:
-            found = self.successResultOf(self.asks.about(account, frozenset([home, cafe])))
-            assert found is not None
-            return found.muted_from
+            result = self.successResultOf(self.asks.about(account, frozenset([home, cafe])))
+            assert result is not None
+            return result.muted_from
 
         self.assertEqual(muted(self.bob.id), {home})
         self.game.ledger.run(lambda tx: SqlAccounts(tx).set_role(self.bob.id, Role.HELPER))
@@ -50,8 +50,8 @@ class ChatGameTests(Base):
         self.assertIsNone(self.about("UID-nobody"))
 
     def test_friends_and_blocks_are_seen_from_both_sides(self) -> None:
-        for one, other in ((self.ann, self.bob), (self.bob, self.ann)):
-            self.game.browse("POST", f"{FRIENDS}{one.id}/{other.id}", token=one.token)
+        for first, second in ((self.ann, self.bob), (self.bob, self.ann)):
+            self.game.browse("POST", f"{FRIENDS}{first.id}/{second.id}", token=first.token)
         self.game.browse("POST", f"{BLOCKS}{self.ann.id}/{self.cat.id}", token=self.ann.token)
         friends, blocks = frozenset([self.bob.id]), frozenset([self.cat.id])
         self.assertEqual(self.about(self.ann.id), About("Ann", friends=friends, blocks=blocks))

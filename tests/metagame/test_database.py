@@ -32,14 +32,14 @@ class NewDatabaseTests(SynchronousTestCase):
             open_database("svc-metagame", settings).dispose()
         finally:
             globalLogPublisher.removeObserver(lines.append)
-        return [str(formatEvent(one)) for one in lines if one["log_level"].name == "warn"]
+        return [str(formatEvent(line)) for line in lines if line["log_level"].name == "warn"]
 
     def test_one_line_says_where_a_new_database_was_made_and_what_to_do(self) -> None:
         file = self.folder.resolve() / "svc.db"
         for _ in range(2):
-            (said,) = self.start()
-            self.assertIn(f"made a new, empty database: {file}. ", said)
-            self.assertIn("svcctl db restore FILE", said)
+            (reply,) = self.start()
+            self.assertIn(f"made a new, empty database: {file}. ", reply)
+            self.assertIn("svcctl db restore FILE", reply)
             self.assertEqual(self.start(), [])
             file.unlink()  # it is lost
 

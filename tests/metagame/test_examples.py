@@ -70,8 +70,8 @@ class Evening(SynchronousTestCase):
         """Ann's first."""
         return str(self.ask(self.ann, "GET /character")[0]["id"])
 
-    def befriend(self, one: Player, other: Player) -> None:
-        for me, friend in ((one, other), (other, one)):
+    def befriend(self, first: Player, second: Player) -> None:
+        for me, friend in ((first, second), (second, first)):
             self.ask(me, f"POST {FRIENDS}/friends/{me.id}/{friend.id}")
 
 
@@ -94,8 +94,8 @@ class TogetherTests(Evening):
             self.ask(self.ann, f"GET {path}")
         self.ask(self.ann, f"POST {FRIENDS}/blocklist/{self.ann.id}/{self.cleo.id}")
         self.ask(self.ann, f"GET {FRIENDS}/blocklist/{self.ann.id}")
-        found = self.ask(self.ann, "GET /account/api/public/account/displayName/Bob")
-        self.assertEqual(found["id"], self.bob.id)
+        result = self.ask(self.ann, "GET /account/api/public/account/displayName/Bob")
+        self.assertEqual(result["id"], self.bob.id)
 
     def test_a_party_meets_and_hunts(self) -> None:
         poll = {"buildId": "239827_1.4.4_shipping", "featureOverrides": []}
@@ -107,8 +107,8 @@ class TogetherTests(Evening):
         self.assertEqual(waiting["sendingPlayerId"], self.ann.id)
         self.ask(self.ann, "DELETE /party/invite", {"recipientPlayerId": self.cleo.id})
         self.ask(self.bob, f"PUT /party/invite/accept/{party}", poll)
-        wish = self.ask(self.ann, "POST /candidate/join", HUNT)
-        self.ask(self.bob, f"POST /candidate/join/{wish['candidateId']}")
+        body = self.ask(self.ann, "POST /candidate/join", HUNT)
+        self.ask(self.bob, f"POST /candidate/join/{body['candidateId']}")
         self.game.clock.advance(30)
         self.ask(self.ann, "GET /candidate/status")
         status = self.ask(self.ann, "GET /candidate/status")
@@ -125,10 +125,10 @@ class TogetherTests(Evening):
         self.befriend(self.ann, self.cleo)
         ids = [self.bob.id, self.olga.id]
         self.ask(self.ann, "POST /slayerlink/availability", {"account_ids": ids})
-        wish = {"slot": 1, "action_source": "social_panel"}
+        body = {"slot": 1, "action_source": "social_panel"}
         for friend in (self.bob, self.cleo):
-            made = self.ask(self.ann, "PUT /slayerlink/invite", wish | {"account_id": friend.id})
-            wish["slot"] = 2
+            made = self.ask(self.ann, "PUT /slayerlink/invite", body | {"account_id": friend.id})
+            body["slot"] = 2
         self.ask(self.ann, "GET /slayerlink/invites")
         yes = {
             "account_id": self.ann.id,
@@ -197,15 +197,15 @@ class HuntersTests(Evening):
             met = {"content_type": 2, "content_id": name}
             self.ask(self.ann, f"POST /encountered-content/{mine}", met)
         self.ask(self.ann, f"GET /encountered-content/{mine}/2")
-        asked = {"content_types": [2, 1]}
-        self.ask(self.ann, f"POST /encountered-content/query/{mine}", asked)
+        requests = {"content_types": [2, 1]}
+        self.ask(self.ann, f"POST /encountered-content/query/{mine}", requests)
         begun = {"cooldown_id": "DAILY_PATROL", "cooldown_started_date": STARTED}
         self.server(f"PUT /cooldown/batch/{self.ann.id}", {"cooldowns": [begun]})
         self.ask(self.ann, f"GET /cooldown/{self.ann.id}")
         bounty = {"bounty_id": "BOUNTY_BREAK_PARTS", "slot_index": 0, "update_version": 1}
         stamped = bounty | {"drafted_timestamp": STARTED}
-        for wish in ({"bounties": [bounty]}, {"bounties": [stamped]}):
-            self.server(f"POST /bounty/{self.ann.id}", wish)
+        for body in ({"bounties": [bounty]}, {"bounties": [stamped]}):
+            self.server(f"POST /bounty/{self.ann.id}", body)
         self.ask(self.ann, f"GET /bounty/{self.ann.id}")
         gone = self.server(f"POST /bounty/delete/{self.ann.id}", {"bounty_ids": ["BOUNTY_OLD"]})
         self.assertEqual(gone["code"], "OK")
@@ -232,8 +232,8 @@ class HuntersTests(Evening):
             self.ask(self.ann, f"GET /progression/{self.ann.id}{path}")
         for path in ("", "/OBJ_SLAY_EMBERMANE"):
             self.ask(self.ann, f"GET /progression/objectives/{self.ann.id}{path}")
-        wish = {"entitlement": BOOST, "duration": 720}
-        self.server(f"POST /entitlementv2/{self.ann.id}", wish)
+        body = {"entitlement": BOOST, "duration": 720}
+        self.server(f"POST /entitlementv2/{self.ann.id}", body)
         self.ask(self.ann, "GET /entitlementsv2")
         self.server(f"POST /huntpass/{self.ann.id}", {"progression_id": "season09b"})
         report = self.ask(self.olga, f"GET /svc/api/Progression?UserId={self.ann.id}")
@@ -288,8 +288,8 @@ class StaffTests(Evening):
             )
         )
         gift = {"UserId": self.bob.id, "Entitlement": BOOST}
-        given = gift | {"Duration": 24, "Reason": "won the draw"}
-        self.ask(self.olga, "POST /svc/api/GrantEntitlement", given)
+        arguments = gift | {"Duration": 24, "Reason": "won the draw"}
+        self.ask(self.olga, "POST /svc/api/GrantEntitlement", arguments)
         taken = gift | {"Reason": "by mistake"}
         self.ask(self.olga, "POST /svc/api/RevokeEntitlement", taken)
         seed = {"UserId": self.bob.id, "Mode": "grandfather", "Reason": "played here before"}

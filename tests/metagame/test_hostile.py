@@ -38,11 +38,11 @@ class HostileTests(SynchronousTestCase):
         for header, value in headers.items():
             sent.setRawHeaders(header.replace("_", "-").encode(), [value.encode()])
         body = b"" if row.method == "GET" else b'{"a":["\\u0000"]}'
-        asked = HttpRequest(row.method, path.encode(), QUERY, sent, "127.0.0.1", body)
+        request = HttpRequest(row.method, path.encode(), QUERY, sent, "127.0.0.1", body)
         answer: Any = self.game.door.answer  # an Answer, or a Deferred of one
-        said: Answer = self.successResultOf(maybeDeferred(answer, asked))
-        away = said.status == 503 and "no_deploy" in str(said.body)  # there is none here
-        self.assertTrue(said.status < 500 or away, (row.name, segment, said.body))
+        reply: Answer = self.successResultOf(maybeDeferred(answer, request))
+        away = reply.status == 503 and "no_deploy" in str(reply.body)  # there is none here
+        self.assertTrue(reply.status < 500 or away, (row.name, segment, reply.body))
 
     @proves("never an unexpected 500, whatever is sent")
     def test_no_odd_path_is_a_500(self) -> None:

@@ -34,9 +34,9 @@ class HostileRequestTests(SynchronousTestCase):
     def test_every_route_answers_and_logs_it_harmlessly(self) -> None:
         out = [io.StringIO(), io.StringIO()]
         observers = [LogLines(out[0], level="debug"), LogLines(out[1], as_json=True, level="debug")]
-        for one in observers:
-            globalLogPublisher.addObserver(one)
-            self.addCleanup(globalLogPublisher.removeObserver, one)
+        for observer in observers:
+            globalLogPublisher.addObserver(observer)
+            self.addCleanup(globalLogPublisher.removeObserver, observer)
         game = Game(self, NODE_ENV="development", LOG_REQUESTS="1", GUILDS="on", BACKEND_HEALTH="1")
         owner, ann = game.player("Olga", admin=True), game.player("Ann_1")
         callers: list[dict[str, Any]] = [
@@ -46,10 +46,10 @@ class HostileRequestTests(SynchronousTestCase):
         ]
         for row in game.door.rows:
             path = re.sub("<[^>]*>", WORD, row.path)
-            asked = "&".join(f"{name}={WORD}" for name in row.query)
+            request = "&".join(f"{name}={WORD}" for name in row.query)
             sent = {} if row.method in ("GET", "HEAD") else {"json": body_of(row)}
             for caller in callers:
-                page = game.browse(row.method, f"{path}?{asked}", **caller, **sent)
+                page = game.browse(row.method, f"{path}?{request}", **caller, **sent)
                 self.check(row, page)
         game.described.faults.clear()  # of bodies that fit no shape and were taken all the same
         for lines in out:

@@ -101,8 +101,8 @@ class EnvFileTests(SynchronousTestCase):
     @proves("env file: the environment wins")
     def test_lines_comments_quotes_and_blanks(self) -> None:
         text = "# c\n\nA=1\n B = two words \nC='q'\nD=\"x=y\"\nE=\nexport F=6\nnothing\n=x\n"
-        found = {"A": "1", "B": "two words", "C": "q", "D": "x=y", "E": "", "F": "6"}
-        self.assertEqual(parse_env_file(text), found)
+        result = {"A": "1", "B": "two words", "C": "q", "D": "x=y", "E": "", "F": "6"}
+        self.assertEqual(parse_env_file(text), result)
 
     def test_a_missing_file_is_named(self) -> None:
         with self.assertRaises(BadSetting) as caught:

@@ -49,14 +49,14 @@ class Stage:
         self.factory = ChatFactory(self.town.server, self.town.clock)
         self.bad: Client = self.town.bound(1)
         self.good: Client = self.town.bound(2)
-        for one in (self.good, self.bad):
-            one.join(ROOM)
+        for entry in (self.good, self.bad):
+            entry.join(ROOM)
 
     def stanza(self, text: str) -> None:
         """Fuzz the stanzas of a player who is logged in."""
         self.bad.send(text)
-        for heard in self.good.heard():
-            assert stanza.parse(heard).name in HEARD, heard
+        for messages in self.good.heard():
+            assert stanza.parse(messages).name in HEARD, messages
 
     def socket(self, data: bytes) -> None:
         """Fuzz the frames of a client after the WebSocket upgrade, before login."""
@@ -73,8 +73,8 @@ class Stage:
         """Let every rate limit fill up again; both players send something, so that none is idle."""
         self.town.clock.advance(40)
         self.town.server.tick()
-        for one in (self.good, self.bad):
-            one.send("<x/>")
+        for entry in (self.good, self.bad):
+            entry.send("<x/>")
 
 
 stage = Stage()

@@ -25,12 +25,12 @@ def test_no_pinned_package_has_a_known_weakness(lock: str) -> None:
     if not (BIN / "pip-audit").exists():
         raise skip("audit", "pip-audit is not installed")
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
-    said = done.stdout + done.stderr
-    if done.returncode and any(word in said for word in SILENT):
+    output = done.stdout + done.stderr
+    if done.returncode and any(word in output for word in SILENT):
         raise skip("audit", "the list of known weaknesses cannot be asked (offline)")
-    assert done.returncode == 0, said
+    assert done.returncode == 0, output
     packages = json.loads(done.stdout)["dependencies"]
-    unknown = [one["name"] for one in packages if "skip_reason" in one]
+    unknown = [package["name"] for package in packages if "skip_reason" in package]
     if unknown:  # a mirror that knows no weaknesses, or not these packages
         raise skip("audit", f"nothing is known of {len(unknown)} of {len(packages)} packages")
 
@@ -39,16 +39,16 @@ def test_the_bill_of_materials_names_every_pin_with_its_hashes(tmp_path: Path) -
     if not (BIN / "cyclonedx-py").exists():
         raise skip("audit", "cyclonedx-bom is not installed")
     [path, _] = recipe("sbom.py").write_pinned(tmp_path)
-    found = json.loads(path.read_text())
-    assert found["bomFormat"] == "CycloneDX"
-    assert found["metadata"]["component"]["name"] == "svcserver"
+    document = json.loads(path.read_text())
+    assert document["bomFormat"] == "CycloneDX"
+    assert document["metadata"]["component"]["name"] == "svcserver"
     pins = re.findall(r"^([a-z0-9][^=\s]*)==([^\s]+)", RUN.read_text(), re.M)
-    listed = {(one["name"], one["version"]) for one in found["components"]}
+    listed = {(one["name"], one["version"]) for one in document["components"]}
     assert {(re.sub(r"\[.*", "", name), version) for name, version in pins} <= listed
-    for one in found["components"]:
-        assert one["purl"].startswith("pkg:pypi/")
-        hashes = [h for ref in one["externalReferences"] for h in ref.get("hashes", [])]
-        assert hashes, one["name"]
+    for component in document["components"]:
+        assert component["purl"].startswith("pkg:pypi/")
+        hashes = [h for ref in component["externalReferences"] for h in ref.get("hashes", [])]
+        assert hashes, component["name"]
 
 
 RUN = ROOT / "requirements" / "run.lock"

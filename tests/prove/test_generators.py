@@ -65,9 +65,9 @@ def generated(document: Path, language: str, into: Path) -> Path:
     ran = subprocess.run(
         [str(GENERATOR), *words], capture_output=True, text=True, check=False, timeout=300
     )
-    said = ran.stdout + ran.stderr
-    assert ran.returncode == 0, said[-4_000:]
-    assert "Exception" not in said, said[-4_000:]
+    output = ran.stdout + ran.stderr
+    assert ran.returncode == 0, output[-4_000:]
+    assert "Exception" not in output, output[-4_000:]
     return into
 
 
@@ -96,6 +96,6 @@ def test_another_language_has_a_name_for_every_type(
     files = [*made.rglob("*.ts"), *made.rglob("*.go")]
     assert len(files) > 100
     for file in files:
-        said = file.read_text()
-        assert "'./Null'" not in said, file  # an import of nothing
-        assert not POINTER_IN_A_NAME.search(said), file  # such a file is no Go
+        reply = file.read_text()
+        assert "'./Null'" not in reply, file  # an import of nothing
+        assert not POINTER_IN_A_NAME.search(reply), file  # such a file is no Go

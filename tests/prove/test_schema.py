@@ -47,15 +47,15 @@ def promote(service: Service, name: str) -> None:
     subprocess.run(words, check=True, capture_output=True, timeout=60)
 
 
-def without_bodies_of_refusals(said: bytes) -> bytes:
+def without_bodies_of_refusals(reply: bytes) -> bytes:
     """The document as schemathesis can check it.
 
     It takes every 404 for one of the row that it meant, also where the path that it made up
     matches none; feature tests compare refusals (``tests/support/described.py``).
     """
-    document = orjson.loads(said)
-    for one in document["components"]["responses"].values():
-        one.pop("content", None)
+    document = orjson.loads(reply)
+    for value in document["components"]["responses"].values():
+        value.pop("content", None)
     return orjson.dumps(document)
 
 
@@ -68,10 +68,10 @@ def test_no_undocumented_status_and_no_reply_that_breaks_its_schema(
     owner = register(service, "Owner_1")
     promote(service, "Owner_1")
     headers = {"x-svc-user-api-key": owner["key"]}
-    status, said = service.ask("GET", "/svc/api/DashboardOpenApi", None, headers)
-    assert status == 200, said
+    status, body = service.ask("GET", "/svc/api/DashboardOpenApi", None, headers)
+    assert status == 200, body
     document = tmp_path / "openapi.json"
-    document.write_bytes(without_bodies_of_refusals(said))
+    document.write_bytes(without_bodies_of_refusals(body))
     for credentials in (headers, headers | {"Authorization": f"Bearer {owner['token']}"}, {}):
         words = [part for pair in credentials.items() for part in ("-H", f"{pair[0]}: {pair[1]}")]
         ran = subprocess.run(
@@ -93,7 +93,7 @@ def test_no_undocumented_status_and_no_reply_that_breaks_its_schema(
         Path(tmp_path, "said.txt").write_text(ran.stdout + ran.stderr)
         assert ran.returncode == 0, ran.stdout[-20_000:] + ran.stderr[-2_000:]
         assert re.search(r"\d+ (?:generated|passed)", ran.stdout), ran.stdout[-2_000:]
-    status, said = service.ask("GET", "/svc/api/ServerStatus", None, headers)
-    assert status == 200, said
-    assert orjson.loads(said)["online"] is True
+    status, body = service.ask("GET", "/svc/api/ServerStatus", None, headers)
+    assert status == 200, body
+    assert orjson.loads(body)["online"] is True
     assert "Traceback" not in service.log, json.dumps(service.log[-4_000:])

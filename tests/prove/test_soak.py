@@ -17,14 +17,14 @@ SLACK_KIB = 12 * 1024
 
 def state(folder: Path) -> dict[str, tuple[int, int]]:
     """Component to resident KiB and open files."""
-    found = {}
+    results = {}
     for component in ALL:
         pid = pid_of(folder, component)
         assert pid is not None, said(folder)
         status = Path(f"/proc/{pid}/status").read_text()
         rss = int(status.partition("VmRSS:")[2].split()[0])
-        found[component] = (rss, len(os.listdir(f"/proc/{pid}/fd")))
-    return found
+        results[component] = (rss, len(os.listdir(f"/proc/{pid}/fd")))
+    return results
 
 
 def test_evening_after_evening_nothing_grows(tmp_path: Path) -> None:
@@ -35,7 +35,7 @@ def test_evening_after_evening_nothing_grows(tmp_path: Path) -> None:
     change(folder, "allowlist", "ALLOWLIST_MAX_ENTRIES", "1000")
     with stack(folder):
         eventually(lambda: "stack ready" in said(folder), 60)
-        pids = {one: pid_of(folder, one) for one in ALL}
+        pids = {entry: pid_of(folder, entry) for entry in ALL}
         warm: dict[str, tuple[int, int]] = {}
         for evening in range(EVENINGS):
             port = value(folder, "relay", "SVC_RELAY_PORT")
@@ -44,7 +44,7 @@ def test_evening_after_evening_nothing_grows(tmp_path: Path) -> None:
             assert done.returncode == 0, done.stdout + done.stderr
             if evening == WARM:
                 warm = state(folder)
-        assert {one: pid_of(folder, one) for one in ALL} == pids, "a component was restarted"
+        assert {entry: pid_of(folder, entry) for entry in ALL} == pids, "a component was restarted"
         last = state(folder)
     for component, (rss, files) in last.items():
         assert rss - warm[component][0] < SLACK_KIB, (component, warm[component], rss)

@@ -52,31 +52,31 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> str:
     return (out / "said").read_text()
 
 
-def test_every_service_runs_with_the_rights_it_needs_and_no_others(said: str) -> None:
+def test_every_service_runs_with_the_rights_it_needs_and_no_others(reply: str) -> None:
     for name, rights in RIGHTS.items():
         line = f"{name} active svc CapEff: {rights} NoNewPrivs: 1 Seccomp: 2\n"
-        assert line in said, said
+        assert line in reply, reply
 
 
-def test_an_evening_can_be_played(said: str) -> None:
-    assert "doctor ended with 0" in said, said
-    assert "play ended with 0" in said, said
+def test_an_evening_can_be_played(reply: str) -> None:
+    assert "doctor ended with 0" in reply, reply
+    assert "play ended with 0" in reply, reply
 
 
-def test_a_restart_of_the_deploy_server_ends_no_game_server(said: str) -> None:
-    assert "game servers ran on" in said, said
+def test_a_restart_of_the_deploy_server_ends_no_game_server(reply: str) -> None:
+    assert "game servers ran on" in reply, reply
 
 
-def test_a_backup_is_made_and_proven_and_somebody_sends_alerts(said: str) -> None:
-    assert "watch is active, the timer active" in said, said
-    assert 'channels: "name":"hook"' in said, said
-    assert re.search(r"backup ended with 0: .*proven", said, re.DOTALL), said
+def test_a_backup_is_made_and_proven_and_somebody_sends_alerts(reply: str) -> None:
+    assert "watch is active, the timer active" in reply, reply
+    assert 'channels: "name":"hook"' in reply, reply
+    assert re.search(r"backup ended with 0: .*proven", reply, re.DOTALL), reply
 
 
-def test_the_helper_shuts_the_game_ports_of_a_real_firewall(said: str) -> None:
-    assert "udp dport 8770-8777 drop" in said, said
+def test_the_helper_shuts_the_game_ports_of_a_real_firewall(reply: str) -> None:
+    assert "udp dport 8770-8777 drop" in reply, reply
 
 
-def test_what_dies_comes_back_and_a_stop_leaves_nothing(said: str) -> None:
-    assert "gateway came back" in said, said
-    assert "left over: 0" in said, said
+def test_what_dies_comes_back_and_a_stop_leaves_nothing(reply: str) -> None:
+    assert "gateway came back" in reply, reply
+    assert "left over: 0" in reply, reply

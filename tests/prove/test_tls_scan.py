@@ -24,23 +24,26 @@ WEAK = ("_CBC_", "_RC4_", "3DES", "_NULL_", "_EXPORT", "_MD5", "_anon_", "TLS_RS
 
 def scan(port: int, folder: Path) -> dict[str, Any]:
     """What the scanner found, by the name of each test."""
-    told = folder / "scan.json"
+    deliveries = folder / "scan.json"
     looks = ["--mozilla_config=disable", *(f"--{look}" for look in LOOKS.split())]
     subprocess.run(
-        [str(SCANNER), *looks, f"--json_out={told}", f"127.0.0.1:{port}"],
+        [str(SCANNER), *looks, f"--json_out={deliveries}", f"127.0.0.1:{port}"],
         check=True,
         capture_output=True,
         timeout=60 * MINUTES,
     )
-    [server] = json.loads(told.read_text())["server_scan_results"]
+    [server] = json.loads(deliveries.read_text())["server_scan_results"]
     assert server["scan_status"] == "COMPLETED", server
-    found: dict[str, Any] = server["scan_result"]
-    return found
+    match: dict[str, Any] = server["scan_result"]
+    return match
 
 
 def accepted(result: dict[str, Any]) -> list[str]:
     """Names of the cipher suites the server took."""
-    return [one["cipher_suite"]["name"] for one in result["result"]["accepted_cipher_suites"]]
+    return [
+        accepted_cipher_suite["cipher_suite"]["name"]
+        for accepted_cipher_suite in result["result"]["accepted_cipher_suites"]
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -53,28 +56,28 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         return scan(host.gateway_port, folder)
 
 
-def test_every_look_was_taken(found: dict[str, Any]) -> None:
-    taken = [name for name, one in found.items() if one["status"] == "COMPLETED"]
+def test_every_look_was_taken(match: dict[str, Any]) -> None:
+    taken = [name for name, item in match.items() if item["status"] == "COMPLETED"]
     assert len(taken) == len(LOOKS.split())
 
 
-def test_old_versions_are_refused_and_new_ones_spoken(found: dict[str, Any]) -> None:
-    assert [accepted(found[version]) for version in OLD] == [[]] * len(OLD)
-    assert accepted(found["tls_1_2_cipher_suites"])
-    assert accepted(found["tls_1_3_cipher_suites"])
+def test_old_versions_are_refused_and_new_ones_spoken(match: dict[str, Any]) -> None:
+    assert [accepted(match[version]) for version in OLD] == [[]] * len(OLD)
+    assert accepted(match["tls_1_2_cipher_suites"])
+    assert accepted(match["tls_1_3_cipher_suites"])
 
 
 @proves("gateway: TLS 1.2 or newer, self-signed, GATEWAY_BIND and GATEWAY_PORT")
-def test_every_cipher_has_forward_secrecy_and_proves_each_record(found: dict[str, Any]) -> None:
-    names = accepted(found["tls_1_2_cipher_suites"])
+def test_every_cipher_has_forward_secrecy_and_proves_each_record(match: dict[str, Any]) -> None:
+    names = accepted(match["tls_1_2_cipher_suites"])
     assert [name for name in names if any(word in name for word in WEAK)] == []
     assert [name for name in names if not name.startswith("TLS_ECDHE_")] == []
 
 
 @proves("gateway: TLS 1.2 or newer, self-signed, GATEWAY_BIND and GATEWAY_PORT")
-def test_no_known_weakness_is_found(found: dict[str, Any]) -> None:
+def test_no_known_weakness_is_found(match: dict[str, Any]) -> None:
     def result(name: str) -> dict[str, Any]:
-        inner: dict[str, Any] = found[name]["result"]
+        inner: dict[str, Any] = match[name]["result"]
         return inner
 
     assert not result("heartbleed")["is_vulnerable_to_heartbleed"]
@@ -86,8 +89,8 @@ def test_no_known_weakness_is_found(found: dict[str, Any]) -> None:
     assert not result("tls_1_3_early_data")["supports_early_data"]
 
 
-def test_the_certificate_is_sound_but_for_nobody_vouching_for_it(found: dict[str, Any]) -> None:
-    [chain] = found["certificate_info"]["result"]["certificate_deployments"]
+def test_the_certificate_is_sound_but_for_nobody_vouching_for_it(match: dict[str, Any]) -> None:
+    [chain] = match["certificate_info"]["result"]["certificate_deployments"]
     assert not chain["verified_chain_has_sha1_signature"]
     assert chain["received_chain_has_valid_order"]
     [certificate] = chain["received_certificate_chain"]

@@ -37,12 +37,12 @@ class Authority:
         key = ec.generate_private_key(ec.SECP256R1())
         files = self.folder / f"{address}.pem", self.folder / f"{address}.key"
         files[0].write_bytes(self._signed(_named(address), key.public_key(), address))
-        kept = key.private_bytes(
+        stored = key.private_bytes(
             serialization.Encoding.PEM,
             serialization.PrivateFormat.PKCS8,
             serialization.NoEncryption(),
         )
-        files[1].write_bytes(kept)
+        files[1].write_bytes(stored)
         return files
 
     def _signed(

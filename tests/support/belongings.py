@@ -56,11 +56,11 @@ class Owner:
 
     def stacks(self) -> dict[str, int]:
         """Quantities by catalogue id."""
-        return {one["catalogId"]: one["quantity"] for one in self.inventory()["stackedItems"]}
+        return {stack["catalogId"]: stack["quantity"] for stack in self.inventory()["stackedItems"]}
 
     def instances(self) -> dict[str, Any]:
         """Single items by instance id."""
-        return {one["instanceId"]: one for one in self.inventory()["instancedItems"]}
+        return {item["instanceId"]: item for item in self.inventory()["instancedItems"]}
 
     def by_server(self, method: str, path: str, body: Any = None, **sent: Any) -> Page:
         """As a game server, without a player's token unless given."""

@@ -30,10 +30,10 @@ def content(name: str, start: int, end: int) -> Iterator[bytes]:
 
 def sha256(name: str, size: int) -> str:
     """The hash of a file."""
-    found = hashlib.sha256()
+    result = hashlib.sha256()
     for part in content(name, 0, size):
-        found.update(part)
-    return found.hexdigest()
+        result.update(part)
+    return result.hexdigest()
 
 
 @define
@@ -98,9 +98,9 @@ class _Handler(BaseHTTPRequestHandler):
         if name in served.sizes:
             self._file(served, name)
             return
-        found = served.answer(path)
-        body = json.dumps(found or {}).encode()
-        self.send_response(404 if found is None else 200)
+        result = served.answer(path)
+        body = json.dumps(result or {}).encode()
+        self.send_response(404 if result is None else 200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
@@ -110,13 +110,16 @@ class _Handler(BaseHTTPRequestHandler):
         self.do_GET()
 
     def _file(self, served: Served, name: str) -> None:
-        size, asked = served.sizes[name], re.match(r"bytes=(\d+)-\Z", self.headers.get("Range", ""))
-        start = int(asked[1]) if asked else 0
+        size, request = (
+            served.sizes[name],
+            re.match(r"bytes=(\d+)-\Z", self.headers.get("Range", "")),
+        )
+        start = int(request[1]) if request else 0
         served.asked.append((name, start))
-        self.send_response(206 if asked else 200)
+        self.send_response(206 if request else 200)
         self.send_header("Content-Length", str(size - start))
         self.send_header("ETag", f'"{served.hashes[name]}"')
-        if asked:
+        if request:
             self.send_header("Content-Range", f"bytes {start}-{size - 1}/{size}")
         self.end_headers()
         try:

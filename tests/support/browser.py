@@ -124,7 +124,7 @@ class Browser:
         for _ in range(3):
             for pump in self._open:
                 pump.flush()
-        self._open = [one for one in self._open if not one.serverIO.disconnected]
+        self._open = [entry for entry in self._open if not entry.serverIO.disconnected]
 
 
 def _request(
@@ -138,7 +138,7 @@ def _request(
     lines = [f"{method} {path or '/'} HTTP/1.1"]
     for name, value in head.items():
         values = value if isinstance(value, list) else [value]
-        lines += [f"{_text(name)}: {_text(one)}" for one in values]
+        lines += [f"{_text(name)}: {_text(entry)}" for entry in values]
     if isinstance(data, Mapping):
         body = urlencode(data, doseq=True).encode()
         lines.append("Content-Type: application/x-www-form-urlencoded")

@@ -23,8 +23,8 @@ def encrypt(clear: bytes, passphrase: str) -> bytes:
     """In place of ``pyrage.passphrase.encrypt``."""
     salt, nonce, key = os.urandom(16), os.urandom(16), os.urandom(16)
     words = passphrase.encode()
-    kept = scrypt(words, salt=VERSION + b"/scrypt" + salt, n=1 << WORK, r=8, p=1, dklen=32)
-    wrapped = ChaCha20Poly1305(kept).encrypt(bytes(12), key, None)
+    stored = scrypt(words, salt=VERSION + b"/scrypt" + salt, n=1 << WORK, r=8, p=1, dklen=32)
+    wrapped = ChaCha20Poly1305(stored).encrypt(bytes(12), key, None)
     lines = VERSION, b"-> scrypt %s %d" % (_base64(salt), WORK), _base64(wrapped), b"---"
     head = b"\n".join(lines)
     tag = hmac.digest(_derived(key, b"", b"header"), head, sha256)

@@ -19,21 +19,21 @@ from svcserver.web.routes import Row
 JSON = "application/json"
 
 
-def closed(said: Any, *, wholly: bool = False) -> Any:
+def closed(schema: Any, *, wholly: bool = False) -> Any:
     """A copy of a schema, or of several by name, in which no object takes further members.
 
     Without ``wholly`` those that say why they take some stay as they are.
     """
-    if isinstance(said, list):
-        return [closed(one, wholly=wholly) for one in said]
-    if not isinstance(said, dict):
-        return said
-    found = {name: closed(one, wholly=wholly) for name, one in said.items()}
-    if said.get("type") == "object" and isinstance(said.get("properties"), dict):
+    if isinstance(schema, list):
+        return [closed(member, wholly=wholly) for member in schema]
+    if not isinstance(schema, dict):
+        return schema
+    result = {name: closed(member, wholly=wholly) for name, member in schema.items()}
+    if schema.get("type") == "object" and isinstance(schema.get("properties"), dict):
         if wholly:
-            found["additionalProperties"] = False
-        found.setdefault("additionalProperties", False)
-    return found
+            result["additionalProperties"] = False
+        result.setdefault("additionalProperties", False)
+    return result
 
 
 @frozen
@@ -47,23 +47,23 @@ class PlainRules:
     def of(cls, row: Row) -> PlainRules:
         """As the row's operation in the document says."""
         named: dict[str, Any] = {}
-        said = operation(row, named, Credentials())
+        described = operation(row, named, Credentials())
         bodies = {
-            "sent": said.get("requestBody", {}),
-            "answered": said["responses"].get("200", {}),
+            "sent": described.get("requestBody", {}),
+            "answered": described["responses"].get("200", {}),
         }
         schemas = {
-            which: one["content"][JSON]["schema"]
-            for which, one in bodies.items()
-            if JSON in one.get("content", {})
+            which: item["content"][JSON]["schema"]
+            for which, item in bodies.items()
+            if JSON in item.get("content", {})
         }
         return cls(schemas, closed(named, wholly=True))
 
     def faults(self, bodies: Mapping[str, Any]) -> list[str]:
         """What is wrong with these bodies, ``sent`` and ``answered``, as an example."""
-        found = [f"{which} is not described" for which in bodies if which not in self.schemas]
+        result = [f"{which} is not described" for which in bodies if which not in self.schemas]
         for which in bodies.keys() & self.schemas.keys():
-            said = {**self.schemas[which], "components": {"schemas": self.named}}
-            faults = OAS31Validator(said).iter_errors(bodies[which])
-            found += [f"{which}: {one.message}" for one in faults]
-        return found
+            parts = {**self.schemas[which], "components": {"schemas": self.named}}
+            faults = OAS31Validator(parts).iter_errors(bodies[which])
+            result += [f"{which}: {fault.message}" for fault in faults]
+        return result

@@ -46,11 +46,11 @@ _arguments = HttpRequest.arguments
 
 
 def _arguments_noted(request: HttpRequest, name: str) -> list[str]:
-    asked = _asked.get(id(request))
-    if asked is None:
-        asked = _asked[id(request)] = set()
+    requests = _asked.get(id(request))
+    if requests is None:
+        requests = _asked[id(request)] = set()
         weakref.finalize(request, _asked.pop, id(request), None)  # another may get its id
-    asked.add(name)
+    requests.add(name)
     return _arguments(request, name)
 
 
@@ -67,11 +67,11 @@ class Described:
 
     def __call__(self, done: FinishedRequest) -> None:
         row, answer = done.row, done.answer
-        asked = _asked.get(id(done.request), set())
+        request = _asked.get(id(done.request), set())
         if row is None or answer is None:
             return
         own = {name for name, _ in getattr(row, "owners", ())}  # which the gate may ask for first
-        for name in sorted(asked - set(row.query) - own):
+        for name in sorted(request - set(row.query) - own):
             self.faults.append(f"{row.name} reads ?{name}= and does not say so")
         if 400 <= done.status < 600:
             self._compare_refusal(row, answer)
@@ -127,19 +127,19 @@ class Described:
             self._compare(rules, value, what)
 
     def _compare(self, rules: Any, value: Any, what: str) -> None:
-        seen, outline = _compared[what], repr(outline_of(value))
-        if seen[outline] >= ENOUGH or (outline not in seen and len(seen) >= OUTLINES):
+        counts, outline = _compared[what], repr(outline_of(value))
+        if counts[outline] >= ENOUGH or (outline not in counts and len(counts) >= OUTLINES):
             return
-        seen[outline] += 1
-        self.faults += [f"{what}: {one.message}" for one in rules.iter_errors(value)]
+        counts[outline] += 1
+        self.faults += [f"{what}: {error.message}" for error in rules.iter_errors(value)]
 
 
 def outline_of(value: Any, depth: int = 3) -> Any:
     """Of which members and kinds of values a body is made."""
     if isinstance(value, dict) and depth:
-        return sorted((key, outline_of(one, depth - 1)) for key, one in value.items())
+        return sorted((key, outline_of(item, depth - 1)) for key, item in value.items())
     if isinstance(value, list) and depth:
-        return sorted({repr(outline_of(one, depth - 1)) for one in value[:ENOUGH]})
+        return sorted({repr(outline_of(item, depth - 1)) for item in value[:ENOUGH]})
     return type(value).__name__
 
 
@@ -162,12 +162,12 @@ class Rules:
 def rules_of(row: Row) -> Rules:
     """The rules of a row, as its operation in the document says them."""
     schemas: dict[str, Any] = {}
-    said = operation(row, schemas, CREDENTIALS)
+    described = operation(row, schemas, CREDENTIALS)
     named = shared_responses() | refusal_responses(row, schemas)
 
     def validator(content: Any, shapes: dict[str, Any]) -> Any:
-        found = content.get(JSON, {}).get("schema")
-        return _validator(found, shapes) if found else None
+        results = content.get(JSON, {}).get("schema")
+        return _validator(results, shapes) if results else None
 
     def refusal(response: dict[str, Any]) -> dict[str, Any]:
         name = response.get("$ref", "").rpartition("/")[2]
@@ -180,11 +180,11 @@ def rules_of(row: Row) -> Rules:
                 rules[JSON] = validator(usual, closed(schemas))
         return rules
 
-    responses = said["responses"]
-    refused = {status: refusal(one) for status, one in responses.items() if status > "4"}
+    responses = described["responses"]
+    refused = {status: refusal(item) for status, item in responses.items() if status > "4"}
     if "400" not in refused and has_page(row):  # which the document says of all rows at once
         refused["400"] = refused["4XX"] | {HTML: None}
-    sent = said.get("requestBody", {}).get("content", {})
+    sent = described.get("requestBody", {}).get("content", {})
     answered = responses.get("200", {}).get("content", {})
     kinds = (tuple(answered) or ("",)) if "200" in responses else ()
     return Rules(
@@ -200,10 +200,10 @@ def rules_of(row: Row) -> Rules:
 def rules_of_shape(shape: Any) -> Any:
     """The rules of a shape."""
     schemas: dict[str, Any] = {}
-    said = schema(shape, schemas)
-    return _validator(said, closed(schemas))
+    shape_schema = schema(shape, schemas)
+    return _validator(shape_schema, closed(schemas))
 
 
-def _validator(said: dict[str, Any], schemas: dict[str, Any]) -> Any:
-    whole = {**said, "components": {"schemas": schemas}}
+def _validator(document: dict[str, Any], schemas: dict[str, Any]) -> Any:
+    whole = {**document, "components": {"schemas": schemas}}
     return OAS31Validator(whole, format_checker=oas31_format_checker)

@@ -45,7 +45,7 @@ class Pair:
     @property
     def worth(self) -> tuple[bool, int, int]:
         """The greater, the better to read: it shows many members, and nothing odd or long."""
-        texts = [one for body in self.bodies.values() for one in _texts(body)]
+        texts = [text for body in self.bodies.values() for text in _texts(body)]
         shown = {place for name, body in self.bodies.items() for place in _places(body, name)}
         rated = len(shown) - WORTH * sum(map(_is_odd, texts))
         return self.meant, rated, -len(orjson.dumps(self.bodies))
@@ -60,10 +60,10 @@ class Examples:
 
     def note(self, row: Row, sent: bytes, answer: Answer, meant: bool) -> None:
         """Keep what a row was sent and answered, where that is better than before."""
-        found = {"sent": _shown(sent) if row.body is not None else None}
+        result = {"sent": _shown(sent) if row.body is not None else None}
         if answer.content_type.startswith("application/json"):
-            found["answered"] = _shown(encode_body(answer))
-        bodies = {name: body for name, body in found.items() if body is not None}
+            result["answered"] = _shown(encode_body(answer))
+        bodies = {name: body for name, body in result.items() if body is not None}
         pair, before = Pair(bodies, meant), self.kept.get(row.name)
         if not bodies or (before is not None and pair.worth <= before.worth):
             return
@@ -74,8 +74,8 @@ class Examples:
 
     def write(self) -> None:
         """Write them, sorted, without what has the shape of a secret."""
-        found = {row: self.kept[row].bodies for row in sorted(self.kept)}
-        text = orjson.dumps(found, option=orjson.OPT_INDENT_2).decode()
+        result = {row: self.kept[row].bodies for row in sorted(self.kept)}
+        text = orjson.dumps(result, option=orjson.OPT_INDENT_2).decode()
         lines = [redact(IN_ADDRESS.sub("<secret>", line)) for line in text.splitlines()]
         EXAMPLES.parent.mkdir(exist_ok=True)
         EXAMPLES.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -84,11 +84,11 @@ class Examples:
 def _shown(body: bytes) -> Any:
     """The body with the first entries of its lists; None where it is no JSON, or too long."""
     try:
-        said = orjson.loads(body)
+        text = orjson.loads(body)
     except ValueError:
         return None
     for entries in (ENTRIES, 1):
-        value = _shortened(said, entries)
+        value = _shortened(text, entries)
         if len(orjson.dumps(value)) <= LONGEST:
             return value
     return None
@@ -96,11 +96,11 @@ def _shown(body: bytes) -> Any:
 
 def _shortened(value: Any, entries: int) -> Any:
     if isinstance(value, list):
-        return [_shortened(one, entries) for one in value[:entries]]
+        return [_shortened(item, entries) for item in value[:entries]]
     if isinstance(value, dict):
         return {
-            key: "<secret>" if key in SECRETS else _shortened(one, entries)
-            for key, one in value.items()
+            key: "<secret>" if key in SECRETS else _shortened(item, entries)
+            for key, item in value.items()
         }
     return value
 
@@ -108,21 +108,21 @@ def _shortened(value: Any, entries: int) -> Any:
 def _places(value: Any, place: str) -> Iterator[str]:
     """Where a value has members that say something; all entries of a list are one place."""
     if isinstance(value, list):
-        for one in value:
-            yield from _places(one, f"{place}[]")
+        for entry in value:
+            yield from _places(entry, f"{place}[]")
     elif isinstance(value, dict):
-        for key, one in value.items():
-            if one not in EMPTY:
+        for key, entry in value.items():
+            if entry not in EMPTY:
                 yield f"{place}.{key}"
-                yield from _places(one, f"{place}.{key}")
+                yield from _places(entry, f"{place}.{key}")
 
 
 def _texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, list | dict):
-        for one in value.values() if isinstance(value, dict) else value:
-            yield from _texts(one)
+        for entry in value.values() if isinstance(value, dict) else value:
+            yield from _texts(entry)
 
 
 def _is_odd(text: str) -> bool:

@@ -57,9 +57,9 @@ class Forwarder:
             self._cut = False
 
     def _end_open(self) -> None:
-        for one in self._open:
+        for entry in self._open:
             try:
-                one.shutdown(socket.SHUT_RDWR)
+                entry.shutdown(socket.SHUT_RDWR)
             except OSError:
                 continue  # it has ended by itself
 
@@ -99,8 +99,8 @@ class Forwarder:
                 time.sleep(self.rest_s)
         except OSError:
             pass
-        for one in (source, sink):
+        for entry in (source, sink):
             try:
-                one.shutdown(socket.SHUT_RDWR)
+                entry.shutdown(socket.SHUT_RDWR)
             except OSError:
                 continue

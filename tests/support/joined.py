@@ -88,8 +88,8 @@ async def register(service: Joined, name: str) -> dict[str, str]:
     key = orjson.loads(body)["UUK"]
     status, body = await service.ask("POST", "/account/api/oauth/token", {"exchange_code": key})
     assert status == 200, body
-    said = orjson.loads(body)
-    return {"key": key, "token": said["access_token"], "id": said["account_id"]}
+    reply = orjson.loads(body)
+    return {"key": key, "token": reply["access_token"], "id": reply["account_id"]}
 
 
 @define
@@ -102,7 +102,7 @@ class Beside:
 
     @property
     def log(self) -> str:
-        return "\n".join(formatEvent(one) for one in list(self.events))
+        return "\n".join(formatEvent(event) for event in list(self.events))
 
     def port(self, name: str = "PORT") -> int:
         """A port of its settings."""
@@ -137,7 +137,7 @@ def beside_a_metagame(**environ: str) -> Callable[[Callable[[Beside], None]], Ca
 
     def decorate(test: Callable[[Beside], None]) -> Callable[..., Any]:
         async def run(tmp_path: Path) -> None:
-            chosen = {name: str(free_port()) for name, one in environ.items() if one == FREE}
+            chosen = {name: str(free_port()) for name, item in environ.items() if item == FREE}
             settings = metagame_environ(tmp_path, free_port(), **(environ | chosen))
             beside = Beside(tmp_path, settings)
             globalLogPublisher.addObserver(beside.events.append)

@@ -128,4 +128,4 @@ def _emptied() -> tuple[Engine, Pipeline]:
 @lru_cache(maxsize=16)
 def _emptying(tables: int) -> str:
     """Empties all, so many as there are by now."""
-    return "; ".join(str(one.delete()) for one in reversed(METADATA.sorted_tables))
+    return "; ".join(str(table.delete()) for table in reversed(METADATA.sorted_tables))

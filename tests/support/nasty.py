@@ -17,5 +17,5 @@ UNSAFE = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
 
 def unsafe_in(text: str) -> str:
     """The characters that must never reach a reader raw, as a readable list; empty is good."""
-    found = {char for char in text if unicodedata.category(char) in UNSAFE}
-    return ", ".join(sorted(ascii(char) for char in found))
+    result = {char for char in text if unicodedata.category(char) in UNSAFE}
+    return ", ".join(sorted(ascii(char) for char in result))

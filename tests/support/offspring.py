@@ -38,29 +38,29 @@ Ask = Callable[[dict[str, Any], Sequence[int]], dict[str, Any]]
 
 
 def ask(
-    wishes: socket.socket, wish: dict[str, Any], descriptors: Sequence[int] = ()
+    wishes: socket.socket, request: dict[str, Any], descriptors: Sequence[int] = ()
 ) -> dict[str, Any]:
     """One request to who forks, one reply."""
-    socket.send_fds(wishes, [json.dumps(wish).encode()], descriptors)
-    said: dict[str, Any] = json.loads(wishes.recv(MOST))
-    return said
+    socket.send_fds(wishes, [json.dumps(request).encode()], descriptors)
+    reply: dict[str, Any] = json.loads(wishes.recv(MOST))
+    return reply
 
 
-def become(wish: Mapping[str, Any], descriptors: Sequence[int]) -> list[str]:
+def become(request: Mapping[str, Any], descriptors: Sequence[int]) -> list[str]:
     """Take what a fork was asked for; its command line."""
     high = [fcntl.fcntl(one, fcntl.F_DUPFD_CLOEXEC, HIGH) for one in descriptors]
-    for one in descriptors:
-        os.close(one)
-    for target, source in zip(wish["targets"], high, strict=True):
+    for descriptor in descriptors:
+        os.close(descriptor)
+    for target, source in zip(request["targets"], high, strict=True):
         os.dup2(source, target)
         os.close(source)
-    os.chdir(wish["cwd"])
+    os.chdir(request["cwd"])
     os.environ.clear()
-    os.environ.update(wish["environ"])
-    if "PYTHONUNBUFFERED" in wish["environ"]:
+    os.environ.update(request["environ"])
+    if "PYTHONUNBUFFERED" in request["environ"]:
         sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
-    line: list[str] = wish["line"]
-    proclist.show(line, wish["environ"])
+    line: list[str] = request["line"]
+    proclist.show(line, request["environ"])
     return line
 
 
@@ -125,35 +125,35 @@ def _in_place(execv: Any, _: str, words: list[str]) -> NoReturn:
 def _keep_nothing() -> None:
     """What reads the output of our parent is to see its end."""
     nothing = os.open(os.devnull, os.O_RDWR)
-    for one in range(3):
-        os.dup2(nothing, one)
+    for entry in range(3):
+        os.dup2(nothing, entry)
     os.close(nothing)
 
 
 def _nurse(wishes: socket.socket) -> list[str]:
     """The command line of a child, in the child; ends with who asks."""
     while True:
-        said, descriptors, _, _ = socket.recv_fds(wishes, MOST, HIGH)
-        if not said:
+        received, descriptors, _, _ = socket.recv_fds(wishes, MOST, HIGH)
+        if not received:
             os._exit(0)
-        wish = json.loads(said)
-        heard, told = os.pipe()
+        request = json.loads(received)
+        messages, channel = os.pipe()
         between = os.fork()
         if between == 0:
             between = os.getpid()
             pid = os.fork()
             if pid != 0:
-                os.write(told, str(pid).encode())
+                os.write(channel, str(pid).encode())
                 os._exit(0)
             while os.getppid() == between:
                 os.sched_yield()
-            for one in (wishes.detach(), heard, told, *range(3)):
-                os.close(one)
-            return become(wish, descriptors)
+            for entry in (wishes.detach(), messages, channel, *range(3)):
+                os.close(entry)
+            return become(request, descriptors)
         os.waitpid(between, 0)  # so that the child is that of who asked
-        wishes.send(json.dumps({"pid": int(os.read(heard, 32))}).encode())
-        for one in (heard, told, *descriptors):
-            os.close(one)
+        wishes.send(json.dumps({"pid": int(os.read(messages, 32))}).encode())
+        for entry in (messages, channel, *descriptors):
+            os.close(entry)
 
 
 def _start_by(nurse: Ask) -> None:
@@ -161,18 +161,21 @@ def _start_by(nurse: Ask) -> None:
     prctl = ctypes.CDLL(None).prctl
 
     def born(
-        line: Sequence[Any], cwd: Any, environ: Mapping[Any, Any] | None, given: Mapping[int, int]
+        line: Sequence[Any],
+        cwd: Any,
+        environ: Mapping[Any, Any] | None,
+        arguments: Mapping[int, int],
     ) -> int:
         whole = os.environ if environ is None else environ
-        wish = {
-            "line": [os.fsdecode(one) for one in line],
-            "environ": {os.fsdecode(name): os.fsdecode(one) for name, one in whole.items()},
+        request = {
+            "line": [os.fsdecode(entry) for entry in line],
+            "environ": {os.fsdecode(name): os.fsdecode(entry) for name, entry in whole.items()},
             "cwd": os.fsdecode(cwd or os.getcwd()),
-            "targets": list(given),
+            "targets": list(arguments),
         }
         prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         try:
-            return int(nurse(wish, list(given.values()))["pid"])
+            return int(nurse(request, list(arguments.values()))["pid"])
         finally:
             prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
 
@@ -181,7 +184,7 @@ def _start_by(nurse: Ask) -> None:
 
 
 def _ours(line: Any) -> bool:
-    words = [] if isinstance(line, str | bytes) else [os.fsdecode(one) for one in line]
+    words = [] if isinstance(line, str | bytes) else [os.fsdecode(entry) for entry in line]
     return words[:2] == [sys.executable, "-m"] and words[2] in OURS
 
 
@@ -204,18 +207,20 @@ def _let_subprocess(born: Callable[..., int]) -> None:
     execute = subprocess.Popen._execute_child  # type: ignore[attr-defined]
 
     def started(
-        self: Any, line: Any, program: Any, setup: Any, close: Any, kept: Any, cwd: Any,
+        self: Any, line: Any, program: Any, setup: Any, close: Any, stored: Any, cwd: Any,
         environ: Any, info: Any, flags: Any, shell: Any, *rest: Any,
     ) -> None:  # fmt: skip
         pipes = rest[:6]
         if not _ours(line):
             execute(
-                self, line, program, setup, close, kept, cwd, environ, info, flags, shell, *rest
+                self, line, program, setup, close, stored, cwd, environ, info, flags, shell, *rest
             )
             return
         theirs = (pipes[0], pipes[3], pipes[5])
-        given = {number: number if one == -1 else one for number, one in enumerate(theirs)}
-        self.pid = born(line, cwd, environ, given)
+        arguments = {
+            number: number if entry == -1 else entry for number, entry in enumerate(theirs)
+        }
+        self.pid = born(line, cwd, environ, arguments)
         self._child_created = True
         self._close_pipe_fds(*pipes)
 

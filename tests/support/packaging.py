@@ -23,5 +23,5 @@ def recipes(*scripts: str) -> list[Any]:
         with mock.patch.object(sys, "path", [str(PACKAGING), *sys.path]):
             return [importlib.import_module(Path(one).stem) for one in scripts]
     finally:
-        for one in PACKAGING.glob("*.py"):  # as programs they have modules of such plain names
-            sys.modules.pop(one.stem, None)
+        for script in PACKAGING.glob("*.py"):  # as programs they have modules of such plain names
+            sys.modules.pop(script.stem, None)

@@ -33,9 +33,9 @@ class Block:
 def blocks(path: Path) -> Iterator[Block]:
     """The fenced blocks of a page, those inside of list items too."""
     pattern = re.compile(r"^( *)```(\S*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
-    for found in pattern.finditer(path.read_text()):
-        lines = [one.removeprefix(found[1]) for one in found[3].splitlines()]
-        yield Block(path.name, found[2], "\n".join(lines) + "\n")
+    for result in pattern.finditer(path.read_text()):
+        lines = [line.removeprefix(result[1]) for line in result[3].splitlines()]
+        yield Block(path.name, result[2], "\n".join(lines) + "\n")
 
 
 def commands(text: str) -> Iterator[list[str]]:
@@ -59,8 +59,8 @@ def exists(words: list[str]) -> None:
     while isinstance(command, click.Group):
         assert rest, f"svcctl {' '.join(words)} names no command"
         name = rest.pop(0)
-        found = command.get_command(click.Context(command), name)
-        assert found is not None, f"svcctl {' '.join(words)}: no command {name}"
-        command = found
+        result = command.get_command(click.Context(command), name)
+        assert result is not None, f"svcctl {' '.join(words)}: no command {name}"
+        command = result
     context = click.Context(command, info_name=" ".join(words))
     command.make_parser(context).parse_args(rest)

@@ -12,5 +12,5 @@ from svcserver.metagame.accounts.store import SqlAccounts
 
 def add_accounts(tx: Connection, account_ids: Iterable[str]) -> None:
     """One account per id, named like it."""
-    for one in account_ids:
-        SqlAccounts(tx).add(Account(one, one), f"key of {one}", 0)
+    for account_id in account_ids:
+        SqlAccounts(tx).add(Account(account_id, account_id), f"key of {account_id}", 0)

@@ -69,8 +69,8 @@ class Instance:
 
     def start(self, *settings: str) -> None:
         """Returns when it takes connections."""
-        given = ("listen_addresses=''", f"unix_socket_directories={self.folder}", *settings)
-        options = " ".join(f"-c {one}" for one in given)
+        arguments = ("listen_addresses=''", f"unix_socket_directories={self.folder}", *settings)
+        options = " ".join(f"-c {entry}" for entry in arguments)
         log = self.folder / "log"
         self._run("pg_ctl", "-D", self.data, "-l", log, "-o", options, "-w", "start")
 

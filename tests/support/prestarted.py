@@ -73,8 +73,8 @@ class Prestarted:
 
     def _status(self, timeout: float | None) -> int | None:
         if self.returncode is None and select.select([self._ended], [], [], timeout)[0]:
-            said = self._parent.ask({"reap": self.pid})
-            self.returncode = os.waitstatus_to_exitcode(said["status"])
+            status = self._parent.ask({"reap": self.pid})
+            self.returncode = os.waitstatus_to_exitcode(status["status"])
             os.close(self._ended)
         return self.returncode
 
@@ -102,12 +102,12 @@ class Parent:
         """The last wish has been asked."""
         self._ours.close()
 
-    def ask(self, wish: dict[str, Any], descriptors: Sequence[int] = ()) -> dict[str, Any]:
+    def ask(self, request: dict[str, Any], descriptors: Sequence[int] = ()) -> dict[str, Any]:
         """One request, one reply; OSError with what it says where it could not."""
-        said = offspring.ask(self._ours, wish, descriptors)
-        if "failed" in said:
-            raise OSError(said["failed"])
-        return said
+        reply = offspring.ask(self._ours, request, descriptors)
+        if "failed" in reply:
+            raise OSError(reply["failed"])
+        return reply
 
 
 def start(
@@ -124,8 +124,8 @@ def start(
     """
     parent = _parent()
     line = [str(Path(sys.executable).with_name(program)), *words]
-    wish = {"line": line, "environ": dict(environ), "cwd": str(cwd), "targets": [1, 2]}
-    return Prestarted(parent.ask(wish, [out, out if err is None else err])["pid"], line, parent)
+    request = {"line": line, "environ": dict(environ), "cwd": str(cwd), "targets": [1, 2]}
+    return Prestarted(parent.ask(request, [out, out if err is None else err])["pid"], line, parent)
 
 
 def door() -> str:
@@ -215,34 +215,34 @@ def _serve(door: socket.socket, run: int) -> tuple[dict[str, Any], list[int]] | 
                 with suppress(OSError):  # the worker has ended meanwhile
                     open_.append(door.accept()[0])
                 continue
-            said, descriptors = _heard(wishes)
-            if not said:  # a worker has ended
+            answer, descriptors = _heard(wishes)
+            if not answer:  # a worker has ended
                 open_.remove(wishes)
                 wishes.close()
                 continue
             try:
-                wish = json.loads(said)
-                if "end" in wish:
+                request = json.loads(answer)
+                if "end" in request:
                     _end_forked()
                     return None
-                reply = _granted(wish)
+                reply = _granted(request)
             except (OSError, ValueError) as error:
                 reply = {"failed": f"{type(error).__name__}: {error}"}
             if reply == FORKED:
-                return wish, descriptors
+                return request, descriptors
             for number in descriptors:
                 os.close(number)
             _tell(wishes, reply)
     finally:
-        for one in open_:
-            one.close()
+        for entry in open_:
+            entry.close()
 
 
-def _granted(wish: Mapping[str, Any]) -> dict[str, Any]:
+def _granted(request: Mapping[str, Any]) -> dict[str, Any]:
     """The reply to a wish; ``FORKED`` in the process that it has asked for."""
-    if "reap" in wish:
-        status = os.waitpid(wish["reap"], 0)[1]
-        _forked.discard(wish["reap"])
+    if "reap" in request:
+        status = os.waitpid(request["reap"], 0)[1]
+        _forked.discard(request["reap"])
         return {"status": status}
     pid = os.fork()
     if pid:
@@ -269,8 +269,8 @@ def _end_forked() -> None:
 def _heard(wishes: socket.socket) -> tuple[bytes, list[int]]:
     """A wish and its descriptors; nothing from a worker that has ended, also by a signal."""
     with suppress(ConnectionError):
-        said, descriptors, _, _ = socket.recv_fds(wishes, offspring.MOST, 2)
-        return said, descriptors
+        received, descriptors, _, _ = socket.recv_fds(wishes, offspring.MOST, 2)
+        return received, descriptors
     return b"", []
 
 

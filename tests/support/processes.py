@@ -50,15 +50,15 @@ def eventually(
 
     Time in which the machine was with others counts for little (``Watch``).
     """
-    found = what()
-    if found:
-        return found
+    result = what()
+    if result:
+        return result
     with Watch() as watch:
         while watch.seconds < patience_s:
             _pause(pause_s)
-            found = what()
-            if found:
-                return found
+            result = what()
+            if result:
+                return result
     raise AssertionError(f"waited {patience_s} s for {what}")
 
 
@@ -217,8 +217,8 @@ def register(service: Answering, name: str) -> dict[str, str]:
     key = orjson.loads(body)["UUK"]
     status, body = service.ask("POST", "/account/api/oauth/token", {"exchange_code": key})
     assert status == 200, body
-    said = orjson.loads(body)
-    return {"key": key, "token": said["access_token"], "id": said["account_id"]}
+    reply = orjson.loads(body)
+    return {"key": key, "token": reply["access_token"], "id": reply["account_id"]}
 
 
 def bearer(player: dict[str, str]) -> dict[str, str]:

@@ -16,7 +16,7 @@ FIRST_PLACE = 45  # of four addresses in /proc/PID/stat after the name (proc(5),
 
 def pids() -> list[int]:
     """All that run."""
-    return [int(one.name) for one in Path("/proc").iterdir() if one.name.isdigit()]
+    return [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
 
 
 def words_of(pid: int) -> list[str]:
@@ -26,7 +26,7 @@ def words_of(pid: int) -> list[str]:
 
 def environ_of(pid: int) -> dict[str, str]:
     """The environment a process was started with; empty where it has ended."""
-    return dict(one.split("=", 1) for one in _read(pid, "environ") if "=" in one)
+    return dict(entry.split("=", 1) for entry in _read(pid, "environ") if "=" in entry)
 
 
 def show(words: Sequence[str], environ: Mapping[str, str]) -> None:
@@ -34,7 +34,7 @@ def show(words: Sequence[str], environ: Mapping[str, str]) -> None:
     stat = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
     first, end, first_variable, last_end = map(int, stat[FIRST_PLACE : FIRST_PLACE + 4])
     _write(first, end, words)
-    _write(first_variable, last_end, [f"{name}={one}" for name, one in environ.items()])
+    _write(first_variable, last_end, [f"{name}={item}" for name, item in environ.items()])
 
 
 def _write(first: int, end: int, strings: Sequence[str]) -> None:

@@ -41,7 +41,7 @@ class QueueReactor:
             call(*args, **kwargs)
 
     def wait_for(self, *results: Deferred[Any]) -> None:
-        while not all(one.called for one in results):
+        while not all(result.called for result in results):
             call, args, kwargs = self.calls.get(timeout=PATIENCE_S)
             call(*args, **kwargs)
 
@@ -54,7 +54,7 @@ class TwoLedgers:
         self.engines = [make_engine(where, 4) for _ in range(2)]
         migrations.upgrade(self.engines[0])
         self.ledgers = [
-            ledger_for(one, self._reactor, accounts=ACCOUNTS.c.id) for one in self.engines
+            ledger_for(engine, self._reactor, accounts=ACCOUNTS.c.id) for engine in self.engines
         ]
         for ledger in self.ledgers:
             ledger.startService()
@@ -65,14 +65,14 @@ class TwoLedgers:
             self._reactor.wait_for(ledger.stopService())
             engine.dispose()
 
-    def wait_for(self, *asked: Deferred[Any]) -> list[Any]:
+    def wait_for(self, *request: Deferred[Any]) -> list[Any]:
         """What was asked at once gives these results."""
-        self._reactor.wait_for(*asked)
-        found: list[Any] = []
-        for one in asked:
-            one.addErrback(lambda why: why.raiseException())
-            found.append(one.result)
-        return found
+        self._reactor.wait_for(*request)
+        results: list[Any] = []
+        for entry in request:
+            entry.addErrback(lambda why: why.raiseException())
+            results.append(entry.result)
+        return results
 
 
 class RealLedger:
@@ -101,6 +101,6 @@ class RealLedger:
         done.addErrback(lambda why: why.raiseException())
         return done.result
 
-    def _done(self, asked: Deferred[T]) -> Deferred[T]:
-        self._reactor.wait_for(asked)
-        return asked
+    def _done(self, request: Deferred[T]) -> Deferred[T]:
+        self._reactor.wait_for(request)
+        return request

@@ -25,9 +25,9 @@ AWAY = re.compile(
 )
 
 
-def is_away(said: str) -> bool:
+def is_away(output: str) -> bool:
     """Whether a program that failed with these words could not load from its registry."""
-    return AWAY.search(said) is not None
+    return AWAY.search(output) is not None
 
 
 def loaded(
@@ -40,7 +40,7 @@ def loaded(
 
     A failure of any other kind is the caller's, and comes at once.
     """
-    words = [str(one) for one in command]
+    words = [str(entry) for entry in command]
     for pause in (*PAUSES_S, None):
         try:
             done = subprocess.run(
@@ -48,9 +48,9 @@ def loaded(
             )
         except subprocess.TimeoutExpired:
             raise skip("registries", f"{words} took more than {patience_s:.0f} s") from None
-        said = done.stdout + done.stderr
-        if done.returncode == 0 or not is_away(said):
+        output = done.stdout + done.stderr
+        if done.returncode == 0 or not is_away(output):
             return done
         if pause is not None:
             wait(pause)
-    raise skip("registries", f"{words} cannot load: {said[-LAST_WORDS:]}")
+    raise skip("registries", f"{words} cannot load: {output[-LAST_WORDS:]}")

@@ -26,8 +26,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def folder() -> Path:
     """The run's; whoever asks first has begun the run, or one of its own in another network."""
-    told = os.environ.get(NAME)
-    if told is None or (Path(told) / "network").read_text() != _network():
+    path = os.environ.get(NAME)
+    if path is None or (Path(path) / "network").read_text() != _network():
         made = Path(tempfile.mkdtemp(prefix="svc-tests-"))  # noqa: TID251 - removed below
         (made / "network").write_text(_network())
         (made / "begun-by").write_text(str(os.getpid()))
@@ -50,12 +50,12 @@ def once(name: str, make: Callable[[], str]) -> str:
     """What ``make`` said when one of the workers called it; where it raises, the next tries."""
     if name != WATCHED:
         once(WATCHED, _watch)
-    kept = folder() / name
+    stored = folder() / name
     with (folder() / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not kept.exists():
-            kept.write_text(make())
-        return kept.read_text()
+        if not stored.exists():
+            stored.write_text(make())
+        return stored.read_text()
 
 
 def _watch() -> str:
@@ -63,7 +63,7 @@ def _watch() -> str:
 
     Nobody waits for it: it ends with the run, and so after who starts it.
     """
-    nothing = [(os.POSIX_SPAWN_OPEN, one, os.devnull, os.O_RDWR, 0) for one in range(3)]
+    nothing = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(3)]
     words = [sys.executable, "-m", __name__, str(begun_by()), str(folder())]
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}
     return str(os.posix_spawn(sys.executable, words, environ, file_actions=nothing, setsid=True))

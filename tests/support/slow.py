@@ -23,15 +23,15 @@ Named = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 def seconds(reports: Iterable[Any]) -> dict[str, float]:
     """What each test took by its id, with what was made for it, of pytest's reports."""
     took: Counter[str] = Counter()
-    for one in reports:
-        if hasattr(one, "duration") and hasattr(one, "nodeid"):
-            took[one.nodeid] += one.duration
+    for report in reports:
+        if hasattr(report, "duration") and hasattr(report, "nodeid"):
+            took[report.nodeid] += report.duration
     return dict(took)
 
 
 def unexplained(took: Mapping[str, float]) -> list[str]:
     """A line for each test that took too long and does not say why, the longest first."""
-    slow = sorted(took.items(), key=lambda one: -one[1])
+    slow = sorted(took.items(), key=lambda entry: -entry[1])
     return [
         f"{name} took {time:.1f} s, and no line `{WORD} ...` above it says why"
         for name, time in slow
@@ -51,10 +51,12 @@ def _reasons(file: Path) -> frozenset[str]:
     source = file.read_text("utf-8") if file.is_file() else ""
     lines = source.splitlines()
     return frozenset(
-        one.name
-        for one in ast.walk(ast.parse(source))
-        if isinstance(one, Named)
-        and any(_above(lines, at) for at in (one.lineno, *(m.lineno for m in one.decorator_list)))
+        entry.name
+        for entry in ast.walk(ast.parse(source))
+        if isinstance(entry, Named)
+        and any(
+            _above(lines, at) for at in (entry.lineno, *(m.lineno for m in entry.decorator_list))
+        )
     )
 
 

@@ -141,7 +141,7 @@ class BlockingEngine:
     def pause(self, seconds: float) -> Deferred[None]:
         return succeed(None)
 
-    def hear(self, pushed: Pushed, joined: Callable[[], None], lost: Callable[[], None]) -> None:
+    def hear(self, pushed: Pushed, joined: Callable[[], None], missing: Callable[[], None]) -> None:
         self._pushed = pushed
         joined()
 
@@ -154,9 +154,9 @@ class BlockingEngine:
     def catch_up(self) -> None:
         """Hear what other processes have told until now."""
         self._listening.ask_only("PING")
-        while (said := self._listening.read())[0] != b"pong":
-            self._heard = int(said[2].partition(b" ")[0])
-            self._push(said)
+        while (replies := self._listening.read())[0] != b"pong":
+            self._heard = int(replies[2].partition(b" ")[0])
+            self._push(replies)
 
     def _until(self, number: int) -> None:
         """Hear all up to the news with this number."""
@@ -165,9 +165,9 @@ class BlockingEngine:
             self._heard = int(message[2].partition(b" ")[0])
             self._push(message)
 
-    def _push(self, said: Any) -> None:
+    def _push(self, reply: Any) -> None:
         assert self._pushed is not None
-        self._pushed(said[1], said[2])
+        self._pushed(reply[1], reply[2])
 
     def command(self, *command: Argument) -> Any:
         reply = self._asking.ask(*command)
@@ -183,9 +183,9 @@ class BlockingEngine:
 
     def run(self, script: Script, keys: list[bytes], arguments: list[bytes]) -> Deferred[Any]:
         done = self.ask("EVALSHA", script.sha, len(keys), *keys, *arguments)
-        said: Any = getattr(done, "result", None)
-        if script is COMMIT and isinstance(said, list):
-            self._until(said[-1] if len(said) > 1 else 0)
+        reply: Any = getattr(done, "result", None)
+        if script is COMMIT and isinstance(reply, list):
+            self._until(reply[-1] if len(reply) > 1 else 0)
         return done
 
 
@@ -273,9 +273,9 @@ class EngineBoard:
 
     def another(self) -> ValkeyBoard:
         """The board of another process on the same database."""
-        other = BlockingEngine(self.engine.port, self.engine.db)
-        self._others.append(other)
-        return ValkeyBoard(other, self._clock.time_of)
+        second = BlockingEngine(self.engine.port, self.engine.db)
+        self._others.append(second)
+        return ValkeyBoard(second, self._clock.time_of)
 
     @property
     def now(self) -> float:
@@ -293,5 +293,5 @@ class EngineBoard:
 
     def close(self) -> None:
         """End its connections."""
-        for one in (self.engine, *self._others):
-            one.close()
+        for entry in (self.engine, *self._others):
+            entry.close()
