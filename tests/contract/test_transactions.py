@@ -21,14 +21,18 @@ def taken_before(function: ast.AST) -> Iterator[tuple[int, str]]:
     """Names that hold the time or an id, used in work that ``function`` hands over."""
     held = {
         name.id
-        for one in statements_of(function)
-        if isinstance(one, ast.Assign) and asks_the_moment(one.value)
-        for target in one.targets
-        for name, value in pairs(target, one.value)
+        for statement in statements_of(function)
+        if isinstance(statement, ast.Assign) and asks_the_moment(statement.value)
+        for target in statement.targets
+        for name, value in pairs(target, statement.value)
         if asks_the_moment(value)
     }
     for work in works_of(function):
-        own = {one.id for one in ast.walk(work) if isinstance(one, ast.Name) and is_set(one)}
+        own = {
+            statement.id
+            for statement in ast.walk(work)
+            if isinstance(statement, ast.Name) and is_set(statement)
+        }
         for statement in ast.walk(work):
             if isinstance(statement, ast.Name) and statement.id in held - own:
                 yield statement.lineno, statement.id
@@ -43,8 +47,8 @@ def works_of(function: ast.AST) -> Iterator[ast.Lambda | ast.FunctionDef]:
         if isinstance(call, ast.Call) and name_of(call) in WAYS_IN
         for argument in call.args
     ]
-    yield from (one for one in arguments if isinstance(one, ast.Lambda))
-    named = {one.id for one in arguments if isinstance(one, ast.Name)}
+    yield from (argument for argument in arguments if isinstance(argument, ast.Lambda))
+    named = {argument.id for argument in arguments if isinstance(argument, ast.Name)}
     for argument in within:
         if isinstance(argument, ast.FunctionDef) and argument.name in named:
             yield argument
