@@ -305,7 +305,7 @@ class AuditContract(SynchronousTestCase):
         def away(*_: Any, **__: Any) -> Deferred[Any]:
             return fail(Unavailable("away"))
 
-        self.patch(tries, "board", Mock(act=away))
+        self.patch(tries, "board", Mock(transact=away))
         page = self.game.browse("DELETE", "/svc/api/DashboardSession")
         self.assertEqual(page.status, 401)
         self.successResultOf(tries.tell())
