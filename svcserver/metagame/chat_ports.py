@@ -96,7 +96,7 @@ class ChatGame:
         return self.ledger.read(work)
 
     def party_of(self, account: AccountId) -> str | None:
-        party = at_once(self.parties.of(account))
+        party = at_once(self.parties.party_of(account))
         return None if party is None else party.id
 
 
@@ -113,7 +113,7 @@ class SharedChatGame(ChatGame):
     async def _read(self, account: AccountId, networks: frozenset[str]) -> About | None:
         about = await ChatGame.about(self, account, networks)
         try:
-            party = await self.parties.of(account)
+            party = await self.parties.party_of(account)
         except Unavailable:
             return about  # the party is as it was last known
         if party is None:

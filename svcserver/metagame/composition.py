@@ -68,7 +68,7 @@ from svcserver.metagame.social.guilds.acts import GuildActs
 from svcserver.metagame.social.guilds.routes import guilds
 from svcserver.metagame.social.guilds.store import drop_invites_between
 from svcserver.metagame.social.parties.routes import parties
-from svcserver.metagame.social.parties.store import LiveParties, hear
+from svcserver.metagame.social.parties.store import LiveParties, mark_seen
 from svcserver.metagame.social.slayerlinks.routes import slayerlinks
 from svcserver.metagame.social.slayerlinks.store import cancel_between
 from svcserver.web.front import FrontDoor, Observer
@@ -102,7 +102,7 @@ class Metagame(Parts):
         self.matches = LiveMatches(board, settings.launch_cooldown_s)
         self.parties = LiveParties(board, (self.matches.left_party,), self.matches.of_party)
         self.guilds = GuildActs(settings, self.data, board, wall_clock, self.news.guild_changed)
-        self.online = Online(board, also_heard=(hear,))
+        self.online = Online(board, also_heard=(mark_seen,))
         self.about = Build.of(settings)
         self.health, self.dashboard = Health(), DashboardState()
         self.desk = Desk(
@@ -120,7 +120,7 @@ class Metagame(Parts):
         """Connect the signals; ``chat_ports.join`` connects the chat, where there is one."""
         news, parties = self.news, self.parties
         if self.settings.guild_create_activity_fallback:
-            news.heard.connect(lambda one: log_failure(self.guilds.hear(one.account_id)))
+            news.heard.connect(lambda news: log_failure(self.guilds.mark_seen(news.account_id)))
         news.blocked.connect(lambda one: log_failure(parties.part(one.by, one.whom)))
         hunts = HuntLog(self.ledger, self.wall_clock)
         news.sent_to_hunt.connect(lambda one: log_failure(hunts.note(one)))

@@ -34,7 +34,7 @@ from svcserver.metagame.social.friends.acts import ASKED
 from svcserver.metagame.social.guilds.store import Founders
 from svcserver.metagame.social.parties.acts import PartyActs
 from svcserver.metagame.social.parties.rules import SILENT_S
-from svcserver.metagame.social.parties.store import LiveParties, hear
+from svcserver.metagame.social.parties.store import LiveParties, mark_seen
 
 T = TypeVar("T")
 PLAYERS = [f"p{number}" for number in range(5)]
@@ -243,7 +243,7 @@ class Lane:
         matches = LiveMatches(self.board, COOLDOWN_S)
         parties = LiveParties(self.board, (matches.left_party,), matches.of_party)
         everybody: Any = Everybody()
-        self._online = Online(self.board, (hear,))
+        self._online = Online(self.board, (mark_seen,))
         self._parties = PartyActs(parties, everybody, everybody, Signal())
         self._launching = Asking(matches, Deploy(self.dice))
         self._play = MatchmakingActs(matches, self._launching, parties, Signal(), Signal())
@@ -319,6 +319,6 @@ class Lane:
         return said
 
     def _founds(self, founders: Founders, me: str, other: str) -> tuple[bool, bool]:
-        said = founders.checked(me, other, ""), founders.seen(me)
+        said = founders.checked(me, other, ""), founders.is_active(me)
         founders.note(me, other, "")
         return said

@@ -20,7 +20,7 @@ from svcserver.metagame.once import ONLY, Attempt
 from svcserver.metagame.play.matches import Entry, Group, Joined, State, is_world
 from svcserver.metagame.play.matchmaking.launching import Launching
 from svcserver.metagame.play.matchmaking.store import RESULTS, LiveMatches
-from svcserver.metagame.social.parties.store import LiveParties, hear, near
+from svcserver.metagame.social.parties.store import LiveParties, mark_seen, near
 
 J = TypeVar("J", Entry, Joined)
 JOIN_WAITS_S = 2.5
@@ -104,7 +104,7 @@ class MatchmakingActs:
             if entry is None:
                 raise Missing("not queued")
             if entry.match.party_id is not None:
-                hear(transaction, player)
+                mark_seen(transaction, player)
             return entry, rules.begin(entry.match)
 
     def _standing(
@@ -139,5 +139,5 @@ class MatchmakingActs:
         await attempt.act(self.matches.board, work, RESULTS)
 
     def _group(self, transaction: BoardTransaction, player: AccountId) -> Group | None:
-        party = self.parties.on(transaction).of(player)
+        party = self.parties.rules_on(transaction).party_of(player)
         return None if party is None or party.is_solo else party

@@ -1,1 +1,1 @@
-"""Friends and blocks between accounts."""
+"""Friendships and blocks between accounts."""

@@ -25,7 +25,7 @@ ASKED = Quota.of("friend_requests_sent", rules.MAX_NEW_REQUESTS, rules.NEW_REQUE
 
 @define
 class FriendActs:
-    """Each write is one transaction, followed by its signal.
+    """The operations on friendships and blocks: each write is one transaction, then its signal.
 
     ``also_block`` and ``also_unfriend`` run in the transaction that blocks or unfriends.
     """
@@ -41,7 +41,6 @@ class FriendActs:
 
     @shielded
     async def request(self, me: AccountId, friend: AccountId, *, attempt: Attempt = ONLY) -> Result:
-        """Send a friend request, or accept theirs."""
         async with ASKED.place(self.board, me) as place:
 
             def work(tx: Connection) -> tuple[Result, Friendship]:
@@ -55,42 +54,43 @@ class FriendActs:
         return result
 
     @shielded
-    async def unfriend(self, me: AccountId, other: AccountId, *, attempt: Attempt = ONLY) -> None:
+    async def unfriend(self, me: AccountId, friend: AccountId, *, attempt: Attempt = ONLY) -> None:
         """Unfriend, withdraw a request or decline one."""
 
         def work(tx: Connection) -> bool:
-            ended = rules.unfriend(SqlFriends(tx), me, other)
+            ended = rules.unfriend(SqlFriends(tx), me, friend)
             for also in self.also_unfriend if ended is not None else ():
-                also(tx, me, other)
+                also(tx, me, friend)
             return ended is not None and ended.status == ACCEPTED
 
         if await self.data.write(me, 0, attempt.once(work, bool), ACROSS):
-            self.unfriended.send(Unfriended(me, other))
+            self.unfriended.send(Unfriended(me, friend))
 
     @shielded
-    async def block(self, me: AccountId, other: AccountId, *, attempt: Attempt = ONLY) -> None:
+    async def block(self, me: AccountId, target: AccountId, *, attempt: Attempt = ONLY) -> None:
         """Block; friendship and invites between the two end in the same transaction."""
 
         def work(tx: Connection) -> bool:
-            is_new = rules.block(SqlFriends(tx), me, other, self._at())
+            is_new = rules.block(SqlFriends(tx), me, target, self._at())
             for also in self.also_block if is_new else ():
-                also(tx, me, other)
+                also(tx, me, target)
             return is_new
 
         if await self.data.write(me, 0, attempt.once(work, bool), ACROSS):
-            self.blocked.send(Blocked(me, other))
+            self.blocked.send(Blocked(me, target))
 
     async def friends(self, me: AccountId, *, pending: bool) -> list[Friendship]:
-        """The account's friends; with ``pending`` also the requests in both directions."""
-        found = await self.data.read(me, lambda tx: SqlFriends(tx).of(me))
-        return [one for one in found if pending or one.status == ACCEPTED]
+        """Return the account's friends; with ``pending`` also the requests in both directions."""
+        friendships = await self.data.read(me, lambda tx: SqlFriends(tx).friendships_of(me))
+        return [
+            friendship for friendship in friendships if pending or friendship.status == ACCEPTED
+        ]
 
     async def blocks(self, me: AccountId) -> list[AccountId]:
-        """The accounts that the account has blocked."""
         return await self.data.read(me, lambda tx: SqlFriends(tx).blocks(me))
 
-    async def unblock(self, me: AccountId, other: AccountId, *, attempt: Attempt = ONLY) -> None:
-        once = attempt.once(lambda tx: SqlFriends(tx).unblock(me, other))
+    async def unblock(self, me: AccountId, target: AccountId, *, attempt: Attempt = ONLY) -> None:
+        once = attempt.once(lambda tx: SqlFriends(tx).unblock(me, target))
         await self.data.write(me, 0, once, ACROSS)
 
     def _at(self) -> int:

@@ -63,8 +63,8 @@ class FriendRoutes:
     )
     async def request(self, call: Call, user_id: str, friend_id: str) -> Answer:
         """Send a friend request, or accept theirs."""
-        me, other = own(call, user_id), rules.named(friend_id)
-        await self.acts.request(me, other, attempt=call.attempt)
+        me, friend = own(call, user_id), rules.named(friend_id)
+        await self.acts.request(me, friend, attempt=call.attempt)
         return NO_CONTENT
 
     @routes.row(
@@ -76,8 +76,8 @@ class FriendRoutes:
     )
     async def unfriend(self, call: Call, user_id: str, friend_id: str) -> Answer:
         """Unfriend, withdraw or decline; 204 also when there was nothing."""
-        me, other = own(call, user_id), rules.named(friend_id)
-        await self.acts.unfriend(me, other, attempt=call.attempt)
+        me, friend = own(call, user_id), rules.named(friend_id)
+        await self.acts.unfriend(me, friend, attempt=call.attempt)
         return NO_CONTENT
 
     @routes.row(
@@ -89,8 +89,8 @@ class FriendRoutes:
     )
     async def block(self, call: Call, user_id: str, friend_id: str) -> Answer:
         """Block an account, which ends a friendship; blocking it again changes nothing."""
-        me, other = own(call, user_id), rules.named(friend_id)
-        await self.acts.block(me, other, attempt=call.attempt)
+        me, target = own(call, user_id), rules.named(friend_id)
+        await self.acts.block(me, target, attempt=call.attempt)
         return NO_CONTENT
 
     @routes.row(
@@ -137,7 +137,7 @@ class FriendRoutes:
 
 @frozen
 class FriendManagementRoutes:
-    """Sends or accepts a friend request, with the same checks as the game's routes."""
+    """Friend requests by user name, with the same checks as the game's routes."""
 
     routes: ClassVar[Routes] = Routes(worded)
     behalf: Behalf
@@ -171,7 +171,7 @@ class FriendManagementRoutes:
 def friends(
     parts: Parts, *, also_block: tuple[Also, ...], also_unfriend: tuple[Also, ...]
 ) -> Iterator[Feature]:
-    """Friends and blocks, for players and for staff."""
+    """Yield the routes of friends and blocks, for players and for staff."""
     news = parts.news
     acts = FriendActs(
         parts.data,

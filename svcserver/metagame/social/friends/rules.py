@@ -1,4 +1,4 @@
-"""Rules of friend requests, friendships and blocks. Spec: 1 §4 Friends, §8.
+"""The rules of friend requests, friendships and blocks. Spec: 1 §4 Friends, §8.
 
 Times are epoch milliseconds.
 """
@@ -41,7 +41,7 @@ class Friendship:
     """
 
     asked_by: AccountId
-    other: AccountId
+    recipient: AccountId
     status: str
     created_at: int
     accepted_at: int | None = None
@@ -49,7 +49,7 @@ class Friendship:
 
 @frozen
 class Load:
-    """An account's numbers of all rows, of friendships, and of unanswered requests it sent."""
+    """An account's numbers of rows, of friendships, and of unanswered requests that it sent."""
 
     rows: int
     accepted: int
@@ -57,13 +57,13 @@ class Load:
 
 
 class Friends(Protocol):
-    """Stored friendships and blocks, inside one transaction."""
+    """The stored friendships and blocks, inside one transaction."""
 
     def exists(self, account_id: AccountId) -> bool: ...
 
-    def blocked_between(self, one: AccountId, other: AccountId) -> bool: ...
+    def blocked_between(self, first: AccountId, second: AccountId) -> bool: ...
 
-    def between(self, one: AccountId, other: AccountId) -> Friendship | None: ...
+    def between(self, first: AccountId, second: AccountId) -> Friendship | None: ...
 
     def load(self, account_id: AccountId) -> Load: ...
 
@@ -71,7 +71,7 @@ class Friends(Protocol):
 
     def accept(self, friendship: Friendship, at: int) -> None: ...
 
-    def remove(self, one: AccountId, other: AccountId) -> bool: ...
+    def remove(self, first: AccountId, second: AccountId) -> bool: ...
 
     def blocks(self, blocker: AccountId) -> list[AccountId]: ...
 
@@ -81,7 +81,7 @@ class Friends(Protocol):
 
 
 def named(friend: str) -> AccountId:
-    """``friend`` as an account id; raises Missing (404) for a text that cannot be one."""
+    """Return ``friend`` as an account id; raises Missing (404) for a text that cannot be one."""
     if not is_account_shaped(friend):
         raise Missing("no such account", code="not_found")
     return friend
@@ -95,7 +95,7 @@ def request(
     ``may_ask`` is False when the quota of new requests is used up; it is checked last, and
     does not limit accepting.
     """
-    _known_other(friends, me, friend)
+    _check_target(friends, me, friend)
     if friends.blocked_between(me, friend):
         raise Forbidden("one of you has blocked the other", code="blocked")
     between = friends.between(me, friend)
@@ -112,9 +112,9 @@ def request(
         raise Conflict("too many unanswered requests", code="pending_limit")
     if not may_ask:
         raise Conflict("too many new requests, try again later", code="rate")
-    asked = Friendship(me, friend, PENDING, at)
-    friends.add(asked)
-    return Result.REQUESTED, asked
+    new = Friendship(me, friend, PENDING, at)
+    friends.add(new)
+    return Result.REQUESTED, new
 
 
 def _accept(
@@ -126,39 +126,39 @@ def _accept(
     return between
 
 
-def block(friends: Friends, me: AccountId, other: AccountId, at: int) -> bool:
+def block(friends: Friends, me: AccountId, target: AccountId, at: int) -> bool:
     """Block, which ends a friendship or request; False when it was blocked already."""
-    _known_other(friends, me, other)
+    _check_target(friends, me, target)
     blocked = friends.blocks(me)
-    if other in blocked:
+    if target in blocked:
         return False
     if len(blocked) >= MAX_BLOCKS:
         raise Conflict("the block list is full", code="limit")
-    friends.block(me, other, at)
-    friends.remove(me, other)
+    friends.block(me, target, at)
+    friends.remove(me, target)
     return True
 
 
-def unfriend(friends: Friends, me: AccountId, other: AccountId) -> Friendship | None:
+def unfriend(friends: Friends, me: AccountId, friend: AccountId) -> Friendship | None:
     """Remove the friendship or request between the two; returns it, or None."""
-    between = friends.between(me, other)
+    between = friends.between(me, friend)
     if between is not None:
-        friends.remove(me, other)
+        friends.remove(me, friend)
     return between
 
 
-def _known_other(friends: Friends, me: AccountId, other: AccountId) -> None:
-    if other == me:
+def _check_target(friends: Friends, me: AccountId, target: AccountId) -> None:
+    if target == me:
         raise Malformed("that is yourself", code="self")
-    if not friends.exists(other):
+    if not friends.exists(target):
         raise Missing("no such account", code="not_found")
 
 
 def direction(friendship: Friendship, me: AccountId) -> str:
-    """``OUTBOUND`` where ``me`` sent the request, also after it was accepted, else ``INBOUND``."""
+    """Return OUTBOUND if ``me`` sent the request, else INBOUND; accepting changes neither."""
     return "OUTBOUND" if friendship.asked_by == me else "INBOUND"
 
 
 def other_of(friendship: Friendship, me: AccountId) -> AccountId:
-    """Who stands on the other side, whichever of the two has sent the request."""
-    return friendship.other if friendship.asked_by == me else friendship.asked_by
+    """Return the account on the other side."""
+    return friendship.recipient if friendship.asked_by == me else friendship.asked_by

@@ -85,52 +85,61 @@ class SqlFriends:
     tx: Connection
 
     def exists(self, account_id: AccountId) -> bool:
-        """Whether there is such an account."""
         return SqlAccounts(self.tx).find(account_id) is not None
 
-    def blocked_between(self, one: AccountId, other: AccountId) -> bool:
-        """Whether either has blocked the other."""
-        return bool(self.tx.execute(_BLOCKED_BETWEEN, {"me": one, "other": other}).scalar())
+    def blocked_between(self, first: AccountId, second: AccountId) -> bool:
+        """Return whether either has blocked the other."""
+        return bool(self.tx.execute(_BLOCKED_BETWEEN, {"me": first, "other": second}).scalar())
 
     def blocked(self, me: AccountId, others: Iterable[AccountId]) -> set[AccountId]:
-        """Those among ``others`` (at most a few hundred) with a block in either direction."""
+        """Return those of ``others`` (at most a few hundred) with a block in either direction."""
         wanted = list(dict.fromkeys(others))
         if not wanted:
             return set()
         return set(self.tx.execute(_BLOCKED_EITHER_WAY, {"me": me, "others": wanted}).scalars())
 
-    def between(self, one: AccountId, other: AccountId) -> Friendship | None:
-        """The request or friendship between the two."""
-        row = self.tx.execute(_BETWEEN, _pair(one, other)).first()
+    def between(self, first: AccountId, second: AccountId) -> Friendship | None:
+        """Return the request or friendship between the two."""
+        row = self.tx.execute(_BETWEEN, _pair(first, second)).first()
         return None if row is None else _friendship(row)
 
-    def of(self, me: AccountId) -> list[Friendship]:
-        """The account's requests and friendships, oldest first."""
-        found = [_friendship(row) for row in self.tx.execute(_OF, {"me": me})]
-        return sorted(found, key=lambda one: (one.created_at, one.asked_by, one.other))
+    def friendships_of(self, me: AccountId) -> list[Friendship]:
+        """Return the account's requests and friendships, oldest first."""
+        friendships = [_friendship(row) for row in self.tx.execute(_OF, {"me": me})]
+        return sorted(
+            friendships,
+            key=lambda friendship: (
+                friendship.created_at,
+                friendship.asked_by,
+                friendship.recipient,
+            ),
+        )
 
     def friends(self, me: AccountId) -> set[AccountId]:
-        """The ids of accepted friends."""
+        """Return the ids of accepted friends."""
         return {
-            one.other if one.asked_by == me else one.asked_by
-            for one in self.of(me)
-            if one.status == ACCEPTED
+            friendship.recipient if friendship.asked_by == me else friendship.asked_by
+            for friendship in self.friendships_of(me)
+            if friendship.status == ACCEPTED
         }
 
     def load(self, account_id: AccountId) -> Load:
-        found = self.of(account_id)
+        friendships = self.friendships_of(account_id)
         return Load(
-            len(found),
-            sum(one.status == ACCEPTED for one in found),
-            sum(one.status == PENDING and one.asked_by == account_id for one in found),
+            len(friendships),
+            sum(friendship.status == ACCEPTED for friendship in friendships),
+            sum(
+                friendship.status == PENDING and friendship.asked_by == account_id
+                for friendship in friendships
+            ),
         )
 
     def add(self, friendship: Friendship) -> None:
         self.tx.execute(
             _ADD,
             {
-                "account_low": min(friendship.asked_by, friendship.other),
-                "account_high": max(friendship.asked_by, friendship.other),
+                "account_low": min(friendship.asked_by, friendship.recipient),
+                "account_high": max(friendship.asked_by, friendship.recipient),
                 "asked_by": friendship.asked_by,
                 "status": friendship.status,
                 "created_at": friendship.created_at,
@@ -139,41 +148,41 @@ class SqlFriends:
         )
 
     def accept(self, friendship: Friendship, at: int) -> None:
-        pair = _pair(friendship.asked_by, friendship.other)
+        pair = _pair(friendship.asked_by, friendship.recipient)
         self.tx.execute(_ACCEPT, {**pair, "at": at})
 
-    def remove(self, one: AccountId, other: AccountId) -> bool:
-        """Remove a request or friendship; whether there was one."""
-        return self.tx.execute(_REMOVE, _pair(one, other)).rowcount > 0
+    def remove(self, first: AccountId, second: AccountId) -> bool:
+        """Remove a request or friendship; returns whether there was one."""
+        return self.tx.execute(_REMOVE, _pair(first, second)).rowcount > 0
 
     def blocks(self, blocker: AccountId) -> list[AccountId]:
-        """The accounts that the account has blocked, oldest first."""
+        """Return the accounts that the account has blocked, oldest first."""
         return list(self.tx.execute(_BLOCKS_OF, {"me": blocker}).scalars())
 
     def block(self, blocker: AccountId, blocked: AccountId, at: int) -> None:
         self.tx.execute(_BLOCK, {"blocker": blocker, "blocked": blocked, "created_at": at})
 
     def unblock(self, blocker: AccountId, blocked: AccountId) -> bool:
-        """Remove a block; whether there was one."""
+        """Remove a block; returns whether there was one."""
         return self.tx.execute(_UNBLOCK, {"me": blocker, "other": blocked}).rowcount > 0
 
 
 @frozen
 class Blocks:
-    """Reads blocks, for features whose own state is not in the database."""
+    """The blocks, for features whose own state is not in the database."""
 
     ledger: Ledger
 
     def blocked(self, me: AccountId, others: Iterable[AccountId]) -> Deferred[set[AccountId]]:
-        """Those among ``others`` with a block in either direction."""
+        """Return those of ``others`` with a block in either direction."""
         wanted = list(others)
         return self.ledger.read(lambda tx: SqlFriends(tx).blocked(me, wanted))
 
 
-def _pair(one: AccountId, other: AccountId) -> dict[str, str]:
-    return {"low": min(one, other), "high": max(one, other)}
+def _pair(first: AccountId, second: AccountId) -> dict[str, str]:
+    return {"low": min(first, second), "high": max(first, second)}
 
 
 def _friendship(row: Any) -> Friendship:
-    other = row.account_high if row.asked_by == row.account_low else row.account_low
-    return Friendship(row.asked_by, other, row.status, row.created_at, row.accepted_at)
+    recipient = row.account_high if row.asked_by == row.account_low else row.account_low
+    return Friendship(row.asked_by, recipient, row.status, row.created_at, row.accepted_at)

@@ -31,7 +31,7 @@ class BlockedReply(TypedDict):
 
 
 class FriendSettings(TypedDict):
-    """Who may send friend requests: everybody."""
+    """A player's settings: everybody may send friend requests."""
 
     acceptInvites: str
 
@@ -44,13 +44,13 @@ class FriendsReply(TypedDict):
     Result: str
 
 
-def show_friends(found: Iterable[Friendship], me: AccountId) -> list[FriendEntry]:
-    """The wire form of friendships, seen by ``me``."""
-    return [show_friend(one, me) for one in found]
+def show_friends(friendships: Iterable[Friendship], me: AccountId) -> list[FriendEntry]:
+    """Return the wire form of friendships, seen by ``me``."""
+    return [show_friend(friendship, me) for friendship in friendships]
 
 
 def show_friend(friendship: Friendship, me: AccountId) -> FriendEntry:
-    """The wire form of a friendship, seen by ``me``."""
+    """Return the wire form of a friendship, seen by ``me``."""
     return {
         "accountId": rules.other_of(friendship, me),
         "status": friendship.status,

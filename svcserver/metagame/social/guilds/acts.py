@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from attrs import define, field
+from attrs import define, field, frozen
 from sqlalchemy import Connection
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
@@ -12,15 +12,17 @@ from twisted.logger import Logger
 from svcserver.board.board import Board, BoardTransaction
 from svcserver.db.ledger import ACROSS
 from svcserver.db.shield import shielded
-from svcserver.kernel.ids import AccountId
+from svcserver.kernel.ids import AccountId, is_account_shaped, new_id
+from svcserver.kernel.refusals import Conflict, Forbidden, Malformed, Missing, TooMany
 from svcserver.kernel.signals import GuildChanged, Signal
+from svcserver.kernel.times import DAY_MS
 from svcserver.metagame.accounts.audit import Audit, Entry, Trace
 from svcserver.metagame.accounts.data import AccountData
 from svcserver.metagame.once import ONLY, Attempt
 from svcserver.metagame.settings import Settings
-from svcserver.metagame.social.guilds import rules
+from svcserver.metagame.social.guilds import names, rules
 from svcserver.metagame.social.guilds.names import Words
-from svcserver.metagame.social.guilds.rules import Guild, Invite, Limits, Member, Wish
+from svcserver.metagame.social.guilds.rules import Guild, GuildInvitation, Limits, Member, Rank
 from svcserver.metagame.social.guilds.store import (
     CHECKED,
     FOUNDED,
@@ -32,12 +34,179 @@ from svcserver.metagame.social.guilds.store import (
 
 log = Logger()
 
-DAY_MS = 24 * 3600 * 1000
+# -- operations in an open transaction -------------------------------------------
+
+
+def check_names(
+    guilds: SqlGuilds, words: Words, name: str, nameplate: str | None
+) -> tuple[str, str]:
+    """Return both texts if they are allowed and free; raises the first failure."""
+    name = names.name_of(words, name)
+    if guilds.name_is_taken(name):
+        raise Conflict("This guild name is taken.", code=names.SEIZED)
+    plate = names.nameplate_of(words, nameplate)
+    if plate and guilds.nameplate_is_taken(plate):
+        raise Conflict("This nameplate is taken.", code=names.CAPTURED)
+    return name, plate
+
+
+def validate(
+    guilds: SqlGuilds, words: Words, me: AccountId, name: str, nameplate: str | None
+) -> tuple[str, str]:
+    """Check whether ``me`` could found a guild of that name; creates nothing."""
+    rules.check_in_no_guild(guilds.member(me))
+    return check_names(guilds, words, name, nameplate)
+
+
+@frozen
+class NewGuild:
+    """A guild to found, as sent, and what the board says about its leader.
+
+    ``validated``: the leader had this pair validated lately. ``may_found``: their last new
+    guild is at least ten minutes old.
+    """
+
+    leader: AccountId
+    name: str
+    nameplate: str | None
+    validated: bool
+    may_found: bool
+
+
+def found_guild(guilds: SqlGuilds, words: Words, new: NewGuild, at: int) -> Guild:
+    """Create a guild, checked in the order of the specification."""
+    leader = new.leader
+    if not is_account_shaped(leader) or not guilds.exists(leader):
+        raise Malformed("There is no such leader account.")
+    if not new.validated:
+        check_names(guilds, words, new.name, new.nameplate)
+        raise Forbidden("The leader has not checked this name.")
+    name, nameplate = validate(guilds, words, leader, new.name, new.nameplate)
+    if not new.may_found:
+        raise TooMany("You may found one guild in ten minutes.")
+    guild = Guild(new_id(), name, nameplate, leader, at)
+    guilds.found(guild)
+    guilds.join(Member(leader, guild.id, Rank.LEADER, at))
+    return guild
+
+
+def remove(guilds: SqlGuilds, me: AccountId, target: AccountId) -> Member:
+    """Remove a member, as the leader only; with ``me`` as target, leave."""
+    mine = rules.require_member(guilds.member(me))
+    member = rules.member_to_remove(mine, guilds.member(target))
+    guilds.drop_invites_by(member.guild_id, member.account_id)
+    guilds.remove(member.account_id)
+    return member
+
+
+def set_rank(guilds: SqlGuilds, me: AccountId, target: AccountId, word: str) -> None:
+    """Change a member's rank; ``leader`` hands the guild over."""
+    mine = rules.require_member(guilds.member(me))
+    theirs, rank = rules.rank_to_set(mine, guilds.member(target), word)
+    if theirs.rank is rank:
+        return
+    guilds.set_rank(theirs, rank)
+    if rank is Rank.LEADER:
+        guilds.set_rank(mine, Rank.OFFICER)
+        guilds.set_leader(mine.guild_id, target)
+    elif rank is Rank.MEMBER:
+        guilds.drop_invites_by(mine.guild_id, target)
+
+
+def disband(guilds: SqlGuilds, me: AccountId, guild_id: str) -> Sequence[Member]:
+    """Disband the caller's own guild; returns the members it had."""
+    rules.check_disbands(guilds.member(me), guild_id)
+    members = guilds.members(guild_id)
+    guilds.disband(guild_id)
+    return members
+
+
+def invite(
+    guilds: SqlGuilds, limits: Limits, me: AccountId, target: AccountId, at: int, *, may_send: bool
+) -> Guild:
+    """Invite an account into the caller's guild.
+
+    ``may_send`` is False when the inviter's quota is used up; it is checked last.
+    """
+    mine = rules.require_member(guilds.member(me))
+    rules.check_may_invite(mine, target, guilds.member(target))
+    if not guilds.exists(target):
+        raise Missing("There is no such account.")
+    if guilds.blocked_between(me, target):
+        raise Forbidden("This player cannot be invited.")
+    rules.check_room(guilds.size(mine.guild_id), limits)
+    previous = guilds.invite_to(mine.guild_id, target)
+    rules.check_invite_limits(previous, guilds.invites_of_guild(mine.guild_id), at)
+    if not may_send:
+        raise TooMany("You sent too many invites this hour.")
+    guilds.sweep(at)
+    if previous is not None:
+        guilds.drop_invite(previous.id)
+    waiting = [invite for invite in guilds.invites_of_player(target) if invite.is_open(at)]
+    for oldest in waiting[: max(0, len(waiting) - rules.MAX_PLAYER_INVITES + 1)]:
+        guilds.drop_invite(oldest.id)
+    expires_at = at + limits.invite_ms
+    guilds.add_invite(GuildInvitation(new_id(), mine.guild_id, target, me, at, expires_at))
+    guild = guilds.guild(mine.guild_id)
+    if guild is None:
+        raise Missing("You are not in a guild.", code=rules.EXCLUDED)
+    return guild
+
+
+def _is_visible(guilds: SqlGuilds, invitation: GuildInvitation, at: int) -> bool:
+    """Return whether the invited player may see and accept the invite.
+
+    A block between the two hides it, and so does an inviter who could no longer invite.
+    """
+    return (
+        invitation.is_open(at)
+        and not guilds.blocked_between(invitation.inviter, invitation.account_id)
+        and rules.may_invite_into(invitation.guild_id, guilds.member(invitation.inviter))
+    )
+
+
+def open_invites(guilds: SqlGuilds, me: AccountId, at: int) -> list[tuple[GuildInvitation, Guild]]:
+    """Return the caller's open invites with their guilds, newest first."""
+    return [
+        (invitation, guild)
+        for invitation in reversed(guilds.invites_of_player(me))
+        if _is_visible(guilds, invitation, at)
+        and (guild := guilds.guild(invitation.guild_id)) is not None
+    ]
+
+
+def _own_invite(guilds: SqlGuilds, me: AccountId, invite_id: str, at: int) -> GuildInvitation:
+    invitation = guilds.invite(invite_id)
+    if invitation is None or invitation.account_id != me or not _is_visible(guilds, invitation, at):
+        raise Missing("There is no such invite.", code=rules.UNINVITED)
+    return invitation
+
+
+def accept(guilds: SqlGuilds, limits: Limits, me: AccountId, invite_id: str, at: int) -> Member:
+    """Join as Member; all other invites of the caller end."""
+    invitation = _own_invite(guilds, me, invite_id, at)
+    rules.check_in_no_guild(guilds.member(me))
+    rules.check_room(guilds.size(invitation.guild_id), limits)
+    member = Member(me, invitation.guild_id, Rank.MEMBER, at)
+    guilds.join(member)
+    for waiting in guilds.invites_of_player(me):
+        if waiting.declined_at is None:
+            guilds.drop_invite(waiting.id)
+    return member
+
+
+def decline(guilds: SqlGuilds, me: AccountId, invite_id: str, at: int) -> None:
+    """Decline; the guild cannot invite the caller again for a day."""
+    invitation = _own_invite(guilds, me, invite_id, at)
+    guilds.decline_invite(invitation.id, at, until=at + rules.DECLINE_PAUSE_MS)
+
+
+# -- the acts, a transaction each ------------------------------------------------
 
 
 @define
 class GuildActs:
-    """Each write is one transaction, followed by its signal."""
+    """The operations on guilds: each write is one transaction, followed by its signal."""
 
     settings: Settings
     data: AccountData
@@ -55,47 +224,45 @@ class GuildActs:
         )
 
     async def mine(self, me: AccountId) -> tuple[Guild, Sequence[Member]] | None:
-        """The account's guild with its members."""
+        """Return the account's guild with its members."""
 
         def work(tx: Connection) -> tuple[Guild, Sequence[Member]] | None:
             guilds = SqlGuilds(tx)
-            place = guilds.member(me)
-            guild = guilds.guild(place.guild_id) if place is not None else None
+            member = guilds.member(me)
+            guild = guilds.guild(member.guild_id) if member is not None else None
             return None if guild is None else (guild, guilds.members(guild.id))
 
         return await self.data.read(me, work)
 
-    async def invites(self, me: AccountId) -> list[tuple[Invite, Guild]]:
-        """The account's open invites with their guilds, newest first."""
-        return await self.data.read(me, lambda tx: rules.invites(SqlGuilds(tx), me, self._at()))
+    async def invites(self, me: AccountId) -> list[tuple[GuildInvitation, Guild]]:
+        return await self.data.read(me, lambda tx: open_invites(SqlGuilds(tx), me, self._at()))
 
     async def summaries(self) -> list[Summary]:
-        """A summary of every guild, by name."""
         return await self.data.ledger.read(lambda tx: SqlGuilds(tx).summaries())
 
     async def validate(self, me: AccountId, name: str, nameplate: str | None) -> None:
         """Check name and nameplate, and remember them for ``found``."""
-        good, plate = await self.data.read(
-            me, lambda tx: rules.validate(SqlGuilds(tx), self.words, me, name, nameplate)
+        pair = await self.data.read(
+            me, lambda tx: validate(SqlGuilds(tx), self.words, me, name, nameplate)
         )
-        await self.board.transact(lambda transaction: Founders(transaction).note(me, good, plate))
+        await self.board.transact(lambda transaction: Founders(transaction).note(me, *pair))
 
     @shielded
     async def found(
         self, leader: AccountId, name: str, nameplate: str | None
     ) -> tuple[Guild, Sequence[Member]]:
-        """Found a guild whose name ``leader`` has had checked; gives it with its members.
+        """Found a guild whose name ``leader`` has validated; returns it with its members.
 
         Raises Forbidden for a name not checked, Conflict for one taken or a leader who is in a
         guild, TooMany for a second one within ten minutes.
         """
         validated = await self._was_validated(leader, name, nameplate)
         async with FOUNDED.place(self.board, leader) as place:
-            wish = Wish(leader, name, nameplate, validated, place.free)
+            new = NewGuild(leader, name, nameplate, validated, place.free)
 
             def work(tx: Connection) -> tuple[Guild, Sequence[Member]]:
                 guilds = SqlGuilds(tx)
-                guild = rules.found(guilds, self.words, wish, self._at())
+                guild = found_guild(guilds, self.words, new, self._at())
                 return guild, guilds.members(guild.id)
 
             guild, members = await self.data.write(leader, 0, work, ACROSS)
@@ -104,29 +271,28 @@ class GuildActs:
         log.info("{account} founded the guild {name}", account=leader, name=guild.name)
         return guild, members
 
-    def hear(self, account_id: AccountId) -> Deferred[None]:
-        """A sign of life, which is asked for only by GUILD_CREATE_ACTIVITY_FALLBACK."""
-        return self.board.transact(lambda transaction: Founders(transaction).hear(account_id))
+    def mark_seen(self, account_id: AccountId) -> Deferred[None]:
+        """Record that the account is active, for GUILD_CREATE_ACTIVITY_FALLBACK."""
+        return self.board.transact(lambda transaction: Founders(transaction).mark_seen(account_id))
 
     async def _was_validated(self, leader: AccountId, name: str, nameplate: str | None) -> bool:
         def look(transaction: BoardTransaction) -> tuple[bool, bool]:
             founders = Founders(transaction)
-            return founders.checked(leader, name, nameplate), founders.seen(leader)
+            return founders.checked(leader, name, nameplate), founders.is_active(leader)
 
-        checked, seen = await self.board.transact(look, near=[(CHECKED, leader)])
-        if checked or not self.settings.guild_create_activity_fallback or not seen:
+        checked, is_active = await self.board.transact(look, near=[(CHECKED, leader)])
+        if checked or not self.settings.guild_create_activity_fallback or not is_active:
             return checked
         log.warn("{account} founds a guild under a name not checked before", account=leader)
         return True
 
     @shielded
     async def invite(self, me: AccountId, target: AccountId, *, attempt: Attempt = ONLY) -> Guild:
-        """Invite an account into the caller's guild."""
         async with SENT.place(self.board, me) as place:
 
             def work(tx: Connection) -> Guild:
                 may_send, at = place.free, self._at()
-                return rules.invite(SqlGuilds(tx), self.limits, me, target, at, may_send=may_send)
+                return invite(SqlGuilds(tx), self.limits, me, target, at, may_send=may_send)
 
             guild = await self.data.write(me, 0, attempt.once(work, Guild), ACROSS)
             place.used = not attempt.was_done
@@ -134,45 +300,36 @@ class GuildActs:
 
     @shielded
     async def accept(self, me: AccountId, invite_id: str, *, attempt: Attempt = ONLY) -> None:
-        """Join by an invite of one's own."""
-
         def work(tx: Connection) -> None:
-            rules.accept(SqlGuilds(tx), self.limits, me, invite_id, self._at())
+            accept(SqlGuilds(tx), self.limits, me, invite_id, self._at())
 
         await self.data.write(me, 0, attempt.once(work), ACROSS)
 
     @shielded
     async def decline(self, me: AccountId, invite_id: str, *, attempt: Attempt = ONLY) -> None:
-        """Decline an invite of one's own."""
-
         def work(tx: Connection) -> None:
-            rules.decline(SqlGuilds(tx), me, invite_id, self._at())
+            decline(SqlGuilds(tx), me, invite_id, self._at())
 
         await self.data.write(me, 0, attempt.once(work), ACROSS)
 
     @shielded
     async def remove(self, me: AccountId, target: AccountId, *, attempt: Attempt = ONLY) -> None:
-        """Leave, or kick another member."""
-
         def work(tx: Connection) -> GuildChanged:
-            gone = rules.kick(SqlGuilds(tx), me, target)
-            return GuildChanged(gone.guild_id, (gone.account_id,))
+            member = remove(SqlGuilds(tx), me, target)
+            return GuildChanged(member.guild_id, (member.account_id,))
 
         self.changed.send(await self.data.write(me, 0, attempt.once(work, GuildChanged), ACROSS))
 
     async def set_rank(
         self, me: AccountId, target: AccountId, rank: str, *, attempt: Attempt = ONLY
     ) -> None:
-        """Change a member's rank, or hand the guild over."""
-        once = attempt.once(lambda tx: rules.set_rank(SqlGuilds(tx), me, target, rank))
+        once = attempt.once(lambda tx: set_rank(SqlGuilds(tx), me, target, rank))
         await self.data.write(me, 0, once, ACROSS)
 
     @shielded
     async def disband(self, me: AccountId, guild_id: str, *, attempt: Attempt = ONLY) -> None:
-        """Disband the caller's own guild."""
-
         def work(tx: Connection) -> GuildChanged:
-            return _changed(guild_id, rules.disband(SqlGuilds(tx), me, guild_id))
+            return _changed(guild_id, disband(SqlGuilds(tx), me, guild_id))
 
         self.changed.send(await self.data.write(me, 0, attempt.once(work, GuildChanged), ACROSS))
 
@@ -181,17 +338,22 @@ class GuildActs:
         """Disband a guild by id or name for staff; returns it and its number of members."""
 
         def act(tx: Connection, trace: Trace) -> tuple[Guild, Sequence[Member]]:
-            guild, gone = rules.disband_named(SqlGuilds(tx), text)
-            trace.target, trace.before = guild.name, {"id": guild.id, "members": len(gone)}
-            return guild, gone
+            guilds = SqlGuilds(tx)
+            guild = guilds.guild(text) or guilds.guild_named(text)
+            if guild is None:
+                raise Missing("there is no such guild", code="not_found")
+            members = guilds.members(guild.id)
+            guilds.disband(guild.id)
+            trace.target, trace.before = guild.name, {"id": guild.id, "members": len(members)}
+            return guild, members
 
-        guild, gone = await audit.write(entry, act, ACROSS)
-        self.changed.send(_changed(guild.id, gone))
-        return guild, len(gone)
+        guild, members = await audit.write(entry, act, ACROSS)
+        self.changed.send(_changed(guild.id, members))
+        return guild, len(members)
 
     def _at(self) -> int:
         return round(self.wall_clock() * 1000)
 
 
-def _changed(guild_id: str, gone: Sequence[Member]) -> GuildChanged:
-    return GuildChanged(guild_id, tuple(member.account_id for member in gone))
+def _changed(guild_id: str, left: Sequence[Member]) -> GuildChanged:
+    return GuildChanged(guild_id, tuple(member.account_id for member in left))

@@ -29,21 +29,21 @@ DIRTY = "DirtyAdorableQuillshot"
 CAPTURED = "CapturedAdorableQuillshot"
 
 # digits and signs that replace letters; 1 may be i or l, so both are tried
-_SWAPS = [str.maketrans("0134578$@", f"o{one}eastbsa") for one in "il"]
+_SWAPS = [str.maketrans("0134578$@", f"o{letter}eastbsa") for letter in "il"]
 
 
 def readings(text: str) -> frozenset[str]:
-    """``text`` in lower case with letters for such digits, with both meanings of ``1``."""
+    """Return ``text`` in lower case with digits and signs as letters, in both meanings of ``1``."""
     return frozenset(text.lower().translate(swaps) for swaps in _SWAPS)
 
 
 def _all_readings(words: Iterable[str]) -> frozenset[str]:
-    return frozenset(one for word in words for one in readings(word) if one)
+    return frozenset(reading for word in words for reading in readings(word) if reading)
 
 
 @frozen
 class Words:
-    """The words no guild may use; all normalised by ``readings`` except ``offensive_whole``."""
+    """The words that no guild may use; normalised by ``readings`` except ``offensive_whole``."""
 
     deny: frozenset[str]
     offensive_whole: frozenset[str]
@@ -53,7 +53,7 @@ class Words:
 
     @classmethod
     def of(cls, extra: Iterable[str] = (), *, reserved: bool = True) -> Words:
-        """The built-in words and the owner's; without ``reserved`` only offensive ones."""
+        """Return the built-in words and the owner's; without ``reserved`` only offensive ones."""
         return datafiles.load(PACKAGE, FILE, lambda words: cls._of(words, extra, reserved))
 
     @classmethod
@@ -68,15 +68,15 @@ class Words:
         )
 
     def is_offensive(self, text: str) -> bool:
-        """Whether it contains a denied word, or is a short offensive word."""
+        """Return whether it contains a denied word, or is a short offensive word."""
         return text.lower() in self.offensive_whole or _holds(text, self.deny)
 
     def is_reserved_name(self, text: str) -> bool:
-        """Whether it contains a reserved word, or is a reserved name."""
+        """Return whether it contains a reserved word, or is a reserved name."""
         return _holds(text, self.reserved_anywhere) or bool(readings(text) & self.reserved_names)
 
     def is_reserved_nameplate(self, text: str) -> bool:
-        """Whether it contains a reserved word, or is a reserved nameplate."""
+        """Return whether it contains a reserved word, or is a reserved nameplate."""
         return _holds(text, self.reserved_anywhere) or bool(
             readings(text) & self.reserved_nameplates
         )
@@ -87,7 +87,7 @@ def _holds(text: str, words: frozenset[str]) -> bool:
 
 
 def name_of(words: Words, name: str) -> str:
-    """``name``, if it is allowed; raises Malformed or Conflict. Uniqueness is not checked."""
+    """Return ``name`` if it is allowed; raises Malformed or Conflict. Uniqueness is not checked."""
     if not NAME.match(name):
         raise Malformed("A guild name has 4 to 15 letters and digits.", code=OBEDIENT)
     if sum(char.isdigit() for char in name) > MAX_DIGITS:
@@ -102,7 +102,7 @@ def name_of(words: Words, name: str) -> str:
 
 
 def nameplate_of(words: Words, nameplate: str | None) -> str:
-    """``nameplate``, if it is allowed, "" for None; raises Malformed or Conflict."""
+    """Return ``nameplate`` if it is allowed, "" for None; raises Malformed or Conflict."""
     if nameplate is None:
         return ""
     if not NAMEPLATE.match(nameplate):

@@ -40,7 +40,7 @@ def refuse(status: int, refusal: Refusal) -> Answer:
 
 @frozen
 class GuildRoutes:
-    """What players ask of guilds, with GUILDS=1; ``GuildStubRoutes`` is there without."""
+    """The game's guild routes with GUILDS=1; see ``GuildStubRoutes`` for GUILDS=0."""
 
     routes: ClassVar[Routes] = Routes(refuse, when=lambda settings: settings.guilds, body_log=True)
     acts: GuildActs
@@ -50,11 +50,11 @@ class GuildRoutes:
     async def mine(self, call: Call) -> Answer:
         """The caller's guild; 204 for none."""
         me = call.caller.account
-        found = None if me is None else await self.acts.mine(me)
+        guild = None if me is None else await self.acts.mine(me)
         return (
             NO_CONTENT
-            if found is None
-            else Answer(200, wire.show(*found, self.acts.limits.max_members))
+            if guild is None
+            else Answer(200, wire.show(*guild, self.acts.limits.max_members))
         )
 
     @routes.row("GET", "/guild/invite/player", access=Access.TOKEN, reply=wire.GuildInvites)
@@ -72,7 +72,7 @@ class GuildRoutes:
         again=Again.NATURAL,
     )
     async def validate(self, call: Call[wire.GuildWish]) -> Answer:
-        """Whether the caller could found a guild of that name; creates nothing."""
+        """Check whether the caller could found a guild of that name; creates nothing."""
         sent = call.body
         named = sent.leader_account_id
         me = call.player if named == wire.NOBODY else self.acting.itself(call, named)
@@ -108,7 +108,7 @@ class GuildRoutes:
         again=Again.STORED,
     )
     async def kick(self, call: Call, account_id: str) -> Answer:
-        """Remove a member; who names itself leaves."""
+        """Remove a member; naming oneself is leaving."""
         await self.acts.remove(call.player, account_id, attempt=call.attempt)
         return ACK
 
@@ -153,7 +153,7 @@ class GuildRoutes:
         again=Again.STORED,
     )
     async def set_rank(self, call: Call, account_id: str, rank: str) -> Answer:
-        """Change a member's rank; who makes another the leader hands the guild over."""
+        """Change a member's rank; making another member the leader hands the guild over."""
         await self.acts.set_rank(call.player, account_id, rank, attempt=call.attempt)
         return ACK
 
@@ -176,12 +176,12 @@ class GuildStubRoutes:
 
     @routes.row("GET", "/guild", reply=NoContent)
     async def mine(self, call: Call) -> Answer:
-        """The caller's guild, which nobody has."""
+        """The caller's guild: there is none."""
         return NO_CONTENT
 
     @routes.row("GET", "/guild/invite/player", reply=Envelope[wire.NoInvites])
     async def invites(self, call: Call) -> Answer:
-        """The caller's open invites, of which there are none."""
+        """The caller's open invites: there are none."""
         return enveloped({"invites": []})
 
 
@@ -228,7 +228,7 @@ class GuildManagementRoutes:
     async def summaries(self, call: Call) -> Answer:
         """All guilds by name, each with its leader and its number of members."""
         self._on()
-        return Answer(200, [wire.show_summary(one) for one in await self.acts.summaries()])
+        return Answer(200, [wire.show_summary(summary) for summary in await self.acts.summaries()])
 
     @routes.row(
         "POST",
@@ -242,9 +242,9 @@ class GuildManagementRoutes:
     async def disband_by_name(self, call: Call[Late[wire.DisbandWish]]) -> Answer:
         """Disband a guild, by id or name."""
         self._on()
-        asked = call.body.read().guild
+        name = call.body.read().guild
         guild, members = await self.acts.disband_named(
-            self.audit, by_staff(call, "disband guild", asked), asked
+            self.audit, by_staff(call, "disband guild", name), name
         )
         log.info("an admin disbanded the guild {name}", name=guild.name, id=guild.id)
         reply: wire.DisbandReply = {"Guild": guild.name, "Members": members}
@@ -260,7 +260,7 @@ class GuildManagementRoutes:
 
 
 def guilds(parts: Parts, acts: GuildActs) -> Iterator[Feature]:
-    """Guilds, real or as a stub, for players and for staff."""
+    """Yield the routes of guilds, real or as a stub, for players and for staff."""
     yield GuildRoutes(acts, parts.acting)
     yield GuildStubRoutes()
     yield GuildManagementRoutes(parts.behalf, acts, parts.audit)

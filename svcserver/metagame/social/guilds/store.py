@@ -1,4 +1,4 @@
-"""The tables of guilds, members and invites; on the board, what is known of who may found one.
+"""The tables of guilds, members and invites; on the board, the state of those who may found one.
 
 Lower-cased names are unique in the tables, too. Spec: 1 §4 Guilds, Create.
 """
@@ -33,7 +33,7 @@ from svcserver.kernel.ids import AccountId
 from svcserver.metagame.accounts.store import ACCOUNTS
 from svcserver.metagame.social.friends.store import SqlFriends
 from svcserver.metagame.social.guilds import rules
-from svcserver.metagame.social.guilds.rules import RANK_ORDER, Guild, Invite, Member, Rank
+from svcserver.metagame.social.guilds.rules import RANK_ORDER, Guild, GuildInvitation, Member, Rank
 
 GUILDS = Table(
     "guilds",
@@ -150,20 +150,18 @@ class Summary:
 
 @frozen
 class SqlGuilds:
-    """Stored guilds, members and invites, inside one transaction."""
+    """The stored guilds, members and invites, inside one transaction."""
 
     tx: Connection
 
     def exists(self, account_id: AccountId) -> bool:
-        """Whether there is such an account."""
         return SqlFriends(self.tx).exists(account_id)
 
-    def blocked_between(self, one: AccountId, other: AccountId) -> bool:
-        """Whether either has blocked the other."""
-        return SqlFriends(self.tx).blocked_between(one, other)
+    def blocked_between(self, first: AccountId, second: AccountId) -> bool:
+        return SqlFriends(self.tx).blocked_between(first, second)
 
     def member(self, account_id: AccountId) -> Member | None:
-        """The account's place in its guild; None without one."""
+        """Return the account's membership, or None."""
         row = self.tx.execute(_MEMBER, {"who": account_id}).first() if _sane(account_id) else None
         return None if row is None else _member(row)
 
@@ -171,7 +169,7 @@ class SqlGuilds:
         return self._one_guild(_GUILD, guild_id)
 
     def guild_named(self, name: str) -> Guild | None:
-        """The guild of that name, ignoring case."""
+        """Return the guild of that name, ignoring case."""
         return self._one_guild(_NAMED, fold(name))
 
     def _one_guild(self, statement: Any, wanted: str) -> Guild | None:
@@ -181,21 +179,22 @@ class SqlGuilds:
         return Guild(row.id, row.name, row.nameplate, row.leader_id, row.created_at)
 
     def members(self, guild_id: str) -> Sequence[Member]:
-        """The members by rank and time of joining."""
-        found = [_member(row) for row in self.tx.execute(_MEMBERS, {"wanted": guild_id})]
+        """Return the members by rank and time of joining."""
+        members = [_member(row) for row in self.tx.execute(_MEMBERS, {"wanted": guild_id})]
         return sorted(
-            found, key=lambda one: (RANK_ORDER.index(one.rank), one.joined_at, one.account_id)
+            members,
+            key=lambda member: (RANK_ORDER.index(member.rank), member.joined_at, member.account_id),
         )
 
     def size(self, guild_id: str) -> int:
         return int(self.tx.execute(_SIZE, {"wanted": guild_id}).scalar_one())
 
     def name_is_taken(self, name: str) -> bool:
-        """Whether a guild has the name, ignoring case."""
+        """Return whether a guild has the name, ignoring case."""
         return self.guild_named(name) is not None
 
     def nameplate_is_taken(self, nameplate: str) -> bool:
-        """Whether a guild has the nameplate, ignoring case."""
+        """Return whether a guild has the nameplate, ignoring case."""
         return self.tx.execute(_NAMEPLATE, {"wanted": fold(nameplate)}).first() is not None
 
     def found(self, guild: Guild) -> None:
@@ -240,26 +239,26 @@ class SqlGuilds:
         for statement in _DISBAND:
             self.tx.execute(statement, {"wanted": guild_id})
 
-    def invite(self, invite_id: str) -> Invite | None:
+    def invite(self, invite_id: str) -> GuildInvitation | None:
         if not _sane(invite_id):
             return None
         row = self.tx.execute(_INVITE, {"wanted": invite_id}).first()
         return None if row is None else _invite(row)
 
-    def invite_to(self, guild_id: str, account_id: AccountId) -> Invite | None:
-        """The guild's invite of the player, open, expired or declined."""
+    def invite_to(self, guild_id: str, account_id: AccountId) -> GuildInvitation | None:
+        """Return the guild's invite of the player: open, expired or declined."""
         row = self.tx.execute(_INVITE_TO, {"wanted": guild_id, "who": account_id}).first()
         return None if row is None else _invite(row)
 
-    def invites_of_guild(self, guild_id: str) -> Sequence[Invite]:
-        """What the guild has sent, open, expired or declined; the open ones have a limit."""
+    def invites_of_guild(self, guild_id: str) -> Sequence[GuildInvitation]:
+        """Return the guild's invites: open, expired or declined."""
         return [_invite(row) for row in self.tx.execute(_OF_GUILD, {"wanted": guild_id})]
 
-    def invites_of_player(self, account_id: AccountId) -> Sequence[Invite]:
-        """All invites of a player, oldest first."""
+    def invites_of_player(self, account_id: AccountId) -> Sequence[GuildInvitation]:
+        """Return all invites of a player, oldest first."""
         return [_invite(row) for row in self.tx.execute(_OF_PLAYER, {"who": account_id})]
 
-    def add_invite(self, invite: Invite) -> None:
+    def add_invite(self, invite: GuildInvitation) -> None:
         self.tx.execute(
             _ADD_INVITE,
             {
@@ -289,25 +288,24 @@ class SqlGuilds:
         self.tx.execute(_SWEEP, {"at": at})
 
     def summaries(self) -> list[Summary]:
-        """All guilds by name, for the owner's list."""
         return [
             Summary(row.id, row.name, row.nameplate, row.username or "", row.members)
             for row in self.tx.execute(_SUMMARIES)
         ]
 
 
-def drop_invites_between(tx: Connection, one: AccountId, other: AccountId) -> None:
+def drop_invites_between(tx: Connection, first: AccountId, second: AccountId) -> None:
     """Delete the open invites between two accounts, in the transaction of a block."""
-    tx.execute(_DROP_BETWEEN, {"one": one, "other": other})
+    tx.execute(_DROP_BETWEEN, {"one": first, "other": second})
 
 
 def fold(name: str) -> str:
-    """The form in which names, which are ASCII, are compared."""
+    """Return the form in which names, which are ASCII, are compared."""
     return name.lower()
 
 
 def _sane(text: str) -> bool:
-    """Whether it can be an id or name; PostgreSQL raises for a NUL."""
+    """Return whether it can be an id or name; PostgreSQL raises for a NUL."""
     return 0 < len(text) <= 64 and "\0" not in text
 
 
@@ -315,8 +313,8 @@ def _member(row: Any) -> Member:
     return Member(row.account_id, row.guild_id, Rank(row.rank), row.joined_at)
 
 
-def _invite(row: Any) -> Invite:
-    return Invite(
+def _invite(row: Any) -> GuildInvitation:
+    return GuildInvitation(
         row.id,
         row.guild_id,
         row.account_id,
@@ -335,7 +333,7 @@ ACTIVE_S = 60.0
 
 
 @frozen
-class Pair:
+class CheckedName:
     """A name and nameplate that the rules allowed, both in lower case; ``at`` in epoch seconds."""
 
     at: float
@@ -343,7 +341,7 @@ class Pair:
     nameplate: str
 
 
-CHECKED = Kind("guild_names_checked", tuple[Pair, ...], lives_s=VALID_S, most=MOST)
+CHECKED = Kind("guild_names_checked", tuple[CheckedName, ...], lives_s=VALID_S, most=MOST)
 ACTIVE = Kind("guild_founders_heard", float, lives_s=ACTIVE_S, most=MOST, compared=False)
 FOUNDED = Quota.of("guilds_founded", 1, rules.CREATE_PAUSE_S)
 SENT = Quota.of("guild_invites_sent", rules.MAX_SENT, rules.SENT_S)
@@ -351,33 +349,33 @@ SENT = Quota.of("guild_invites_sent", rules.MAX_SENT, rules.SENT_S)
 
 @frozen
 class Founders:
-    """What an open transaction has of them: the last five pairs each player had checked."""
+    """The players on the board who may found a guild, with the last five pairs each validated."""
 
     transaction: BoardTransaction
 
     def note(self, account_id: AccountId, name: str, nameplate: str) -> None:
-        """Remember that a name and nameplate were found free for this account."""
-        pair = Pair(self.transaction.now, name.lower(), nameplate.lower())
+        """Record that a name and nameplate were free for this account."""
+        pair = CheckedName(self.transaction.now, name.lower(), nameplate.lower())
         self.transaction.put(CHECKED, account_id, (*self._fresh(account_id), pair)[-MAX_PAIRS:])
 
     def checked(self, account_id: AccountId, name: str, plate: str | None) -> bool:
-        """Whether this pair was validated within ``VALID_S``, ignoring case."""
+        """Return whether this pair was validated within ``VALID_S``, ignoring case."""
         wanted = (name.lower(), (plate or "").lower())
-        return any((one.name, one.nameplate) == wanted for one in self._fresh(account_id))
+        return any((pair.name, pair.nameplate) == wanted for pair in self._fresh(account_id))
 
-    def seen(self, account_id: AccountId) -> bool:
-        """Whether the player had any name checked lately, or was heard from within 60 s."""
-        heard = self.transaction.get(ACTIVE, account_id) is not None
-        return heard or bool(self._fresh(account_id))
+    def is_active(self, account_id: AccountId) -> bool:
+        """Return whether the player validated a name lately, or was active within 60 s."""
+        was_seen = self.transaction.get(ACTIVE, account_id) is not None
+        return was_seen or bool(self._fresh(account_id))
 
-    def hear(self, account_id: AccountId) -> None:
-        """Note a heartbeat or party poll."""
+    def mark_seen(self, account_id: AccountId) -> None:
+        """Record a heartbeat or party poll."""
         self.transaction.put(ACTIVE, account_id, self.transaction.now)
 
     def clear(self, account_id: AccountId) -> None:
-        """Forget what the founder checked: a founded guild uses it up."""
+        """Forget the validated pairs: founding a guild uses them up."""
         self.transaction.drop(CHECKED, account_id)
 
-    def _fresh(self, account_id: AccountId) -> tuple[Pair, ...]:
+    def _fresh(self, account_id: AccountId) -> tuple[CheckedName, ...]:
         pairs = self.transaction.get(CHECKED, account_id) or ()
-        return tuple(one for one in pairs if self.transaction.now - one.at < VALID_S)
+        return tuple(pair for pair in pairs if self.transaction.now - pair.at < VALID_S)

@@ -11,7 +11,7 @@ from svcserver.kernel.envelope import Empty
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.shapes import Or, TextWithNul, sent_as
 from svcserver.metagame.accounts.wire import Reason
-from svcserver.metagame.social.guilds.rules import Guild, Invite, Member, Rank
+from svcserver.metagame.social.guilds.rules import Guild, GuildInvitation, Member, Rank
 from svcserver.metagame.social.guilds.store import Summary
 
 NOBODY, NO_NAME, NO_NAMEPLATE = "", "", "?"  # in place of no text; the rules refuse them
@@ -37,7 +37,7 @@ class DisbandWish:
 
 
 class GuildMember(TypedDict):
-    """A member by account id, and the rank that it has in the guild."""
+    """A member by account id, with its rank in the guild."""
 
     phx_account_id: str
     rank: Rank
@@ -117,26 +117,30 @@ class DisbandReply(TypedDict):
 
 
 def show(guild: Guild, members: Sequence[Member], maximum: int) -> GuildReply:
-    """The reply with a guild, in the envelope and beside it."""
-    found: GuildShown = {
+    """Return the reply with a guild, in the envelope and beside it."""
+    shown: GuildShown = {
         "id": guild.id,
         "name": guild.name,
         "nameplate": guild.nameplate,
         "leader_account_id": guild.leader,
-        "members": [{"phx_account_id": one.account_id, "rank": one.rank} for one in members],
+        "members": [
+            {"phx_account_id": member.account_id, "rank": member.rank} for member in members
+        ],
         "maximum_guild_members": maximum,
     }
-    return {"code": "OK", "message": "", "payload": found, **found}
-
-
-def show_invites(found: Iterable[tuple[Invite, Guild]]) -> GuildInvites:
-    """The reply with invites, in the envelope and beside it."""
-    shown: GuildInvitesShown = {"invites": [show_invite(one, guild) for one, guild in found]}
     return {"code": "OK", "message": "", "payload": shown, **shown}
 
 
-def show_invite(invite: Invite, guild: Guild) -> GuildInvite:
-    """An invite as the client reads it, with the guild's name, which an invite does not keep."""
+def show_invites(invites: Iterable[tuple[GuildInvitation, Guild]]) -> GuildInvites:
+    """Return the reply with invites, in the envelope and beside it."""
+    shown: GuildInvitesShown = {
+        "invites": [show_invite(invite, guild) for invite, guild in invites]
+    }
+    return {"code": "OK", "message": "", "payload": shown, **shown}
+
+
+def show_invite(invite: GuildInvitation, guild: Guild) -> GuildInvite:
+    """Return an invite as the client reads it, with the guild's name."""
     return {
         "id": invite.id,
         "guild_id": invite.guild_id,
@@ -145,12 +149,12 @@ def show_invite(invite: Invite, guild: Guild) -> GuildInvite:
     }
 
 
-def show_summary(one: Summary) -> GuildSummary:
-    """The wire form of a guild in the owner's list."""
+def show_summary(summary: Summary) -> GuildSummary:
+    """Return the wire form of a guild in the owner's list."""
     return {
-        "guildId": one.id,
-        "name": one.name,
-        "nameplate": one.nameplate,
-        "leader": one.leader,
-        "members": one.members,
+        "guildId": summary.id,
+        "name": summary.name,
+        "nameplate": summary.nameplate,
+        "leader": summary.leader,
+        "members": summary.members,
     }

@@ -1,1 +1,1 @@
-"""Parties: who plays together right now."""
+"""Parties: the groups of players who play together now."""

@@ -18,7 +18,7 @@ from svcserver.kernel.signals import Heard, Signal
 from svcserver.metagame.accounts.directory import Directory
 from svcserver.metagame.once import ONLY, Attempt
 from svcserver.metagame.social.friends.store import Blocks
-from svcserver.metagame.social.parties.rules import Invite, Parties, Standing
+from svcserver.metagame.social.parties.rules import Parties, PartyInvitation, PartyState
 from svcserver.metagame.social.parties.store import LiveParties, near
 
 T = TypeVar("T")
@@ -27,94 +27,100 @@ log = Logger()
 
 @frozen
 class PartyActs:
-    """Each method is one act on the live parties."""
+    """The operations on parties, each an act on the board."""
 
     parties: LiveParties
     directory: Directory
     blocks: Blocks
-    heard: Signal[Heard]
+    activity: Signal[Heard]
 
-    async def poll(self, me: AccountId) -> Standing:
-        """The caller's party or a party of one; a sign of life."""
+    async def poll(self, me: AccountId) -> PartyState:
+        """Return the caller's party, or a new party of one; records that the caller is active."""
         work = self.parties.act(lambda parties: parties.standing(parties.poll(me)), near(me))
         standing = await work
-        if self.heard.listeners:
-            self.heard.send(Heard(me))
+        if self.activity.listeners:
+            self.activity.send(Heard(me))
         return standing
 
     async def names(self, account_ids: Sequence[AccountId]) -> Mapping[AccountId, str]:
-        """Display names, empty for an account that is gone."""
-        found = await self.directory.names(account_ids)
-        return {one: found.get(one, "") for one in account_ids}
+        """Return display names, empty for a deleted account."""
+        names = await self.directory.names(account_ids)
+        return {account_id: names.get(account_id, "") for account_id in account_ids}
 
-    async def invites(self, me: AccountId) -> list[Invite]:
-        """The caller's pending invites, but for those of somebody blocked."""
-        found = await self.parties.act(lambda parties: parties.invites_to(me))
-        blocked = await self.blocks.blocked(me, [one.sender for one in found]) if found else set()
-        return [one for one in found if one.sender not in blocked]
+    async def invites(self, me: AccountId) -> list[PartyInvitation]:
+        """Return the caller's pending invites, without those of a blocked player."""
+        invites = await self.parties.act(lambda parties: parties.invites_to(me))
+        blocked = (
+            await self.blocks.blocked(me, [invite.sender for invite in invites])
+            if invites
+            else set()
+        )
+        return [invite for invite in invites if invite.sender not in blocked]
 
     async def invite(
         self,
         me: AccountId,
-        other: AccountId,
+        target: AccountId,
         party_id: str | None = None,
         *,
         attempt: Attempt = ONLY,
     ) -> None:
-        """Invite into the caller's own party, whatever party is named."""
-        if not is_account_shaped(other) or await self.directory.account_of_id(other) is None:
+        """PartyInvitation into the caller's own party, whatever party is named."""
+        if not is_account_shaped(target) or await self.directory.account_of_id(target) is None:
             raise Missing("no such account")
-        blocked = bool(await self.blocks.blocked(me, [other]))
+        blocked = bool(await self.blocks.blocked(me, [target]))
 
-        def work(parties: Parties) -> Standing:
-            return Standing(parties.invite(me, other, blocked=blocked), None)
+        def work(parties: Parties) -> PartyState:
+            return PartyState(parties.invite(me, target, blocked=blocked), None)
 
         own = await self._act(me, work, attempt)
         if party_id not in (None, "", own.party.id):
             log.info("an invite by {account} named another party", account=me)
 
-    async def accept(self, me: AccountId, named: str, *, attempt: Attempt = ONLY) -> Standing:
+    async def accept(self, me: AccountId, named: str, *, attempt: Attempt = ONLY) -> PartyState:
         """Join by party id or sender; a repeated accept finds the party joined before."""
         invite = await self.parties.act(lambda parties: parties.invite_named(me, named))
         if invite is None or await self.blocks.blocked(me, [invite.sender]):
             invite = None
 
-        def work(parties: Parties) -> Standing:
+        def work(parties: Parties) -> PartyState:
             party = parties.joined(me, named) if invite is None else parties.accept(invite)
             return parties.standing(party)
 
         return await self._act(me, work, attempt)
 
     async def refresh(self, me: AccountId) -> None:
-        """A sign of life; reading the party drops a leader unheard for two minutes."""
+        """Record that the caller is active, and drop a leader who was silent for two minutes."""
         await self.parties.act(lambda parties: parties.refresh(me), near(me))
 
     async def drop_invite(
         self,
         me: AccountId,
-        named: Iterable[str | None],
+        texts: Iterable[str | None],
         recipient: AccountId | None,
         *,
         attempt: Attempt = ONLY,
     ) -> None:
-        """Decline as the invited, else withdraw as the sender; nothing found is fine."""
-        given = [one for one in named if one is not None]
+        """Decline as the invited player, else withdraw as the sender; no match is no error."""
+        names = [name for name in texts if name is not None]
 
         def work(parties: Parties) -> None:
-            parties.hear(me)
-            if not parties.decline(me, given) and recipient is not None:
+            parties.mark_seen(me)
+            if not parties.decline(me, names) and recipient is not None:
                 parties.withdraw(me, recipient)
 
         await self.parties.act(work, attempt=attempt)
 
-    async def of(self, me: AccountId, asked: Collection[AccountId]) -> list[Standing]:
-        """The parties of these players, each once; a sign of life of the caller."""
+    async def parties_of(
+        self, me: AccountId, account_ids: Collection[AccountId]
+    ) -> list[PartyState]:
+        """Return the parties of these players, each once; records that the caller is active."""
 
-        def work(parties: Parties) -> list[Standing]:
-            parties.hear(me)
-            return [parties.standing(party) for party in parties.of_all(asked)]
+        def work(parties: Parties) -> list[PartyState]:
+            parties.mark_seen(me)
+            return [parties.standing(party) for party in parties.parties_of(account_ids)]
 
-        return await self.parties.act(work, near(*asked))
+        return await self.parties.act(work, near(*account_ids))
 
     async def leave(self, me: AccountId, *, attempt: Attempt = ONLY) -> None:
         """Leave; the client sends it at every login."""
@@ -129,9 +135,9 @@ class PartyActs:
         await self._act(me, lambda parties: parties.promote(me, member), attempt)
 
     async def _act(self, me: AccountId, work: Callable[[Parties], T], attempt: Attempt = ONLY) -> T:
-        """What is refused leaves nothing behind but a sign of life."""
+        """Run ``work``; after a refusal, record only that the caller is active."""
         try:
             return await self.parties.act(work, near(me), attempt)
         except Refusal:
-            await self.parties.act(lambda parties: parties.hear(me))
+            await self.parties.act(lambda parties: parties.mark_seen(me))
             raise

@@ -22,7 +22,7 @@ from svcserver.metagame.settings import Settings
 from svcserver.metagame.social.friends.store import Blocks
 from svcserver.metagame.social.parties import wire
 from svcserver.metagame.social.parties.acts import PartyActs
-from svcserver.metagame.social.parties.rules import Standing
+from svcserver.metagame.social.parties.rules import PartyState
 from svcserver.metagame.social.parties.store import LiveParties
 from svcserver.web.refusals import worded_as
 from svcserver.web.routes import EMPTY_OBJECT, Answer, Feature
@@ -41,7 +41,7 @@ def refuse(status: int, refusal: Refusal) -> Answer:
 
 @frozen
 class PartyRoutes:
-    """Poll, invite, join, leave, kick, promote."""
+    """The game's routes of parties: poll, invite, join, leave, kick, promote."""
 
     routes: ClassVar[Routes] = Routes(refuse, body_log=True)
     settings: Settings
@@ -56,14 +56,12 @@ class PartyRoutes:
         again=Again.NATURAL,
     )
     async def poll(self, call: Call) -> Answer:
-        """The caller's party; who has none gets a party of one. Also says that the caller is still
-        there.
-        """
+        """The caller's party, or a new party of one. Keeps the caller in the party."""
         return await self._party(await self.acts.poll(call.player))
 
     @routes.row("GET", "/party/invites", access=Access.OPTIONAL_TOKEN, reply=wire.PartyInvites)
     async def invites(self, call: Call) -> Answer:
-        """The party invites that wait for the caller."""
+        """The pending party invites of the caller."""
         me = call.caller.account
         return Answer(200, {"invitations": [] if me is None else await self._invites(me)})
 
@@ -76,7 +74,7 @@ class PartyRoutes:
         again=Again.STORED,
     )
     async def invite(self, call: Call[wire.PartyInviteWish]) -> Answer:
-        """Invite a player into the caller's own party, whatever party the body names."""
+        """PartyInvitation a player into the caller's own party, whatever party the body names."""
         sent = call.body
         to, party_id = sent.recipient_player_id, sent.party_id
         await self.acts.invite(call.player, to, party_id, attempt=call.attempt)
@@ -105,9 +103,7 @@ class PartyRoutes:
         again=Again.STORED,
     )
     async def drop_invite(self, call: Call[wire.PartyInviteEnd]) -> Answer:
-        """Decline a party invite, or withdraw one that the caller sent; 200 also where there is
-        none.
-        """
+        """Decline a party invite, or withdraw one that the caller sent; 200 also without one."""
         sent = call.body
         named = (sent.sending_player_id, sent.party_id)
         whom = sent.recipient_player_id
@@ -124,7 +120,7 @@ class PartyRoutes:
         "DELETE", "/party/member/<member_id>", access=PLAYER, reply=Empty, again=Again.STORED
     )
     async def kick(self, call: Call, member_id: str) -> Answer:
-        """Remove a member; who names itself leaves."""
+        """Remove a member; naming oneself is leaving."""
         await self.acts.kick(call.player, member_id, attempt=call.attempt)
         return OK
 
@@ -140,7 +136,7 @@ class PartyRoutes:
         "DELETE", "/party/leader/<leader_id>", access=PLAYER, reply=Empty, again=Again.NATURAL
     )
     async def drop_leader(self, call: Call, leader_id: str) -> Answer:
-        """Ask for another leader of the party: who is not heard of for two minutes is replaced."""
+        """Ask for another leader: a leader silent for two minutes is replaced."""
         await self.acts.refresh(call.player)
         return OK
 
@@ -154,30 +150,30 @@ class PartyRoutes:
     )
     async def status(self, call: Call[wire.PartyStatusWish]) -> Answer:
         """The parties of up to 16 players, each once, and the caller's invites."""
-        me, asked = call.player, call.body.player_ids
-        found = await self.acts.of(me, asked or ())
-        if asked is None:
+        me, account_ids = call.player, call.body.player_ids
+        states = await self.acts.parties_of(me, account_ids or ())
+        if account_ids is None:
             return Answer(200, {"parties": [], "invitations": []})
-        shown = await self._shown(found)
+        shown = await self._shown(states)
         return Answer(200, {"parties": shown, "invitations": await self._invites(me)})
 
-    async def _party(self, standing: Standing) -> Answer:
-        [reply] = await self._shown([standing])
+    async def _party(self, state: PartyState) -> Answer:
+        [reply] = await self._shown([state])
         return Answer(200, reply)
 
-    async def _shown(self, found: Sequence[Standing]) -> list[wire.PartyReply]:
-        names = await self._names([one for standing in found for one in standing.party.members])
+    async def _shown(self, states: Sequence[PartyState]) -> list[wire.PartyReply]:
+        names = await self._names([member for state in states for member in state.party.members])
         return [
-            wire.show_solo(one.party, names, self.settings.party_solo_stub)
-            if one.party.is_solo
-            else wire.show(one.party, names, one.candidate)
-            for one in found
+            wire.show_solo(state.party, names, self.settings.party_solo_stub)
+            if state.party.is_solo
+            else wire.show(state.party, names, state.candidate)
+            for state in states
         ]
 
     async def _invites(self, me: AccountId) -> list[wire.PartyInvite]:
-        found = await self.acts.invites(me)
-        names = await self._names([one.sender for one in found])
-        return [wire.show_invite(one, names[one.sender]) for one in found]
+        invites = await self.acts.invites(me)
+        names = await self._names([invite.sender for invite in invites])
+        return [wire.show_invite(invite, names[invite.sender]) for invite in invites]
 
     async def _names(self, account_ids: Sequence[AccountId]) -> Mapping[AccountId, Json]:
         if not self.settings.account_display_name:
@@ -203,7 +199,7 @@ class PartyManagementRoutes:
         again=Again.NEVER,
     )
     async def invite_by_name(self, call: Call[BehalfWish]) -> Answer:
-        """Invite to a party by user name, checked as in the game."""
+        """PartyInvitation to a party by user name, checked as in the game."""
         pair, _ = await self.behalf.act_for(call, call.body, "party invite for", self._invite)
         reply: wire.PartyInviteReply = {"From": pair.sender.username, "To": pair.target.username}
         return Answer(200, reply)
@@ -214,7 +210,7 @@ class PartyManagementRoutes:
 
 
 def parties(parts: Parts, live: LiveParties) -> Iterator[Feature]:
-    """Parties, for players and for staff."""
+    """Yield the routes of parties, for players and for staff."""
     acts = PartyActs(live, parts.directory, Blocks(parts.ledger), parts.news.heard)
     yield PartyRoutes(parts.settings, acts)
     yield PartyManagementRoutes(parts.behalf, acts)

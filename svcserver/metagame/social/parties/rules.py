@@ -1,21 +1,18 @@
-"""Rules of parties and their invites. Spec: 1 §3, §4 Parties, §8.
+"""The rules of parties and their invites. Spec: 1 §3, §4 Parties, §8.
 
-Live state: these rules run on one open ``BoardParties``, whose entries end by themselves. Any of
-them may be missing, and who has been silent too long is dropped when the party is read.
+Parties are entries on the board that expire: any of them may be missing. Reading a party drops
+members who have been silent too long.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from attrs import define, evolve, frozen
 
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Conflict, Forbidden, Missing
-
-if TYPE_CHECKING:
-    from svcserver.metagame.social.parties.store import BoardParties
 
 MAX_MEMBERS = 4
 MAX_PARTY_INVITES = 8
@@ -39,12 +36,11 @@ class Party:
 
     @property
     def is_solo(self) -> bool:
-        """Whether it has one member only, as everybody's party has at first."""
         return len(self.members) == 1
 
 
 @frozen
-class Invite:
+class PartyInvitation:
     """``sender`` wants ``recipient`` in ``party_id``; lives five minutes."""
 
     party_id: str
@@ -55,7 +51,7 @@ class Invite:
 
 @frozen
 class PartyCandidate:
-    """What a party is waiting for or was sent to: MATCHING or IN_PROGRESS."""
+    """The hunt that a party is waiting for or was sent to: MATCHING or IN_PROGRESS."""
 
     id: str
     state: str
@@ -64,32 +60,54 @@ class PartyCandidate:
 
 
 @frozen
-class Standing:
-    """A party, and what one of two or more waits for or was sent to."""
+class PartyState:
+    """A party, and the hunt that a party of two or more waits for or was sent to."""
 
     party: Party
     candidate: PartyCandidate | None
 
 
+class StoredParties(Protocol):
+    """The stored parties and invites, inside one transaction of the board."""
+
+    @property
+    def now(self) -> float: ...
+
+    def new_id(self) -> str: ...
+    def party(self, party_id: str) -> Party | None: ...
+    def keep(self, party: Party) -> None: ...
+    def end(self, party_id: str) -> None: ...
+    def party_id_of(self, account_id: AccountId) -> str | None: ...
+    def place(self, account_id: AccountId, party_id: str | None) -> None: ...
+    def last_seen(self, account_id: AccountId) -> float | None: ...
+    def mark_seen(self, account_id: AccountId) -> None: ...
+    def received(self, recipient: AccountId) -> tuple[PartyInvitation, ...]: ...
+    def keep_received(self, recipient: AccountId, invites: tuple[PartyInvitation, ...]) -> None: ...
+    def pending(self, party_id: str) -> tuple[PartyInvitation, ...]: ...
+    def keep_pending(self, party_id: str, invites: tuple[PartyInvitation, ...]) -> None: ...
+    def count_sent(self, sender: AccountId) -> bool: ...
+    def is_paused(self, sender: AccountId, recipient: AccountId) -> bool: ...
+    def pause(self, sender: AccountId, recipient: AccountId) -> None: ...
+    def left(self, party_id: str, account_id: AccountId) -> None: ...
+    def candidate(self, party_id: str) -> PartyCandidate | None: ...
+
+
 @define
 class Parties:
-    """What may happen to parties and invites, decided on the entries of one open act of the board.
+    """The operations on parties and invites. They raise refusals, which undo what they wrote."""
 
-    Refusals are raised; what changes is written through ``stored`` and undone by raising.
-    """
-
-    stored: BoardParties
+    stored: StoredParties
 
     # -- being there -------------------------------------------------------
 
-    def hear(self, account_id: AccountId) -> None:
-        """A sign of life keeps a member in the party."""
-        self.stored.hear(account_id)
+    def mark_seen(self, account_id: AccountId) -> None:
+        """Record that the player is active, which keeps a member in the party."""
+        self.stored.mark_seen(account_id)
 
     def poll(self, account_id: AccountId) -> Party:
-        """The player's party; a new one of one where there is none."""
-        self.stored.hear(account_id)
-        party = self.of(account_id)
+        """Return the player's party, or a new party of one."""
+        self.stored.mark_seen(account_id)
+        party = self.party_of(account_id)
         if party is None:
             party = Party(self.stored.new_id(), account_id, (account_id,))
             self.stored.keep(party)
@@ -97,52 +115,53 @@ class Parties:
         return party
 
     def refresh(self, account_id: AccountId) -> Party | None:
-        """A sign of life, and the player's party."""
-        self.stored.hear(account_id)
-        return self.of(account_id)
+        """Record that the player is active, and return its party."""
+        self.stored.mark_seen(account_id)
+        return self.party_of(account_id)
 
-    def of(self, account_id: AccountId) -> Party | None:
-        """The player's party as it is now, or None."""
-        party_id = self.stored.party_of(account_id)
+    def party_of(self, account_id: AccountId) -> Party | None:
+        """Return the player's current party, or None."""
+        party_id = self.stored.party_id_of(account_id)
         party = None if party_id is None else self.get(party_id)
         return party if party is not None and account_id in party.members else None
 
-    def of_all(self, account_ids: Collection[AccountId]) -> list[Party]:
-        """The parties of these players, each once."""
-        found = [self.of(one) for one in account_ids]
-        return list({party.id: party for party in found if party is not None}.values())
+    def parties_of(self, account_ids: Collection[AccountId]) -> list[Party]:
+        """Return the parties of these players, each once."""
+        parties = [self.party_of(account_id) for account_id in account_ids]
+        return list({party.id: party for party in parties if party is not None}.values())
 
-    def standing(self, party: Party) -> Standing:
-        """The party, and what it waits for or was sent to."""
-        return Standing(party, None if party.is_solo else self.stored.candidate(party.id))
+    def standing(self, party: Party) -> PartyState:
+        """Return the party with its hunt."""
+        return PartyState(party, None if party.is_solo else self.stored.candidate(party.id))
 
     def get(self, party_id: str) -> Party | None:
-        """A party by its id, or None."""
+        """Return a party by its id, or None."""
         party = self.stored.party(party_id)
         return None if party is None else self._settled(party)
 
     def _settled(self, party: Party) -> Party | None:
-        """Drop who has been silent for more than two minutes, the longest silent first."""
+        """Drop members who have been silent for more than two minutes, the longest silent first."""
         now = self.stored.now
         if not party.is_solo:
-            heard = {one: self._heard(one) for one in party.members}
+            last_seen = {member: self._last_seen(member) for member in party.members}
             silent = sorted(
-                (one for one in heard if now - heard[one] > SILENT_S), key=heard.__getitem__
+                (member for member in last_seen if now - last_seen[member] > SILENT_S),
+                key=last_seen.__getitem__,
             )
-            for one in silent[: len(party.members) - 1]:
-                party = self._remove(one, party) or party
-        if party.is_solo and now - self._heard(party.leader) > FORGET_S:
+            for member in silent[: len(party.members) - 1]:
+                party = self._remove(member, party) or party
+        if party.is_solo and now - self._last_seen(party.leader) > FORGET_S:
             return self._remove(party.leader, party)
         return party
 
-    def _heard(self, account_id: AccountId) -> float:
-        heard = self.stored.heard(account_id)
-        return NEVER if heard is None else heard
+    def _last_seen(self, account_id: AccountId) -> float:
+        seen_at = self.stored.last_seen(account_id)
+        return NEVER if seen_at is None else seen_at
 
     # -- invites -----------------------------------------------------------
 
-    def invites_to(self, recipient: AccountId) -> list[Invite]:
-        """The player's live invites, oldest first."""
+    def invites_to(self, recipient: AccountId) -> list[PartyInvitation]:
+        """Return the player's live invites, oldest first."""
         return self._live(self.stored.received(recipient))
 
     def invite(
@@ -152,7 +171,7 @@ class Parties:
         *,
         blocked: bool = False,
     ) -> Party:
-        """Invite an existing account into the sender's party, or refuse."""
+        """PartyInvitation an existing account into the sender's party, or refuse."""
         if sender == recipient:
             raise Conflict("that is yourself")
         if blocked:
@@ -165,32 +184,32 @@ class Parties:
         if len(party.members) >= MAX_MEMBERS:
             raise Conflict("the party is full")
         self._check_counts(party, recipient)
-        if self.stored.pauses(sender, recipient):
+        if self.stored.is_paused(sender, recipient):
             raise Conflict("that player has just declined")
         if not self.stored.count_sent(sender):
             raise Conflict("too many invites, try again later")
-        self._keep(Invite(party.id, sender, recipient, self.stored.now))
+        self._keep(PartyInvitation(party.id, sender, recipient, self.stored.now))
         return party
 
     def _check_counts(self, party: Party, recipient: AccountId) -> None:
         received = self.invites_to(recipient)
-        if any(one.party_id == party.id for one in received):
+        if any(invite.party_id == party.id for invite in received):
             raise Conflict("already invited")
         if len(self._live(self.stored.pending(party.id))) >= MAX_PARTY_INVITES:
             raise Conflict("the party has too many open invites")
         if len(received) >= MAX_RECEIVED_INVITES:
             raise Conflict("that player has too many open invites")
 
-    def invite_named(self, recipient: AccountId, named: str) -> Invite | None:
-        """The player's live invite of that party or from that sender."""
-        for one in self.invites_to(recipient):
-            if named in (one.party_id, one.sender):
-                return one
+    def invite_named(self, recipient: AccountId, named: str) -> PartyInvitation | None:
+        """Return the player's live invite of that party or from that sender."""
+        for invite in self.invites_to(recipient):
+            if named in (invite.party_id, invite.sender):
+                return invite
         return None
 
-    def accept(self, invite: Invite) -> Party:
-        """Leave the old party and join at the end; Missing when the invite has ended."""
-        self.hear(invite.recipient)
+    def accept(self, invite: PartyInvitation) -> Party:
+        """Leave the old party and join at the end; raises Missing if the invite has ended."""
+        self.mark_seen(invite.recipient)
         party = self.get(invite.party_id)
         if party is None or self.invite_named(invite.recipient, invite.party_id) != invite:
             raise Missing("no such invite")
@@ -204,7 +223,7 @@ class Parties:
         return joined
 
     def joined(self, account_id: AccountId, named: str) -> Party:
-        """The party of two or more that the player is in already and ``named`` means."""
+        """Return the party of two or more that the player has joined and ``named`` means."""
         party = self.refresh(account_id)
         if party is None or party.is_solo or named == account_id:
             raise Missing("no such invite")
@@ -213,34 +232,34 @@ class Parties:
         return party
 
     def decline(self, recipient: AccountId, named: Collection[str]) -> bool:
-        """Decline what matches by party or sender; the sender pauses for two minutes."""
-        found = [
-            one
-            for one in self.invites_to(recipient)
-            if one.party_id in named or one.sender in named
+        """Decline the matches by party or sender; their senders pause for two minutes."""
+        declined = [
+            invite
+            for invite in self.invites_to(recipient)
+            if invite.party_id in named or invite.sender in named
         ]
-        for one in found:
-            self._drop(one)
-            self.stored.pause(one.sender, recipient)
-        return bool(found)
+        for invite in declined:
+            self._drop(invite)
+            self.stored.pause(invite.sender, recipient)
+        return bool(declined)
 
     def withdraw(self, sender: AccountId, recipient: AccountId) -> bool:
-        """Take back one's own invite; whether there was one."""
-        found = [one for one in self.stored.received(recipient) if one.sender == sender]
-        for one in found:
-            self._drop(one)
-        return bool(found)
+        """Withdraw an invite of the sender; returns whether there was one."""
+        sent = [invite for invite in self.stored.received(recipient) if invite.sender == sender]
+        for invite in sent:
+            self._drop(invite)
+        return bool(sent)
 
-    def part(self, one: AccountId, other: AccountId) -> None:
-        """Invites between the two end; a party they share stays."""
-        self.withdraw(one, other)
-        self.withdraw(other, one)
+    def part(self, first: AccountId, second: AccountId) -> None:
+        """End the invites between the two; a party they share stays."""
+        self.withdraw(first, second)
+        self.withdraw(second, first)
 
     # -- leaving and leading -----------------------------------------------
 
     def leave(self, account_id: AccountId) -> None:
         """Leave; nothing happens without a party. A party of one ends."""
-        party_id = self.stored.party_of(account_id)
+        party_id = self.stored.party_id_of(account_id)
         party = None if party_id is None else self.stored.party(party_id)
         if party is not None and account_id in party.members:
             self._remove(account_id, party)
@@ -269,13 +288,13 @@ class Parties:
     # -- inside ------------------------------------------------------------
 
     def _remove(self, account_id: AccountId, party: Party) -> Party | None:
-        """The party without the member; None when that was the last."""
-        if self.stored.party_of(account_id) == party.id:
+        """Return the party without the member; None if that was the last."""
+        if self.stored.party_id_of(account_id) == party.id:
             self.stored.place(account_id, None)
         for invite in self.stored.pending(party.id):
             if invite.sender == account_id or party.is_solo:
                 self._drop(invite)
-        rest = tuple(one for one in party.members if one != account_id)
+        rest = tuple(member for member in party.members if member != account_id)
         left = None
         if rest:
             leader = party.leader if party.leader != account_id else rest[0]
@@ -286,32 +305,37 @@ class Parties:
         self.stored.left(party.id, account_id)
         return left
 
-    def _keep(self, invite: Invite) -> None:
+    def _keep(self, invite: PartyInvitation) -> None:
         self._drop(invite)  # an expired one would keep its old place
         received = self.stored.received(invite.recipient)
         pending = self.stored.pending(invite.party_id)
         self.stored.keep_received(invite.recipient, self._fresh(received, invite))
         self.stored.keep_pending(invite.party_id, self._fresh(pending, invite))
 
-    def _fresh(self, kept: tuple[Invite, ...], invite: Invite) -> tuple[Invite, ...]:
-        return (*(one for one in kept if self.stored.now - one.at < INVITE_S), invite)
+    def _fresh(
+        self, invites: tuple[PartyInvitation, ...], invite: PartyInvitation
+    ) -> tuple[PartyInvitation, ...]:
+        return (
+            *(earlier for earlier in invites if self.stored.now - earlier.at < INVITE_S),
+            invite,
+        )
 
-    def _drop(self, invite: Invite) -> None:
+    def _drop(self, invite: PartyInvitation) -> None:
         """End the invite of that party to that player."""
         received = self.stored.received(invite.recipient)
-        rest = tuple(one for one in received if one.party_id != invite.party_id)
+        rest = tuple(current for current in received if current.party_id != invite.party_id)
         if rest != received:
             self.stored.keep_received(invite.recipient, rest)
         pending = self.stored.pending(invite.party_id)
-        rest = tuple(one for one in pending if one.recipient != invite.recipient)
+        rest = tuple(current for current in pending if current.recipient != invite.recipient)
         if rest != pending:
             self.stored.keep_pending(invite.party_id, rest)
 
-    def _live(self, invites: tuple[Invite, ...]) -> list[Invite]:
-        return [one for one in invites if self._is_live(one)]
+    def _live(self, invites: tuple[PartyInvitation, ...]) -> list[PartyInvitation]:
+        return [invite for invite in invites if self._is_live(invite)]
 
-    def _is_live(self, invite: Invite) -> bool:
-        """Not expired, and its sender (if silent, no longer a member) is still there."""
+    def _is_live(self, invite: PartyInvitation) -> bool:
+        """Return whether it has not expired and its sender is still a member."""
         if self.stored.now - invite.at >= INVITE_S:
             return False
         party = self.get(invite.party_id)

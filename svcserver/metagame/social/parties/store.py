@@ -1,4 +1,4 @@
-"""Parties on the board: what is kept, how long, and how much of it."""
+"""Parties on the board, with the lifetime and number of their entries."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from svcserver.metagame.social.parties.rules import (
     INVITE_S,
     MAX_SENT,
     SENT_S,
-    Invite,
     Parties,
     Party,
     PartyCandidate,
-    Standing,
+    PartyInvitation,
+    PartyState,
 )
 
 T = TypeVar("T")
@@ -36,16 +36,16 @@ PARTIES = Kind("parties", Party, lives_s=DAY_S, kept_by_reading=True)
 PARTY_OF = Kind("party_of", str, lives_s=DAY_S, kept_by_reading=True)
 # grants nothing: a forged one keeps a member in the party who is not heard of any more
 HEARD = Kind("party_heard", float, lives_s=DAY_S, compared=False, sealed=False)
-RECEIVED = Kind("party_invites_to", tuple[Invite, ...], lives_s=INVITE_S)
-PENDING = Kind("party_invites_of", tuple[Invite, ...], lives_s=INVITE_S)
+RECEIVED = Kind("party_invites_to", tuple[PartyInvitation, ...], lives_s=INVITE_S)
+PENDING = Kind("party_invites_of", tuple[PartyInvitation, ...], lives_s=INVITE_S)
 SENT = Quota.of("party_invites_sent", MAX_SENT, SENT_S)
 DECLINED = Kind("party_declined", float, lives_s=DECLINE_PAUSE_S, most=MOST)
-RESULTS = results("party_results", Standing)
+RESULTS = results("party_results", PartyState)
 
 
 @define
 class BoardParties:
-    """Stored parties and invites, inside one act; the last two as in ``LiveParties``."""
+    """The stored parties and invites, inside one transaction of the board."""
 
     transaction: BoardTransaction
     also_left: tuple[Left, ...]
@@ -67,7 +67,7 @@ class BoardParties:
     def end(self, party_id: str) -> None:
         self.transaction.drop(PARTIES, party_id)
 
-    def party_of(self, account_id: AccountId) -> str | None:
+    def party_id_of(self, account_id: AccountId) -> str | None:
         return self.transaction.get(PARTY_OF, account_id)
 
     def place(self, account_id: AccountId, party_id: str | None) -> None:
@@ -76,40 +76,43 @@ class BoardParties:
         else:
             self.transaction.put(PARTY_OF, account_id, party_id)
 
-    def heard(self, account_id: AccountId) -> float | None:
-        """When the last sign of life came."""
+    def last_seen(self, account_id: AccountId) -> float | None:
         return self.transaction.get(HEARD, account_id)
 
-    def hear(self, account_id: AccountId) -> None:
-        """A sign of life, now; kept blindly, with a party or without."""
-        hear(self.transaction, account_id)
+    def mark_seen(self, account_id: AccountId) -> None:
+        mark_seen(self.transaction, account_id)
 
-    def received(self, recipient: AccountId) -> tuple[Invite, ...]:
-        """Invites by recipient, the oldest first; some may have expired."""
+    def received(self, recipient: AccountId) -> tuple[PartyInvitation, ...]:
+        """Return the invites of a recipient, oldest first; some may have expired."""
         return self.transaction.get(RECEIVED, recipient) or ()
 
-    def keep_received(self, recipient: AccountId, invites: tuple[Invite, ...]) -> None:
+    def keep_received(self, recipient: AccountId, invites: tuple[PartyInvitation, ...]) -> None:
         self._keep(RECEIVED, recipient, invites)
 
-    def pending(self, party_id: str) -> tuple[Invite, ...]:
-        """The invites that a party has sent and nobody has answered."""
+    def pending(self, party_id: str) -> tuple[PartyInvitation, ...]:
+        """Return the party's unanswered invites."""
         return self.transaction.get(PENDING, party_id) or ()
 
-    def keep_pending(self, party_id: str, invites: tuple[Invite, ...]) -> None:
+    def keep_pending(self, party_id: str, invites: tuple[PartyInvitation, ...]) -> None:
         self._keep(PENDING, party_id, invites)
 
-    def _keep(self, kind: Kind[tuple[Invite, ...]], key: str, invites: tuple[Invite, ...]) -> None:
+    def _keep(
+        self,
+        kind: Kind[tuple[PartyInvitation, ...]],
+        key: str,
+        invites: tuple[PartyInvitation, ...],
+    ) -> None:
         if invites:
             self.transaction.put(kind, key, invites)
         else:
             self.transaction.drop(kind, key)
 
     def count_sent(self, sender: AccountId) -> bool:
-        """Count an invite; False when the sender has sent as many as they may."""
+        """Count an invite; returns False if the sender has reached the quota."""
         return SENT.take(self.transaction, sender) is not None
 
-    def pauses(self, sender: AccountId, recipient: AccountId) -> bool:
-        """Whether the recipient has declined this sender a moment ago."""
+    def is_paused(self, sender: AccountId, recipient: AccountId) -> bool:
+        """Return whether the recipient declined this sender within the last two minutes."""
         return self.transaction.get(DECLINED, f"{sender} {recipient}") is not None
 
     def pause(self, sender: AccountId, recipient: AccountId) -> None:
@@ -131,7 +134,7 @@ def _no_candidate(transaction: BoardTransaction, party_id: str) -> PartyCandidat
 
 @frozen
 class LiveParties:
-    """The parties for whoever asks: of a transaction that is open, or in an act of their own.
+    """Access to the parties: in an open transaction, or in one of their own.
 
     ``also_left``: what follows a leaving in the same transaction; ``candidate``: what a party
     waits for.
@@ -141,40 +144,40 @@ class LiveParties:
     also_left: tuple[Left, ...] = ()
     candidate: Candidate = _no_candidate
 
-    def on(self, transaction: BoardTransaction) -> Parties:
-        """The rules of parties on an open transaction of the board."""
+    def rules_on(self, transaction: BoardTransaction) -> Parties:
+        """Return the rules of parties in an open transaction of the board."""
         return Parties(BoardParties(transaction, self.also_left, self.candidate))
 
     def act(
         self, work: Callable[[Parties], T], near: Iterable[Key] = (), attempt: Attempt = ONLY
     ) -> Deferred[T]:
-        """Run ``work`` on parties in an act of its own."""
+        """Run ``work`` on parties in a transaction of its own."""
         return attempt.act(
-            self.board, lambda transaction: work(self.on(transaction)), RESULTS, near
+            self.board, lambda transaction: work(self.rules_on(transaction)), RESULTS, near
         )
 
-    def of(self, account_id: AccountId) -> Deferred[Party | None]:
-        """The player's party as it is now, or None."""
-        return self.act(lambda parties: parties.of(account_id), near(account_id))
+    def party_of(self, account_id: AccountId) -> Deferred[Party | None]:
+        """Return the player's current party, or None."""
+        return self.act(lambda parties: parties.party_of(account_id), near(account_id))
 
-    def hear(self, account_id: AccountId) -> Deferred[None]:
-        """A sign of life; blind, so it never runs again."""
-        return self.board.transact(lambda transaction: hear(transaction, account_id))
+    def mark_seen(self, account_id: AccountId) -> Deferred[None]:
+        """Record that the player is active; a blind write never runs again."""
+        return self.board.transact(lambda transaction: mark_seen(transaction, account_id))
 
-    def part(self, one: AccountId, other: AccountId) -> Deferred[None]:
-        """Take two apart of whom one has blocked the other."""
-        return self.act(lambda parties: parties.part(one, other))
+    def part(self, first: AccountId, second: AccountId) -> Deferred[None]:
+        """End the invites between two players, one of whom has blocked the other."""
+        return self.act(lambda parties: parties.part(first, second))
 
     def leave(self, account_id: AccountId) -> Deferred[None]:
-        """Let the player leave whatever party they are in."""
+        """Take the player out of its party."""
         return self.act(lambda parties: parties.leave(account_id), near(account_id))
 
 
-def hear(transaction: BoardTransaction, account_id: AccountId) -> None:
-    """A sign of life on an open transaction."""
+def mark_seen(transaction: BoardTransaction, account_id: AccountId) -> None:
+    """Record that the player is active, with a party or without; a blind write."""
     transaction.put(HEARD, account_id, transaction.now)
 
 
 def near(*account_ids: AccountId) -> list[Key]:
-    """What is read of these players for sure."""
-    return [(PARTY_OF, one) for one in account_ids]
+    """Return the keys that an act on these players reads for sure."""
+    return [(PARTY_OF, account_id) for account_id in account_ids]

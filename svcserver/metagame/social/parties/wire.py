@@ -10,7 +10,7 @@ from attrs import frozen
 from svcserver.kernel.envelope import Empty
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.shapes import First, Ignored, Lenient, Or, Skipping, camel_case, spelled
-from svcserver.metagame.social.parties.rules import Invite, Party, PartyCandidate
+from svcserver.metagame.social.parties.rules import Party, PartyCandidate, PartyInvitation
 
 SOLO_CANDIDATE = "SOLO_CANDIDATE"
 QUEUED_FOR_START = "QUEUED_FOR_START"
@@ -22,7 +22,7 @@ NOBODY = ""  # for an account id that is no text: nobody has it
 @spelled(camel_case)
 @frozen
 class PartyPoll:
-    """What the client says of itself. The server acts on nothing of it."""
+    """The client's build and features; the server ignores both."""
 
     build_id: Lenient[str] = ""
     feature_overrides: Lenient[list[Ignored] | None] = None
@@ -31,7 +31,7 @@ class PartyPoll:
 @spelled(camel_case)
 @frozen
 class PartyInviteWish:
-    """Whom to invite. The party is the caller's own, whatever ``partyId`` says."""
+    """The player to invite. The party is the caller's own, whatever ``partyId`` says."""
 
     recipient_player_id: Annotated[AccountId, Or(NOBODY)]
     party_id: Lenient[str | None] = None
@@ -40,7 +40,7 @@ class PartyInviteWish:
 @spelled(camel_case)
 @frozen
 class PartyInviteEnd:
-    """Which invite: of the first two one is sent to decline, the last to withdraw.
+    """The invite to end: one of the first two fields declines, the last withdraws.
 
     The client puts the party's id in ``sendingPlayerId`` when it declines.
     """
@@ -53,13 +53,13 @@ class PartyInviteEnd:
 @spelled(camel_case)
 @frozen
 class PartyStatusWish:
-    """The players whose parties are asked for; only the first 16 count."""
+    """The players whose parties are requested; only the first 16 count."""
 
     player_ids: Lenient[Annotated[Skipping[str], First(MAX_ASKED)] | None]
 
 
 class PartyInvite(TypedDict):
-    """An invite that waits for the caller; the name is ``{}`` where nobody has the sender's id."""
+    """An invite for the caller; the name is ``{}`` if nobody has the sender's id."""
 
     recipientPlayerId: str
     sendingPlayerId: str
@@ -69,7 +69,7 @@ class PartyInvite(TypedDict):
 
 
 class MemberState(TypedDict):
-    """A member of a party; a name is ``{}`` where nobody has the id."""
+    """A member of a party; the name is ``{}`` if nobody has the id."""
 
     playerId: str
     isMemberOfCandidate: bool
@@ -92,19 +92,19 @@ class PartyReply(TypedDict, total=False):
 
 
 class PartyInvites(TypedDict):
-    """The invites that wait for the caller."""
+    """The pending invites of the caller."""
 
     invitations: list[PartyInvite]
 
 
 class PartyStatusReply(PartyInvites):
-    """The parties of the players asked for, each once, and the caller's invites."""
+    """The parties of the requested players, each once, and the caller's invites."""
 
     parties: list[PartyReply]
 
 
 class PartyInviteReply(TypedDict):
-    """The names as they are stored."""
+    """The sender's and the recipient's names as stored."""
 
     From: str
     To: str
@@ -113,8 +113,8 @@ class PartyInviteReply(TypedDict):
 Names = Mapping[AccountId, str | Empty]
 
 
-def show_invite(invite: Invite, name: str | Empty) -> PartyInvite:
-    """An invite as the client reads it, with exactly these five keys."""
+def show_invite(invite: PartyInvitation, name: str | Empty) -> PartyInvite:
+    """Return an invite as the client reads it, with exactly these five keys."""
     return {
         "recipientPlayerId": invite.recipient,
         "sendingPlayerId": invite.sender,
@@ -125,7 +125,7 @@ def show_invite(invite: Invite, name: str | Empty) -> PartyInvite:
 
 
 def show_solo(party: Party, names: Names, stub: bool) -> PartyReply:
-    """Exactly seven keys; the client needs the placeholder candidate to start alone."""
+    """Return a party of one: exactly seven keys; the placeholder lets the client start alone."""
     return {
         "candidateId": SOLO_CANDIDATE if stub else None,
         "candidateState": QUEUED_FOR_START if stub else None,
@@ -138,13 +138,13 @@ def show_solo(party: Party, names: Names, stub: bool) -> PartyReply:
 
 
 def show(party: Party, names: Names, candidate: PartyCandidate | None) -> PartyReply:
-    """Exactly eight keys, members in join order."""
+    """Return a party of two or more: exactly eight keys, members in join order."""
     matched = candidate.members if candidate is not None else frozenset()
     return {
         "partyId": party.id,
         "leaderPlayerId": party.leader,
         "playerIds": list(party.members),
-        "playerStates": [show_member(one, names, one in matched) for one in party.members],
+        "playerStates": [show_member(member, names, member in matched) for member in party.members],
         "candidateState": candidate.state if candidate is not None else None,
         "candidateId": candidate.id if candidate is not None else None,
         "playerHuntId": candidate.hunt_id if candidate is not None else None,
@@ -152,12 +152,12 @@ def show(party: Party, names: Names, candidate: PartyCandidate | None) -> PartyR
     }
 
 
-def show_member(one: AccountId, names: Names, matched: bool) -> MemberState:
-    """A member's entry of ``playerStates``; ``matched``: in the party's candidate."""
+def show_member(account_id: AccountId, names: Names, matched: bool) -> MemberState:
+    """Return a member's entry of ``playerStates``; ``matched``: in the party's candidate."""
     return {
-        "playerId": one,
+        "playerId": account_id,
         "isMemberOfCandidate": matched,
         "platform": PLATFORM,
-        "displayName": names[one],
+        "displayName": names[account_id],
         "consoleSessionId": None,
     }

@@ -1,1 +1,1 @@
-"""Slayer links: two friends linked for some days, each by one of their slots."""
+"""Slayer links between two friends, for some days, in one slot of each."""

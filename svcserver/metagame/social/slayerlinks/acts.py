@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from attrs import frozen
 from sqlalchemy import Connection
@@ -11,59 +11,150 @@ from svcserver.board.board import Board
 from svcserver.board.quota import Quota
 from svcserver.db.ledger import ACROSS
 from svcserver.db.shield import shielded
-from svcserver.kernel.ids import AccountId
+from svcserver.kernel.ids import AccountId, new_id
+from svcserver.kernel.refusals import Conflict
+from svcserver.kernel.times import HOUR_MS
 from svcserver.metagame.accounts.data import AccountData
 from svcserver.metagame.once import ONLY, Attempt
 from svcserver.metagame.social.slayerlinks import rules
-from svcserver.metagame.social.slayerlinks.rules import Invite, Link, Reply
+from svcserver.metagame.social.slayerlinks.rules import Action, Link, LinkInvite, Reply, Status
 from svcserver.metagame.social.slayerlinks.store import SqlSlayerLinks
 
 ASKED = Quota.of("slayer_link_invites_sent", rules.MAX_NEW_INVITES, rules.NEW_INVITES_S)
 
 
+# -- operations in an open transaction -------------------------------------------
+
+
+def waiting(links: SqlSlayerLinks, me: AccountId, at: int) -> list[LinkInvite]:
+    """Return the pending invites in both directions, oldest first."""
+    return rules.waiting([*links.sent(me), *links.received(me)], at)
+
+
+def invite(
+    links: SqlSlayerLinks,
+    me: AccountId,
+    target: AccountId,
+    slot: int | None,
+    at: int,
+    *,
+    may_send: bool,
+) -> tuple[str, bool]:
+    """Invite; returns the link id, and whether the invite is new.
+
+    ``may_send`` is False when the quota of new invites is used up; it is checked last.
+    """
+    slot = rules.slot_for_invite(me, target, slot, exists=links.exists(target))
+    _check_may_link(links, me, target, at)
+    pending = rules.pending_invite(target, links.sent(me), links.received(me), at)
+    if pending is not None:
+        return pending.link_id, False
+    taken = links.taken_slots([me, target], at)
+    rules.check_slots(slot, taken.get(me, ()), taken.get(target, ()))
+    if not may_send:
+        raise Conflict("too many invites, try again later")
+    links.sweep(at)
+    links.forget(me, target, at - rules.ANSWERED_MS)
+    expires_at = at + rules.INVITE_HOURS * HOUR_MS
+    new = LinkInvite(new_id(), me, target, slot, Status.PENDING, at, expires_at)
+    links.add_invite(new)
+    return new.link_id, True
+
+
+def answer(links: SqlSlayerLinks, me: AccountId, reply: Reply, at: int) -> str:
+    """Accept, reject or cancel; returns the link id. The same answer may be given again."""
+    action = rules.action_of(reply)
+    invites = links.sent(me) if action is Action.CANCEL else links.received(me)
+    invite = rules.answered_invite(reply, me, invites)
+    if invite.status is not rules.STATUS_OF[action]:
+        if not invite.is_waiting(at):
+            raise Conflict("this invite has ended")
+        if action is Action.ACCEPT:
+            _check_may_link(links, me, invite.sender, at)
+            taken = links.taken_slots([me], at).get(me, ())
+            slot = rules.free_slot(taken, reply.slot)
+            links.sweep(at)
+            links.add_links(*rules.sides_of(invite, slot, at))
+        links.answer(invite.link_id, rules.STATUS_OF[action])
+    return invite.link_id
+
+
+def _check_may_link(links: SqlSlayerLinks, me: AccountId, target: AccountId, at: int) -> None:
+    are_friends = links.are_friends(me, target)
+    rules.check_may_link(target, links.running(me, at), are_friends=are_friends)
+
+
+def drop_invites(links: SqlSlayerLinks, me: AccountId, partner: AccountId, at: int) -> None:
+    """Cancel or decline all pending invites (``partner`` is ``me``), else those of the two."""
+    for invite in waiting(links, me, at):
+        if partner in (me, invite.partner_of(me)):
+            is_own = invite.sender == me
+            links.answer(invite.link_id, Status.CANCELED if is_own else Status.DECLINED)
+
+
+def end_link(
+    links: SqlSlayerLinks, me: AccountId, partner: AccountId | None, slot: int | None, at: int
+) -> None:
+    """End a link for both sides, named by the other player, by the slot, or by both."""
+    for link in links.running(me, at):
+        if rules.is_meant(link, partner, slot):
+            links.end_link(link.link_id)
+
+
+def available(
+    links: SqlSlayerLinks, me: AccountId, account_ids: Iterable[AccountId], at: int
+) -> dict[AccountId, bool]:
+    """Return for each whether it could be invited."""
+    wanted, friends = list(dict.fromkeys(account_ids)), links.friends(me)
+    tied = {link.partner for link in links.running(me, at)}
+    tied |= {invite.partner_of(me) for invite in waiting(links, me, at)}
+    taken = links.taken_slots([me, *(friends.intersection(wanted))], at)
+    return rules.available(me, wanted, friends, tied, taken)
+
+
+# -- the acts, a transaction each ------------------------------------------------
+
+
 @frozen
 class SlayerLinkActs:
-    """Reads and writes, with the quota of new invites."""
+    """The operations on slayer links, with the quota of new invites."""
 
     data: AccountData
     board: Board
     wall_clock: Callable[[], float]
 
-    async def status(self, me: AccountId) -> tuple[Sequence[Invite], Sequence[Link]]:
-        """The pending invites in both directions, and the running links by slot."""
+    async def status(self, me: AccountId) -> tuple[Sequence[LinkInvite], Sequence[Link]]:
+        """Return the pending invites in both directions, and the running links by slot."""
 
-        def work(tx: Connection) -> tuple[Sequence[Invite], Sequence[Link]]:
+        def work(tx: Connection) -> tuple[Sequence[LinkInvite], Sequence[Link]]:
             links, at = SqlSlayerLinks(tx), self._at()
-            return rules.waiting(links, me, at), links.running(me, at)
+            return waiting(links, me, at), links.running(me, at)
 
         return await self.data.read(me, work)
 
-    async def invites(self, me: AccountId) -> Sequence[Invite]:
-        """The pending invites in both directions."""
-        return await self.data.read(
-            me, lambda tx: rules.waiting(SqlSlayerLinks(tx), me, self._at())
-        )
+    async def invites(self, me: AccountId) -> Sequence[LinkInvite]:
+        return await self.data.read(me, lambda tx: waiting(SqlSlayerLinks(tx), me, self._at()))
 
     async def links(self, me: AccountId) -> Sequence[Link]:
-        """The running links by slot."""
         return await self.data.read(me, lambda tx: SqlSlayerLinks(tx).running(me, self._at()))
 
-    async def available(self, me: AccountId, asked: Sequence[AccountId]) -> dict[AccountId, bool]:
-        """Whether each could be invited now."""
+    async def available(
+        self, me: AccountId, account_ids: Sequence[AccountId]
+    ) -> dict[AccountId, bool]:
         return await self.data.read(
-            me, lambda tx: rules.available(SqlSlayerLinks(tx), me, asked, self._at())
+            me, lambda tx: available(SqlSlayerLinks(tx), me, account_ids, self._at())
         )
 
     @shielded
     async def invite(
-        self, me: AccountId, other: AccountId, slot: int | None, *, attempt: Attempt = ONLY
+        self, me: AccountId, partner: AccountId, slot: int | None, *, attempt: Attempt = ONLY
     ) -> str:
         """Invite; returns the id of the new or already pending invite."""
         async with ASKED.place(self.board, me) as place:
 
             def work(tx: Connection) -> tuple[str, bool]:
                 links, at = SqlSlayerLinks(tx), self._at()
-                return rules.invite(links, me, other, slot, at, may_send=place.free)
+                return invite(links, me, partner, slot, at, may_send=place.free)
 
             once = attempt.once(work, tuple[str, bool])
             link_id, is_new = await self.data.write(me, 0, once, ACROSS)
@@ -71,30 +162,24 @@ class SlayerLinkActs:
         return link_id
 
     async def answer(self, me: AccountId, reply: Reply, *, attempt: Attempt = ONLY) -> str:
-        """Accept, reject or cancel an invite; returns its id."""
-
         def work(tx: Connection) -> str:
-            return rules.answer(SqlSlayerLinks(tx), me, reply, self._at())
+            return answer(SqlSlayerLinks(tx), me, reply, self._at())
 
         return await self.data.write(me, 0, attempt.once(work, str), ACROSS)
 
     async def drop_invites(
-        self, me: AccountId, other: AccountId, *, attempt: Attempt = ONLY
+        self, me: AccountId, partner: AccountId, *, attempt: Attempt = ONLY
     ) -> None:
-        """Drop all pending invites (``other`` is ``me``), else those between the two."""
-
         def work(tx: Connection) -> None:
-            rules.drop_invites(SqlSlayerLinks(tx), me, other, self._at())
+            drop_invites(SqlSlayerLinks(tx), me, partner, self._at())
 
         await self.data.write(me, 0, attempt.once(work), ACROSS)
 
     async def end_link(
-        self, me: AccountId, other: AccountId | None, slot: int | None, *, attempt: Attempt = ONLY
+        self, me: AccountId, partner: AccountId | None, slot: int | None, *, attempt: Attempt = ONLY
     ) -> None:
-        """End a link for both sides, if there is one."""
-
         def work(tx: Connection) -> None:
-            rules.end_link(SqlSlayerLinks(tx), me, other, slot, self._at())
+            end_link(SqlSlayerLinks(tx), me, partner, slot, self._at())
 
         await self.data.write(me, 0, attempt.once(work), ACROSS)
 

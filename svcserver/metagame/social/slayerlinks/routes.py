@@ -32,7 +32,7 @@ def refuse(status: int, refusal: Refusal) -> Answer:
 
 @frozen
 class SlayerLinkRoutes:
-    """Invites, links and who may be invited."""
+    """The game's routes of slayer links."""
 
     routes: ClassVar[Routes] = Routes(
         refuse, when=lambda settings: settings.slayer_links, body_log=True, access=PLAYER
@@ -41,21 +41,21 @@ class SlayerLinkRoutes:
 
     @routes.row("GET", "/slayerlink/status_good", reply=Envelope[wire.SlayerStatus])
     async def status(self, call: Call) -> Answer:
-        """The caller's open invites and running slayer links, and how long such live."""
-        found = await self.acts.status(call.player)
-        return enveloped(wire.show_status(*found, call.player))
+        """The caller's open invites and running slayer links, with their lifetimes."""
+        status = await self.acts.status(call.player)
+        return enveloped(wire.show_status(*status, call.player))
 
     @routes.row("GET", "/slayerlink/invites", reply=Envelope[wire.SlayerInvites])
     async def invites(self, call: Call) -> Answer:
-        """The invites to slayer links that the caller has sent or got, and that are still open."""
-        found = await self.acts.invites(call.player)
-        return enveloped({"invites": wire.show_invites(found, call.player)})
+        """The open invites to slayer links that the caller has sent or received."""
+        invites = await self.acts.invites(call.player)
+        return enveloped({"invites": wire.show_invites(invites, call.player)})
 
     @routes.row("GET", "/slayerlink/links", reply=Envelope[wire.SlayerLinkList])
     async def links(self, call: Call) -> Answer:
         """The caller's running slayer links, by slot."""
-        found = await self.acts.links(call.player)
-        return enveloped({"links": wire.show_links(found)})
+        links = await self.acts.links(call.player)
+        return enveloped({"links": wire.show_links(links)})
 
     @routes.row(
         "PUT",
@@ -65,14 +65,12 @@ class SlayerLinkRoutes:
         again=Again.STORED,
     )
     async def invite(self, call: Call[wire.SlayerInviteWish]) -> Answer:
-        """Invite a player to a slayer link; a repeat gets the same id. Later clients withdraw
-        (``cancel``) by this route, too.
-        """
+        """Invite a player to a slayer link; a repeat gets the same id. ``cancel`` withdraws."""
         sent = call.body
         if sent.action is rules.Action.CANCEL:
             return await self._answer(call, wire.reply_of(sent))
-        other = rules.other_account(sent.account_id)
-        link_id = await self.acts.invite(call.player, other, sent.slot, attempt=call.attempt)
+        partner = rules.account_named(sent.account_id)
+        link_id = await self.acts.invite(call.player, partner, sent.slot, attempt=call.attempt)
         return enveloped({"link_id": link_id})
 
     @routes.row(
@@ -92,11 +90,9 @@ class SlayerLinkRoutes:
 
     @routes.row("DELETE", "/slayerlink/invites/<account_id>", reply=NOTHING, again=Again.STORED)
     async def drop_invites(self, call: Call, account_id: str) -> Answer:
-        """Withdraw and decline open invites to slayer links: all of them where the path has the
-        caller's own id, else those between the two players.
-        """
-        other = rules.other_account(account_id)
-        await self.acts.drop_invites(call.player, other, attempt=call.attempt)
+        """Drop the open invites with that player, or all of them if it is the caller."""
+        partner = rules.account_named(account_id)
+        await self.acts.drop_invites(call.player, partner, attempt=call.attempt)
         return enveloped(EMPTY_OBJECT)
 
     @routes.row(
@@ -109,8 +105,8 @@ class SlayerLinkRoutes:
     )
     async def end_link(self, call: Call[wire.SlayerLinkEnd]) -> Answer:
         """End a slayer link for both players. The body names it, or the query."""
-        other, slot = wire.which_link(call.body, call.request.argument)
-        await self.acts.end_link(call.player, other, slot, attempt=call.attempt)
+        partner, slot = wire.which_link(call.body, call.request.argument)
+        await self.acts.end_link(call.player, partner, slot, attempt=call.attempt)
         return enveloped(EMPTY_OBJECT)
 
     @routes.row(
@@ -121,13 +117,11 @@ class SlayerLinkRoutes:
         again=Again.NATURAL,
     )
     async def availability(self, call: Call[wire.AvailabilityWish]) -> Answer:
-        """Which of up to 50 players could be invited to a slayer link now, in the order of the
-        request.
-        """
-        found = await self.acts.available(call.player, call.body.account_ids)
-        return enveloped(wire.show_availability(found))
+        """Which of up to 50 players could be invited to a slayer link, in the order sent."""
+        availability = await self.acts.available(call.player, call.body.account_ids)
+        return enveloped(wire.show_availability(availability))
 
 
 def slayerlinks(parts: Parts) -> Iterator[Feature]:
-    """Slayer links."""
+    """Yield the routes of slayer links."""
     yield SlayerLinkRoutes(SlayerLinkActs(parts.data, parts.board, parts.wall_clock))

@@ -1,22 +1,18 @@
-"""Rules of slayer links and their invites. Spec: 1 §3, §4 Slayer links, §7, §8.
+"""The rules of slayer links and their invites. Spec: 1 §3, §4 Slayer links, §7, §8.
 
-Every function runs inside one transaction. Times are epoch milliseconds.
+Times are epoch milliseconds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from svcserver.kernel.ids import AccountId, is_account_shaped, new_id
+from svcserver.kernel.ids import AccountId, is_account_shaped
 from svcserver.kernel.refusals import Conflict, Forbidden, Malformed, Missing
 from svcserver.kernel.times import HOUR_MS
-
-if TYPE_CHECKING:
-    from svcserver.metagame.social.slayerlinks.store import SqlSlayerLinks
 
 FIRST_SLOT = 1  # a client that counts from 0 needs only this changed
 SLOTS = range(FIRST_SLOT, FIRST_SLOT + 3)
@@ -47,7 +43,7 @@ class Action(StrEnum):
     CANCEL = "cancel"
 
 
-_ANSWER = {
+STATUS_OF = {
     Action.ACCEPT: Status.ACCEPTED,
     Action.REJECT: Status.DECLINED,
     Action.CANCEL: Status.CANCELED,
@@ -55,7 +51,7 @@ _ANSWER = {
 
 
 @frozen
-class Invite:
+class LinkInvite:
     """An invite to a link, which takes ``slot`` of the sender."""
 
     link_id: str
@@ -67,16 +63,20 @@ class Invite:
     expires_at: int
 
     def is_waiting(self, at: int) -> bool:
-        """Whether it is neither answered nor expired."""
+        """Return whether it is neither answered nor expired."""
         return self.status is Status.PENDING and at < self.expires_at
+
+    def partner_of(self, me: AccountId) -> AccountId:
+        """Return the account on the other side."""
+        return self.recipient if self.sender == me else self.sender
 
 
 @frozen
 class Link:
-    """One side of a running link: ``other`` is in the ``slot`` of ``account_id``."""
+    """One side of a running link: ``partner`` is in the ``slot`` of ``account_id``."""
 
     account_id: AccountId
-    other: AccountId
+    partner: AccountId
     slot: int
     link_id: str
     ends_at: int
@@ -85,67 +85,53 @@ class Link:
 # -- inviting ----------------------------------------------------------------
 
 
-def invite(
-    links: SqlSlayerLinks,
-    me: AccountId,
-    other: AccountId,
-    slot: int | None,
-    at: int,
-    *,
-    may_send: bool,
-) -> tuple[str, bool]:
-    """Invite; returns the link id, and whether the invite is new.
+def account_named(text: str | None) -> AccountId:
+    """Return the other player's id; raises Malformed for a text that cannot be one."""
+    if text is None or not is_account_shaped(text):
+        raise Malformed(NOT_NAMED)
+    return text
 
-    ``may_send`` is False when the quota of new invites is used up; it is checked last.
-    """
+
+def slot_for_invite(me: AccountId, target: AccountId, slot: int | None, *, exists: bool) -> int:
+    """Return the slot; raises Malformed without one, Conflict or Missing for the target."""
     if slot is None:
         raise Malformed("slot must be 1, 2 or 3")
-    if other == me:
+    if target == me:
         raise Conflict("that is yourself")
-    if not links.exists(other):
+    if not exists:
         raise Missing("no such account")
-    _check_friends(links, me, other)
-    _check_unlinked(links, me, other, at)
-    if any(one.is_waiting(at) and one.sender == other for one in links.received(me)):
-        raise Conflict("they have invited you already")
-    for one in links.sent(me):
-        if one.is_waiting(at) and one.recipient == other:
-            return one.link_id, False
-    if slot in taken(links, me, at):
-        raise Conflict("this slot is taken or holds a waiting invite")
-    if len(taken(links, other, at)) >= len(SLOTS):
-        raise Conflict("they have no free slot")
-    if not may_send:
-        raise Conflict("too many invites, try again later")
-    links.sweep(at)
-    links.forget(me, other, at - ANSWERED_MS)
-    expires_at = at + INVITE_HOURS * HOUR_MS
-    new = Invite(new_id(), me, other, slot, Status.PENDING, at, expires_at)
-    links.add_invite(new)
-    return new.link_id, True
+    return slot
 
 
-def other_account(named: str | None) -> AccountId:
-    """The other player's id; raises Malformed for a text that cannot be one."""
-    if named is None or not is_account_shaped(named):
-        raise Malformed(NOT_NAMED)
-    return named
+def check_may_link(target: AccountId, running: Iterable[Link], *, are_friends: bool) -> None:
+    """Raise Forbidden unless they are friends (a block ends every friendship), Conflict if linked.
 
-
-def taken(links: SqlSlayerLinks, account_id: AccountId, at: int) -> set[int]:
-    """The account's slots with a link or a pending invite that it sent."""
-    return links.taken_slots([account_id], at).get(account_id, set())
-
-
-def _check_friends(links: SqlSlayerLinks, me: AccountId, other: AccountId) -> None:
-    """Raise Forbidden unless they are friends; a block ends every friendship."""
-    if not links.are_friends(me, other):
+    ``running`` are the caller's links.
+    """
+    if not are_friends:
         raise Forbidden("only friends link")
-
-
-def _check_unlinked(links: SqlSlayerLinks, me: AccountId, other: AccountId, at: int) -> None:
-    if any(one.other == other for one in links.running(me, at)):
+    if any(link.partner == target for link in running):
         raise Conflict("already linked")
+
+
+def pending_invite(
+    target: AccountId, sent: Iterable[LinkInvite], received: Iterable[LinkInvite], at: int
+) -> LinkInvite | None:
+    """Return the caller's pending invite of ``target``; raises Conflict for one from ``target``."""
+    if any(invite.is_waiting(at) and invite.sender == target for invite in received):
+        raise Conflict("they have invited you already")
+    return next((i for i in sent if i.is_waiting(at) and i.recipient == target), None)
+
+
+def check_slots(slot: int, own: Collection[int], targets: Collection[int]) -> None:
+    """Raise Conflict unless ``slot`` is free and the target has a free slot.
+
+    ``own`` and ``targets`` are the slots with a link or a pending invite that the account sent.
+    """
+    if slot in own:
+        raise Conflict("this slot is taken or holds a waiting invite")
+    if len(targets) >= len(SLOTS):
+        raise Conflict("they have no free slot")
 
 
 # -- answering ---------------------------------------------------------------
@@ -164,101 +150,77 @@ class Reply:
     slot: int | None
 
 
-def answer(links: SqlSlayerLinks, me: AccountId, reply: Reply, at: int) -> str:
-    """Accept, reject or cancel; returns the link id. The same answer may be given again."""
-    action = reply.action
-    if action is None:
+def action_of(reply: Reply) -> Action:
+    """Return the action; raises Malformed for an unknown one or a reply that names no invite."""
+    if reply.action is None:
         raise Malformed("unknown action")
     if not reply.ids and not reply.account_id:
         raise Malformed(NOT_NAMED)
-    found = _meant(links, me, action, reply)
-    if found is None:
-        raise Missing("no such invite")
-    if found.status is _ANSWER[action]:
-        return found.link_id
-    if not found.is_waiting(at):
-        raise Conflict("this invite has ended")
-    if action is Action.ACCEPT:
-        _link(links, found, reply.slot, at)
-    links.answer(found.link_id, _ANSWER[action])
-    return found.link_id
+    return reply.action
 
 
-def _meant(links: SqlSlayerLinks, me: AccountId, action: Action, reply: Reply) -> Invite | None:
-    mine = links.sent(me) if action is Action.CANCEL else links.received(me)
-    for wanted in reply.ids:
-        for one in mine:
-            if one.link_id == wanted:
-                return one
-    for one in reversed(mine):
-        if reply.account_id == _other(one, me):
-            return one
-    return None
+def answered_invite(reply: Reply, me: AccountId, invites: Sequence[LinkInvite]) -> LinkInvite:
+    """Return the invite that the reply names, of two by account the newer; raises Missing."""
+    by_id = {invite.link_id: invite for invite in invites}
+    for link_id in reply.ids:
+        if link_id in by_id:
+            return by_id[link_id]
+    for invite in reversed(invites):
+        if invite.partner_of(me) == reply.account_id:
+            return invite
+    raise Missing("no such invite")
 
 
-def _other(one: Invite, me: AccountId) -> AccountId:
-    return one.recipient if one.sender == me else one.sender
-
-
-def _link(links: SqlSlayerLinks, found: Invite, wanted: int | None, at: int) -> None:
-    me, other = found.recipient, found.sender
-    _check_friends(links, me, other)
-    _check_unlinked(links, me, other, at)
-    held = taken(links, me, at)
-    free = [slot for slot in SLOTS if slot not in held]
+def free_slot(taken: Collection[int], wanted: int | None) -> int:
+    """Return the wanted slot if it is free, else the first free one; raises Conflict."""
+    free = [slot for slot in SLOTS if slot not in taken]
     if not free:
         raise Conflict("no free slot")
-    slot = wanted if wanted in free else free[0]
-    links.sweep(at)
+    return wanted if wanted in free else free[0]
+
+
+def sides_of(invite: LinkInvite, slot: int, at: int) -> tuple[Link, Link]:
+    """Return both sides of the link that an accepted invite becomes."""
+    me, sender = invite.recipient, invite.sender
     ends_at = at + LINK_HOURS * HOUR_MS
-    links.add_links(
-        Link(me, other, slot, found.link_id, ends_at),
-        Link(other, me, found.slot, found.link_id, ends_at),
+    return (
+        Link(me, sender, slot, invite.link_id, ends_at),
+        Link(sender, me, invite.slot, invite.link_id, ends_at),
     )
 
 
-# -- ending ------------------------------------------------------------------
+# -- ending and reading --------------------------------------------------------
 
 
-def drop_invites(links: SqlSlayerLinks, me: AccountId, other: AccountId, at: int) -> None:
-    """Cancel or decline all pending invites (``other`` is ``me``), else those between the two."""
-    for one in [*links.sent(me), *links.received(me)]:
-        if one.is_waiting(at) and other in (me, _other(one, me)):
-            mine = one.sender == me
-            links.answer(one.link_id, Status.CANCELED if mine else Status.DECLINED)
+def is_meant(link: Link, partner: AccountId | None, slot: int | None) -> bool:
+    """Return whether the other player, the slot, or both name this link."""
+    return (
+        (partner is not None or slot is not None)
+        and partner in (None, link.partner)
+        and slot in (None, link.slot)
+    )
 
 
-def end_link(
-    links: SqlSlayerLinks, me: AccountId, other: AccountId | None, slot: int | None, at: int
-) -> None:
-    """End a link for both sides, named by the other player, by the slot, or by both."""
-    for one in links.running(me, at):
-        by_account = other is None or one.other == other
-        by_slot = slot is None or one.slot == slot
-        if by_account and by_slot and (other is not None or slot is not None):
-            links.end_link(one.link_id)
-
-
-# -- reading -----------------------------------------------------------------
-
-
-def waiting(links: SqlSlayerLinks, me: AccountId, at: int) -> list[Invite]:
-    """The pending invites in both directions, oldest first."""
-    found = [one for one in [*links.sent(me), *links.received(me)] if one.is_waiting(at)]
-    return sorted(found, key=lambda one: (one.created_at, one.link_id))
+def waiting(invites: Iterable[LinkInvite], at: int) -> list[LinkInvite]:
+    """Return the pending invites, oldest first."""
+    pending = [invite for invite in invites if invite.is_waiting(at)]
+    return sorted(pending, key=lambda invite: (invite.created_at, invite.link_id))
 
 
 def available(
-    links: SqlSlayerLinks, me: AccountId, asked: Iterable[AccountId], at: int
+    me: AccountId,
+    account_ids: Iterable[AccountId],
+    friends: Collection[AccountId],
+    tied: Collection[AccountId],
+    taken: Mapping[AccountId, Collection[int]],
 ) -> dict[AccountId, bool]:
-    """Whether each could be invited: a friend, no link or pending invite, free slots on both."""
-    wanted = list(dict.fromkeys(asked))
-    friends = links.friends(me)
-    tied = {one.other for one in links.running(me, at)}
-    tied |= {_other(one, me) for one in waiting(links, me, at)}
-    held = links.taken_slots([me, *(one for one in wanted if one in friends)], at)
-    full = {one for one, slots in held.items() if len(slots) >= len(SLOTS)}
+    """Return for each whether ``me`` could invite it.
+
+    It must be a friend that is not ``tied`` by a link or a pending invite, with a free slot on
+    both sides.
+    """
+    full = {account_id for account_id, slots in taken.items() if len(slots) >= len(SLOTS)}
     return {
-        one: one in friends and one not in tied and one not in full and me not in full
-        for one in wanted
+        account_id: account_id in friends and account_id not in tied and not full & {account_id, me}
+        for account_id in account_ids
     }

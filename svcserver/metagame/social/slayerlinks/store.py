@@ -27,7 +27,7 @@ from svcserver.kernel.ids import AccountId
 from svcserver.kernel.times import DAY_MS
 from svcserver.metagame.social.friends.rules import ACCEPTED
 from svcserver.metagame.social.friends.store import SqlFriends
-from svcserver.metagame.social.slayerlinks.rules import Invite, Link, Status
+from svcserver.metagame.social.slayerlinks.rules import Link, LinkInvite, Status
 
 KEEP_ANSWERED_MS = 7 * DAY_MS  # how long an answer may be repeated
 
@@ -99,36 +99,35 @@ _CANCEL_BETWEEN = (
 
 @frozen
 class SqlSlayerLinks:
-    """Stored links and invites, inside one transaction."""
+    """The stored links and invites, inside one transaction."""
 
     tx: Connection
 
     def exists(self, account_id: AccountId) -> bool:
-        """Whether there is such an account."""
         return SqlFriends(self.tx).exists(account_id)
 
-    def are_friends(self, one: AccountId, other: AccountId) -> bool:
-        """Whether they are friends without a block between them."""
+    def are_friends(self, first: AccountId, second: AccountId) -> bool:
+        """Return whether they are friends without a block between them."""
         friends = SqlFriends(self.tx)
-        between = friends.between(one, other)
+        between = friends.between(first, second)
         accepted = between is not None and between.status == ACCEPTED
-        return accepted and not friends.blocked_between(one, other)
+        return accepted and not friends.blocked_between(first, second)
 
     def friends(self, me: AccountId) -> set[AccountId]:
-        """The account's friends without a block between them."""
+        """Return the account's friends without a block between them."""
         friends = SqlFriends(self.tx)
-        found = friends.friends(me)
-        return found - friends.blocked(me, found)
+        accepted = friends.friends(me)
+        return accepted - friends.blocked(me, accepted)
 
     def running(self, account_id: AccountId, at: int) -> Sequence[Link]:
-        """The account's running links by slot."""
+        """Return the account's running links by slot."""
         rows = self.tx.execute(_LINKS, {"who": account_id, "at": at})
         return [
             Link(row.account_id, row.other_id, row.slot, row.link_id, row.ends_at) for row in rows
         ]
 
     def taken_slots(self, accounts: Iterable[AccountId], at: int) -> dict[AccountId, set[int]]:
-        """Each account's slots with a link or a pending invite that it sent."""
+        """Return each account's slots with a link or a pending invite that it sent."""
         wanted = {"who": list(accounts), "at": at}
         taken: dict[AccountId, set[int]] = {}
         for statement in (_LINKED_SLOTS, _HELD_SLOTS):
@@ -136,15 +135,15 @@ class SqlSlayerLinks:
                 taken.setdefault(account_id, set()).add(slot)
         return taken
 
-    def sent(self, sender: AccountId) -> Sequence[Invite]:
-        """All invites that the account sent, oldest first."""
+    def sent(self, sender: AccountId) -> Sequence[LinkInvite]:
+        """Return all invites that the account sent, oldest first."""
         return [_invite(row) for row in self.tx.execute(_SENT, {"who": sender})]
 
-    def received(self, recipient: AccountId) -> Sequence[Invite]:
-        """All invites that the account received, oldest first."""
+    def received(self, recipient: AccountId) -> Sequence[LinkInvite]:
+        """Return all invites that the account received, oldest first."""
         return [_invite(row) for row in self.tx.execute(_RECEIVED, {"who": recipient})]
 
-    def add_invite(self, invite: Invite) -> None:
+    def add_invite(self, invite: LinkInvite) -> None:
         self.tx.execute(
             _ADD_INVITE,
             {
@@ -161,14 +160,14 @@ class SqlSlayerLinks:
     def answer(self, link_id: str, status: Status) -> None:
         self.tx.execute(_ANSWER, {"wanted": link_id, "word": status.value})
 
-    def add_links(self, one: Link, other: Link) -> None:
-        for side in (one, other):
+    def add_links(self, first: Link, second: Link) -> None:
+        for side in (first, second):
             self.tx.execute(
                 _ADD_LINK,
                 {
                     "account_id": side.account_id,
                     "slot": side.slot,
-                    "other_id": side.other,
+                    "other_id": side.partner,
                     "link_id": side.link_id,
                     "ends_at": side.ends_at,
                 },
@@ -188,13 +187,13 @@ class SqlSlayerLinks:
         self.tx.execute(_SWEEP_INVITES, {"at": at - KEEP_ANSWERED_MS})
 
 
-def cancel_between(tx: Connection, one: AccountId, other: AccountId) -> None:
+def cancel_between(tx: Connection, first: AccountId, second: AccountId) -> None:
     """Cancel pending invites between two accounts, which unfriended or blocked; links stay."""
-    tx.execute(_CANCEL_BETWEEN, {"one": one, "other": other})
+    tx.execute(_CANCEL_BETWEEN, {"one": first, "other": second})
 
 
-def _invite(row: Any) -> Invite:
-    return Invite(
+def _invite(row: Any) -> LinkInvite:
+    return LinkInvite(
         row.link_id,
         row.sender_id,
         row.recipient_id,

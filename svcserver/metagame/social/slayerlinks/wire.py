@@ -20,8 +20,8 @@ from svcserver.metagame.social.slayerlinks.rules import (
     NOBODY,
     SLOTS,
     Action,
-    Invite,
     Link,
+    LinkInvite,
     Reply,
 )
 
@@ -32,12 +32,12 @@ _slot_of = reader(Lenient[Slot])
 
 
 def read_slot(sent: Json, _: object) -> int | None:
-    """The slot; None for null or "", NO_SLOT for an invalid one."""
+    """Return the slot; None for null or "", NO_SLOT for an invalid one."""
     return None if sent in (None, "") else _slot_of(sent) or NO_SLOT
 
 
 def read_whom(sent: Json, _: object) -> AccountId | None:
-    """The account id; None for null or "", NOBODY for what is no text."""
+    """Return the account id; None for null or "", NOBODY for anything but text."""
     if sent in (None, ""):
         return None
     return sent if isinstance(sent, str) else NOBODY
@@ -72,8 +72,8 @@ class SlayerInviteWish:
 
 
 def reply_of(sent: SlayerInviteAnswer | SlayerInviteWish) -> Reply:
-    """The answer to an invite for the rules."""
-    ids = [one for one in (sent.link_id, sent.invite_id) if one]
+    """Return the answer to an invite, for the rules."""
+    ids = [text for text in (sent.link_id, sent.invite_id) if text]
     return Reply(sent.action, sent.account_id, ids, sent.slot)
 
 
@@ -87,12 +87,14 @@ class SlayerLinkEnd:
 
 
 def which_link(
-    sent: SlayerLinkEnd, asked: Callable[[str], str | None]
+    sent: SlayerLinkEnd, argument: Callable[[str], str | None]
 ) -> tuple[AccountId | None, int | None]:
-    """The other player and the slot, each from the body or else from the query."""
-    other = read_whom(asked("account_id"), None) if sent.account_id is None else sent.account_id
-    slot = read_slot(asked("slot"), None) if sent.slot is None else sent.slot
-    return other, slot
+    """Return the other player and the slot, each from the body or else from the query."""
+    partner = (
+        read_whom(argument("account_id"), None) if sent.account_id is None else sent.account_id
+    )
+    slot = read_slot(argument("slot"), None) if sent.slot is None else sent.slot
+    return partner, slot
 
 
 @frozen
@@ -149,7 +151,7 @@ class LinkId(TypedDict):
 
 
 class SlayerAvailability(TypedDict):
-    """Whether the player could be invited now."""
+    """A player, and whether it could be invited now."""
 
     account_id: str
     available: bool
@@ -161,8 +163,8 @@ class AvailabilityReply(TypedDict):
     availability: list[SlayerAvailability]
 
 
-def show_invite(invite: Invite, me: AccountId) -> SlayerInvite:
-    """The wire form of an invite, seen by ``me``."""
+def show_invite(invite: LinkInvite, me: AccountId) -> SlayerInvite:
+    """Return the wire form of an invite, seen by ``me``."""
     is_mine = invite.sender == me
     return {
         "account_id": invite.recipient if is_mine else invite.sender,
@@ -175,10 +177,10 @@ def show_invite(invite: Invite, me: AccountId) -> SlayerInvite:
 
 
 def show_link(link: Link) -> SlayerLink:
-    """The wire form of a link, seen by the owner of the slot."""
+    """Return the wire form of a link, seen by the owner of the slot."""
     return {
-        "account_id": link.other,
-        "linked_account_id": link.other,
+        "account_id": link.partner,
+        "linked_account_id": link.partner,
         "slot": link.slot,
         "ends": iso(link.ends_at / 1000),
         "link_id": link.link_id,
@@ -186,21 +188,28 @@ def show_link(link: Link) -> SlayerLink:
     }
 
 
-def show_invites(invites: Iterable[Invite], me: AccountId) -> list[SlayerInvite]:
-    """The wire form of invites, seen by ``me``."""
-    return [show_invite(one, me) for one in invites]
+def show_invites(invites: Iterable[LinkInvite], me: AccountId) -> list[SlayerInvite]:
+    """Return the wire form of invites, seen by ``me``."""
+    return [show_invite(invite, me) for invite in invites]
 
 
 def show_links(links: Iterable[Link]) -> list[SlayerLink]:
-    """Links, each seen by the owner of its slot; the caller's own, so it is the same for all."""
-    return [show_link(one) for one in links]
+    """Return links, each seen by the owner of its slot."""
+    return [show_link(link) for link in links]
 
 
-def show_status(invites: Iterable[Invite], links: Iterable[Link], me: AccountId) -> SlayerStatus:
-    """The wire form of invites and links together."""
+def show_status(
+    invites: Iterable[LinkInvite], links: Iterable[Link], me: AccountId
+) -> SlayerStatus:
+    """Return the wire form of invites and links together."""
     return {"invites": show_invites(invites, me), "links": show_links(links), "config": CONFIG}
 
 
-def show_availability(found: Mapping[AccountId, bool]) -> AvailabilityReply:
-    """The wire form of the results."""
-    return {"availability": [{"account_id": one, "available": found[one]} for one in found]}
+def show_availability(availability: Mapping[AccountId, bool]) -> AvailabilityReply:
+    """Return the wire form of the results."""
+    return {
+        "availability": [
+            {"account_id": account_id, "available": availability[account_id]}
+            for account_id in availability
+        ]
+    }

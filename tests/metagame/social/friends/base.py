@@ -1,4 +1,4 @@
-"""Players whose friends lists are asked for."""
+"""Players with friends lists."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ class Base(SynchronousTestCase):
         query = "?includePending=true" if pending else ""
         return self.game.browse("GET", FRIENDS + who.id + query, token=who.token).json
 
-    def befriend(self, one: Player, other: Player) -> None:
-        self.assertEqual(self.friend("POST", one, other.id), 204)
-        self.assertEqual(self.friend("POST", other, one.id), 204)
+    def befriend(self, first: Player, second: Player) -> None:
+        self.assertEqual(self.friend("POST", first, second.id), 204)
+        self.assertEqual(self.friend("POST", second, first.id), 204)
 
     def fill(self, who: Player, count: int, *, status: str, sent: bool) -> None:
         """Rows with accounts that exist only as text."""
 
         def work(tx: Any) -> None:
             for number in range(count):
-                other = f"UID-x{number}"
-                asker, asked = (who.id, other) if sent else (other, who.id)
-                SqlFriends(tx).add(Friendship(asker, asked, status, 1))
+                stranger = f"UID-x{number}"
+                asker, recipient = (who.id, stranger) if sent else (stranger, who.id)
+                SqlFriends(tx).add(Friendship(asker, recipient, status, 1))
 
         self.game.ledger.run(work)

@@ -45,14 +45,14 @@ class RequestTests(Base):
         self.assertEqual(self.news, [FriendAccepted(self.ann.id, self.bob.id, iso(START))])
 
     @proves("POST /friends/api/public/friends/:userId/:friendId")
-    def test_asking_again_changes_nothing(self) -> None:
+    def test_a_repeated_request_changes_nothing(self) -> None:
         self.befriend(self.ann, self.bob)
-        for one, other in ((self.ann, self.bob), (self.bob, self.ann)):
-            self.assertEqual(self.friend("POST", one, other.id), 204)
+        for first, second in ((self.ann, self.bob), (self.bob, self.ann)):
+            self.assertEqual(self.friend("POST", first, second.id), 204)
         self.game.clock.advance(1)
         self.assertEqual(self.friend("POST", self.ann, self.cat.id), 204)
         self.assertEqual(self.friend("POST", self.ann, self.cat.id), 204)
-        self.assertEqual([one["status"] for one in self.list_of(self.ann)], [ACCEPTED, PENDING])
+        self.assertEqual([first["status"] for first in self.list_of(self.ann)], [ACCEPTED, PENDING])
 
     @proves(
         "state: Friend request",
@@ -60,16 +60,16 @@ class RequestTests(Base):
         "event 4: acceptance, unfriending and blocks are announced",
     )
     def test_either_side_ends_it_in_any_state(self) -> None:
-        for one, other in ((self.ann, self.bob), (self.bob, self.ann)):
+        for first, second in ((self.ann, self.bob), (self.bob, self.ann)):
             self.friend("POST", self.ann, self.bob.id)
-            self.assertEqual(self.friend("DELETE", one, other.id), 204)
+            self.assertEqual(self.friend("DELETE", first, second.id), 204)
             self.assertEqual(self.list_of(self.ann), [])
             self.assertEqual(self.news, [])
             self.befriend(self.ann, self.bob)
             self.news.clear()
-            self.assertEqual(self.friend("DELETE", one, other.id), 204)
+            self.assertEqual(self.friend("DELETE", first, second.id), 204)
             self.assertEqual(self.list_of(self.bob), [])
-            self.assertEqual(self.news, [Unfriended(one.id, other.id)])
+            self.assertEqual(self.news, [Unfriended(first.id, second.id)])
             self.news.clear()
 
     @proves("DELETE /friends/api/public/friends/:userId/:friendId")
@@ -121,8 +121,8 @@ class RequestTests(Base):
     @proves("limit: Friends and blocks per account")
     def test_accepting_beyond_200_friends_is_refused(self) -> None:
         self.fill(self.ann, 200, status=ACCEPTED, sent=False)
-        asked = Friendship(self.bob.id, self.ann.id, PENDING, 1)
-        self.game.ledger.run(lambda tx: SqlFriends(tx).add(asked))
+        request = Friendship(self.bob.id, self.ann.id, PENDING, 1)
+        self.game.ledger.run(lambda tx: SqlFriends(tx).add(request))
         self.assertEqual(self.friend("POST", self.ann, self.bob.id), 409)
 
     @proves("limit: Unanswered friend requests out; new requests")
@@ -140,16 +140,16 @@ class RequestTests(Base):
 
     @proves("limit: Unanswered friend requests out; new requests")
     def test_twenty_new_requests_in_ten_minutes(self) -> None:
-        others = [self.game.player(f"Other_{number}") for number in range(21)]
-        for other in others[:20]:
-            self.assertEqual(self.friend("POST", self.ann, other.id), 204)
-            self.assertEqual(self.friend("POST", self.ann, other.id), 204)
-            self.assertEqual(self.friend("DELETE", self.ann, other.id), 204)
-        self.assertEqual(self.friend("POST", self.ann, others[20].id), 409)
+        players = [self.game.player(f"Other_{number}") for number in range(21)]
+        for player in players[:20]:
+            self.assertEqual(self.friend("POST", self.ann, player.id), 204)
+            self.assertEqual(self.friend("POST", self.ann, player.id), 204)
+            self.assertEqual(self.friend("DELETE", self.ann, player.id), 204)
+        self.assertEqual(self.friend("POST", self.ann, players[20].id), 409)
         self.assertEqual(self.friend("POST", self.bob, self.ann.id), 204)
         self.assertEqual(self.friend("POST", self.ann, self.bob.id), 204, "accepting is free")
         self.game.clock.advance(600)
-        self.assertEqual(self.friend("POST", self.ann, others[20].id), 204)
+        self.assertEqual(self.friend("POST", self.ann, players[20].id), 204)
 
     @proves("limit: Unanswered friend requests out; new requests")
     def test_refused_requests_cost_no_place(self) -> None:
@@ -171,10 +171,10 @@ class ListTests(Base):
 
     @proves("GET /friends/api/public/friends/:userId")
     def test_the_oldest_stands_first(self) -> None:
-        for other in (self.cat, self.bob):
-            self.friend("POST", self.ann, other.id)
+        for friend in (self.cat, self.bob):
+            self.friend("POST", self.ann, friend.id)
             self.game.clock.advance(1)
-        listed = [one["accountId"] for one in self.list_of(self.ann)]
+        listed = [entry["accountId"] for entry in self.list_of(self.ann)]
         self.assertEqual(listed, [self.cat.id, self.bob.id])
 
     @proves("GET /friends/api/public/friends/:userId")
@@ -211,8 +211,8 @@ class ListTests(Base):
 
 class BlockTests(Base):
     def blocked(self, who: Player) -> list[str]:
-        found = self.game.browse("GET", BLOCKS + who.id, token=who.token).json
-        return list(found["blockedUsers"])
+        page = self.game.browse("GET", BLOCKS + who.id, token=who.token).json
+        return list(page["blockedUsers"])
 
     @proves(
         "DELETE /friends/api/public/blocklist/:userId/:friendId",
@@ -267,11 +267,11 @@ class BlockTests(Base):
         self.assertEqual(self.list_of(self.ann), [])
         self.assertEqual(self.friend("POST", self.bob, self.ann.id), 204)
 
-    def test_block_friendship_and_invites_go_in_one_transaction_or_not_at_all(self) -> None:
+    def test_a_block_and_what_it_ends_share_one_transaction(self) -> None:
         self.befriend(self.ann, self.bob)
         self.news.clear()
 
-        def broken(tx: Any, one: str, other: str) -> None:
+        def broken(tx: Any, first: str, second: str) -> None:
             raise ZeroDivisionError
 
         parts = self.game.parts
@@ -284,8 +284,8 @@ class BlockTests(Base):
             also_unfriend=[broken],
         )
         for act in (acts.block, acts.unfriend):
-            asked = Deferred.fromCoroutine(act(self.ann.id, self.bob.id))
-            self.failureResultOf(asked, ZeroDivisionError)
+            result = Deferred.fromCoroutine(act(self.ann.id, self.bob.id))
+            self.failureResultOf(result, ZeroDivisionError)
         self.assertEqual(self.blocked(self.ann), [])
         self.assertEqual(len(self.list_of(self.ann, pending=False)), 1)
         self.assertEqual(self.news, [])

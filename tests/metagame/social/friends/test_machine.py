@@ -41,51 +41,53 @@ class FriendMachine(RuleBasedStateMachine):
         except (Forbidden, Malformed) as why:
             return why
 
-    @rule(one=who, other=who)
-    def request(self, one: str, other: str) -> None:
-        said = self.run_rule(lambda kept: rules.request(kept, one, other, self.at, may_ask=True)[0])
-        if one == other:
-            assert isinstance(said, Malformed)
-        elif {(one, other), (other, one)} & self.blocks:
-            assert isinstance(said, Forbidden)
-        elif {(one, other), (other, one)} & set(self.accepted):
-            assert said is Result.ALREADY_FRIENDS
-        elif (one, other) in self.pending:
-            assert said is Result.ALREADY_REQUESTED
-        elif (other, one) in self.pending:
-            assert said is Result.ACCEPTED
-            self.accepted[other, one] = self.pending.pop((other, one))
+    @rule(me=who, partner=who)
+    def request(self, me: str, partner: str) -> None:
+        result = self.run_rule(
+            lambda friends: rules.request(friends, me, partner, self.at, may_ask=True)[0]
+        )
+        if me == partner:
+            assert isinstance(result, Malformed)
+        elif {(me, partner), (partner, me)} & self.blocks:
+            assert isinstance(result, Forbidden)
+        elif {(me, partner), (partner, me)} & set(self.accepted):
+            assert result is Result.ALREADY_FRIENDS
+        elif (me, partner) in self.pending:
+            assert result is Result.ALREADY_REQUESTED
+        elif (partner, me) in self.pending:
+            assert result is Result.ACCEPTED
+            self.accepted[partner, me] = self.pending.pop((partner, me))
         else:
-            assert said is Result.REQUESTED
-            self.pending[one, other] = self.at
+            assert result is Result.REQUESTED
+            self.pending[me, partner] = self.at
 
-    @rule(one=who, other=who)
-    def unfriend(self, one: str, other: str) -> None:
-        ended = self.run_rule(lambda kept: rules.unfriend(kept, one, other))
-        assert (ended is not None) == self.forget(one, other)
+    @rule(me=who, partner=who)
+    def unfriend(self, me: str, partner: str) -> None:
+        ended = self.run_rule(lambda friends: rules.unfriend(friends, me, partner))
+        assert (ended is not None) == self.forget(me, partner)
 
-    def forget(self, one: str, other: str) -> bool:
-        found = False
-        for kept in (self.pending, self.accepted):
-            for pair in ((one, other), (other, one)):
-                found = kept.pop(pair, None) is not None or found
-        return found
+    def forget(self, me: str, partner: str) -> bool:
+        existed = False
+        for pairs in (self.pending, self.accepted):
+            for pair in ((me, partner), (partner, me)):
+                existed = pairs.pop(pair, None) is not None or existed
+        return existed
 
-    @rule(one=who, other=who)
-    def block(self, one: str, other: str) -> None:
-        said = self.run_rule(lambda kept: rules.block(kept, one, other, self.at))
-        if one == other:
-            assert isinstance(said, Malformed)
+    @rule(me=who, partner=who)
+    def block(self, me: str, partner: str) -> None:
+        result = self.run_rule(lambda friends: rules.block(friends, me, partner, self.at))
+        if me == partner:
+            assert isinstance(result, Malformed)
             return
-        assert said is ((one, other) not in self.blocks)
-        self.blocks.add((one, other))
-        self.forget(one, other)
+        assert result is ((me, partner) not in self.blocks)
+        self.blocks.add((me, partner))
+        self.forget(me, partner)
 
-    @rule(one=who, other=who)
-    def unblock(self, one: str, other: str) -> None:
-        said = self.run_rule(lambda kept: kept.unblock(one, other))
-        assert said is ((one, other) in self.blocks)
-        self.blocks.discard((one, other))
+    @rule(me=who, partner=who)
+    def unblock(self, me: str, partner: str) -> None:
+        result = self.run_rule(lambda friends: friends.unblock(me, partner))
+        assert result is ((me, partner) in self.blocks)
+        self.blocks.discard((me, partner))
 
     @invariant()
     def the_lists_are_the_models(self) -> None:
@@ -94,23 +96,28 @@ class FriendMachine(RuleBasedStateMachine):
     def _compare(self, stored: SqlFriends) -> None:
         for me in PLAYERS:
             expected = {
-                (other, status, "OUTBOUND" if asker == me else "INBOUND", at)
-                for status, kept in ((PENDING, self.pending), (ACCEPTED, self.accepted))
-                for (asker, asked), at in kept.items()
-                for other in ({asker, asked} - {me} if me in (asker, asked) else ())
+                (partner, status, "OUTBOUND" if asker == me else "INBOUND", at)
+                for status, pairs in ((PENDING, self.pending), (ACCEPTED, self.accepted))
+                for (asker, recipient), at in pairs.items()
+                for partner in ({asker, recipient} - {me} if me in (asker, recipient) else ())
             }
-            found = [
-                (rules.other_of(one, me), one.status, rules.direction(one, me), one.created_at)
-                for one in stored.of(me)
+            entries = [
+                (
+                    rules.other_of(entry, me),
+                    entry.status,
+                    rules.direction(entry, me),
+                    entry.created_at,
+                )
+                for entry in stored.friendships_of(me)
             ]
-            assert set(found) == expected and len(found) == len(expected)
-            assert [one[3] for one in found] == sorted(one[3] for one in found)
-            assert stored.friends(me) == {one[0] for one in expected if one[1] == ACCEPTED}
+            assert set(entries) == expected and len(entries) == len(expected)
+            assert [entry[3] for entry in entries] == sorted(entry[3] for entry in entries)
+            assert stored.friends(me) == {entry[0] for entry in expected if entry[1] == ACCEPTED}
             assert set(stored.blocks(me)) == {b for a, b in self.blocks if a == me}
             apart = {b for a, b in self.blocks if a == me} | {a for a, b in self.blocks if b == me}
             assert stored.blocked(me, PLAYERS) == apart
-            for other in PLAYERS:
-                assert stored.blocked_between(me, other) is (other in apart)
+            for partner in PLAYERS:
+                assert stored.blocked_between(me, partner) is (partner in apart)
 
 
 FriendMachine.TestCase.settings = machine(30, 35)

@@ -26,10 +26,10 @@ class FakeFriends:
     def exists(self, account_id: str) -> bool:
         return account_id in self.loads
 
-    def blocked_between(self, one: str, other: str) -> bool:
+    def blocked_between(self, first: str, second: str) -> bool:
         return False
 
-    def between(self, one: str, other: str) -> Friendship | None:
+    def between(self, first: str, second: str) -> Friendship | None:
         return self.friendship
 
     def load(self, account_id: str) -> Load:
@@ -41,7 +41,7 @@ class FakeFriends:
     def accept(self, friendship: Friendship, at: int) -> None:
         self.done.append("accept")
 
-    def remove(self, one: str, other: str) -> bool:
+    def remove(self, first: str, second: str) -> bool:
         self.done.append("remove")
         return True
 
@@ -63,28 +63,30 @@ class LimitTests(SynchronousTestCase):
 
     def test_a_full_list_on_either_side_takes_no_request(self) -> None:
         for ann, bob in ((200, 0), (0, 200)):
-            kept = FakeFriends(Load(ann, 0, 0), Load(bob, 0, 0))
-            said = self.code(rules.request, kept, ANN, BOB, 1, may_ask=True)
-            self.assertEqual((said, kept.done), ((409, "limit"), []))
-        kept = FakeFriends(Load(199, 0, 49), Load(199, 0, 0))
-        rules.request(kept, ANN, BOB, 1, may_ask=True)
-        self.assertEqual(kept.done, ["add"])
+            friends = FakeFriends(Load(ann, 0, 0), Load(bob, 0, 0))
+            code = self.code(rules.request, friends, ANN, BOB, 1, may_ask=True)
+            self.assertEqual((code, friends.done), ((409, "limit"), []))
+        friends = FakeFriends(Load(199, 0, 49), Load(199, 0, 0))
+        rules.request(friends, ANN, BOB, 1, may_ask=True)
+        self.assertEqual(friends.done, ["add"])
 
     def test_fifty_open_requests_then_the_rate(self) -> None:
-        kept = FakeFriends(Load(50, 0, 50), Load(0, 0, 0))
-        said = self.code(rules.request, kept, ANN, BOB, 1, may_ask=False)
-        self.assertEqual(said, (409, "pending_limit"))
-        kept = FakeFriends(Load(50, 0, 49), Load(0, 0, 0))
-        self.assertEqual(self.code(rules.request, kept, ANN, BOB, 1, may_ask=False), (409, "rate"))
+        friends = FakeFriends(Load(50, 0, 50), Load(0, 0, 0))
+        code = self.code(rules.request, friends, ANN, BOB, 1, may_ask=False)
+        self.assertEqual(code, (409, "pending_limit"))
+        friends = FakeFriends(Load(50, 0, 49), Load(0, 0, 0))
+        self.assertEqual(
+            self.code(rules.request, friends, ANN, BOB, 1, may_ask=False), (409, "rate")
+        )
 
     def test_accepting_wants_room_on_both_sides_alone(self) -> None:
-        asked = Friendship(BOB, ANN, PENDING, 1)
+        request = Friendship(BOB, ANN, PENDING, 1)
         for ann, bob in ((200, 0), (0, 200)):
-            kept = FakeFriends(Load(ann, ann, 0), Load(bob, bob, 0), asked)
-            said = self.code(rules.request, kept, ANN, BOB, 2, may_ask=False)
-            self.assertEqual((said, kept.done), ((409, "limit"), []))
-        kept = FakeFriends(Load(300, 199, 50), Load(300, 199, 50), asked)
-        self.assertEqual(rules.request(kept, ANN, BOB, 2, may_ask=False)[0], "accepted")
+            friends = FakeFriends(Load(ann, ann, 0), Load(bob, bob, 0), request)
+            code = self.code(rules.request, friends, ANN, BOB, 2, may_ask=False)
+            self.assertEqual((code, friends.done), ((409, "limit"), []))
+        friends = FakeFriends(Load(300, 199, 50), Load(300, 199, 50), request)
+        self.assertEqual(rules.request(friends, ANN, BOB, 2, may_ask=False)[0], "accepted")
         friends = FakeFriends(
             Load(200, 200, 0), Load(200, 200, 0), Friendship(BOB, ANN, ACCEPTED, 1)
         )
@@ -92,18 +94,18 @@ class LimitTests(SynchronousTestCase):
         self.assertEqual((said_so, friends.done), ("already_friends", []))
 
     def test_two_hundred_blocks(self) -> None:
-        kept = FakeFriends(Load(0, 0, 0), Load(0, 0, 0))
-        kept.blocked = [new_account_id() for _ in range(200)]
-        self.assertEqual(self.code(rules.block, kept, ANN, BOB, 1), (409, "limit"))
-        kept.blocked[0] = BOB
-        self.assertIs(rules.block(kept, ANN, BOB, 1), False)
-        kept.blocked = kept.blocked[1:]
-        self.assertIs(rules.block(kept, ANN, BOB, 1), True)
-        self.assertEqual(kept.done, ["block", "remove"])
+        friends = FakeFriends(Load(0, 0, 0), Load(0, 0, 0))
+        friends.blocked = [new_account_id() for _ in range(200)]
+        self.assertEqual(self.code(rules.block, friends, ANN, BOB, 1), (409, "limit"))
+        friends.blocked[0] = BOB
+        self.assertIs(rules.block(friends, ANN, BOB, 1), False)
+        friends.blocked = friends.blocked[1:]
+        self.assertIs(rules.block(friends, ANN, BOB, 1), True)
+        self.assertEqual(friends.done, ["block", "remove"])
 
     def test_who_is_unknown_or_oneself_has_a_code(self) -> None:
-        kept = FakeFriends(Load(0, 0, 0), Load(0, 0, 0))
+        friends = FakeFriends(Load(0, 0, 0), Load(0, 0, 0))
         self.assertEqual(self.code(rules.named, "a b"), (404, "not_found"))
-        self.assertEqual(self.code(rules.block, kept, ANN, ANN, 1), (400, "self"))
+        self.assertEqual(self.code(rules.block, friends, ANN, ANN, 1), (400, "self"))
         stranger = new_account_id()
-        self.assertEqual(self.code(rules.block, kept, ANN, stranger, 1), (404, "not_found"))
+        self.assertEqual(self.code(rules.block, friends, ANN, stranger, 1), (404, "not_found"))

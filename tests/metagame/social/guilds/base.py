@@ -1,4 +1,4 @@
-"""What the guild tests share: players, and guilds founded as the city does it."""
+"""The base of the guild tests: players, and guilds founded as the city does it."""
 
 from __future__ import annotations
 
@@ -64,7 +64,11 @@ class Base(SynchronousTestCase):
 
     def ranks(self, who: Player) -> dict[str, str]:
         guild = self.mine(who)
-        return {one["phx_account_id"]: one["rank"] for one in guild["members"]} if guild else {}
+        return (
+            {member["phx_account_id"]: member["rank"] for member in guild["members"]}
+            if guild
+            else {}
+        )
 
     def invites(self, who: Player) -> Any:
         return self.do("GET", "/invite/player", who).json["invites"]
@@ -72,11 +76,11 @@ class Base(SynchronousTestCase):
     def invite(self, by: Player, to: Player) -> Any:
         return self.do("PUT", f"/invite/{to.id}", by)
 
-    def join(self, by: Player, *others: Player) -> None:
-        for other in others:
-            self.ack(self.invite(by, other))
-            newest = self.invites(other)[0]["id"]
-            self.ack(self.do("POST", f"/invite/accept/{newest}", other))
+    def join(self, by: Player, *players: Player) -> None:
+        for player in players:
+            self.ack(self.invite(by, player))
+            newest = self.invites(player)[0]["id"]
+            self.ack(self.do("POST", f"/invite/accept/{newest}", player))
 
     def rank(self, by: Player, target: Player, word: str) -> Any:
         return self.do("PUT", f"/rank/{target.id}/{word}", by)

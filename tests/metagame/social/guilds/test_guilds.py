@@ -283,7 +283,7 @@ class MembershipTests(Base):
     def test_refusals_of_a_rank_in_their_order(self) -> None:
         self.found(self.dan, "Hunters")
         outsider = self.game.player("Eve")
-        for by, target, word, status, said in (
+        for by, target, rank, status, word in (
             (outsider, self.bob, "king", 404, "Excluded"),
             (self.bob, self.dan, "king", 400, "Docile"),
             (self.bob, self.dan, "member", 404, "Excluded"),
@@ -294,14 +294,14 @@ class MembershipTests(Base):
             (self.ann, self.ann, "member", 403, "Sly"),
             (self.ann, self.ann, "leader", 403, "Sly"),
         ):
-            self.refused(self.rank(by, target, word), status, said)
+            self.refused(self.rank(by, target, rank), status, word)
 
     @proves("PUT /guild/rank/:accountId/:rank")
     def test_handing_over(self) -> None:
         self.ack(self.rank(self.ann, self.bob, "Leader"))
         guild = self.mine(self.cat)
         self.assertEqual(guild["leader_account_id"], self.bob.id)
-        ranks = [(one["phx_account_id"], one["rank"]) for one in guild["members"]]
+        ranks = [(member["phx_account_id"], member["rank"]) for member in guild["members"]]
         expected = [(self.bob.id, "Leader"), (self.ann.id, "Officer"), (self.cat.id, "Member")]
         self.assertEqual(ranks, expected)
         self.ack(self.do("DELETE", "/player", self.ann))
@@ -309,12 +309,12 @@ class MembershipTests(Base):
     @proves("DELETE /guild/:guildId")
     def test_disbanding(self) -> None:
         self.ack(self.invite(self.ann, self.dan))
-        other = self.game.player("Eve")
-        self.found(other, "Hunters")
+        eve = self.game.player("Eve")
+        self.found(eve, "Hunters")
         for by, guild_id, status, word in (
             (self.dan, self.guild_id, 404, "Excluded"),
             (self.ann, "another", 404, "Excluded"),
-            (other, self.guild_id, 404, "Excluded"),
+            (eve, self.guild_id, 404, "Excluded"),
             (self.bob, self.guild_id, 403, "Sly"),
         ):
             self.refused(self.do("DELETE", f"/{guild_id}", by), status, word)

@@ -21,7 +21,7 @@ class InviteTests(Base):
         self.ack(self.invite(self.bob, self.cat))
         page = self.do("GET", "/invite/player", self.cat)
         invites = page.json["invites"]
-        self.assertEqual([one["guild_name"] for one in invites], ["Hunters", "Slayers"])
+        self.assertEqual([invite["guild_name"] for invite in invites], ["Hunters", "Slayers"])
         expected = {
             "id": invites[1]["id"],
             "guild_id": self.guild_id,
@@ -63,7 +63,7 @@ class InviteTests(Base):
         self.found(self.bob, "Hunters")
         self.ack(self.invite(self.ann, self.cat))
         self.ack(self.invite(self.bob, self.cat))
-        hunters, slayers = (one["id"] for one in self.invites(self.cat))
+        hunters, slayers = (invite["id"] for invite in self.invites(self.cat))
         self.refused(self.do("POST", f"/invite/accept/{slayers}", self.dan), 404, "Uninvited")
         self.refused(self.do("POST", "/invite/accept/x", self.cat), 404, "Uninvited")
         self.ack(self.do("POST", f"/invite/accept/{slayers}", self.cat))
@@ -166,26 +166,26 @@ class InviteTests(Base):
 
     @proves("limit: Guild open invites; invites sent per inviter")
     def test_thirty_an_hour(self) -> None:
-        others = [self.game.player(f"Other_{number}") for number in range(31)]
-        for other in others[:30]:
-            self.ack(self.invite(self.ann, other))
-        self.refused(self.invite(self.ann, others[0]), 409, "Redundant")
-        self.refused(self.invite(self.ann, others[30]), 429, "")
+        players = [self.game.player(f"Other_{number}") for number in range(31)]
+        for player in players[:30]:
+            self.ack(self.invite(self.ann, player))
+        self.refused(self.invite(self.ann, players[0]), 409, "Redundant")
+        self.refused(self.invite(self.ann, players[30]), 429, "")
         self.game.clock.advance(3600)
-        self.ack(self.invite(self.ann, others[30]))
+        self.ack(self.invite(self.ann, players[30]))
 
     @proves("limit: Guild open invites; invites sent per inviter")
     def test_fifty_open_invites_a_guild(self) -> None:
-        others = [self.game.player(f"Other_{number}") for number in range(51)]
-        for number, other in enumerate(others[:50]):
+        players = [self.game.player(f"Other_{number}") for number in range(51)]
+        for number, player in enumerate(players[:50]):
             if number == 30:
                 self.game.clock.advance(3600)
-            self.ack(self.invite(self.ann, other))
+            self.ack(self.invite(self.ann, player))
         self.game.clock.advance(3600)
-        self.refused(self.invite(self.ann, others[50]), 429, "")
-        [invite] = self.invites(others[0])
-        self.ack(self.do("DELETE", f"/invite/{invite['id']}", others[0]))
-        self.ack(self.invite(self.ann, others[50]))
+        self.refused(self.invite(self.ann, players[50]), 429, "")
+        [invite] = self.invites(players[0])
+        self.ack(self.do("DELETE", f"/invite/{invite['id']}", players[0]))
+        self.ack(self.invite(self.ann, players[50]))
 
     @proves("limit: Open guild invites per player")
     def test_a_21st_invite_of_a_player_drops_the_oldest(self) -> None:
@@ -194,7 +194,7 @@ class InviteTests(Base):
             self.found(leader, f"Guild{number}")
             self.ack(self.invite(leader, self.cat))
             self.game.clock.advance(1)
-        names = [one["guild_name"] for one in self.invites(self.cat)]
+        names = [invite["guild_name"] for invite in self.invites(self.cat)]
         self.assertEqual(names, [f"Guild{number}" for number in range(20, 0, -1)])
 
     def test_old_invites_and_old_refusals_are_swept(self) -> None:
@@ -203,14 +203,14 @@ class InviteTests(Base):
         self.ack(self.do("DELETE", f"/invite/{invite['id']}", self.bob))
         self.ack(self.invite(self.ann, self.cat))
         rows = select(func.count()).select_from(GUILD_INVITES)
-        for later, kept in ((0, 2), (DAY - 1, 2), (1, 1), (6 * DAY, 0)):
+        for later, left in ((0, 2), (DAY - 1, 2), (1, 1), (6 * DAY, 0)):
             self.game.clock.advance(later)
-            other = self.game.player(f"Other_{later}")
-            self.ack(self.invite(self.ann, other))
-            [fresh] = self.invites(other)
-            self.game.ledger.run(lambda tx, one=fresh: SqlGuilds(tx).drop_invite(one["id"]))
-            found = self.game.ledger.run(lambda tx: tx.execute(rows).scalar_one())
-            self.assertEqual(found, kept, later)
+            player = self.game.player(f"Other_{later}")
+            self.ack(self.invite(self.ann, player))
+            [fresh] = self.invites(player)
+            self.game.ledger.run(lambda tx, invite=fresh: SqlGuilds(tx).drop_invite(invite["id"]))
+            count = self.game.ledger.run(lambda tx: tx.execute(rows).scalar_one())
+            self.assertEqual(count, left, later)
 
 
 class SmallGuildTests(Base):

@@ -12,9 +12,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from svcserver.kernel.refusals import Refusal
 from svcserver.metagame.social.friends import rules as friends
 from svcserver.metagame.social.friends.store import SqlFriends
-from svcserver.metagame.social.guilds import rules
+from svcserver.metagame.social.guilds import acts
 from svcserver.metagame.social.guilds.names import Words
-from svcserver.metagame.social.guilds.rules import MAY_INVITE, Limits, Rank, Wish
+from svcserver.metagame.social.guilds.rules import MAX_PLAYER_INVITES, MAY_INVITE, Limits, Rank
 from svcserver.metagame.social.guilds.store import SqlGuilds, drop_invites_between
 from tests.support.effort import machine
 from tests.support.ledger import InstantLedger
@@ -45,76 +45,76 @@ class GuildMachine(RuleBasedStateMachine):
             return self.ledger.run(work)
         return None
 
-    @rule(one=who, name=st.sampled_from(NAMES), plate=st.sampled_from(PLATES))
-    def found(self, one: str, name: str, plate: str) -> None:
-        wish = Wish(one, name, plate, validated=True, may_found=True)
-        guild = self.run_rule(lambda tx: rules.found(SqlGuilds(tx), WORDS, wish, self.at))
-        assert guild is None or guild.leader == one
+    @rule(me=who, name=st.sampled_from(NAMES), plate=st.sampled_from(PLATES))
+    def invites(self, me: str, name: str, plate: str) -> None:
+        new = acts.NewGuild(me, name, plate, validated=True, may_found=True)
+        guild = self.run_rule(lambda tx: acts.found_guild(SqlGuilds(tx), WORDS, new, self.at))
+        assert guild is None or guild.leader == me
 
-    @rule(one=who, other=who)
-    def invite(self, one: str, other: str) -> None:
+    @rule(me=who, partner=who)
+    def invite(self, me: str, partner: str) -> None:
         def work(tx: Any) -> None:
-            rules.invite(SqlGuilds(tx), LIMITS, one, other, self.at, may_send=True)
-            mine = SqlGuilds(tx).member(one)
+            acts.invite(SqlGuilds(tx), LIMITS, me, partner, self.at, may_send=True)
+            mine = SqlGuilds(tx).member(me)
             assert mine is not None and mine.rank in MAY_INVITE
-            found = rules.invites(SqlGuilds(tx), other, self.at)
-            assert mine.guild_id in [guild.id for _, guild in found]
+            invites = acts.open_invites(SqlGuilds(tx), partner, self.at)
+            assert mine.guild_id in [guild.id for _, guild in invites]
 
         self.run_rule(work)
 
-    @rule(one=who, data=st.data(), declines=st.booleans())
-    def answer(self, one: str, data: Any, declines: bool) -> None:
-        found = self.ledger.run(lambda tx: rules.invites(SqlGuilds(tx), one, self.at))
-        if not found:
+    @rule(me=who, data=st.data(), declines=st.booleans())
+    def answer(self, me: str, data: Any, declines: bool) -> None:
+        invites = self.ledger.run(lambda tx: acts.open_invites(SqlGuilds(tx), me, self.at))
+        if not invites:
             return
-        invite, guild = data.draw(st.sampled_from(found))
+        invite, guild = data.draw(st.sampled_from(invites))
 
         def work(tx: Any) -> None:
             hall = SqlGuilds(tx)
             if declines:
-                rules.decline(hall, one, invite.id, self.at)
+                acts.decline(hall, me, invite.id, self.at)
                 return
-            member = rules.accept(hall, LIMITS, one, invite.id, self.at)
+            member = acts.accept(hall, LIMITS, me, invite.id, self.at)
             assert (member.guild_id, member.rank) == (guild.id, Rank.MEMBER)
-            assert rules.invites(hall, one, self.at) == []
+            assert acts.open_invites(hall, me, self.at) == []
 
         self.run_rule(work)
 
-    @rule(one=who, other=who)
-    def kick(self, one: str, other: str) -> None:
+    @rule(me=who, partner=who)
+    def kick(self, me: str, partner: str) -> None:
         def work(tx: Any) -> None:
-            rules.kick(SqlGuilds(tx), one, other)
-            assert SqlGuilds(tx).member(other) is None
+            acts.remove(SqlGuilds(tx), me, partner)
+            assert SqlGuilds(tx).member(partner) is None
 
         self.run_rule(work)
 
-    @rule(one=who, other=who, word=st.sampled_from(["member", "Officer", "LEADER", "king"]))
-    def set_rank(self, one: str, other: str, word: str) -> None:
+    @rule(me=who, partner=who, word=st.sampled_from(["member", "Officer", "LEADER", "king"]))
+    def set_rank(self, me: str, partner: str, word: str) -> None:
         def work(tx: Any) -> None:
-            rules.set_rank(SqlGuilds(tx), one, other, word)
-            theirs = SqlGuilds(tx).member(other)
+            acts.set_rank(SqlGuilds(tx), me, partner, word)
+            theirs = SqlGuilds(tx).member(partner)
             assert theirs is not None and theirs.rank.lower() == word.lower()
 
         self.run_rule(work)
 
-    @rule(one=who)
-    def disband(self, one: str) -> None:
+    @rule(me=who)
+    def disband(self, me: str) -> None:
         def work(tx: Any) -> None:
-            mine = SqlGuilds(tx).member(one)
+            mine = SqlGuilds(tx).member(me)
             if mine is not None:
-                rules.disband(SqlGuilds(tx), one, mine.guild_id)
+                acts.disband(SqlGuilds(tx), me, mine.guild_id)
                 assert SqlGuilds(tx).guild(mine.guild_id) is None
 
         self.run_rule(work)
 
-    @rule(one=who, other=who, at_all=st.booleans())
-    def block(self, one: str, other: str, at_all: bool) -> None:
+    @rule(me=who, partner=who, at_all=st.booleans())
+    def block(self, me: str, partner: str, at_all: bool) -> None:
         def work(tx: Any) -> None:
             if at_all:
-                friends.block(SqlFriends(tx), one, other, self.at)
-                drop_invites_between(tx, one, other)
+                friends.block(SqlFriends(tx), me, partner, self.at)
+                drop_invites_between(tx, me, partner)
             else:
-                SqlFriends(tx).unblock(one, other)
+                SqlFriends(tx).unblock(me, partner)
 
         self.run_rule(work)
 
@@ -128,20 +128,20 @@ class GuildMachine(RuleBasedStateMachine):
 
     def _check_guilds(self, tx: Any) -> None:
         hall = SqlGuilds(tx)
-        summaries, seen, names, plates = hall.summaries(), set(), set(), set()
+        summaries, in_guilds, names, plates = hall.summaries(), set(), set(), set()
         for summary in summaries:
             guild, members = hall.guild(summary.id), hall.members(summary.id)
             assert guild is not None and 1 <= len(members) <= LIMITS.max_members
-            leaders = [one.account_id for one in members if one.rank is Rank.LEADER]
+            leaders = [member.account_id for member in members if member.rank is Rank.LEADER]
             assert leaders == [guild.leader] == [members[0].account_id]
-            for one in members:
-                assert one.account_id not in seen
-                seen.add(one.account_id)
+            for member in members:
+                assert member.account_id not in in_guilds
+                in_guilds.add(member.account_id)
             assert guild.name.lower() not in names
             names.add(guild.name.lower())
             assert not guild.nameplate or guild.nameplate.lower() not in plates
             plates.add(guild.nameplate.lower())
-        assert all((hall.member(one) is not None) == (one in seen) for one in PLAYERS)
+        assert all((hall.member(member) is not None) == (member in in_guilds) for member in PLAYERS)
 
     @invariant()
     def invites_come_from_those_who_may_and_never_past_a_block(self) -> None:
@@ -149,15 +149,15 @@ class GuildMachine(RuleBasedStateMachine):
 
     def _check_invites(self, tx: Any) -> None:
         hall = SqlGuilds(tx)
-        for one in PLAYERS:
-            found = rules.invites(hall, one, self.at)
-            guilds = [guild.id for _, guild in found]
-            assert len(guilds) == len(set(guilds)) <= rules.MAX_PLAYER_INVITES
-            for invite, guild in found:
+        for player in PLAYERS:
+            invites = acts.open_invites(hall, player, self.at)
+            guilds = [guild.id for _, guild in invites]
+            assert len(guilds) == len(set(guilds)) <= MAX_PLAYER_INVITES
+            for invite, guild in invites:
                 inviter = hall.member(invite.inviter)
                 assert inviter is not None and inviter.guild_id == guild.id
                 assert inviter.rank in MAY_INVITE and self.at < invite.expires_at
-                assert not hall.blocked_between(invite.inviter, one)
+                assert not hall.blocked_between(invite.inviter, player)
 
 
 GuildMachine.TestCase.settings = machine(30, 35)

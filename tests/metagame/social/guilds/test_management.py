@@ -69,7 +69,7 @@ class ManagementTests(Base):
             [second, "Slayers", "SLY", "Ann", 2],
         ]
         self.assertEqual(page.status, 200)
-        self.assertEqual([list(one.values()) for one in page.json], expected)
+        self.assertEqual([list(guild.values()) for guild in page.json], expected)
         keys = ["guildId", "name", "nameplate", "leader", "members"]
         self.assertEqual(list(page.json[0]), keys)
 

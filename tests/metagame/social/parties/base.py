@@ -1,4 +1,4 @@
-"""What the party tests share: players and what they do to each other."""
+"""The base of the party tests: players and their requests."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class Base(SynchronousTestCase):
     def invites(self, who: Player) -> Any:
         return self.game.browse("GET", "/party/invites", token=who.token).json["invitations"]
 
-    def join(self, leader: Player, *others: Player) -> str:
+    def join(self, leader: Player, *players: Player) -> str:
         party_id = str(self.poll(leader)["partyId"])
-        for other in others:
-            self.assertEqual(self.invite(leader, other.id), 200)
-            self.assertEqual(self.accept(other, party_id).status, 200)
+        for player in players:
+            self.assertEqual(self.invite(leader, player.id), 200)
+            self.assertEqual(self.accept(player, party_id).status, 200)
         return party_id
 
     def block(self, by: Player, whom: Player) -> None:

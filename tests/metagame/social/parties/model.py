@@ -1,4 +1,4 @@
-"""Parties kept in plain dictionaries that are swept: what the rules on the board are compared with.
+"""A model of parties in plain dictionaries that are swept, to compare with the rules.
 
 Written before them and knowing nothing of theirs but the values and the limits.
 """
@@ -23,8 +23,8 @@ from svcserver.metagame.social.parties.rules import (
     MAX_SENT,
     SENT_S,
     SILENT_S,
-    Invite,
     Party,
+    PartyInvitation,
 )
 from tests.metagame.social.parties.quota import Quota
 
@@ -38,7 +38,7 @@ class PlainParties:
     _party_of: dict[AccountId, str] = field(factory=dict, init=False)
     _heard: dict[AccountId, float] = field(factory=dict, init=False)
     # by recipient, then by party; oldest first
-    _invites: dict[AccountId, dict[str, Invite]] = field(factory=dict, init=False)
+    _invites: dict[AccountId, dict[str, PartyInvitation]] = field(factory=dict, init=False)
     _invited: dict[str, set[AccountId]] = field(factory=dict, init=False)  # party -> recipients
     _sent: Quota = field(factory=lambda: Quota(MAX_SENT, SENT_S), init=False)
     _declined: dict[tuple[AccountId, AccountId], float] = field(factory=dict, init=False)
@@ -77,21 +77,21 @@ class PlainParties:
     def _settle(self, party_id: str, now: float) -> Party:
         """Drop who has been silent for more than two minutes, the longest silent first."""
         party = self._parties[party_id]
-        silent = [one for one in party.members if now - self._heard[one] > SILENT_S]
-        for one in sorted(silent, key=self._heard.__getitem__)[: len(party.members) - 1]:
-            self._remove(one)
+        silent = [member for member in party.members if now - self._heard[member] > SILENT_S]
+        for member in sorted(silent, key=self._heard.__getitem__)[: len(party.members) - 1]:
+            self._remove(member)
         return self._parties[party_id]
 
     # -- invites -----------------------------------------------------------
 
-    def invites_to(self, recipient: AccountId, now: float) -> list[Invite]:
+    def invites_to(self, recipient: AccountId, now: float) -> list[PartyInvitation]:
         """The player's live invites, oldest first."""
-        return [one for one in self._received(recipient) if self._is_live(one, now)]
+        return [invite for invite in self._received(recipient) if self._is_live(invite, now)]
 
     def invite(
         self, sender: AccountId, recipient: AccountId, now: float, *, blocked: bool = False
     ) -> Party:
-        """Invite an existing account into the sender's party, or refuse."""
+        """PartyInvitation an existing account into the sender's party, or refuse."""
         if sender == recipient:
             raise Conflict("that is yourself")
         if blocked:
@@ -108,26 +108,26 @@ class PlainParties:
             raise Conflict("that player has just declined")
         if not self._sent.take(sender, now):
             raise Conflict("too many invites, try again later")
-        self._keep(Invite(party.id, sender, recipient, now))
+        self._keep(PartyInvitation(party.id, sender, recipient, now))
         return party
 
     def _check_counts(self, party: Party, recipient: AccountId, now: float) -> None:
         received = self.invites_to(recipient, now)
-        if any(one.party_id == party.id for one in received):
+        if any(invite.party_id == party.id for invite in received):
             raise Conflict("already invited")
         if len(self._pending_of(party.id, now)) >= MAX_PARTY_INVITES:
             raise Conflict("the party has too many open invites")
         if len(received) >= MAX_RECEIVED_INVITES:
             raise Conflict("that player has too many open invites")
 
-    def invite_named(self, recipient: AccountId, named: str, now: float) -> Invite | None:
+    def invite_named(self, recipient: AccountId, named: str, now: float) -> PartyInvitation | None:
         """The player's live invite of that party or from that sender."""
-        for one in self.invites_to(recipient, now):
-            if named in (one.party_id, one.sender):
-                return one
+        for invite in self.invites_to(recipient, now):
+            if named in (invite.party_id, invite.sender):
+                return invite
         return None
 
-    def accept(self, invite: Invite, now: float) -> Party:
+    def accept(self, invite: PartyInvitation, now: float) -> Party:
         """Leave the old party and join at the end; Missing when the invite has ended."""
         self.hear(invite.recipient, now)
         party = self.get(invite.party_id, now)
@@ -146,27 +146,27 @@ class PlainParties:
     def decline(self, recipient: AccountId, named: Iterable[object], now: float) -> bool:
         """Decline what matches by party or sender; the sender pauses for two minutes."""
         wanted = list(named)
-        found = [
-            one
-            for one in self.invites_to(recipient, now)
-            if one.party_id in wanted or one.sender in wanted
+        invites = [
+            invite
+            for invite in self.invites_to(recipient, now)
+            if invite.party_id in wanted or invite.sender in wanted
         ]
-        for one in found:
-            self._drop(one)
-            self._declined[one.sender, recipient] = now
-        return bool(found)
+        for invite in invites:
+            self._drop(invite)
+            self._declined[invite.sender, recipient] = now
+        return bool(invites)
 
     def withdraw(self, sender: AccountId, recipient: AccountId) -> bool:
         """Take back one's own invite; whether there was one."""
-        found = [one for one in self._received(recipient) if one.sender == sender]
-        for one in found:
-            self._drop(one)
-        return bool(found)
+        invites = [invite for invite in self._received(recipient) if invite.sender == sender]
+        for invite in invites:
+            self._drop(invite)
+        return bool(invites)
 
-    def part(self, one: AccountId, other: AccountId) -> None:
+    def part(self, first: AccountId, second: AccountId) -> None:
         """Invites between the two end; a party they share stays."""
-        self.withdraw(one, other)
-        self.withdraw(other, one)
+        self.withdraw(first, second)
+        self.withdraw(second, first)
 
     # -- leaving and leading -----------------------------------------------
 
@@ -206,7 +206,7 @@ class PlainParties:
             invite = self._invites[recipient][party.id]
             if invite.sender == account_id or party.is_solo:
                 self._drop(invite)
-        rest = tuple(one for one in party.members if one != account_id)
+        rest = tuple(member for member in party.members if member != account_id)
         if rest:
             leader = party.leader if party.leader != account_id else rest[0]
             self._parties[party.id] = Party(party.id, leader, rest)
@@ -214,13 +214,13 @@ class PlainParties:
             del self._parties[party.id]
         self.changed.send(PartyChanged(party.id, (account_id,)))
 
-    def _keep(self, invite: Invite) -> None:
+    def _keep(self, invite: PartyInvitation) -> None:
         received = self._invites.setdefault(invite.recipient, {})
         received.pop(invite.party_id, None)  # an expired one would keep its old place
         received[invite.party_id] = invite
         self._invited.setdefault(invite.party_id, set()).add(invite.recipient)
 
-    def _drop(self, invite: Invite) -> None:
+    def _drop(self, invite: PartyInvitation) -> None:
         received, invited = self._invites[invite.recipient], self._invited[invite.party_id]
         del received[invite.party_id]
         invited.discard(invite.recipient)
@@ -229,14 +229,16 @@ class PlainParties:
         if not invited:
             del self._invited[invite.party_id]
 
-    def _received(self, recipient: AccountId) -> list[Invite]:
+    def _received(self, recipient: AccountId) -> list[PartyInvitation]:
         return list(self._invites.get(recipient, {}).values())
 
-    def _pending_of(self, party_id: str, now: float) -> list[Invite]:
-        pending = [self._invites[one][party_id] for one in self._invited.get(party_id, ())]
-        return [one for one in pending if self._is_live(one, now)]
+    def _pending_of(self, party_id: str, now: float) -> list[PartyInvitation]:
+        pending = [
+            self._invites[recipient][party_id] for recipient in self._invited.get(party_id, ())
+        ]
+        return [recipient for recipient in pending if self._is_live(recipient, now)]
 
-    def _is_live(self, invite: Invite, now: float) -> bool:
+    def _is_live(self, invite: PartyInvitation, now: float) -> bool:
         """Not expired, and its sender (if silent, no longer a member) is still there."""
         if now - invite.at >= INVITE_S:
             return False
@@ -246,10 +248,10 @@ class PlainParties:
     def sweep(self, now: float) -> None:
         """Forget expired invites and parties of one whose player is long gone."""
         old = [
-            one
+            invite
             for received in self._invites.values()
-            for one in received.values()
-            if now - one.at >= INVITE_S
+            for invite in received.values()
+            if now - invite.at >= INVITE_S
         ]
         for invite in old:
             self._drop(invite)

@@ -1,4 +1,4 @@
-"""A limit of events per key and time window whose places can be reserved and given back.
+"""A quota of events per key and time window, whose places can be reserved and given back.
 
 ``rates.Windows`` counts an event after it has happened. Here a place is reserved before a
 transaction that may turn out to need none, so that two at once never take the same last one:

@@ -1,4 +1,4 @@
-"""What a hunt that a party waits for looks like in the party poll. Spec: 1 §4 Parties."""
+"""The hunt that a party waits for, as the party poll shows it. Spec: 1 §4 Parties."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class CandidateTests(SynchronousTestCase):
             self.assertEqual(party["candidateState"], "MATCHING")
             self.assertEqual(party["playerHuntId"], HUNT["playerHuntId"])
             self.assertIsInstance(party["candidateId"], str)
-            states = [one["isMemberOfCandidate"] for one in party["playerStates"]]
+            states = [state["isMemberOfCandidate"] for state in party["playerStates"]]
             self.assertEqual(states, [True, True])
         game.clock.advance(2.5)
         joining.cancel()

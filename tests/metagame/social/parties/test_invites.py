@@ -8,7 +8,7 @@ from typing import Any
 from svcserver.board.waiting import at_once
 from svcserver.kernel.refusals import Missing
 from svcserver.kernel.signals import PartyChanged
-from svcserver.metagame.social.parties.rules import MAX_SENT, Invite, Parties
+from svcserver.metagame.social.parties.rules import MAX_SENT, Parties, PartyInvitation
 from svcserver.metagame.social.parties.store import LiveParties
 from tests.metagame.social.parties.base import BLOCKS, Base
 from tests.support.game import GAME_SERVER_KEY
@@ -73,15 +73,15 @@ class InviteTests(Base):
         self.game.browse("DELETE", f"{BLOCKS}{self.bob.id}/{self.ann.id}", token=self.bob.token)
         self.assertEqual(self.invites(self.bob), [], "the invite is gone, not only hidden")
 
-    def test_whoever_blocks_the_invites_between_the_two_are_gone(self) -> None:
-        for by, other in ((self.ann, self.bob), (self.bob, self.ann)):
+    def test_a_block_by_either_ends_the_invites_between_them(self) -> None:
+        for by, player in ((self.ann, self.bob), (self.bob, self.ann)):
             self.assertEqual(self.invite(self.ann, self.bob.id), 200)
-            self.block(by, other)
-            self.game.browse("DELETE", f"{BLOCKS}{by.id}/{other.id}", token=by.token)
+            self.block(by, player)
+            self.game.browse("DELETE", f"{BLOCKS}{by.id}/{player.id}", token=by.token)
             self.assertEqual(self.invites(self.bob), [])
 
     @proves("an invite between blocked players is never listed or accepted")
-    def test_an_invite_that_slipped_past_a_block_is_neither_listed_nor_accepted(self) -> None:
+    def test_an_invite_that_slipped_past_a_block_has_no_effect(self) -> None:
         self.block(self.bob, self.ann)
         invite = self.game.parts.parties.act(
             lambda parties: parties.invite(self.ann.id, self.bob.id)
@@ -115,21 +115,21 @@ class InviteTests(Base):
 
     @proves("limit: Party size; pending invites per party; per recipient; invite expiry")
     def test_eight_open_invites_a_party(self) -> None:
-        others = [self.game.player(f"Other_{number}") for number in range(9)]
-        for other in others[:8]:
-            self.assertEqual(self.invite(self.ann, other.id), 200)
-        self.assertEqual(self.invite(self.ann, others[8].id), 409)
-        self.decline(self.ann, sendingPlayerId=self.ann.id, recipientPlayerId=others[0].id)
-        self.assertEqual(self.invite(self.ann, others[8].id), 200)
+        players = [self.game.player(f"Other_{number}") for number in range(9)]
+        for player in players[:8]:
+            self.assertEqual(self.invite(self.ann, player.id), 200)
+        self.assertEqual(self.invite(self.ann, players[8].id), 409)
+        self.decline(self.ann, sendingPlayerId=self.ann.id, recipientPlayerId=players[0].id)
+        self.assertEqual(self.invite(self.ann, players[8].id), 200)
 
     @proves("limit: Party size; pending invites per party; per recipient; invite expiry")
     def test_ten_open_invites_a_recipient(self) -> None:
-        others = [self.game.player(f"Other_{number}") for number in range(11)]
-        for other in others[:10]:
-            self.assertEqual(self.invite(other, self.ann.id), 200)
-        self.assertEqual(self.invite(others[10], self.ann.id), 409)
+        players = [self.game.player(f"Other_{number}") for number in range(11)]
+        for player in players[:10]:
+            self.assertEqual(self.invite(player, self.ann.id), 200)
+        self.assertEqual(self.invite(players[10], self.ann.id), 409)
         self.game.clock.advance(300)
-        self.assertEqual(self.invite(others[10], self.ann.id), 200)
+        self.assertEqual(self.invite(players[10], self.ann.id), 200)
 
     @proves("limit: Party invites sent per player")
     def test_twenty_sent_in_ten_minutes(self) -> None:
@@ -195,7 +195,7 @@ class InviteTests(Base):
         self.do("DELETE", "/member", self.bob)
         self.assertEqual(self.invites(self.cat), [], "the party has ended")
 
-    def test_a_sender_who_comes_back_does_not_bring_old_invites_back(self) -> None:
+    def test_a_returning_sender_brings_no_old_invites_back(self) -> None:
         party_id = self.join(self.ann, self.bob)
         self.invite(self.ann, self.cat.id)
         self.do("DELETE", "/member", self.ann)
@@ -250,18 +250,18 @@ class AcceptTests(Base):
 
     def test_an_invite_that_ended_meanwhile_is_missing(self) -> None:
         live = TestBoard()
-        kept = LiveParties(live.board)
+        live_parties = LiveParties(live.board)
 
         def do(work: Callable[[Parties], Any]) -> Any:
-            return at_once(kept.act(work))
+            return at_once(live_parties.act(work))
 
-        def invite() -> Invite:
+        def invite() -> PartyInvitation:
             do(lambda parties: parties.invite("ann", "bob"))
-            [found] = do(lambda parties: parties.invites_to("bob"))
-            return found
+            [invite_found] = do(lambda parties: parties.invites_to("bob"))
+            return invite_found
 
-        def is_missing(one: Invite) -> None:
-            self.assertRaises(Missing, do, lambda parties: parties.accept(one))
+        def is_missing(invitation: PartyInvitation) -> None:
+            self.assertRaises(Missing, do, lambda parties: parties.accept(invitation))
 
         first = invite()
         do(lambda parties: parties.withdraw("ann", "bob"))

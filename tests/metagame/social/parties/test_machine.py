@@ -1,4 +1,4 @@
-"""Players act at random, on the board and on a plain model: both say the same after every step."""
+"""Players act at random, on the board and on a model: both give the same after every step."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from svcserver.metagame.social.parties.rules import (
     MAX_MEMBERS,
     MAX_PARTY_INVITES,
     MAX_RECEIVED_INVITES,
-    Invite,
     Parties,
     Party,
+    PartyInvitation,
 )
 from svcserver.metagame.social.parties.store import LiveParties
 from tests.metagame.social.parties.model import PlainParties
@@ -63,7 +63,7 @@ class PartyMachine(RuleBasedStateMachine):
         self.model_left: list[tuple[str, str]] = []
         self.live.board.listen(PartyChanged, self.heard_of_leaving)
         self.model.changed.connect(
-            lambda news: self.model_left.extend((news.party_id, one) for one in news.left)
+            lambda news: self.model_left.extend((news.party_id, member) for member in news.left)
         )
 
     @property
@@ -71,127 +71,127 @@ class PartyMachine(RuleBasedStateMachine):
         return self.live.now
 
     def heard_of_leaving(self, news: PartyChanged) -> None:
-        for one in news.left:
-            assert one in self.rooms[news.party_id]
-            self.rooms[news.party_id].discard(one)
-            self.left.append((self.named[news.party_id], one))
+        for member in news.left:
+            assert member in self.rooms[news.party_id]
+            self.rooms[news.party_id].discard(member)
+            self.left.append((self.named[news.party_id], member))
 
     def do(self, work: Callable[[Parties], Any]) -> Any:
-        return self.live.do(lambda transaction: work(self.parties.on(transaction)))
+        return self.live.do(lambda transaction: work(self.parties.rules_on(transaction)))
 
     def both(
         self, work: Callable[[Parties], Any], model: Callable[[PlainParties], Any]
     ) -> tuple[Any, Any]:
         """The board's answer, which is the model's."""
         expected = answer(lambda: model(self.model))
-        found = answer(lambda: self.do(work))
-        assert self.as_named(found) == expected, (found, expected)
-        return found, expected
+        result = answer(lambda: self.do(work))
+        assert self.as_named(result) == expected, (result, expected)
+        return result, expected
 
-    def as_named(self, found: Any) -> Any:
+    def as_named(self, result: Any) -> Any:
         """With the model's names of parties."""
-        if isinstance(found, Party):
-            return evolve(found, id=self.named.get(found.id, found.id))
-        if isinstance(found, Invite):
-            return evolve(found, party_id=self.named.get(found.party_id, found.party_id))
-        return [self.as_named(one) for one in found] if isinstance(found, list) else found
+        if isinstance(result, Party):
+            return evolve(result, id=self.named.get(result.id, result.id))
+        if isinstance(result, PartyInvitation):
+            return evolve(result, party_id=self.named.get(result.party_id, result.party_id))
+        return [self.as_named(item) for item in result] if isinstance(result, list) else result
 
-    @rule(one=who)
-    def poll(self, one: str) -> None:
-        mine = self.model.poll(one, self.now)
-        party = self.do(lambda parties: parties.poll(one))
-        assert one in party.members
+    @rule(me=who)
+    def poll(self, me: str) -> None:
+        mine = self.model.poll(me, self.now)
+        party = self.do(lambda parties: parties.poll(me))
+        assert me in party.members
         self.named.setdefault(party.id, mine.id)
         assert self.as_named(party) == mine
-        self.rooms.setdefault(party.id, set()).add(one)
+        self.rooms.setdefault(party.id, set()).add(me)
 
-    @rule(one=who, other=who)
-    def invite(self, one: str, other: str) -> None:
-        blocked = frozenset((one, other)) in self.blocked
-        self.poll(one)  # a refused invite makes no party on the board
-        found, _ = self.both(
-            lambda parties: parties.invite(one, other, blocked=blocked),
-            lambda model: model.invite(one, other, self.now, blocked=blocked),
+    @rule(me=who, partner=who)
+    def invite(self, me: str, partner: str) -> None:
+        blocked = frozenset((me, partner)) in self.blocked
+        self.poll(me)  # a refused invite makes no party on the board
+        result, _ = self.both(
+            lambda parties: parties.invite(me, partner, blocked=blocked),
+            lambda model: model.invite(me, partner, self.now, blocked=blocked),
         )
-        if not isinstance(found, Refused):
-            assert not blocked and one != other and found.leader == one
+        if not isinstance(result, Refused):
+            assert not blocked and me != partner and result.leader == me
 
-    @rule(one=who, data=st.data())
-    def accept(self, one: str, data: Any) -> None:
-        invites = self.do(lambda parties: parties.invites_to(one))
+    @rule(me=who, data=st.data())
+    def accept(self, me: str, data: Any) -> None:
+        invites = self.do(lambda parties: parties.invites_to(me))
         if not invites:
             return
         invite = data.draw(st.sampled_from(invites))
-        found, _ = self.both(
+        result, _ = self.both(
             lambda parties: parties.accept(invite),
             lambda model: model.accept(self.as_named(invite), self.now),
         )
-        if not isinstance(found, Refused):
-            assert found.members[-1] == one
-            self.rooms[found.id].add(one)
+        if not isinstance(result, Refused):
+            assert result.members[-1] == me
+            self.rooms[result.id].add(me)
 
-    @rule(one=who, data=st.data(), by_party=st.booleans())
-    def decline(self, one: str, data: Any, by_party: bool) -> None:
-        invites = self.do(lambda parties: parties.invites_to(one))
+    @rule(me=who, data=st.data(), by_party=st.booleans())
+    def decline(self, me: str, data: Any, by_party: bool) -> None:
+        invites = self.do(lambda parties: parties.invites_to(me))
         if invites:
             invite = data.draw(st.sampled_from(invites))
             mine = self.as_named(invite)
-            found, _ = self.both(
+            result, _ = self.both(
                 lambda parties: parties.decline(
-                    one, [invite.party_id if by_party else invite.sender]
+                    me, [invite.party_id if by_party else invite.sender]
                 ),
                 lambda model: model.decline(
-                    one, [mine.party_id if by_party else mine.sender], self.now
+                    me, [mine.party_id if by_party else mine.sender], self.now
                 ),
             )
-            assert found
-            assert invite not in self.do(lambda parties: parties.invites_to(one))
+            assert result
+            assert invite not in self.do(lambda parties: parties.invites_to(me))
 
-    @rule(one=who, other=who)
-    def withdraw(self, one: str, other: str) -> None:
+    @rule(me=who, partner=who)
+    def withdraw(self, me: str, partner: str) -> None:
         self.model.sweep(self.now)
-        self.do(lambda parties: parties.withdraw(one, other))
-        self.model.withdraw(one, other)
-        left = self.do(lambda parties: parties.invites_to(other))
-        assert all(invite.sender != one for invite in left)
+        self.do(lambda parties: parties.withdraw(me, partner))
+        self.model.withdraw(me, partner)
+        left = self.do(lambda parties: parties.invites_to(partner))
+        assert all(invite.sender != me for invite in left)
 
-    @rule(one=who)
-    def leave(self, one: str) -> None:
-        self.both(lambda parties: parties.leave(one), lambda model: model.leave(one, self.now))
-        assert self.do(lambda parties: parties.of(one)) is None
+    @rule(me=who)
+    def leave(self, me: str) -> None:
+        self.both(lambda parties: parties.leave(me), lambda model: model.leave(me, self.now))
+        assert self.do(lambda parties: parties.party_of(me)) is None
 
-    @rule(one=who, other=who)
-    def kick(self, one: str, other: str) -> None:
-        found, _ = self.both(
-            lambda parties: parties.kick(one, other),
-            lambda model: model.kick(one, other, self.now),
+    @rule(me=who, partner=who)
+    def kick(self, me: str, partner: str) -> None:
+        result, _ = self.both(
+            lambda parties: parties.kick(me, partner),
+            lambda model: model.kick(me, partner, self.now),
         )
-        if isinstance(found, Refused):
-            self.do(lambda parties: parties.hear(one))  # as the act does for what is refused
+        if isinstance(result, Refused):
+            self.do(lambda parties: parties.mark_seen(me))  # as the act does for what is refused
         else:
-            assert self.do(lambda parties: parties.of(other)) is None
+            assert self.do(lambda parties: parties.party_of(partner)) is None
 
-    @rule(one=who, other=who)
-    def promote(self, one: str, other: str) -> None:
-        self.poll(one)
-        found, _ = self.both(
-            lambda parties: parties.promote(one, other),
-            lambda model: model.promote(one, other, self.now),
+    @rule(me=who, partner=who)
+    def promote(self, me: str, partner: str) -> None:
+        self.poll(me)
+        result, _ = self.both(
+            lambda parties: parties.promote(me, partner),
+            lambda model: model.promote(me, partner, self.now),
         )
-        if not isinstance(found, Refused):
-            party = self.do(lambda parties: parties.of(other))
-            assert party is not None and party.leader == other
+        if not isinstance(result, Refused):
+            party = self.do(lambda parties: parties.party_of(partner))
+            assert party is not None and party.leader == partner
 
-    @rule(one=who)
-    def hear(self, one: str) -> None:
-        self.both(lambda parties: parties.hear(one), lambda model: model.hear(one, self.now))
+    @rule(me=who)
+    def hear(self, me: str) -> None:
+        self.both(lambda parties: parties.mark_seen(me), lambda model: model.hear(me, self.now))
 
-    @rule(one=who, other=who)
-    def block(self, one: str, other: str) -> None:
-        if one != other:
-            self.blocked.add(frozenset((one, other)))
+    @rule(me=who, partner=who)
+    def block(self, me: str, partner: str) -> None:
+        if me != partner:
+            self.blocked.add(frozenset((me, partner)))
             self.both(
-                lambda parties: parties.part(one, other), lambda model: model.part(one, other)
+                lambda parties: parties.part(me, partner), lambda model: model.part(me, partner)
             )
 
     @rule(seconds=st.sampled_from([1.0, 30.0, 61.0, 121.0, 301.0, 4000.0]))
@@ -200,28 +200,28 @@ class PartyMachine(RuleBasedStateMachine):
 
     @invariant()
     def everyone_is_in_one_party_with_one_leader(self) -> None:
-        seen: dict[str, str] = {}
+        parties_seen: dict[str, str] = {}
         self.model.sweep(self.now)
-        for one in PLAYERS:
+        for me in PLAYERS:
             party, _ = self.both(
-                lambda parties, one=one: parties.of(one),
-                lambda model, one=one: model.of(one, self.now),
+                lambda parties, me=me: parties.party_of(me),
+                lambda model, me=me: model.of(me, self.now),
             )
             if party is None:
                 continue
             assert 1 <= len(party.members) <= MAX_MEMBERS
             assert len(set(party.members)) == len(party.members)
             assert party.leader in party.members
-            assert seen.setdefault(one, party.id) == party.id
+            assert parties_seen.setdefault(me, party.id) == party.id
             assert self.rooms[party.id] == set(party.members)
 
     @invariant()
     def invites_keep_their_limits_and_a_blocked_pair_has_none(self) -> None:
         by_party: dict[str, int] = {}
-        for one in PLAYERS:
+        for me in PLAYERS:
             invites, _ = self.both(
-                lambda parties, one=one: parties.invites_to(one),
-                lambda model, one=one: model.invites_to(one, self.now),
+                lambda parties, me=me: parties.invites_to(me),
+                lambda model, me=me: model.invites_to(me, self.now),
             )
             assert len(invites) <= MAX_RECEIVED_INVITES
             for invite in invites:
@@ -229,7 +229,7 @@ class PartyMachine(RuleBasedStateMachine):
                 party = self.do(lambda parties, invite=invite: parties.get(invite.party_id))
                 assert party is not None and invite.sender in party.members
                 assert self.now - invite.at < 300
-                assert frozenset((invite.sender, one)) not in self.blocked
+                assert frozenset((invite.sender, me)) not in self.blocked
         assert all(count <= MAX_PARTY_INVITES for count in by_party.values())
 
     @invariant()
@@ -238,11 +238,13 @@ class PartyMachine(RuleBasedStateMachine):
 
     @invariant()
     def the_two_indexes_of_invites_agree(self) -> None:
-        def by_both(parties: Parties) -> tuple[set[Invite], set[Invite]]:
+        def by_both(parties: Parties) -> tuple[set[PartyInvitation], set[PartyInvitation]]:
             stored, now = parties.stored, self.now
-            received = {invite for one in PLAYERS for invite in stored.received(one)}
-            pending = {invite for one in self.named for invite in stored.pending(one)}
-            return tuple({i for i in kept if now - i.at < 300} for kept in (received, pending))
+            received = {invite for me in PLAYERS for invite in stored.received(me)}
+            pending = {invite for me in self.named for invite in stored.pending(me)}
+            return tuple(
+                {i for i in invites if now - i.at < 300} for invites in (received, pending)
+            )
 
         by_recipient, by_party = self.do(by_both)
         assert by_recipient == by_party

@@ -21,7 +21,7 @@ class MarkTests(SynchronousTestCase):
             self.assertGreater(len(rows), 20)
             self.assertEqual([row.name for row in rows if not row.body_log], [])
 
-    def test_management_rows_answer_bad_json_in_their_words_and_are_not_public(self) -> None:
+    def test_management_rows_word_bad_json_and_are_not_public(self) -> None:
         rows = {row.name: row for row in self.rows()}
         for name in MANAGEMENT:
             row = rows[f"POST /svc/api/{name}"]

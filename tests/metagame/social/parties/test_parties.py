@@ -70,11 +70,11 @@ class PollTests(Base):
         self.assertEqual(party["partyId"], party_id)
         self.assertEqual(party["leaderPlayerId"], self.bob.id)
         self.assertEqual(party["playerIds"], [self.bob.id, self.ann.id])
-        names = [one["displayName"] for one in party["playerStates"]]
+        names = [state["displayName"] for state in party["playerStates"]]
         self.assertEqual(names, ["Bob", "Ann"])
         for key in ("candidateState", "candidateId", "playerHuntId", "gauntletLevel"):
             self.assertIsNone(party[key])
-        self.assertEqual({one["isMemberOfCandidate"] for one in party["playerStates"]}, {False})
+        self.assertEqual({state["isMemberOfCandidate"] for state in party["playerStates"]}, {False})
 
     @proves("POST /party")
     def test_a_candidate_shows_in_the_party(self) -> None:
@@ -84,7 +84,7 @@ class PollTests(Base):
             (shown["candidateId"], shown["candidateState"], shown["playerHuntId"]),
             ("c", "MATCHING", "hunt"),
         )
-        members = [one["isMemberOfCandidate"] for one in shown["playerStates"]]
+        members = [state["isMemberOfCandidate"] for state in shown["playerStates"]]
         self.assertEqual(members, [True, False])
 
     @proves("POST /party")
@@ -198,7 +198,7 @@ class LeaveTests(Base):
 
 
 class SilenceTests(Base):
-    def test_a_member_unheard_for_more_than_two_minutes_is_dropped_when_read(self) -> None:
+    def test_reading_drops_a_member_silent_for_over_two_minutes(self) -> None:
         self.join(self.ann, self.bob)
         self.game.clock.advance(120)
         self.assertEqual(len(self.poll(self.ann)["playerIds"]), 2)
@@ -259,30 +259,30 @@ class StatusTests(Base):
         first = self.join(self.ann, self.bob)
         second = self.poll(self.cat)["partyId"]
         self.invite(self.ann, self.dan.id)
-        asked = [self.ann.id, self.bob.id, "UID-nobody", 7, None, self.cat.id, self.eve.id]
-        reply = self.do("POST", "/status", self.dan, {"playerIds": asked}).json
-        self.assertEqual([one["partyId"] for one in reply["parties"]], [first, second])
-        self.assertEqual([one["partyId"] for one in reply["invitations"]], [first])
+        ids = [self.ann.id, self.bob.id, "UID-nobody", 7, None, self.cat.id, self.eve.id]
+        reply = self.do("POST", "/status", self.dan, {"playerIds": ids}).json
+        self.assertEqual([entry["partyId"] for entry in reply["parties"]], [first, second])
+        self.assertEqual([entry["partyId"] for entry in reply["invitations"]], [first])
 
     @proves("POST /party/status", "limit: /party/status player ids")
     def test_only_the_first_16_ids_count(self) -> None:
         self.poll(self.ann)
-        asked = ["UID-x"] * 15 + [self.ann.id]
-        self.assertEqual(len(self.status_of(asked)["parties"]), 1)
-        asked = ["UID-x"] * 16 + [self.ann.id]
-        self.assertEqual(self.status_of(asked)["parties"], [])
+        ids = ["UID-x"] * 15 + [self.ann.id]
+        self.assertEqual(len(self.status_of(ids)["parties"]), 1)
+        ids = ["UID-x"] * 16 + [self.ann.id]
+        self.assertEqual(self.status_of(ids)["parties"], [])
 
     @proves("POST /party/status")
     def test_what_is_no_list_gives_two_empty_ones(self) -> None:
         self.game.described.odd = True
         self.invite(self.ann, self.dan.id)
-        for asked in (None, "x", {}, 7):
-            self.assertEqual(self.status_of(asked), {"parties": [], "invitations": []})
+        for ids in (None, "x", {}, 7):
+            self.assertEqual(self.status_of(ids), {"parties": [], "invitations": []})
         page = self.do("POST", "/status", self.dan, [])
         self.assertEqual(page.json, {"parties": [], "invitations": []})
 
-    def status_of(self, asked: Any) -> Any:
-        return self.do("POST", "/status", self.dan, {"playerIds": asked}).json
+    def status_of(self, ids: Any) -> Any:
+        return self.do("POST", "/status", self.dan, {"playerIds": ids}).json
 
 
 class BoundTests(SynchronousTestCase):
@@ -291,7 +291,7 @@ class BoundTests(SynchronousTestCase):
         self.parties = LiveParties(self.live.board)
 
     def do(self, now: float, work: Callable[[Parties], T]) -> T:
-        return self.live.do(lambda transaction: work(self.parties.on(transaction)), now)
+        return self.live.do(lambda transaction: work(self.parties.rules_on(transaction)), now)
 
     def held(self) -> list[int]:
         return [self.live.board.held(kind) for kind in (store.PARTIES, store.PARTY_OF)]
@@ -301,14 +301,14 @@ class BoundTests(SynchronousTestCase):
         for number in range(5):
             self.do(0.0, lambda parties, who=f"p{number}": parties.poll(who))
         self.assertEqual(self.live.board.held(store.PARTIES), 3)
-        self.assertIsNone(self.do(0.0, lambda parties: parties.of("p0")))
-        self.assertIsNotNone(self.do(0.0, lambda parties: parties.of("p4")))
+        self.assertIsNone(self.do(0.0, lambda parties: parties.party_of("p0")))
+        self.assertIsNotNone(self.do(0.0, lambda parties: parties.party_of("p4")))
 
     def test_a_player_long_gone_is_forgotten(self) -> None:
         self.do(0.0, lambda parties: parties.poll("ann"))
         self.do(3500.0, lambda parties: parties.invite("bob", "ann"))
         self.do(3602.0, lambda parties: parties.poll("bob"))
-        self.assertIsNone(self.do(3602.0, lambda parties: parties.of("ann")))
+        self.assertIsNone(self.do(3602.0, lambda parties: parties.party_of("ann")))
         self.assertEqual(self.held(), [1, 1])
         for seconds in range(200):
             self.do(4000.0 + seconds, lambda parties: parties.poll("bob"))
@@ -317,14 +317,14 @@ class BoundTests(SynchronousTestCase):
 
     def test_a_party_of_one_lasts_an_hour_of_silence(self) -> None:
         first = self.do(0.0, lambda parties: parties.poll("ann"))
-        self.assertEqual(self.do(3600.0, lambda parties: parties.of("ann")), first)
-        self.assertIsNone(self.do(3600.5, lambda parties: parties.of("ann")))
+        self.assertEqual(self.do(3600.0, lambda parties: parties.party_of("ann")), first)
+        self.assertIsNone(self.do(3600.5, lambda parties: parties.party_of("ann")))
 
     def test_a_party_of_two_long_gone_is_forgotten(self) -> None:
         self.do(0.0, lambda parties: parties.invite("ann", "bob"))
         self.do(0.0, lambda parties: parties.accept(parties.invites_to("bob")[0]))
-        self.assertIsNone(self.do(4000.0, lambda parties: parties.of("bob")))
-        self.assertIsNone(self.do(4000.0, lambda parties: parties.of("ann")))
+        self.assertIsNone(self.do(4000.0, lambda parties: parties.party_of("bob")))
+        self.assertIsNone(self.do(4000.0, lambda parties: parties.party_of("ann")))
         self.assertEqual(self.held(), [0, 0])
 
     def test_what_nobody_reads_ends_by_itself(self) -> None:
@@ -337,9 +337,9 @@ class BoundTests(SynchronousTestCase):
     def test_a_kick_is_a_sign_of_life(self) -> None:
         self.do(0.0, lambda parties: parties.invite("ann", "bob"))
         self.do(0.0, lambda parties: parties.accept(parties.invites_to("bob")[0]))
-        self.do(59.0, lambda parties: parties.hear("bob"))
+        self.do(59.0, lambda parties: parties.mark_seen("bob"))
         self.do(121.0, lambda parties: parties.kick("ann", "bob"))  # longer silent till now
-        party = self.do(121.0, lambda parties: parties.of("ann"))
+        party = self.do(121.0, lambda parties: parties.party_of("ann"))
         self.assertEqual(party.members if party else (), ("ann",))
 
     def test_the_oldest_decline_is_forgotten(self) -> None:
@@ -354,18 +354,18 @@ class BoundTests(SynchronousTestCase):
             with self.assertRaises(Conflict):
                 self.do(1.0, lambda parties, sender=sender: parties.invite(sender, "ann"))
 
-    def test_an_entry_that_is_gone_leaves_a_party_that_still_works(self) -> None:
+    def test_a_party_still_works_when_an_entry_is_missing(self) -> None:
         self.do(0.0, lambda parties: parties.invite("ann", "bob"))
         [invite] = self.do(0.0, lambda parties: parties.invites_to("bob"))
         party = self.do(0.0, lambda parties: parties.accept(invite))
-        kept: tuple[tuple[Kind[Any], str], ...] = (
+        entries: tuple[tuple[Kind[Any], str], ...] = (
             (store.PARTY_OF, "bob"),
             (store.HEARD, "bob"),
             (store.PARTIES, party.id),
         )
-        for kind, key in kept:
+        for kind, key in entries:
             self.live.do(lambda transaction, kind=kind, key=key: transaction.drop(kind, key))
             again = self.do(0.0, lambda parties: parties.poll("bob"))
             self.assertIn("bob", again.members)
             self.do(0.0, lambda parties: parties.kick("bob", "bob"))
-            self.assertIsNone(self.do(0.0, lambda parties: parties.of("bob")))
+            self.assertIsNone(self.do(0.0, lambda parties: parties.party_of("bob")))

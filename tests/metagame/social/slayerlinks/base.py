@@ -1,4 +1,4 @@
-"""What the slayer link tests share: friends, and what each route answers."""
+"""The base of the slayer link tests: friends, and the replies of each route."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class Base(SynchronousTestCase):
         self.ann, self.bob, self.cat, self.dan, self.eve = self.players = [
             self.game.player(name) for name in names
         ]
-        for one in self.players[1:]:
-            self.befriend(self.ann, one)
+        for friend in self.players[1:]:
+            self.befriend(self.ann, friend)
 
-    def befriend(self, one: Player, other: Player) -> None:
-        for a, b in ((one, other), (other, one)):
+    def befriend(self, first: Player, second: Player) -> None:
+        for a, b in ((first, second), (second, first)):
             self.social("POST", "friends", a, b)
 
     def social(self, method: str, kind: str, a: Player, b: Player) -> None:
@@ -63,8 +63,8 @@ class Base(SynchronousTestCase):
         body = {"account_id": whom, "slot": slot, "action_source": "social_panel"} | more
         return self.do("PUT", "/invite", by, body)
 
-    def post(self, by: Player, action: Any, other: Player | None = None, **more: Any) -> Any:
-        body = {"action": action} | ({"account_id": other.id} if other else {}) | more
+    def post(self, by: Player, action: Any, partner: Player | None = None, **more: Any) -> Any:
+        body = {"action": action} | ({"account_id": partner.id} if partner else {}) | more
         return self.do("POST", "/invite", by, body)
 
     def invite(self, by: Player, to: Player, slot: Any = 1) -> str:
@@ -83,4 +83,4 @@ class Base(SynchronousTestCase):
     def free(self, who: Player, *ids: Any) -> dict[str, bool]:
         page = self.do("POST", "/availability", who, {"account_ids": list(ids)})
         listed = self.ok(page)["availability"]
-        return {one["account_id"]: one["available"] for one in listed}
+        return {entry["account_id"]: entry["available"] for entry in listed}

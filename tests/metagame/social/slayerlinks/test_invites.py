@@ -36,7 +36,7 @@ class InviteTests(Base):
     def test_numeric_texts_are_slots(self) -> None:
         self.invite(self.ann, self.bob, "2")
         self.assertEqual(self.invites(self.ann)[0]["slot"], 2)
-        self.assertEqual([slot_of(one) for one in ("1", 3, 2.0, "4", "²")], [1, 3, 2, None, None])
+        self.assertEqual([slot_of(text) for text in ("1", 3, 2.0, "4", "²")], [1, 3, 2, None, None])
 
     @proves("Slayer link refusals")
     def test_yourself_strangers_and_the_unknown(self) -> None:
@@ -59,7 +59,7 @@ class InviteTests(Base):
         link_id = self.invite(self.ann, self.bob, 1)
         self.assertEqual(self.invite(self.ann, self.bob, 1), link_id)
         self.assertEqual(self.invite(self.ann, self.bob, 2), link_id)
-        self.assertEqual([one["slot"] for one in self.invites(self.ann)], [1])
+        self.assertEqual([invite["slot"] for invite in self.invites(self.ann)], [1])
 
     @proves("PUT /slayerlink/invite")
     def test_what_is_tied_already_is_409(self) -> None:
@@ -73,8 +73,8 @@ class InviteTests(Base):
 
     @proves("limit: Slayer links")
     def test_they_need_a_free_slot(self) -> None:
-        for other, slot in ((self.bob, 1), (self.cat, 2), (self.dan, 3)):
-            self.invite(self.ann, other, slot)
+        for partner, slot in ((self.bob, 1), (self.cat, 2), (self.dan, 3)):
+            self.invite(self.ann, partner, slot)
         self.refused(self.put(self.eve, self.ann), 409)
         self.ok(self.post(self.ann, "cancel", self.dan))
         self.invite(self.eve, self.ann)
@@ -89,7 +89,7 @@ class InviteTests(Base):
         self.game.clock.advance(600)
         self.invite(self.ann, self.bob)
 
-    def test_who_invites_and_cancels_all_day_leaves_no_heap_behind(self) -> None:
+    def test_inviting_and_canceling_all_day_leaves_few_rows(self) -> None:
         for number in range(60):
             link_id = self.invite(self.ann, self.bob)
             self.ok(self.post(self.ann, "cancel", self.bob))
@@ -123,16 +123,16 @@ class InviteTests(Base):
 
 class AnswerTests(Base):
     @proves("POST /slayerlink/invite")
-    def test_the_same_answer_again_is_fine_and_another_is_409(self) -> None:
-        for action, by, other in (
+    def test_an_answer_may_be_repeated_but_not_changed(self) -> None:
+        for action, by, partner in (
             ("accept", self.bob, self.ann),
             ("reject", self.cat, self.ann),
             ("cancel", self.ann, self.dan),
         ):
-            to = by if by is not self.ann else other
+            to = by if by is not self.ann else partner
             link_id = self.invite(self.ann, to, {"accept": 1, "reject": 2, "cancel": 3}[action])
             for _ in range(2):
-                self.assertEqual(self.ok(self.post(by, action, other)), {"link_id": link_id})
+                self.assertEqual(self.ok(self.post(by, action, partner)), {"link_id": link_id})
             for wrong, who, whom in (
                 ("accept", to, self.ann),
                 ("reject", to, self.ann),
@@ -144,13 +144,13 @@ class AnswerTests(Base):
     @proves("POST /slayerlink/invite")
     def test_only_its_own_side_answers(self) -> None:
         self.invite(self.ann, self.bob)
-        for action, by, other in (
+        for action, by, partner in (
             ("accept", self.ann, self.bob),
             ("reject", self.ann, self.bob),
             ("cancel", self.bob, self.ann),
             ("accept", self.cat, self.ann),
         ):
-            self.refused(self.post(by, action, other), 404)
+            self.refused(self.post(by, action, partner), 404)
 
     @proves("Slayer link refusals")
     def test_an_answer_that_names_neither_account_nor_invite_is_400(self) -> None:
@@ -192,20 +192,20 @@ class AnswerTests(Base):
         self.invite(self.bob, self.cat, 1)
         self.link(self.ann, self.bob, 1, slot=1)
         self.assertEqual(self.links(self.bob)[0]["slot"], 2, "1 holds a waiting invite")
-        for other, wanted, slot in (
+        for partner, wanted, slot in (
             (self.cat, 3, 3),
             (self.dan, None, 1),
             (self.eve, 0, 1),
         ):
-            link_id = self.link(self.ann, other, 2, slot=wanted)
-            self.assertEqual(self.links(other)[0]["slot"], slot)
-            self.ok(self.do("DELETE", "/links", self.ann, {"account_id": other.id, "slot": 2}))
-            self.assertNotIn(link_id, [one["link_id"] for one in self.links(self.ann)])
+            link_id = self.link(self.ann, partner, 2, slot=wanted)
+            self.assertEqual(self.links(partner)[0]["slot"], slot)
+            self.ok(self.do("DELETE", "/links", self.ann, {"account_id": partner.id, "slot": 2}))
+            self.assertNotIn(link_id, [link["link_id"] for link in self.links(self.ann)])
 
     @proves("Slayer link refusals")
     def test_accepting_without_a_free_slot_is_409(self) -> None:
         self.invite(self.eve, self.ann)
-        for other, slot in ((self.bob, 1), (self.cat, 2), (self.dan, 3)):
-            self.invite(self.ann, other, slot)
+        for partner, slot in ((self.bob, 1), (self.cat, 2), (self.dan, 3)):
+            self.invite(self.ann, partner, slot)
         self.refused(self.post(self.ann, "accept", self.eve), 409)
         self.assertEqual(len(self.invites(self.eve)), 1, "the invite still waits")

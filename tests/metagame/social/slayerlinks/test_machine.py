@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from svcserver.kernel.refusals import Refusal
 from svcserver.metagame.social.friends import rules as friends
 from svcserver.metagame.social.friends.store import SqlFriends
-from svcserver.metagame.social.slayerlinks import rules
+from svcserver.metagame.social.slayerlinks import acts
 from svcserver.metagame.social.slayerlinks.rules import HOUR_MS, SLOTS, Action, Reply
 from svcserver.metagame.social.slayerlinks.store import SqlSlayerLinks, cancel_between
 from tests.support.effort import machine
@@ -41,57 +41,57 @@ class LinkMachine(RuleBasedStateMachine):
             return self.ledger.run(work)
         return None
 
-    @rule(one=who, other=who)
-    def befriend(self, one: str, other: str) -> None:
+    @rule(me=who, partner=who)
+    def befriend(self, me: str, partner: str) -> None:
         def work(tx: Any) -> None:
-            for a, b in ((one, other), (other, one)):
+            for a, b in ((me, partner), (partner, me)):
                 friends.request(SqlFriends(tx), a, b, self.at, may_ask=True)
 
         self.run_rule(work)
 
-    @rule(one=who, other=who, blocks=st.booleans())
-    def part(self, one: str, other: str, blocks: bool) -> None:
+    @rule(me=who, partner=who, blocks=st.booleans())
+    def part(self, me: str, partner: str, blocks: bool) -> None:
         def work(tx: Any) -> None:
             if blocks:
-                friends.block(SqlFriends(tx), one, other, self.at)
+                friends.block(SqlFriends(tx), me, partner, self.at)
             else:
-                friends.unfriend(SqlFriends(tx), one, other)
-            cancel_between(tx, one, other)
+                friends.unfriend(SqlFriends(tx), me, partner)
+            cancel_between(tx, me, partner)
 
         self.run_rule(work)
 
-    @rule(one=who, other=who)
-    def unblock(self, one: str, other: str) -> None:
-        self.run_rule(lambda tx: SqlFriends(tx).unblock(one, other))
+    @rule(me=who, partner=who)
+    def unblock(self, me: str, partner: str) -> None:
+        self.run_rule(lambda tx: SqlFriends(tx).unblock(me, partner))
 
-    @rule(one=who, other=who, slot=slots)
-    def invite(self, one: str, other: str, slot: int | None) -> None:
+    @rule(me=who, partner=who, slot=slots)
+    def invite(self, me: str, partner: str, slot: int | None) -> None:
         def work(tx: Any) -> None:
             links = SqlSlayerLinks(tx)
-            link_id, is_new = rules.invite(links, one, other, slot, self.at, may_send=True)
-            waiting = [invite.link_id for invite in rules.waiting(links, other, self.at)]
+            link_id, is_new = acts.invite(links, me, partner, slot, self.at, may_send=True)
+            waiting = [invite.link_id for invite in acts.waiting(links, partner, self.at)]
             assert link_id in waiting
             if is_new:
-                assert links.are_friends(one, other)
+                assert links.are_friends(me, partner)
 
         self.run_rule(work)
 
-    @rule(one=who, other=who, slot=slots, action=st.sampled_from(Action))
-    def answer(self, one: str, other: str, slot: int | None, action: Action) -> None:
+    @rule(me=who, partner=who, slot=slots, action=st.sampled_from(Action))
+    def answer(self, me: str, partner: str, slot: int | None, action: Action) -> None:
         def work(tx: Any) -> None:
-            link_id = rules.answer(SqlSlayerLinks(tx), one, Reply(action, other, [], slot), self.at)
-            waiting = rules.waiting(SqlSlayerLinks(tx), one, self.at)
+            link_id = acts.answer(SqlSlayerLinks(tx), me, Reply(action, partner, [], slot), self.at)
+            waiting = acts.waiting(SqlSlayerLinks(tx), me, self.at)
             assert link_id not in [invite.link_id for invite in waiting]
 
         self.run_rule(work)
 
-    @rule(one=who, other=who)
-    def drop_invites(self, one: str, other: str) -> None:
-        self.run_rule(lambda tx: rules.drop_invites(SqlSlayerLinks(tx), one, other, self.at))
+    @rule(me=who, partner=who)
+    def drop_invites(self, me: str, partner: str) -> None:
+        self.run_rule(lambda tx: acts.drop_invites(SqlSlayerLinks(tx), me, partner, self.at))
 
-    @rule(one=who, other=st.one_of(st.none(), who), slot=slots)
-    def end_link(self, one: str, other: str | None, slot: int | None) -> None:
-        self.run_rule(lambda tx: rules.end_link(SqlSlayerLinks(tx), one, other, slot, self.at))
+    @rule(me=who, partner=st.one_of(st.none(), who), slot=slots)
+    def end_link(self, me: str, partner: str | None, slot: int | None) -> None:
+        self.run_rule(lambda tx: acts.end_link(SqlSlayerLinks(tx), me, partner, slot, self.at))
 
     @rule(hours=st.sampled_from([1, 25, 169]))
     def pass_time(self, hours: int) -> None:
@@ -103,15 +103,15 @@ class LinkMachine(RuleBasedStateMachine):
 
     def _check_slots(self, tx: Any) -> None:
         links = SqlSlayerLinks(tx)
-        for one in PLAYERS:
-            running = links.running(one, self.at)
-            sent = [i for i in rules.waiting(links, one, self.at) if i.sender == one]
+        for me in PLAYERS:
+            running = links.running(me, self.at)
+            sent = [i for i in acts.waiting(links, me, self.at) if i.sender == me]
             held = [link.slot for link in running] + [invite.slot for invite in sent]
             assert len(held) == len(set(held)) and set(held) <= set(SLOTS)
-            others = [link.other for link in running]
-            assert len(others) == len(set(others)) and one not in others
+            partners = [link.partner for link in running]
+            assert len(partners) == len(set(partners)) and me not in partners
             for link in running:
-                [back] = [two for two in links.running(link.other, self.at) if two.other == one]
+                [back] = [two for two in links.running(link.partner, self.at) if two.partner == me]
                 assert (back.link_id, back.ends_at) == (link.link_id, link.ends_at)
 
     @invariant()
@@ -120,18 +120,18 @@ class LinkMachine(RuleBasedStateMachine):
 
     def _check_invites(self, tx: Any) -> None:
         links = SqlSlayerLinks(tx)
-        for one in PLAYERS:
-            waiting = rules.waiting(links, one, self.at)
+        for me in PLAYERS:
+            waiting = acts.waiting(links, me, self.at)
             pairs = [frozenset((invite.sender, invite.recipient)) for invite in waiting]
             assert len(pairs) == len(set(pairs))
             for invite in waiting:
                 assert links.are_friends(invite.sender, invite.recipient)
-            free = rules.available(links, one, PLAYERS, self.at)
-            for other, is_free in free.items():
+            free = acts.available(links, me, PLAYERS, self.at)
+            for partner, is_free in free.items():
                 assert not is_free or (
-                    links.are_friends(one, other)
-                    and frozenset((one, other)) not in pairs
-                    and other not in [link.other for link in links.running(one, self.at)]
+                    links.are_friends(me, partner)
+                    and frozenset((me, partner)) not in pairs
+                    and partner not in [link.partner for link in links.running(me, self.at)]
                 )
 
 

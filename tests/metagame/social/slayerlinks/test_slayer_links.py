@@ -62,9 +62,9 @@ class ReadTests(Base):
 
     @proves("GET /slayerlink/links")
     def test_links_are_sorted_by_slot(self) -> None:
-        for other, slot in ((self.bob, 3), (self.cat, 1), (self.dan, 2)):
-            self.link(self.ann, other, slot)
-        self.assertEqual([one["slot"] for one in self.links(self.ann)], [1, 2, 3])
+        for partner, slot in ((self.bob, 3), (self.cat, 1), (self.dan, 2)):
+            self.link(self.ann, partner, slot)
+        self.assertEqual([link["slot"] for link in self.links(self.ann)], [1, 2, 3])
 
     @proves("every route acts as the bearer's player")
     def test_every_row_needs_a_player(self) -> None:
@@ -101,16 +101,16 @@ class EndTests(Base):
     @proves("state: Slayer link invite and link")
     def test_unfriending_or_blocking_cancels_invites_and_leaves_links(self) -> None:
         for kind, method in (("friends", "DELETE"), ("blocklist", "POST")):
-            other = self.bob if kind == "friends" else self.cat
-            self.link(self.ann, other, 1 if kind == "friends" else 2)
+            partner = self.bob if kind == "friends" else self.cat
+            self.link(self.ann, partner, 1 if kind == "friends" else 2)
             third = self.dan if kind == "friends" else self.eve
             self.invite(self.ann, third, 3)
-            self.social(method, kind, self.ann, other)
+            self.social(method, kind, self.ann, partner)
             self.social(method, kind, third, self.ann)
             self.assertEqual(self.invites(self.ann), [])
             self.assertEqual(self.invites(third), [])
             self.refused(self.post(third, "accept", self.ann), 409)
-            self.assertIn(other.id, [one["account_id"] for one in self.links(self.ann)])
+            self.assertIn(partner.id, [link["account_id"] for link in self.links(self.ann)])
 
     @proves("DELETE /slayerlink/invites/:accountId")
     def test_ones_own_id_drops_all_and_anothers_only_theirs(self) -> None:
@@ -121,7 +121,7 @@ class EndTests(Base):
         drop = "/invites/"
         self.assertEqual(self.ok(self.do("DELETE", drop + self.bob.id, self.ann)), {})
         self.assertEqual(self.ok(self.do("DELETE", drop + self.dan.id, self.ann)), {})
-        left = {one["account_id"] for one in self.invites(self.ann)}
+        left = {invite["account_id"] for invite in self.invites(self.ann)}
         self.assertEqual(left, {self.cat.id, self.eve.id})
         self.assertEqual(self.ok(self.do("DELETE", drop + "UID-nobody", self.ann)), {})
         self.refused(self.do("DELETE", drop + "not.an.id", self.ann), 400)
@@ -187,10 +187,10 @@ class AvailabilityTests(Base):
     @proves("POST /slayerlink/availability")
     def test_in_the_asked_order_each_once(self) -> None:
         self.game.described.odd = True
-        asked = [self.cat.id, "UID-nobody", self.bob.id, self.cat.id, 7, None, self.ann.id]
-        found = self.free(self.ann, *asked)
+        ids = [self.cat.id, "UID-nobody", self.bob.id, self.cat.id, 7, None, self.ann.id]
+        available = self.free(self.ann, *ids)
         self.assertEqual(
-            list(found.items()),
+            list(available.items()),
             [
                 (self.cat.id, True),
                 ("UID-nobody", False),
@@ -204,24 +204,24 @@ class AvailabilityTests(Base):
         self.link(self.ann, self.bob, 1)
         self.invite(self.ann, self.cat, 2)
         self.invite(self.dan, self.ann, 1)
-        found = self.free(self.ann, self.bob.id, self.cat.id, self.dan.id, self.eve.id)
-        self.assertEqual(list(found.values()), [False, False, False, True])
+        available = self.free(self.ann, self.bob.id, self.cat.id, self.dan.id, self.eve.id)
+        self.assertEqual(list(available.values()), [False, False, False, True])
         self.assertEqual(self.free(self.bob, self.eve.id), {self.eve.id: False})
         self.social("POST", "blocklist", self.eve, self.ann)
         self.assertEqual(self.free(self.ann, self.eve.id), {self.eve.id: False})
 
     @proves("POST /slayerlink/availability")
     def test_both_need_a_free_slot(self) -> None:
-        for other, slot in ((self.bob, 1), (self.cat, 2), (self.dan, 3)):
-            self.link(self.ann, other, slot)
+        for partner, slot in ((self.bob, 1), (self.cat, 2), (self.dan, 3)):
+            self.link(self.ann, partner, slot)
         self.assertEqual(self.free(self.ann, self.eve.id), {self.eve.id: False})
         self.assertEqual(self.free(self.eve, self.ann.id), {self.ann.id: False})
 
     @proves("limit: Slayer links")
     def test_the_first_50_of_a_list_and_nothing_of_anything_else(self) -> None:
         self.game.described.odd = True
-        asked = [f"UID-{number}" for number in range(60)]
-        self.assertEqual(list(self.free(self.ann, *asked)), asked[:50])
+        ids = [f"UID-{number}" for number in range(60)]
+        self.assertEqual(list(self.free(self.ann, *ids)), ids[:50])
         for body in ({}, [], {"account_ids": "x"}, {"account_ids": {}}):
             page = self.do("POST", "/availability", self.ann, body)
             self.assertEqual(self.ok(page), {"availability": []})
