@@ -160,10 +160,6 @@ class LiveParties:
         """Return the player's current party, or None."""
         return self.act(lambda parties: parties.party_of(account_id), near(account_id))
 
-    def mark_seen(self, account_id: AccountId) -> Deferred[None]:
-        """Record that the player is active; a blind write never runs again."""
-        return self.board.transact(lambda transaction: mark_seen(transaction, account_id))
-
     def part(self, first: AccountId, second: AccountId) -> Deferred[None]:
         """End the invites between two players, one of whom has blocked the other."""
         return self.act(lambda parties: parties.part(first, second))
