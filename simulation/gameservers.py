@@ -12,7 +12,7 @@ from twisted.python.failure import Failure
 
 from simulation.clock import START, World
 from svcserver.deploy.fleet import GameServer as Running
-from svcserver.deploy.process import GameProcess, Unseen
+from svcserver.deploy.process import GameProcess, UnknownExit
 from svcserver.deploy.simulator import NO_PLAYERS, PERSISTENT_FROM, CommandLine
 
 IDLE_S = 50.0  # a hunt nobody comes to ends
@@ -31,26 +31,26 @@ class _Kept:
     server: Running
     all: Servers
 
-    def runs(self, mark: str) -> bool:
+    def is_running(self, mark: str) -> bool:
         """Whether the process that was noted still runs."""
         return self.all.runs(self.server.pid)
 
 
 @define(eq=False)
 class Notes:
-    """``deploy.kept.KeptServers`` in memory: it outlives its deploy server."""
+    """``deploy.saved_servers.SavedServers`` in memory: it outlives its deploy server."""
 
     servers: Servers
     _noted: dict[str, Running] = field(factory=dict, init=False)
 
-    def keep(self, server: Running) -> None:
+    def save(self, server: Running) -> None:
         """Note a game server that has been started."""
         self._noted[server.id] = evolve(server)
 
-    def forget(self, server_id: str) -> None:
+    def delete(self, server_id: str) -> None:
         self._noted.pop(server_id, None)
 
-    def all(self) -> list[_Kept]:
+    def load_all(self) -> list[_Kept]:
         """The game servers that an earlier run of the deploy server noted."""
         return [_Kept(evolve(one), self.servers) for _, one in sorted(self._noted.items())]
 
@@ -150,7 +150,7 @@ class GameServer:
         done = code == 0 and by is None
         why: Exception = ProcessDone(0) if done else ProcessTerminated(code or None, by)
         if self.adopted:  # who is not its parent is not told how it ended
-            why = Unseen()
+            why = UnknownExit()
         if not self.fleet.parent_dead():
             self.process.processExited(Failure(why))
             self.process.processEnded(Failure(why))
@@ -244,14 +244,14 @@ class Servers:
                 one.end(by=signal.SIGKILL)
 
     def take(self, process: GameProcess, pid: int, is_ours: Callable[[], bool]) -> None:
-        """As ``deploy.adopted.adopt``; raises OSError where it has ended."""
+        """As ``deploy.process.adopt``; raises OSError where it has ended."""
         if not self.runs(pid) or not is_ours():
             raise ProcessLookupError(3, "No such process")
         server = self.started[pid]
         server.process, server.adopted = process, True
         process.is_zombie = lambda _: server.over
         nobody: Any = None  # there is no process group of the system
-        process.adopted(server, nobody)
+        process.attach(server, nobody)
 
     def holds_up(self, account: str) -> bool:
         """Whether this player is still counted on a hunt that stands still.

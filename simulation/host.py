@@ -48,8 +48,8 @@ from svcserver.content.files import SWEEP_S, Transfers
 from svcserver.content.site import Sender
 from svcserver.deploy import service as deploy
 from svcserver.deploy import settings as deploy_settings
-from svcserver.deploy.frozen import Freezes, freeze_watch
-from svcserver.deploy.handling import Handling
+from svcserver.deploy.freeze_watch import FreezeDetector, freeze_watch
+from svcserver.deploy.owner_actions import OwnerActions
 from svcserver.deploy.supervisor import Supervisor
 from svcserver.edge.upstream import plain
 from svcserver.gateway import service as gateway
@@ -271,7 +271,7 @@ class SimHost:
         settings = load(deploy_settings.Settings, environ)[0]
         supervisor = deploy.supervise(settings, reactor, {})
         supervisor.starter, supervisor.is_bound = self.servers, self.servers.is_bound
-        supervisor.kept = self.notes
+        supervisor.saved = self.notes
         supervisor.program = evolve(supervisor.program, output=None)
         self.servers.parent, self.supervisor = reactor, supervisor
         door = deploy.front_door(supervisor, secrets=lambda: [signing_keys()[0]])
@@ -281,7 +281,7 @@ class SimHost:
             self.servers.end_left_over(supervisor.adopt("ours", self.servers.take))
 
         watch = deploy.Watch(reactor, supervisor, deploy._at_boot(settings), tidy)
-        freezes, end = Freezes(settings.frozen_s), Handling(supervisor).freeze
+        freezes, end = FreezeDetector(settings.frozen_s), OwnerActions(supervisor).end_frozen
         frozen = freeze_watch(
             reactor,
             freezes,

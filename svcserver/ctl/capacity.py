@@ -16,9 +16,9 @@ from svcserver.ctl.host import Host, about_a_host
 from svcserver.ctl.output import Out, fail
 from svcserver.deploy.fleet import PERSISTENT
 from svcserver.deploy.hunts import Kind
-from svcserver.deploy.kept import KeptServers
 from svcserver.deploy.process import MAX_OUTPUT
-from svcserver.deploy.service import KEPT
+from svcserver.deploy.saved_servers import SavedServers
+from svcserver.deploy.service import STATE
 from svcserver.deploy.settings import Settings, numbers
 from svcserver.kernel.processes import PROCESSES, started_at
 
@@ -213,7 +213,9 @@ def _rounded(figures: Mapping[str, float]) -> dict[str, float]:
 def _running(folder: Path) -> tuple[list[int], list[int]]:
     """The processes of hunts, and of the city and the dojo, as the deploy server noted them."""
     kept = [
-        one for one in KeptServers(folder / KEPT).all() if started_at(one.server.pid) == one.started
+        one
+        for one in SavedServers(folder / STATE).load_all()
+        if started_at(one.server.pid) == one.started
     ]
     worlds = [one.server.pid for one in kept if one.server.launch.kind in PERSISTENT]
     hunts = [one.server.pid for one in kept if one.server.launch.kind in (Kind.HUNT, Kind.TUTORIAL)]

@@ -1,7 +1,7 @@
-"""Names the cause when the kernel does not execute a program, and the cure.
+"""Names the cause and the cure when the kernel does not execute a program.
 
-``exec`` says "No such file or directory" of a script whose interpreter is missing, and "Exec
-format error" of a Windows program and of one for another processor alike.
+``exec`` reports "No such file or directory" for a script whose interpreter is missing, and "Exec
+format error" both for a Windows program and for one for another processor.
 """
 
 from __future__ import annotations
@@ -34,28 +34,28 @@ MACHINES = {
 
 
 def check_program(path: str, search: str | None = None) -> str:
-    """The program's absolute path; a bare word is found in ``search``, a PATH, as well.
+    """Return the program's absolute path; a bare word is also looked up in ``search``, a PATH.
 
     Raises OSError when it cannot be run.
     """
-    where = Path(path).resolve()
-    if not where.exists():
-        found = shutil.which(path, path=search) if path == os.path.basename(path) else None
-        if found is None:
+    program = Path(path).resolve()
+    if not program.exists():
+        located = shutil.which(path, path=search) if path == os.path.basename(path) else None
+        if located is None:
             raise FileNotFoundError(f"{path} does not exist")
-        return os.path.abspath(found)
-    if not where.is_file():
+        return os.path.abspath(located)
+    if not program.is_file():
         raise IsADirectoryError(f"{path} is not a file")
-    if not os.access(where, os.X_OK):
+    if not os.access(program, os.X_OK):
         raise PermissionError(f"{path} is not executable")
-    return str(where)
+    return str(program)
 
 
 def try_program(program: str) -> OSError | None:
-    """Execute a program, and end it before its first instruction; the error if it cannot be.
+    """Execute a program and kill it before its first instruction; return the error, if any.
 
-    None also where the system does not let us try. The kernel stops a traced process once it
-    has become the program. It blocks, for ``TRY_S`` at most.
+    Returns None also where the system refuses the attempt. The kernel stops a traced process
+    once it has become the program. This blocks, for ``TRY_S`` at most.
     """
     if sys.platform != "linux":
         return None
@@ -73,13 +73,13 @@ def try_program(program: str) -> OSError | None:
     os.close(writing)
     try:
         in_time = select.select([reading], [], [], TRY_S)[0]
-        said = os.read(reading, 16) if in_time else b""
+        number = os.read(reading, 16) if in_time else b""
     finally:
         os.close(reading)
         os.kill(pid, signal.SIGKILL)
         while os.WIFSTOPPED(os.waitpid(pid, 0)[1]):
-            continue  # it tells of the stop before its end
-    return OSError(int(said), os.strerror(int(said))) if said else None
+            continue  # its stop is reported before its end
+    return OSError(int(number), os.strerror(int(number))) if number else None
 
 
 def cause(program: str, error: OSError) -> str:
@@ -93,25 +93,25 @@ def cause(program: str, error: OSError) -> str:
 
 
 def _cause(head: bytes, error: OSError) -> str:
-    said = f"cannot be executed: {error.strerror}"
+    plain_cause = f"cannot be executed: {error.strerror}"
     if error.errno not in (errno.ENOEXEC, errno.ENOENT, errno.EACCES):
-        return said
+        return plain_cause
     if head.startswith(b"#!"):
-        return _script(head, said)
+        return _script(head, plain_cause)
     if head.startswith(ELF):
-        return _elf(head, said)
+        return _elf(head, plain_cause)
     if error.errno != errno.ENOEXEC:
-        return said
+        return plain_cause
     if head.startswith(b"MZ"):
-        return "is a Windows program; set GAMESERVER_LAUNCHER to what runs it, such as wine"
+        return "is a Windows program; set GAMESERVER_LAUNCHER to a program such as wine"
     if not head:
         return "is empty or cannot be read; copy it again"
     if b"\0" in head:
-        return "is no program that this machine knows; copy it again, or set GAMESERVER_LAUNCHER"
+        return "is not a program this machine can run; copy it again, or set GAMESERVER_LAUNCHER"
     return "is a script without a #! line; begin it with a line such as #!/bin/sh"
 
 
-def _script(head: bytes, said: str) -> str:
+def _script(head: bytes, plain_cause: str) -> str:
     line = head.partition(b"\n")[0]
     words = line[2:].split(None, 1)
     if line.endswith(b"\r"):
@@ -119,16 +119,16 @@ def _script(head: bytes, said: str) -> str:
     if not words:
         return "names no interpreter in its #! line; write one such as #!/bin/sh"
     interpreter = os.fsdecode(words[0])
-    shown = "".join(one if one.isprintable() else "?" for one in interpreter)
+    shown = "".join(char if char.isprintable() else "?" for char in interpreter)
     if not os.path.exists(interpreter):
         return f"needs the interpreter {shown}, which does not exist; install it"
     if not os.access(interpreter, os.X_OK) or os.path.isdir(interpreter):
         return f"needs the interpreter {shown}, which is not executable; correct its #! line"
-    return said
+    return plain_cause
 
 
-def _elf(head: bytes, said: str) -> str:
-    """What is wrong with a Linux program: another processor, or no loader."""
+def _elf(head: bytes, plain_cause: str) -> str:
+    """Return the cause for a Linux program: another processor, or no loader."""
     try:
         order = "<" if head[5] == 1 else ">"
         wide = head[4] == 2
@@ -141,7 +141,7 @@ def _elf(head: bytes, said: str) -> str:
         return "is a damaged program file; copy it again"
     if loader and not os.path.exists(loader):
         return f"needs the loader {loader}, which is not installed; install the libraries for it"
-    return said
+    return plain_cause
 
 
 def _loader(head: bytes, order: str, wide: bool) -> str:

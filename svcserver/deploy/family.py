@@ -25,7 +25,7 @@ from attrs import define, field, frozen
 from twisted.internet.task import deferLater
 from twisted.logger import Logger
 
-from svcserver.deploy.watched import Polled, Watched
+from svcserver.deploy.watchers import Polled, Watched
 from svcserver.kernel.processes import PROCESSES, started_at
 
 log = Logger()

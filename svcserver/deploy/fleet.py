@@ -23,7 +23,7 @@ class NoCapacity(Exception):
 
 
 class GameServerRecord(TypedDict):
-    """One game server as ``GET /gameservers`` shows it."""
+    """A game server in the reply of ``GET /gameservers``."""
 
     id: str
     port: int
@@ -40,14 +40,18 @@ class GameServerRecord(TypedDict):
 
 @frozen
 class GameServer:
-    """A game server that was started, and what it was started for."""
+    """A game server and its launch."""
 
     id: str
     port: int
     launch: Launch
     pid: int
     started_at: float  # epoch seconds
-    key_hash: str = field(default="", repr=False)  # of the key that was made for this launch
+    key_hash: str = field(default="", repr=False)  # of the key made for this launch
+
+    def log_fields(self) -> dict[str, object]:
+        """Return the fields of a log line that name the server: kind, id and port."""
+        return {"kind": self.launch.kind.value, "id": self.id, "port": self.port}
 
     def record(self) -> GameServerRecord:
         launch = self.launch
@@ -68,21 +72,21 @@ class GameServer:
 
 @define
 class Fleet:
-    """Which server runs on which UDP port; a port may also be held for a launch."""
+    """The game servers and their UDP ports; a port may also be reserved for a launch."""
 
     first_port: int
     last_port: int
     hunt_worker: bool = False
     servers: dict[str, GameServer] = field(factory=dict, init=False)
-    heard: dict[str, float] = field(factory=dict, init=False)  # when a player on it last was
+    last_heartbeats: dict[str, float] = field(factory=dict, init=False)  # of players, by server id
     _held: set[int] = field(factory=set, init=False)
 
     def has_ports(self, kind: Kind) -> bool:
-        """Whether the port range has a port, free or not, for this kind of server."""
+        """Return whether the port range has a port, free or not, for this kind of server."""
         return any(True for _ in self._ports(kind))
 
     def hold(self, kind: Kind, is_bound: Callable[[int], bool]) -> int:
-        """A port for a launch, until ``started`` or ``release``; raises NoCapacity.
+        """Reserve a port for a launch, until ``started`` or ``release``; raise NoCapacity.
 
         The city has the last port and the dojo the one before; hunts and tutorials take
         the rest, the highest first. A port that another program holds is skipped.
@@ -113,7 +117,7 @@ class Fleet:
         return server
 
     def adopt(self, server: GameServer) -> bool:
-        """Take a server that runs since before; False where it does not fit any more."""
+        """Record the server of an earlier run; return False if its port does not fit any more."""
         kind = server.launch.kind
         fits = server.port in self._ports(kind) and server.port not in self._taken()
         if not fits or (kind in PERSISTENT and self.of_kind(kind) is not None):
@@ -124,23 +128,20 @@ class Fleet:
     def ended(self, server_id: str) -> None:
         """Forget a server, which frees its port."""
         self.servers.pop(server_id, None)
-        self.heard.pop(server_id, None)
+        self.last_heartbeats.pop(server_id, None)
 
-    def hear(self, server_ids: Iterable[str], now: float) -> None:
-        """Players on these servers were just heard; ``now`` by the monotonic clock."""
-        self.heard.update((one, now) for one in server_ids if one in self.servers)
+    def note_heartbeats(self, server_ids: Iterable[str], now: float) -> None:
+        """Record a player's heartbeat on each of these servers, at the monotonic time ``now``."""
+        for server_id in self.servers.keys() & server_ids:
+            self.last_heartbeats[server_id] = now
 
     def of_kind(self, kind: Kind) -> GameServer | None:
-        """The server of a persistent kind, of which there is at most one."""
-        return next((one for one in self.servers.values() if one.launch.kind is kind), None)
-
-    def records(self, alive: Iterable[str]) -> list[GameServerRecord]:
-        """The records of the servers with these ids."""
-        living = set(alive)
-        return [one.record() for one in self.servers.values() if one.id in living]
+        """Return the server of a persistent kind, of which there is at most one."""
+        servers = self.servers.values()
+        return next((server for server in servers if server.launch.kind is kind), None)
 
     def _taken(self) -> set[int]:
-        return {one.port for one in self.servers.values()}
+        return {server.port for server in self.servers.values()}
 
     def _ports(self, kind: Kind) -> Iterable[int]:
         if kind is Kind.CITY:
@@ -152,9 +153,9 @@ class Fleet:
 
 @define
 class MemoryGuard:
-    """Refuses launches that memory is too short for: free - reserved must cover floor + cost.
+    """A guard that refuses launches when memory is short: free - reserved < floor + cost.
 
-    Figures in MB; a reservation ends when the launch fails or after ``reservation_s``.
+    Figures are in MB. A reservation ends when the launch fails or after ``reservation_s``.
     """
 
     floor: int
@@ -165,14 +166,14 @@ class MemoryGuard:
     _reserved: list[tuple[float, int]] = field(factory=list, init=False)  # until, MB
 
     def reserve(self, kind: Kind, now: float) -> tuple[float, int]:
-        """Take a reservation, to be given to ``release``; raises NoCapacity."""
-        self._reserved = [one for one in self._reserved if one[0] > now]
+        """Return a new reservation, for ``release``; raise NoCapacity."""
+        self._reserved = [(until, mb) for until, mb in self._reserved if until > now]
         cost = self.cost if kind in PERSISTENT else self.hunt_cost
         if self.free_mb() - sum(mb for _, mb in self._reserved) < self.floor + cost:
             raise NoCapacity("memory")
-        taken = (now + self.reservation_s, cost)
-        self._reserved.append(taken)
-        return taken
+        reservation = (now + self.reservation_s, cost)
+        self._reserved.append(reservation)
+        return reservation
 
     def release(self, reservation: tuple[float, int]) -> None:
         """End the reservation of a failed launch."""

@@ -1,4 +1,4 @@
-"""Maps a request to what is launched, by data/hunts.json. Spec: 2 §4 Deploy server."""
+"""Maps a launch request to a launch, by data/hunts.json. Spec: 2 §4 Deploy server."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TRIALS = 88
 
 
 class Kind(StrEnum):
-    """What a game server hosts."""
+    """The kinds of game servers."""
 
     CITY = "city"
     HUNT = "hunt"
@@ -40,7 +40,7 @@ class Unlaunchable(Exception):
 
 @frozen
 class Launch:
-    """What to launch; None where a value does not apply."""
+    """The values of a launch; None where one does not apply."""
 
     kind: Kind
     map: str
@@ -52,10 +52,10 @@ class Launch:
     hunt_id: str | None = None
     players: tuple[str, ...] = ()
     max_players: int | None = None
-    match_id: str = ""  # whose players it is for, as the metagame calls them
+    match_id: str = ""  # the metagame's id of the players' match
 
     def arguments(self, port: int, host: str) -> list[str]:
-        """Arguments 2 to 7 of the launch command line; ``host`` is the one players connect to."""
+        """Return arguments 2 to 7 of the command line; players connect to ``host``."""
         expected = ",".join(f"{player}:{self.hunt_id}" for player in self.players)
         return [
             str(port),
@@ -79,10 +79,10 @@ class HuntTable:
 
     @classmethod
     def load(cls, city_map: str = "", trials_map: str = "") -> HuntTable:
-        """The built-in table, checked; raises BadData."""
+        """Return the built-in table, checked; raise BadData."""
 
-        def checked(said: dict[str, Any]) -> HuntTable:
-            table = cls(said["playerHunts"], said["matchmakerHunts"], city_map, trials_map)
+        def checked(tables: dict[str, Any]) -> HuntTable:
+            table = cls(tables["playerHunts"], tables["matchmakerHunts"], city_map, trials_map)
             table._check()
             return table
 
@@ -97,24 +97,24 @@ class HuntTable:
             if not row["maps"]:
                 raise ValueError(f"{wanted} has no map")
 
-    def launch(self, wish: LaunchRequest) -> Launch:
-        """What to launch for a validated request; raises Unlaunchable."""
-        if wish.names_a_map:
-            return self.tutorial(wish)
-        if wish.game_mode == ISLAND and wish.hunt_id and wish.players:
-            return self.hunt(wish.hunt_id, wish.players)
-        if wish.game_mode == SHARED and wish.hunt_id == DOJO_HUNT:
+    def launch(self, request: LaunchRequest) -> Launch:
+        """Return the launch for a validated request; raise Unlaunchable."""
+        if request.names_a_map:
+            return self.tutorial(request)
+        if request.game_mode == ISLAND and request.hunt_id and request.players:
+            return self.hunt(request.hunt_id, request.players)
+        if request.game_mode == SHARED and request.hunt_id == DOJO_HUNT:
             return self.dojo()
         return self.city()
 
     def city(self) -> Launch:
-        """The launch of the city on CITY_MAP; raises Unlaunchable without one."""
+        """Return the launch of the city on CITY_MAP; raise Unlaunchable without one."""
         if not self.city_map:
             raise Unlaunchable("CITY_MAP is not set")
         return Launch(Kind.CITY, self.city_map)
 
     def dojo(self) -> Launch:
-        """The launch of the training dojo, for at most twelve."""
+        """Return the launch of the training dojo, for at most twelve players."""
         return Launch(
             Kind.DOJO,
             DOJO_MAP,
@@ -124,21 +124,21 @@ class HuntTable:
             max_players=12,
         )
 
-    def tutorial(self, wish: LaunchRequest) -> Launch:
-        """The map that the arguments name."""
-        behemoth = wish.behemoth
+    def tutorial(self, request: LaunchRequest) -> Launch:
+        """Return the launch of the map that the arguments name."""
+        behemoth = request.behemoth
         base = behemoth.rpartition("/")[2]
-        tutorial = "_tutorial_bp" in base or wish.map_path.endswith("/dia_moss_triforce")
+        tutorial = "_tutorial_bp" in base or request.map_path.endswith("/dia_moss_triforce")
         return Launch(
             Kind.TUTORIAL if tutorial else Kind.HUNT,
-            wish.map_path,
+            request.map_path,
             behemoth=behemoth or None,
             behemoth_word=behemoth or NO_BEHEMOTH,
             max_players=1 if tutorial else None,
         )
 
     def hunt(self, hunt_id: str, players: tuple[str, ...]) -> Launch:
-        """A hunt by its id: one of its matchmaker hunts, on one of that hunt's maps."""
+        """Return the launch of a hunt: one of its matchmaker hunts, on one of that hunt's maps."""
         known = self.player_hunts.get(hunt_id)
         if known is None:
             raise Unlaunchable(f"unknown hunt {hunt_id}")
@@ -194,13 +194,13 @@ class HuntTable:
         )
 
     def _trial_behemoth(self, grade: str) -> str | None:
-        """Any behemoth of a pursuit of the same grade: the original trial tables are lost."""
+        """Return a behemoth of a pursuit of the same grade: the original trial tables are lost."""
         ending = "_Heroic" if grade == ELITE else "_Alpha"
-        found = [
+        behemoths = [
             self.matchmaker_hunts[wanted].get("behemoth")
             for hunt_id, hunt in self.player_hunts.items()
             if hunt.get("kind") == "pursuit" and hunt_id.endswith(ending)
             for wanted in hunt["mm"]
         ]
-        usable = sorted({one for one in found if one})
+        usable = sorted({behemoth for behemoth in behemoths if behemoth})
         return self.random.choice(usable) if usable else None

@@ -1,7 +1,7 @@
-"""Finds what an earlier run left behind and nobody adopts, by its environment, and kills it.
+"""Finds and kills processes that an earlier run left behind and nobody adopts.
 
-As what a launcher or a game server forked, or a game server of which nothing was noted. Each
-has a variable in its environment that its children inherit. Spec: 2 §3.
+They are children of a launcher or a game server, or a game server without a record. Each has
+a variable in its environment that its children inherit. Spec: 2 §3.
 """
 
 from __future__ import annotations
@@ -15,18 +15,17 @@ from pathlib import Path
 from twisted.logger import Logger
 
 from svcserver.deploy.family import SHARED, TAG
-from svcserver.kernel.processes import started_at
+from svcserver.kernel.processes import PROCESSES, started_at
 
 log = Logger()
 
 MARK = "SVC_DEPLOY_SERVER"
-PROCESSES = Path("/proc")
 POLL_S = 0.02
 ENDING_S = 2.0  # at most, for each; a killed process takes milliseconds
 
 
 def mark(host: str, port: int) -> dict[str, str]:
-    """The variable of our children: the address we listen on.
+    """Return the environment variable of our children: the address we listen on.
 
     No other program of the same network can have it.
     """
@@ -40,23 +39,22 @@ def end_left_over(
     adopted: Collection[int] = (),
     servers: Collection[str] = (),
 ) -> int:
-    """Kill what an earlier run at this address started; returns how many, once they are gone.
+    """Kill what an earlier run at this address started; return how many, once they have ended.
 
-    The groups of ``adopted`` processes are spared, and all processes of the game servers with
-    the ids ``servers``, with what they share.
-
-    Call it only while listening on that address, so that no other run owns them.
+    Spares the groups of ``adopted`` processes, and all processes of the game servers with the
+    ids ``servers``, with what they share. Call it only while listening on that address, so that
+    no other run owns the processes.
     """
     ended = []
-    spared = {f"{TAG}={one}".encode() for one in servers}
+    spared = {f"{TAG}={server_id}".encode() for server_id in servers}
     shared = SHARED if servers else frozenset()
     for pid in _marked(f"{MARK}={host}:{port}".encode(), processes, spared, shared):
         try:
             if adopted and os.getpgid(pid) in adopted:
                 continue
             os.kill(pid, signal.SIGKILL)
-        except OSError as why:  # it ended by itself, or is not ours to end
-            log.debug("process {pid} cannot be ended: {why}", pid=pid, why=why.strerror)
+        except OSError as error:  # it has ended, or is another user's
+            log.debug("process {pid} cannot be ended: {why}", pid=pid, why=error.strerror)
             continue
         log.warn("ended process {pid}, which an earlier run left behind", pid=pid)
         ended.append(pid)
@@ -69,7 +67,7 @@ def wait_for(pids: Iterable[int]) -> None:
     for pid in pids:
         try:
             has_ended = _wait_by_pidfd(pid)
-        except ProcessLookupError:  # gone already, which is what we wait for
+        except ProcessLookupError:  # it has already ended
             continue
         except OSError:  # pidfds are refused
             has_ended = _wait_by_polling(pid)
@@ -96,7 +94,7 @@ def _wait_by_polling(pid: int) -> bool:
 
 
 def _marked(
-    wanted: bytes, processes: Path, spared: Collection[bytes], shared: Collection[str]
+    mark: bytes, processes: Path, spared: Collection[bytes], shared: Collection[str]
 ) -> Iterator[int]:
     ours = _network(processes / "self")
     for folder in processes.glob("[0-9]*"):
@@ -104,11 +102,11 @@ def _marked(
             continue
         try:
             environ = folder.joinpath("environ").read_bytes()
-        except OSError:  # gone meanwhile, or of another user
+        except OSError:  # it has ended, or is another user's
             continue
-        # in another network (of a container that shares our processes) the address is another's
+        # a container that shares our processes may use the same address in another network
         words = environ.split(b"\0")
-        if wanted not in words or any(one in words for one in spared):
+        if mark not in words or any(tag in words for tag in spared):
             continue
         if _network(folder) in (ours, None) and not (shared and _name(folder) in shared):
             yield int(folder.name)
@@ -122,7 +120,7 @@ def _name(folder: Path) -> str:
 
 
 def _network(folder: Path) -> str | None:
-    """Which of the kernel's networks a process is in; None where it cannot be known."""
+    """Return the network namespace of a process; None if it cannot be known."""
     try:
         return os.readlink(folder / "ns" / "net")
     except OSError:

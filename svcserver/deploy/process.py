@@ -1,13 +1,18 @@
 """A game server's processes: their output goes to a bounded file, their end is reported once.
 
-A game server lives as long as one of its processes (``family.py``) has its port, or has been
-left by a launcher that ended well and may still be starting. Then the others are ended.
+A game server runs while one of its processes (``family.py``) has its port. A process whose
+launcher exited cleanly may still be starting. After that the remaining processes are killed.
+
+A process that an earlier run started is no child of ours. A pidfd reports its end, but no exit
+code. Its output still comes through its own pipes (``child_setup.py``).
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
+import stat
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
@@ -24,35 +29,35 @@ from twisted.python.failure import Failure
 
 from svcserver.deploy.executables import cause, check_program
 from svcserver.deploy.family import LOOK_AGE_S, Family, Process, own_children
-from svcserver.deploy.watched import Polled, Watched
+from svcserver.deploy.watchers import Polled, Watched
 
 log = Logger()
 
 MAX_OUTPUT = 1024 * 1024  # bytes of one server's output file; then a new one is begun
 CHUNK = 64 * 1024  # bytes
 MAX_LEFT = 1024 * 1024  # bytes read from the pipe of a dead server; it usually holds 64 KiB at most
-UNSEEN = "code unknown"  # of one that an earlier run started
-WELL = "code 0"  # how a game server ends when its players have left
+UNKNOWN_EXIT = "code unknown"  # of a process that an earlier run started
+CLEAN_EXIT = "code 0"  # of a game server whose players have left
 BACKGROUND_S = 120.0  # within it after its launcher's end, a server in the background has its port
 LONGEST_ERROR = 16  # bytes: the number that a child sends when exec fails
 CHILD_SETUP = str(Path(__file__).with_name("child_setup.py"))
 
 
 class Output:
-    """A file of what a game server prints, at most ``MAX_OUTPUT`` bytes.
+    """A file with the output of a game server, at most ``MAX_OUTPUT`` bytes.
 
-    The file before it is kept as ``.old``, so that the last output of a city that crashed
-    is still there after its restart.
+    The previous file is kept as ``.old``, so that the last output of a crashed city is still
+    there after its restart.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._size = 0
         self._file: BinaryIO | None = None
-        self._told = False
+        self._is_warned = False
 
     def begin(self) -> None:
-        """Open a fresh file; without one the output is lost, and the server runs on."""
+        """Open a new file; if that fails the output is lost, and the server runs on."""
         self.close()
         self._size = 0
         try:
@@ -63,21 +68,21 @@ class Output:
             # game servers print addresses and names of players, and their own command line
             handle = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             self._file = os.fdopen(handle, "wb", buffering=0)
-        except OSError as why:
-            self._warn(why)
+        except OSError as error:
+            self._warn(error)
 
-    def go_on(self) -> None:
-        """Write on in the file of an earlier run."""
+    def resume(self) -> None:
+        """Append to the file of an earlier run."""
         self.close()
         try:
             handle = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
             self._file = os.fdopen(handle, "ab", buffering=0)
             self._size = os.fstat(handle).st_size
-        except OSError as why:
-            self._warn(why)
+        except OSError as error:
+            self._warn(error)
 
     def write(self, data: bytes) -> None:
-        """Keep what a game server printed.
+        """Write output of the game server.
 
         Never fails: an error here would close the server's pipe, and its next line
         would end it. A full disk must not cost a hunt.
@@ -88,30 +93,30 @@ class Output:
             return
         try:
             self._size += self._file.write(data[-MAX_OUTPUT:]) or 0
-        except OSError as why:
-            self._warn(why)
+        except OSError as error:
+            self._warn(error)
 
     def close(self) -> None:
         if self._file is not None:
             self._file.close()
             self._file = None
 
-    def _warn(self, why: OSError) -> None:
-        if not self._told:
-            self._told = True
-            log.warn("output is lost at {path}: {why}", path=str(self._path), why=why.strerror)
+    def _warn(self, error: OSError) -> None:
+        if not self._is_warned:
+            self._is_warned = True
+            log.warn("output is lost at {path}: {why}", path=str(self._path), why=error.strerror)
 
 
-class Unseen(Exception):
-    """The end of a process whose exit code we cannot have."""
+class UnknownExit(Exception):
+    """The end of a process whose exit code we cannot get."""
 
     exitCode = "unknown"
 
 
 class GameProcess(ProcessProtocol):
-    """Watches one game server. ``ended`` is called once, with ``code N`` or ``signal NAME``.
+    """The protocol of one game server; calls ``ended`` once, with ``code N`` or ``signal NAME``.
 
-    ``moved`` is called with the id of the process that goes on when the watched one has ended.
+    ``moved`` is called with the pid of the process that is watched next when one has ended.
     """
 
     def __init__(self, output: Output | None, ended: Callable[[str], None]) -> None:
@@ -122,10 +127,10 @@ class GameProcess(ProcessProtocol):
         self.moved: Callable[[int], None] = lambda pid: None
         self.family: Family | None = None  # None where the system shows no processes
         self.over = False
-        self.ending = False  # it is no game server any more; what is left of it is being ended
+        self.ending = False  # it is no game server any more; its remaining processes are killed
         self._stopping = False  # we have asked it to end
-        self._well = False  # the launcher has ended without an error
-        self._left_at = 0.0  # the age of its family at the launcher's end
+        self._is_clean = False  # the launcher has ended without an error
+        self._launcher_ended_at = 0.0  # the age of its family at the launcher's end
         self._has_listened = False  # one of its processes has had the port
         self._finished = False
         self._pipes: list[Watched] = []  # what it prints
@@ -134,99 +139,100 @@ class GameProcess(ProcessProtocol):
         self._next_pid: int | None = None
         self._executed: Deferred[None] = succeed(None)
         self.how = ""  # how it ended, once that is known
-        self.born: int | None = None  # its id, also when it ends while it is being started
+        self.first_pid: int | None = None  # its id, also when it ends while it is being started
         self.group: int | None = None  # of what it forks, where it leads one
 
-    def exec_begins(self) -> None:
-        """The child has yet to become the program."""
+    def begin_exec(self) -> None:
+        """Record that the child has yet to become the program."""
         self._executed = Deferred()
 
-    def exec_ended(self, error: OSError | None = None) -> None:
-        """The child has become the program, or could not."""
+    def end_exec(self, error: OSError | None = None) -> None:
+        """Record that the child has become the program, or the error of its exec."""
         if not self._executed.called:
             self._executed.callback(None) if error is None else self._executed.errback(error)
 
     def when_executed(self) -> Deferred[None]:
-        """Fires once the child has become the program; fails with the OSError of its exec."""
+        """Return when the child has become the program; fail with the OSError of its exec."""
         return self._executed
 
     def connectionMade(self) -> None:
-        self.born = self.pid
-        if self.born is not None:
-            own_children.add(self.born)
+        self.first_pid = self.pid
+        if self.first_pid is not None:
+            own_children.add(self.first_pid)
         if self._output is not None:
             self._output.begin()
 
-    def adopted(self, transport: Any, group: int) -> None:
+    def attach(self, transport: Any, group: int) -> None:
         """Watch a process that runs already, through this transport."""
         self.transport, self.group = transport, group
         if self._output is not None:
-            self._output.go_on()
+            self._output.resume()
 
     def outReceived(self, data: bytes) -> None:
-        """Write what the game server printed to its log, if one is kept."""
+        """Write the game server's output to its file, if there is one."""
         if self._output is not None:
             self._output.write(data)
 
     errReceived = outReceived
 
     def processExited(self, reason: Failure) -> None:
-        """The watched process is dead, even while a grandchild still holds its pipes."""
-        if self.born is not None:
-            own_children.discard(self.born)
-        self._well = _how(reason.value) == WELL
-        self._left_at = self.family.age() if self.family is not None else 0.0
-        self._lost(_how(reason.value))
+        """Handle the exit of the child, even while a grandchild still holds its pipes."""
+        if self.first_pid is not None:
+            own_children.discard(self.first_pid)
+        how = _describe_exit(reason.value)
+        self._is_clean = how == CLEAN_EXIT
+        self._launcher_ended_at = self.family.age() if self.family is not None else 0.0
+        self._on_exit(how)
 
-    def _lost(self, how: str) -> None:
-        """The watched process has ended: watch another one, or end what is left."""
+    def _on_exit(self, how: str) -> None:
+        """Watch another process of the game server, or kill what is left."""
         self.how, self._next, self._next_pid = how, None, None
-        while (heir := self._heir()) is not None:
-            if self._watch(heir):
+        while (process := self._successor()) is not None:
+            if self._watch(process):
                 return
         self._finish()
 
-    def _heir(self) -> Process | None:
-        """The process to watch next; None where none is left.
+    def _successor(self) -> Process | None:
+        """Return the process to watch next, None if none is left.
 
-        Ends those that are left where none of them is the game server.
+        Kills the remaining processes if none of them is the game server.
         """
         if self.family is None:
             return None
-        left = self.family.members()
-        if not left:
+        remaining = self.family.members()
+        if not remaining:
             return None
         if not self._stopping:
             if not self.ending:
                 holder = self.family.holder()
-                if holder is not None or (self._well and not self._has_listened):
+                if holder is not None or (self._is_clean and not self._has_listened):
                     self._has_listened = holder is not None
-                    return holder or left[-1]
+                    return holder or remaining[-1]
             self.family.signal(signal.SIGKILL)
         self.ending = True
-        return left[0]
+        return remaining[0]
 
-    def _watch(self, one: Process) -> bool:
-        """Watch a process of the family; False where it has just ended."""
+    def _watch(self, process: Process) -> bool:
+        """Watch a process of the family; return False if it has just ended."""
         if self.family is None:
             return False
-        self._next = self.family.follow(one, self._next_ended)
+        self._next = self.family.follow(process, self._next_ended)
         if self._next is None:
             return False
-        self._next_pid = one.pid
+        self._next_pid = process.pid
         if not self.ending:
-            self.moved(one.pid)
+            self.moved(process.pid)
         return True
 
     def _next_ended(self) -> None:
         if self._next is not None:
             self._next.close()
-        self._lost(UNSEEN)
+        self._on_exit(UNKNOWN_EXIT)
 
-    def look(self) -> None:
-        """The watchdog's look: note whether it listens.
+    def check_port(self) -> None:
+        """Record whether the game server listens; watch the process that does.
 
-        What is left of a launcher and has no port after ``BACKGROUND_S`` is ended.
+        Kills what a launcher left behind if it has no port after ``BACKGROUND_S``.
         """
         if self.over or self.ending or self.family is None:
             return
@@ -234,13 +240,13 @@ class GameProcess(ProcessProtocol):
         self._has_listened = self._has_listened or holder is not None
         if before is None:
             return
-        if holder is None and self.family.age() - self._left_at >= BACKGROUND_S:
+        if holder is None and self.family.age() - self._launcher_ended_at >= BACKGROUND_S:
             self.kill("KILL")
         elif holder is not None and holder.pid != self._next_pid and self._watch(holder):
             before.close()
 
     def _finish(self) -> None:
-        """Close what is open: nothing of the game server is left."""
+        """Close what is open: no process of the game server is left."""
         self.over = self._finished = True
         if self.family is None and self.group is not None:
             with suppress(ProcessLookupError, PermissionError):
@@ -253,17 +259,17 @@ class GameProcess(ProcessProtocol):
         transport: Any = self.transport
         transport.loseConnection()
         if self._closed:
-            self._tell_end()
+            self._report_end()
 
     def read_from(self, reactor: Any, handle: int) -> None:
-        """Write to the log what comes from this pipe; it is closed with the game server."""
+        """Write to the output file what comes from this pipe; close it with the game server."""
         os.set_blocking(handle, False)
         pipe = Watched(reactor, handle, lambda: self._read(pipe))
         self._pipes.append(pipe)
         pipe.begin()
 
     def _read(self, pipe: Watched) -> bool:
-        """Read a piece; return False where the pipe is empty or at its end."""
+        """Read a chunk; return False if the pipe is empty or at its end."""
         try:
             data = os.read(pipe.descriptor, CHUNK)
         except BlockingIOError:
@@ -277,18 +283,18 @@ class GameProcess(ProcessProtocol):
         return True
 
     def close_pipes(self) -> None:
-        """Read no more from the game server."""
+        """Stop reading from the game server."""
         for pipe in self._pipes:
             pipe.close()
         self._pipes = []
 
     def processEnded(self, reason: Failure) -> None:
-        """The watched process is dead, and its pipes are closed: another one may go on."""
+        """Handle the end of the child and its pipes; another process may run on."""
         self._closed = True
         if self._finished:
-            self._tell_end()
+            self._report_end()
 
-    def _tell_end(self) -> None:
+    def _report_end(self) -> None:
         if self._output is not None:
             self._output.close()
         self._ended(self.how)
@@ -298,7 +304,7 @@ class GameProcess(ProcessProtocol):
 
     @property
     def alive(self) -> bool:
-        """True while the game server runs; a zombie does not, nor what is left of one."""
+        """True while the game server runs; a zombie or a leftover process does not count."""
         if self.over or self.ending or self.pid is None:
             return False
         return not self.is_zombie(self.pid)
@@ -312,19 +318,19 @@ class GameProcess(ProcessProtocol):
         )
 
     def reap(self) -> None:
-        """Learn how a dead child ended, where the reactor has not asked the system yet."""
+        """Let the reactor collect the exit status of a dead child now."""
         if not self.over and self._next is None:
             reapAllProcesses()
 
     @property
     def pid(self) -> int | None:
-        """The id of the watched process while there is one."""
+        """The pid of the watched process while there is one."""
         if self._next_pid is not None:
             return self._next_pid
         return getattr(self.transport, "pid", None)
 
     def when_over(self) -> Deferred[None]:
-        """Fires when the process has ended."""
+        """Return when the game server has ended."""
         done: Deferred[None] = Deferred()
         if self.over:
             done.callback(None)
@@ -333,7 +339,7 @@ class GameProcess(ProcessProtocol):
         return done
 
     def kill(self, how: str) -> None:
-        """``TERM`` or ``KILL`` to the process and to all that it has started."""
+        """Send ``TERM`` or ``KILL`` to the process and to all that it has started."""
         if self.over or self.pid is None:
             return
         self._stopping = True
@@ -346,8 +352,8 @@ class GameProcess(ProcessProtocol):
                 transport.signalProcess(how)
         except ProcessExitedAlready:
             self.over = self._next is None
-        except PermissionError as why:  # a launcher made it somebody else's
-            log.error("process {pid} cannot be ended: {why}", pid=self.pid, why=why.strerror)
+        except PermissionError as error:  # a launcher made it another user's
+            log.error("process {pid} cannot be ended: {why}", pid=self.pid, why=error.strerror)
 
     def _kill_group(self, how: str) -> bool:
         """Return whether there was a group to signal: ``child_setup`` may not have made it yet."""
@@ -360,12 +366,86 @@ class GameProcess(ProcessProtocol):
         return True
 
 
+@define(eq=False)
+class AdoptedTransport:
+    """The transport of a process that an earlier run of the deploy server started."""
+
+    reactor: Any
+    pid: int
+    process: GameProcess
+    _watch: Watched | Polled | None = None
+
+    def begin(self, is_ours: Callable[[], bool]) -> None:
+        """Watch the process; raise ProcessLookupError if it has ended.
+
+        ``is_ours`` checks the pid again: once it returns True the pidfd belongs to the process,
+        even if another one gets its pid later. Where pidfds are refused it is polled.
+        """
+        watch: Watched | Polled
+        try:
+            watch = Watched(self.reactor, os.pidfd_open(self.pid), self._ended)
+        except ProcessLookupError:
+            raise
+        except OSError:
+            watch = Polled(self.reactor, is_ours, self._ended)
+        if not is_ours():
+            watch.close()
+            raise ProcessLookupError(errno.ESRCH, os.strerror(errno.ESRCH))
+        self._watch = watch
+        watch.begin()
+        for number in (1, 2):
+            self._read_output(number)
+
+    def _read_output(self, number: int) -> None:
+        try:
+            handle = os.open(f"/proc/{self.pid}/fd/{number}", os.O_RDONLY | os.O_NONBLOCK)
+        except OSError as error:
+            text = "the output of process {pid} is lost: {why}"
+            log.warn(text, pid=self.pid, why=error.strerror)
+            return
+        if not stat.S_ISFIFO(os.fstat(handle).st_mode):  # it writes to a file
+            os.close(handle)
+            return
+        self.process.read_from(self.reactor, handle)
+
+    def _ended(self) -> None:
+        if self._watch is not None:
+            self._watch.close()
+            self._watch = None
+        reason = Failure(UnknownExit())
+        self.process.processExited(reason)
+        self.process.processEnded(reason)
+
+    def loseConnection(self) -> None:
+        """Nothing to close: ``GameProcess`` has the pipes."""
+
+    def signalProcess(self, how: str) -> None:
+        """Send a signal; raise ProcessExitedAlready if the process has ended."""
+        if self._watch is None:
+            raise ProcessExitedAlready
+        number = getattr(signal, f"SIG{how}")
+        try:
+            if isinstance(self._watch, Watched):
+                signal.pidfd_send_signal(self._watch.descriptor, number)
+            elif self._watch.is_running():
+                os.kill(self.pid, number)
+        except ProcessLookupError:  # its end has yet to be reported
+            raise ProcessExitedAlready from None
+
+
+def adopt(reactor: Any, process: GameProcess, pid: int, is_ours: Callable[[], bool]) -> None:
+    """Make ``process`` watch the game server with this pid; raise OSError if it has ended."""
+    transport = AdoptedTransport(reactor, pid, process)
+    transport.begin(is_ours)
+    process.attach(transport, pid)
+
+
 @define
 class Spawner:
     """Starts processes through the reactor.
 
-    ``child_setup`` where the system knows process groups; Windows does not, and takes no
-    choice of descriptors either.
+    With ``own_group`` through ``child_setup.py``. Windows has no process groups and cannot
+    choose descriptors.
     """
 
     reactor: Any
@@ -374,20 +454,20 @@ class Spawner:
     own_group: bool = os.name == "posix"
 
     def spawn(self, process: GameProcess, command: list[str], extra: dict[str, str]) -> int:
-        """Start ``command`` (a list, never a shell line); its pid. Raises OSError."""
+        """Start ``command`` (no shell line) and return its pid; raise OSError if that fails."""
         words = [check_program(command[0], self.environ.get("PATH")), *command[1:]]
         environ = {**self.environ, **extra}
         if not self.own_group:
             transport = self.reactor.spawnProcess(process, words[0], words, env=environ)
             transport.closeStdin()
-            return int(transport.pid or process.born or 0)
-        process.exec_begins()
-        with ExitStack() as its_ends, ExitStack() as on_error:
+            return int(transport.pid or process.first_pid or 0)
+        process.begin_exec()
+        with ExitStack() as child_ends, ExitStack() as on_error:
             on_error.callback(process.close_pipes)
             child_fds = {}  # standard input stays closed
             for number in (1, 2, 3):
                 reading, child_fds[number] = os.pipe()
-                its_ends.callback(os.close, child_fds[number])
+                child_ends.callback(os.close, child_fds[number])
                 if number < 3:
                     process.read_from(self.reactor, reading)
             on_error.callback(os.close, reading)
@@ -403,19 +483,19 @@ class Spawner:
         if process.family is not None:
             process.family.leader = transport.pid
         self._await_exec(process, words[0], reading)
-        return int(transport.pid or process.born or 0)
+        return int(transport.pid or process.first_pid or 0)
 
     def _await_exec(self, process: GameProcess, program: str, reading: int) -> None:
-        """Tell the process what the pipe says: it is closed by exec, or has the error's number."""
+        """Pass on the result of exec: it closes the pipe, or the pipe has the error's number."""
 
-        def hear() -> None:
-            said = os.read(reading, LONGEST_ERROR)
+        def read_result() -> None:
+            result = os.read(reading, LONGEST_ERROR)
             watch.close()
-            number = int(said) if said.isdigit() else 0
+            number = int(result) if result.isdigit() else 0
             error = OSError(number, os.strerror(number))
-            process.exec_ended(OSError(number, cause(program, error)) if number else None)
+            process.end_exec(OSError(number, cause(program, error)) if number else None)
 
-        watch = Watched(self.reactor, reading, hear, process.exec_ended)
+        watch = Watched(self.reactor, reading, read_result, process.end_exec)
         watch.begin()
 
 
@@ -423,17 +503,17 @@ def _is_zombie(pid: int) -> bool:
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError, IndexError):
-        return sys.platform == "linux"  # gone; elsewhere there is nothing to read
-    except OSError:  # as when no descriptor is left: processExited will tell its end
+        return sys.platform == "linux"  # it has ended; elsewhere there is nothing to read
+    except OSError:  # as when no descriptor is left: processExited will report its end
         return False
     return state in ("Z", "X")
 
 
-def _how(why: Any) -> str:
-    killed_by = getattr(why, "signal", None)
-    if killed_by is not None:
-        try:
-            return f"signal {signal.Signals(killed_by).name}"
-        except ValueError:
-            return f"signal {killed_by}"
-    return f"code {getattr(why, 'exitCode', 0)}"
+def _describe_exit(reason: Any) -> str:
+    number = getattr(reason, "signal", None)
+    if number is None:
+        return f"code {getattr(reason, 'exitCode', 0)}"
+    try:
+        return f"signal {signal.Signals(number).name}"
+    except ValueError:
+        return f"signal {number}"

@@ -1,4 +1,4 @@
-"""Waits for a game server to be ready; off by default. Spec: 2 §4 Deploy server, lifecycle."""
+"""Waits until a game server is ready; off by default. Spec: 2 §4 Deploy server, lifecycle."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from svcserver.deploy.process import GameProcess
 from svcserver.kernel.system import token_hex
 
 POLL_S = 0.2
-PATIENCE_S = 90.0
+TIMEOUT_S = 90.0
 VARIABLE = "SVC_SERVER_READY_FILE"
 
 
 @frozen
 class Readiness:
-    """How a launch waits. With ``folder`` children write a file there once they listen.
+    """The way a launch waits. With ``folder`` children write a file there once they listen.
 
     Without it hunts must stay alive for ``grace()`` seconds. That setting is read at each
-    launch: a bad value makes the launch fail.
+    launch, which fails if the value is bad.
     """
 
     clock: Any
@@ -31,7 +31,7 @@ class Readiness:
     grace: Callable[[], float] = lambda: 0.0
 
     def prepare(self) -> tuple[Path | None, dict[str, str]]:
-        """The file a child is to write, and the variable that names it; raises Unlaunchable."""
+        """Return the file the child must write and its variable; raise Unlaunchable."""
         if self.folder is None:
             return None, {}
         if not self.folder.is_dir():
@@ -40,14 +40,14 @@ class Readiness:
         return proof, {VARIABLE: str(proof)}
 
     async def wait(self, process: GameProcess, port: int, kind: Kind, proof: Path | None) -> None:
-        """Return when the server may be handed out; raises Unlaunchable."""
+        """Return when the server may be handed out; raise Unlaunchable."""
         if proof is not None:
-            await self._proven(process, port, proof)
+            await self._wait_for_proof(process, port, proof)
         elif kind is Kind.HUNT:
-            await self._survived(process)
+            await self._wait_for_grace(process)
 
-    async def _proven(self, process: GameProcess, port: int, proof: Path) -> None:
-        deadline = self.clock.seconds() + PATIENCE_S
+    async def _wait_for_proof(self, process: GameProcess, port: int, proof: Path) -> None:
+        deadline = self.clock.seconds() + TIMEOUT_S
         try:
             while not _is_ready(_content(proof), process, port):
                 if not process.alive:
@@ -56,13 +56,13 @@ class Readiness:
                     raise Unlaunchable("the game server was not ready in 90 s")
                 await deferLater(self.clock, POLL_S)
         finally:
-            _forget(proof)
+            _delete(proof)
 
-    async def _survived(self, process: GameProcess) -> None:
+    async def _wait_for_grace(self, process: GameProcess) -> None:
         try:
             wait = self.grace()
-        except ValueError as why:
-            raise Unlaunchable(f"GAMESERVER_STARTUP_GRACE_MS {why}") from why
+        except ValueError as error:
+            raise Unlaunchable(f"GAMESERVER_STARTUP_GRACE_MS {error}") from error
         deadline = self.clock.seconds() + wait
         while (left := deadline - self.clock.seconds()) > 0:
             await deferLater(self.clock, min(left, POLL_S))
@@ -70,9 +70,9 @@ class Readiness:
                 raise Unlaunchable("the game server ended while it started")
 
 
-def _is_ready(said: str, process: GameProcess, port: int) -> bool:
-    """Whether it names the port and a process of the game server, such as a launcher's child."""
-    pid, _, number = said.partition(":")
+def _is_ready(proof: str, process: GameProcess, port: int) -> bool:
+    """Return whether the proof names the port and a process of the game server."""
+    pid, _, number = proof.partition(":")
     return pid.isdigit() and number == str(port) and process.has(int(pid))
 
 
@@ -83,5 +83,5 @@ def _content(proof: Path) -> str:
         return ""
 
 
-def _forget(proof: Path) -> None:
+def _delete(proof: Path) -> None:
     proof.unlink(missing_ok=True)

@@ -10,8 +10,8 @@ from attrs import field, frozen
 from twisted.logger import Logger
 
 from svcserver.deploy.fleet import GameServerRecord, NoCapacity
-from svcserver.deploy.handling import Handling
 from svcserver.deploy.hunts import Unlaunchable
+from svcserver.deploy.owner_actions import OwnerActions
 from svcserver.deploy.supervisor import Supervisor
 from svcserver.kernel.headers import MATCH
 from svcserver.kernel.launch_requests import MAX_PLAYERS, LaunchRequest, check, is_match, is_player
@@ -21,13 +21,13 @@ from svcserver.kernel.shapes import AtMost, TextWithNul, pascal_case, spelled, t
 from svcserver.web.local import LOCAL, OWNER
 from svcserver.web.routes import Answer, Call, Needed, Routes
 
-MOST_HEARD = 1_000
+MOST_HEARTBEATS = 1_000
 PlayerId = Annotated[str, text_where(is_player, "an account id")]
 
 
 @spelled(pascal_case)
 @frozen
-class LaunchWish:
+class LaunchBody:
     """A request to launch a game server, for these account ids."""
 
     game_mode: TextWithNul | None = None
@@ -36,12 +36,12 @@ class LaunchWish:
     expected_players: Annotated[tuple[PlayerId, ...], AtMost(MAX_PLAYERS)] | None = None
 
     def checked(self) -> LaunchRequest:
-        """The validated request; raises Malformed."""
+        """Return the validated request; raise Malformed."""
         return check(self.game_mode, self.game_args, self.hunt_id, self.expected_players or ())
 
 
 def match_of(sent: str | None) -> str:
-    """The match of a launch as its header names it, empty where it names none; raises Malformed."""
+    """Return the match that the launch's header names, or an empty text; raise Malformed."""
     if sent is not None and not is_match(sent):
         raise Malformed("X-Svc-Match must be a match id")
     return sent or ""
@@ -49,7 +49,7 @@ def match_of(sent: str | None) -> str:
 
 @spelled(pascal_case)
 @frozen
-class HandlingWish:
+class OwnerActionBody:
     """Start a kind (city, dojo), or stop or restart one game server."""
 
     act: Annotated[str, text(1, 16)]
@@ -59,26 +59,26 @@ class HandlingWish:
 
 @spelled(pascal_case)
 @frozen
-class HeardWish:
-    """Game servers, by id, of whose players a heartbeat has just come."""
+class HeartbeatsBody:
+    """Game servers, by id, whose players have just sent a heartbeat."""
 
-    ids: Annotated[tuple[Annotated[str, text(1, 64)], ...], AtMost(MOST_HEARD)]
+    ids: Annotated[tuple[Annotated[str, text(1, 64)], ...], AtMost(MOST_HEARTBEATS)]
 
 
-class HeardReply(TypedDict):
-    """How many of them run here."""
+class HeartbeatsReply(TypedDict):
+    """The number of them that run here."""
 
     known: int
 
 
-class Handled(TypedDict):
-    """It is done; the server that runs now, null after a stop."""
+class OwnerActionReply(TypedDict):
+    """The id of the server that runs now, null after a stop."""
 
     id: str | None
 
 
 class Console(TypedDict):
-    """The last lines that a game server has printed."""
+    """The last lines of a game server's output."""
 
     lines: list[str]
 
@@ -97,7 +97,7 @@ class GameServers(TypedDict):
 
 
 class KeyReply(TypedDict):
-    """Whether the key belongs to a running game server."""
+    """True if the key belongs to a running game server."""
 
     known: bool
 
@@ -110,14 +110,14 @@ MAX_JSON = 100 * 1024  # bytes of a body
 
 
 def refuse(status: int, refusal: Refusal) -> Answer:
-    """``bad_request`` with a message for Malformed; an empty body for every other refusal."""
+    """Answer ``bad_request`` with a message to Malformed, an empty body to other refusals."""
     if isinstance(refusal, Malformed):
         return Answer(status, {"error": "bad_request", "message": refusal.message})
     return Answer(status)
 
 
-def refuse_with_words(status: int, refusal: Refusal) -> Answer:
-    """A message wherever there is one, for the owner."""
+def refuse_with_message(status: int, refusal: Refusal) -> Answer:
+    """Answer with the refusal's message, for the owner."""
     return Answer(status, {"error": "refused", "message": refusal.message})
 
 
@@ -127,79 +127,81 @@ class Deploy:
 
     routes: ClassVar[Routes] = Routes(refuse, access=LOCAL)
     supervisor: Supervisor
-    handling: Handling = field(init=False)
+    actions: OwnerActions = field(init=False)
 
-    @handling.default
-    def _handling(self) -> Handling:
-        return Handling(self.supervisor)
+    @actions.default
+    def _actions(self) -> OwnerActions:
+        return OwnerActions(self.supervisor)
 
     @routes.row(
         "POST",
         "/api/matchmaker/handle-matchmaking-for-player",
-        body=LaunchWish,
+        body=LaunchBody,
         reply=HandedOut,
     )
-    async def hand_out(self, call: Call[LaunchWish]) -> Answer:
-        """A game server for the request, as soon as it is spawned or ready."""
-        wish, match = call.body.checked(), match_of(call.request.header(MATCH))
+    async def hand_out(self, call: Call[LaunchBody]) -> Answer:
+        """Hand out a game server for the request, as soon as it is spawned or ready."""
+        request, match = call.body.checked(), match_of(call.request.header(MATCH))
         log.info(
             "Handling matchmaking GameMode={mode} HuntId={hunt} GameArgs={args}",
-            mode=wish.game_mode,
-            hunt=wish.hunt_id,
-            args=printable(wish.game_args, MAX_LOGGED),
+            mode=request.game_mode,
+            hunt=request.hunt_id,
+            args=printable(request.game_args, MAX_LOGGED),
         )
         try:
-            server = await self.supervisor.hand_out(wish, match)
-        except NoCapacity as why:
-            body = {"error": "capacity_unavailable", "reason": why.reason}
+            server = await self.supervisor.hand_out(request, match)
+        except NoCapacity as error:
+            body = {"error": "capacity_unavailable", "reason": error.reason}
             return Answer(503, body, {"Retry-After": RETRY_S})
-        except Unlaunchable as why:
-            log.warn("no game server: {why}", why=str(why))
+        except Unlaunchable as error:
+            log.warn("no game server: {why}", why=str(error))
             return Answer(500, {"error": "no_game_server"})
         reply: HandedOut = {"host": self.supervisor.host, "port": server.port}
         return Answer(200, reply)
 
     @routes.row("GET", "/gameservers", reply=GameServers)
     async def game_servers(self, call: Call) -> Answer:
-        """The records of all that live; they list account ids."""
+        """List all that are alive; the records contain account ids."""
         reply: GameServers = {"servers": self.supervisor.records()}
         return Answer(200, reply)
 
     @routes.row("GET", "/gameservers/key", access=OWNER, reply=KeyReply, query={"sha256": str})
     async def launch_key(self, call: Call) -> Answer:
-        """Whether a key, named by its SHA-256, was made for a game server that lives."""
-        asked = call.request.argument("sha256") or ""
-        reply: KeyReply = {"known": self.supervisor.knows_key(asked)}
+        """Return whether a key, named by its SHA-256, belongs to a running game server."""
+        key_hash = call.request.argument("sha256") or ""
+        reply: KeyReply = {"known": self.supervisor.knows_key(key_hash)}
         return Answer(200, reply)
 
     @routes.row(
         "POST",
         "/gameservers/heard",
         access=OWNER,
-        body=HeardWish,
-        reply=HeardReply,
+        body=HeartbeatsBody,
+        reply=HeartbeatsReply,
         quiet=True,
     )
-    async def heard(self, call: Call[HeardWish]) -> Answer:
-        """Players on these were heard: who reads nothing meanwhile is not taken for frozen."""
+    async def note_heartbeats(self, call: Call[HeartbeatsBody]) -> Answer:
+        """Record player heartbeats: a server with heartbeats is not considered frozen."""
         fleet = self.supervisor.fleet
-        fleet.hear(call.body.ids, self.supervisor.clock.seconds())
-        reply: HeardReply = {"known": sum(one in fleet.servers for one in call.body.ids)}
+        fleet.note_heartbeats(call.body.ids, self.supervisor.clock.seconds())
+        reply: HeartbeatsReply = {
+            "known": sum(server_id in fleet.servers for server_id in call.body.ids)
+        }
         return Answer(200, reply)
 
     @routes.row(
         "POST",
         "/gameservers/handle",
         access=OWNER,
-        body=HandlingWish,
-        reply=Handled,
-        refuse=refuse_with_words,
+        body=OwnerActionBody,
+        reply=OwnerActionReply,
+        refuse=refuse_with_message,
     )
-    async def handle(self, call: Call[HandlingWish]) -> Answer:
+    async def handle(self, call: Call[OwnerActionBody]) -> Answer:
         """Start, stop or restart one, for the owner."""
-        sent = call.body
-        made = await self.handling.act(sent.act, sent.id, sent.kind)
-        reply: Handled = {"id": made}
+        body = call.body
+        server_id = await self.actions.act(body.act, body.id, body.kind)
+        reply: OwnerActionReply = {"id": server_id}
         return Answer(200, reply)
 
     @routes.row(
@@ -208,10 +210,10 @@ class Deploy:
         access=OWNER,
         reply=Console,
         query={"id": Needed(str)},
-        refuse=refuse_with_words,
+        refuse=refuse_with_message,
     )
     async def console(self, call: Call) -> Answer:
-        """The last lines that one has printed."""
-        lines = self.handling.console(call.request.argument("id") or "")
+        """Return the last lines of a server's output."""
+        lines = self.actions.console(call.request.argument("id") or "")
         reply: Console = {"lines": lines}
         return Answer(200, reply)

@@ -16,17 +16,16 @@ from twisted.application.service import Service
 from twisted.internet.defer import Deferred, succeed
 from twisted.logger import Logger
 
-from svcserver.deploy.adopted import adopt
 from svcserver.deploy.family import Family, Snapshot, become_subreaper, end_strays
 from svcserver.deploy.fleet import Fleet, MemoryGuard
-from svcserver.deploy.frozen import Freezes, freeze_watch
-from svcserver.deploy.handling import Handling
+from svcserver.deploy.freeze_watch import FreezeDetector, freeze_watch
 from svcserver.deploy.hunts import HuntTable, Kind
-from svcserver.deploy.kept import KeptServers
 from svcserver.deploy.orphans import MARK, end_left_over, mark
-from svcserver.deploy.process import Spawner
+from svcserver.deploy.owner_actions import OwnerActions
+from svcserver.deploy.process import Spawner, adopt
 from svcserver.deploy.readiness import Readiness
 from svcserver.deploy.routes import MAX_JSON, Deploy
+from svcserver.deploy.saved_servers import SavedServers
 from svcserver.deploy.settings import Settings, check, numbers
 from svcserver.deploy.supervisor import WATCHDOG_S, Program, Supervisor
 from svcserver.kernel.counters import Figure
@@ -47,35 +46,34 @@ from svcserver.web.serving import Listening, OrderedServices, TopService, top_se
 from svcserver.web.site import HttpFactory
 
 log = Logger()
-# The host's signing key, by which the deploy server checks the machine's tickets.
-# It stands in ``metagame.env`` beside ``deploy.env``. Game servers inherit the deploy server's
-# environment, so the key must not be there.
+# Has the host's signing key, with which the deploy server checks the machine's tickets.
+# It is not in deploy.env, because game servers inherit the deploy server's environment.
 FILE = "metagame.env"
 
 
 @define
-class OwnerKeys:
-    """The signing keys whose tickets count: the present one and the one before it.
+class SigningKeys:
+    """The signing keys whose tickets are valid: the current and the previous one.
 
-    The file is read again when it has changed. A metagame signs with the key before it until
-    it restarts after ``svcctl keys rotate``.
+    The file is read again when it has changed. After ``svcctl keys rotate`` a metagame signs
+    with the previous key until it restarts.
     """
 
     file: Path
-    given: Secret | None = None  # in our own settings, which win
+    configured: Secret | None = None  # in our own settings, which win
     _keys: list[str] = field(factory=list, init=False, repr=False)  # the newest first
     _version: tuple[int, int] | None = field(default=None, init=False)
 
     @classmethod
-    def beside(cls, env_file: str | None, given: Secret | None = None) -> OwnerKeys:
-        """Those of the host that ``env_file`` belongs to; without one, of this folder."""
+    def beside(cls, env_file: str | None, configured: Secret | None = None) -> SigningKeys:
+        """Return the keys of the host that ``env_file`` belongs to, or of the current folder."""
         folder = Path() if env_file is None else Path(env_file).absolute().parent
-        return cls((folder / FILE).absolute(), given)
+        return cls((folder / FILE).absolute(), configured)
 
     def __call__(self) -> list[str]:
-        """The keys that count now; none where no key is found."""
-        if self.given is not None and self.given.reveal().strip():
-            return [self.given.reveal()]
+        """Return the valid keys, the newest first."""
+        if self.configured is not None and self.configured.reveal().strip():
+            return [self.configured.reveal()]
         try:
             state = self.file.stat()
             version = state.st_mtime_ns, state.st_ino
@@ -84,23 +82,23 @@ class OwnerKeys:
                 self._version = version
                 if key and key not in self._keys[:1]:
                     self._keys = [key, *self._keys][:2]
-        except (OSError, BadSetting) as why:
-            log.debug("{file} cannot be read: {why}", file=str(self.file), why=str(why))
+        except (OSError, BadSetting) as error:
+            log.debug("{file} cannot be read: {why}", file=str(self.file), why=str(error))
         return self._keys
 
     def warning(self) -> str:
-        """What is missing for tickets to count, and the cure; empty where nothing is."""
+        """Return why no ticket is valid and the cure; empty if a key is there."""
         if self():
             return ""
         return (
-            f"no {SIGNING_KEY} in {self.file}: console, start, stop, restart and keys of launches "
-            "are refused; start this service with --env-file in the host's folder"
+            f"no {SIGNING_KEY} in {self.file}: console, start, stop, restart and launch keys are "
+            "refused. Start this service with --env-file and the deploy.env of the host's folder."
         )
 
 
 NAME = "svc-deploy"
 OUTPUT = Path("gameserver-logs")
-KEPT = Path("gameserver-state")
+STATE = Path("gameserver-state")
 HANG_UP = getattr(signal, "SIGHUP", None)  # Windows has none
 
 
@@ -109,16 +107,16 @@ class Options(ServiceOptions):
 
     name, shape = NAME, Settings
     settings: Settings
-    owner_keys: OwnerKeys
+    owner_keys: SigningKeys
     longdesc = 'Starts and watches game servers. Settings: the page "Configuration".'
 
     def check(self) -> list[str]:
-        self.owner_keys = OwnerKeys.beside(self["env-file"], self.settings.signing_key)
+        self.owner_keys = SigningKeys.beside(self["env-file"], self.settings.signing_key)
         return [*check(self.settings), *filter(None, [self.owner_keys.warning()])]
 
 
 def makeService(options: Options, reactor: Any = None) -> TopService:
-    """The deploy server as a service."""
+    """Return the deploy server as a service."""
     if reactor is None:
         reactor = monotonic_reactor()
     settings = options.settings
@@ -148,12 +146,12 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
         return Deferred.fromCoroutine(end_strays(reactor))
 
     watch = Watch(reactor, supervisor, _at_boot(settings), tidy, top.lines.end, sweep)
-    # listening comes first: only who holds the address may adopt or kill what an earlier run left
-    fleet = OrderedServices()  # ending game servers still call the metagame, which then asks us
+    # listen first: only the process that holds the address may adopt or kill game servers
+    fleet = OrderedServices()  # ending game servers still call the metagame, which then calls us
     parts = [listening, watch]
     if settings.frozen_s:
-        freezes, end = Freezes(settings.frozen_s), Handling(supervisor).freeze
-        parts.append(freeze_watch(reactor, freezes, supervisor.fleet, end, supervisor.sockets_of))
+        detector, end = FreezeDetector(settings.frozen_s), OwnerActions(supervisor).end_frozen
+        parts.append(freeze_watch(reactor, detector, supervisor.fleet, end, supervisor.sockets_of))
     for part in parts:
         part.setServiceParent(fleet)
     warn_at_start(options.warnings).setServiceParent(top)
@@ -165,12 +163,12 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
 
 
 def figures(supervisor: Supervisor) -> dict[str, Figure]:
-    """What ``/metrics`` on METRICS_PORT shows, by metric name; read at each scrape."""
+    """Return the metrics on METRICS_PORT, by metric name."""
     return {
         "svc_deploy_game_servers_running": Figure(
             "Game servers alive now.", lambda: len(supervisor.records())
         ),
-        "svc_deploy_launches_waiting": Figure("Launches that wait their turn.", supervisor.queued),
+        "svc_deploy_launches_waiting": Figure("Launches in the queue.", supervisor.queued),
     }
 
 
@@ -180,9 +178,9 @@ def front_door(
     traces: bool = False,
     secrets: Callable[[], Iterable[str]] = tuple,
 ) -> FrontDoor:
-    """The routes behind the loopback rule; an unknown path is the framework's HTML 404.
+    """Return the routes behind the loopback rule; an unknown path is an HTML 404.
 
-    ``secrets`` gives the signing keys whose tickets open the owner's routes.
+    ``secrets`` returns the signing keys whose tickets allow the owner's routes.
     """
     gate = LocalGate(secrets)
     door = FrontDoor(
@@ -197,7 +195,7 @@ def _unknown(request: HttpRequest) -> Answer:
 
 
 def supervise(settings: Settings, reactor: Any, environ: Mapping[str, str]) -> Supervisor:
-    """The supervisor under these settings; ``environ`` is what game servers inherit."""
+    """Return the supervisor for these settings; game servers inherit ``environ``."""
     guard, broken = _guard(settings)
     ready = Path(settings.ready_dir) if settings.ready_dir else None
     program = Program(
@@ -228,7 +226,7 @@ def supervise(settings: Settings, reactor: Any, environ: Mapping[str, str]) -> S
         broken_guard=broken,
         spacing_s=settings.spacing_s,
         liveness=settings.liveness,
-        kept=KeptServers(KEPT.resolve()),
+        saved=SavedServers(STATE.resolve()),
     )
 
 
@@ -237,7 +235,7 @@ def _grace_s(settings: Settings) -> float:
 
 
 def _guard(settings: Settings) -> tuple[MemoryGuard | None, str]:
-    """The guard and an empty text, or None and the bad setting, which makes launches fail."""
+    """Return the guard, or None and the bad setting, which makes launches fail."""
     if not settings.memory_guard:
         return None, ""
     figures = {
@@ -246,29 +244,29 @@ def _guard(settings: Settings) -> tuple[MemoryGuard | None, str]:
         "GAMESERVER_HUNT_STARTUP_MB": settings.hunt_startup_mb or settings.startup_mb,
         "GAMESERVER_RESERVATION_SECONDS": settings.reservation_seconds,
     }
-    read: list[int] = []
+    values: list[int] = []
     for name, text in figures.items():
         try:
-            read.append(numbers(text))
-        except ValueError as why:
-            return None, f"{name} {why}"
-    floor, cost, hunt_cost, seconds = read
+            values.append(numbers(text))
+        except ValueError as error:
+            return None, f"{name} {error}"
+    floor, cost, hunt_cost, seconds = values
     return MemoryGuard(floor, cost, hunt_cost, seconds, free_mb), ""
 
 
 def free_mb() -> float:
-    """MemAvailable in MB; infinite where it cannot be read."""
+    """Return MemAvailable in MB; infinite if it cannot be read."""
     try:
         for line in Path("/proc/meminfo").read_text().splitlines():
             if line.startswith("MemAvailable:"):
                 return int(line.split()[1]) / 1024
     except (OSError, ValueError, IndexError):
-        log.warn("free memory cannot be read; the memory guard lets every launch pass")
+        log.warn("free memory cannot be read; the memory guard allows every launch")
     return float("inf")
 
 
 def is_bound(port: int) -> bool:
-    """Whether another program holds the UDP port."""
+    """Return whether another program holds the UDP port."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.bind(("0.0.0.0", port))  # noqa: S104 - where game servers listen
@@ -285,7 +283,7 @@ def _at_boot(settings: Settings) -> list[Kind]:
 
 @define(eq=False, slots=False)
 class Watch(Service):
-    """Starts the persistent worlds, runs the watchdog every minute, and ends all at the stop.
+    """The service that starts city and dojo, runs the watchdog, and ends all at the stop.
 
     With ``hands_over`` the stop ends no game server: the next deploy server adopts them.
     """
@@ -295,9 +293,9 @@ class Watch(Service):
     at_boot: list[Kind]
     tidy: Callable[[], object] = lambda: None
     last_words: Callable[[], object] = lambda: None
-    # ends what is left when all game servers have ended
+    # kills the processes that remain when all game servers have ended
     sweep: Callable[[], Deferred[None]] = lambda: succeed(None)
-    failed: bool = False  # a world did not boot: the server runs on, but exits with status 1
+    failed: bool = False  # a city or dojo did not boot: exit with status 1 at the stop
     hands_over: bool = False
     _rounds: Every = field(init=False)
 
@@ -316,7 +314,7 @@ class Watch(Service):
         self.failed = self.failed or not well
 
     def tell_status(self) -> None:
-        """Exit with status 1 where a world did not boot; called after the reactor's shutdown."""
+        """Exit with status 1 if a city or dojo did not boot; call it after the shutdown."""
         if self.failed:
             self.last_words()
             os._exit(1)
@@ -325,8 +323,8 @@ class Watch(Service):
         Service.stopService(self)
         self._rounds.stopService()
         if self.hands_over:
-            log.info("game servers run on: the next deploy server adopts them")
-            self.supervisor.leave()
+            log.info("game servers keep running: the next deploy server adopts them")
+            self.supervisor.hand_over()
             return succeed(None)
         return self.supervisor.stop().addBoth(self._ended)
 
@@ -336,7 +334,7 @@ class Watch(Service):
 
 @define(eq=False, slots=False)
 class HandOver(Service):
-    """On SIGHUP the deploy server is to be restarted: it stops, and ends no game server.
+    """The handler of SIGHUP: the deploy server stops for a restart and ends no game server.
 
     ``svc-stack`` and the unit of systemd send it for a restart, and SIGTERM for a stop.
     """
@@ -353,6 +351,6 @@ class HandOver(Service):
         self.reactor.callFromThread(self._leave)
 
     def _leave(self) -> None:
-        if self.running:  # a second one must not end us halfway
+        if self.running:  # a second signal must not interrupt the stop
             self.watch.hands_over = True
             self.reactor.stop()

@@ -23,19 +23,19 @@ from svcserver.web.logs import level_word
 
 
 def split_words(text: str) -> tuple[str, ...]:
-    """Arguments, separated by blanks; there is no quoting."""
+    """Split arguments at blanks; there is no quoting."""
     return tuple(text.split())
 
 
 def map_path(text: str) -> str:
-    """A map of the game, such as ``/Game/Maps/city/name``; raises ValueError."""
+    """Return a map such as ``/Game/Maps/city/name``; raise ValueError."""
     if not MAP_PATH.match(text.strip()):
         raise ValueError("must be a map path such as /Game/Maps/city/name")
     return text.strip()
 
 
 def host_handed_out(text: str) -> str:
-    """The IPv4 address players connect to."""
+    """Return the IPv4 address players connect to; raise ValueError."""
     if not re.fullmatch(r"\d{1,3}(\.\d{1,3}){3}", text.strip()):
         raise ValueError("must be an IPv4 address")
     return ip_address(text)
@@ -81,32 +81,33 @@ class Settings:
 
     @property
     def production(self) -> bool:
-        """NODE_ENV=production: JSON logs, and no traceback on any page."""
+        """True with NODE_ENV=production: JSON logs, and no traceback on any page."""
         return self.node_env == "production"
 
     @property
     def has_ports(self) -> bool:
-        """Whether there is a port range: END is at least BEGIN + 1."""
+        """True if there is a port range: END is at least BEGIN + 1."""
         return 0 < self.first_port < self.last_port
 
 
 def check(settings: Settings) -> list[str]:
-    """Warnings about what is missing; the server runs all the same."""
-    found = []
+    """Return warnings about missing settings; the server runs all the same."""
+    warnings = []
     if not settings.has_ports:
-        found.append("PORT_RANGE_BEGIN and PORT_RANGE_END name no ports; no game server can start")
+        warnings.append(
+            "PORT_RANGE_BEGIN and PORT_RANGE_END name no ports; no game server can start"
+        )
     elif settings.last_port - settings.first_port < 2:
-        found.append("PORT_RANGE_BEGIN and PORT_RANGE_END leave no port for hunts; lower BEGIN")
+        warnings.append("PORT_RANGE_BEGIN and PORT_RANGE_END leave no port for hunts; lower BEGIN")
     if not settings.my_ip:
-        found.append("MY_IP is not set; no game server can be handed out")
+        warnings.append("MY_IP is not set; no game server can be handed out")
     if not settings.binary:
-        found.append("GAMESERVER_BINARY_PATH is not set; no game server can start")
+        warnings.append("GAMESERVER_BINARY_PATH is not set; no game server can start")
     if not settings.city_map and not settings.hunt_worker:
-        found.append("CITY_MAP is not set; the city cannot start")
+        warnings.append("CITY_MAP is not set; the city cannot start")
     if settings.key is None and not settings.launch_keys:
-        found.append("METAGAME_API_KEY is not set; game servers cannot write to the metagame")
-    return found
+        warnings.append("METAGAME_API_KEY is not set; game servers cannot write to the metagame")
+    return warnings
 
 
 numbers = whole(1)
-"""The reader of the memory guard's figures."""

@@ -52,20 +52,20 @@ class CommandLine:
 
     @classmethod
     def parse(cls, words: list[str]) -> CommandLine:
-        """Raises SystemExit with one line when it is not a launch command line."""
+        """Parse the command line; raise SystemExit with one line if it is none."""
         if len(words) < 7 or not words[1].isdigit():
             raise SystemExit("svc-gameserver-sim: KEY PORT MAP BEHEMOTH MM_HUNT EXPECTED HOST:PORT")
         key, port, map_path, behemoth, hunt, expected, address, *extra = words
         return cls(key, int(port), map_path, behemoth, hunt, expected, address, tuple(extra))
 
     def number(self, name: str) -> float | None:
-        """The number of a switch ``-sim-NAME=NUMBER``; None without it."""
+        """Return the number of a switch ``-sim-NAME=NUMBER``; None without it."""
         start = f"-sim-{name}="
-        found = [word.removeprefix(start) for word in self.extra if word.startswith(start)]
-        return float(found[0]) if found else None
+        values = [word.removeprefix(start) for word in self.extra if word.startswith(start)]
+        return float(values[0]) if values else None
 
     def has(self, name: str) -> bool:
-        """Whether the switch ``-sim-NAME`` was given."""
+        """Return whether the switch ``-sim-NAME`` was given."""
         return f"-sim-{name}" in self.extra
 
 
@@ -76,22 +76,22 @@ class Guests:
     _present: set[bytes] = field(factory=set)
     _left: float | None = None  # when the last of them went
 
-    def note(self, said: bytes, now: float) -> None:
-        """Take a datagram, which may announce a player or a goodbye."""
-        if said.startswith(HELLO) and len(self._present) < MAX_NAMES:
-            self._present.add(said.removeprefix(HELLO))
+    def note(self, datagram: bytes, now: float) -> None:
+        """Record a datagram, which may announce a player or a goodbye."""
+        if datagram.startswith(HELLO) and len(self._present) < MAX_NAMES:
+            self._present.add(datagram.removeprefix(HELLO))
             self._left = None
-        elif said.startswith(GOODBYE) and said.removeprefix(GOODBYE) in self._present:
-            self._present.discard(said.removeprefix(GOODBYE))
+        elif datagram.startswith(GOODBYE) and datagram.removeprefix(GOODBYE) in self._present:
+            self._present.discard(datagram.removeprefix(GOODBYE))
             self._left = None if self._present else now
 
     def gone(self, now: float) -> bool:
-        """Whether all players have left, more than ``EMPTY_S`` ago."""
+        """Return whether all players left more than ``EMPTY_S`` ago."""
         return self._left is not None and now - self._left > EMPTY_S
 
 
 def call_metagame(key: str, base: str) -> int:
-    """One call with the game-server key; the status, or 0 when nobody answers."""
+    """Call the metagame with the game-server key; return the status, or 0 without an answer."""
     url = urlsplit(base)
     connection = http.client.HTTPConnection(url.hostname or "", url.port or 80, timeout=CALL_S)
     try:
@@ -109,28 +109,28 @@ def serve(line: CommandLine, wire: socket.socket) -> None:
     if idle_s is None:
         idle_s = float("inf") if line.port >= PERSISTENT_FROM else IDLE_S
     crash_s = line.number("crash-after")
-    began = heard = time.monotonic()
+    began = last_datagram = time.monotonic()
     guests = Guests()
     wire.settimeout(TICK_S)
-    while time.monotonic() - heard < idle_s:
+    while time.monotonic() - last_datagram < idle_s:
         if line.expected != NO_PLAYERS and guests.gone(time.monotonic()):
             return
         if crash_s is not None and time.monotonic() - began > crash_s:
             raise SystemExit(1)
         try:
-            said, who = wire.recvfrom(2048)
+            datagram, sender = wire.recvfrom(2048)
         except TimeoutError:
             continue
-        if said == PING:
+        if datagram == PING:
             continue  # no player: the deploy server looks whether we are frozen
-        heard = time.monotonic()
-        guests.note(said, heard)
+        last_datagram = time.monotonic()
+        guests.note(datagram, last_datagram)
         name = line.map.partition("?")[0].rpartition("/")[2]
-        wire.sendto(b"svc-gameserver-sim " + name.encode() + b" " + said[:64], who)
+        wire.sendto(b"svc-gameserver-sim " + name.encode() + b" " + datagram[:64], sender)
 
 
 def main() -> None:
-    """Run until idle or told to stop."""
+    """Run until idle or stopped."""
     line = CommandLine.parse(sys.argv[1:])
     ignore = signal.SIG_IGN if line.has("deaf") else lambda number, frame: sys.exit(0)
     signal.signal(signal.SIGTERM, ignore)

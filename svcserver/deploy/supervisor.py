@@ -1,15 +1,15 @@
 """Starts, watches and hands out game servers. Spec: 2 §3, §4 Deploy server.
 
-Launches are queued and spaced; concurrent requests for city or dojo share one launch; a
-dead server is noticed by its exit, by the watchdog, and before it is handed out.
+Launches are queued and spaced. Requests for the city or the dojo share one launch. A dead
+server is noticed when it exits, by the watchdog, and before it is handed out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from attrs import define, evolve, field, frozen
 from twisted.internet.defer import (
@@ -33,15 +33,14 @@ from svcserver.deploy.fleet import (
     NoCapacity,
 )
 from svcserver.deploy.hunts import HuntTable, Kind, Launch, Unlaunchable
-from svcserver.deploy.kept import Kept, KeptServers
-from svcserver.deploy.process import UNSEEN, WELL, GameProcess, Output
+from svcserver.deploy.process import CLEAN_EXIT, UNKNOWN_EXIT, GameProcess, Output
 from svcserver.deploy.readiness import Readiness
+from svcserver.deploy.saved_servers import SavedServer, SavedServers
 from svcserver.kernel.buggify import buggify
 from svcserver.kernel.ids import new_id
 from svcserver.kernel.launch_requests import LaunchRequest
 from svcserver.kernel.secrets import Secret, constant_time_equal, fingerprint, hex_token
 
-T = TypeVar("T")
 log = Logger()
 
 KILL_AFTER_S = 10.0
@@ -51,25 +50,23 @@ EXEC_S = 30.0  # for the program to be executed; milliseconds, but for a file sy
 KEYLESS = "NO_KEY"
 MAX_QUEUED = 64  # launches that may wait their turn
 
-
-class Take(Protocol):
-    """Makes a GameProcess that of a pid, if it still ``is_ours``; else raises OSError."""
-
-    def __call__(self, process: GameProcess, pid: int, *, is_ours: Callable[[], bool]) -> None: ...
+# Makes a GameProcess watch the process of a pid, if the last argument still returns True;
+# otherwise raises OSError.
+Adopt = Callable[[GameProcess, int, Callable[[], bool]], None]
 
 
 class Starter(Protocol):
-    """What the supervisor needs of ``process.Spawner``."""
+    """Starts a process and returns its pid, as ``process.Spawner`` does."""
 
     def spawn(self, process: GameProcess, command: list[str], extra: dict[str, str]) -> int: ...
 
 
 @frozen
 class Program:
-    """The game-server program and what every launch gives it.
+    """The game-server program and what every launch passes to it.
 
     The command line, with its key, is visible in the machine's process list. So with
-    ``launch_keys`` each launch gets a key of its own, valid only while its process runs.
+    ``launch_keys`` each launch gets its own key, valid only while its process runs.
     Otherwise all get ``key``.
     """
 
@@ -81,10 +78,10 @@ class Program:
     launch_keys: bool = False
 
     def command(
-        self, launch: Launch, port: int, host: str, own_key: Secret | None = None
+        self, launch: Launch, port: int, host: str, launch_key: Secret | None = None
     ) -> list[str]:
-        """The launch command line; the key, that of the launch or the shared one, comes first."""
-        key = own_key or self.key
+        """Return the command line of a launch; ``launch_key`` replaces the shared key."""
+        key = launch_key or self.key
         word = key.reveal() if key is not None else KEYLESS
         return [*self.launcher, self.binary, word, *launch.arguments(port, host), *self.extra]
 
@@ -93,7 +90,7 @@ class Program:
 class Supervisor:
     """Runs the processes of the fleet.
 
-    ``wall_clock`` gives epoch seconds; ``is_bound`` tells whether another program holds a UDP port;
+    ``wall_clock`` returns epoch seconds, ``is_bound`` whether another program holds a UDP port.
     ``broken_guard`` names a bad setting of the memory guard, which makes launches fail.
     """
 
@@ -110,67 +107,80 @@ class Supervisor:
     broken_guard: str = ""
     spacing_s: float = 0.0
     liveness: bool = True
-    kept: KeptServers | None = None  # what outlives us on disk
-    family: Callable[[str, int, int], Family] | None = None  # of an id, a port and a leader
+    saved: SavedServers | None = None
+    # makes the family of a server's id, port and leader
+    family: Callable[[str, int, int], Family] | None = None
     _processes: dict[str, GameProcess] = field(factory=dict, init=False)
-    _starting: dict[Kind, list[Deferred[GameServer]]] = field(factory=dict, init=False)
-    _asked: dict[str, list[Deferred[GameServer]]] = field(factory=dict, init=False)  # by match
+    # launches that several requests wait for, by "kind" or "match" and its name
+    _shared: dict[tuple[str, str], list[Deferred[GameServer]]] = field(factory=dict, init=False)
     _queue: DeferredLock = field(factory=DeferredLock, init=False)
     _next_launch: float = field(default=0.0, init=False)
-    _wanted: dict[Kind, None] = field(factory=dict, init=False)
+    _restarted_kinds: dict[Kind, None] = field(factory=dict, init=False)
     _hidden: dict[str, None] = field(factory=dict, init=False)  # ids whose sockets we cannot see
     _stopping: bool = field(default=False, init=False)
-    _leaving: bool = field(default=False, init=False)
+    _handing_over: bool = field(default=False, init=False)
 
-    async def hand_out(self, wish: LaunchRequest, match_id: str = "") -> GameServer:
-        """A game server for a validated request; raises Unlaunchable or NoCapacity.
+    async def hand_out(self, request: LaunchRequest, match_id: str = "") -> GameServer:
+        """Return a game server for a validated request; raise Unlaunchable or NoCapacity.
 
-        A match that is asked for again, since its asker died, gets the server that it has.
+        Repeated requests for a match, such as after a metagame crash, get the same server.
         """
         if not self.host:
             raise Unlaunchable("MY_IP is not set")
-        launch = self.table.launch(wish)
+        launch = self.table.launch(request)
         if launch.kind in PERSISTENT:
-            return await self.persistent(launch)
-        if match_id:
-            return await self._of_match(evolve(launch, match_id=match_id))
-        return await self._launch(launch)
-
-    def _of_match(self, launch: Launch) -> Deferred[GameServer]:
-        mine: Deferred[GameServer] = Deferred()
-        waiting = self._asked.get(launch.match_id)
-        if waiting is not None:
-            waiting.append(mine)
-            return mine
-        for server in self.fleet.servers.values():
-            if server.launch.match_id == launch.match_id and self._is_alive(server):
-                mine.callback(server)
-                return mine
-        self._asked[launch.match_id] = [mine]
-        launched = Deferred.fromCoroutine(self._launch(launch))
-        launched.addBoth(self._answer, self._asked, launch.match_id)
-        return mine
-
-    def persistent(self, launch: Launch) -> Deferred[GameServer]:
-        """The city or the dojo; requests that come while it starts share the one launch."""
-        self._wanted[launch.kind] = None
-        mine: Deferred[GameServer] = Deferred()
-        waiting = self._starting.get(launch.kind)
-        if waiting is not None:  # it may be spawned, but is not ready to be handed out
-            waiting.append(mine)
-            return mine
-        server = self.fleet.of_kind(launch.kind)
-        if server is not None and (not self.liveness or self._is_alive(server)):
-            mine.callback(server)
-            return mine
-        self._starting[launch.kind] = [mine]
-        Deferred.fromCoroutine(self._replace(server, launch)).addBoth(
-            self._answer, self._starting, launch.kind
+            return await self.persistent_server(launch)
+        if not match_id:
+            return await self._launch(launch)
+        launch = evolve(launch, match_id=match_id)
+        return await self._share_launch(
+            ("match", match_id), partial(self._find_match, match_id), lambda: self._launch(launch)
         )
-        return mine
 
-    async def _replace(self, server: GameServer | None, launch: Launch) -> GameServer:
-        """Launch, once nothing is left of the dead server before it, which may hold the port."""
+    def _find_match(self, match_id: str) -> GameServer | None:
+        for server in self.fleet.servers.values():
+            if server.launch.match_id == match_id and self._is_alive(server):
+                return server
+        return None
+
+    def persistent_server(self, launch: Launch) -> Deferred[GameServer]:
+        """Return the city or the dojo, launched if necessary."""
+
+        def running() -> GameServer | None:
+            server = self.fleet.of_kind(launch.kind)
+            alive = server is not None and (not self.liveness or self._is_alive(server))
+            return server if alive else None
+
+        self._restarted_kinds[launch.kind] = None
+        return self._share_launch(
+            ("kind", launch.kind.value), running, lambda: self._replace(launch)
+        )
+
+    def _share_launch(
+        self,
+        key: tuple[str, str],
+        running: Callable[[], GameServer | None],
+        launch: Callable[[], Coroutine[Any, Any, GameServer]],
+    ) -> Deferred[GameServer]:
+        """Return the launch under way for ``key``, else the running server, else a new launch."""
+        result: Deferred[GameServer] = Deferred()
+        if key in self._shared:  # it may be spawned, but is not ready to be handed out
+            self._shared[key].append(result)
+        elif (server := running()) is not None:
+            result.callback(server)
+        else:
+            self._shared[key] = [result]
+            Deferred.fromCoroutine(launch()).addBoth(self._resolve, key)
+        return result
+
+    def _resolve(self, result: Any, key: tuple[str, str]) -> None:
+        for waiting in self._shared.pop(key):
+            if not waiting.called:  # its caller may have been cancelled
+                waiting.callback(result)
+
+    async def _replace(self, launch: Launch) -> GameServer:
+        """Launch after every process of a dead predecessor, which may hold the port, has ended."""
+        server = self.fleet.of_kind(launch.kind)
         if server is not None:
             self._forget_dead(server)
         process = None if server is None else self._processes.get(server.id)
@@ -180,20 +190,14 @@ class Supervisor:
                 await process.when_over().addTimeout(KILL_AFTER_S, self.clock)
             except TimeoutError:
                 raise Unlaunchable(
-                    f"processes of the {launch.kind.value} before it do not end"
+                    f"processes of the previous {launch.kind.value} do not end"
                 ) from None
         return await self._launch(launch)
 
-    @staticmethod
-    def _answer(result: Any, waiting: dict[T, list[Deferred[GameServer]]], of: T) -> None:
-        for one in waiting.pop(of):
-            if not one.called:  # its caller may have been cancelled
-                one.callback(result)
-
     async def _launch(self, launch: Launch) -> GameServer:
-        """Launch through the queue; returns once the server is ready, where that is configured."""
+        """Launch through the queue; wait for readiness where that is configured."""
         if self.queued() >= MAX_QUEUED:
-            raise NoCapacity("ports")  # there are never so many ports to hand out
+            raise NoCapacity("ports")  # there are never so many ports
         await self._queue.acquire()
         try:
             wait = self._next_launch - self.clock.seconds()
@@ -220,128 +224,123 @@ class Supervisor:
             reservation = self.guard.reserve(launch.kind, self.clock.seconds())
         port = 0
         try:
-            port = self._hold(launch.kind)
-            server, process, proof = self._fork(launch, port)
-            await self._executed(server, process)
-        except (OSError, Unlaunchable, NoCapacity) as why:
+            port = self._reserve_port(launch.kind)
+            server, process, proof = self._start_process(launch, port)
+            await self._wait_for_exec(server, process)
+        except (OSError, Unlaunchable, NoCapacity) as error:
             self.fleet.release(port)
             if self.guard is not None and reservation is not None:
                 self.guard.release(reservation)
-            if isinstance(why, OSError):
-                text, binary = why.strerror or str(why), self.program.binary
-                named = text if binary in text else f"{binary}: {text}"
-                raise Unlaunchable(f"could not start the game server: {named}") from why
+            if isinstance(error, OSError):
+                reason, binary = error.strerror or str(error), self.program.binary
+                named = reason if binary in reason else f"{binary}: {reason}"
+                raise Unlaunchable(f"could not start the game server: {named}") from error
             raise
         log.info(
             "started {kind} {id} pid {pid} on port {port} with {map}",
-            kind=launch.kind.value,
-            id=server.id,
+            **server.log_fields(),
             pid=server.pid,
-            port=port,
             map=launch.map,
         )
         return server, process, proof
 
-    async def _executed(self, server: GameServer, process: GameProcess) -> None:
-        """Return once the child has become the program; raises OSError, and then forgets it."""
+    async def _wait_for_exec(self, server: GameServer, process: GameProcess) -> None:
+        """Return when the child has become the program; on failure forget it and raise OSError."""
         try:
             await process.when_executed().addTimeout(EXEC_S, self.clock)
-        except (OSError, TimeoutError) as why:
+        except (OSError, TimeoutError) as error:
             process.kill("KILL")
-            self._drop(server)
-            if isinstance(why, OSError):
+            self._remove(server)
+            if isinstance(error, OSError):
                 raise
             raise OSError(f"{self.program.binary} was not executed within {EXEC_S:.0f} s") from None
 
-    def _hold(self, kind: Kind) -> int:
+    def _reserve_port(self, kind: Kind) -> int:
         if not 0 < self.fleet.first_port < self.fleet.last_port:
             raise Unlaunchable("PORT_RANGE_BEGIN and PORT_RANGE_END name no ports")
         if self.fleet.hunt_worker and kind in PERSISTENT:
-            raise Unlaunchable("this is a hunt worker: no city and no dojo")
+            raise Unlaunchable("a hunt worker (HUNT_WORKER=1) has no city and no dojo")
         if not self.fleet.has_ports(kind):
             raise Unlaunchable("PORT_RANGE_BEGIN and PORT_RANGE_END leave no port for hunts")
         return self.fleet.hold(kind, self.is_bound)
 
-    def _fork(self, launch: Launch, port: int) -> tuple[GameServer, GameProcess, Path | None]:
+    def _start_process(
+        self, launch: Launch, port: int
+    ) -> tuple[GameServer, GameProcess, Path | None]:
         key = Secret(hex_token(64)) if self.program.launch_keys else None
         command = self.program.command(launch, port, self.host, key)
-        output = self._output(launch.kind, port)
         if buggify("deploy: a fork fails"):
             raise OSError("out of processes")
         proof, extra = self.readiness.prepare()
-        process = GameProcess(output, lambda how: self._on_end(process, how))
         server_id = new_id()
+        process = self._new_process(server_id, launch.kind, port)
         if self.family is not None:
-            process.family = self.family(server_id, port, 0)
             extra = {**extra, TAG: server_id}
         pid = self.starter.spawn(process, command, extra)
         key_hash = "" if key is None else fingerprint(key.reveal())
         server = self.fleet.started(launch, port, pid, self.wall_clock(), key_hash, server_id)
-        process.moved = partial(self._moved, server.id)
-        self._processes[server.id] = process
+        self._processes[server_id] = process
         if process.over:
             self._forget(server, "ended while it was started")
-        elif self.kept is not None:
-            self.kept.keep(server)
+        elif self.saved is not None:
+            self.saved.save(server)
         return server, process, proof
 
-    def adopt(self, mark: str, take: Take) -> list[int]:
-        """Take over the game servers of an earlier run; the ids of their processes."""
-        for one in self.kept.all() if self.kept is not None else []:
-            if not one.runs(mark):
-                one = self._in_background(one) or one
-            if one.runs(mark) and self.fleet.adopt(one.server):
-                self._take_over(one.server, partial(take, is_ours=partial(one.runs, mark)))
-            elif self.kept is not None:
-                self.kept.forget(one.server.id)
+    def _new_process(self, server_id: str, kind: Kind, port: int, leader: int = 0) -> GameProcess:
+        path = self._output_path(kind, port)
+        process = GameProcess(
+            Output(path) if path else None, lambda how: self._on_end(process, how)
+        )
+        process.moved = partial(self._on_move, server_id)
+        if self.family is not None:
+            process.family = self.family(server_id, port, leader)
+        return process
+
+    def adopt(self, mark: str, adopt: Adopt) -> list[int]:
+        """Adopt the game servers of an earlier run; return the ids of their processes."""
+        for saved in self.saved.load_all() if self.saved is not None else []:
+            if not saved.is_running(mark):
+                saved = self._find_port_holder(saved) or saved
+            if saved.is_running(mark) and self.fleet.adopt(saved.server):
+                self._adopt(saved.server, adopt, partial(saved.is_running, mark))
+            elif self.saved is not None:
+                self.saved.delete(saved.server.id)
         return [server.pid for server in self.fleet.servers.values()]
 
-    def _in_background(self, noted: Kept) -> Kept | None:
-        """A noted game server whose noted process has ended, and another one has its port."""
-        server = noted.server
+    def _find_port_holder(self, saved: SavedServer) -> SavedServer | None:
+        """Return the record of the process that took over the port of the saved one, if any."""
+        server = saved.server
         if self.family is None:
             return None
         holder = self.family(server.id, server.port, 0).holder()
         if holder is None:
             return None
-        return evolve(noted, server=evolve(server, pid=holder.pid), started=holder.started)
+        return evolve(saved, server=evolve(server, pid=holder.pid), started=holder.started)
 
-    def _take_over(self, server: GameServer, take: Callable[[GameProcess, int], None]) -> None:
-        process = GameProcess(
-            self._output(server.launch.kind, server.port), lambda how: self._on_end(process, how)
-        )
+    def _adopt(self, server: GameServer, adopt: Adopt, is_running: Callable[[], bool]) -> None:
+        process = self._new_process(server.id, server.launch.kind, server.port, server.pid)
         self._processes[server.id] = process
-        process.moved = partial(self._moved, server.id)
-        if self.family is not None:
-            process.family = self.family(server.id, server.port, server.pid)
         try:
-            take(process, server.pid)
-        except OSError as why:
-            self._forget(server, f"not adopted: {why.strerror}")
+            adopt(process, server.pid, is_running)
+        except OSError as error:
+            self._forget(server, f"not adopted: {error.strerror}")
             return
-        log.info(
-            "adopted {kind} {id} pid {pid} on port {port}",
-            kind=server.launch.kind.value,
-            id=server.id,
-            pid=server.pid,
-            port=server.port,
-        )
+        text = "adopted {kind} {id} pid {pid} on port {port}"
+        log.info(text, **server.log_fields(), pid=server.pid)
 
-    def _output(self, kind: Kind, port: int) -> Output | None:
+    def _output_path(self, kind: Kind, port: int) -> Path | None:
         folder = self.program.output
-        return None if folder is None else Output(folder / f"{kind.value}-{port}.log")
+        return folder and folder / f"{kind.value}-{port}.log"
 
     def output_of(self, server: GameServer) -> Path | None:
-        """The log file of what the game server prints; None where none is kept."""
-        folder = self.program.output
-        return folder and folder / f"{server.launch.kind.value}-{server.port}.log"
+        """Return the game server's output file; None where none is written."""
+        return self._output_path(server.launch.kind, server.port)
 
     def process_of(self, server_id: str) -> GameProcess | None:
-        """The process of a server that is known."""
         return self._processes.get(server_id)
 
     def sockets_of(self, server: GameServer) -> set[int] | None:
-        """The inodes of the game server's sockets; None where the system hides some of them."""
+        """Return the inodes of the game server's sockets; None if the system hides some."""
         process = self._processes.get(server.id)
         if process is None or process.family is None:
             return None
@@ -351,15 +350,13 @@ class Supervisor:
             log.warn(
                 "{kind} {id} on port {port} is not watched for freezing: its processes belong to "
                 "another user. Start it as the deploy server's user.",
-                kind=server.launch.kind.value,
-                id=server.id,
-                port=server.port,
+                **server.log_fields(),
             )
         return inodes
 
-    def want_no_more(self, kind: Kind) -> None:
-        """The watchdog lets a city or dojo be, until a player asks for it."""
-        self._wanted.pop(kind, None)
+    def stop_restarting(self, kind: Kind) -> None:
+        """Keep the watchdog from restarting a city or dojo until it is requested again."""
+        self._restarted_kinds.pop(kind, None)
 
     def _on_end(self, process: GameProcess, how: str) -> None:
         for server_id, known in list(self._processes.items()):
@@ -368,40 +365,28 @@ class Supervisor:
                 if server is not None:
                     self._forget(server, how)
 
-    def _moved(self, server_id: str, pid: int) -> None:
-        """A game server has gone on in the background, as another process than the one started."""
+    def _on_move(self, server_id: str, pid: int) -> None:
+        """Record that a game server goes on in the background, as another process."""
         server = self.fleet.servers.get(server_id)
         if server is None:
             return
         server = self.fleet.servers[server_id] = evolve(server, pid=pid)
-        if self.kept is not None:
-            self.kept.keep(server)
-        log.info(
-            "{kind} {id} on port {port} goes on as pid {pid}",
-            kind=server.launch.kind.value,
-            id=server.id,
-            port=server.port,
-            pid=pid,
-        )
+        if self.saved is not None:
+            self.saved.save(server)
+        log.info("{kind} {id} on port {port} goes on as pid {pid}", **server.log_fields(), pid=pid)
 
-    def _drop(self, server: GameServer) -> None:
+    def _remove(self, server: GameServer) -> None:
         self.fleet.ended(server.id)
         self._processes.pop(server.id, None)
         self._hidden.pop(server.id, None)
-        if self.kept is not None:
-            self.kept.forget(server.id)
+        if self.saved is not None:
+            self.saved.delete(server.id)
 
     def _forget(self, server: GameServer, how: str) -> None:
-        self._drop(server)
-        usual = server.launch.kind not in PERSISTENT and how in (WELL, UNSEEN)
-        tell = log.info if self._stopping or usual else log.warn
-        tell(
-            "{kind} {id} on port {port} ended: {how}",
-            kind=server.launch.kind.value,
-            id=server.id,
-            port=server.port,
-            how=how,
-        )
+        self._remove(server)
+        usual = server.launch.kind not in PERSISTENT and how in (CLEAN_EXIT, UNKNOWN_EXIT)
+        write = log.info if self._stopping or usual else log.warn
+        write("{kind} {id} on port {port} ended: {how}", **server.log_fields(), how=how)
 
     def _forget_dead(self, server: GameServer) -> None:
         process = self._processes.get(server.id)
@@ -421,84 +406,81 @@ class Supervisor:
         return alive
 
     def knows_key(self, key_hash: str) -> bool:
-        """Whether a running game server was launched with the key of this SHA-256 (hex)."""
-        held = [
-            one
-            for one in self.fleet.servers.values()
-            if constant_time_equal(one.key_hash, key_hash)
+        """Return whether a running game server has the launch key with this SHA-256 (hex)."""
+        matching = [
+            server
+            for server in self.fleet.servers.values()
+            if constant_time_equal(server.key_hash, key_hash)
         ]
-        return bool(key_hash) and any(self._is_alive(one) for one in held)
+        return bool(key_hash) and any(self._is_alive(server) for server in matching)
 
     def queued(self) -> int:
-        """The number of waiting launches."""
+        """Return the number of waiting launches."""
         return len(self._queue.waiting)
 
     def records(self) -> list[GameServerRecord]:
-        alive = [one.id for one in self.fleet.servers.values() if self._is_alive(one)]
-        return self.fleet.records(alive)
+        """Return the records of the game servers that are alive."""
+        return [server.record() for server in self.fleet.servers.values() if self._is_alive(server)]
 
     def watch(self) -> None:
-        """The watchdog: forget dead hunts, restart dead persistent worlds."""
+        """Run the watchdog: forget dead hunts, restart a dead city or dojo."""
         for process in list(self._processes.values()):
-            process.look()
+            process.check_port()
         for server in list(self.fleet.servers.values()):
             if not self._is_alive(server):
                 self._forget_dead(server)
-        for kind in self._wanted:
+        for kind in self._restarted_kinds:
             if self.fleet.of_kind(kind) is None:
                 self.boot(kind)
 
     def boot(self, kind: Kind) -> Deferred[bool]:
-        """Start the city or the dojo; fires with whether it runs. A failure is only logged."""
+        """Start the city or the dojo; fire with whether it runs. A failure is only logged."""
 
-        def failed(why: Any) -> bool:
-            why.trap(Unlaunchable, NoCapacity)
-            if self._leaving:
-                return True  # it may run already, and the next one looks after it
-            log.critical("the {kind} did not start: {why}", kind=kind.value, why=str(why.value))
+        def failed(failure: Failure) -> bool:
+            failure.trap(Unlaunchable, NoCapacity)
+            if self._handing_over:
+                return True  # it may run already, and the next deploy server watches it
+            reason = str(failure.value)
+            log.critical("the {kind} did not start: {why}", kind=kind.value, why=reason)
             return False
 
-        self._wanted[kind] = None
+        self._restarted_kinds[kind] = None
         try:
             launch = self.table.city() if kind is Kind.CITY else self.table.dojo()
-        except Unlaunchable as why:
-            log.critical("the {kind} did not start: {why}", kind=kind.value, why=str(why))
-            return succeed(False)
-        return self.persistent(launch).addCallbacks(lambda server: True, failed)
+        except Unlaunchable:
+            return succeed(failed(Failure()))
+        return self.persistent_server(launch).addCallbacks(lambda server: True, failed)
 
-    def leave(self) -> None:
-        """Another deploy server takes over what runs: who waits for a launch asks that one."""
-        self._leaving = True
-        for waiting in [*self._asked.values(), *self._starting.values()]:
-            for one in waiting:
-                if not one.called:
-                    one.errback(NoCapacity("ports"))
+    def hand_over(self) -> None:
+        """Leave what runs to the next deploy server; waiting requests fail and are repeated."""
+        self._handing_over = True
+        for waiting in [result for results in self._shared.values() for result in results]:
+            if not waiting.called:
+                waiting.errback(NoCapacity("ports"))
 
     def stop(self) -> Deferred[Any]:
-        """End every game server: SIGTERM, after ``KILL_AFTER_S`` SIGKILL; fires when all ended."""
+        """End every game server: SIGTERM, after ``KILL_AFTER_S`` SIGKILL; fire when all ended."""
         self._stopping = True
         processes = list(self._processes.values())
-        for process in processes:
-            process.kill("TERM")
-        late = self.clock.callLater(KILL_AFTER_S, self._kill_all, processes)
 
-        def late_end(why: Failure) -> None:
-            why.trap(TimeoutError)
+        def signal_all(how: str) -> None:
+            for process in processes:
+                process.kill(how)
+
+        def timed_out(failure: Failure) -> None:
+            failure.trap(TimeoutError)
             log.error("some game servers do not end; their ports may stay taken")
 
         def done(result: Any) -> Any:
-            if late.active():
-                late.cancel()
+            if kill.active():
+                kill.cancel()
             return result
 
+        signal_all("TERM")
+        kill = self.clock.callLater(KILL_AFTER_S, signal_all, "KILL")
         ended = gatherResults([process.when_over() for process in processes])
         return (
             ended.addTimeout(KILL_AFTER_S + GIVE_UP_S, self.clock)
-            .addErrback(late_end)
+            .addErrback(timed_out)
             .addBoth(done)
         )
-
-    @staticmethod
-    def _kill_all(processes: list[GameProcess]) -> None:
-        for process in processes:
-            process.kill("KILL")

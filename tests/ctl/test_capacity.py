@@ -13,8 +13,8 @@ from svcserver.ctl import capacity
 from svcserver.ctl.capacity import Cost, Left, Usage, bars, cost_of, forecast, usage
 from svcserver.deploy.fleet import GameServer
 from svcserver.deploy.hunts import Kind, Launch
-from svcserver.deploy.kept import KeptServers
-from svcserver.deploy.service import KEPT
+from svcserver.deploy.saved_servers import SavedServers
+from svcserver.deploy.service import STATE
 from tests.ctl.test_accounts import HostCase
 from tests.support.proves import proves
 
@@ -77,9 +77,9 @@ class CommandTests(HostCase):
         self.assertEqual(usage([ours]).keys(), {ours})
 
     def test_what_the_deploy_server_noted_and_still_runs(self) -> None:
-        kept, mine = KeptServers(self.folder / KEPT), os.getpid()
+        kept, mine = SavedServers(self.folder / STATE), os.getpid()
         for name, kind in (("a", Kind.HUNT), ("b", Kind.CITY)):
-            kept.keep(GameServer(name, 8_770, Launch(kind, "/Game/Maps/x"), mine, 0.0))
+            kept.save(GameServer(name, 8_770, Launch(kind, "/Game/Maps/x"), mine, 0.0))
         self.assertEqual(capacity._running(self.folder), ([mine], [mine]))
         with mock.patch.object(capacity, "started_at", return_value=1):  # another process by now
             self.assertEqual(capacity._running(self.folder), ([], []))

@@ -1,8 +1,10 @@
-"""A supervisor of game servers that are none: its reactor, processes and clock are the test's."""
+"""A supervisor with fake game servers, reactor, processes and clock."""
 
 from __future__ import annotations
 
 import signal
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from twisted.internet.defer import Deferred
@@ -48,7 +50,7 @@ def owners_browser(test: SynchronousTestCase, supervisor: Supervisor) -> Browser
 
 
 class FakeTransport:
-    """A child that does what it is told."""
+    """A child that the test ends."""
 
     def __init__(self, process: GameProcess, pid: int) -> None:
         self.process, self.pid = process, pid
@@ -85,7 +87,7 @@ class FakeSpawner:
         child = FakeTransport(process, 1000 + len(self.children))
         process.makeConnection(child)
         if not self.executes:
-            process.exec_begins()
+            process.begin_exec()
         process.kill = lambda how: self._kill(child, how)  # type: ignore[method-assign]
         self.children.append(child)
         self.commands.append(command)
@@ -99,7 +101,12 @@ class FakeSpawner:
 
 
 class SupervisorCase(SynchronousTestCase):
-    def make(self, **changes: Any) -> Supervisor:
+    def make(
+        self,
+        ready_folder: Path | None = None,
+        grace: Callable[[], float] = lambda: 0.0,
+        **changes: Any,
+    ) -> Supervisor:
         self.clock, self.spawner = Clock(), FakeSpawner()
         parts: dict[str, Any] = {
             "clock": self.clock,
@@ -110,12 +117,12 @@ class SupervisorCase(SynchronousTestCase):
             "fleet": Fleet(8770, 8777),
             "host": "203.0.113.9",
             "is_bound": lambda port: False,
-            "readiness": Readiness(self.clock),
+            "readiness": Readiness(self.clock, ready_folder, grace),
         }
         supervisor = Supervisor(**(parts | changes))
         # a fake child has no /proc entry: what its protocol says decides
         self.patch(GameProcess, "alive", property(lambda process: not process.over))
         return supervisor
 
-    def ask(self, supervisor: Supervisor, wish: LaunchRequest) -> Deferred[GameServer]:
-        return Deferred.fromCoroutine(supervisor.hand_out(wish))
+    def ask(self, supervisor: Supervisor, request: LaunchRequest) -> Deferred[GameServer]:
+        return Deferred.fromCoroutine(supervisor.hand_out(request))

@@ -1,4 +1,4 @@
-"""An adopted game server that has just ended must not keep the others from being ended."""
+"""Adopted game servers: a pid that now belongs to another process, and refused pidfds."""
 
 from __future__ import annotations
 
@@ -12,22 +12,21 @@ from twisted.internet.testing import MemoryReactor, MemoryReactorClock
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.deploy import orphans
-from svcserver.deploy.adopted import Adopted, adopt
-from svcserver.deploy.process import GameProcess
-from svcserver.deploy.watched import POLL_S
+from svcserver.deploy.process import AdoptedTransport, GameProcess, adopt
+from svcserver.deploy.watchers import POLL_S
 
 PID = 2**22 + 42  # beyond what Linux gives away
 
 
 class EndedTests(SynchronousTestCase):
-    def test_a_signal_to_one_that_has_just_ended_is_no_error(self) -> None:
+    def test_signal_to_a_process_that_has_ended_is_no_error(self) -> None:
         def gone(*_: int) -> None:
             raise ProcessLookupError
 
         self.patch(os, "kill", gone)
         self.patch(os, "killpg", gone)
         process = GameProcess(None, lambda how: None)
-        process.adopted(Adopted(Clock(), 4242, process), 4242)
+        process.attach(AdoptedTransport(Clock(), 4242, process), 4242)
         process.kill("TERM")
         self.assertTrue(process.over)
         self.successResultOf(process.when_over())
@@ -37,19 +36,19 @@ class OursTests(SynchronousTestCase):
     """A pid may have become another's between the note of it and the adoption."""
 
     def setUp(self) -> None:
-        self.seen: list[str] = []
+        self.calls: list[str] = []
         self.patch(os, "pidfd_open", self.open)
 
     def open(self, pid: int) -> int:
         """A descriptor, which is no process's."""
-        self.seen.append("opened")
+        self.calls.append("opened")
         handle = os.open(os.devnull, os.O_RDONLY)
         self.opened = handle
         return handle
 
     def adopt(self, ours: bool) -> None:
         def is_ours() -> bool:
-            self.seen.append("looked at")
+            self.calls.append("looked at")
             return ours
 
         reactor: Any = MemoryReactor()
@@ -57,17 +56,17 @@ class OursTests(SynchronousTestCase):
         self.assertEqual(len(reactor.getReaders()), 1)
         self.addCleanup(os.close, self.opened)
 
-    def test_it_is_looked_at_once_its_descriptor_holds_it(self) -> None:
+    def test_process_is_checked_after_its_pidfd_is_open(self) -> None:
         self.adopt(ours=True)
-        self.assertEqual(self.seen, ["opened", "looked at"])
+        self.assertEqual(self.calls, ["opened", "looked at"])
 
-    def test_anothers_process_is_let_go(self) -> None:
+    def test_process_of_another_is_not_adopted(self) -> None:
         self.assertRaises(ProcessLookupError, self.adopt, ours=False)
         self.assertRaises(OSError, os.fstat, self.opened)
 
 
 class RefusedPidfdTests(SynchronousTestCase):
-    def test_one_without_a_pidfd_is_adopted_and_polled(self) -> None:
+    def test_process_without_a_pidfd_is_adopted_and_polled(self) -> None:
         def refuse(pid: int) -> int:
             raise PermissionError(errno.EPERM, "Operation not permitted")
 
@@ -87,7 +86,7 @@ class RefusedPidfdTests(SynchronousTestCase):
         reactor.advance(POLL_S)
         self.assertEqual((ended, reactor.getDelayedCalls()), (["code unknown"], []))
 
-    def test_a_killed_process_is_waited_for_without_a_pidfd(self) -> None:
+    def test_killed_process_is_waited_for_without_a_pidfd(self) -> None:
         def refuse(pid: int) -> int:
             raise PermissionError(errno.EPERM, "Operation not permitted")
 

@@ -35,7 +35,7 @@ class CauseTests(SynchronousTestCase):
         self.program.write_bytes(data)
         return cause(str(self.program), OSError(number, os.strerror(number)))
 
-    def test_each_kind_is_named_with_its_cure(self) -> None:
+    def test_each_cause_is_named_with_its_cure(self) -> None:
         gone = errno.ENOENT
         for data, number, words in (
             (b"MZ\x90\0", errno.ENOEXEC, "Windows program; set GAMESERVER_LAUNCHER"),
@@ -48,19 +48,19 @@ class CauseTests(SynchronousTestCase):
             (b"\x7fELF", errno.ENOEXEC, "damaged"),
             (b"", errno.ENOEXEC, "is empty"),
             (b"echo\n", errno.ENOEXEC, "without a #! line"),
-            (b"\0\1", errno.ENOEXEC, "no program"),
+            (b"\0\1", errno.ENOEXEC, "not a program"),
             (b"#!/bin/sh\n", errno.E2BIG, os.strerror(errno.E2BIG)),
             (b"#!/bin/sh\n", errno.EACCES, os.strerror(errno.EACCES)),
         ):
-            said = self.cause(data, number)
-            self.assertIn(words, said)
-            self.assertIn(str(self.program), said)
+            message = self.cause(data, number)
+            self.assertIn(words, message)
+            self.assertIn(str(self.program), message)
 
-    def test_a_file_that_cannot_be_read_keeps_the_systems_words(self) -> None:
-        said = cause("/none/at/all", OSError(errno.ENOENT, "No such file or directory"))
-        self.assertIn("No such file or directory", said)
+    def test_unreadable_file_keeps_the_system_error(self) -> None:
+        message = cause("/none/at/all", OSError(errno.ENOENT, "No such file or directory"))
+        self.assertIn("No such file or directory", message)
 
     @given(st.binary(max_size=300), st.sampled_from([errno.ENOEXEC, errno.ENOENT, errno.EACCES]))
-    def test_any_beginning_gives_one_printable_line(self, data: bytes, number: int) -> None:
+    def test_any_file_head_gives_one_printable_line(self, data: bytes, number: int) -> None:
         for start in (b"", b"#!", b"\x7fELF\2\1", b"\x7fELF\1\2"):
             self.assertTrue(self.cause(start + data, number).isprintable())

@@ -1,4 +1,4 @@
-"""Which processes are a game server's, from a table of processes that the test has written."""
+"""The processes of a game server, from a process table that the test writes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from svcserver.deploy.family import (
     list_processes,
     udp_sockets,
 )
-from svcserver.deploy.watched import POLL_S
+from svcserver.deploy.watchers import POLL_S
 
 US, LEADER, PORT = os.getpid(), 2**22 + 10, 8777
 HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid\n"
@@ -72,7 +72,7 @@ class FamilyCase(SynchronousTestCase):
         (self.folder / "net" / "udp").write_text(HEAD + "".join(rows))
 
     def pids(self) -> list[int]:
-        return [one.pid for one in self.family.members()]
+        return [process.pid for process in self.family.members()]
 
 
 class MemberTests(FamilyCase):
@@ -95,7 +95,7 @@ class MemberTests(FamilyCase):
         self.add(22, 1, tag="id-1")
         self.assertEqual(self.pids(), [22])
 
-    def test_a_later_process_with_the_leaders_id_is_a_stranger(self) -> None:
+    def test_later_process_with_the_leaders_pid_is_no_member(self) -> None:
         self.add(20, 1, tag="id-1")
         self.assertEqual(self.pids(), [20])  # the leader is gone
         self.add(LEADER, 1)
@@ -109,7 +109,7 @@ class MemberTests(FamilyCase):
         self.add(23, 1, sockets=(77,))  # no child of ours
         self.assertEqual(self.pids(), [20, 21])
 
-    def test_one_that_was_known_stays_so(self) -> None:
+    def test_known_member_stays_one_after_its_parent_ends(self) -> None:
         self.add(LEADER, US)
         self.add(20, LEADER, group=20)
         self.assertEqual(self.pids(), [20, LEADER])
@@ -138,7 +138,7 @@ class PortTests(FamilyCase):
         self.assertEqual(holder and holder.pid, 20)
         self.assertEqual(self.family.sockets(), {5, 77})
 
-    def test_hidden_descriptors_may_hold_it_and_are_not_known(self) -> None:
+    def test_hidden_descriptors_may_hold_the_port(self) -> None:
         self.add(LEADER, US)
         self.table(row("00000000", PORT, 77))
 
@@ -153,7 +153,7 @@ class PortTests(FamilyCase):
         self.assertEqual(holder and holder.pid, LEADER)
         self.assertIsNone(self.family.sockets())
 
-    def test_looks_at_many_game_servers_read_the_processes_once(self) -> None:
+    def test_many_game_servers_share_one_reading_of_processes(self) -> None:
         self.table(row("00000000", PORT, 77))
         self.add(LEADER, 1, sockets=(77,))
         readings: list[Path] = []
@@ -164,11 +164,13 @@ class PortTests(FamilyCase):
 
         self.patch(families, "list_processes", count)
         shared = self.family.snapshot
-        others = [
+        families_of_others = [
             Family(self.family.reactor, f"id-{n}", PORT, 0, self.folder, shared) for n in range(9)
         ]
         self.assertIsNotNone(self.family.holder())
-        self.assertEqual([one.holder() or one.sockets() for one in others], [set()] * 9)
+        self.assertEqual(
+            [family.holder() or family.sockets() for family in families_of_others], [set()] * 9
+        )
         self.assertEqual(len(readings), 1)
         self.family.reactor.advance(2 * LOOK_AGE_S)
         self.family.holder()
@@ -180,7 +182,7 @@ class PortTests(FamilyCase):
         self.family.reactor.advance(LOOK_AGE_S / 2)
         later = Family(self.family.reactor, "id-2", PORT, LEADER, self.folder, self.family.snapshot)
         self.add(LEADER, US)
-        self.assertEqual([one.pid for one in later.members(LOOK_AGE_S)], [LEADER])
+        self.assertEqual([process.pid for process in later.members(LOOK_AGE_S)], [LEADER])
         self.assertEqual(later.leader, LEADER)
 
     def test_odd_rows_of_the_table_are_left_out(self) -> None:
@@ -202,7 +204,7 @@ class SignalTests(FamilyCase):
         if number == signal.SIGKILL and len(self.signalled) == 1:
             self.add(21, 1, tag="id-1")  # forked just before
 
-    def test_what_is_forked_meanwhile_is_killed_too(self) -> None:
+    def test_process_forked_during_a_kill_is_killed_too(self) -> None:
         self.add(20, 1, tag="id-1")
         self.assertTrue(self.family.signal(signal.SIGKILL))
         self.assertEqual(self.signalled, [signal.SIGKILL] * 2)
@@ -246,7 +248,7 @@ class RefusedPidfdTests(FamilyCase):
         self.allowed = False
         with capturedLogs() as events:
             self.assertFalse(self.family.signal(signal.SIGTERM))
-        self.assertEqual([one["log_level"].name for one in events], ["error"])
+        self.assertEqual([event["log_level"].name for event in events], ["error"])
 
     def test_the_end_of_a_process_is_polled_for(self) -> None:
         [process] = self.family.members()
@@ -288,9 +290,9 @@ class StrayTests(SynchronousTestCase):
         self.clock.advance(ENDING_POLL_S)
         self.successResultOf(done)
 
-    def test_the_wait_for_an_orphan_that_does_not_end_has_an_end(self) -> None:
+    def test_waiting_for_an_orphan_that_never_ends_stops(self) -> None:
         done = Deferred.fromCoroutine(end_strays(self.clock))
         with capturedLogs() as events:
             self.clock.pump([ENDING_POLL_S] * int(ENDING_S / ENDING_POLL_S + 2))
         self.successResultOf(done)
-        self.assertEqual([one["log_level"].name for one in events], ["error"])
+        self.assertEqual([event["log_level"].name for event in events], ["error"])

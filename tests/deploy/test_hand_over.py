@@ -1,4 +1,4 @@
-"""SIGHUP: the deploy server is to be restarted, and its game servers run on."""
+"""SIGHUP: the deploy server restarts, and its game servers run on."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from svcserver.deploy.service import HandOver, Watch
 from tests.deploy.supervised import HUNT, SupervisorCase
 
 
-class ToldReactor(Clock):
-    """Calls at once what is handed over from a signal's handler, and notes its stop."""
+class StoppableReactor(Clock):
+    """A reactor that makes calls from threads at once, and counts its stops."""
 
     stopped = 0
 
@@ -32,22 +32,22 @@ class ToldReactor(Clock):
 class HandOverTests(SupervisorCase):
     def setUp(self) -> None:
         self.addCleanup(signal.signal, signal.SIGHUP, signal.getsignal(signal.SIGHUP))
-        self.supervisor, self.reactor = self.make(), ToldReactor()
+        self.supervisor, self.reactor = self.make(), StoppableReactor()
         self.watch = Watch(self.clock, self.supervisor, [Kind.CITY])
         self.hand_over = HandOver(self.reactor, self.watch)
-        for one in (self.watch, self.hand_over):
-            one.startService()
+        for service in (self.watch, self.hand_over):
+            service.startService()
         self.assertEqual(len(self.spawner.children), 1)
 
-    def test_the_stop_after_it_ends_no_game_server(self) -> None:
+    def test_stop_after_sighup_ends_no_game_server(self) -> None:
         os.kill(os.getpid(), signal.SIGHUP)
         self.assertEqual(self.reactor.stopped, 1)
         self.successResultOf(self.watch.stopService())
         self.assertEqual((self.spawner.kills, len(self.supervisor.records())), ([], 1))
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
-    def test_who_waits_for_a_launch_is_told_to_ask_again(self) -> None:
-        """In the words for no room now, on which the metagame asks again for the same match."""
+    def test_waiting_launch_fails_and_can_be_repeated(self) -> None:
+        """The metagame repeats a request for a match that got "no capacity"."""
         self.supervisor.readiness = Readiness(self.clock, None, lambda: 60.0)
         waiting = Deferred.fromCoroutine(self.supervisor.hand_out(HUNT, "match"))
         self.assertNoResult(waiting)
@@ -59,22 +59,21 @@ class HandOverTests(SupervisorCase):
         self.assertEqual(self.successResultOf(again).launch.match_id, "match")
         self.assertEqual(len(self.spawner.children), 2)  # the city, and one for the match
 
-    def test_a_city_that_is_still_starting_is_no_failure(self) -> None:
+    def test_hand_over_while_the_city_starts_is_no_failure(self) -> None:
         self.successResultOf(self.watch.stopService())
         folder = Path(self.mktemp())
         folder.mkdir()
-        supervisor = self.make()
-        supervisor.readiness = Readiness(self.clock, folder)
+        supervisor = self.make(ready_folder=folder)
         booted = supervisor.boot(Kind.CITY)
         self.assertNoResult(booted)
-        supervisor.leave()
+        supervisor.hand_over()
         self.assertTrue(self.successResultOf(booted))
 
-    def test_any_other_stop_ends_them(self) -> None:
+    def test_stop_without_sighup_ends_game_servers(self) -> None:
         self.successResultOf(self.watch.stopService())
         self.assertEqual(self.spawner.kills, ["TERM"])
 
-    def test_while_it_stops_a_second_one_is_ignored(self) -> None:
+    def test_sighup_during_the_stop_is_ignored(self) -> None:
         self.hand_over.stopService()
         os.kill(os.getpid(), signal.SIGHUP)
         self.assertEqual((self.reactor.stopped, self.watch.hands_over), (0, False))

@@ -1,4 +1,4 @@
-"""What a wish launches, on a small table. Spec: 2 §4 Deploy server, launch."""
+"""Launches for requests, on a small table. Spec: 2 §4 Deploy server, launch."""
 
 from __future__ import annotations
 
@@ -78,14 +78,14 @@ class HuntTests(SynchronousTestCase):
         )
 
     def test_a_row_without_mode_behemoth_and_weights(self) -> None:
-        seen = {self.hunt("Plain").map for _ in range(50)}
-        self.assertEqual(seen, {"/Game/a", "/Game/b"})
+        maps = {self.hunt("Plain").map for _ in range(50)}
+        self.assertEqual(maps, {"/Game/a", "/Game/b"})
         launch = self.hunt("Plain")
         self.assertEqual((launch.options, launch.game_mode), ("", None))
         self.assertEqual((launch.behemoth, launch.behemoth_word), (None, "None"))
         self.assertIsNone(launch.max_players)
 
-    def test_the_trials_map_stands_where_the_table_says_so(self) -> None:
+    def test_trials_map_replaces_its_placeholder(self) -> None:
         self.assertEqual(self.hunt("Pit").map, PIT)
         with self.assertRaises(Unlaunchable) as caught:
             self.hunt("Pit", HuntTable(HUNTS, ROWS, "/Game/city"))
@@ -111,19 +111,19 @@ class HuntTests(SynchronousTestCase):
             self.hunt("Bare")
 
     def test_a_trials_number_has_three_digits_from_001_to_088(self) -> None:
-        seen = {self.hunt("Arena_Hard").matchmaker_hunt for _ in range(3000)}
+        hunts = {self.hunt("Arena_Hard").matchmaker_hunt for _ in range(3000)}
         every = {f"Arena_MatchmakerHunt_Hard_{number:03d}" for number in range(1, 89)}
-        self.assertEqual(seen, every)
+        self.assertEqual(hunts, every)
 
     def test_a_map_of_the_tutorial_is_for_one(self) -> None:
         first = "/Game/Maps/islands/1705/dia_moss_triforce"
         beast = "/Game/Monsters/m/mcbeaver_tutorial_bp.mcbeaver_tutorial_bp_C"
-        other = "/Game/Monsters/m/gnasher_bp.gnasher_bp_C"
+        gnasher = "/Game/Monsters/m/gnasher_bp.gnasher_bp_C"
         for arguments, kind, behemoth, players in (
-            (f"{first}?MaxPlayers=1?MonsterClass={other}", Kind.TUTORIAL, other, 1),
+            (f"{first}?MaxPlayers=1?MonsterClass={gnasher}", Kind.TUTORIAL, gnasher, 1),
             (f"{first}_2?MaxPlayers=1?MonsterClass={beast}", Kind.TUTORIAL, beast, 1),
             (f"{first}?MaxPlayers=1?MonsterClass=", Kind.TUTORIAL, None, 1),
-            (f"{first}_2?MaxPlayers=1?MonsterClass={other}", Kind.HUNT, other, None),
+            (f"{first}_2?MaxPlayers=1?MonsterClass={gnasher}", Kind.HUNT, gnasher, None),
         ):
             launch = self.tutorial(arguments)
             self.assertIs(launch.kind, kind, arguments)

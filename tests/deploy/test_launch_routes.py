@@ -1,4 +1,4 @@
-"""What the metagame asks the deploy server for, and the key of each launch."""
+"""The deploy server's routes, and the key of each launch."""
 
 from __future__ import annotations
 
@@ -34,26 +34,26 @@ class LaunchKeyTests(SupervisorCase):
         self.assertEqual(page.status, 200)
         return bool(page.json["known"])
 
-    def test_each_launch_has_a_key_of_its_own_which_ends_with_it(self) -> None:
+    def test_each_launch_has_its_own_key_valid_while_it_runs(self) -> None:
         supervisor = self.make(program=Program("/srv/game", key=Secret("hush"), launch_keys=True))
-        for wish in (CITY, HUNT):
-            self.successResultOf(self.ask(supervisor, wish))
+        for request in (CITY, HUNT):
+            self.successResultOf(self.ask(supervisor, request))
         city, hunt = self.launched()
         self.assertRegex(city, r"^[0-9a-f]{64}$")
         self.assertNotEqual(city, hunt)
-        self.assertEqual([self.known(supervisor, one) for one in (city, hunt)], [True, True])
+        self.assertEqual([self.known(supervisor, key) for key in (city, hunt)], [True, True])
         self.spawner.children[1].end()
-        self.assertEqual([self.known(supervisor, one) for one in (city, hunt)], [True, False])
-        self.assertFalse(any(city in str(one) for one in supervisor.records()))
+        self.assertEqual([self.known(supervisor, key) for key in (city, hunt)], [True, False])
+        self.assertFalse(any(city in str(key) for key in supervisor.records()))
         self.assertNotIn(fingerprint(city), repr(supervisor.fleet))
 
-    def test_a_dead_one_whose_end_went_unnoticed_opens_nothing(self) -> None:
+    def test_key_of_a_dead_server_is_invalid_before_its_end_is_seen(self) -> None:
         supervisor = self.make(program=Program("/srv/game", launch_keys=True))
         self.successResultOf(self.ask(supervisor, CITY))
         self.spawner.children[0].process.over = True
         self.assertFalse(self.known(supervisor, self.launched()[0]))
 
-    def test_the_shared_key_is_not_one_of_a_launch(self) -> None:
+    def test_shared_key_is_no_launch_key(self) -> None:
         supervisor = self.make()
         self.successResultOf(self.ask(supervisor, CITY))
         self.assertEqual(self.launched(), ["hush"])
@@ -80,7 +80,7 @@ class RouteTests(SupervisorCase):
         for body in ({"GameMode": "CITY"}, {}, {"GameMode": "ISLAND", "GameArgs": " "}):
             self.assertEqual(self.post(body).json, {"host": "203.0.113.9", "port": 8777})
 
-    def test_one_match_has_one_game_server_however_often_it_is_asked_for(self) -> None:
+    def test_repeated_requests_for_a_match_get_one_server(self) -> None:
         hunt = {"GameMode": "ISLAND", "HuntId": HUNT.hunt_id, "ExpectedPlayers": ["UID-a"]}
         ports = [
             self.post(hunt, headers={"X-Svc-Match": match}).json["port"]
@@ -91,7 +91,7 @@ class RouteTests(SupervisorCase):
         self.assertEqual((page.status, page.json["error"]), (400, "bad_request"))
 
     @proves("deploy: 400 bad_request: the input is checked here again", "Deploy server errors")
-    def test_bad_input_is_400_in_words(self) -> None:
+    def test_bad_input_is_400_with_a_message(self) -> None:
         for body in ({"HuntId": "a b"}, {"ExpectedPlayers": ["a:b"]}, [], {"GameMode": 7}):
             page = self.post(body)
             self.assertEqual((page.status, page.json["error"]), (400, "bad_request"))
@@ -104,7 +104,7 @@ class RouteTests(SupervisorCase):
         "Deploy server errors",
         "limit: Deploy server: JSON body 100 kB, launches spaced, capacity hint 10 s",
     )
-    def test_no_server_is_500_and_no_room_503(self) -> None:
+    def test_no_server_is_500_and_no_capacity_503(self) -> None:
         page = self.post({"GameMode": "ISLAND", "HuntId": "Nope", "ExpectedPlayers": ["UID-a"]})
         self.assertEqual((page.status, page.json), (500, {"error": "no_game_server"}))
         self.supervisor.guard = MemoryGuard(10, 1, 1, 60.0, lambda: 5.0)
@@ -136,14 +136,14 @@ class RouteTests(SupervisorCase):
                 self.assertEqual((page.status, page.body), (403, b""))
 
     def test_owner_routes_refuse_callers_without_a_ticket(self) -> None:
-        asked = (
+        requests = (
             ("POST", "/gameservers/handle", {"Act": "start", "Kind": "city"}),
             ("POST", "/gameservers/heard", {"Ids": []}),
             ("GET", "/gameservers/console?id=x", None),
             ("GET", "/gameservers/key?sha256=x", None),
         )
         browse = Browser(self, front_door(self.supervisor, secrets=lambda: [SIGNING_KEY]))
-        for method, path, body in asked:
+        for method, path, body in requests:
             foreign = machine_headers("another key", "svc-metagame", method, path, epoch())
             for headers in ({}, {"X-Svc-Machine": "x"}, foreign):
                 page = browse(method, path, json=body, headers=headers)
@@ -173,7 +173,7 @@ class RouteTests(SupervisorCase):
 
 class ProgramTests(SynchronousTestCase):
     @proves("deploy: 500 no_game_server")
-    def test_a_missing_plain_or_folder_program_is_found_before_the_fork(self) -> None:
+    def test_program_is_checked_before_the_fork(self) -> None:
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         plain = Path(folder.name, "plain")

@@ -1,4 +1,4 @@
-"""Game servers that an earlier deploy server left behind: found by their mark, and ended."""
+"""Processes that an earlier deploy server left behind: found by their mark, and killed."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class OrphanTests(SynchronousTestCase):
             (folder / "ns" / "net").symlink_to(network)
 
     @proves("no orphan, no leak")
-    def test_only_what_bears_the_mark_of_this_address_is_ended(self) -> None:
+    def test_only_processes_with_this_address_are_killed(self) -> None:
         self.assertEqual(mark("127.0.0.1", 61001), {MARK: "127.0.0.1:61001"})
         mine = f"PATH=/bin\0{MARK}=127.0.0.1:61001\0"
         self.add("41", mine)
@@ -54,23 +54,23 @@ class OrphanTests(SynchronousTestCase):
         self.assertEqual(self.waited, [41])
 
     @proves("no orphan, no leak")
-    def test_what_runs_in_another_network_has_its_own_addresses(self) -> None:
+    def test_processes_in_another_network_are_spared(self) -> None:
         mine = f"{MARK}=127.0.0.1:61001"
         self.add("self", mine, "net:[1]")
         self.add("41", mine, "net:[1]")
         self.add("42", mine, "net:[2]")
         self.add("43", mine)  # it is just ending
         end_left_over("127.0.0.1", 61001, self.processes)
-        self.assertEqual({one for one, _ in self.killed}, {41, 43})
+        self.assertEqual({pid for pid, _ in self.killed}, {41, 43})
 
-    def test_a_system_without_such_a_list_ends_nothing(self) -> None:
+    def test_system_without_a_process_list_kills_nothing(self) -> None:
         self.assertEqual(end_left_over("127.0.0.1", 61001, self.processes / "none"), 0)
 
 
 class WaitTests(SynchronousTestCase):
     @pytest.mark.live
     @proves("no orphan, no leak")
-    def test_a_killed_process_is_gone_when_the_wait_is_over(self) -> None:
+    def test_killed_process_has_ended_after_the_wait(self) -> None:
         child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
         try:
             child.kill()
@@ -80,8 +80,8 @@ class WaitTests(SynchronousTestCase):
         finally:
             child.communicate()
 
-    def test_one_that_will_not_end_is_not_waited_for_for_ever(self) -> None:
+    def test_wait_for_a_process_that_never_ends_stops(self) -> None:
         self.patch(orphans, "ENDING_S", 0.01)
         with capturedLogs() as events:
             wait_for([os.getpid()])
-        self.assertEqual([one["log_level"].name for one in events], ["warn"])
+        self.assertEqual([event["log_level"].name for event in events], ["warn"])

@@ -8,16 +8,16 @@ from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.deploy.service import FILE, OwnerKeys
+from svcserver.deploy.service import FILE, SigningKeys
 from svcserver.kernel.machine import SIGNING_KEY
 from svcserver.kernel.secrets import Secret
 
 
-class OwnerKeysTests(SynchronousTestCase):
+class SigningKeysTests(SynchronousTestCase):
     def setUp(self) -> None:
         folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.file, self.written = folder / FILE, 0
-        self.keys = OwnerKeys.beside(str(folder / "deploy.env"))
+        self.keys = SigningKeys.beside(str(folder / "deploy.env"))
 
     def write(self, text: str) -> None:
         self.written += 1
@@ -49,5 +49,5 @@ class OwnerKeysTests(SynchronousTestCase):
 
     def test_a_key_in_the_environment_wins(self) -> None:
         self.write(f"{SIGNING_KEY}=first\n")
-        keys = OwnerKeys.beside(str(self.file), Secret("given"))
+        keys = SigningKeys.beside(str(self.file), Secret("given"))
         self.assertEqual(keys(), ["given"])

@@ -1,4 +1,4 @@
-"""One child: its output, its end, and the ways to end it; with a transport that does nothing."""
+"""A child: its output, its end, and the ways to end it, with a fake transport."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PID = 2**22 + 7  # beyond what Linux gives away
 
 @define
 class Transport:
-    """A child's transport; remembers."""
+    """A child's transport that records its calls."""
 
     pid: int = PID
     refuse: Exception | None = None
@@ -71,17 +71,17 @@ class OutputTests(SynchronousTestCase):
         self.addCleanup(output.close)
         return output
 
-    def test_nothing_is_touched_before_the_process_runs(self) -> None:
+    def test_no_file_is_made_before_the_process_runs(self) -> None:
         Output(self.path)
         self.assertEqual(list(self.folder.iterdir()), [])
 
-    def test_the_last_words_of_the_server_before_are_kept(self) -> None:
+    def test_output_of_the_previous_server_is_kept(self) -> None:
         self.begun().write(b"crashed here\n")
         self.begun().write(b"hello\n")
         self.assertEqual(self.path.read_bytes(), b"hello\n")
         self.assertEqual(self.path.with_suffix(".old").read_bytes(), b"crashed here\n")
 
-    def test_only_the_owner_may_read_it(self) -> None:
+    def test_only_the_owner_may_read_the_output(self) -> None:
         self.path.parent.mkdir()
         self.path.write_bytes(b"of an older version")
         self.path.chmod(0o644)
@@ -89,16 +89,16 @@ class OutputTests(SynchronousTestCase):
         for path in (self.path, self.path.with_suffix(".old")):
             self.assertEqual(path.stat().st_mode & 0o777, 0o600)
 
-    def test_a_talkative_server_fills_no_disk(self) -> None:
+    def test_output_files_stay_below_their_limit(self) -> None:
         self.patch(processes, "MAX_OUTPUT", 10)
         output = self.begun()
         for word in (b"aaaa", b"bbbb", b"cccc", b"d" * 30):
             output.write(word)
-        sizes = {one.name: one.stat().st_size for one in self.path.parent.iterdir()}
+        sizes = {file.name: file.stat().st_size for file in self.path.parent.iterdir()}
         self.assertEqual(sizes, {"city-8777.log": 10, "city-8777.old": 4})
 
     @proves("deploy: 500 no_game_server")
-    def test_a_full_disk_is_told_once_and_output_goes_on_when_there_is_room(self) -> None:
+    def test_full_disk_is_logged_once_and_output_resumes(self) -> None:
         output = self.begun()
         output.close()
         full = FullDisk()
@@ -106,20 +106,20 @@ class OutputTests(SynchronousTestCase):
         with capturedLogs() as events:
             for _ in range(3):
                 output.write(b"lost")
-        self.assertEqual([one["log_level"].name for one in events], ["warn"])
+        self.assertEqual([event["log_level"].name for event in events], ["warn"])
         full.full = False
         output.write(b"kept")
         self.assertEqual(full.held, b"kept")
 
-    def test_a_folder_that_cannot_be_made_costs_only_the_output(self) -> None:
+    def test_failure_to_make_the_folder_loses_only_the_output(self) -> None:
         self.path.parent.write_text("in the way")
         with capturedLogs() as events:
             self.begun().write(b"lost")
-        self.assertEqual([one["log_level"].name for one in events], ["warn"])
+        self.assertEqual([event["log_level"].name for event in events], ["warn"])
 
 
 class LastWordsTests(SynchronousTestCase):
-    def test_what_a_dead_server_said_last_is_read_before_its_pipes_are_closed(self) -> None:
+    def test_last_output_is_read_before_the_pipes_are_closed(self) -> None:
         path = Path(self.enterContext(tempfile.TemporaryDirectory()), "hunt.log")
         ours, its = os.pipe()
         os.write(its, b"x" * 50_000 + b"crashed here\n")
@@ -150,7 +150,7 @@ class ProcessTests(SynchronousTestCase):
         self.assertEqual(self.groups, [(PID, signal.SIGTERM), (PID, signal.SIGKILL)])
         self.assertEqual(self.transport.signals, [])
 
-    def test_one_without_a_group_is_signalled_alone(self) -> None:
+    def test_process_without_a_group_is_signalled_alone(self) -> None:
         self.process.kill("TERM")
         self.process.group = PID
         self.patch(os, "killpg", self.no_group)
@@ -160,19 +160,19 @@ class ProcessTests(SynchronousTestCase):
     def no_group(self, group: int, how: int) -> None:
         raise ProcessLookupError(errno.ESRCH, "No such process")
 
-    def test_one_that_is_gone_is_over(self) -> None:
+    def test_signal_to_an_ended_process_makes_it_over(self) -> None:
         self.transport.refuse = ProcessExitedAlready()
         self.process.kill("TERM")
         self.assertTrue(self.process.over)
 
     @proves("no orphan, no leak")
-    def test_one_that_is_not_ours_to_end_does_not_keep_the_others_alive(self) -> None:
+    def test_refused_signal_is_logged(self) -> None:
         self.transport.refuse = PermissionError(errno.EPERM, "Operation not permitted")
         with capturedLogs() as events:
             self.process.kill("KILL")
-        self.assertEqual([one["log_level"].name for one in events], ["error"])
+        self.assertEqual([event["log_level"].name for event in events], ["error"])
 
-    def test_it_lives_while_its_pid_does(self) -> None:
+    def test_process_is_alive_while_its_pid_runs(self) -> None:
         self.assertFalse(self.process.alive)  # no such process, and nobody told us
         self.transport.pid = os.getpid()
         self.assertTrue(self.process.alive)
@@ -180,7 +180,7 @@ class ProcessTests(SynchronousTestCase):
         self.assertFalse(self.process.alive)
 
     @proves("no orphan, no leak")
-    def test_without_descriptors_to_look_nobody_is_taken_for_dead(self) -> None:
+    def test_process_counts_as_alive_if_it_cannot_be_checked(self) -> None:
         self.patch(Path, "read_text", self.too_many)
         self.assertTrue(self.process.alive)
 
@@ -189,7 +189,7 @@ class ProcessTests(SynchronousTestCase):
 
 
 class Reactor:
-    """Remembers what it was to start."""
+    """A reactor that records what it spawns."""
 
     def __init__(self) -> None:
         self.started: list[tuple[str, list[str], dict[str, Any]]] = []
@@ -219,7 +219,7 @@ class SpawnerTests(SynchronousTestCase):
     def spawner(self, **more: Any) -> Spawner:
         return Spawner(self.reactor, "/bin/python", {"PATH": str(self.folder)}, **more)
 
-    def test_a_launcher_is_found_on_the_path_as_in_a_shell(self) -> None:
+    def test_launcher_is_found_on_the_path(self) -> None:
         self.spawner().spawn(self.process, ["run-windows", "game.exe", "key"], {"X": "1"})
         [(program, words, more)] = self.reactor.started
         self.assertEqual(program, "/bin/python")
@@ -233,12 +233,12 @@ class SpawnerTests(SynchronousTestCase):
         self.assertEqual(more["env"], {"PATH": str(self.folder), "X": "1"})
         self.assertEqual(self.process.group, PID)
 
-    def test_a_path_is_not_looked_for_elsewhere(self) -> None:
+    def test_path_with_a_slash_is_not_searched(self) -> None:
         for path in ("./run-windows", "nowhere/run-windows", "run-windoze"):
             with self.assertRaises(FileNotFoundError):
                 check_program(path, str(self.folder))
 
-    def test_where_there_are_no_process_groups_the_program_is_started_itself(self) -> None:
+    def test_program_is_started_directly_without_process_groups(self) -> None:
         spawner = self.spawner(own_group=False)
         self.assertEqual(spawner.spawn(self.process, [str(self.program), "key"], {}), PID)
         [(program, words, more)] = self.reactor.started

@@ -1,4 +1,4 @@
-"""What may be launched: hostile requests, hunts, command lines. Spec: 2 §4 Deploy server."""
+"""Launch requests: hostile ones, hunts, command lines. Spec: 2 §4 Deploy server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.deploy.hunts import HuntTable, Kind, Unlaunchable
-from svcserver.deploy.routes import LaunchWish
+from svcserver.deploy.routes import LaunchBody
 from svcserver.deploy.supervisor import Program
 from svcserver.kernel.launch_requests import LaunchRequest
 from svcserver.kernel.readers import reader
@@ -27,8 +27,8 @@ CITY_MAP = "/Game/Maps/city/river_02_persistent"
 
 
 def check_body(body: Any) -> LaunchRequest:
-    wish: LaunchRequest = reader(LaunchWish)(body).checked()
-    return wish
+    request: LaunchRequest = reader(LaunchBody)(body).checked()
+    return request
 
 
 def check(mode: Any, args: Any, hunt: Any, players: Any = None) -> LaunchRequest:
@@ -38,15 +38,15 @@ def check(mode: Any, args: Any, hunt: Any, players: Any = None) -> LaunchRequest
 
 class CheckTests(SynchronousTestCase):
     @proves("deploy: 400 bad_request: the input is checked here again")
-    def test_good_wishes_pass(self) -> None:
-        for wish in (
+    def test_good_requests_pass(self) -> None:
+        for request in (
             ("CITY", "", ""),
             (None, None, None),
             ("ISLAND", TUTORIAL, ""),
             ("anything", "free text?!", "A_1+"),
             ("ISLAND", "  ", "CR19_Patrol_Heroic+_Gem"),
         ):
-            check(*wish)
+            check(*request)
 
     @proves("deploy: 400 bad_request: the input is checked here again")
     def test_hostile_hunts_are_refused(self) -> None:
@@ -119,18 +119,18 @@ class CheckTests(SynchronousTestCase):
     )
     def test_any_body_is_checked_or_refused(self, body: dict[str, object]) -> None:
         try:
-            wish = check_body(body)
+            request = check_body(body)
         except Malformed as why:
             self.assertTrue(why.message)
         else:
-            words = Program("/bin/true").command(_launch(wish), 1, "h")
+            words = Program("/bin/true").command(_launch(request), 1, "h")
             self.assertFalse(any("\0" in word or "\n" in word for word in words))
 
 
-def _launch(wish: LaunchRequest):  # type: ignore[no-untyped-def]
+def _launch(request: LaunchRequest):  # type: ignore[no-untyped-def]
     table = HuntTable.load(CITY_MAP)
     try:
-        return table.launch(wish)
+        return table.launch(request)
     except Unlaunchable:
         return table.city()
 
@@ -151,7 +151,7 @@ class HuntTests(SynchronousTestCase):
     )
     def test_each_request_finds_its_kind(self) -> None:
         hunt = next(
-            key for key, one in self.table.player_hunts.items() if one["mm"] and "Arena" not in key
+            key for key, row in self.table.player_hunts.items() if row["mm"] and "Arena" not in key
         )
         for request, kind in (
             (("CITY",), Kind.CITY),
@@ -228,7 +228,7 @@ class HuntTests(SynchronousTestCase):
         self.assertEqual(hunt[8], f"UID-a:{hunt_id},UID-b:{hunt_id}")
 
     @proves("deploy: ISLAND with a hunt id and players: a new hunt")
-    def test_the_choice_is_the_tables_own_dice(self) -> None:
+    def test_table_chooses_with_its_own_random_numbers(self) -> None:
         table = HuntTable.load(CITY_MAP)
         table.random.setstate(random.Random(3).getstate())
         first = table.launch(

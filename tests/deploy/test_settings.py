@@ -33,17 +33,17 @@ WHOLE = {
 
 
 def read(**more: str) -> Settings:
-    """As a host with these settings has them."""
+    """Return the settings of a host with these variables."""
     return load(Settings, {**GOOD, **more})[0]
 
 
 class DefaultTests(SynchronousTestCase):
     @proves("deploy: binds 127.0.0.1 by default")
-    def test_a_port_is_needed_and_nothing_else(self) -> None:
+    def test_port_is_the_only_required_setting(self) -> None:
         with self.assertRaises(BadSetting) as caught:
             load(Settings, {})
         self.assertIn("PORT is not set", str(caught.exception))
-        found, warnings = load(Settings, GOOD)
+        settings, warnings = load(Settings, GOOD)
         self.assertEqual(warnings, [])
         wanted = {
             "port": 61001,
@@ -75,9 +75,11 @@ class DefaultTests(SynchronousTestCase):
             "frozen_s": 120,
             "ready_dir": "",
         }
-        self.assertEqual({one.name: getattr(found, one.name) for one in fields(Settings)}, wanted)
+        self.assertEqual(
+            {setting.name: getattr(settings, setting.name) for setting in fields(Settings)}, wanted
+        )
 
-    def test_what_an_owner_should_mend_is_said_at_the_start(self) -> None:
+    def test_missing_settings_are_warned_about_at_the_start(self) -> None:
         self.assertEqual(check(load(Settings, WHOLE)[0]), [])
         for name in set(WHOLE) - {"PORT"}:
             [line] = check(load(Settings, {**WHOLE, name: ""})[0])
@@ -87,23 +89,23 @@ class DefaultTests(SynchronousTestCase):
         worker = load(Settings, {**WHOLE, "CITY_MAP": "", "HUNT_WORKER": "1"})[0]
         self.assertEqual(check(worker), [])
 
-    def test_switches_know_one_word_each(self) -> None:
+    def test_switches_accept_one_value_each(self) -> None:
         for text, off, on in (("0", False, False), ("1", True, True), ("yes", False, True)):
-            found = read(
+            settings = read(
                 ENABLE_DOJO=text,
                 HUNT_WORKER=text,
                 PERSISTENT_WORLD_LIVENESS=text,
                 GAMESERVER_MEMORY_GUARD=text,
             )
-            self.assertEqual((found.dojo_at_boot, found.hunt_worker), (off, off))
-            self.assertEqual((found.liveness, found.memory_guard), (on, on))
+            self.assertEqual((settings.dojo_at_boot, settings.hunt_worker), (off, off))
+            self.assertEqual((settings.liveness, settings.memory_guard), (on, on))
 
     def test_worlds_at_boot(self) -> None:
         self.assertEqual(_at_boot(read()), [Kind.CITY])
         self.assertEqual(_at_boot(read(ENABLE_DOJO="1")), [Kind.CITY, Kind.DOJO])
         self.assertEqual(_at_boot(read(ENABLE_DOJO="1", HUNT_WORKER="1")), [])
 
-    def test_no_extra_arguments_is_a_wish_like_another(self) -> None:
+    def test_arguments_can_be_set_to_none(self) -> None:
         self.assertEqual(read(GAMESERVER_ARGS="").arguments, ())
         self.assertEqual(read(GAMESERVER_ARGS=" -a  -b=c ").arguments, ("-a", "-b=c"))
         self.assertEqual(read(GAMESERVER_LAUNCHER="wine start").launcher, ("wine", "start"))
@@ -111,7 +113,7 @@ class DefaultTests(SynchronousTestCase):
 
 class BadValueTests(SynchronousTestCase):
     @proves("deploy: binds 127.0.0.1 by default")
-    def test_these_keep_it_from_starting(self) -> None:
+    def test_bad_address_or_port_prevents_the_start(self) -> None:
         for name, values in {
             "PORT": ["", "0", "65536", "x", "-1"],
             "BIND_HOST": ["nowhere", "127.0.0.1,::1", "1.2.3"],
@@ -123,7 +125,7 @@ class BadValueTests(SynchronousTestCase):
                 self.assertIn(name, str(caught.exception))
 
     @proves("deploy: launches queued SECONDS_TO_WAIT_BETWEEN_GAMESERVER_STARTUP apart")
-    def test_these_are_a_warning_and_the_default(self) -> None:
+    def test_other_bad_values_warn_and_give_the_default(self) -> None:
         for name, attribute, values in (
             ("MY_IP", "my_ip", ["x", "::1", "1.2.3", "1.2.3.256", "host.example"]),
             ("PORT_RANGE_BEGIN", "first_port", ["x", "0", "70000"]),
@@ -135,20 +137,20 @@ class BadValueTests(SynchronousTestCase):
         ):
             usual = getattr(read(), attribute)
             for value in values:
-                found, [line] = load(Settings, {**GOOD, name: value})
-                self.assertEqual(getattr(found, attribute), usual)
+                settings, [line] = load(Settings, {**GOOD, name: value})
+                self.assertEqual(getattr(settings, attribute), usual)
                 self.assertIn(name, line)
 
     def test_a_range_is_at_least_two_ports(self) -> None:
         for first, last, good in ((8770, 8771, True), (8771, 8771, False), (8777, 8770, False)):
-            found = read(PORT_RANGE_BEGIN=str(first), PORT_RANGE_END=str(last))
-            self.assertEqual(found.has_ports, good)
+            settings = read(PORT_RANGE_BEGIN=str(first), PORT_RANGE_END=str(last))
+            self.assertEqual(settings.has_ports, good)
 
 
 class LaunchTests(SynchronousTestCase):
     """Bad values that fail launches and not the start: documented as ``launch 500``."""
 
-    def launch(self, more: dict[str, str], wish: LaunchRequest = HUNT) -> Deferred[GameServer]:
+    def launch(self, more: dict[str, str], request: LaunchRequest = HUNT) -> Deferred[GameServer]:
         """Ask the supervisor that these settings make for a game server."""
         environ = {**WHOLE, "GAMESERVER_MEMORY_GUARD": "0", **more}
         supervisor = supervise(load(Settings, environ)[0], Clock(), {})
@@ -156,14 +158,14 @@ class LaunchTests(SynchronousTestCase):
         supervisor.starter = spawner = FakeSpawner()
         supervisor.is_bound = lambda port: False
         self.commands = spawner.commands
-        return Deferred.fromCoroutine(supervisor.hand_out(wish))
+        return Deferred.fromCoroutine(supervisor.hand_out(request))
 
     def test_with_good_values_a_server_is_handed_out(self) -> None:
         self.assertEqual(self.successResultOf(self.launch({})).port, 8775)
         self.assertEqual(self.commands[0][:2], ["/srv/game", "hush"])
 
     @proves("deploy: 500 no_game_server")
-    def test_each_bad_one_is_named_in_the_log_and_no_server_is_handed_out(self) -> None:
+    def test_bad_launch_setting_is_named_and_fails_the_launch(self) -> None:
         on = {"GAMESERVER_MEMORY_GUARD": "1"}
         for name, values, more in (
             ("MY_IP", ["", "::1"], {}),
@@ -180,13 +182,13 @@ class LaunchTests(SynchronousTestCase):
                 self.assertIn(name, str(why.value))
 
     @proves("deploy: 500 no_game_server")
-    def test_without_maps_only_what_needs_them_fails(self) -> None:
+    def test_missing_map_fails_only_launches_on_it(self) -> None:
         trial = LaunchRequest("ISLAND", "", "CR19_PlayerHunt_Arena_Elite", ("UID-a",))
-        for name, wish in (("CITY_MAP", CITY), ("TRIALS_MAP", trial)):
+        for name, request in (("CITY_MAP", CITY), ("TRIALS_MAP", trial)):
             for value in ("", "no map"):
-                self.failureResultOf(self.launch({name: value}, wish), Unlaunchable)
+                self.failureResultOf(self.launch({name: value}, request), Unlaunchable)
                 self.successResultOf(self.launch({name: value}))
 
-    def test_without_a_key_launches_go_on(self) -> None:
+    def test_launch_without_a_key_works(self) -> None:
         self.successResultOf(self.launch({"METAGAME_API_KEY": ""}))
         self.assertEqual(self.commands[0][1], KEYLESS)

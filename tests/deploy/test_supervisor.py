@@ -1,4 +1,4 @@
-"""Launching, sharing, watching, ending: with a fake spawner and a clock that stands still."""
+"""Launching, sharing, watching, ending: with a fake spawner and a fake clock."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from svcserver.deploy import process as processes
 from svcserver.deploy.fleet import Fleet, MemoryGuard, NoCapacity
 from svcserver.deploy.hunts import HuntTable, Kind, Unlaunchable
 from svcserver.deploy.process import GameProcess
-from svcserver.deploy.readiness import VARIABLE, Readiness
-from svcserver.deploy.supervisor import EXEC_S, KILL_AFTER_S, MAX_QUEUED
+from svcserver.deploy.readiness import VARIABLE
+from svcserver.deploy.supervisor import EXEC_S, KILL_AFTER_S, MAX_QUEUED, Supervisor
 from tests.deploy.supervised import (
     CITY,
     DOJO,
@@ -31,20 +31,20 @@ class LaunchTests(SupervisorCase):
     @proves(
         "deploy: a dead city or dojo is started again before it is handed out, through one launch"
     )
-    def test_the_city_is_started_once_for_all_who_ask_at_once(self) -> None:
+    def test_simultaneous_requests_for_the_city_share_one_launch(self) -> None:
         supervisor = self.make(spacing_s=10.0)
         self.successResultOf(self.ask(supervisor, HUNT))
-        asked = [self.ask(supervisor, CITY) for _ in range(5)]
-        for one in asked:
-            self.assertNoResult(one)
+        launches = [self.ask(supervisor, CITY) for _ in range(5)]
+        for launch in launches:
+            self.assertNoResult(launch)
         self.clock.advance(10)
-        self.assertEqual({self.successResultOf(one).port for one in asked}, {8777})
+        self.assertEqual({self.successResultOf(launch).port for launch in launches}, {8777})
         self.assertEqual(len(self.spawner.children), 2)
 
     @proves(
         "deploy: a dead city or dojo is started again before it is handed out, through one launch"
     )
-    def test_an_asker_who_leaves_does_not_end_the_others_launch(self) -> None:
+    def test_cancelled_request_does_not_end_a_shared_launch(self) -> None:
         supervisor = self.make(spacing_s=10.0)
         self.successResultOf(self.ask(supervisor, HUNT))
         first, second = self.ask(supervisor, CITY), self.ask(supervisor, CITY)
@@ -53,24 +53,24 @@ class LaunchTests(SupervisorCase):
         self.clock.advance(10)
         self.assertEqual(self.successResultOf(second).port, 8777)
 
-    def test_a_match_gets_one_server_however_often_it_is_asked_for(self) -> None:
+    def test_repeated_requests_for_a_match_get_one_server(self) -> None:
         supervisor = self.make(spacing_s=10.0)
         first = Deferred.fromCoroutine(supervisor.hand_out(HUNT, "m-1"))
         server = self.successResultOf(first)
         for match_id, expected in (("m-1", True), ("m-2", False)):
-            asked = Deferred.fromCoroutine(supervisor.hand_out(HUNT, match_id))
+            launch = Deferred.fromCoroutine(supervisor.hand_out(HUNT, match_id))
             self.clock.advance(10)
-            self.assertEqual(self.successResultOf(asked) is server, expected)
+            self.assertEqual(self.successResultOf(launch) is server, expected)
         self.assertEqual(len(self.spawner.children), 2)
 
-    def test_a_match_that_is_asked_for_while_its_server_starts_shares_the_launch(self) -> None:
+    def test_requests_for_a_starting_match_share_the_launch(self) -> None:
         supervisor = self.make(spacing_s=10.0)
         self.successResultOf(self.ask(supervisor, HUNT))
-        dead, other = (Deferred.fromCoroutine(supervisor.hand_out(HUNT, "m-1")) for _ in range(2))
-        dead.addErrback(lambda why: None)
-        dead.cancel()
+        first, second = (Deferred.fromCoroutine(supervisor.hand_out(HUNT, "m-1")) for _ in range(2))
+        first.addErrback(lambda why: None)
+        first.cancel()
         self.clock.advance(10)
-        self.successResultOf(other)
+        self.successResultOf(second)
         self.assertEqual(len(self.spawner.children), 2)
 
     def test_a_match_whose_server_has_ended_gets_a_new_one(self) -> None:
@@ -84,7 +84,7 @@ class LaunchTests(SupervisorCase):
         "deploy: launches queued SECONDS_TO_WAIT_BETWEEN_GAMESERVER_STARTUP apart",
         "limit: Deploy server: JSON body 100 kB, launches spaced, capacity hint 10 s",
     )
-    def test_launches_are_spaced_and_a_failed_one_adds_no_gap(self) -> None:
+    def test_launches_are_spaced_but_a_failed_one_adds_no_gap(self) -> None:
         supervisor = self.make(spacing_s=10.0)
         self.successResultOf(self.ask(supervisor, HUNT))
         self.clock.advance(10)
@@ -112,15 +112,15 @@ class LaunchTests(SupervisorCase):
             self.assertNotEqual(again.id, first.id)
         self.assertEqual(len(supervisor.records()), 1)
 
-    def test_an_end_is_worth_a_warning_unless_a_hunt_or_tutorial_ran_empty(self) -> None:
+    def test_end_is_a_warning_unless_a_hunt_exits_cleanly(self) -> None:
         supervisor = self.make()
-        for wish, code, level in (
+        for request, code, level in (
             (HUNT, 0, "info"),
             (TUTORIAL, 0, "info"),
             (HUNT, 3, "warn"),
             (CITY, 0, "warn"),
         ):
-            self.successResultOf(self.ask(supervisor, wish))
+            self.successResultOf(self.ask(supervisor, request))
             with capturedLogs() as events:
                 self.spawner.children[-1].end(code)
             [event] = events
@@ -136,20 +136,20 @@ class LaunchTests(SupervisorCase):
         self.assertEqual(supervisor._processes, {})
 
     @proves("deploy: launches queued SECONDS_TO_WAIT_BETWEEN_GAMESERVER_STARTUP apart")
-    def test_only_so_many_launches_wait_their_turn(self) -> None:
+    def test_number_of_queued_launches_is_limited(self) -> None:
         supervisor = self.make(spacing_s=10.0)
         self.successResultOf(self.ask(supervisor, HUNT))
         waiting = [self.ask(supervisor, HUNT) for _ in range(1 + MAX_QUEUED)]
         self.failureResultOf(self.ask(supervisor, HUNT), NoCapacity)
-        for one in waiting:
-            self.assertNoResult(one)
-            one.addErrback(lambda why: None)
-            one.cancel()
+        for launch in waiting:
+            self.assertNoResult(launch)
+            launch.addErrback(lambda why: None)
+            launch.cancel()
         self.clock.advance(10)
         self.successResultOf(self.ask(supervisor, HUNT))
 
     @proves("deploy: 503 capacity_unavailable, reason memory or ports, Retry-After: 10")
-    def test_the_pool_runs_out_and_says_so(self) -> None:
+    def test_launch_without_a_free_port_has_no_capacity(self) -> None:
         supervisor = self.make()
         for _ in range(6):
             self.successResultOf(self.ask(supervisor, HUNT))
@@ -157,7 +157,7 @@ class LaunchTests(SupervisorCase):
         self.assertEqual(why.value.reason, "ports")
 
     @proves("deploy: 500 no_game_server")
-    def test_a_failed_spawn_gives_port_and_memory_back_and_names_the_error_not_the_key(
+    def test_failed_spawn_releases_port_and_memory_and_hides_the_key(
         self,
     ) -> None:
         guard = MemoryGuard(0, 100, 100, 60.0, lambda: 150.0)
@@ -173,7 +173,7 @@ class LaunchTests(SupervisorCase):
         self.failureResultOf(self.ask(supervisor, HUNT), NoCapacity)
 
     @proves("deploy: 500 no_game_server")
-    def test_a_program_that_is_not_executed_costs_neither_port_nor_memory(self) -> None:
+    def test_failed_exec_releases_port_and_memory(self) -> None:
         guard = MemoryGuard(0, 100, 100, 60.0, lambda: 150.0)
         supervisor = self.make(guard=guard)
         self.patch(FakeSpawner, "executes", False)
@@ -181,12 +181,12 @@ class LaunchTests(SupervisorCase):
             launched = self.ask(supervisor, HUNT)
             self.assertNoResult(launched)
             process = self.spawner.children[-1].process
-            process.exec_ended(OSError(8, "/srv/game is a Windows program"))
+            process.end_exec(OSError(8, "/srv/game is a Windows program"))
             why = self.failureResultOf(launched, Unlaunchable)
             self.assertIn("/srv/game is a Windows program", str(why.value))
         self.assertEqual((supervisor.records(), self.clock.getDelayedCalls()), ([], []))
         launched = self.ask(supervisor, HUNT)
-        self.spawner.children[-1].process.exec_ended()
+        self.spawner.children[-1].process.end_exec()
         self.assertEqual(self.successResultOf(launched).port, 8775)
 
     @proves("deploy: 500 no_game_server")
@@ -199,9 +199,11 @@ class LaunchTests(SupervisorCase):
         self.assertIn("not executed within 30 s", str(why.value))
         self.assertEqual((self.spawner.kills, supervisor.records()), (["KILL"], []))
 
-    def test_a_city_waits_for_what_is_left_of_the_one_before(self) -> None:
+    def test_city_waits_for_remaining_processes_of_the_previous_one(self) -> None:
         supervisor = self.make()
-        self.patch(GameProcess, "alive", property(lambda one: not (one.over or one.ending)))
+        self.patch(
+            GameProcess, "alive", property(lambda process: not (process.over or process.ending))
+        )
         self.successResultOf(self.ask(supervisor, CITY))
         before = self.spawner.children[0]
         before.process.ending = True
@@ -227,11 +229,11 @@ class LaunchTests(SupervisorCase):
         ):
             self.failureResultOf(self.ask(self.make(**changes), CITY), Unlaunchable)
 
-    def test_a_range_of_two_ports_has_no_pool_of_hunts_that_could_be_exhausted(self) -> None:
+    def test_range_of_two_ports_makes_hunts_unlaunchable(self) -> None:
         supervisor = self.make(fleet=Fleet(8776, 8777))
         self.failureResultOf(self.ask(supervisor, HUNT), Unlaunchable)  # 500, not 503: for good
-        for wish in (CITY, DOJO):
-            self.successResultOf(self.ask(supervisor, wish))
+        for request in (CITY, DOJO):
+            self.successResultOf(self.ask(supervisor, request))
 
     def test_a_hunt_worker_has_no_city(self) -> None:
         supervisor = self.make(fleet=Fleet(8770, 8777, hunt_worker=True))
@@ -241,16 +243,16 @@ class LaunchTests(SupervisorCase):
 
 class WatchTests(SupervisorCase):
     @proves("PERSISTENT_WORLD_LIVENESS")
-    def test_the_watchdog_restarts_dead_worlds_and_forgets_dead_hunts(self) -> None:
+    def test_watchdog_restarts_a_dead_city_and_forgets_dead_hunts(self) -> None:
         supervisor = self.make(liveness=False)
-        for wish in (CITY, HUNT):
-            self.successResultOf(self.ask(supervisor, wish))
+        for request in (CITY, HUNT):
+            self.successResultOf(self.ask(supervisor, request))
         for child in list(self.spawner.children):
             child.process.over = True  # dead, and its exit went unnoticed
         supervisor.watch()
-        self.assertEqual([one["kind"] for one in supervisor.records()], ["city"])
+        self.assertEqual([record["kind"] for record in supervisor.records()], ["city"])
 
-    def test_the_watchdog_says_how_a_hunt_ended_whose_pipes_are_open_still(self) -> None:
+    def test_watchdog_logs_the_exit_of_a_hunt_with_open_pipes(self) -> None:
         supervisor = self.make()
         self.successResultOf(self.ask(supervisor, HUNT))
         self.spawner.children[0].process.processExited(Failure(ProcessTerminated(3, None)))
@@ -258,7 +260,7 @@ class WatchTests(SupervisorCase):
             supervisor.watch()
         self.assertEqual([event["how"] for event in events], ["code 3"])
 
-    def test_the_watchdog_asks_how_a_dead_hunt_ended_that_nobody_was_told_of(self) -> None:
+    def test_watchdog_collects_the_exit_status_of_a_zombie(self) -> None:
         supervisor = self.make()
         self.successResultOf(self.ask(supervisor, HUNT))
         [child] = self.spawner.children
@@ -270,15 +272,15 @@ class WatchTests(SupervisorCase):
         self.assertTrue(child.process.over)
 
     @proves("deploy: SHARED with the dojo hunt: started on first use, or at boot")
-    def test_the_dojo_is_watched_only_once_it_was_asked_for(self) -> None:
+    def test_dojo_is_restarted_only_after_its_first_request(self) -> None:
         supervisor = self.make()
         self.assertIs(self.successResultOf(supervisor.boot(Kind.CITY)), True)
         supervisor.watch()
-        self.assertEqual([one["kind"] for one in supervisor.records()], ["city"])
+        self.assertEqual([record["kind"] for record in supervisor.records()], ["city"])
         self.successResultOf(self.ask(supervisor, DOJO))
         self.spawner.children[-1].end(1)
         supervisor.watch()
-        self.assertEqual([one["kind"] for one in supervisor.records()], ["city", "dojo"])
+        self.assertEqual([record["kind"] for record in supervisor.records()], ["city", "dojo"])
 
     @proves("boot: a failure is one fatal line, and status 1 when it ends")
     def test_a_city_that_cannot_boot_is_one_fatal_line(self) -> None:
@@ -290,8 +292,8 @@ class WatchTests(SupervisorCase):
     @proves("no orphan, no leak")
     def test_stop_terminates_then_kills_and_leaves_no_timer(self) -> None:
         supervisor = self.make()
-        for wish in (CITY, HUNT):
-            self.successResultOf(self.ask(supervisor, wish))
+        for request in (CITY, HUNT):
+            self.successResultOf(self.ask(supervisor, request))
         self.spawner.children[1].deaf = True  # type: ignore[attr-defined]
         stopped = supervisor.stop()
         self.assertNoResult(stopped)
@@ -303,61 +305,54 @@ class WatchTests(SupervisorCase):
 
 
 class ReadinessTests(SupervisorCase):
-    @proves("readiness by file or grace, off by default")
-    def test_a_hunt_that_ends_in_its_grace_is_a_failure(self) -> None:
-        supervisor = self.make()
-        supervisor.readiness = Readiness(self.clock, None, lambda: 5.0)
-        asked = self.ask(supervisor, HUNT)
-        self.clock.pump([0.2] * 10)
-        self.assertNoResult(asked)
-        self.spawner.children[-1].end(1)
-        self.clock.advance(0.2)  # at once, not when the grace is over
-        self.failureResultOf(asked, Unlaunchable)
+    def make_with_ready_folder(self) -> Supervisor:
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        return self.make(ready_folder=folder)
 
     @proves("readiness by file or grace, off by default")
-    def test_a_hunt_that_outlives_its_grace_is_handed_out_then(self) -> None:
-        supervisor = self.make()
-        supervisor.readiness = Readiness(self.clock, None, lambda: 0.5)
-        asked = self.ask(supervisor, HUNT)
+    def test_a_hunt_that_ends_in_its_grace_is_a_failure(self) -> None:
+        supervisor = self.make(grace=lambda: 5.0)
+        launch = self.ask(supervisor, HUNT)
+        self.clock.pump([0.2] * 10)
+        self.assertNoResult(launch)
+        self.spawner.children[-1].end(1)
+        self.clock.advance(0.2)  # at once, not when the grace is over
+        self.failureResultOf(launch, Unlaunchable)
+
+    @proves("readiness by file or grace, off by default")
+    def test_hunt_is_handed_out_after_its_grace(self) -> None:
+        supervisor = self.make(grace=lambda: 0.5)
+        launch = self.ask(supervisor, HUNT)
         self.clock.pump([0.2, 0.2])
-        self.assertNoResult(asked)
+        self.assertNoResult(launch)
         self.clock.advance(0.1)
-        self.assertEqual(self.successResultOf(asked).port, 8775)
+        self.assertEqual(self.successResultOf(launch).port, 8775)
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
     @proves("readiness by file or grace, off by default")
     def test_the_ready_file_is_waited_for_and_removed(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        supervisor = self.make()
-        supervisor.readiness = Readiness(self.clock, Path(folder.name))
-        asked = self.ask(supervisor, HUNT)
+        supervisor = self.make_with_ready_folder()
+        launch = self.ask(supervisor, HUNT)
         proof = Path(self.spawner.extra[-1][VARIABLE])
         proof.write_text("wrong")
         self.clock.advance(0.2)
-        self.assertNoResult(asked)
+        self.assertNoResult(launch)
         proof.write_text(f"{self.spawner.children[-1].pid}:8775")
         self.clock.advance(0.2)
-        self.assertEqual(self.successResultOf(asked).port, 8775)
+        self.assertEqual(self.successResultOf(launch).port, 8775)
         self.assertFalse(proof.exists())
 
     @proves("readiness by file or grace, off by default")
-    def test_ninety_seconds_without_proof_are_too_long(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        supervisor = self.make()
-        supervisor.readiness = Readiness(self.clock, Path(folder.name))
-        asked = self.ask(supervisor, HUNT)
+    def test_server_not_ready_after_90_seconds_is_killed(self) -> None:
+        supervisor = self.make_with_ready_folder()
+        launch = self.ask(supervisor, HUNT)
         self.clock.pump([0.2] * 460)
-        self.failureResultOf(asked, Unlaunchable)
+        self.failureResultOf(launch, Unlaunchable)
         self.assertIn("KILL", self.spawner.kills)
 
     @proves("readiness by file or grace, off by default")
     def test_a_city_that_runs_but_is_not_ready_is_waited_for(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        supervisor = self.make()
-        supervisor.readiness = Readiness(self.clock, Path(folder.name))
+        supervisor = self.make_with_ready_folder()
         first = self.ask(supervisor, CITY)
         self.clock.advance(5)
         second = self.ask(supervisor, CITY)
@@ -367,19 +362,13 @@ class ReadinessTests(SupervisorCase):
         self.clock.advance(0.2)
         self.assertIs(self.successResultOf(first), self.successResultOf(second))
 
-    def test_a_folder_that_is_none_fails_the_launch_at_once_and_starts_nothing(self) -> None:
-        supervisor = self.make()
-        supervisor.readiness = Readiness(self.clock, Path("/no/such/folder"))
+    def test_missing_ready_folder_fails_the_launch_at_once(self) -> None:
+        supervisor = self.make(ready_folder=Path("/no/such/folder"))
         why = self.failureResultOf(self.ask(supervisor, HUNT), Unlaunchable)
         self.assertIn("GAMESERVER_READY_DIR", str(why.value))
         self.assertEqual(self.spawner.children, [])
 
     @proves("readiness by file or grace, off by default")
     def test_a_bad_grace_fails_the_launch(self) -> None:
-        supervisor = self.make()
-
-        def bad() -> float:
-            raise ValueError("must be a whole number")
-
-        supervisor.readiness = Readiness(self.clock, None, bad)
+        supervisor = self.make(grace=lambda: float("x"))
         self.failureResultOf(self.ask(supervisor, HUNT), Unlaunchable)

@@ -1,4 +1,4 @@
-"""The supervisor while players ask and leave, servers end and starts fail, in any order."""
+"""The supervisor during random requests, cancellations, ends and failed starts."""
 
 from __future__ import annotations
 
@@ -43,27 +43,29 @@ class SupervisorMachine(RuleBasedStateMachine):
             MemoryGuard(0, 10, 10, 5.0, lambda: 45.0),
             spacing_s=1.0,
         )
-        self.asked: list[Deferred[GameServer]] = []
+        self.launches: list[Deferred[GameServer]] = []
         self.answers: list[GameServer | Failure] = []
-        self.alive = mock.patch.object(GameProcess, "alive", property(lambda one: not one.over))
+        self.alive = mock.patch.object(
+            GameProcess, "alive", property(lambda process: not process.over)
+        )
         self.alive.start()
 
     def living(self) -> list[FakeTransport]:
-        return [one for one in self.spawner.children if not one.process.over]
+        return [child for child in self.spawner.children if not child.process.over]
 
     def ports(self) -> list[str]:
         commands = zip(self.spawner.children, self.spawner.commands, strict=True)
         return [words[2] for child, words in commands if not child.process.over]
 
-    @rule(wish=st.sampled_from([CITY, DOJO, HUNT, TUTORIAL]))
-    def ask(self, wish: object) -> None:
-        asked = Deferred.fromCoroutine(self.supervisor.hand_out(wish))  # type: ignore[arg-type]
-        asked.addBoth(self.answers.append)
-        self.asked.append(asked)
+    @rule(request=st.sampled_from([CITY, DOJO, HUNT, TUTORIAL]))
+    def ask(self, request: object) -> None:
+        launch = Deferred.fromCoroutine(self.supervisor.hand_out(request))  # type: ignore[arg-type]
+        launch.addBoth(self.answers.append)
+        self.launches.append(launch)
 
     @rule(choice=st.integers(0, 20))
     def leave(self, choice: int) -> None:
-        waiting = [one for one in self.asked if not one.called]
+        waiting = [launch for launch in self.launches if not launch.called]
         if waiting:
             waiting[choice % len(waiting)].cancel()
 
@@ -89,7 +91,7 @@ class SupervisorMachine(RuleBasedStateMachine):
     def every_living_server_has_a_port_of_its_own_and_is_listed(self) -> None:
         ports = self.ports()
         assert len(ports) == len(set(ports))
-        listed = sorted(str(one["port"]) for one in self.supervisor.records())
+        listed = sorted(str(record["port"]) for record in self.supervisor.records())
         assert listed == sorted(ports)
 
     @invariant()
@@ -101,10 +103,10 @@ class SupervisorMachine(RuleBasedStateMachine):
     def teardown(self) -> None:
         try:
             self.spawner.broken = None
-            for _ in range(len(self.asked) + 5):
+            for _ in range(len(self.launches) + 5):
                 self.clock.advance(1.0)
-            assert all(one.called for one in self.asked), "somebody waits for ever"
-            assert len(self.answers) == len(self.asked)
+            assert all(launch.called for launch in self.launches), "somebody waits for ever"
+            assert len(self.answers) == len(self.launches)
             for child in self.living():
                 child.end()
             fleet = self.supervisor.fleet

@@ -1,4 +1,4 @@
-"""What happens when a game server's launcher ends, and others of its processes are left."""
+"""Game servers that go on in the background when their launcher has ended."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class FakeFamily:
         return list(self.living)
 
     def holder(self) -> Process | None:
-        return next((one for one in self.living if one.pid == self.on_port), None)
+        return next((process for process in self.living if process.pid == self.on_port), None)
 
     def signal(self, number: int) -> bool:
         self.signals.append(number)
@@ -61,10 +61,10 @@ class FakeFamily:
             self.living.clear()
         return True
 
-    def follow(self, one: Process, ended: Callable[[], None]) -> Any:
-        if one not in self.living:
+    def follow(self, process: Process, ended: Callable[[], None]) -> Any:
+        if process not in self.living:
             return None
-        self.watched[one.pid] = ended
+        self.watched[process.pid] = ended
 
         class Watch:
             def close(self) -> None:
@@ -73,12 +73,12 @@ class FakeFamily:
         return Watch()
 
     def end(self, pid: int) -> None:
-        self.living = [one for one in self.living if one.pid != pid]
+        self.living = [process for process in self.living if process.pid != pid]
         if pid in self.watched:
             self.watched[pid]()
 
 
-class HeirTests(SynchronousTestCase):
+class BackgroundTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.ended: list[str] = []
         self.moved: list[int] = []
@@ -96,11 +96,11 @@ class HeirTests(SynchronousTestCase):
         self.process.processExited(Failure(why))
         self.process.processEnded(Failure(why))
 
-    def test_without_others_its_end_is_the_end(self) -> None:
+    def test_game_server_ends_with_its_last_process(self) -> None:
         self.launcher_ends(3)
         self.assertEqual((self.ended, self.process.alive), (["code 3"], False))
 
-    def test_whoever_has_the_port_goes_on_and_its_end_is_the_end(self) -> None:
+    def test_process_that_holds_the_port_is_watched_next(self) -> None:
         self.family.add(20)
         self.family.add(21)
         self.family.on_port = 21
@@ -110,48 +110,48 @@ class HeirTests(SynchronousTestCase):
         self.family.end(21)
         self.assertEqual((self.ended, self.family.signals), (["code unknown"], [signal.SIGKILL]))
 
-    def test_after_a_failed_launcher_others_without_the_port_are_ended(self) -> None:
+    def test_failed_launcher_leaves_no_process_without_the_port(self) -> None:
         self.family.add(20)
         self.launcher_ends(1)
         self.assertEqual((self.ended, self.moved), (["code 1"], []))
         self.assertEqual(self.family.signals, [signal.SIGKILL])
 
-    def test_after_a_good_launcher_there_is_time_to_take_the_port(self) -> None:
+    def test_clean_launcher_leaves_time_to_open_the_port(self) -> None:
         self.family.add(20)
         self.launcher_ends()
         self.assertTrue(self.process.alive)
-        self.process.look()
+        self.process.check_port()
         self.family.add(21)
         self.family.on_port = 21
-        self.process.look()
+        self.process.check_port()
         self.assertEqual((self.moved, self.process.pid), ([20, 21], 21))
         self.family.seconds += BACKGROUND_S
-        self.process.look()
+        self.process.check_port()
         self.assertEqual((self.ended, self.family.signals), ([], []))
 
-    def test_without_the_port_it_is_ended_after_two_minutes(self) -> None:
+    def test_background_process_without_the_port_is_killed(self) -> None:
         self.family.add(20)
         self.family.seconds = 600.0  # as long as its launcher took
         self.launcher_ends()
         self.family.seconds += BACKGROUND_S - 1
-        self.process.look()
+        self.process.check_port()
         self.assertEqual((self.family.signals, self.process.alive), ([], True))
         self.family.seconds += 1
-        self.process.look()
+        self.process.check_port()
         self.assertEqual(self.family.signals, [signal.SIGKILL])
         self.family.watched[20]()
         self.assertEqual(self.ended, ["code unknown"])
 
-    def test_one_that_had_the_port_leaves_no_heirs(self) -> None:
-        self.process.look()
+    def test_server_that_listened_and_ended_cleanly_is_over(self) -> None:
+        self.process.check_port()
         self.family.add(20)
         self.family.on_port = 20
-        self.process.look()
+        self.process.check_port()
         self.family.on_port = 0
         self.launcher_ends()
         self.assertEqual(self.ended, ["code 0"])
 
-    def test_a_stop_waits_for_the_last_of_them(self) -> None:
+    def test_stop_waits_for_the_last_process(self) -> None:
         self.family.add(20)
         self.family.add(21)
         self.process.kill("TERM")
@@ -165,7 +165,7 @@ class HeirTests(SynchronousTestCase):
         self.successResultOf(over)
         self.assertEqual((self.ended, self.family.signals), (["code unknown"], [signal.SIGTERM]))
 
-    def test_what_a_kill_does_not_end_at_once_is_waited_for(self) -> None:
+    def test_killed_process_is_waited_for(self) -> None:
         self.family.add(20)
         self.family.undying = True
         self.launcher_ends(1)
@@ -173,7 +173,7 @@ class HeirTests(SynchronousTestCase):
         self.family.end(20)
         self.assertEqual(len(self.ended), 1)
 
-    def test_an_heir_that_cannot_be_signalled_is_not_over(self) -> None:
+    def test_process_that_cannot_be_signalled_is_not_over(self) -> None:
         self.family.add(20)
         self.launcher_ends()
         self.family.deaf = True

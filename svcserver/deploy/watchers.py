@@ -1,4 +1,4 @@
-"""Readers for the reactor: a pidfd or a pipe, and polling where pidfds are refused."""
+"""Watchers for the reactor: of a pidfd or a pipe, and polling where pidfds are refused."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ POLL_S = 1.0
 @implementer(IReadDescriptor)
 @define(eq=False)
 class Watched:
-    """A descriptor that the reactor watches; ``ready`` is called when it is readable.
+    """A descriptor that the reactor watches; calls ``ready`` when it is readable.
 
     ``lost`` is called when it is at its end, with nothing to read.
     """
@@ -25,31 +25,27 @@ class Watched:
     reactor: Any
     descriptor: int
     ready: Callable[[], object]
-    lost: Callable[[], None] = lambda: None
+    closed: Callable[[], None] = lambda: None
 
     def begin(self) -> None:
-        """Let the reactor watch it."""
+        """Start watching."""
         self.reactor.addReader(self)
 
     def fileno(self) -> int:
-        """The descriptor that the reactor waits on."""
         return self.descriptor
 
     def logPrefix(self) -> str:
-        """What the reactor's log calls it."""
         return "game server"
 
     def doRead(self) -> None:
-        """It became readable: data, or the end of the process."""
         self.ready()
 
     def connectionLost(self, reason: Failure) -> None:
-        """Called by the reactor when it gives the descriptor up."""
         self.close()
-        self.lost()
+        self.closed()
 
     def close(self) -> None:
-        """Watch no more, and close it."""
+        """Stop watching, and close the descriptor."""
         if self.descriptor >= 0:
             self.reactor.removeReader(self)
             handle, self.descriptor = self.descriptor, -1
@@ -58,7 +54,7 @@ class Watched:
 
 @define(eq=False)
 class Polled:
-    """A process without a pidfd; ``ended`` is called once ``is_running`` returns False."""
+    """A process without a pidfd; calls ``ended`` once ``is_running`` returns False."""
 
     reactor: Any
     is_running: Callable[[], bool]
@@ -66,16 +62,16 @@ class Polled:
     _timer: Any = None
 
     def begin(self) -> None:
-        """Look again in ``POLL_S`` seconds."""
-        self._timer = self.reactor.callLater(POLL_S, self._look)
+        """Check again in ``POLL_S`` seconds."""
+        self._timer = self.reactor.callLater(POLL_S, self._check)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         if self.is_running():
             self.begin()
         else:
             self.ended()
 
     def close(self) -> None:
-        """Look no more."""
+        """Stop polling."""
         if self._timer is not None and self._timer.active():
             self._timer.cancel()

@@ -1,4 +1,4 @@
-"""What is noted of a game server, and who is taken for it afterwards."""
+"""Records of game servers, and the processes they are matched with."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from pathlib import Path
 from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.deploy import kept as keeping
+from svcserver.deploy import saved_servers
 from svcserver.deploy.fleet import Fleet, GameServer
 from svcserver.deploy.hunts import Kind, Launch
-from svcserver.deploy.kept import Kept, KeptServers
+from svcserver.deploy.saved_servers import SavedServer, SavedServers
 from svcserver.kernel.processes import boot_id, started_at
 
 MARK = "SVC_DEPLOY_SERVER=127.0.0.1:61001"
 HUNT = Launch(Kind.HUNT, "/Game/Maps/x", hunt_id="H", players=("UID-a", "UID-b"), match_id="m")
 
 
-class KeptTests(SynchronousTestCase):
+class SavedServersTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
-        self.kept = KeptServers(self.folder / "state")
-        self.patch(keeping, "started_at", lambda pid, processes=None: 100 + pid)
+        self.saved = SavedServers(self.folder / "state")
+        self.patch(saved_servers, "started_at", lambda pid, processes=None: 100 + pid)
 
     def process(self, pid: int, start: int, mark: str = MARK, state: str = "S") -> None:
         """A process as the kernel shows it."""
@@ -32,58 +32,60 @@ class KeptTests(SynchronousTestCase):
         (folder / "stat").write_text(f"{pid} (a ) b) {fields}")
         (folder / "environ").write_bytes(b"A=1\0" + mark.encode() + b"\0")
 
-    def test_it_comes_back_as_it_was_and_only_we_may_read_it(self) -> None:
+    def test_record_is_private_and_loads_unchanged(self) -> None:
         server = GameServer("id-1", 8775, HUNT, 77, 1000.5, "hash")
-        self.kept.keep(server)
-        self.assertEqual(self.kept.all(), [Kept(server, 177, boot_id())])
+        self.saved.save(server)
+        self.assertEqual(self.saved.load_all(), [SavedServer(server, 177, boot_id())])
         [file] = (self.folder / "state").iterdir()
         self.assertEqual(file.stat().st_mode & 0o777, 0o600)
-        self.kept.forget("id-1")
-        self.assertEqual(self.kept.all(), [])
+        self.saved.delete("id-1")
+        self.assertEqual(self.saved.load_all(), [])
 
-    def test_a_torn_or_strange_note_is_dropped_with_a_line(self) -> None:
-        self.kept.keep(GameServer("id-1", 8775, HUNT, 77, 1000.5))
+    def test_damaged_record_is_deleted_with_a_log_line(self) -> None:
+        self.saved.save(GameServer("id-1", 8775, HUNT, 77, 1000.5))
         [file] = (self.folder / "state").iterdir()
         whole = file.read_text()
         for text in (whole[:40], "", "[]", whole.replace('"form":1', '"form":2'), "{}"):
             file.write_text(text)
             with capturedLogs() as events:
-                self.assertEqual(self.kept.all(), [])
-            self.assertEqual([one["log_level"].name for one in events], ["warn"])
+                self.assertEqual(self.saved.load_all(), [])
+            self.assertEqual([event["log_level"].name for event in events], ["warn"])
             self.assertFalse(file.exists())
 
-    def test_what_a_crash_left_half_written_is_removed(self) -> None:
-        self.kept.keep(GameServer("id-1", 8775, HUNT, 77, 1000.5))
+    def test_half_written_record_is_deleted(self) -> None:
+        self.saved.save(GameServer("id-1", 8775, HUNT, 77, 1000.5))
         (self.folder / "state" / "id-2.new").write_text('{"form":1')
-        self.assertEqual(len(self.kept.all()), 1)
-        self.assertEqual([one.suffix for one in (self.folder / "state").iterdir()], [".json"])
+        self.assertEqual(len(self.saved.load_all()), 1)
+        self.assertEqual([file.suffix for file in (self.folder / "state").iterdir()], [".json"])
 
-    def test_only_the_very_process_counts(self) -> None:
-        self.patch(keeping, "started_at", started_at)
+    def test_only_the_recorded_process_counts_as_running(self) -> None:
+        self.patch(saved_servers, "started_at", started_at)
         self.process(77, 500)
         self.process(78, 501)
         self.process(79, 500, "SVC_DEPLOY_SERVER=127.0.0.1:6")
         self.process(80, 500, state="Z")
-        found = [
-            Kept(GameServer("i", 1, HUNT, pid, 0.0), 500).runs(MARK, self.folder / "proc")
+        running = [
+            SavedServer(GameServer("i", 1, HUNT, pid, 0.0), 500).is_running(
+                MARK, self.folder / "proc"
+            )
             for pid in (77, 78, 79, 80, 81)
         ]
-        self.assertEqual(found, [True, False, False, False, False])
+        self.assertEqual(running, [True, False, False, False, False])
 
-    def test_of_this_boot_the_same_tick_is_enough(self) -> None:
-        self.patch(keeping, "started_at", started_at)
+    def test_start_tick_is_enough_within_one_boot(self) -> None:
+        self.patch(saved_servers, "started_at", started_at)
         self.process(77, 500, mark="")
         file = self.folder / "proc" / "sys/kernel/random/boot_id"
         file.parent.mkdir(parents=True)
         file.write_text("this\n")
         server = GameServer("i", 1, HUNT, 77, 0.0)
-        found = [
-            Kept(server, started, boot).runs(MARK, self.folder / "proc")
+        running = [
+            SavedServer(server, started, boot).is_running(MARK, self.folder / "proc")
             for started, boot in ((500, "this"), (501, "this"), (500, "that"), (500, ""))
         ]
-        self.assertEqual(found, [True, False, False, False])
+        self.assertEqual(running, [True, False, False, False])
 
-    def test_a_server_whose_port_is_no_more_ours_is_not_taken(self) -> None:
+    def test_server_is_not_adopted_if_its_port_does_not_fit(self) -> None:
         fleet = Fleet(8770, 8777)
         city = Launch(Kind.CITY, "/Game/x")
         self.assertTrue(fleet.adopt(GameServer("a", 8777, city, 1, 0.0)))

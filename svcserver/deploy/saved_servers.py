@@ -1,0 +1,110 @@
+"""Records of running game servers on disk, with which the next deploy server adopts them.
+
+One small file for each server, readable by its owner alone. A process is the recorded one only if
+it started in the same tick of the kernel's clock, since the same boot or with our mark in its
+environment. The pid alone is not enough: it may belong to another process by now.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import attrs
+from attrs import frozen
+from twisted.logger import Logger
+
+from svcserver.deploy.fleet import GameServer
+from svcserver.deploy.hunts import Kind, Launch
+from svcserver.kernel import json
+from svcserver.kernel.processes import PROCESSES, boot_id, started_at
+
+log = Logger()
+
+FORM = 1  # of the files; another is ignored
+MOST = 4096  # files that are read
+
+
+@frozen
+class SavedServer:
+    """A game server of an earlier run; ``started`` in kernel ticks since ``boot``."""
+
+    server: GameServer
+    started: int
+    boot: str = ""
+
+    def is_running(self, mark: str, processes: Path = PROCESSES) -> bool:
+        """Return whether the recorded process, not a later one with its pid, runs."""
+        if started_at(self.server.pid, processes) != self.started:
+            return False
+        if self.boot and self.boot == boot_id(processes):
+            return True  # even if its launcher cleared its environment
+        try:
+            environ = (processes / str(self.server.pid) / "environ").read_bytes()
+        except OSError:  # it has just ended, or is not ours
+            return False
+        return mark.encode() in environ.split(b"\0")
+
+
+@frozen
+class SavedServers:
+    """The folder with a record of each running game server."""
+
+    folder: Path
+
+    def save(self, server: GameServer) -> None:
+        """Record a game server that has been started."""
+        started = started_at(server.pid)
+        if started is None:  # where the system does not show it, nothing can be adopted
+            return
+        fields = attrs.asdict(server)
+        fields["launch"]["kind"] = server.launch.kind.value
+        record = {"form": FORM, "started": started, "boot": boot_id(), "server": fields}
+        path = self._path(server.id)
+        temporary = path.with_suffix(".new")
+        try:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with os.fdopen(handle, "wb") as file:
+                file.write(json.dump(record))
+            temporary.replace(path)
+        except OSError as error:
+            text = "{path} cannot be written: {why}; a restart will end this game server"
+            log.warn(text, path=str(path), why=error.strerror)
+
+    def delete(self, server_id: str) -> None:
+        """Delete the record of a game server that has ended."""
+        try:
+            self._path(server_id).unlink(missing_ok=True)
+        except OSError as error:
+            log.debug("the record of {id} stays: {why}", id=server_id, why=error.strerror)
+
+    def load_all(self) -> list[SavedServer]:
+        """Return the records of the earlier run; delete unreadable ones with a log line."""
+        records = []
+        for torn in list(self.folder.glob("*.new"))[:MOST]:  # a crash came before its renaming
+            torn.unlink(missing_ok=True)
+        for path in sorted(self.folder.glob("*.json"))[:MOST]:
+            try:
+                records.append(_parse(json.parse(path.read_bytes())))
+            except (OSError, ValueError, KeyError, TypeError) as error:
+                kind = type(error).__name__
+                log.warn("{path} is damaged and deleted: {kind}", path=str(path), kind=kind)
+                path.unlink(missing_ok=True)
+        return records
+
+    def _path(self, server_id: str) -> Path:
+        return self.folder / f"{server_id}.json"
+
+
+def _parse(record: Any) -> SavedServer:
+    if record["form"] != FORM:
+        raise ValueError("of another form")
+    fields = dict(record["server"])
+    launch = dict(fields.pop("launch"))
+    kind, players = Kind(launch.pop("kind")), tuple(launch.pop("players"))
+    server = GameServer(launch=Launch(kind=kind, players=players, **launch), **fields)
+    if not (isinstance(server.pid, int) and isinstance(server.port, int) and server.pid > 1):
+        raise ValueError("no process")
+    return SavedServer(server, int(record["started"]), str(record.get("boot", "")))
