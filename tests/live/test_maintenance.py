@@ -171,12 +171,14 @@ def test_a_frozen_city_is_left_alone_while_its_players_are_heard(tmp_path: Path)
         )
         pid = eventually(lambda: cities(folder))[-1]
         os.kill(pid, signal.SIGSTOP)
-        eventually(lambda: beats("but players on it are heard"))
+        eventually(lambda: beats("but its players still send heartbeats"))
         assert not beats("it is ended")  # so it has another ten seconds from here on
         os.kill(pid, 0)
         eventually(lambda: "has read nothing for 10 s: it is ended" in said(folder))
         deliveries = said(folder)
-        assert deliveries.index("but players on it are heard") < deliveries.index("it is ended")
+        assert deliveries.index("but its players still send heartbeats") < deliveries.index(
+            "it is ended"
+        )
         eventually(lambda: len(cities(folder)) == 2)
 
 
