@@ -43,7 +43,7 @@ class Route:
 
 @frozen
 class Mark:
-    """What ``@proves`` says, of which test, and why that does not run."""
+    """The text of one ``@proves``, its test, and why that test does not run."""
 
     says: str
     test: str
@@ -142,7 +142,7 @@ def proofs(page: str, marked: tuple[Mark, ...]) -> dict[str, list[str]]:
 
 
 def faults(page: str, marked: tuple[Mark, ...]) -> list[str]:
-    """What is wrong with the rows and the marks; one line each."""
+    """Return the faults of the rows and the marks, one line each."""
     names = [*(one.name for one in routes(page)), *rules(page)]
     faults_so_far = [
         f"nothing proves {row!r}" for row, tests in proofs(page, marked).items() if not tests

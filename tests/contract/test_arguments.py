@@ -1,4 +1,4 @@
-"""What a row reads of a request beside its body is described on the row.
+"""Headers and query arguments that a row reads are described on the row.
 
 Arguments of the query are compared wherever a feature test sends a request
 (``tests/support/described.py``); here are the headers, and the comparison itself.

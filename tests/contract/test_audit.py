@@ -167,7 +167,7 @@ class AuditContract(SynchronousTestCase):
         return "" if action in OF_ONESELF else "because"
 
     def kind(self, row: dict[str, Any]) -> str:
-        """What the target is; an account's has a name of those who are here."""
+        """Return the kind of the target; an account's target is the name of a known player."""
         people = {"Olga", "Ann_1", "Bob_1", "Cid_1"}
         others = {"": "", "Lanterns": "guild", "phone": "channel", "city": "game server"}
         invite = "invite" if "invite" in row["action"] else "unknown"
@@ -193,7 +193,7 @@ class AuditContract(SynchronousTestCase):
 
     @proves("every act of staff and every refused try is in the audit log")
     def test_so_does_every_credential_that_is_not_enough(self) -> None:
-        """Of each route that takes an admin key, reads too: nothing here names one."""
+        """Every route that takes an admin key is tried, reads included."""
         mia, kim, bea = (self.game.player(name, admin=True) for name in ("Mia", "Kim", "Bea"))
         self.own_ways(DashboardAccess(mia.id, factor=new_factor()))
         self.own_ways(DashboardAccess(kim.id, key_hash="0" * 64))
@@ -223,7 +223,7 @@ class AuditContract(SynchronousTestCase):
                 self.refused(row, 401, "stranger at 127.0.0.1")
 
     @proves("every act of staff and every refused try is in the audit log")
-    def test_what_staff_does_in_anothers_name_is_there_and_what_players_do_in_theirs_is_not(
+    def test_the_audit_holds_acts_of_staff_but_not_of_players(
         self,
     ) -> None:
         acts = ("Friends", "PartyInvite", "GuildInvite")
@@ -299,7 +299,7 @@ class AuditContract(SynchronousTestCase):
         self.successResultOf(tries.tell())
         self.assertEqual(self.newest()["refused"], "10 more are not recorded")
 
-    def test_without_the_board_the_refusal_is_answered_all_the_same_and_counted(self) -> None:
+    def test_without_the_board_a_refusal_is_answered_and_counted(self) -> None:
         tries = self.game.parts.tries
 
         def away(*_: Any, **__: Any) -> Deferred[Any]:

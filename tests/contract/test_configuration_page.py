@@ -59,7 +59,7 @@ class ConfigurationPageTests(SynchronousTestCase):
 
 
 def fits(field: Any, cell: str) -> bool:
-    """Whether the words of the default column mean the code's default."""
+    """Return whether the text of the default column means the code's default."""
     default, read = field.default, field.metadata["read"]
     word = cell.split(",")[0].split(" (")[0].strip("`")
     if default is NOTHING:

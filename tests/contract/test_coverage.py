@@ -1,4 +1,4 @@
-"""What is wrong with the specification's rows, and with the marks beside tests."""
+"""Faults of the specification's rows and of the marks beside tests."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def ledger_of(call: ast.Call) -> str:
 
 
 def scope_of(call: ast.Call) -> str:
-    """What docs/contributors/transactions.md calls it; empty where the call does not say."""
+    """Return the call's scope as named in docs/contributors/transactions.md, or nothing."""
     text = ast.unparse(call.args[-1]) if len(call.args) > 1 else ""
     if text == "scope" and ledger_of(call) == "audit":
         return "account"  # unless its caller says otherwise

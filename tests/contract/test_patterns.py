@@ -65,7 +65,7 @@ def patterns_in(value: object) -> Iterator[re.Pattern[Any]]:
 
 
 def inside(source: Text) -> Iterator[tuple[Text, re.Pattern[Any]]]:
-    """What is given to ``re.match`` and its like, and compiled within functions."""
+    """Yield the patterns that are compiled within functions."""
     for node in nodes(source):
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
             continue
@@ -148,7 +148,7 @@ def sample_of(choices: Any) -> Text:
 
 
 def is_in(choices: Any, code: int) -> bool:
-    """Whether a class holds a character; of the categories only those in use here."""
+    """Return whether a class holds a character; only the categories in use here."""
     holds, letter = False, chr(code)
     kinds = {
         sre.CATEGORY_DIGIT: letter.isdigit(),

@@ -1,4 +1,4 @@
-"""What is answered fits what the OpenAPI document says of it, and so does what is sent.
+"""Replies and requests fit the OpenAPI document.
 
 Here every read is asked for; writes are compared wherever a feature test does one.
 """

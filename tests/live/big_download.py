@@ -17,7 +17,7 @@ IN_FLIGHT = 48 << 20  # bytes in the sockets and pieces of four connections, whi
 
 @define
 class Outcome:
-    """What was measured."""
+    """The measurements of one download."""
 
     total: int
     sent: int

@@ -147,7 +147,7 @@ def populate(here: Host) -> None:
 
 
 def weeks(here: Host) -> None:
-    """What eight weeks with a day without power in them would have left in the database.
+    """Write eight weeks of figures, with one day without power, to the database.
 
     The highest of a span counts, so what this metagame measures meanwhile changes none of them.
     """
@@ -192,12 +192,12 @@ class Visit(Seen):
             self.look_over(title, "dialog")
 
     def drawn(self) -> None:
-        """What the page shows has come."""
+        """Wait until the page shows its data."""
         expect(self.page.get_by_text("Waiting for the server.")).to_have_count(0)
         expect(self.page.locator("#content .card").first).to_be_visible()
 
     def fault(self) -> Locator:
-        """What a question that was refused, and is still open, says is wrong."""
+        """Return the error in an open dialog."""
         return self.page.get_by_role("dialog").get_by_role("alert")
 
     def told(self, text: str) -> None:
@@ -216,7 +216,7 @@ class Visit(Seen):
         self.confirm(confirm)
 
     def fact(self, name: str) -> Locator:
-        """What an account's page says of it."""
+        """Return one fact from an account's page."""
         return self.page.locator(f"dt:text-is('{name}') + dd")
 
     def picture(self, name: str) -> None:
@@ -271,13 +271,13 @@ def come_to_chat(here: Host) -> None:
 
 
 def comes_online(here: Host, number: int, where: str = "city_01_persistent") -> None:
-    """As the game says each minute: who has been silent for ninety seconds is online no more."""
+    """Send a heartbeat; an account is offline after ninety seconds without one."""
     beat = {"map": where, "state": "island"}
     here.call("POST", "/heartbeat", beat, **bearer(here.players[number]))
 
 
 def log_in_again(here: Host, number: int) -> None:
-    """As a player does who was logged off."""
+    """Log a player in again after a forced log-out."""
     player = here.players[number]
     replies = here.call("POST", "/account/api/oauth/token", {"exchange_code": player["key"]})
     player["token"] = replies["access_token"]

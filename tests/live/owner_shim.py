@@ -59,7 +59,7 @@ def main() -> int:
 
 
 class Fork:
-    """What ``subprocess.Popen`` has of it, of a command that is a fork."""
+    """The part of ``subprocess.Popen`` that a forked command offers."""
 
     def __init__(self, door: str, request: dict[str, Any], descriptors: Sequence[int]) -> None:
         self._door = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)

@@ -39,7 +39,7 @@ READY = re.compile(r"^Ctrl-C stops it;.*\n", re.MULTILINE)  # the last line of t
 
 @frozen
 class Owner:
-    """Whose home on which machine the host is made in, and how svcctl is run there."""
+    """The machine and home folder of the host, and how svcctl runs there."""
 
     home: Path  # as seen from here
     seen: str  # the same folder, as that machine names it
@@ -64,7 +64,7 @@ class Tour:
     _begun: float = field(factory=time.monotonic, init=False)
 
     def step(self, name: str) -> None:
-        """What was done since the last step: one of ``tour_times.STEPS``."""
+        """Record one of ``tour_times.STEPS``, done since the previous one."""
         now = time.monotonic()
         self.steps[name] = now - self._begun
         self._begun = now

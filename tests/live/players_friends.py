@@ -46,7 +46,7 @@ class Friend:
             return json.loads(answer.read() or b"null")
 
     def send(self, method: str, path: str, reply: Any = None) -> Any:
-        """As the game asks for it."""
+        """Send a request as the game does."""
         return self._ask(method, path, reply or {}, {"Authorization": f"Bearer {self.token}"})
 
     def save(self, name: str) -> None:
@@ -84,6 +84,6 @@ class Friend:
         self.hunt(hunt_id)
 
     def earn(self, method: str, path: str, reply: Any) -> None:
-        """What the game server that the player is on tells the host of them."""
+        """Report a friend's progress as their game server does."""
         key = value(self.host, "deploy", "METAGAME_API_KEY")
         self._ask(method, path, reply, {"x-svc-gameserver-apikey": key})

@@ -133,7 +133,7 @@ def change_of(home: Path) -> Path:
 
 
 def environ_of(home: Path) -> dict[str, str]:
-    """What a launcher finds in its environment, with all its files below ``home``."""
+    """Return a launcher's environment with all its files below ``home``."""
     change = change_of(home)
     return {
         "PATH": f"{home / 'bin'}:{os.environ['PATH']}",

@@ -84,7 +84,7 @@ class Visit(Seen):
         self.press("Save")
 
     def set_folder(self, folder: Path) -> None:
-        """Where the game's files go."""
+        """Choose the folder for the game's files."""
         self.open_settings()
         self.page.get_by_label("The game's folder").fill(str(folder))
         self.press("Save")
@@ -101,7 +101,7 @@ class Visit(Seen):
 
     @property
     def game(self) -> Path:
-        """Where the game's files are."""
+        """The folder of the game's files."""
         [folder] = (self.home / "launcher" / "games").iterdir()
         return folder
 

@@ -78,7 +78,7 @@ class Player:
         return int(result[1]) * 1024
 
     def kill(self) -> None:
-        """As a power cut does it, as far as a process can tell."""
+        """End the launcher with SIGKILL, as close to a power cut as a process can get."""
         self.process.kill()
         self.end()
 

@@ -96,9 +96,7 @@ class Seen:
 
     @contextmanager
     def watched(self, *own: str) -> Iterator[None]:
-        """Listen to the page, and close it; fails where its console has complained of something, or
-        where it has asked for what does not begin with one of ``own``.
-        """
+        """Watch a page until it closes; fail on console errors and on requests outside ``own``."""
         page = self.page
         page.set_default_timeout(PATIENCE_MS)
         page.on("console", lambda m: self.faults.append(m.text) if m.type == "error" else None)

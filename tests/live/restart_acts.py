@@ -1,4 +1,4 @@
-"""What players do in an evening that must count once, though the gateway may send it twice.
+"""Players' acts that must count once although the gateway may send them twice.
 
 The second has the id of the first, by which the metagame knows it (``svcserver/metagame/once.py``).
 
@@ -61,7 +61,7 @@ async def guild(me: Player, second: Player) -> None:
 
 
 async def shop(me: Player, second: Player) -> None:
-    """What was bought before is refused."""
+    """Buy an item; a second purchase of the same item is refused."""
     offers = (await me.wire.ask("GET", "/product/skus/public?requiredTags=webstore")).json
     if offers:
         path = f"/token/platinum/{offers[0]['id']}"

@@ -62,7 +62,7 @@ LOOK_S = 0.1
 
 @define
 class Report:
-    """What the players saw."""
+    """The results that the players recorded."""
 
     requests: int = 0
     failed: Counter[str] = field(factory=Counter)  # requests and upgrades, by what was seen
@@ -101,7 +101,7 @@ class Person:
 
     @property
     def connection(self) -> ChatClient | None:
-        """That of the chat, while we are in the room; else None."""
+        """The chat connection while the player is in the room, else None."""
         return self.chat if self.joined and self.chat is not None and self.chat.alive else None
 
     async def arrive(self) -> None:
@@ -189,7 +189,7 @@ class Person:
                 await deferLater(self.town.reactor, 1.0)
 
     async def kept(self) -> bool:
-        """Whether a new login reads what was acknowledged."""
+        """Return whether a new login reads everything that was acknowledged."""
         player = self.player
         await self._log_in_again()
         [character] = (await player.wire.ask("GET", "/character")).json

@@ -57,7 +57,7 @@ def evening(
     *words: str,
     itself: bool = False,
 ) -> dict[str, Any]:
-    """What the players saw, with ``harm`` done to the running host again and again.
+    """Return the players' report of an evening in which ``harm`` is done repeatedly.
 
     It lasts ``seconds``, and longer until the last harm is done and everybody has come back.
 

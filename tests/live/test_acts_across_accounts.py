@@ -214,7 +214,7 @@ async def befriended(both: Both, first: Player, second: Player) -> None:
 
 
 async def linked(both: Both, first: Player, second: Player) -> bool:
-    """Whether the two have a link; both must say the same, on both."""
+    """Return whether two players have a link; both must agree, on both processes."""
     replies = [
         len((await both.good("GET", "/slayerlink/links", me, at=at))["payload"]["links"])
         for me in (first, second)

@@ -1,4 +1,4 @@
-"""What the dashboard does to players, by ``svcctl`` on a metagame that runs, with ``--json``.
+"""The dashboard's acts on players, by ``svcctl --json`` against a running metagame.
 
 Why processes: the commands ask a metagame over its port and wait for it, as in a terminal.
 """

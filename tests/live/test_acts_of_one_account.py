@@ -44,7 +44,7 @@ async def character_of(both: Both, player: Player) -> str:
 
 @isolates("belongings/savehistory: roll_back")
 @on_two_metagames
-async def test_a_save_in_flight_during_a_rollback_comes_before_it_or_is_refused(
+async def test_a_save_during_a_rollback_precedes_it_or_is_refused(
     both: Both,
 ) -> None:
     for _ in range(ROUNDS):

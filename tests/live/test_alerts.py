@@ -83,7 +83,7 @@ def add(folder: Path, name: str, url: str, *more: str) -> None:
 
 # slow: a stack of five processes, one of which is killed again and again
 @proves("alerts: a receiver that hangs holds nobody up", "svcctl alerts")
-def test_a_receiver_that_hangs_holds_up_neither_the_stack_nor_the_others(tmp_path: Path) -> None:
+def test_a_hanging_receiver_delays_no_other(tmp_path: Path) -> None:
     folder = demo_host(tmp_path / "host")
     with receiver() as (url, stored), hanging() as silent:
         add(folder, "good", url)

@@ -27,7 +27,7 @@ FLOOD = 120
 
 
 def refused(port: int) -> None:
-    """As many requests as a flood has, for a page that the gateway shows nobody."""
+    """Send a flood of requests for a page that the gateway never shows."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     line = http.client.HTTPSConnection("127.0.0.1", port, timeout=30, context=context)

@@ -295,7 +295,7 @@ def join(inside: list[str], outside: list[str], pid: int) -> None:
 
 
 def crosses(outside: list[str], inside: list[str], source: str, port: int) -> bool:
-    """Whether a datagram from ``source`` arrives at the host's UDP ``port``."""
+    """Return whether a datagram from ``source`` arrives at the host's UDP ``port``."""
     listen = (
         "import socket,sys\n"
         "a=socket.socket(socket.AF_INET,socket.SOCK_DGRAM)\n"

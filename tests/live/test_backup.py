@@ -62,7 +62,7 @@ def night(folder: Path, scratch: Path) -> Iterator[None]:
 
 # slow: a whole host is restored, started and played on beside a running one
 @proves("svcctl backup: a damaged one is noticed")
-def test_the_overview_says_when_the_night_proved_its_backup_and_turns_red_when_it_is_damaged(
+def test_the_overview_shows_a_proven_backup_and_a_damaged_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = demo_host(tmp_path / "host")
@@ -120,7 +120,7 @@ def test_a_nightly_backup_that_is_killed_is_noticed_at_once(tmp_path: Path) -> N
 
 
 def wrong(folder: Path) -> str | None:
-    """What is wrong with the host's backups, as the overview and alerts see it."""
+    """Return the fault of the host's backups that the overview and alerts show."""
     known = backups.read(folder)
     assert known is not None
     return known.wrong(time.time())
@@ -128,8 +128,8 @@ def wrong(folder: Path) -> str | None:
 
 # slow: a whole host is restored into a new database, started and played on
 @proves("svcctl backup now|list|prove|restore")
-def test_a_backup_of_postgresql_is_proven_and_leaves_no_database_behind(tmp_path: Path) -> None:
-    """Of a plain role, whose password has signs that are written otherwise in a URL."""
+def test_a_proof_of_a_postgresql_backup_leaves_no_database(tmp_path: Path) -> None:
+    """The role is a plain one, whose password needs percent-encoding."""
     server = Instance.make("hush:@/ %20")
     server.start()
     try:

@@ -80,7 +80,7 @@ class Player:
         self.log_in()
 
     def log_in(self) -> None:
-        """As the game does at its start."""
+        """Log in as the game does at its start."""
         self.token = ""
         form = f"grant_type=exchange_code&exchange_code={self.key}&token_type=eg1"
         self.token = str(self.ask("/account/api/oauth/token", form=form)["access_token"])
@@ -96,13 +96,13 @@ class Hunting:
         self.pinned = fingerprint((folder / "gateway-cert.pem").read_bytes())
 
     def player(self, name: str) -> Player:
-        """Who has come by the gateway."""
+        """Register a player who enters through the gateway."""
         made = Player(int(value(self.folder, "gateway", "GATEWAY_PORT")), self.pinned)
         made.come(name)
         return made
 
     def open(self) -> bool:
-        """Whether the rule that is in force lets them in, or one that is under way does not."""
+        """Return whether the active firewall rule, or a pending one, lets the player in."""
         request = HTTPConnection(
             HERE, int(value(self.folder, "allowlist", "ALLOWLIST_PORT")), timeout=20
         )
@@ -113,7 +113,7 @@ class Hunting:
         return HERE in [entry["ip"] for entry in status["entries"]] or bool(status["pending"])
 
     def act(self, *words: str) -> None:
-        """What staff types."""
+        """Run a command as staff does."""
         ran = run(*words, "--config", self.folder)
         assert ran.returncode == 0, ran.stderr
 

@@ -112,7 +112,7 @@ class Storm:
         return stacks, {stack["instanceId"] for stack in document["instancedItems"]}
 
     def check(self) -> None:
-        """What was acknowledged is there; repeating everything adds what was in flight alone."""
+        """Check that acknowledged loot is there and a repeat adds only the one in flight."""
         stacks, instances = self.held()
         assert instances >= set(self.looted)
         assert instances <= {*self.looted, self.asked}
@@ -128,7 +128,7 @@ class Storm:
 
 
 def at_once(*calls: Callable[[], int]) -> list[int]:
-    """What each says, in order, when all are made at the same moment."""
+    """Make all calls at the same moment; return their statuses in order."""
     replies: list[int] = []
     crowd = [Thread(target=lambda call=call: replies.append(call())) for call in calls]
     for thread in crowd:
@@ -154,9 +154,7 @@ def check_crowds(entry: Storm) -> None:
 
 
 @proves("thing: Inventory transaction", "purchase token issued: redeemed")
-def test_kill_9_in_a_storm_of_loot_and_purchases_keeps_everything_exactly_once(
-    tmp_path: Path, database: str
-) -> None:
+def test_kill_9_in_a_storm_of_loot_keeps_everything_once(tmp_path: Path, database: str) -> None:
     port = free_port()
     switches = {"STORE": "free", "STORE_REPEATABLE_TOKENS": "1", "INVENTORY_REFUSE_OVERSPEND": "1"}
     environ = metagame_environ(tmp_path, port, DATABASE_URL=database, **switches)

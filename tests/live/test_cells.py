@@ -86,7 +86,7 @@ def test_players_of_two_cells_are_in_one_game(tmp_path: Path) -> None:
         assert asked(second, "PUT", accept, {}, **bearer(bob))[1]["partyId"] == party
 
 
-def test_without_the_keys_of_the_first_a_player_is_a_stranger_at_the_second(tmp_path: Path) -> None:
+def test_without_shared_keys_a_player_is_unknown_elsewhere(tmp_path: Path) -> None:
     """The sabotage: what the test above rests on."""
     first, second = cells(tmp_path, fresh_database(), fresh_url())
     stored = demo_host(tmp_path / "three")

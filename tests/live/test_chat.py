@@ -101,7 +101,7 @@ def test_friends_and_blocks_made_over_http_reach_the_chat(service: Beside) -> No
         player.wire.close()
 
 
-def test_a_bad_or_taken_port_is_an_error_line_and_the_metagame_runs_on(tmp_path: Path) -> None:
+def test_a_bad_chat_port_is_logged_and_the_metagame_runs_on(tmp_path: Path) -> None:
     with metagame(tmp_path, CHAT="1", CHAT_PORT="no") as service:
         eventually(lambda: "chat: not started: CHAT_PORT must be" in service.log)
         assert register(service, "Still_here")["token"]

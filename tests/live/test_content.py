@@ -165,7 +165,7 @@ def test_an_interrupted_download_is_resumed_and_the_hash_matches(
 
 
 @proves("content: 429 too_many_streams", "content: 503 server_busy", "limit: Content streams")
-def test_forty_eight_downloads_run_the_next_waits_and_memory_stays_flat(content: Content) -> None:
+def test_downloads_above_48_wait_and_memory_stays_flat(content: Content) -> None:
     before = content.service.rss()
     links = [slow_reader(content.port, f"UUK_{n // 6}") for n in range(48)]
     try:

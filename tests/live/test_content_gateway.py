@@ -73,7 +73,7 @@ def resume_through_gateway(root: Path, size: int) -> None:
 
 
 @proves("one byte range per request, resumed through the gateway")
-def test_a_download_cut_and_resumed_through_the_gateway_has_the_right_hash(
+def test_a_download_resumed_through_the_gateway_is_intact(
     tmp_path: Path,
 ) -> None:
     resume_through_gateway(tmp_path, BIG)

@@ -35,9 +35,7 @@ def stays(place: Locator, act: Callable[[], Any], then: Callable[[], Any]) -> No
 
 # slow: a browser and a host, and what four lists show by themselves is waited for
 @proves("GET DashboardEvents")
-def test_what_others_do_is_seen_at_once_and_the_keyboards_place_is_kept(
-    browser: Browser, here: Host
-) -> None:
+def test_changes_by_others_appear_at_once_and_keep_the_focus(browser: Browser, here: Host) -> None:
     with visit(browser, here) as tab:
         tab.sign_in(here.key)
 

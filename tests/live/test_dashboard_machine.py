@@ -173,9 +173,7 @@ def test_no_new_hunt_begins_until_it_is_ended_and_alerts_are_tried(
         tab.picture("alerts")
 
 
-def test_the_keyboards_place_is_kept_while_the_table_changes_and_after_an_act(
-    browser: Browser, town: tuple[Host, Told]
-) -> None:
+def test_the_focus_stays_while_the_table_changes(browser: Browser, town: tuple[Host, Told]) -> None:
     here, _ = town
     with visit(browser, here) as tab:
         tab.sign_in(here.key)
@@ -252,7 +250,7 @@ def logged_cities(here: Host) -> list[int]:
 
 
 def more_than(here: Host, count: int) -> bool:
-    """Whether the log tells of another city."""
+    """Return whether the log names another city."""
     return len(cities(here.folder)) > count
 
 

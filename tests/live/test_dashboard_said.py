@@ -1,4 +1,4 @@
-"""What the owner's page says was done stands on the page by then, however late a list comes.
+"""Confirmations on the dashboard appear only once the page shows the change.
 
 Why a browser and a process: the answers of a real server are held back before a page that is drawn.
 """

@@ -66,7 +66,7 @@ def open_files(service: Service) -> int:
 
 
 def answered(port: int) -> bytes:
-    """What the game server there says to a player; nothing, at once, where nobody listens."""
+    """Return the game server's reply to a player, or nothing where no server listens."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as player:
         player.settimeout(DEADLINE_S)
         player.connect(("127.0.0.1", port))
@@ -144,7 +144,7 @@ def test_a_hundred_hunts_come_and_go_and_leave_nothing(tmp_path: Path) -> None:
 
 @proves("no orphan, no leak")
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGHUP], ids=["killed", "restarted"])
-def test_a_deploy_server_that_died_or_is_restarted_adopts_what_runs_and_hunts_go_on(
+def test_a_restarted_deploy_server_adopts_running_hunts(
     how: signal.Signals, tmp_path: Path
 ) -> None:
     with deploy(tmp_path) as service:
@@ -194,7 +194,7 @@ def test_a_stop_ends_every_game_server(tmp_path: Path) -> None:
 
 
 @proves("readiness by file or grace, off by default")
-def test_a_server_that_ends_or_hangs_before_it_is_ready_is_not_handed_out(tmp_path: Path) -> None:
+def test_a_server_that_is_never_ready_is_not_handed_out(tmp_path: Path) -> None:
     proofs = tmp_path / "proofs"
     proofs.mkdir(mode=0o700)
     environ = {"HUNT_WORKER": "1", "GAMESERVER_READY_DIR": str(proofs)}

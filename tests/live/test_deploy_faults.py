@@ -64,7 +64,7 @@ def test_readiness_is_waited_for_when_asked(tmp_path: Path) -> None:
 
 
 # slow: as long as a game server may take to stop
-def test_a_game_server_that_ignores_the_stop_is_killed_with_the_deploy_server(
+def test_a_game_server_that_ignores_the_stop_is_killed(
     tmp_path: Path,
 ) -> None:
     with deploy(tmp_path, GAMESERVER_ARGS="-sim-idle=3600 -sim-deaf") as service:
@@ -220,7 +220,7 @@ def test_a_failed_start_is_one_line_and_a_status(
 
 
 @proves("boot: a failure is one fatal line, and status 1 when it ends")
-def test_a_city_that_did_not_boot_is_one_fatal_line_and_the_status_when_it_ends(
+def test_a_city_that_does_not_boot_is_one_fatal_line(
     tmp_path: Path,
 ) -> None:
     for environ in (

@@ -86,7 +86,7 @@ class Proxy:
 
 @define
 class Away:
-    """What a test does to the engine."""
+    """The fault that a test applies to the engine."""
 
     url: str
     go: Callable[[], None]
@@ -173,7 +173,7 @@ class Player:
 
 
 @pytest.mark.parametrize("happens", [killed, cut_off])
-def test_only_what_lives_on_it_is_refused_and_all_is_back_in_three_seconds(
+def test_only_live_state_is_refused_and_back_in_three_seconds(
     tmp_path: Path, happens: Callable[[], Iterator[Away]]
 ) -> None:
     settings = {"MATCHMAKING_MODE": "DEPLOY", "DEPLOYSERVER_URL": "http://127.0.0.1:9"}
@@ -206,7 +206,7 @@ def test_only_what_lives_on_it_is_refused_and_all_is_back_in_three_seconds(
 
 
 def heard(talker: Talker) -> bool:
-    """Whether a line in the room comes back; else it is refused."""
+    """Return whether a line in the room comes back; otherwise it is refused."""
     talker.say("City-1", "hello")
     return "not-acceptable" not in talker.hear('id="1"')
 
@@ -240,7 +240,7 @@ def test_an_engine_that_does_not_come_back_is_noticed(tmp_path: Path) -> None:
 NO_DEADLINE = "from svcserver.board import connection\nconnection.DEADLINE_S = 1e9\n"
 
 
-def test_without_a_deadline_an_engine_that_is_cut_off_holds_up_players(tmp_path: Path) -> None:
+def test_without_a_deadline_a_cut_off_engine_delays_players(tmp_path: Path) -> None:
     """The sabotage: an answer of the engine is waited for as long as it takes."""
     changed = sabotaged(NO_DEADLINE)
     with cut_off() as away, metagame(tmp_path, LIVE_URL=away.url, **changed) as service:

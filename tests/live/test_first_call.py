@@ -1,5 +1,4 @@
-"""The commands of ``docs/contributors/first-call.md`` as a reader pastes them; those of its
-generated client are pasted by ``test_generated_client.py``.
+"""The commands of ``docs/contributors/first-call.md``, pasted as a reader does.
 
 Why processes: they are shell commands, and a metagame that they call.
 """

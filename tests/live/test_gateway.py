@@ -52,7 +52,7 @@ def read_all(connection: socket.socket) -> bytes:
 
 
 def is_closed(port: int) -> bool:
-    """Whether nobody listens there any more."""
+    """Return whether nothing listens there any more."""
     with socket.socket() as late:
         return late.connect_ex(("127.0.0.1", port)) != 0
 

@@ -63,7 +63,7 @@ def send(entry: socket.socket, data: bytes) -> None:
 
 
 def is_served(host: Host, address: str = SOMEBODY) -> bool:
-    """Whether a player from ``address`` gets an answer, and soon."""
+    """Return whether a player from ``address`` gets a reply in time."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     with Watch() as watch:
@@ -77,7 +77,7 @@ def is_served(host: Host, address: str = SOMEBODY) -> bool:
 
 
 def all_gone(connections: list[socket.socket]) -> bool:
-    """Whether the gateway ends every one of them in time."""
+    """Return whether the gateway closes every connection in time."""
     deadline = time.monotonic() + ENDED_S
     with selectors.DefaultSelector() as watched:
         for connection in connections:
@@ -91,7 +91,7 @@ def all_gone(connections: list[socket.socket]) -> bool:
 
 
 def is_over(connection: object) -> bool:
-    """Whether nothing more will come; what has come is thrown away."""
+    """Return whether the connection has ended; received data is discarded."""
     assert isinstance(connection, socket.socket)
     try:
         return connection.recv(65_536) == b""
@@ -103,7 +103,7 @@ def is_over(connection: object) -> bool:
 
 # slow: a crowd of connections, and five seconds until the silent ones go
 @proves("limit: Open connections per address / in total")
-def test_a_full_house_of_silent_connections_keeps_its_size_and_empties(tmp_path: Path) -> None:
+def test_silent_connections_are_bounded_and_closed(tmp_path: Path) -> None:
     most = {"GATEWAY_MAX_CONNECTIONS_PER_IP": str(CROWD), "GATEWAY_RATE_CONNECT": "9999,99999"}
     with edge(tmp_path, **most, GATEWAY_HANDSHAKE_TIMEOUT_MS="5000") as host, ExitStack() as held:
         assert is_served(host)

@@ -83,7 +83,7 @@ def rights_of(host: Host) -> tuple[str, str]:
 
 
 def serves(host: Host) -> bool:
-    """Whether a game gets through, and is known by its own address."""
+    """Return whether a game gets through under its own address."""
     status, _, body = host.ask("GET", "/low")
     messages = dict(orjson.loads(body)["headers"])
     return (status, messages["X-Forwarded-For"]) == (200, "127.0.0.1")

@@ -57,7 +57,7 @@ def passed(gateways: list[Gateway], *, shared: bool = False) -> int:
 
 
 def know_of_each_other(gateways: list[Gateway]) -> bool:
-    """Whether every token that one of the two has given is heard at the other."""
+    """Return whether each gateway knows every token that the other has spent."""
     first, second = (figures(each.metrics) for each in gateways)
     return first[GIVEN] == second[HEARD] and second[GIVEN] == first[HEARD]
 

@@ -34,7 +34,7 @@ def test_the_event_loop_is_measured_and_shown_to_prometheus(service: Beside) -> 
 
 
 @proves("GET DashboardFigures")
-def test_what_was_counted_is_written_at_the_stop_and_there_after_a_restart(tmp_path: Path) -> None:
+def test_counts_are_written_at_the_stop_and_read_at_the_start(tmp_path: Path) -> None:
     # why a process: two services, one after the other, on the files that the first left
     counted = []
     for requests in (3, 4):

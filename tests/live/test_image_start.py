@@ -1,4 +1,4 @@
-"""What the image runs first, on this machine, with stand-ins for svcctl init and the stack.
+"""The image's first start on this machine, with doubles of svcctl init and the stack.
 
 tests/packages runs it in the image.
 """
@@ -59,7 +59,7 @@ class Start:
         return ran.stdout
 
     def has_a_host(self, port: str) -> None:
-        """As after a first start; its owner has chosen that port."""
+        """Create the files of a host after its first start, with a chosen port."""
         (self.data / "metagame.env").touch()
         (self.data / "gateway.env").write_text(f"GATEWAY_PORT={port}\n")
 
@@ -76,7 +76,7 @@ def test_the_first_start_makes_the_host_and_says_its_port(start: Start) -> None:
     assert "twistd --nodaemon" in reply
 
 
-def test_the_password_of_the_database_gets_into_its_url_and_no_further(start: Start) -> None:
+def test_the_database_password_goes_only_into_its_url(start: Start) -> None:
     """compose.yaml gives the two apart: podman-compose shows what stands in the file itself."""
     words = {"SVC_DATABASE_URL": "postgresql://svc@database/svc", "POSTGRES_PASSWORD": "a b@c"}
     made, _, stack = start.says(**words).partition("twistd")
@@ -123,7 +123,7 @@ def test_a_url_that_names_its_driver_gets_the_password(start: Start) -> None:
 def test_the_password_of_live_state_gets_into_a_url_that_lacks_it(
     start: Start, url: str, whole: str
 ) -> None:
-    """As the database's, so that an owner's own Valkey has none on a command line."""
+    """An owner's own Valkey then needs no password on a command line."""
     reply = start.says(SVC_LIVE_URL=url, SVC_LIVE_PASSWORD="a b@c")
     made, _, stack = reply.partition("twistd")
     assert f"live={whole}\n" in made
@@ -137,7 +137,7 @@ def test_an_engine_without_a_password_is_refused_in_one_line(start: Start) -> No
     assert "SVC_LIVE_PASSWORD" in line and "live.env" in line
 
 
-def test_a_port_that_is_not_the_published_one_is_refused_at_the_first_start_alone(
+def test_only_the_first_start_refuses_an_unpublished_port(
     start: Start,
 ) -> None:
     words = {"SVC_PUBLIC_HOST": "play.example.org:8443", "SVC_GATEWAY_PORT": "443"}

@@ -163,9 +163,7 @@ def test_a_damaged_file_is_repaired_and_nothing_else_fetched(
 
 
 def test_a_page_of_another_origin_gets_and_does_nothing(browser: Browser, tmp_path: Path) -> None:
-    """Though it knows all that a request needs but its origin: the link's token, the secret of a
-    second start. A page may send such a request to anybody, only read no answer.
-    """
+    """The page knows the link's token and the second start's secret, but not the origin."""
     hosts = tmp_path / "launcher/state/hosts.json"
     with launcher(tmp_path, "--print-link") as started, another_site() as site:
         link = link_of(started)
@@ -277,7 +275,7 @@ def test_a_friend_the_own_hunter_and_a_passport_for_another_host(
 
 
 def _is_taken_in_once(passport: Path, host: Path, second: Path) -> None:
-    """By a host that trusts the one that signed it."""
+    """Accept the passport at a host that trusts its signer."""
     signer = json.loads(run("passport", "key", "--json", "--config", host).stdout)["key"]
     for line in (
         ("account", "create", "Bo_2"),

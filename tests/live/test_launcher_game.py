@@ -28,7 +28,7 @@ while :; do sleep 0.1; done
 
 @pytest.fixture
 def processes() -> Iterator[list[Process]]:
-    """What was started; none of it outlives a test that fails."""
+    """The started processes; none outlives a failing test."""
     made: list[Process] = []
     yield made
     for item in made:
@@ -55,7 +55,7 @@ def started(folder: Path, game: Game, deafness: str = "", own: str = "") -> int:
 
 
 def is_there(pid: int) -> bool:
-    """Whether it runs; one that has ended and is not buried yet does not."""
+    """Return whether the process runs; a zombie does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
@@ -75,7 +75,7 @@ def test_what_the_wrapper_has_started_is_asked_to_end(
     assert (ended, clock.getDelayedCalls()) == ([], [])
 
 
-def test_a_deaf_one_is_ended_after_its_time_though_its_wrapper_is_gone(
+def test_a_deaf_game_is_ended_although_its_wrapper_is_gone(
     tmp_path: Path, processes: list[Process]
 ) -> None:
     clock = Clock()

@@ -44,7 +44,7 @@ def opened_by_it(home: Path, opened: Path) -> Iterator[dict[str, str]]:
 
 
 def entered(port: str, token: str, who: Sequence[str] = ()) -> tuple[int, dict[str, str]]:
-    """What the page says to whoever shows the link's token: status and JSON."""
+    """Return status and JSON of the page for a request with the link's token."""
     own = f"http://127.0.0.1:{port}"
     words = ["-s", "-m", "20", "-w", "%{http_code}", "-H", f"Origin: {own}"]
     body = ["-d", orjson.dumps({"token": token}).decode(), f"{own}/api/enter"]
@@ -125,7 +125,7 @@ def launching(home: Path, *words: str) -> Iterator[None]:
 
 
 def said_by(home: Path, word: str) -> str:
-    """What the launcher prints for one word."""
+    """Return the launcher's output for one word."""
     command, environ = [LAUNCHER, word], environ_of(home)
     ran = subprocess.run(
         command, env=environ, capture_output=True, text=True, timeout=60, check=True

@@ -1,4 +1,4 @@
-"""What ``make launcher`` builds runs in a clean Python, and holds the launcher alone.
+"""The file that ``make launcher`` builds, run in a clean Python.
 
 Why processes: what was packed runs in an interpreter without this checkout.
 """
@@ -102,7 +102,7 @@ def test_nothing_packed_imports_what_is_not(built: tuple[Path, Path]) -> None:
                 assert {f"{path}.py", f"{path}/__init__.py"} & set(modules), (module, result)
 
 
-def test_the_one_file_holds_what_is_compiled_for_each_python_and_system(
+def test_the_file_holds_binaries_for_each_python_and_system(
     built: tuple[Path, Path],
 ) -> None:
     """A file built here was once of no use to a friend on Windows, or with a newer Python."""
@@ -136,7 +136,7 @@ def test_nothing_in_it_names_the_folder_where_it_was_built(built: tuple[Path, Pa
 def test_every_module_is_imported_without_what_windows_lacks(
     built: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    """As far as that can be told here: modules of POSIX are missing, the platform is win32."""
+    """The platform is set to win32 and the modules of POSIX are missing."""
     site = tmp_path / "site"
     with zipfile.ZipFile(built[0]) as packed:
         packed.extractall(site)
@@ -238,7 +238,7 @@ def test_the_one_file_and_the_wheel_play_in_a_clean_python(
 def test_the_page_of_a_host_hands_it_out_and_it_says_its_version(
     built: tuple[Path, Path], browser: Browser, tmp_path: Path
 ) -> None:
-    """As a friend without a launcher gets it: page, download, checksum in the letter, start."""
+    """A friend opens the page, downloads, compares the checksum and starts it."""
     host = players_host(tmp_path / "host", "Friday Hunts")
     put = run("content", "launcher", built[1], "--json", "--config", host)
     assert put.returncode == 0, put.stderr
@@ -308,7 +308,7 @@ def test_the_recipe_for_windows_names_what_is_there(built: tuple[Path, Path]) ->
 
 
 def data_files_of(wheel: Path) -> list[str]:
-    """What the launcher's packages hold beside their modules."""
+    """Return the files of the launcher's packages that are not modules."""
     with zipfile.ZipFile(wheel) as packed:
         names = [entry for entry in packed.namelist() if entry.startswith("svcserver/")]
     result = [entry for entry in names if not entry.endswith((".py", "/"))]

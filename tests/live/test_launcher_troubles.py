@@ -1,4 +1,4 @@
-"""What goes wrong on a player's evening, each with the sentence read in a real browser.
+"""The faults of a player's evening, each with its sentence in a real browser.
 
 Why processes: a browser, a line that is cut, a disk that is full, hosts that restart.
 """

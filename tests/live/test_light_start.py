@@ -1,4 +1,4 @@
-"""What a metagame that has just made its database does not keep in memory.
+"""The modules that a metagame must not keep in memory after it made its database.
 
 Why processes: what another test has imported would be there already.
 """
@@ -24,7 +24,7 @@ print([one for one in {NEVER!r} if one in sys.modules])
 """
 
 
-def test_what_only_made_the_database_or_is_for_another_is_not_in_memory(tmp_path: Path) -> None:
+def test_modules_that_made_the_database_are_not_in_memory(tmp_path: Path) -> None:
     command = [sys.executable, "-c", LOOK, f"sqlite:///{tmp_path}/new.db"]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     assert ran.stdout.split() == ["True", "[]"]

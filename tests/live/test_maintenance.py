@@ -184,7 +184,7 @@ def test_a_frozen_city_is_left_alone_while_its_players_are_heard(tmp_path: Path)
 
 # why a process: it is killed
 @proves("maintenance mode outlives a crash")
-def test_maintenance_mode_is_on_after_a_kill_and_off_once_it_was_ended(tmp_path: Path) -> None:
+def test_maintenance_mode_survives_a_kill_and_stays_off_later(tmp_path: Path) -> None:
     with host(tmp_path / "host") as here:
         service, ann = here.service, here.players[0]
         request = {"On": True, "Reason": "new disk"}

@@ -48,7 +48,7 @@ def database(request: Any, tmp_path: Path) -> str:
 
 @proves("state: Invite code: one use a registration, revoked", "registering 3: one transaction")
 @ensureDeferred
-async def test_fifty_simultaneous_registrations_of_one_name_or_code_give_one_account(
+async def test_simultaneous_registrations_of_a_name_make_one_account(
     tmp_path: Path, database: str
 ) -> None:
     async def register_all(service: Joined, wishes: list[dict[str, str]]) -> list[int]:
@@ -108,7 +108,7 @@ class Storm:
                 self.enough.set()
 
     def check(self) -> None:
-        """What was acknowledged is there; one save in flight may be, too."""
+        """Check that every acknowledged save is there; one in flight may be there too."""
         _, body = self.service.ask("GET", "/character", headers=bearer(self.player))
         [held] = orjson.loads(body)
         assert self.version >= 1

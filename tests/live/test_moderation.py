@@ -122,14 +122,14 @@ def test_a_mute_during_a_whisper(tmp_path: Path) -> None:
 
 
 def tried(talker: Talker) -> str:
-    """What comes of a line in the room ``General``."""
+    """Return the outcome of a line in the room ``General``."""
     say(talker, "any line", "try")
     return talker.hear('id="try"')
 
 
 @proves("POST DashboardKick", "POST DashboardBan")
 @beside_a_metagame(CHAT="1", CHAT_PORT=FREE)
-def test_a_kick_or_ban_holds_for_the_very_next_request_and_ends_the_chat(service: Beside) -> None:
+def test_a_kick_or_ban_holds_at_once_and_ends_the_chat(service: Beside) -> None:
     """Told by the order of things, which is the same on the busiest machine."""
     eventually(lambda: "chat: listening on" in service.log)
     file = env_file(service.folder, service.environ)

@@ -61,7 +61,7 @@ def scrape(port: int) -> str:
 
 
 def answers(port: int) -> bool:
-    """Whether the reactor runs: then signals are heard too."""
+    """Return whether the reactor runs, so that signals are handled."""
     try:
         return bool(scrape(port))
     except OSError:

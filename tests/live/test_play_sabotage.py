@@ -120,7 +120,7 @@ def test_another_certificate_than_the_pinned_one_is_named(folder: Path, tmp_path
 def test_a_metagame_that_dies_in_mid_evening_and_stays_away_is_named(
     host: tuple[Path, int],
 ) -> None:
-    """Who would start it again is stopped: a metagame that is soon back is missed by nobody."""
+    """The stack is stopped first, since it would start the metagame again."""
     folder, starter = host
     first = value(folder, "relay", "SVC_RELAY_PORT")
     words = ("play", "--config", folder, "--players", 8, "--hunts", 9, "--relay-port", first)

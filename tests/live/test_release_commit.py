@@ -1,4 +1,4 @@
-"""What packaging/ asks git: a release is what was committed; where git refuses nothing is built.
+"""The packaging programs' questions to git: a release is what was committed.
 
 Why processes: git is one.
 """
@@ -110,7 +110,7 @@ class ReleaseCommitTests(SynchronousTestCase):
         self.assertEqual([path.name for path in copied.iterdir()], ["pyproject.toml"])
         self.assertGreater(self.building.epoch(), 0)
 
-    def test_an_unpacked_sdist_is_built_where_it_is_at_the_time_of_its_files(self) -> None:
+    def test_an_unpacked_sdist_uses_the_time_of_its_files(self) -> None:
         (self.root / ".git").rename(self.root.parent / "gone")
         self.assertEqual(self.building.copied(self.root.parent / "copied"), self.root)
         self.assertEqual(self.building.epoch(), self.building.OLDEST)

@@ -183,7 +183,7 @@ def test_the_kill_of_a_worker_costs_no_player_a_request(tmp_path: Path) -> None:
 
 
 def game_servers(folder: Path) -> list[dict[str, object]]:
-    """What the deploy server of a host lists, once its city runs; none is ended by a restart."""
+    """Return the running game servers once the city runs; no restart ends one."""
     deploy = Service("none", folder, {}, int(value(folder, "deploy", "PORT")))
     eventually(lambda: b'"city"' in deploy.ask("GET", "/gameservers")[1], PATIENCE_S)
     document: list[dict[str, object]] = orjson.loads(deploy.ask("GET", "/gameservers")[1])[

@@ -1,4 +1,4 @@
-"""What the players of a restart count: a line that is doubled or lost does not escape them."""
+"""The players' counters in a restart: a doubled or lost line is always counted."""
 
 from __future__ import annotations
 

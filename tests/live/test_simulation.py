@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 
 @cache
 def hashes(python: str, hash_seed: str) -> list[str]:
-    """What this interpreter makes of all worlds with this PYTHONHASHSEED."""
+    """Return the hashes of all worlds in an interpreter with this PYTHONHASHSEED."""
     done = subprocess.run(
         [python, "-m", "tests.simulation.hashes"],
         cwd=ROOT,

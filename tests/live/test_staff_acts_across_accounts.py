@@ -29,7 +29,7 @@ on_two_metagames_for_codes = partial(on_two_metagames, REGISTRATION_MODE="INVITE
 
 
 async def code_uses(both: Both, code: str) -> int | None:
-    """What is left of a code; None once it is gone."""
+    """Return the uses left of a code, or None once it is used up."""
     replies = [
         {invite["inviteCode"]: int(invite["usesRemaining"]) for invite in body["InviteCodes"]}
         for body in [await both.good("GET", f"{API}/InviteCodes", at=at) for at in range(2)]
@@ -61,7 +61,7 @@ async def test_one_name_one_account(both: Both) -> None:
 
 @isolates("accounts/invites: create", "accounts/invites: put", "accounts/management: register")
 @on_two_metagames_for_codes
-async def test_a_code_never_makes_more_accounts_than_it_was_given_uses(both: Both) -> None:
+async def test_a_code_never_makes_more_accounts_than_its_uses(both: Both) -> None:
     made = await at_once(
         *(both.call("POST", f"{API}/CreateInvite", body={"uses": 1}, at=at) for at in range(6))
     )

@@ -56,7 +56,7 @@ def least_s(program: str) -> float:
     return min(took)
 
 
-def test_what_reads_and_deletes_across_all_tables_knows_them_all_by_itself(tmp_path: Path) -> None:
+def test_export_and_deletion_cover_every_table(tmp_path: Path) -> None:
     host = demo_host(tmp_path / "host")
     assert run("account", "create", "Zed", "--config", host).returncode == 0
     for words in (("export", "Zed", tmp_path / "one"), ("delete", "Zed", "--yes", "--export")):

@@ -103,7 +103,7 @@ def talkers(
 
 @contextmanager
 def frozen(both: Workers) -> Iterator[None]:
-    """What is sent meanwhile is read by both afterwards."""
+    """Stop both processes; both read everything sent meanwhile afterwards."""
     processes = [one.process for one in (both.one, both.other) if one.process is not None]
     for item in processes:
         item.send_signal(signal.SIGSTOP)
@@ -115,7 +115,7 @@ def frozen(both: Workers) -> Iterator[None]:
 
 
 def heard(folder: Path, lines: int, **environ: str) -> list[list[str]]:
-    """What each of four in a room heard of lines that all of them said at once."""
+    """Return what each of four players received of lines sent at the same moment."""
     often = {"CHAT_MESSAGE_RATE": "1000,1000"}
     with ExitStack() as stack:
         both, ports = stack.enter_context(chatting(folder, **often, **environ))
@@ -201,7 +201,7 @@ def invites(both: Workers, ann: dict[str, str]) -> int:
     return statuses.count(200)
 
 
-def test_where_each_process_has_live_state_of_its_own_the_rules_count_twice(tmp_path: Path) -> None:
+def test_without_shared_live_state_the_rules_count_twice(tmp_path: Path) -> None:
     """The sabotage: what the next test rests on."""
     with workers(tmp_path, "memory:") as both:
         assert invites(both, register(both.one, "Ann_1")) == 40

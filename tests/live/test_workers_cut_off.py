@@ -50,7 +50,7 @@ def talkers(stack: ExitStack, service: Service, *ports: int) -> list[Talker]:
 
 
 def heard(folder: Path, change: str = "") -> list[str]:
-    """What one hears, whose worker was cut off, of lines that another is told of; the last is new.
+    """Return the lines received at a worker that was cut off, and the lines sent.
 
     Half of them are said before the worker notices, half of them after it.
     """
@@ -81,12 +81,12 @@ def heard(folder: Path, change: str = "") -> list[str]:
 
 
 def both_lost(service: Service) -> bool:
-    """Whether it has given up both connections to the engine: it asks, and it listens."""
+    """Return whether the worker has given up both connections to the engine."""
     return service.log.count(LOST) >= 2
 
 
 def both_back(service: Service) -> bool:
-    """Whether both are back."""
+    """Return whether both connections work again."""
     return service.log.count("is back after") >= 2
 
 
@@ -99,7 +99,7 @@ def until_the_last(talker: Talker) -> list[str]:
 
 
 # slow: a worker gives up both connections to the engine, and has both back
-def test_who_sits_at_a_worker_that_was_cut_off_hears_every_line_in_order(tmp_path: Path) -> None:
+def test_players_of_a_cut_off_worker_get_every_line_in_order(tmp_path: Path) -> None:
     assert heard(tmp_path) == [*(f"line {number}" for number in range(LINES)), "the last"]
 
 
@@ -107,13 +107,13 @@ FORGETS = "from svcserver.board import news\nnews.NewsFeed._since = lambda self,
 
 
 # slow: as above
-def test_where_the_worker_reads_nothing_of_what_it_missed_lines_are_lost(tmp_path: Path) -> None:
+def test_a_worker_that_reads_no_missed_lines_loses_them(tmp_path: Path) -> None:
     """The sabotage: what the test above rests on."""
     assert heard(tmp_path, FORGETS) == ["the last"]
 
 
 def heard_anew(folder: Path, change: str = "") -> list[str]:
-    """What one hears of lines said after the engine began anew, before one's worker was back."""
+    """Return the lines received after the engine started empty, before the worker was back."""
     with ExitStack() as stack:
         engine = Instance.make()
         stack.callback(engine.end)
@@ -147,7 +147,7 @@ def heard_anew(folder: Path, change: str = "") -> list[str]:
 
 
 # slow: the same, and the engine begins anew
-def test_who_comes_back_later_to_an_engine_that_began_anew_hears_every_line(tmp_path: Path) -> None:
+def test_players_of_a_late_worker_get_every_line_of_a_new_engine(tmp_path: Path) -> None:
     assert heard_anew(tmp_path) == ["early", "next", "the last"]
 
 

@@ -1,4 +1,4 @@
-"""What must hold of an account whichever worker it meets: epochs, staff, lockouts, launches.
+"""Rules of an account that hold at every worker: epochs, staff, lockouts, launches.
 
 Why processes: two metagames in one process would share its memory.
 """
@@ -30,7 +30,7 @@ AT_MOST_S = 2.0
 
 
 def status_of(service: Service, player: dict[str, str]) -> int:
-    """Of what a player asks who is logged in."""
+    """Return the status of a request by a logged-in player."""
     return service.ask("GET", "/accountinfo", headers=bearer(player))[0]
 
 
@@ -83,7 +83,7 @@ def test_the_owners_ban_and_mute_reach_every_worker(tmp_path: Path) -> None:
 
 
 def first_told(service: Service, page: str, key: dict[str, str]) -> Any:
-    """What a page of the dashboard is told first, of its stream of events."""
+    """Return the first event that a page of the dashboard receives."""
     with closing(HTTPConnection("127.0.0.1", service.port, timeout=30)) as request:
         head = {**key, "Accept": "text/event-stream"}
         request.request("GET", f"/svc/api/DashboardEvents?page={page}", headers=head)
@@ -212,7 +212,7 @@ def servers_after_death(folder: Path, **sabotage: str) -> int:
 
 
 # slow: another takes over fifteen seconds after the death
-def test_the_death_of_the_worker_that_asks_leaves_one_game_server_a_match(tmp_path: Path) -> None:
+def test_a_worker_that_dies_asking_leaves_one_server_a_match(tmp_path: Path) -> None:
     assert servers_after_death(tmp_path) == 1
 
 

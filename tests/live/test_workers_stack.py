@@ -36,11 +36,11 @@ class Host:
 
     @property
     def usual(self) -> Service:
-        """What answers at PORT of metagame.env."""
+        """The service at PORT of metagame.env."""
         return self.at("metagame")
 
     def at(self, component: str) -> Service:
-        """What answers at a component's PORT."""
+        """Return the service at a component's PORT."""
         return Service("none", self.folder, {}, int(value(self.folder, component, "PORT")))
 
     @property
@@ -77,7 +77,7 @@ def running(folder: Path) -> Iterator[Host]:
 
 
 def statuses(service: Service, path: str, head: dict[str, str]) -> set[int]:
-    """Of many requests, each on a connection of its own."""
+    """Return the statuses of many requests, each on a connection of its own."""
     return {service.ask("GET", path, headers=head)[0] for _ in range(ASKED)}
 
 
@@ -107,7 +107,7 @@ def test_a_worker_that_ends_is_missed_by_nobody(tmp_path: Path) -> None:
 
 
 # slow: a stack of seven processes, two of them started again
-def test_the_workers_are_restarted_one_after_the_other_and_no_player_notices(
+def test_a_rolling_restart_of_workers_goes_unnoticed(
     tmp_path: Path,
 ) -> None:
     with running(tmp_path / "host") as host:

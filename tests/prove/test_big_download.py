@@ -20,7 +20,7 @@ GB = 10**9
 KILLS = 5
 
 
-def test_ten_gigabytes_with_flat_memory_and_nothing_verified_fetched_twice(tmp_path: Path) -> None:
+def test_ten_gigabytes_keep_memory_flat(tmp_path: Path) -> None:
     wanted = int(os.environ.get("SVC_PROVE_GB", "10"))
     if shutil.disk_usage(tmp_path).free < 2 * wanted * GB:
         raise skip("disk", f"{2 * wanted} GB of free disk are needed")

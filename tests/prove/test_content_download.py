@@ -9,5 +9,5 @@ from tests.support.proves import proves
 
 
 @proves("one byte range per request, resumed through the gateway")
-def test_a_gibibyte_is_resumed_through_the_gateway_with_the_right_hash(tmp_path: Path) -> None:
+def test_a_gibibyte_resumed_through_the_gateway_is_intact(tmp_path: Path) -> None:
     resume_through_gateway(tmp_path, 1024 * 1024 * 1024)

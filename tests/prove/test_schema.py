@@ -39,7 +39,7 @@ def service(tmp_path: Path) -> Any:
 
 
 def promote(service: Service, name: str) -> None:
-    """By the command an owner uses."""
+    """Promote an account with the owner's command."""
     command = Path(sys.executable).parent / "svcctl"
     env_file = service.folder / "metagame.env"
     env_file.write_text("".join(f"{key}={value}\n" for key, value in service.environ.items()))

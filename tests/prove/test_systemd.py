@@ -35,7 +35,7 @@ RIGHTS = {
 
 @pytest.fixture(scope="module")
 def said(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """What was seen inside."""
+    """Return the output of the container."""
     if os.geteuid() != 0 or not SYSTEMD.is_file() or not all(map(shutil.which, ("unshare", "nft"))):
         raise skip("boot", "systemd, unshare and nft are needed, and root")
     out = tmp_path_factory.mktemp("boot")

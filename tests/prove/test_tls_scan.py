@@ -23,7 +23,7 @@ WEAK = ("_CBC_", "_RC4_", "3DES", "_NULL_", "_EXPORT", "_MD5", "_anon_", "TLS_RS
 
 
 def scan(port: int, folder: Path) -> dict[str, Any]:
-    """What the scanner found, by the name of each test."""
+    """Return the scanner's findings by test name."""
     deliveries = folder / "scan.json"
     looks = ["--mozilla_config=disable", *(f"--{look}" for look in LOOKS.split())]
     subprocess.run(

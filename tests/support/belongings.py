@@ -1,4 +1,4 @@
-"""What the tests of belongings share: a player with a character, items in and out."""
+"""Helpers for tests of belongings: a player with a character, and inventory calls."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Owner:
         return {item["instanceId"]: item for item in self.inventory()["instancedItems"]}
 
     def by_server(self, method: str, path: str, body: Any = None, **sent: Any) -> Page:
-        """As a game server, without a player's token unless given."""
+        """Send a request as a game server, without a player's token by default."""
         if body is not None:
             sent["json"] = body
         return self.game.browse(method, path, game_server=GAME_SERVER_KEY, **sent)

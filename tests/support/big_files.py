@@ -38,7 +38,7 @@ def sha256(name: str, size: int) -> str:
 
 @define
 class Served:
-    """What the host has, and what it has sent: no block more than ``most`` bytes in all."""
+    """The host's files and the blocks it sent, with at most ``most`` bytes a block in all."""
 
     sizes: dict[str, int]
     hashes: dict[str, str] = field(factory=dict)
@@ -75,7 +75,7 @@ class Served:
         return {"build": "1", "totalBytes": self.total, "files": files}
 
     def answer(self, path: str) -> Any:
-        """What a request that is not for a file gets."""
+        """Answer a request that is not for a file."""
         match path:
             case "/svc/api/ServerStatus":
                 return {"name": "Big", "contentPort": self.port, "players": [], "limited": False}

@@ -196,6 +196,6 @@ class _Asking(Protocol):
             self.answered.errback(reason)
 
     def _leave(self, answered: Deferred[Page]) -> None:
-        """Who asked waits no more."""
+        """Stop waiting for the reply."""
         transport: Any = self.transport
         transport.abortConnection()

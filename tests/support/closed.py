@@ -38,14 +38,14 @@ def closed(schema: Any, *, wholly: bool = False) -> Any:
 
 @frozen
 class PlainRules:
-    """What an example of a row may show: only what its shapes name."""
+    """The schemas that an example of a row must fit, without additional properties."""
 
     schemas: Mapping[str, Any]  # by ``sent`` and ``answered``, where there is such a body
     named: Mapping[str, Any]
 
     @classmethod
     def of(cls, row: Row) -> PlainRules:
-        """As the row's operation in the document says."""
+        """Return the schemas of a row's operation."""
         named: dict[str, Any] = {}
         described = operation(row, named, Credentials())
         bodies = {
@@ -60,7 +60,7 @@ class PlainRules:
         return cls(schemas, closed(named, wholly=True))
 
     def faults(self, bodies: Mapping[str, Any]) -> list[str]:
-        """What is wrong with these bodies, ``sent`` and ``answered``, as an example."""
+        """Return the faults of the bodies ``sent`` and ``answered`` as an example."""
         result = [f"{which} is not described" for which in bodies if which not in self.schemas]
         for which in bodies.keys() & self.schemas.keys():
             parts = {**self.schemas[which], "components": {"schemas": self.named}}

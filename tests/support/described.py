@@ -1,4 +1,4 @@
-"""Whether what is sent and answered is what the OpenAPI document says of the row.
+"""Compare every request and reply of a feature test with the OpenAPI document.
 
 Every ``Game`` watches its own front door so: what any feature test does is compared with the
 document, and no list of routes is needed for that. A test that sends on purpose what the
@@ -135,7 +135,7 @@ class Described:
 
 
 def outline_of(value: Any, depth: int = 3) -> Any:
-    """Of which members and kinds of values a body is made."""
+    """Return the members and kinds of values that make up a body."""
     if isinstance(value, dict) and depth:
         return sorted((key, outline_of(item, depth - 1)) for key, item in value.items())
     if isinstance(value, list) and depth:
@@ -145,7 +145,7 @@ def outline_of(value: Any, depth: int = 3) -> Any:
 
 @frozen
 class Rules:
-    """What a row may be sent and may answer; None where any body will do."""
+    """The schemas of a row's request and reply; None allows any body."""
 
     sent: Any
     answered: Any
@@ -154,7 +154,7 @@ class Rules:
     refusals: Mapping[str, Mapping[str, Any]]  # by status the rules of each content type
 
     def refused(self, status: int) -> Mapping[str, Any]:
-        """What the refusals with a status are held to; nothing fits one that is not described."""
+        """Return the schema of a refusal by status; an undescribed one matches nothing."""
         usual = self.refusals["4XX"] if status < 500 else {}
         return self.refusals.get(str(status), usual)
 

@@ -30,7 +30,7 @@ REFUSED = [1]  # the reply of COMMIT where the first key is not as it was read
 
 @define(eq=False)
 class Wire:
-    """What the model keeps of a connection: where it pushes news."""
+    """The model's state of one connection: where it pushes news."""
 
     push: Callable[[bytes], None]
 
@@ -108,7 +108,7 @@ def _read(reply: bytes) -> Any:
 
 @define(eq=False)
 class Runs:
-    """What each complete run of one act's work gave: all of them must be equal."""
+    """The results of each complete run of one act; all of them must be equal."""
 
     work: Work[Any]
     seen: list[str] = field(factory=list)
@@ -146,7 +146,7 @@ class ModelBoard(ValkeyBoard):
 
 
 class OnModel:
-    """As ``TestBoard``; ``now`` is the model's time, from which its entries end."""
+    """A ``TestBoard`` on the model; ``now`` is the model's time, at which entries expire."""
 
     def __init__(self, now: float = 0.0) -> None:
         self.world = World(1)

@@ -37,7 +37,7 @@ SHORT = 2  # characters of a text that says nothing to a reader
 
 @frozen
 class Pair:
-    """What one request sent and was answered, by ``sent`` and ``answered``."""
+    """One request and its reply, as ``sent`` and ``answered``."""
 
     bodies: dict[str, Any]
     meant: bool  # a test asked so to have it shown
@@ -106,7 +106,7 @@ def _shortened(value: Any, entries: int) -> Any:
 
 
 def _places(value: Any, place: str) -> Iterator[str]:
-    """Where a value has members that say something; all entries of a list are one place."""
+    """Return the paths of a value that has content; all items of a list share one path."""
     if isinstance(value, list):
         for entry in value:
             yield from _places(entry, f"{place}[]")

@@ -68,7 +68,7 @@ class InstantLedger:
             return work(FastConnection(tx, _plans))
 
     def _pipelined(self, work: Work[T]) -> Any:
-        """As the threads of ``PostgresLedger`` run it."""
+        """Run the work as the threads of ``PostgresLedger`` do."""
         pipeline = self._pipeline
         pipeline.begin(COMMITTED)
         try:

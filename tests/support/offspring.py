@@ -1,4 +1,4 @@
-"""What a prestarted process starts itself is prestarted too.
+"""Fork the children of a prestarted process from prestarted processes, too.
 
 ``svc-stack`` and some commands of ``svcctl`` start our programs by ``python -m``. Where they are
 forks themselves, a nurse is forked beside them before they have done anything. It forks for each
@@ -101,7 +101,7 @@ def _run(line: list[str]) -> NoReturn:
 
 
 def _end(code: object) -> NoReturn:
-    """As the interpreter ends, but for its memory: to take all of that apart takes 0.1 s."""
+    """Exit without freeing memory, which would take 0.1 s."""
     status = code if isinstance(code, int) else int(code is not None)
     if status and code is not status:
         print(code, file=sys.stderr)
@@ -123,7 +123,7 @@ def _in_place(execv: Any, _: str, words: list[str]) -> NoReturn:
 
 
 def _keep_nothing() -> None:
-    """What reads the output of our parent is to see its end."""
+    """Close the inherited output, so that its reader sees the end."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for entry in range(3):
         os.dup2(nothing, entry)

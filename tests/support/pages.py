@@ -25,7 +25,7 @@ class Block:
 
     @property
     def needs(self) -> str:
-        """What it wants that a test has not; empty for one that anybody may paste."""
+        """The requirement that a test cannot meet; empty if anybody may paste the block."""
         first = self.text.lstrip().splitlines()[0] if self.text.strip() else ""
         return first.removeprefix(MARK).strip() if first.startswith(MARK) else ""
 

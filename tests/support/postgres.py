@@ -64,7 +64,7 @@ class Instance:
 
     @property
     def data(self) -> Path:
-        """Where it keeps its files."""
+        """The folder of its files."""
         return self.folder / "data"
 
     def start(self, *settings: str) -> None:
@@ -136,7 +136,7 @@ def fresh_database(options: str = "") -> str:
 
 
 def own_database() -> tuple[str, str]:
-    """As ``Instance.own``; skips where PostgreSQL is not installed."""
+    """Yield ``Instance.own``; skip where PostgreSQL is not installed."""
     return _shared().own()
 
 

@@ -49,7 +49,7 @@ _begun: dict[str, subprocess.Popen[bytes]] = {}  # by its door, where it was thi
 
 @define(eq=False)
 class Prestarted:
-    """What ``subprocess.Popen`` has of it."""
+    """The part of ``subprocess.Popen`` that tests use, for a forked process."""
 
     pid: int
     args: list[str]
@@ -129,7 +129,7 @@ def start(
 
 
 def door() -> str:
-    """Where any process of the run can ask for a fork."""
+    """Return the socket at which any process of the run can ask for a fork."""
     return shared.once("prestarted", _begin)
 
 
@@ -198,7 +198,7 @@ def main() -> None:
 
 
 def _serve(door: socket.socket, run: int) -> tuple[dict[str, Any], list[int]] | None:
-    """What a fork is wanted for, and with which descriptors, in the fork; None in the end.
+    """Return the request and descriptors in each fork, and None at the end.
 
     That is when it is asked to end, or when the run has been killed. A wish that cannot be
     granted fails for the worker that has it, and for no other.
@@ -251,7 +251,7 @@ def _granted(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _end_forked() -> None:
-    """What still runs when the run is over: of a worker that Ctrl-C or a signal has ended."""
+    """End the processes that an interrupted worker left behind."""
     for pid in _forked:
         os.kill(pid, signal.SIGTERM)
     late = time.monotonic() + STOP_S

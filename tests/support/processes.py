@@ -140,7 +140,7 @@ class Service:
 
 
 class Answering(Protocol):
-    """What answers requests: a child process, or a service in this one."""
+    """A process or service that answers requests."""
 
     def ask(
         self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
@@ -178,7 +178,7 @@ def end_game_servers(folder: Path) -> list[int]:
 
 
 def metagame_environ(folder: Path, port: int, **environ: str) -> dict[str, str]:
-    """What a metagame needs to start."""
+    """Return the environment that a metagame needs to start."""
     private, public = signing_keys()
     return {
         "PORT": str(port),

@@ -1,4 +1,4 @@
-"""What ``/proc`` says of a process: the words it was started with, and its environment.
+"""The command line and environment that ``/proc`` shows of a forked process.
 
 A fork shows what its parent was started with, so the process that forks (``prestarted.py``) is
 started with room to spare, and each fork writes its own there.

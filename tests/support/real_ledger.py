@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class QueueReactor:
-    """What a ledger needs of the reactor, run by the test's own thread."""
+    """The part of a reactor that a ledger needs, run by the test's own thread."""
 
     def __init__(self) -> None:
         self.calls: Queue[Any] = Queue()
@@ -66,7 +66,7 @@ class TwoLedgers:
             engine.dispose()
 
     def wait_for(self, *request: Deferred[Any]) -> list[Any]:
-        """What was asked at once gives these results."""
+        """Wait for these results of concurrent calls."""
         self._reactor.wait_for(*request)
         results: list[Any] = []
         for entry in request:

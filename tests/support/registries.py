@@ -1,4 +1,4 @@
-"""What tests load from registries of packages: tried again, and skipped where none can be reached.
+"""Downloads from package registries in tests: retried, and skipped if none answers.
 
 A registry's bad minute says nothing of the change that is looked at; ``.ci/run`` insists all the
 same, by ``registries`` in SVC_TEST_REQUIRE, for a skip proves nothing either.
@@ -26,7 +26,7 @@ AWAY = re.compile(
 
 
 def is_away(output: str) -> bool:
-    """Whether a program that failed with these words could not load from its registry."""
+    """Return whether this output means that a registry could not be reached."""
     return AWAY.search(output) is not None
 
 
@@ -36,7 +36,7 @@ def loaded(
     folder: Path | None = None,
     wait: Callable[[float], None] = time.sleep,
 ) -> subprocess.CompletedProcess[str]:
-    """What became of a program that loads packages; a skip where no try has reached its registry.
+    """Return the outcome of a program that downloads packages; skip if no attempt succeeds.
 
     A failure of any other kind is the caller's, and comes at once.
     """

@@ -7,7 +7,7 @@ import unittest
 
 
 def required(what: str) -> bool:
-    """Whether this run insists on ``what``; ``.ci/run`` names all there are."""
+    """Return whether this run insists on ``what``; ``.ci/run`` names all there are."""
     return what in os.environ.get("SVC_TEST_REQUIRE", "").split(",")
 
 

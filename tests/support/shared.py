@@ -1,4 +1,4 @@
-"""What the workers of a test run share: the first that needs it makes it, for all.
+"""Resources that the workers of a test run share: the first worker makes one for all.
 
 It ends with the process that has begun the run, which outlives its workers: that one ends it, and
 where it is killed a process that watches it does.
@@ -47,7 +47,7 @@ def begun_by() -> int:
 
 
 def once(name: str, make: Callable[[], str]) -> str:
-    """What ``make`` said when one of the workers called it; where it raises, the next tries."""
+    """Return the text that ``make`` returned to the first worker; after an error the next tries."""
     if name != WATCHED:
         once(WATCHED, _watch)
     stored = folder() / name

@@ -21,7 +21,7 @@ Named = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def seconds(reports: Iterable[Any]) -> dict[str, float]:
-    """What each test took by its id, with what was made for it, of pytest's reports."""
+    """Return the seconds of each test by its id, with its fixtures, from pytest's reports."""
     took: Counter[str] = Counter()
     for report in reports:
         if hasattr(report, "duration") and hasattr(report, "nodeid"):
@@ -40,7 +40,7 @@ def unexplained(took: Mapping[str, float]) -> list[str]:
 
 
 def explained(name: str) -> bool:
-    """Whether a test, by its id, says why it takes long."""
+    """Return whether a test says why it is slow."""
     file, *within = name.partition("[")[0].split("::")
     return not _reasons(ROOT / file).isdisjoint(within)
 
@@ -61,7 +61,7 @@ def _reasons(file: Path) -> frozenset[str]:
 
 
 def _above(lines: list[str], line: int) -> bool:
-    """Whether a comment right above a line has the word."""
+    """Return whether a comment directly above a line contains the word."""
     for text in reversed(lines[: line - 1]):
         if not text.strip().startswith("#"):
             return False

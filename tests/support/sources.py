@@ -24,7 +24,7 @@ def parsed(text: str) -> ast.Module:
 
 @lru_cache(maxsize=MODULES)
 def nodes(text: str) -> tuple[ast.AST, ...]:
-    """What ``ast.walk`` finds in the module: the walk takes longer than the parser."""
+    """Return all nodes of a module, cached: walking takes longer than parsing."""
     with _out_of_the_collectors_way():
         return tuple(ast.walk(parsed(text)))
 

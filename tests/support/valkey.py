@@ -238,7 +238,7 @@ class EngineClock:
         self._passed = 0.0
 
     def time_of(self, engine_s: float) -> float:
-        """As for ``ValkeyBoard``: it stands until it is set."""
+        """Return the board's time, which stands still until it is set."""
         return self.now
 
     @property
@@ -261,7 +261,7 @@ def pid() -> int:
 
 
 class EngineBoard:
-    """What ``tests.support.live.TestBoard`` is, on a real engine in an empty database."""
+    """``tests.support.live.TestBoard`` on a real engine with an empty database."""
 
     def __init__(self, now: float = 0.0) -> None:
         instance = shared()

@@ -126,7 +126,7 @@ def own_network() -> Iterator[OwnNetwork]:
 
 @pytest.fixture(scope="module")
 def network() -> Iterator[OwnNetwork]:
-    """That of a file's attacks."""
+    """The network of one file's attacks."""
     with own_network() as made:
         yield made
 

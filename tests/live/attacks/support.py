@@ -1,4 +1,4 @@
-"""What the attacks share: connections from other addresses, and how long a newcomer waits."""
+"""Connections from other addresses, and the wait of a newcomer, for the attacks."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def waits_s(
 
 
 def figures(port: int) -> dict[str, float]:
-    """What METRICS_PORT shows: each series with its number."""
+    """Return each series on METRICS_PORT with its value."""
     with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=DEADLINE_S) as reply:
         lines = reply.read().decode().splitlines()
     pairs = (line.rpartition(" ") for line in lines if line and not line.startswith("#"))

@@ -1,4 +1,4 @@
-"""What the specification asks for and was missing: the note of an invite, and 2.0 for 2.
+"""Rows of the specification that were once missing: the note of an invite, and 2.0 for 2.
 
 The third of them, befriending again after a block, is in ``tests/live/test_chat.py``.
 """
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.live
 
 
 @beside_a_metagame()
-def test_whole_numbers_may_be_written_with_a_point_and_an_invites_note_is_read(
+def test_whole_floats_and_notes_of_invites_are_accepted(
     service: Beside,
 ) -> None:
     environ = service.folder / "metagame.env"

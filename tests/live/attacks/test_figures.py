@@ -1,4 +1,4 @@
-"""What an owner reads while the host is attacked: every kind of figure, on real services.
+"""The metrics during attacks: every kind of series, on real services.
 
 Why processes: the figures are those of whole processes.
 """

@@ -1,4 +1,4 @@
-"""As many connections as the gateway takes, from sixteen addresses, all idle and held open.
+"""As many idle connections as the gateway takes, from sixteen addresses.
 
 Why processes: descriptors and the wait of a newcomer are the gateway's own.
 """

@@ -22,7 +22,7 @@ SOON_S = 3
 
 
 def signed(account_id: str, starts_at: float) -> dict[str, str]:
-    """As the metagame signs, but for the one claim."""
+    """Return a token signed by the metagame's key, with one claim changed."""
     private = base64.b64decode(signing_keys()[0])
     now = int(time.time())
     claims = {"userId": account_id, "iat": now, "exp": now + LIFETIME_S, "nbf": starts_at}

@@ -39,7 +39,7 @@ HEARTBEAT = (
 
 
 # slow: the first of its file, for which a process of that network imports everything
-def test_a_provider_wide_network_has_the_connections_of_a_few_addresses(
+def test_a_wide_network_gets_the_connections_of_a_few_addresses(
     tmp_path: Path, network: OwnNetwork
 ) -> None:
     network.run(opens_connections, tmp_path)
@@ -66,7 +66,7 @@ def opens_connections(folder: Path) -> None:
 
 
 def is_open(entry: socket.socket) -> bool:
-    """Whether the gateway has not turned it away; it says nothing to who says nothing."""
+    """Return whether the gateway has kept the connection open."""
     readable = select.select([entry], [], [], 0)[0]
     with suppress(OSError):
         return not readable or bool(entry.recv(1, socket.MSG_PEEK))
@@ -74,13 +74,13 @@ def is_open(entry: socket.socket) -> bool:
 
 
 def heartbeat(host: Host, address: str) -> bytes:
-    """What a player there is told."""
+    """Return the status of a heartbeat from an address."""
     with arrive(host.gateway_port, address) as raw, over_tls(raw) as player:
         player.sendall(HEARTBEAT)
         return player.recv(4096)
 
 
-def test_a_network_that_reports_many_addresses_holds_up_no_other_players_port(
+def test_many_reports_of_one_network_delay_no_other_player(
     tmp_path: Path, network: OwnNetwork
 ) -> None:
     network.run(floods_a_silent_helper, tmp_path)
@@ -132,7 +132,7 @@ def test_a_network_that_reports_many_addresses_leaves_room_for_others(
 
 
 def floods_the_helper(folder: Path) -> None:
-    """As with a modified client: one token, and a new address for every heartbeat."""
+    """Send one token's heartbeats from ever new addresses, like a modified client."""
     key = {"X-Allowlist-Secret": SECRET}
     with helper(folder) as service:
         url = f"http://127.0.0.1:{service.port}"

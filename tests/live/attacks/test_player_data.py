@@ -79,7 +79,7 @@ def assert_served(waits: list[float], idle: float) -> None:
     assert statistics.median(waits) < max(USUAL * idle, USUAL_FLOOR_S), (idle, waits)
 
 
-def test_a_hoard_ends_at_the_bound_and_reading_it_keeps_nobody_waiting(service: Service) -> None:
+def test_a_full_inventory_is_bounded_and_blocks_nobody(service: Service) -> None:
     hoarder, second = Hoarder(service), register(service, "Other")
     idle = median_s(lambda: login_s(service, second))
     replies = [hoarder.add(EACH * n, EACH) for n in range(REQUESTS)]
@@ -134,7 +134,7 @@ def test_a_day_of_writes_ends_for_one_account_alone(tmp_path: Path) -> None:
         assert hoarder.stacks() == 0  # reading goes on
 
 
-def test_a_document_larger_than_any_games_is_refused_and_nothing_changes(
+def test_an_oversized_document_is_refused_and_changes_nothing(
     service: Service,
 ) -> None:
     hoarder = Hoarder(service)

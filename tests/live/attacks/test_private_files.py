@@ -30,7 +30,7 @@ MOST, FLOOR_S = 100, 0.5  # the longest wait: times the idle one, or that; one t
 
 @pytest.fixture(autouse=True)
 def open_umask() -> Iterator[None]:
-    """As a shell has it: whoever opens a file carelessly makes it readable by everybody."""
+    """Set a shell's usual umask, under which careless code makes files readable by all."""
     before = os.umask(0o022)
     yield
     os.umask(before)

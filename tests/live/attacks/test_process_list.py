@@ -21,7 +21,7 @@ from tests.support.processes import Service, eventually, metagame
 pytestmark = pytest.mark.live
 
 
-def test_the_key_of_a_launch_opens_nothing_once_its_game_server_has_ended(tmp_path: Path) -> None:
+def test_a_launch_key_is_useless_after_its_game_server_ended(tmp_path: Path) -> None:
     engine = make_engine(database_url(f"sqlite:///{tmp_path}/svc.db"))
     migrations.upgrade(engine)
     with engine.begin() as tx:
@@ -46,7 +46,7 @@ def test_the_key_of_a_launch_opens_nothing_once_its_game_server_has_ended(tmp_pa
 
 
 def _read_key(games: Service) -> tuple[int, str] | None:
-    """As ``ps`` shows it."""
+    """Return the launch key that ``ps`` shows."""
     assert games.process is not None
     pid = games.process.pid
     for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():

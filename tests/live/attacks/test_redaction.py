@@ -46,7 +46,7 @@ def attack(host: Host, ready: threading.Barrier, request: list[int], over: threa
         request.append(sent)
 
 
-def test_targets_full_of_beginnings_of_tokens_keep_no_newcomer_waiting(tmp_path: Path) -> None:
+def test_targets_full_of_token_prefixes_delay_no_newcomer(tmp_path: Path) -> None:
     port = free_port()
     with running(tmp_path, GATEWAY_RATE_GENERAL="20,60", METRICS_PORT=str(port)) as host:
         idle = median_s(lambda: newcomer_s(host))

@@ -70,7 +70,7 @@ def test_who_chats_by_a_stolen_token_is_out_a_second_after_a_new_key(tmp_path: P
             entry.wire.close()
 
 
-def test_the_game_places_of_a_stolen_token_end_a_second_after_a_new_key(tmp_path: Path) -> None:
+def test_places_of_a_stolen_token_end_a_second_after_a_new_key(tmp_path: Path) -> None:
     with metagame(tmp_path, CHAT="0") as service:
         ann, bob = register(service, "Ann_1"), register(service, "Bob_1")
 

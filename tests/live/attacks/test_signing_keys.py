@@ -16,7 +16,7 @@ from tests.support.processes import Service, bearer, free_port, metagame_environ
 pytestmark = pytest.mark.live
 
 
-def test_a_rotation_logs_nobody_out_and_a_retired_keys_token_opens_nothing(tmp_path: Path) -> None:
+def test_rotation_logs_nobody_out_and_retires_old_tokens(tmp_path: Path) -> None:
     port, file = free_port(), tmp_path / "metagame.env"
     environ = metagame_environ(tmp_path, port, CHAT="0")
     file.write_text("".join(f"{name}={value}\n" for name, value in environ.items()))

@@ -53,7 +53,7 @@ def byte_by_byte(host: Host, address: str) -> bytes:
 
 
 def cpu_s(host: Host) -> float:
-    """What the gateway has used."""
+    """Return the CPU seconds that the gateway has used."""
     assert host.gateway is not None
     fields = Path(f"/proc/{host.gateway.pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

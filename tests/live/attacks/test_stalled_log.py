@@ -152,7 +152,7 @@ def test_a_metagame_whose_log_nobody_reads_answers_on(tmp_path: Path, alone: boo
 
 
 # slow: thousands of long lines fill what a pipe and a writer hold
-def test_a_stalled_reader_that_never_comes_back_does_not_keep_the_service_from_its_end(
+def test_a_stalled_log_reader_does_not_block_the_stop(
     tmp_path: Path,
 ) -> None:
     port = free_port()

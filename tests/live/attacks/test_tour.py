@@ -82,7 +82,7 @@ class Toured:
             line.close()
 
     def newcomer_s(self) -> float:
-        """What somebody who has just come waits for a first answer."""
+        """Return how many seconds a newcomer waits for a first reply."""
         began = time.monotonic()
         status, _ = self.public(NEWCOMER, "GET", "/svc/api/ServerStatus")
         assert status == 200
@@ -101,7 +101,7 @@ class Toured:
 
 @pytest.fixture(scope="module")
 def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Toured]:
-    """What an owner gets, with figures."""
+    """Start a host as an owner gets it, with metrics."""
     folder = demo_host(tmp_path_factory.mktemp("tour") / "host")
     metrics = free_port()
     change(folder, "gateway", "METRICS_PORT", str(metrics))

@@ -26,7 +26,7 @@ TEXT = {"Content-Type": "text/plain;charset=UTF-8"}  # what a page may send with
 
 
 def pages(port: int) -> dict[str, dict[str, str]]:
-    """What browsers send for pages of strangers, by how they try."""
+    """The requests that browsers send for pages of other origins, by kind."""
     return {
         "another site": {**TEXT, "Origin": "http://evil.example", "Sec-Fetch-Site": "cross-site"},
         "an old browser": {**TEXT, "Origin": "http://evil.example"},
@@ -42,7 +42,7 @@ def pages(port: int) -> dict[str, dict[str, str]]:
 
 
 def owners(port: int) -> dict[str, dict[str, str]]:
-    """What programs and the owner's browser send."""
+    """The requests that programs and the owner's browser send."""
     return {
         "a program": {},
         "by name": {"Host": f"localhost:{port}"},
@@ -166,7 +166,7 @@ def test_no_rebound_name_reads_the_content_server(tmp_path: Path) -> None:
 
 
 def make_manifest(game: Path, manifest: Path) -> None:
-    """As ``svcctl content manifest`` does."""
+    """Write the manifest as ``svcctl content manifest`` does."""
 
     svcctl = str(Path(sys.executable).with_name("svcctl"))
     command = [svcctl, "content", "manifest", str(game), "--build", "1", "--out", str(manifest)]

@@ -105,9 +105,7 @@ def acknowledged(savers: list[Saver], more: int = 5) -> None:
 
 
 @pytest.mark.parametrize("mode", ["fast", "immediate"])
-def test_a_restart_of_postgresql_in_mid_load_loses_nothing_acknowledged(
-    tmp_path: Path, mode: str
-) -> None:
+def test_a_postgresql_restart_loses_no_acknowledged_save(tmp_path: Path, mode: str) -> None:
     server = Instance.make()
     server.start()
     try:
@@ -141,7 +139,7 @@ def full_at(service: Service, size: int) -> Iterator[None]:
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (ENDLESS, ENDLESS))
 
 
-def test_a_full_disk_refuses_saves_and_takes_them_again_when_there_is_room(
+def test_a_full_disk_refuses_saves_until_there_is_room(
     tmp_path: Path,
 ) -> None:
     with metagame(tmp_path) as service:
@@ -163,7 +161,7 @@ def test_a_full_disk_refuses_saves_and_takes_them_again_when_there_is_room(
             assert saver.held() == saver.version
 
 
-def test_a_foreign_lock_holds_up_saves_but_neither_reads_nor_the_reactor(tmp_path: Path) -> None:
+def test_a_foreign_lock_delays_only_saves(tmp_path: Path) -> None:
     with metagame(tmp_path) as service:
         [entry] = savers_of(service, 1)
         with closing(sqlite3.connect(tmp_path / "svc.db", isolation_level=None)) as stranger:

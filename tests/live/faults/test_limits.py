@@ -52,7 +52,7 @@ def answers(service: Service) -> bool:
         return False
 
 
-def test_a_metagame_out_of_descriptors_serves_again_when_they_are_free(tmp_path: Path) -> None:
+def test_a_metagame_out_of_descriptors_recovers(tmp_path: Path) -> None:
     with metagame(tmp_path) as service:
         assert service.process is not None
         with few_descriptors(service.process.pid):

@@ -89,7 +89,7 @@ def give_away(folder: Path) -> None:
 
 
 def of_root(folder: Path) -> list[str]:
-    """What in the folder does not belong to its user."""
+    """Return the files in the folder that its user does not own."""
     result = (folder, *folder.rglob("*"))
     return sorted(str(path) for path in result if path.lstat().st_uid != UID)
 

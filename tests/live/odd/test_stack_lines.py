@@ -1,4 +1,4 @@
-"""What the stack prints of an evening: no line has a field or its value twice.
+"""The stack's log of one evening: no line has a field or its value twice.
 
 Why processes: the lines are those of all components, as a stack writes them.
 """

@@ -30,7 +30,7 @@ OPEN = ("manifest*.json", "certificate*", "*.crt")  # what everybody may read
 
 @contextmanager
 def under(mask: int) -> Iterator[None]:
-    """What is started meanwhile inherits this umask."""
+    """Set the umask that child processes inherit."""
     before = os.umask(mask)
     try:
         yield
