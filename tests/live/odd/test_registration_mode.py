@@ -37,7 +37,7 @@ def close_registration(service: Service, env: Path) -> None:
     assert mode(service) == "NONE"
 
 
-@pytest.mark.parametrize("kept", ["sqlite", "postgresql", "engine"])
+@pytest.mark.parametrize("stored", ["sqlite", "postgresql", "engine"])
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
 def test_the_only_metagame_returns_to_its_setting(
     tmp_path: Path, stored: str, how: signal.Signals
