@@ -170,7 +170,7 @@ class PlainListener(Service):
     def __attrs_post_init__(self) -> None:
         policy = self.policy
         self.factory = Admitting(self.reactor, policy, secure=False)
-        self.factory.left = policy.left
+        self.factory.on_lost = policy.left
         policy.counts.make_room = lambda: policy.evicted(self.factory.evict(policy.counts.beside))
         self.factory.sweeps += [pool.sweep for pool in self.upstreams.pools]
 

@@ -1,4 +1,4 @@
-"""All client connections of an edge service: made, ended together, evicted when there are many."""
+"""All client connections of an edge service; the idle ones are evicted when there are too many."""
 
 from __future__ import annotations
 
@@ -24,48 +24,51 @@ class ChannelFactory(Connections[Channel]):
     def __init__(self, clock: IReactorTime, policy: ProxyPolicy, *, secure: bool) -> None:
         super().__init__(clock)
         self.policy, self.secure = policy, secure
-        self.left: Callable[[str, Failure], None] | None = None  # told of all who go, and why
+        self.on_lost: Callable[[str, Failure], None] | None = (
+            None  # called for each that ends, with the cause
+        )
         self._empty: Deferred[None] | None = None
-        self._next_out: list[tuple[Channel, Idle]] = []  # who gives way next, the last first
+        self._next_out: list[
+            tuple[Channel, Idle]
+        ] = []  # candidates for eviction, the next one last
 
     def buildProtocol(self, addr: Any) -> Channel | None:
         return Channel(self, peer_of(addr))
 
-    def gone(self, channel: Channel, why: Failure) -> None:
+    def remove(self, channel: Channel, reason: Failure) -> None:
         """Forget a closed connection; an evicted one has been forgotten before."""
-        if channel in self.channels and self.left is not None:
-            self.left(channel.peer, why)
-        super().gone(channel, why)
+        if channel in self.channels and self.on_lost is not None:
+            self.on_lost(channel.peer, reason)
+        super().remove(channel, reason)
 
     def evict(self, beside: Callable[[str], int]) -> str:
-        """Abort the connection that has been idle longest; gives what it waited for, or "".
+        """Abort the connection that has been idle longest; return its label, or "" without one.
 
-        Of idle ones those of the network that has most go first, ``beside`` counts them: who
-        opens many loses many, and a player who has one keeps it.
+        Idle connections of the network with the most, by ``beside``, are evicted first: a network
+        that opens many loses many, and a player with a single connection keeps it.
         """
-        found = self._next_idle() or (self._look_for_idle(beside) and self._next_idle())
-        if not found:
+        candidate = self._next_idle() or (self._find_idle(beside) and self._next_idle())
+        if not candidate:
             return ""
-        channel, idle = found
-        self.gone(channel, Failure(ConnectionAborted()))
+        channel, idle = candidate
+        self.remove(channel, Failure(ConnectionAborted()))
         channel.cut()
         return idle.waits_for
 
     def _next_idle(self) -> tuple[Channel, Idle] | None:
-        """The next candidate that has not become active since it was found."""
+        """Return the next candidate that has not become active in the meantime."""
         while self._next_out:
             channel, idle = self._next_out.pop()
             if channel in self.channels and channel.idle() == idle:
                 return channel, idle
         return None
 
-    def _look_for_idle(self, beside: Callable[[str], int]) -> bool:
+    def _find_idle(self, beside: Callable[[str], int]) -> bool:
         """Search all connections for several candidates, so that few evictions cost a search."""
-        found = [(channel, idle) for channel in self.channels if (idle := channel.idle())]
-        found.sort(key=lambda one: (one[1].in_request, -beside(one[0].peer), one[1].since))
-        some = found[: max(EVICTED_AT_ONCE, len(found) // 32)]
-        self._next_out = some[::-1]
-        return bool(some)
+        waits = [(channel, idle) for channel in self.channels if (idle := channel.idle())]
+        waits.sort(key=lambda wait: (wait[1].in_request, -beside(wait[0].peer), wait[1].since))
+        self._next_out = waits[: max(EVICTED_AT_ONCE, len(waits) // 32)][::-1]
+        return bool(waits)
 
     def stop(self, grace_s: float) -> Deferred[None]:
         """Fires when every connection is closed; those left after ``grace_s`` are aborted."""
@@ -73,7 +76,7 @@ class ChannelFactory(Connections[Channel]):
         for channel in list(self.channels):
             channel.stop()
         if not self.channels:
-            self.at_rest()
+            self.on_empty()
             return succeed(None)
         self._empty = Deferred()
         timer = self.clock.callLater(grace_s, self.cut)
@@ -85,8 +88,8 @@ class ChannelFactory(Connections[Channel]):
         for channel in list(self.channels):
             channel.cut()
 
-    def at_rest(self) -> None:
-        super().at_rest()
+    def on_empty(self) -> None:
+        super().on_empty()
         empty, self._empty = self._empty, None
         if empty is not None:
             empty.callback(None)

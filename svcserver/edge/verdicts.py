@@ -8,18 +8,16 @@ from typing import Any, Protocol
 from attrs import define, frozen
 from twisted.internet.defer import Deferred
 
+from svcserver.http.connection import Deadlines
 from svcserver.http.heads import Fault, RequestHead
 from svcserver.kernel import json
 
 
 @frozen
-class Limits:
+class Limits(Deadlines):
     """Times in seconds, each checked once a second; ``max_body`` in bytes, None: no cap."""
 
-    headers_s: float = 10.0
     request_s: float = 30.0
-    keep_alive_s: float = 65.0
-    idle_s: float = 120.0
     upstream_idle_s: float = 120.0
     tunnel_idle_s: float = 300.0
     handshake_s: float = 10.0

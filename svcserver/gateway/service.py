@@ -233,7 +233,7 @@ class TlsListener(Service):
 
     def __attrs_post_init__(self) -> None:
         self.factory = ChannelFactory(self.reactor, self.policy, secure=True)
-        self.factory.left = self.policy.left
+        self.factory.on_lost = self.policy.left
         self.policy.counts.make_room = self._make_room
         self.factory.sweeps += [pool.sweep for pool in self.upstreams.pools]
 

@@ -1,20 +1,25 @@
 """The server's end of an HTTP/1.1 connection: pipelining, back-pressure, deadlines.
 
-What every listener of ours needs is here. Requests are handled one after another, ``IN_A_ROW`` of
-them before other connections have their turn. Bytes of later requests are kept, up to
-``MAX_BACKLOG``. A client that does not read gets no further answer, a half-closed one still gets
-those it has asked for. Every wait has a deadline, checked once a second for all connections.
-Subclasses say what is done with a request: ``web/channel.py`` answers it, ``edge/channel.py``
-passes it on.
+Requests are handled one after another, ``IN_A_ROW`` of them before other connections have their
+turn. Bytes of later requests are kept, up to ``MAX_BACKLOG``. A client that does not read gets no
+further answer; a half-closed one still gets those it has asked for. Every wait has a deadline,
+checked once a second for all connections.
+
+For each request ``Connection`` calls ``start_request``, and ``take_body`` while its ``stage`` is
+``RECEIVING``. The subclass moves the stage with ``receive``, ``await_answer`` and, once the answer
+is written, ``next_request`` or ``end``. ``web/channel.py`` answers requests, ``edge/channel.py``
+passes them on.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from enum import Enum
 from math import inf
 from typing import Any, Generic, TypeVar
 
+from attrs import frozen
 from twisted.internet import protocol
 from twisted.internet.interfaces import IHalfCloseableProtocol, IPushProducer, IReactorTime
 from twisted.logger import Logger
@@ -36,21 +41,44 @@ CLOSE = b"Connection: close\r\n"
 CR = 13
 
 
+class Stage(Enum):
+    """The state of a connection's current request."""
+
+    IDLE = "idle"  # there is none
+    RECEIVING = "receiving"  # its body or a tunnel: bytes go to ``take_body``
+    ANSWERING = "answering"  # bytes wait; a client that half-closes still gets the answer
+
+
+IDLE, RECEIVING, ANSWERING = Stage
+
+
+@frozen
+class Deadlines:
+    """The waits of a connection, in seconds."""
+
+    headers_s: float = 10.0  # from the first byte of a head to its last
+    keep_alive_s: float = 65.0  # without a byte of a further request
+    idle_s: float = 120.0  # for the client to read the last answer
+
+
 @implementer(IHalfCloseableProtocol, IPushProducer)
 class Connection(protocol.Protocol, ABC):
     """The server's end of one client connection; subclasses handle the requests."""
 
     transport: Any
+    limits: Deadlines
     secure = False  # TLS is underneath
-    most_thrown = MAX_LINGER  # bytes of a refused request that are heard out
+    max_discarded = MAX_LINGER  # bytes of a refused request that are read and dropped
 
     def __init__(self, factory: Any, peer: str) -> None:
         self.factory: Any = factory
         self.peer = peer
+        self.stage = IDLE
         self.waiting = b""  # bytes that could not be used yet
         self._skipped = False  # the empty line before the next request
         self._searched = 0  # bytes of ``waiting`` in which the end of a head is not
         self.since = 0.0  # when the present wait began
+        self.began = 0.0  # when the first bytes of the current request came
         self.closing = self.half_closed = False
         self.unread = False  # the client has not read what was written
         self.resting = False  # no byte has come of a further request
@@ -58,58 +86,61 @@ class Connection(protocol.Protocol, ABC):
         self._later = False  # requests wait: for the client to read, or for their turn
         self._turn: Any = None  # the call that gives it back
         self._holds: set[str] = set()
-        self._thrown = 0
+        self._discarded = 0
         self._deadline, self._due = inf, self.cut
 
-    # -- what an owner says ----------------------------------------------------
+    # -- a subclass's part -----------------------------------------------------
 
     @abstractmethod
-    def is_busy(self) -> bool:
-        """Whether a request is being read or answered, so that the next one has to wait."""
+    def start_request(self, raw: bytes) -> None:
+        """Start the request whose complete head is ``raw``; raises Fault."""
 
     @abstractmethod
-    def use(self) -> bool:
-        """Take bytes of ``waiting`` for the current request; False if it takes none."""
+    def take_body(self) -> None:
+        """Take the current request's bytes from ``waiting``; raises Fault."""
 
     @abstractmethod
-    def begin(self, raw: bytes) -> None:
-        """Begin the request whose complete head is ``raw``; raises Fault."""
-
-    @abstractmethod
-    def owes(self) -> bool:
-        """Whether a client that has half-closed still gets an answer."""
-
-    @abstractmethod
-    def faulty(self, fault: Fault) -> None:
+    def on_fault(self, fault: Fault) -> None:
         """End the connection on a malformed message, with an answer if none has begun."""
 
-    @abstractmethod
-    def awake(self) -> None:
-        """The first bytes of a head have come, at ``since``: start the deadline of the rest."""
-
-    @property
-    @abstractmethod
-    def read_s(self) -> float:
-        """Seconds that the client may take to read the last answer."""
+    def on_late_head(self) -> None:
+        """End the connection: its head took longer than ``headers_s``."""
+        self.cut()
 
     # -- reading ---------------------------------------------------------------
 
     def connectionMade(self) -> None:
         self.transport.setTcpNoDelay(True)
         self.transport.registerProducer(self, True)
-        self.factory.opened(self)
+        self.factory.add(self)
 
     def dataReceived(self, data: bytes) -> None:
         """Parse bytes, or discard them once the connection is closing."""
         if self.closing:
-            self._thrown += len(data)
-            if self._thrown > self.most_thrown:
+            self._discarded += len(data)
+            if self._discarded > self.max_discarded:
                 self.cut()
             return
         self.waiting = self.waiting + data if self.waiting else data
         self.advance()
         if len(self.waiting) > MAX_BACKLOG:
             self.hold("backlog")
+
+    def receive(self) -> None:
+        """Hand the bytes that wait, and those that come, to ``take_body``."""
+        self.stage = RECEIVING
+        self.advance()
+
+    def await_answer(self) -> None:
+        """Let the client wait for its answer, without a deadline."""
+        self.stage, self._deadline = ANSWERING, inf
+
+    def next_request(self) -> None:
+        """Read the next request; close after ``keep_alive_s`` without a byte of it."""
+        self.stage, self.resting = IDLE, True
+        self.since = since = self.factory.clock.seconds()
+        self._deadline, self._due = since + self.limits.keep_alive_s, self.end
+        self.advance()
 
     def advance(self) -> None:
         """Handle the bytes in ``waiting`` as far as the current request allows."""
@@ -122,21 +153,22 @@ class Connection(protocol.Protocol, ABC):
         try:
             self._later = self._take_requests()
         except Fault as fault:
-            self.faulty(fault)
+            self.on_fault(fault)
         finally:
             self._advancing = False
         if self._holds and len(self.waiting) <= MAX_BACKLOG:
             self.release("backlog")
-        if self.half_closed and not self._later and not self.owes():
+        if self.half_closed and not self._later and self.stage is not ANSWERING:
             self.end()
 
     def _take_requests(self) -> bool:
-        """Handle waiting requests; gives whether ``advance`` must be called again later."""
+        """Handle waiting requests; return whether ``advance`` must be called again later."""
         left = IN_A_ROW
         while self.waiting and not self.closing:
-            if self.is_busy():
-                if not self.use():
-                    return False
+            if self.stage is RECEIVING:
+                self.take_body()
+            elif self.stage is ANSWERING:
+                return False
             elif self.unread:
                 return True
             elif left == 0:
@@ -154,16 +186,19 @@ class Connection(protocol.Protocol, ABC):
 
     def _take_head(self) -> bool:
         if self.waiting[0] == CR and not self._skipped:
-            self._skip_empty_line()
+            if self.waiting.startswith(b"\r\n"):  # one before a request line: RFC 9112 section 2.2
+                self.waiting, self._skipped = self.waiting[2:], True
             if not self.waiting or self.waiting == b"\r":
                 return False  # still at rest: no byte of a head has come
         waiting, searched = self.waiting, self._searched
         end = find_end(waiting, MAX_HEAD, searched)
+        if self.resting:
+            self.began = self.factory.clock.seconds()
         if end < 0:
             self._searched = len(waiting)
             if self.resting:
-                self.resting, self.since = False, self.factory.clock.seconds()
-                self.awake()
+                self.resting, self.since = False, self.began
+                self.until(self.began + self.limits.headers_s, self.on_late_head)
             return False
         if searched:
             self._searched = 0
@@ -172,13 +207,9 @@ class Connection(protocol.Protocol, ABC):
         else:
             waiting, self.waiting = waiting[:end], waiting[end:]
         self._skipped = False
-        self.begin(waiting)
+        self.stage = ANSWERING
+        self.start_request(waiting)
         return True
-
-    def _skip_empty_line(self) -> None:
-        """Ignore one empty line before a request line (RFC 9112 section 2.2); more is a fault."""
-        if self.waiting.startswith(b"\r\n"):
-            self.waiting, self._skipped = self.waiting[2:], True
 
     def hold(self, reason: str) -> None:
         """Stop reading from the client until every reason has been released."""
@@ -189,7 +220,7 @@ class Connection(protocol.Protocol, ABC):
         self._holds.add(reason)
 
     def release(self, reason: str) -> None:
-        """Take back ``hold(reason)``; reading goes on when no reason is left."""
+        """Undo ``hold(reason)``; reading goes on when no reason is left."""
         if reason in self._holds:
             self._holds.discard(reason)
             if not self._holds and self.connected and not self.closing:
@@ -198,11 +229,11 @@ class Connection(protocol.Protocol, ABC):
     # -- back-pressure of a client that reads too slowly -----------------------
 
     def pauseProducing(self) -> None:
-        """The client reads too slowly: begin no further answer."""
+        """Begin no further answer: the client reads too slowly."""
         self.unread = True
 
     def resumeProducing(self) -> None:
-        """The client has read what was written."""
+        """Go on: the client has read what was written."""
         self.unread = False
         self.advance()
 
@@ -212,19 +243,13 @@ class Connection(protocol.Protocol, ABC):
     # -- waits and ends --------------------------------------------------------
 
     def within(self, seconds: float, due: Callable[[], None]) -> None:
-        """Call ``due`` in so many seconds, unless another wait replaces this one."""
+        """Call ``due`` after ``seconds``, unless another wait replaces this one."""
         self.since = since = self.factory.clock.seconds()
         self._deadline, self._due = since + seconds, due
 
     def until(self, deadline: float, due: Callable[[], None]) -> None:
-        """The same at a time of the reactor's clock, without a new ``since``; ``inf``: never."""
+        """Call ``due`` at a time of the reactor's clock, and keep ``since``; ``inf``: never."""
         self._deadline, self._due = deadline, due
-
-    def rest(self, seconds: float) -> None:
-        """Wait for the next request; close after so many seconds without one."""
-        self.resting = True
-        self.since = since = self.factory.clock.seconds()
-        self._deadline, self._due = since + seconds, self.end
 
     def sweep(self, now: float) -> None:
         """Act on a deadline that has passed; called once a second."""
@@ -237,13 +262,13 @@ class Connection(protocol.Protocol, ABC):
         if self.closing:
             return
         self.closing, self.waiting = True, b""
-        self.within(LINGER_S if linger else self.read_s, self.cut)
+        self.within(LINGER_S if linger else self.limits.idle_s, self.cut)
         if self._holds:
             self._holds.clear()
             self.transport.resumeProducing()
         self.transport.unregisterProducer()
         if linger and not self.half_closed and not self.secure:
-            self.transport.loseWriteConnection()  # TLS hears a peer out by itself
+            self.transport.loseWriteConnection()  # TLS waits for the peer by itself
         else:
             self.transport.loseConnection()
 
@@ -253,7 +278,7 @@ class Connection(protocol.Protocol, ABC):
         self.transport.abortConnection()
 
     def readConnectionLost(self) -> None:
-        """The client has half-closed: it sends no more, and gets the answers due."""
+        """Answer what is due: the client has half-closed and sends no more."""
         self.half_closed = True
         if self.closing:
             self.transport.loseConnection()
@@ -268,7 +293,7 @@ class Connection(protocol.Protocol, ABC):
         if self._turn is not None:
             self._turn.cancel()
             self._turn = None
-        self.factory.gone(self, reason)
+        self.factory.remove(self, reason)
 
 
 C = TypeVar("C", bound=Connection)
@@ -277,7 +302,7 @@ C = TypeVar("C", bound=Connection)
 class Connections(protocol.Factory, Generic[C]):
     """All connections of a listener; checks their deadlines once a second, while there are any.
 
-    ``sweeps``: others who want that round, as pools do; they say whether they want another.
+    ``sweeps``: further calls of each round, as of pools; they return whether they need another.
     """
 
     noisy = False
@@ -293,23 +318,23 @@ class Connections(protocol.Factory, Generic[C]):
         self.stopping = False
 
     def stopFactory(self) -> None:
-        """The listener is closed; the deadlines are checked while connections are open."""
+        """Note that the listener is closed; deadlines are checked while connections are open."""
         self.stopping = True
         if not self.channels:
-            self.at_rest()
+            self.on_empty()
 
-    def opened(self, channel: C) -> None:
+    def add(self, channel: C) -> None:
         self.channels[channel] = None
         if not self._rounds.running:
             self._rounds.startService()
 
-    def gone(self, channel: C, why: Failure) -> None:
+    def remove(self, channel: C, why: Failure) -> None:
         self.channels.pop(channel, None)
         if not self.channels and self.stopping:
-            self.at_rest()
+            self.on_empty()
 
-    def at_rest(self) -> None:
-        """The listener is closed and the last connection gone."""
+    def on_empty(self) -> None:
+        """Stop: the listener and the last connection are closed."""
         self._rounds.stopService()
 
     def _sweep(self) -> None:
@@ -318,7 +343,7 @@ class Connections(protocol.Factory, Generic[C]):
             try:
                 channel.sweep(now)
             except Exception:
-                log.failure("looking for connections that are overdue failed")
+                log.failure("a check for overdue connections failed")
         wanted = [sweep(now) for sweep in self.sweeps]
         if not self.channels and not any(wanted):
             self._rounds.stopService()  # until the next connection

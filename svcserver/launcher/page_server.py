@@ -13,7 +13,7 @@ from twisted.application.service import Service
 from twisted.logger import Logger
 
 from svcserver.http.bodies import Body, body_of
-from svcserver.http.connection import CONTINUE, Connection, Connections
+from svcserver.http.connection import CONTINUE, Connection, Connections, Deadlines
 from svcserver.http.heads import Fault, RequestHead, read_request
 from svcserver.http.peers import peer_of
 from svcserver.kernel import json
@@ -124,7 +124,7 @@ Answerer = Callable[[Wish], Said]
 class PageConnection(Connection):
     """A connection of the browser to the page's loopback port."""
 
-    read_s = RECEIVE_S
+    limits = Deadlines(headers_s=RECEIVE_S, keep_alive_s=IDLE_S, idle_s=RECEIVE_S)
     _head: RequestHead | None = None
     _body: Body | None = None
     _parts = b""
@@ -133,20 +133,11 @@ class PageConnection(Connection):
 
     def connectionMade(self) -> None:
         super().connectionMade()
-        self.rest(IDLE_S)
+        self.next_request()
         if len(self.factory.channels) > MOST_CONNECTIONS:
             self.factory.make_room()
 
-    def is_busy(self) -> bool:
-        return self._head is not None
-
-    def owes(self) -> bool:
-        return False  # answers are written at once
-
-    def awake(self) -> None:
-        self.until(self.since + RECEIVE_S, self.cut)
-
-    def begin(self, raw: bytes) -> None:
+    def start_request(self, raw: bytes) -> None:
         head = read_request(raw)
         self._to_head = head.method == b"HEAD"
         why = foreign(
@@ -168,16 +159,15 @@ class PageConnection(Connection):
             self.within(RECEIVE_S, self.cut)
             if head.expects and head.has_body and not self.waiting:
                 self.transport.write(CONTINUE)
+            self.receive()
             self._go_on()
 
-    def use(self) -> bool:
-        """Take bytes of the body."""
+    def take_body(self) -> None:
         if self._body is None:
-            return False
+            return
         part, self.waiting = self._body.feed(self.waiting)
         self._parts += part
         self._go_on()
-        return True
 
     def _go_on(self) -> None:
         head, body = self._head, self._body
@@ -197,7 +187,7 @@ class PageConnection(Connection):
         self.known = self.known or (asked and said.status == 200)
         self._write(said, close=not head.keep_alive)
 
-    def faulty(self, fault: Fault) -> None:
+    def on_fault(self, fault: Fault) -> None:
         self._refuse(fault.status, fault.code)
 
     def _refuse(self, status: int, code: str) -> None:
@@ -218,7 +208,7 @@ class PageConnection(Connection):
         if close:
             self.end(linger=True)
         else:
-            self.rest(IDLE_S)
+            self.next_request()
 
 
 class PageFactory(Connections[PageConnection]):

@@ -1,12 +1,10 @@
 """The server side of an HTTP connection: each request is read whole, and answered in order.
 
-``http/connection.py`` decides whose turn it is and keeps every timeout; here is how a request
-is read and how an answer is written: a small one in one piece, a large one piece by piece.
+A small answer is written in one piece, a large one piece by piece.
 """
 
 from __future__ import annotations
 
-from math import inf
 from typing import Any
 
 from attrs import define, field
@@ -16,7 +14,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from svcserver.http.bodies import Body, body_of
-from svcserver.http.connection import CONTINUE, Connection
+from svcserver.http.connection import CONTINUE, IDLE, Connection, Deadlines
 from svcserver.http.heads import Fault
 from svcserver.http.prompt import send
 from svcserver.kernel.counters import Counted
@@ -31,8 +29,10 @@ log = Logger()
 IDLE_S = 60  # a keep-alive connection without a byte
 RECEIVE_S = 120  # from the first to the last byte of a request; also for a client that stalls
 YOUNG_S = 0.5  # so long after it was made its first request may be on its way
-FAREWELL_S = 2  # how long an answer may still take once the client has half-closed
-MAX_REFUSED = 64 * 1024 * 1024  # bytes of a refused request that are heard out: no body is larger
+HALF_CLOSED_S = 2  # for an answer once the client has half-closed
+MAX_REFUSED = (
+    64 * 1024 * 1024
+)  # bytes of a refused request that are read and dropped: no body is larger
 MAX_HELD = 256 * 1024 * 1024  # bytes of bodies in memory, of all connections together
 PROMPT = 128 * 1024  # bytes of an answer offered to the socket at once
 
@@ -41,7 +41,7 @@ PROMPT = 128 * 1024  # bytes of an answer offered to the socket at once
 class Upload:
     """A request body that is being received; ``limit`` and ``size`` in bytes."""
 
-    asked: ParsedHead
+    head: ParsedHead
     request: HttpRequest
     body: Body
     limit: int
@@ -49,7 +49,7 @@ class Upload:
     _parts: list[bytes] = field(factory=list, init=False)
 
     def feed(self, data: bytes) -> tuple[bool, bytes]:
-        """Whether the body is within its limit, and the bytes that follow it. Raises Fault."""
+        """Return whether the body is within its limit, and the rest of ``data``; raises Fault."""
         part, rest = self.body.feed(data)
         self.size += len(part)
         if self.size > self.limit:
@@ -63,10 +63,10 @@ class Upload:
 
 
 class Channel(Connection):
-    """A client's connection; see the module."""
+    """A client's connection to the service."""
 
-    read_s = RECEIVE_S
-    most_thrown = MAX_REFUSED
+    limits = Deadlines(headers_s=RECEIVE_S, keep_alive_s=IDLE_S, idle_s=RECEIVE_S)
+    max_discarded = MAX_REFUSED
 
     def __init__(self, factory: Any, peer: str) -> None:
         super().__init__(factory, peer)
@@ -83,75 +83,59 @@ class Channel(Connection):
 
     @property
     def unused(self) -> bool:
-        """Whether it has carried no request, and none is on its way as on one just made."""
+        """True if no request has come, nor may be on its way as on a new connection."""
         old = self.factory.clock.seconds() - self.since >= YOUNG_S
         return not (self._used or self.waiting) and old
 
     @property
     def busy(self) -> bool:
-        """Whether a service that stops should wait for an answer of this connection."""
+        """True if a service that stops should wait for an answer of this connection."""
         return self._request is not None and not self._request.hopeless
 
     # -- reading ---------------------------------------------------------------
 
     def connectionMade(self) -> None:
         super().connectionMade()
-        self.rest(IDLE_S)
+        self.next_request()
 
-    def awake(self) -> None:
-        """A request has begun: its rest has ``RECEIVE_S`` to come."""
-        self.until(self.since + RECEIVE_S, self.cut)
-
-    def is_busy(self) -> bool:
-        """Whether a request is being received or answered."""
-        return self._request is not None or self._upload is not None
-
-    def owes(self) -> bool:
-        """Whether an answer is due."""
-        return self._request is not None
-
-    def begin(self, raw: bytes) -> None:
-        """Answer a request whose body is empty or already here; else wait for the body.
-
-        ``raw`` is the head with its empty line.
-        """
+    def start_request(self, raw: bytes) -> None:
+        """Answer a request whose body is empty or already here; else wait for the body."""
         self._used = True
-        asked = self.factory.heads.read(raw)
+        head = self.factory.heads.read(raw)
         request = HttpRequest(
-            asked.method,
-            asked.path,
-            asked.query,
-            asked.fields,
+            head.method,
+            head.path,
+            head.query,
+            head.fields,
             self.peer,
             proxy_headers=self.factory.proxy_headers,
         )
-        if asked.length == 0:
-            self._ask(asked, request)
+        if head.length == 0:
+            self._ask(head, request)
             return
         front = self.factory.front
-        length = asked.length or 0
+        length = head.length or 0
         if 0 < length <= min(len(self.waiting), FAIR, front.max_json):
             # the body is here: an early refusal would save nothing, and match the route twice
             request.body, self.waiting = self.waiting[:length], self.waiting[length:]
-            self._ask(asked, request)
+            self._ask(head, request)
             if self._request is request:  # what is answered at once need not count
                 self._hold(length)
             return
-        refusal = front.early(request, asked.length)
+        refusal = front.early(request, head.length)
         if refusal is not None:
-            self._refuse(refusal, to_head=asked.method == "HEAD")
+            self._refuse(refusal, to_head=head.method == "HEAD")
             return
-        if asked.expects:
+        if head.expects:
             send(self.transport, CONTINUE)
-        if self.resting:  # else the timeout runs since the first byte of the head
-            self.within(RECEIVE_S, self.cut)
-        self._upload = Upload(asked, request, body_of(asked.length), front.max_json)
+        self.until(self.began + RECEIVE_S, self.cut)
+        self._upload = Upload(head, request, body_of(head.length), front.max_json)
+        self.receive()
 
-    def use(self) -> bool:
-        """Consume bytes of a body; False while no body is being received."""
+    def take_body(self) -> None:
         upload = self._upload
         if upload is None:
-            return False
+            return
         good, self.waiting = upload.feed(self.waiting)
         self._hold(upload.size)
         if not good:
@@ -161,10 +145,9 @@ class Channel(Connection):
             self._refuse(Answer(503, headers={"Retry-After": "1"}))
         elif upload.body.done:
             self._upload = None
-            self._ask(upload.asked, upload.request)
-        return True
+            self._ask(upload.head, upload.request)
 
-    def faulty(self, fault: Fault) -> None:
+    def on_fault(self, fault: Fault) -> None:
         self.factory.unreadable(self.peer, fault)
         self._refuse(Answer(fault.status))
 
@@ -173,26 +156,25 @@ class Channel(Connection):
         self.factory.held += size - self._holding
         self._holding = size
 
-    def _ask(self, asked: ParsedHead, request: HttpRequest) -> None:
+    def _ask(self, head: ParsedHead, request: HttpRequest) -> None:
         self._request = request
         work = self.factory.front.answer(request)
         if isinstance(work, Answer):
-            self._answer(asked, work)
+            self._answer(head, work)
             return
         self._work = work
-        self._await_answer()
-        work.addBoth(self._answered, asked)
+        self.await_answer()
+        work.addBoth(self._answered, head)
 
     # -- answering -------------------------------------------------------------
 
-    def _answered(self, answer: Answer | Failure, asked: ParsedHead) -> None:
+    def _answered(self, answer: Answer | Failure, head: ParsedHead) -> None:
         if isinstance(answer, Failure):
             self._unanswered(answer)
             return
         self._work = None
         try:
-            self._answer(asked, answer)
-            self.advance()
+            self._answer(head, answer)
         except Exception:
             self._unanswered(Failure())
 
@@ -202,26 +184,28 @@ class Channel(Connection):
         if not self.closing:
             self.cut()
 
-    def _answer(self, asked: ParsedHead, answer: Answer) -> None:
+    def _answer(self, request: ParsedHead, answer: Answer) -> None:
         body = answer.body
         if self.closing:
             if isinstance(body, Stream):
                 body.over()
             return
-        close = not asked.keep_alive or (self.half_closed and not self.waiting)
+        close = not request.keep_alive or (self.half_closed and not self.waiting)
         close = close or self.factory.stopping
         if isinstance(body, Stream):
             self._chunked = "Transfer-Encoding" in answer.headers
-            self._begin(body, response_head(answer, b"", self.factory.date(), close=close), close)
+            self._begin_stream(
+                body, response_head(answer, b"", self.factory.date(), close=close), close
+            )
             return
         try:
             data = encode_body(answer)
-        except TypeError as why:
-            log.failure("an answer is no JSON")
-            answer = self.factory.front.page(500, why)
+        except TypeError as error:
+            log.failure("an answer cannot be written as JSON")
+            answer = self.factory.front.page(500, error)
             data = encode_body(answer)
         head = response_head(answer, data, self.factory.date(), close=close)
-        if asked.method == "HEAD":
+        if request.method == "HEAD":
             data = b""
         if len(data) > PROMPT:
             self._rest, self._rest_at, self._close_after = data, 0, close
@@ -251,21 +235,21 @@ class Channel(Connection):
         if close:
             self.end()
         else:
-            self.rest(IDLE_S)
+            self.next_request()
 
-    def _begin(self, stream: Stream, head: bytes, close: bool) -> None:
+    def _begin_stream(self, stream: Stream, head: bytes, close: bool) -> None:
         self._stream, self._close_after = stream, close
-        self.until(inf, self.cut)
+        self.await_answer()
         self.transport.unregisterProducer()
         send(self.transport, head)
         stream.begin(self)
 
     def write(self, data: bytes) -> None:
-        """Called by the stream: send a part of the body, as a chunk where it has no length."""
+        """Send a part of the stream's body, as a chunk where it has no length."""
         self.transport.write(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
 
     def finish(self) -> None:
-        """Called by the stream once it has written everything."""
+        """End the answer: the stream has written everything."""
         stream, self._stream = self._stream, None
         if stream is None:
             return
@@ -275,14 +259,13 @@ class Channel(Connection):
         if not self.closing:
             self.transport.registerProducer(self, True)
             self._answer_is_out(self._close_after)
-            self.advance()
 
     def _refuse(self, answer: Answer, *, to_head: bool = False) -> None:
         """Answer and end; what still comes is dropped, since a reset would lose the answer."""
         body = encode_body(answer)
         upload, self._upload = self._upload, None
         self._hold(0)
-        if to_head or (upload is not None and upload.asked.method == "HEAD"):
+        if to_head or (upload is not None and upload.head.method == "HEAD"):
             body = b""
         send(self.transport, response_head(answer, body, self.factory.date(), close=True) + body)
         self.end(linger=True)
@@ -290,38 +273,37 @@ class Channel(Connection):
     # -- back-pressure of a client that reads too slowly -----------------------
 
     def pauseProducing(self) -> None:
-        """The client reads too slowly: write no more for now."""
+        """Write no more for now: the client reads too slowly."""
         super().pauseProducing()
         self.within(RECEIVE_S, self.cut)
         self.factory.unread.begin(self, len(self._rest) + PROMPT)  # a piece has been written
 
     def resumeProducing(self) -> None:
-        """The client has read what was buffered: go on writing."""
+        """Go on writing: the client has read what was buffered."""
         self.unread = False
         self.factory.unread.end(self)
         if self.closing:
             return
         if self._request is not None:
-            self._await_answer()
+            self.await_answer()
             self._send_rest()
-        elif not self.is_busy() and not self.waiting:
-            self.rest(IDLE_S)
+        elif self.stage is IDLE and not self.waiting:
+            self.next_request()
         self.advance()
 
     # -- ends ------------------------------------------------------------------
 
     def readConnectionLost(self) -> None:
-        """The client has half-closed; it still gets an answer within ``FAREWELL_S``."""
+        """Answer the client that has half-closed within ``HALF_CLOSED_S``."""
         super().readConnectionLost()
         if self._request is not None and self._stream is None:
-            self._await_answer()
+            self.await_answer()
 
-    def _await_answer(self) -> None:
-        """No timeout while we work, except for a client that may have gone for good."""
-        if self.half_closed:
-            self.within(FAREWELL_S, self.cut)
-        else:
-            self.until(inf, self.cut)
+    def await_answer(self) -> None:
+        """Set no deadline while we work, except for a client that may be away for good."""
+        super().await_answer()
+        if self.half_closed and self._stream is None:
+            self.within(HALF_CLOSED_S, self.cut)
 
     def connectionLost(self, reason: Failure = protocol.connectionDone) -> None:
         """Cancel what is still being done for the client, and release what it holds."""

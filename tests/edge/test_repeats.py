@@ -10,8 +10,8 @@ from twisted.internet.defer import Deferred
 from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.edge.exchange import MAX_KEPT
 from svcserver.edge.parking import PARK_S, Parking
+from svcserver.edge.retry import MAX_KEPT
 from svcserver.edge.spread import Spread, members_of
 from svcserver.gateway.policy import Route
 from svcserver.kernel.counters import Counted

@@ -22,7 +22,7 @@ class EvictionTests(SynchronousTestCase):
         policy, factory = self.edge.policy, self.edge.factory
         policy.counts = ConnectionCounts(3, 3, NetworkBuckets(PLENTY))
         policy.counts.make_room = lambda: policy.evicted(factory.evict(policy.counts.beside))
-        factory.left = policy.left
+        factory.on_lost = policy.left
 
     def arrive(self, peer: str) -> Wire | None:
         """A second passes, and somebody comes; None when nobody is let in."""

@@ -137,7 +137,7 @@ class LineTests(SynchronousTestCase):
     def test_a_tls_failure_is_a_line_for_developers_once_a_minute(self) -> None:
         edge, failed = gateway(), Failure(SSL.Error([("SSL routines", "", "http request")]))
         policy = edge.policy
-        edge.factory.left = policy.left
+        edge.factory.on_lost = policy.left
         with capturedLogs() as events:
             for seconds in (0, 1, 60):
                 edge.clock.advance(seconds)

@@ -228,7 +228,7 @@ class GuardTests(PageCase):
 
     def test_connections_are_bounded_and_strangers_give_way_to_the_player(self) -> None:
         self.factory.startFactory()
-        self.addCleanup(self.factory.at_rest)
+        self.addCleanup(self.factory.on_empty)
         first, own = self.connected()
         lines = f"Host: {OWN}\r\nX-Launcher-Session: {self.session}\r\n"
         first.dataReceived(f"GET /api/state HTTP/1.1\r\n{lines}\r\n".encode())

@@ -15,7 +15,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.http import connection
 from svcserver.http.connection import LINGER_S, SWEEP_S
 from svcserver.http.heads import find_end
-from svcserver.web.channel import FAREWELL_S, IDLE_S, RECEIVE_S, YOUNG_S
+from svcserver.web.channel import HALF_CLOSED_S, IDLE_S, RECEIVE_S, YOUNG_S
 from svcserver.web.request import HttpRequest
 from svcserver.web.response import response_head
 from svcserver.web.routes import Answer
@@ -378,7 +378,7 @@ class WaitingTests(SynchronousTestCase):
 
     def test_but_long_work_for_it_is_cancelled(self) -> None:
         self.channel.readConnectionLost()
-        self.reactor.advance(FAREWELL_S)
+        self.reactor.advance(HALF_CLOSED_S)
         self.assertEqual((self.front.cancelled, self.wire.ended), (1, "cut"))
 
     def test_a_flood_of_requests_behind_a_slow_one_is_not_kept(self) -> None:

@@ -1,0 +1,80 @@
+"""One request's retries: it is sent again when its upstream restarts or ends before it answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.internet.defer import Deferred
+
+from svcserver.edge.verdicts import Forward, Record, Unreachable
+from svcserver.http.connection import MAX_BACKLOG
+from svcserver.http.heads import RequestHead
+
+MOST_TRIES = 3
+MAX_KEPT = MAX_BACKLOG  # bytes of a body that is kept to be sent again
+_SAFE = (b"GET", b"HEAD")  # may be sent again whether or not the upstream knows their id
+
+
+class Retry:
+    """Keeps what a further attempt needs, and decides whether there is one."""
+
+    __slots__ = ("_first_lost", "_forward", "_head", "_parked", "_parked_at", "_record", "body")
+
+    def __init__(self, head: RequestHead, forward: Forward, record: Record) -> None:
+        self._head, self._forward, self._record = head, forward, record
+        # the bytes of the body that were sent; None where they may not be sent again
+        self.body = bytearray() if forward.repeatable else None
+        self._parked: Deferred[None] | None = None  # it waits for an upstream that restarts
+        self._parked_at: float | None = None
+        self._first_lost: Any = None  # the pool of the connection that was lost
+
+    def count(self) -> int:
+        """Count an attempt; return its number for an upstream that knows the request's id."""
+        self._record.tries += 1
+        return self._record.tries if self._forward.repeatable else 1
+
+    def keep(self, part: bytes) -> None:
+        """Keep a part of the body that was sent, up to ``MAX_KEPT`` bytes in all."""
+        if self.body is not None:
+            self.body += part
+            if len(self.body) > MAX_KEPT:
+                self.body = None
+
+    @property
+    def may_be_done(self) -> bool:
+        """True if an upstream may have carried it out; the client must not ask again then.
+
+        What the client sends anew has another id.
+        """
+        return self._record.tries > 0 and self._head.method not in _SAFE
+
+    def is_allowed(self, lost: Any, *, repeats: bool) -> bool:
+        """Return whether to try again after the connection ``lost`` ended without an answer."""
+        most = MOST_TRIES if repeats else 1 + lost.used
+        if self._record.tries >= most:
+            return False
+        needs_body = self._head.method not in _SAFE or self._head.has_body
+        # a request that has ended two processes may be what ended them
+        if needs_body and (self.body is None or self._first_lost not in (None, lost.pool)):
+            return False
+        self._first_lost = lost.pool
+        return True
+
+    def wait(self, error: Unreachable, now: float) -> Deferred[None]:
+        """Fires when the upstream is worth another try; fails with ``Unreachable``."""
+        length = self._head.length
+        in_memory = MAX_BACKLOG if length is None else min(length, MAX_BACKLOG)
+        parked = self._forward.upstream.wait(error, in_memory, self._parked_at, self._record.peer)
+        if self._parked_at is None:
+            self._parked_at = now
+        self._parked = parked
+        return parked.addBoth(self._unparked)
+
+    def _unparked(self, result: Any) -> Any:
+        self._parked = None
+        return result
+
+    def cancel(self) -> None:
+        """Stop waiting: nobody needs the answer any more."""
+        if self._parked is not None:
+            self._parked.cancel()
