@@ -1,4 +1,4 @@
-"""How gateway and metagame ask an allowlist helper to open or shut the game ports for somebody."""
+"""The call that asks an allowlist helper to open or close the game ports for an address."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from svcserver.kernel.secrets import Secret
 
 TIMEOUT_S = 2.0
 FIRST_AGAIN_S, LAST_AGAIN_S = 0.1, 5.0  # the wait after a report that failed: doubled each time
-LATE_S = LAST_AGAIN_S + 1.5 * TIMEOUT_S  # so late a report may arrive, once the helper answers
+LATE_S = LAST_AGAIN_S + 1.5 * TIMEOUT_S  # the latest that a report arrives, once the helper answers
 CACHED_S = 30  # less than a service keeps an idle connection; a POST at its end would be lost
 
 
@@ -26,7 +26,7 @@ class Refused(ConnectionError):
 async def post(
     http: Any, clock: IReactorTime, url: str, secret: Secret, body: dict[str, str]
 ) -> None:
-    """Give a helper an order, by ``http`` (treq's client), and wait until it has been done.
+    """Send an order to a helper with treq's client ``http``, and wait until it is done.
 
     Raises Refused where its answer is no 200, ``TimeoutError`` of Twisted where there is
     none in time, and whatever else happens to a connection.

@@ -1,8 +1,8 @@
 """The gateway's certificate: made, kept in two files, checked before it is used.
 
-Players pin the fingerprint that their invite carries, so nothing here overwrites a
-certificate unasked. It is renewed in two steps: the next one is made and lies beside it, so
-that invites name both; later it takes its place. Spec: 2 §4 Gateway.
+Players pin the fingerprint in their invite, so nothing here overwrites a certificate without
+``force``. It is renewed in two steps: the next one is made and kept beside it, so that invites name
+both; later it replaces the first. Spec: 2 §4 Gateway.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _LONGEST_NAME = 64  # of a common name
 
 
 class BadCertificate(Exception):
-    """The pair cannot be used; ``str()`` says what is wrong and what to do."""
+    """The pair cannot be used; ``str()`` gives the fault and the cure."""
 
     def __init__(self, what: str, fault: str) -> None:
         super().__init__(fault)
-        self.what = what  # "certificate" or "key": whose file is to blame
+        self.what = what  # "certificate" or "key": the file with the fault
 
 
 @frozen
@@ -45,14 +45,13 @@ class Pair:
 
     @property
     def fingerprint(self) -> str:
-        """The fingerprint that players' launchers pin."""
         return fingerprint(self.certificate)
 
 
 def make_pair(hosts: Sequence[str], *, now: datetime | None = None, years: int = 10) -> Pair:
-    """A fresh self-signed pair (P-256, SHA-256) for host names and addresses.
+    """Make a self-signed pair (P-256, SHA-256) for host names and addresses.
 
-    Valid from one day back, so that a host whose clock runs ahead does no harm; each
+    Valid from one day back, so that it is valid for a player whose clock is behind; each
     host is a subject alternative name; server authentication only.
     """
     if not hosts:
@@ -100,7 +99,7 @@ def _alternative(host: str) -> x509.GeneralName:
 
 
 def write_pair(pair: Pair, folder: Path, *, force: bool = False) -> tuple[Path, Path]:
-    """Write both files (the key with mode 0600); raises BadCertificate rather than overwrite."""
+    """Write both files (the key with mode 0600); raises BadCertificate if they exist."""
     return write_pair_to(pair, (folder / CERT_FILE, folder / KEY_FILE), force=force)
 
 
@@ -127,12 +126,12 @@ def write_pair_to(
 
 
 def next_to(path: Path) -> Path:
-    """The file of the prepared next certificate or key, beside the one in use."""
+    """Return the file of the prepared next certificate or key, beside the one in use."""
     return path.with_name(f"{path.stem}-next{path.suffix}")
 
 
 def switch_pair(paths: tuple[Path, Path]) -> Pair:
-    """The prepared pair takes the place of the one in use, which is kept as ``...-previous``.
+    """Put the prepared pair in place of the current one, which is kept as ``...-previous``.
 
     Run again after a crash in between, it finishes. Raises BadCertificate when none waits,
     or when it is no pair.
@@ -150,22 +149,22 @@ def switch_pair(paths: tuple[Path, Path]) -> Pair:
 
 
 def fingerprint(certificate: bytes) -> str:
-    """SHA-256 of the DER of the first PEM certificate: 64 lower-case hex characters."""
+    """Return the SHA-256 of the DER of the first PEM certificate: 64 lower-case hex characters."""
     return fingerprint_of_der(_parsed(certificate).public_bytes(serialization.Encoding.DER))
 
 
 def fingerprint_of_der(der: bytes) -> str:
-    """The same, from what a TLS peer presented."""
+    """Return the same for the DER that a TLS peer presented."""
     return hashlib.sha256(der).hexdigest()
 
 
 def read_pair(certificate: Path, key: Path) -> Pair:
-    """Both files; raises BadCertificate naming the one that cannot be read."""
+    """Read both files; raises BadCertificate naming the one that cannot be read."""
     return Pair(_read(certificate, "certificate"), _read(key, "key"))
 
 
 def check_pair(pair: Pair, now: datetime) -> list[str]:
-    """Warnings; raises BadCertificate for a pair that no client would accept."""
+    """Return warnings; raises BadCertificate for a pair that no client would accept."""
     certificate = _parsed(pair.certificate)
     private = _private(pair.key)
     spki = (serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)

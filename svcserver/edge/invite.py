@@ -33,7 +33,7 @@ _BAD_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
 class BadInvite(ValueError):
-    """Not an invite; ``code`` is the machine word, ``str()`` words for a player."""
+    """An unusable invite; ``code`` is the machine word, ``str()`` is for the player."""
 
     def __init__(self, code: str) -> None:
         super().__init__(_WORDS[code])
@@ -60,9 +60,9 @@ _WORDS = {
 
 @frozen
 class Invite:
-    """What an invite says; the fingerprints only in public mode, ``share`` only in private.
+    """The contents of an invite: fingerprints only in public mode, ``share`` only in private.
 
-    ``next_fingerprint`` is that of the certificate which will take the place of the first.
+    ``next_fingerprint`` is that of the certificate which will replace the first.
     """
 
     host: str
@@ -75,12 +75,12 @@ class Invite:
 
     @property
     def public(self) -> bool:
-        """Whether players come over the internet, through the gateway."""
+        """True if players come over the internet, through the gateway."""
         return bool(self.fingerprint)
 
 
 def encode(invite: Invite) -> str:
-    """The string for ``invite``; raises BadInvite for values that ``decode`` would refuse."""
+    """Return the string for ``invite``; raises BadInvite for values that ``decode`` refuses."""
     pairs: list[tuple[str, str]] = (
         [("v", "2"), ("mode", "public")] if invite.public else [("v", "1")]
     )
@@ -98,7 +98,7 @@ def encode(invite: Invite) -> str:
 
 
 def decode(text: str) -> Invite:
-    """The invite in ``text``; raises BadInvite."""
+    """Parse the invite in ``text``; raises BadInvite."""
     text = text.strip()
     if not text:
         raise BadInvite("empty")
@@ -113,7 +113,7 @@ def decode(text: str) -> Invite:
 
 
 def _parameters(query: str) -> dict[str, str]:
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     if "#" in query or _BAD_PERCENT.search(query):
         raise BadInvite("params")
     for part in query.split("&"):
@@ -122,14 +122,14 @@ def _parameters(query: str) -> dict[str, str]:
             decoded = unquote_to_bytes(value.replace("+", " ")).decode("utf-8")
         except UnicodeDecodeError:
             raise BadInvite("params") from None
-        if key not in _FIELDS or key in found or not decoded:
+        if key not in _FIELDS or key in values or not decoded:
             raise BadInvite("params")
-        found[key] = decoded
-    return found
+        values[key] = decoded
+    return values
 
 
 def _checked(values: Mapping[str, str]) -> Invite:
-    """The rules of an invite string, in their order. Spec: 2 §4 Launcher relay."""
+    """Check an invite's fields in the order of the rules. Spec: 2 §4 Launcher relay."""
     version = values.get("v")
     if version not in ("1", "2"):
         raise BadInvite("version")
@@ -161,12 +161,12 @@ def _checked(values: Mapping[str, str]) -> Invite:
 
 
 def is_server_name(name: str) -> bool:
-    """1 to 64 characters, none of them a control or text-direction character."""
+    """Return whether it has 1 to 64 characters, without control and text-direction characters."""
     return 1 <= len(name) <= 64 and is_plain(name)
 
 
 def is_host(host: str) -> bool:
-    """A plain IPv4 address or a DNS name; nothing else."""
+    """Return whether it is a plain IPv4 address or a DNS name."""
     labels = host.split(".")
     if labels[-1].isdigit():
         try:
@@ -177,7 +177,7 @@ def is_host(host: str) -> bool:
 
 
 def is_private_host(host: str) -> bool:
-    """A host that only this machine or the overlay network reaches, so that no TLS is needed."""
+    """Return whether only this machine or the overlay network reaches it, without TLS."""
     if not is_host(host):
         return False
     if host.split(".")[-1].isdigit():
@@ -201,7 +201,7 @@ def _is_share(link: str) -> bool:
 
 
 def read(argument: str) -> Invite:
-    """From an invite string, or from the path of a file that holds one.
+    """Read an invite string, or a file that holds one.
 
     The file has the string on its first line, or is JSON with host, port, fingerprint,
     name and code, and fingerprint2 where there is one.
@@ -221,13 +221,13 @@ def read(argument: str) -> Invite:
 
 def _from_json(content: str) -> Invite:
     try:
-        found: Any = json.loads(content)
+        invite: Any = json.loads(content)
     except (ValueError, RecursionError):
         raise BadInvite("params") from None
     values = {"v": "2", "mode": "public"}
     for ours, theirs in (("host", "host"), ("port", "port"), ("fp", "fingerprint")):
-        values[ours] = str(found.get(theirs, ""))
-    values["fp2"] = str(found.get("fingerprint2", ""))
-    values["code"] = str(found.get("code", "")) or "none"
-    values["name"] = str(found.get("name", "")) or values["host"]
+        values[ours] = str(invite.get(theirs, ""))
+    values["fp2"] = str(invite.get("fingerprint2", ""))
+    values["code"] = str(invite.get("code", "")) or "none"
+    values["name"] = str(invite.get("name", "")) or values["host"]
     return _checked(values)

@@ -1,4 +1,4 @@
-"""The join string of a host, from its configuration folder: what a player's launcher takes."""
+"""The join string and letter of a host, made from its configuration folder."""
 
 from __future__ import annotations
 
@@ -11,26 +11,28 @@ from svcserver.edge.invite import BadInvite, Invite, decode, encode
 from svcserver.edge.sending import sentences
 from svcserver.kernel.settings import BadSetting, off_unless_1, parse_env_file
 
-LAUNCHER_FILE = "svc-launcher.pyz"  # which the host's page /join links to
+LAUNCHER_FILE = "svc-launcher.pyz"  # the host's page /join links to it
 LAUNCHER_PATH = f"/content/v1/launcher/{LAUNCHER_FILE}"  # on the content server
 CHECKSUM_FILE = f"{LAUNCHER_FILE}.sha256"  # beside it, as sha256sum writes it
 _CHECKSUM = re.compile(rf"([0-9a-f]{{64}})  {re.escape(LAUNCHER_FILE)}\n?\Z")
 
 
 class NoJoinString(Exception):
-    """The folder describes a host, but not one that players can be told; says why."""
+    """The folder describes no host that players can join; the text gives the cause."""
 
 
 def join_string(folder: Path, code: str) -> str | None:
-    """The string that invites with ``code``; None for a host that only its machine reaches.
+    """Return the string that invites with ``code``, None for a host on loopback only.
 
     A host without a gateway is private: its invite leads to the metagame itself.
-    Raises NoJoinString where the folder's files say no usable host.
+    Raises NoJoinString where the folder's files name no usable host.
     """
     try:
         if not (folder / "gateway.env").is_file():
             return _private(_read(folder, "metagame"), code)
-        relay, gateway, metagame = (_read(folder, one) for one in ("relay", "gateway", "metagame"))
+        relay, gateway, metagame = (
+            _read(folder, component) for component in ("relay", "gateway", "metagame")
+        )
         certificate = folder / gateway.get("GATEWAY_CERT", CERT_FILE)
         upcoming = next_to(certificate)
         return encode(
@@ -43,60 +45,60 @@ def join_string(folder: Path, code: str) -> str | None:
                 next_fingerprint=fingerprint(upcoming.read_bytes()) if upcoming.is_file() else "",
             )
         )
-    except (BadInvite, BadCertificate, BadSetting, OSError, ValueError) as why:
-        raise NoJoinString(str(why)) from why
+    except (BadInvite, BadCertificate, BadSetting, OSError, ValueError) as error:
+        raise NoJoinString(str(error)) from error
 
 
 def letter(folder: Path, text: str) -> list[str]:
-    """Three sentences that an owner sends with the join string ``text``."""
+    """Return three sentences that an owner sends with the join string ``text``."""
     invite = decode(text)
     return sentences(invite, launcher_address(folder, invite), launcher_checksum(folder))
 
 
 def launcher_address(folder: Path, invite: Invite) -> str:
-    """Where friends take the launcher: the host's page, else the file; empty where it has none."""
+    """Return the host's page or file that hands out the launcher; "" without one."""
     if not has_launcher(folder):
         return ""
     if invite.public:
         return join_address(folder, invite) or f"{_origin(invite)}{LAUNCHER_PATH}"
     content = _read(folder, "content")  # in a private network it is reached directly
-    where, port = content.get("BIND_HOST", ""), content.get("PORT", "")
-    return f"http://{where}:{port}{LAUNCHER_PATH}" if where == invite.host and port else ""
+    address, port = content.get("BIND_HOST", ""), content.get("PORT", "")
+    return f"http://{address}:{port}{LAUNCHER_PATH}" if address == invite.host and port else ""
 
 
 def launcher_folder(folder: Path) -> Path | None:
-    """Where the launcher lies that the host hands out; None for a host that hands out none."""
+    """Return the folder of the launcher that the host hands out, or None."""
     try:
-        named = _read(folder, "content").get("CONTENT_LAUNCHER_DIR", "").strip()
+        folder_name = _read(folder, "content").get("CONTENT_LAUNCHER_DIR", "").strip()
     except (BadSetting, OSError):
         return None
-    return folder / named if named else None
+    return folder / folder_name if folder_name else None
 
 
 def has_launcher(folder: Path) -> bool:
-    """Whether the host has a launcher to hand out."""
+    """Return whether the host has a launcher to hand out."""
     where = launcher_folder(folder)
     return where is not None and (where / LAUNCHER_FILE).is_file()
 
 
 def launcher_checksum(folder: Path) -> str:
-    """The SHA-256 of that launcher as written beside it; empty where it may be another's.
+    """Return the SHA-256 written beside that launcher; "" if it is older than the launcher.
 
-    The file itself has megabytes, and is not read here: the dashboard asks, too.
+    The launcher has megabytes, and is not read here, because the dashboard asks often.
     """
     where = launcher_folder(folder)
     if where is None:
         return ""
     try:
-        found = _CHECKSUM.match((where / CHECKSUM_FILE).read_text(encoding="ascii"))
+        match = _CHECKSUM.match((where / CHECKSUM_FILE).read_text(encoding="ascii"))
         old = (where / LAUNCHER_FILE).stat().st_mtime > (where / CHECKSUM_FILE).stat().st_mtime
     except (OSError, ValueError):
         return ""
-    return found[1] if found is not None and not old else ""
+    return match[1] if match is not None and not old else ""
 
 
 def join_address(folder: Path, invite: Invite) -> str:
-    """The address of the host's public page, which hands out the launcher; empty where off."""
+    """Return the address of the host's public page with the launcher; "" where it is off."""
     try:
         on = off_unless_1(_read(folder, "gateway").get("GATEWAY_JOIN_PAGE", ""))
     except (BadSetting, OSError):  # a private host has no gateway

@@ -1,6 +1,6 @@
 """Requests that wait while their upstream restarts, instead of being refused.
 
-An upstream that took connections before and now refuses them is taken to restart, for
+An upstream that accepted connections before and now refuses them counts as restarting, for
 ``RESTARTS`` times as long as a request may wait. After that it is down.
 """
 
@@ -21,8 +21,8 @@ log = Logger()
 
 PARK_S = 5.0
 RESTARTS = 3
-LOOK_S = 0.1  # between two looks whether it is back
-LOOK_PATIENCE_S = 1.0
+CHECK_EVERY_S = 0.1  # between two checks whether it is back
+CHECK_TIMEOUT_S = 1.0
 AT_ONCE = 64  # requests that go on in one turn of the reactor
 MOST = 1024  # requests
 MOST_BYTES = 16 * 1024 * 1024  # of their bodies, as far as they can be in memory meanwhile
@@ -31,7 +31,7 @@ NETWORK_BITS = 48  # of an IPv6 address: the widest network that one customer ha
 
 
 @frozen
-class _Place:
+class _ParkedRequest:
     """A request that waits for its upstream to come back."""
 
     until: float
@@ -51,7 +51,7 @@ class _Network:
 class Parking:
     """The waiting requests of one service.
 
-    When there is no room for all, the newest of the network that takes most of it is refused.
+    When there is no room for all, the newest request of the network with the most is refused.
 
     ``reach()`` tries one connection to it: a Deferred that fires, or fails with Unreachable.
     """
@@ -59,22 +59,22 @@ class Parking:
     clock: IReactorTime
     name: str
     reach: Callable[[], Deferred[Any]]
-    park_s: float = PARK_S  # how long one waits, then it gets 503 with Retry-After
+    park_s: float = PARK_S  # how long a request waits, then it gets 503 with Retry-After
     most: int = MOST
     most_bytes: int = MOST_BYTES
-    _parked: dict[Deferred[None], _Place] = field(factory=dict, init=False)
+    _parked: dict[Deferred[None], _ParkedRequest] = field(factory=dict, init=False)
     _networks: dict[str, _Network] = field(factory=dict, init=False)
     _bytes: int = field(default=0, init=False)
     _reached: bool = field(default=False, init=False)  # ever
     _away_since: float | None = field(default=None, init=False)
-    _next: Any = field(default=None, init=False)  # the next look
-    _asking: Deferred[Any] | None = field(default=None, init=False)
+    _next: Any = field(default=None, init=False)  # the next check
+    _checking: Deferred[Any] | None = field(default=None, init=False)
 
     def __len__(self) -> int:
         return len(self._parked)
 
     def reached(self) -> None:
-        """A connection was made: whoever waits goes on."""
+        """Let the waiting requests go on: a connection was made."""
         self._reached = True
         if self._away_since is not None:
             away, self._away_since = self.clock.seconds() - self._away_since, None
@@ -84,61 +84,62 @@ class Parking:
                 away=away,
                 waiting=len(self._parked),
             )
-        self._look_in(0)
+        self._check_in(0)
 
     def lost(self) -> None:
-        """It is about to end: connect no more until the next look."""
+        """Connect no more until the next check: it is about to end."""
         if self._reached and self._away_since is None:
             self._away_since = self.clock.seconds()
             log.info("{name} restarts or has ended; requests wait for it", name=self.name)
 
     @property
     def away(self) -> bool:
-        """Whether it restarts, so that only ``reach`` should connect."""
+        """True while it restarts, so that only ``reach`` should connect."""
         since = self._away_since
         return since is not None and self.clock.seconds() - since < self.park_s * RESTARTS
 
     def wait(
-        self, why: Unreachable, size: int, since: float | None = None, peer: str = ""
+        self, error: Unreachable, size: int, since: float | None = None, peer: str = ""
     ) -> Deferred[None]:
-        """Fires when it is worth trying again; cancel it when the client has gone.
+        """Fires when it is worth trying again; cancel it when the client is away.
 
-        ``why`` it cannot be reached is the failure where it does not restart. ``size``: bytes of
-        the request that may come meanwhile; ``since`` when the request was first parked; ``peer``
-        the client's address.
+        ``error`` is the failure where it does not restart. ``size``: bytes of the request that may
+        come meanwhile; ``since`` when the request was first parked; ``peer`` the client's address.
         """
         now = self.clock.seconds()
         self.lost()
         if not self.away:
-            return fail(why)
+            return fail(error)
         until = (now if since is None else since) + self.park_s
         if until <= now:
             return fail(self._refusal())
         place: Deferred[None] = Deferred(self._leave)
         network = network_of(peer, NETWORK_BITS)
-        self._parked[place] = _Place(until, size, network)
-        mine = self._networks.setdefault(network, _Network())
-        mine.places[place] = None
-        mine.bytes += size
+        self._parked[place] = _ParkedRequest(until, size, network)
+        waiting = self._networks.setdefault(network, _Network())
+        waiting.places[place] = None
+        waiting.bytes += size
         self._bytes += size
         self._make_room(network)
-        self._look_in(LOOK_S)
+        self._check_in(CHECK_EVERY_S)
         return place
 
     def close(self) -> None:
-        """Refuse all who wait, and look no more."""
+        """Refuse all waiting requests, and stop checking."""
         if self._next is not None:
             self._next.cancel()
             self._next = None
-        asking, self._asking = self._asking, None
-        if asking is not None:
-            asking.cancel()
+        checking, self._checking = self._checking, None
+        if checking is not None:
+            checking.cancel()
         for place in list(self._parked):
             self._refuse(place)
 
     def _make_room(self, newcomer: str) -> None:
         while len(self._parked) > self.most or self._bytes > self.most_bytes:
-            largest = max(self._networks, key=lambda one: (self._share(one), one == newcomer))
+            largest = max(
+                self._networks, key=lambda network: (self._share(network), network == newcomer)
+            )
             self._refuse(next(reversed(self._networks[largest].places)))
 
     def _share(self, network: str) -> float:
@@ -150,30 +151,30 @@ class Parking:
         place.errback(self._refusal())
 
     def _leave(self, place: Deferred[None]) -> None:
-        left = self._parked.pop(place, None)
-        if left is None:
+        request = self._parked.pop(place, None)
+        if request is None:
             return
-        self._bytes -= left.size
-        held = self._networks[left.network]
+        self._bytes -= request.size
+        held = self._networks[request.network]
         del held.places[place]
-        held.bytes -= left.size
+        held.bytes -= request.size
         if not held.places:
-            del self._networks[left.network]
+            del self._networks[request.network]
 
     @staticmethod
     def _refusal() -> Unreachable:
         return Unreachable(503, "upstream_restarting", RETRY_AFTER_S)
 
-    def _look_in(self, seconds: float) -> None:
+    def _check_in(self, seconds: float) -> None:
         if not self._parked:
             return
         if self._next is not None and self._next.getTime() > self.clock.seconds() + seconds:
             self._next.cancel()
             self._next = None
         if self._next is None:
-            self._next = self.clock.callLater(seconds, self._look)
+            self._next = self.clock.callLater(seconds, self._check)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         self._next = None
         if self._away_since is None:
             for place in list(self._parked)[:AT_ONCE]:
@@ -181,20 +182,20 @@ class Parking:
                 place.callback(None)
         else:
             self._refuse_late()
-            if self._asking is None and self._parked:
-                asking = self.reach().addTimeout(LOOK_PATIENCE_S, self.clock)
-                self._asking = asking
-                asking.addCallbacks(self._is_back, lambda _: None).addBoth(self._asked)
-        self._look_in(LOOK_S if self._away_since is not None else 0)
+            if self._checking is None and self._parked:
+                checking = self.reach().addTimeout(CHECK_TIMEOUT_S, self.clock)
+                self._checking = checking
+                checking.addCallbacks(self._is_back, lambda _: None).addBoth(self._checked)
+        self._check_in(CHECK_EVERY_S if self._away_since is not None else 0)
 
     def _is_back(self, _: object) -> None:
         self.reached()
 
-    def _asked(self, _: object) -> None:
-        self._asking = None
+    def _checked(self, _: object) -> None:
+        self._checking = None
 
     def _refuse_late(self) -> None:
         now = self.clock.seconds()
-        for place, found in list(self._parked.items()):
-            if found.until <= now:
+        for place, request in list(self._parked.items()):
+            if request.until <= now:
                 self._refuse(place)

@@ -55,21 +55,21 @@ def connecting(usable: bool | None = None) -> type[TLSMemoryBIOProtocol]:
 
 
 def is_one_record(raw: bytes) -> bool:
-    """Whether ``raw`` is one whole record of data, should a record begin with it."""
+    """Return whether ``raw`` is one whole record of data, if it begins with a record."""
     return len(raw) > 5 and raw[0] == _DATA and raw[3] << 8 | raw[4] == len(raw) - 5
 
 
 def _ends(tls: TLSMemoryBIOProtocol, state: dict[str, Any]) -> Any:
-    """OpenSSL's connection, what goes into it, and what comes out of it."""
-    asked: Any = tls._tlsConnection
-    ends = state["_tls_ends"] = (asked._ssl, asked._into_ssl, asked._from_ssl)
+    """Return OpenSSL's connection, its input buffer and its output buffer."""
+    connection: Any = tls._tlsConnection
+    ends = state["_tls_ends"] = (connection._ssl, connection._into_ssl, connection._from_ssl)
     return ends
 
 
 def _put(tls: TLSMemoryBIOProtocol, state: dict[str, Any], record: bytes) -> int:
-    """Send what fits into one record; how many bytes of it OpenSSL has taken."""
+    """Send what fits into one record; return how many bytes OpenSSL has taken."""
     if state["_lostTLSConnection"]:
-        return len(record)  # nobody reads it any more
+        return len(record)  # the peer reads no more
     ssl, _, out = state.get("_tls_ends") or _ends(tls, state)
     sent: int = _ssl_write(ssl, record, len(record))
     if sent != len(record):
@@ -83,18 +83,18 @@ def _put(tls: TLSMemoryBIOProtocol, state: dict[str, Any], record: bytes) -> int
 class PromptTLS(TLSMemoryBIOProtocol):
     """TLS whose small records are read in one step, and leave at once.
 
-    Where OpenSSL gives what was asked for, pyOpenSSL is passed by: its checks and its buffer for
-    each call took three times as long as the four calls of a request. Whatever else OpenSSL
-    says, Twisted asks it again and knows what to do.
+    Where OpenSSL succeeds, pyOpenSSL is bypassed: its checks and its buffer for each call took
+    three times as long as the four calls of a request. On any other result Twisted calls OpenSSL
+    again and handles it.
     """
 
     _handshakeDone = _aborted = _lostTLSConnection = False
 
     def makeConnection(self, transport: Any) -> None:
-        """Keep what OpenSSL is asked for at hand, and the state in the instance's own dictionary.
+        """Keep OpenSSL's objects, and the state in the instance's own dictionary.
 
-        Whatever has a ``__getattr__``, as Twisted's wrapper and pyOpenSSL's connection have, is
-        asked for an attribute many times as slowly; a small request asked for twenty.
+        Objects with ``__getattr__``, as Twisted's wrapper and pyOpenSSL's connection, look up
+        attributes many times as slowly; a small request looked up twenty.
         """
         state: dict[str, Any] = self.__dict__
         for name in ("_handshakeDone", "_aborted", "_lostTLSConnection", "disconnecting"):
@@ -106,7 +106,7 @@ class PromptTLS(TLSMemoryBIOProtocol):
         self.__dict__.pop("_tls_ends", None)  # with it OpenSSL's memory
 
     def dataReceived(self, data: bytes) -> None:
-        """A single record the short way, everything else the ordinary one."""
+        """Read a single record directly, everything else through Twisted."""
         state = self.__dict__
         if not state["_handshakeDone"] or state["_appSendBuffer"] or not is_one_record(data):
             super().dataReceived(data)
@@ -120,7 +120,7 @@ class PromptTLS(TLSMemoryBIOProtocol):
             state["wrappedProtocol"].dataReceived(_unpack(_BUFFER, size))
 
     def write(self, data: bytes) -> None:
-        """Send it, unless the connection is on its way out; then Twisted decides."""
+        """Send it, unless the connection is closing; then Twisted decides."""
         state = self.__dict__
         if state["disconnecting"]:
             super().write(data)
@@ -147,12 +147,12 @@ class PromptTLS(TLSMemoryBIOProtocol):
 
 
 class ServingTLS(PromptTLS):
-    """The server's end: a client that says nothing costs no handshake's memory."""
+    """The server's end: a client that sends nothing costs no memory for a handshake."""
 
-    _heard = False
+    _checked_once = False
 
     def _checkHandshakeStatus(self) -> None:
-        """Twisted looks once before a byte has come, when OpenSSL would only make buffers."""
-        if self._heard:
+        """Skip Twisted's first check, before a byte has come: OpenSSL would only make buffers."""
+        if self._checked_once:
             super()._checkHandshakeStatus()
-        self._heard = True
+        self._checked_once = True

@@ -1,4 +1,4 @@
-"""One question of our own to an upstream, on a connection of its pool that is closed after it."""
+"""A single request of our own to an upstream, on a connection of its pool that is then closed."""
 
 from __future__ import annotations
 
@@ -32,28 +32,28 @@ def ask(pool: Pool, request: bytes, clock: IReactorTime, patience_s: float) -> D
 
 
 class _Question:
-    """Uses a connection for one question."""
+    """The user of a connection that sends one request."""
 
     def __init__(self, connection: Connection, request: bytes, answered: Deferred[int]) -> None:
-        self._connection, self._answered, self._come = connection, answered, b""
+        self._connection, self._answered, self._received = connection, answered, b""
         connection.user = self
         transport: Any = connection.transport
         transport.write(request)
 
     def upstream_received(self, data: bytes) -> None:
-        """The first bytes of the answer have its status."""
-        self._come += data
-        found = _STATUS.match(self._come)
-        if found is None and len(self._come) < _LONGEST_STATUS:
+        """Fire with the status once it has come."""
+        self._received += data
+        match = _STATUS.match(self._received)
+        if match is None and len(self._received) < _LONGEST_STATUS:
             return
         self._connection.abort()
-        self._answered.callback(NO_STATUS if found is None else int(found[1]))
+        self._answered.callback(NO_STATUS if match is None else int(match[1]))
 
     def upstream_lost(self) -> None:
-        """The upstream has ended the connection without an answer."""
+        """Fail: the upstream has closed the connection without an answer."""
         self._answered.errback(Unreachable(502, "bad_gateway"))
 
     def give_up(self, why: Failure) -> Failure:
-        """Nobody waits for the answer any more."""
+        """Close the connection: nothing waits for the answer any more."""
         self._connection.abort()
         return why

@@ -48,16 +48,16 @@ class Retry:
         """
         return self._record.tries > 0 and self._head.method not in _SAFE
 
-    def is_allowed(self, lost: Any, *, repeats: bool) -> bool:
-        """Return whether to try again after the connection ``lost`` ended without an answer."""
-        most = MOST_TRIES if repeats else 1 + lost.used
+    def is_allowed(self, ended: Any, *, repeats: bool) -> bool:
+        """Return whether to try again after the connection ``ended`` without an answer."""
+        most = MOST_TRIES if repeats else 1 + ended.used
         if self._record.tries >= most:
             return False
         needs_body = self._head.method not in _SAFE or self._head.has_body
         # a request that has ended two processes may be what ended them
-        if needs_body and (self.body is None or self._first_lost not in (None, lost.pool)):
+        if needs_body and (self.body is None or self._first_lost not in (None, ended.pool)):
             return False
-        self._first_lost = lost.pool
+        self._first_lost = ended.pool
         return True
 
     def wait(self, error: Unreachable, now: float) -> Deferred[None]:

@@ -1,4 +1,4 @@
-"""What an owner sends to a friend with an invite, and a fingerprint in words to compare."""
+"""The sentences that an owner sends to a friend with an invite, and a fingerprint in words."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ SHOWN_BYTES = 8  # of the fingerprint, as words: nobody can make a certificate w
 
 
 def fingerprint_words(fingerprint: str) -> str:
-    """The first eight bytes of a fingerprint as words, for two people to compare."""
+    """Return the first eight bytes of a fingerprint as words, for two people to compare."""
     return " ".join(_WORDS[byte] for byte in bytes.fromhex(fingerprint)[:SHOWN_BYTES])
 
 
 def certificate_words(fingerprint: str, upcoming: str) -> str:
-    """Every certificate that would be taken, in words: the next one could be forged, too."""
-    return " ".join(fingerprint_words(one) for one in (fingerprint, upcoming) if one)
+    """Return every certificate that would be accepted, in words: the next could be forged too."""
+    return " ".join(fingerprint_words(value) for value in (fingerprint, upcoming) if value)
 
 
 def sentences(invite: Invite, address: str = "", checksum: str = "") -> list[str]:
-    """Three sentences for the friend; the invite itself is added by whoever sends them.
+    """Return three sentences for the friend; the sender adds the invite itself.
 
     ``address``: where the host hands out the launcher; or none.
     ``checksum``: the launcher's SHA-256, or none.

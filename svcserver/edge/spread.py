@@ -1,8 +1,8 @@
-"""Several processes that serve the same requests: which of them gets one.
+"""Chooses one of several processes that serve the same requests.
 
-Of two that were drawn the one with fewer requests under way takes it. A player's requests
-go to one process, by a hash of the token, unless that one is away or much busier than the
-player's second. One that takes no connection is left out for ``OUT_S``, and the request
+Of two processes drawn at random, the one with fewer requests under way gets a request. A player's
+requests go to one process, by a hash of the token, unless that one is away or much busier than
+the player's second. A process that takes no connection is left out for ``OUT_S``, and the request
 goes to another: nothing of it was sent yet.
 """
 
@@ -27,7 +27,7 @@ from svcserver.kernel.system import generator, token_hex
 log = Logger()
 
 OUT_S = 1.0
-BUSIER = 16  # requests more than at the second choice, and a player's own process is passed over
+BUSIER = 16  # a player's own process is skipped with so many requests more than the second
 
 
 @define(eq=False)
@@ -40,23 +40,22 @@ class Member:
     sick: bool = False  # it accepts connections, and does not answer
 
     def usable(self, now: float) -> bool:
-        """Whether requests should go there."""
         return not self.sick and now >= self.out_until
 
 
 def members_of(pools: Sequence[Pool]) -> list[Member]:
-    """The members of a spread: each pool with its number."""
+    """Return the members of a spread: each pool with its number."""
     return [Member(pool, number) for number, pool in enumerate(pools)]
 
 
 @define(eq=False)
 class Spread:
-    """An ``Upstream`` of several; ``near(token)`` is the one of a player."""
+    """An ``Upstream`` of several; ``near(token)`` prefers a player's own process."""
 
     clock: IReactorTime
     members: list[Member]
     parking: Parking
-    random: random.Random = field(factory=generator)  # no secret hangs on it
+    random: random.Random = field(factory=generator)  # not a secret
     # of this process only, so that nobody can aim at a worker
     _key: bytes = field(factory=lambda: bytes.fromhex(token_hex(16)), init=False, repr=False)
 
@@ -64,7 +63,7 @@ class Spread:
         return self._first(self._drawn(), fresh)
 
     def near(self, token: bytes) -> Near:
-        """The same for the player who has this token."""
+        """Return the upstream of the player who has this token."""
         digest = blake2b(token, digest_size=8, key=self._key).digest()
         return Near(self, int.from_bytes(digest, "big"))
 
@@ -72,28 +71,28 @@ class Spread:
         connection.pool.give_back(connection)
 
     def wait(
-        self, why: Unreachable, size: int, since: float | None = None, peer: str = ""
+        self, error: Unreachable, size: int, since: float | None = None, peer: str = ""
     ) -> Deferred[None]:
         now = self.clock.seconds()
         if since is not None and now - since >= self.parking.park_s:
-            return fail(why)  # all were tried for so long, each until its connection timed out
+            return fail(error)  # all were tried meanwhile, each until its connection timed out
         if any(member.usable(now) for member in self.members):
             return succeed(None)
-        return self.parking.wait(why, size, since, peer)
+        return self.parking.wait(error, size, since, peer)
 
     def take_near(self, key: int, *, fresh: bool) -> Connection | Deferred[Connection]:
-        """A connection to the player's own process, else to the next in the player's order."""
-        order = sorted(self.members, key=lambda one: hash((key, one.number)))
-        return self._first(self._lighter(order), fresh)
+        """Return a connection to the player's own process, else to the next in that order."""
+        order = sorted(self.members, key=lambda member: hash((key, member.number)))
+        return self._first(self._prefer_lighter(order), fresh)
 
     def out(self, member: Member) -> None:
         """Send nothing there for a while; its idle connections are closed."""
         member.out_until = self.clock.seconds() + OUT_S
         member.pool.drop_idle()
 
-    def _lighter(self, order: list[Member]) -> list[Member]:
+    def _prefer_lighter(self, order: list[Member]) -> list[Member]:
         now = self.clock.seconds()
-        order.sort(key=lambda one: not one.usable(now))
+        order.sort(key=lambda member: not member.usable(now))
         first, second = order[:2]
         if second.usable(now) and first.pool.in_flight > second.pool.in_flight + BUSIER:
             order[:2] = second, first
@@ -102,19 +101,19 @@ class Spread:
     def _drawn(self) -> list[Member]:
         now = self.clock.seconds()
         order = self.random.sample(self.members, len(self.members))
-        order.sort(key=lambda one: not one.usable(now))
+        order.sort(key=lambda member: not member.usable(now))
         first, second = order[:2]
         if second.usable(now) and second.pool.in_flight < first.pool.in_flight:
             order[:2] = second, first
         return order
 
     def _first(self, order: list[Member], fresh: bool) -> Connection | Deferred[Connection]:
-        """A connection to the first of ``order`` that takes one."""
+        """Return a connection to the first of ``order`` that takes one."""
         member, *rest = order
-        got = member.pool.take(fresh=fresh)
-        if isinstance(got, Deferred):
-            got.addErrback(self._next, member, rest)
-        return got
+        connection = member.pool.take(fresh=fresh)
+        if isinstance(connection, Deferred):
+            connection.addErrback(self._next, member, rest)
+        return connection
 
     def _next(self, failure: Failure, member: Member, rest: list[Member]) -> Any:
         failure.trap(Unreachable)
@@ -127,7 +126,7 @@ class Spread:
 
 @frozen(eq=False)
 class Near:
-    """A ``Spread`` as one player sees it."""
+    """A ``Spread`` in one player's order of preference."""
 
     spread: Spread
     key: int
@@ -139,6 +138,6 @@ class Near:
         connection.pool.give_back(connection)
 
     def wait(
-        self, why: Unreachable, size: int, since: float | None = None, peer: str = ""
+        self, error: Unreachable, size: int, since: float | None = None, peer: str = ""
     ) -> Deferred[None]:
-        return self.spread.wait(why, size, since, peer)
+        return self.spread.wait(error, size, since, peer)

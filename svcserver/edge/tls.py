@@ -2,12 +2,11 @@
 
 TLS 1.2 and newer, forward secrecy and authenticated encryption only, no renegotiation,
 no compression, sessions resumed. The client side trusts no authority and no name: the
-pinned fingerprint is the whole proof.
+pinned fingerprint is the only proof.
 """
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Callable, Collection
 from typing import Any
 
@@ -30,6 +29,7 @@ from svcserver.edge.certificate import BadCertificate, Pair, fingerprint_of_der
 from svcserver.edge.prompt import connecting, serving
 from svcserver.edge.upstream import Connection, Pool
 from svcserver.edge.verdicts import Unreachable
+from svcserver.http.crosssite import is_address
 
 log = Logger()
 
@@ -49,7 +49,7 @@ def _context() -> SSL.Context:
 
 
 def server_context(pair: Pair) -> SSL.Context:
-    """The gateway's context; OpenSSL makes the session ticket keys, new ones at every start.
+    """Return the gateway's context; OpenSSL makes new session ticket keys at every start.
 
     Raises BadCertificate for a pair that OpenSSL does not serve with, as a key too short.
     """
@@ -58,12 +58,12 @@ def server_context(pair: Pair) -> SSL.Context:
     try:
         first, *chain = x509.load_pem_x509_certificates(pair.certificate)
         context.use_certificate(first)
-        for one in chain:
-            context.add_extra_chain_cert(one)
+        for certificate in chain:
+            context.add_extra_chain_cert(certificate)
         context.use_privatekey(key)
-    except (SSL.Error, ValueError) as why:
+    except (SSL.Error, ValueError) as error:
         raise BadCertificate(
-            "certificate", f"cannot be served with: {why}; make one with svcctl cert make"
+            "certificate", f"cannot be served with: {error}; make one with svcctl cert make"
         ) from None
     context.set_session_cache_mode(SSL.SESS_CACHE_SERVER)
     context.set_session_id(b"svc-gateway")
@@ -72,7 +72,7 @@ def server_context(pair: Pair) -> SSL.Context:
 
 
 def _choose(connection: SSL.Connection, offered: list[bytes]) -> Any:
-    """ALPN: HTTP/1.1 where it is offered; else go on without, rather than hang up."""
+    """Choose HTTP/1.1 where ALPN offers it; else go on without, rather than hang up."""
     return HTTP_1_1 if HTTP_1_1 in offered else SSL.NO_OVERLAPPING_PROTOCOLS
 
 
@@ -84,12 +84,11 @@ class Serving:
         self.context = context
 
     def serverConnectionForTLS(self, tlsProtocol: Any) -> SSL.Connection:
-        """Twisted calls this for every connection."""
         return SSL.Connection(self.context, None)
 
 
 class TlsFactory(TLSMemoryBIOFactory):
-    """TLS in front of a factory; ``admit(address)`` may turn a client away without a word."""
+    """TLS in front of a factory; ``admit(address)`` may turn a client away without an answer."""
 
     protocol = serving()
     noisy = False
@@ -101,7 +100,7 @@ class TlsFactory(TLSMemoryBIOFactory):
         self.admit = admit
 
     def buildProtocol(self, addr: Any) -> Any:
-        """None closes the connection before the handshake."""
+        """Return None, which closes the connection before the handshake, unless it is admitted."""
         return super().buildProtocol(addr) if self.admit(addr) else None
 
 
@@ -116,22 +115,13 @@ class Pinning:
         self.context = _context()
         self.context.set_verify(SSL.VERIFY_NONE)
         self.context.set_alpn_protos([HTTP_1_1])
-        self.name = None if _is_address(host) else host.encode("idna")
+        self.name = None if is_address(host) else host.encode("idna")
 
     def clientConnectionForTLS(self, tlsProtocol: Any) -> SSL.Connection:
-        """Twisted calls this for every connection."""
         connection = SSL.Connection(self.context, None)
         if self.name is not None:
             connection.set_tlsext_host_name(self.name)
         return connection
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
 
 
 class Mismatch(Unreachable):
@@ -144,7 +134,7 @@ class Mismatch(Unreachable):
 
 @implementer(IHandshakeListener)
 class _Secure(Connection):
-    """Tells its waiter only after the handshake and the check of the pin."""
+    """Reports to its attempt after the handshake and the check of the pin."""
 
     def __init__(self, pool: Pool, attempt: _Attempt) -> None:
         super().__init__(pool)
@@ -220,7 +210,7 @@ def pinned(
     timeout_s: float,
     bind: str | None = None,
 ) -> Any:
-    """A ``connect`` for a Pool: TLS to ``host`` whose certificate has one of these fingerprints.
+    """Return a ``connect`` for a Pool: TLS to ``host`` with one of these fingerprints.
 
     ``bind`` is the address that outgoing connections come from.
     """

@@ -20,24 +20,24 @@ from svcserver.kernel.buggify import buggify
 log = Logger()
 
 CONNECT_S = 10.0
-IDLE_S = 30.0  # less than any upstream of ours keeps an idle connection
+IDLE_S = 30.0  # less than any upstream of ours keeps an idle connection open
 MAX_IDLE = 256
 
 
-class User(Protocol):
-    """What a connection calls on the exchange that uses it."""
+class ConnectionUser(Protocol):
+    """The user of a connection, such as an exchange, which it calls."""
 
     def upstream_received(self, data: bytes) -> None:
         """Bytes of the answer have come."""
 
     def upstream_lost(self) -> None:
-        """The connection has ended before ``release``."""
+        """The connection has ended before it was given back."""
 
 
 class Connection(protocol.Protocol):
     """One upstream connection; belongs to one user at a time."""
 
-    user: User | None = None
+    user: ConnectionUser | None = None
     used: bool = False  # has carried an exchange before
     idle_since: float = 0.0
     alive: bool = False
@@ -53,7 +53,7 @@ class Connection(protocol.Protocol):
 
     def dataReceived(self, data: bytes) -> None:
         """Hand bytes to the user; bytes that belong to no request end the connection."""
-        self.pool.heard = True
+        self.pool.received = True
         if self.user is None:
             self.abort()
         else:
@@ -88,17 +88,17 @@ class Pool:
     code: str = "bad_gateway"
     idle_s: float = IDLE_S
     parking: Parking | None = field(default=None, init=False)
-    heard: bool = field(default=False, init=False)  # bytes have come since the last look
-    _heard_at: float = field(default=0.0, init=False)
+    received: bool = field(default=False, init=False)  # bytes have come since the last check
+    _received_at: float = field(default=0.0, init=False)
     _connecting: int = field(default=0, init=False)
     _idle: list[Connection] = field(factory=list, init=False)
     _open: dict[Connection, None] = field(factory=dict, init=False)  # the oldest first
     closed: bool = field(default=False, init=False)
 
     def take(self, *, fresh: bool = False) -> Connection | Deferred[Connection]:
-        """A connection at once, or a Deferred of a new one (fails with Unreachable).
+        """Return a connection at once, or a Deferred of a new one (fails with Unreachable).
 
-        While the upstream restarts it fails at once; ``reach`` is for who looks after that.
+        While the upstream restarts it fails at once; ``reach`` is for the check on that.
         """
         while self._idle and not fresh:
             connection = self._idle.pop()
@@ -118,20 +118,20 @@ class Pool:
 
     @property
     def in_flight(self) -> int:
-        """The requests under way, those that wait for a connection included."""
+        """The number of requests under way, those that wait for a connection included."""
         return self._connecting + len(self._open) - len(self._idle)
 
     def silent_s(self, now: float) -> float:
-        """How long answers have been due without a byte; by the looks at it, so call it often."""
-        if self.heard or not self.in_flight:
-            self.heard, self._heard_at = False, now
-        return now - self._heard_at
+        """Return for how long answers have been due without a byte; call it often."""
+        if self.received or not self.in_flight:
+            self.received, self._received_at = False, now
+        return now - self._received_at
 
     def wait(
-        self, why: Unreachable, size: int, since: float | None = None, peer: str = ""
+        self, error: Unreachable, size: int, since: float | None = None, peer: str = ""
     ) -> Deferred[None]:
-        """See ``verdicts.Upstream.wait``; without a place to park it fails at once."""
-        return fail(why) if self.parking is None else self.parking.wait(why, size, since, peer)
+        """See ``verdicts.Upstream.wait``; without a parking it fails at once."""
+        return fail(error) if self.parking is None else self.parking.wait(error, size, since, peer)
 
     def drop_idle(self) -> None:
         """Close the idle connections: the upstream is about to end, and would close them itself."""
@@ -140,7 +140,7 @@ class Pool:
             connection.abort()
 
     def give_back(self, connection: Connection) -> None:
-        """Put a connection back for the next request."""
+        """Take a connection back for the next request."""
         connection.user = None
         if not connection.alive:
             return
@@ -156,8 +156,10 @@ class Pool:
             self._idle.remove(connection)
 
     def sweep(self, now: float) -> bool:
-        """Close connections that were idle for too long; whether any are left to look after."""
-        for connection in [one for one in self._idle if now - one.idle_since >= self.idle_s]:
+        """Close connections that were idle for too long; return whether any are left."""
+        for connection in [
+            connection for connection in self._idle if now - connection.idle_since >= self.idle_s
+        ]:
             self._idle.remove(connection)
             connection.abort()
         return bool(self._idle)
@@ -195,7 +197,7 @@ class _Plain(protocol.Factory):
 
 
 def plain(reactor: Any, host: str, port: int, timeout_s: float = CONNECT_S) -> Any:
-    """A ``connect`` for plain HTTP on this machine."""
+    """Return a ``connect`` for plain HTTP on this machine."""
 
     def connect(pool: Pool) -> Deferred[Any]:
         kind: Any = TCP6ClientEndpoint if ":" in host else TCP4ClientEndpoint

@@ -1,4 +1,4 @@
-"""What an edge service decides about a request, and what the core tells it afterwards."""
+"""An edge service's decision about a request, and the record of what came of it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Refuse:
     page: Page | None = None
 
     def body(self) -> bytes:
-        """The page if there is one, else ``{"error": code}``."""
+        """Return the page if there is one, else ``{"error": code}``."""
         return self.page.content if self.page is not None else json.dump({"error": self.code})
 
 
@@ -68,7 +68,7 @@ Verdict = Refuse | Forward
 
 
 class Unreachable(Exception):
-    """No connection to the upstream; says which answer that is."""
+    """No connection to the upstream; ``status`` and ``code`` are the answer."""
 
     def __init__(self, status: int, code: str, retry_after_s: int | None = None) -> None:
         super().__init__(code)
@@ -76,16 +76,16 @@ class Unreachable(Exception):
 
 
 class Upstream(Protocol):
-    """Where requests go: connections that are taken, used alone, and given back."""
+    """A source of connections that are taken, used alone, and given back."""
 
     def take(self, *, fresh: bool = False) -> Any:
-        """A free connection at once (never when ``fresh``), or a Deferred of a new one."""
+        """Return a free connection at once (never when ``fresh``), or a Deferred of a new one."""
 
     def give_back(self, connection: Any) -> None:
         """Take a connection back that is idle, with nothing left to read on it."""
 
     def wait(
-        self, why: Unreachable, size: int, since: float | None = None, peer: str = ""
+        self, error: Unreachable, size: int, since: float | None = None, peer: str = ""
     ) -> Deferred[None]:
         """Fires when a request that found no connection should try again; see ``Parking.wait``."""
 
@@ -117,13 +117,13 @@ class ProxyPolicy(Protocol):
     repeats: bool  # a GET whose upstream ends before it answers goes to it once more
 
     def judge(self, head: RequestHead, peer: str) -> Verdict:
-        """Refuse or forward; takes the request's token where there are any."""
+        """Refuse or forward; takes the request's token where there is a rate limit."""
 
     def wrong(self, fault: Fault) -> Refuse:
-        """The answer to a message that cannot be read."""
+        """Return the answer to a message that cannot be read."""
 
     def lost(self, why: str, answered: bool) -> tuple[int, str, str]:
-        """Status, code and log word for an upstream that was ``reset`` or ``silent``."""
+        """Return status, code and log word for an upstream that was ``reset`` or ``silent``."""
 
     def done(self, record: Record) -> None:
-        """An exchange is over: log it, and give back what it held."""
+        """Log an exchange that is over, and release what it held."""

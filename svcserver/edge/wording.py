@@ -1,4 +1,4 @@
-"""Heads as we write them: what must not travel is left out, framing is our own.
+"""Message heads for sending: hop-by-hop fields are left out, framing is our own.
 
 Spec: 2 §4 Gateway, headers.
 """
@@ -24,8 +24,8 @@ HOP_BY_HOP = frozenset(
         b"content-length",  # not hop by hop, but always written anew
     ]
 )
-_KEPT = frozenset([b"host"])  # a Connection field cannot take these away
-MOST_NAMED = 4  # fields in a Connection field for which the names left out are remembered
+_NEVER_DROPPED = frozenset([b"host"])  # a Connection field cannot take these away
+MOST_NAMED = 4  # fields in a Connection field for which the removed names are cached
 _ATTEMPT = ATTEMPT + b": %d\r\n"
 _CHUNKED = b"Transfer-Encoding: chunked\r\n"
 _AS_SENT = b"as sent"  # compared by identity: the bytes of the head at hand are not kept twice
@@ -50,13 +50,13 @@ _REASONS = {
 def request_head(
     head: RequestHead, forward: Forward, policy: ProxyPolicy, *, attempt: int = 1
 ) -> bytes:
-    """The request as the upstream gets it.
+    """Return the request's head for the upstream.
 
-    ``attempt``: above 1 an upstream that did not answer may have done it.
+    ``attempt``: above 1 a process that did not answer may have carried it out.
     """
     lines = head.block.lines.get(policy.dropped)
     if lines is None:
-        lines = head.block.lines[policy.dropped] = _worded(head, policy.dropped)
+        lines = head.block.lines[policy.dropped] = _fields_to_pass_on(head, policy.dropped)
     framing = b""
     if forward.tunnel:
         framing = _UPGRADE
@@ -77,20 +77,20 @@ def request_head(
     )
 
 
-def _worded(head: RequestHead, dropped: frozenset[bytes]) -> bytes:
-    """The fields as they go on; ``_AS_SENT`` where those are the very bytes that came."""
-    lines = _kept(head.headers, dropped, head.named)
+def _fields_to_pass_on(head: RequestHead, dropped: frozenset[bytes]) -> bytes:
+    """Return the fields to pass on; ``_AS_SENT`` where those are the very bytes that came."""
+    lines = _join_fields(head.headers, dropped, head.named)
     return _AS_SENT if head.raw.partition(b"\r\n")[2] == lines + b"\r\n" else lines
 
 
 def answer_head(
     answer: ResponseHead, hidden: frozenset[bytes], *, framed: bool, close: bool
 ) -> bytes:
-    """The answer as the client gets it, without the ``hidden`` fields; ``framed``: in chunks."""
-    asked = (hidden, framed, close)
-    head = answer.lines.get(asked)
+    """Return the answer's head for the client, without ``hidden`` fields; ``framed``: in chunks."""
+    key = (hidden, framed, close)
+    head = answer.lines.get(key)
     if head is None:
-        head = answer.lines[asked] = _answer_head(answer, hidden, framed, close)
+        head = answer.lines[key] = _answer_head(answer, hidden, framed, close)
     return head
 
 
@@ -99,7 +99,7 @@ def _answer_head(
 ) -> bytes:
     parts = [
         b"HTTP/1.1 %d %b\r\n" % (answer.status, answer.reason),
-        _kept(answer.headers, hidden, answer.named),
+        _join_fields(answer.headers, hidden, answer.named),
     ]
     if answer.status == 101:
         parts.append(_UPGRADE)
@@ -114,7 +114,7 @@ def _answer_head(
 
 
 def refusal(refuse: Refuse, *, with_body: bool, close: bool) -> bytes:
-    """An answer of our own."""
+    """Return a whole answer of our own."""
     body = refuse.body()
     lines = refuse.page.lines if refuse.page is not None else b"Content-Type: application/json\r\n"
     head = b"HTTP/1.1 %d %b\r\n%bContent-Length: %d\r\n" % (
@@ -132,20 +132,22 @@ def refusal(refuse: Refuse, *, with_body: bool, close: bool) -> bytes:
     return head + b"\r\n" + (body if with_body else b"")
 
 
-def _kept(headers: Sequence[Header], dropped: frozenset[bytes], named: frozenset[bytes]) -> bytes:
-    # a long list of names is some stranger's, and would take a megabyte of the cache
-    gone = (_known if len(named) <= MOST_NAMED else _left_out)(dropped, named)
+def _join_fields(
+    headers: Sequence[Header], dropped: frozenset[bytes], named: frozenset[bytes]
+) -> bytes:
+    # only strangers send a long list of names, which would take a megabyte of the cache
+    removed = (_cached_removed if len(named) <= MOST_NAMED else _removed)(dropped, named)
     return b"".join(
         [
             b"%b: %b\r\n" % (name, value)
             for name, lower, value in headers
-            if lower not in gone and not lower.startswith(b"proxy-")
+            if lower not in removed and not lower.startswith(b"proxy-")
         ]
     )
 
 
-def _left_out(dropped: frozenset[bytes], named: frozenset[bytes]) -> frozenset[bytes]:
-    return HOP_BY_HOP | dropped | (named - _KEPT)
+def _removed(dropped: frozenset[bytes], named: frozenset[bytes]) -> frozenset[bytes]:
+    return HOP_BY_HOP | dropped | (named - _NEVER_DROPPED)
 
 
-_known = lru_cache(maxsize=256)(_left_out)  # nearly all heads name the same few fields, or none
+_cached_removed = lru_cache(maxsize=256)(_removed)  # most heads name the same few fields, or none

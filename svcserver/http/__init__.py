@@ -1,1 +1,1 @@
-"""The one reading of HTTP/1.1 that everything of ours shares: heads, bodies, prompt writes."""
+"""The parser and connection of HTTP/1.1 that all our services share."""

@@ -16,7 +16,7 @@ LAST_CHUNK = b"0\r\n\r\n"
 
 
 def chunk(data: bytes) -> bytes:
-    """``data`` as one chunk; it must not be empty, which would end the body."""
+    """Return ``data`` as one chunk; it must not be empty, which would end the body."""
     return b"%x\r\n%b\r\n" % (len(data), data)
 
 
@@ -31,7 +31,7 @@ class Counted:
         self.done = self.left == 0
 
     def feed(self, data: bytes) -> tuple[bytes, bytes]:
-        """The body's part of ``data``, and what follows the body."""
+        """Split ``data`` into the body's part and what follows the body."""
         part = data[: self.left]
         self.left -= len(part)
         self.done = self.left == 0
@@ -59,35 +59,35 @@ class Chunked:
     _trailer: int = field(default=-1, init=False)  # bytes of trailers so far, -1 before them
 
     def feed(self, data: bytes) -> tuple[bytes, bytes]:
-        """The body's part of ``data``, and what follows the body."""
+        """Split ``data`` into the body's part, decoded, and what follows the body."""
         data = self._rest + data if self._rest else data
-        found: list[bytes] = []
-        at = 0
-        while at < len(data) and not self.done:
+        parts: list[bytes] = []
+        position = 0
+        while position < len(data) and not self.done:
             if self._left:
-                part = data[at : at + self._left]
-                found.append(part)
-                at += len(part)
+                part = data[position : position + self._left]
+                parts.append(part)
+                position += len(part)
                 self._left -= len(part)
                 self._ending = self._left == 0
                 continue
-            line, after = self._line(data, at)
+            line, after = self._line(data, position)
             if line is None:
                 break
-            at = after
+            position = after
             self._understand(line)
-        self._rest = b"" if self.done else data[at:]
-        return b"".join(found), data[at:] if self.done else b""
+        self._rest = b"" if self.done else data[position:]
+        return b"".join(parts), data[position:] if self.done else b""
 
-    def _line(self, data: bytes, at: int) -> tuple[bytes | None, int]:
-        end = data.find(b"\n", at, at + MAX_LINE)
+    def _line(self, data: bytes, position: int) -> tuple[bytes | None, int]:
+        end = data.find(b"\n", position, position + MAX_LINE)
         if end < 0:
-            if len(data) - at >= MAX_LINE:
+            if len(data) - position >= MAX_LINE:
                 raise Fault("chunk line too long")
-            if self._ending and data[at : at + 2] != b"\r\n"[: len(data) - at]:
+            if self._ending and data[position : position + 2] != b"\r\n"[: len(data) - position]:
                 raise Fault("chunk end")
-            return None, at
-        line = data[at : end + 1]
+            return None, position
+        line = data[position : end + 1]
         if not line.endswith(b"\r\n"):
             raise Fault("bare line feed in a chunk")
         return line[:-2], end + 1
@@ -118,7 +118,7 @@ NO_BODY = Counted(0)  # one for all: nothing changes it
 
 
 def body_of(length: int | None) -> Body:
-    """A reader for a head's ``length``: None is chunked, -1 until the end."""
+    """Return a reader for a head's ``length``: None is chunked, -1 until the end."""
     if length is None:
         return Chunked()
     return Endless() if length < 0 else Counted(length)

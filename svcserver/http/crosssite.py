@@ -1,8 +1,8 @@
-"""Whether a request on this machine comes from a web page of somebody else. Pure.
+"""The checks that detect a web page of another site behind a request on this machine.
 
-A page that is open in a browser on this machine can reach what listens on loopback, and what a
-service gives to loopback it would give to the page. Three header fields tell: the Host (a page
-whose name was pointed at 127.0.0.1 still sends that name), the Origin, and Sec-Fetch-Site.
+A page that is open in a browser on this machine can reach loopback, and a service that trusts
+loopback would trust the page. Three header fields detect it: the Host (a page whose name was
+pointed at 127.0.0.1 still sends that name), the Origin, and Sec-Fetch-Site.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ def foreign(
     modes: Sequence[bytes] = (),
     destinations: Sequence[bytes] = (),
 ) -> str:
-    """Which field gives a page away (``host``, ``origin``, ``sec_fetch``), or an empty text.
+    """Return the field that gives a page away (``host``, ``origin``, ``sec_fetch``), or "".
 
-    Everything is as sent: the values of Host, Origin, Sec-Fetch-Site, -Mode and -Dest. What is
-    no browser sends none of the latter four. A link to us may stand on any page: whoever
-    follows it reads the answer, and the page does not.
+    Everything is as sent: the values of Host, Origin, Sec-Fetch-Site, -Mode and -Dest. Programs
+    that are no browsers send none of the latter four. Any page may link to us: the user who
+    follows the link reads the answer, and the page does not.
     """
     if len(hosts) > 1 or (is_loopback(peer) and not all(map(names_this_machine, hosts))):
         return "host"
@@ -51,7 +51,7 @@ def foreign(
 
 
 def _is_own(origin: bytes, hosts: Sequence[bytes]) -> bool:
-    """Whether the origin is the service itself, or another program on this machine."""
+    """Return whether the origin is the service itself, or another program on this machine."""
     if hosts and LOOPBACK_HOST.fullmatch(hosts[0]) and LOOPBACK_ORIGIN.fullmatch(origin):
         return True
     scheme, _, place = origin.lower().partition(b"://")
@@ -60,22 +60,22 @@ def _is_own(origin: bytes, hosts: Sequence[bytes]) -> bool:
 
 @lru_cache(maxsize=64)
 def names_this_machine(host: bytes) -> bool:
-    """Whether a Host field can only mean this machine.
+    """Return whether a Host field can only mean this machine.
 
-    Any address does: a page's own name may be pointed anywhere, but an address is no name. Of
+    Any address can: a page's own name may be pointed anywhere, but an address is no name. Of
     names only those that nobody else can have: localhost, the machine's own, and the aliases
     of its own name in /etc/hosts.
     """
-    found = _HOST.fullmatch(host.decode("latin-1").lower())
-    if found is None:
+    match = _HOST.fullmatch(host.decode("latin-1").lower())
+    if match is None:
         return False
-    name = (found["six"] or found["name"]).removesuffix(".")
-    return _is_address(name) or name in _LOCAL_NAMES | own_names()
+    name = (match["six"] or match["name"]).removesuffix(".")
+    return is_address(name) or name in _LOCAL_NAMES | own_names()
 
 
 @lru_cache(maxsize=1)
 def own_names() -> frozenset[str]:
-    """This machine's host names, read once."""
+    """Return this machine's host names, read once."""
     name = socket.gethostname().lower()
     try:
         with HOSTS_FILE.open("rb") as file:
@@ -86,20 +86,21 @@ def own_names() -> frozenset[str]:
 
 
 def aliases(name: str, hosts_file: str) -> frozenset[str]:
-    """The other names that a hosts file gives this machine, such as ``name.example.org``.
+    """Return the other names that a hosts file gives this machine, such as ``name.example.org``.
 
     Only lines with the machine's name count: the file may also point strangers' names at
     127.0.0.1 in order to block them.
     """
-    found: set[str] = set()
+    names_found: set[str] = set()
     for line in hosts_file.lower().splitlines():
         _, *names = line.partition("#")[0].split() or [""]
         if name in names and name not in _LOCAL_NAMES:
-            found.update(names)
-    return frozenset(found)
+            names_found.update(names)
+    return frozenset(names_found)
 
 
-def _is_address(text: str) -> bool:
+def is_address(text: str) -> bool:
+    """Return whether it is an IPv4 or IPv6 address."""
     try:
         ipaddress.ip_address(text)
     except ValueError:
@@ -109,7 +110,7 @@ def _is_address(text: str) -> bool:
 
 @lru_cache(maxsize=64)
 def is_loopback(peer: str) -> bool:
-    """Whether a caller is on this machine."""
+    """Return whether a caller is on this machine."""
     try:
         address = ipaddress.ip_address(peer.partition("%")[0])
     except ValueError:

@@ -1,12 +1,11 @@
-"""The heads of HTTP/1.1 messages, read so that no two readings are possible.
+"""The heads of HTTP/1.1 messages, parsed so that no two readings are possible.
 
-Our own check of the raw bytes comes first; only what passes it is shown to llhttp, and
-the two must agree. What is stricter than RFC 9112 asks is so because the bytes go on to
-another server, which must never see another message than we did. Spec: 2 §7 Gateway.
+We check the raw bytes first; what passes goes to llhttp, and the two must agree. Some rules are
+stricter than RFC 9112, because the bytes go on to another server, which must never see another
+message than we did. Spec: 2 §7 Gateway.
 
-A client sends the same fields with one request line after another, and the same lines again and
-again. Neither is read again where it has come before; of a head that is new the other part counts
-as read, by both.
+Clients repeat their fields and their request lines. The two are cached separately; only the part
+that is new is parsed, by both parsers.
 """
 
 from __future__ import annotations
@@ -14,22 +13,23 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from attrs import define
 
-from svcserver.http.remembered import Remembered
 from svcserver.http.second_opinion import head_agrees, line_agrees
+from svcserver.kernel.cache import BoundedCache
 
 MAX_HEAD = 16 * 1024  # bytes of a request head
 MAX_RESPONSE_HEAD = 64 * 1024
 METHODS = frozenset([b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"PATCH", b"OPTIONS"])
-_METHOD = {one: one for one in METHODS}  # one object for all lines that are remembered
+_METHOD = {method: method for method in METHODS}  # one object for all cached lines
 
 Header = tuple[bytes, bytes, bytes]  # name as sent, name in lower case, value
 Fields = dict[bytes, list[bytes]]  # values by lower-case name
-Lines = dict[frozenset[bytes], bytes]  # how fields are passed on, by those that are left out
-Answers = dict[tuple[frozenset[bytes], bool, bool], bytes]  # the same, and how its end is told
+Lines = dict[frozenset[bytes], bytes]  # fields as passed on, by the fields that are left out
+Answers = dict[tuple[frozenset[bytes], bool, bool], bytes]  # the same, with framing and close
+T = TypeVar("T")
 
 _TOKEN = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
 _USUAL_LINE = re.compile(
@@ -42,12 +42,33 @@ _FIELD = re.compile(rb"(?<![^\n])(" + _TOKEN + rb"+):([\t\x20-\x7e\x80-\xff]*+)\
 _BARE_LF = re.compile(rb"(?<!\r)\n")
 _HOST = re.compile(rb"(?:[A-Za-z0-9._~%-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{0,5})?")
 _ABSOLUTE = re.compile(rb"https?://([^/?#]*)", re.IGNORECASE)
-_SHORT = 64  # bytes; longer ones are rare, and would make remembering costly
+_SHORT = 64  # bytes; longer ones are rare, and would make caching costly
 _NOTHING: frozenset[bytes] = frozenset()
 _LENGTH = re.compile(rb"[0-9]{1,15}")
 MOST_BLOCK_BYTES = 32 * 1024 * 1024  # half of it takes the fields of 2,700 players
-EACH_LINE = 300  # bytes of memory that a remembered line takes, besides its own
+EACH_LINE = 300  # bytes of memory that a cached line takes, besides its own
 MOST_LINE_BYTES = 32 * 1024 * 1024  # half of it takes eight lines of 2,000 players each
+MOST_BYTES = 16 * 1024 * 1024  # of memory, about
+LONGEST = 2_048  # bytes of a head that is cached; longer ones are rare
+# bytes of memory a head takes: measured, and rounded up; each name in a Connection field is kept
+_EACH, _PER_FIELD, _PER_NAME, _PER_BYTE = 800, 300, 130, 4
+
+
+@define(eq=False)
+class HeadCache(BoundedCache[bytes, T]):
+    """Parsed heads by their bytes, bounded in bytes: a head of two kilobytes may take forty."""
+
+    most: int = MOST_BYTES
+    each: int = _EACH
+
+    def keep(self, raw: bytes, parsed: T) -> None:
+        if len(raw) <= LONGEST:
+            self.put(raw, parsed)
+
+    def weight(self, raw: bytes) -> int:
+        """Return about how many bytes of memory a cached head takes."""
+        fields, names = raw.count(b"\n"), raw.count(b",")
+        return self.each + _PER_BYTE * len(raw) + _PER_FIELD * fields + _PER_NAME * names
 
 
 class Fault(Exception):
@@ -76,7 +97,7 @@ class FieldBlock:
     expects: bool
     upgrade: bytes
     named: frozenset[bytes]
-    noted: Any = None  # what a policy made of them, once for all that are the same
+    noted: Any = None  # a policy's notes about them, made once for all that are the same
 
     def __repr__(self) -> str:
         """Without values, which may be keys and tokens."""
@@ -85,7 +106,7 @@ class FieldBlock:
 
 @define(eq=False, repr=False)
 class RequestLine:
-    """The line before the fields; ``noted`` as above."""
+    """The line before the fields; ``noted`` as in ``FieldBlock``."""
 
     method: bytes
     target: bytes
@@ -97,7 +118,7 @@ class RequestLine:
 
 
 class RequestHead:
-    """A request as far as the empty line. ``length`` is None for a chunked body."""
+    """A request up to the empty line. ``length`` is None for a chunked body."""
 
     __slots__ = (
         *("block", "expects", "fields", "headers", "keep_alive", "length", "line", "method"),
@@ -119,21 +140,20 @@ class RequestHead:
 
     @property
     def has_body(self) -> bool:
-        """Whether bytes follow the head."""
         return self.length != 0
 
     @property
     def is_plain(self) -> bool:
-        """Whether the target is a path, and free of control characters; never pass on others."""
+        """True if the target is a path without control characters; others must not be passed on."""
         return self.target.startswith(b"/") and not _CONTROL.search(self.target)
 
     def values(self, name: bytes) -> Sequence[bytes]:
-        """Every value of the field with that lower-case name."""
+        """Return every value of the field with that lower-case name."""
         return self.fields.get(name, ())
 
 
 class ResponseHead(NamedTuple):
-    """An answer as far as the empty line; ``length`` None: chunked, -1: until the end."""
+    """An answer up to the empty line; ``length`` None: chunked, -1: until the end."""
 
     status: int
     reason: bytes
@@ -150,9 +170,9 @@ class ResponseHead(NamedTuple):
 
 
 def find_end(buffer: bytes, limit: int = MAX_HEAD, searched: int = 0) -> int:
-    """Where the head in ``buffer`` ends, -1 while it is incomplete; raises Fault.
+    """Return the end of the head in ``buffer``, -1 while it is incomplete; raises Fault.
 
-    ``searched``: so many bytes of it were here before, with -1 as the answer. They are not
+    ``searched``: the number of bytes that were searched before, with -1 as the answer. They are not
     searched again, or a head that comes byte by byte would cost the square of its length.
     """
     end = buffer.find(b"\r\n\r\n", searched - 3 if searched > 3 else 0)
@@ -170,7 +190,7 @@ def find_end(buffer: bytes, limit: int = MAX_HEAD, searched: int = 0) -> int:
 
 
 def read_request(raw: bytes, *, passed_on: bool = True) -> RequestHead:
-    """The head whose bytes, with the empty line, are ``raw``; raises Fault.
+    """Parse the head whose bytes, with the empty line, are ``raw``; raises Fault.
 
     Where nothing is ``passed_on``, HTTP/1.0 needs no Host (RFC 9112 section 3.2): health
     checks of load balancers send none.
@@ -183,17 +203,17 @@ def read_request(raw: bytes, *, passed_on: bool = True) -> RequestHead:
         return _unusual(raw, passed_on)
     if block is None:
         block = _block(rest, 1, passed_on)
-        _agreed(head_agrees(raw, line.method, line.target, len(block.headers)))
+        _require_agreement(head_agrees(raw, line.method, line.target, len(block.headers)))
         _BLOCKS.keep(rest, block)
     elif known is None:
-        _agreed(line_agrees(first, line.method, line.target))
-    if known is None and passed_on:  # who answers itself remembers whole heads
+        _require_agreement(line_agrees(first, line.method, line.target))
+    if known is None and passed_on:  # a service that answers itself caches whole heads
         _LINES.keep(first, line)
     return RequestHead(line, 1, block, raw)
 
 
 def _usual(first: bytes) -> RequestLine | None:
-    """An HTTP/1.1 request line with its CRLF, if it is of the form that nearly all have."""
+    """Parse an HTTP/1.1 request line with its CRLF, if it is of the form that nearly all have."""
     start = _USUAL_LINE.fullmatch(first)
     return None if start is None else RequestLine(_METHOD[start[1]], start[2])
 
@@ -207,18 +227,18 @@ def _unusual(raw: bytes, passed_on: bool) -> RequestHead:
     method, target, minor = start[1], start[2], int(start[3])
     block = _block(rest, minor, passed_on)
     if method in METHODS and not _CONTROL.search(target):
-        _agreed(head_agrees(raw, method, target, len(block.headers)))
+        _require_agreement(head_agrees(raw, method, target, len(block.headers)))
     return RequestHead(RequestLine(method, target), minor, block)
 
 
-def _agreed(is_so: bool) -> None:
+def _require_agreement(agrees: bool) -> None:
     """Refuse what llhttp reads differently."""
-    if not is_so:
+    if not agrees:
         raise Fault("second opinion")
 
 
 def _block(raw: bytes, minor: int, passed_on: bool) -> FieldBlock:
-    """The fields whose bytes, with the empty line, are ``raw``; raises Fault."""
+    """Parse the fields whose bytes, with the empty line, are ``raw``; raises Fault."""
     headers, fields = _fields(raw[:-2])
     hosts = fields.get(b"host", ())
     if (hosts or minor == 1 or passed_on) and not _is_one_host(hosts):
@@ -237,7 +257,7 @@ def _block(raw: bytes, minor: int, passed_on: bool) -> FieldBlock:
 
 
 def origin_form(target: bytes) -> bytes:
-    """The path and query of a target, which a server must find in a whole URL, too.
+    """Return the path and query of a target, also from a whole URL.
 
     RFC 9112 section 3.2.2. Raises Fault where there is none, or a control character.
     """
@@ -252,7 +272,7 @@ def origin_form(target: bytes) -> bytes:
 
 
 def read_response(raw: bytes, method: bytes) -> ResponseHead:
-    """The answer to a ``method`` request; raises Fault."""
+    """Parse the answer to a ``method`` request; raises Fault."""
     to_head = method == b"HEAD"
     answers = _ANSWERS[to_head]
     answer = answers.get(raw)
@@ -286,13 +306,13 @@ def _response(raw: bytes, to_head: bool) -> ResponseHead:
     )
 
 
-_BLOCKS: Remembered[FieldBlock] = Remembered(MOST_BLOCK_BYTES)  # of HTTP/1.1 requests
-_LINES: Remembered[RequestLine] = Remembered(MOST_LINE_BYTES, each=EACH_LINE)
-_ANSWERS: tuple[Remembered[ResponseHead], ...] = (Remembered(), Remembered())  # to GET, to HEAD
+_BLOCKS: HeadCache[FieldBlock] = HeadCache(MOST_BLOCK_BYTES)  # of HTTP/1.1 requests
+_LINES: HeadCache[RequestLine] = HeadCache(MOST_LINE_BYTES, each=EACH_LINE)
+_ANSWERS: tuple[HeadCache[ResponseHead], ...] = (HeadCache(), HeadCache())  # to GET, to HEAD
 
 
 def _fields(raw: bytes) -> tuple[tuple[Header, ...], Fields]:
-    """Header lines, each with its CRLF; in order, and by name."""
+    """Parse header lines, each with its CRLF; return them in order, and by name."""
     headers: list[Header] = []
     fields: Fields = {}
     left = len(raw)
@@ -306,7 +326,7 @@ def _fields(raw: bytes) -> tuple[tuple[Header, ...], Fields]:
         else:
             fields[lower] = [value]
     if left:
-        raise Fault("header line")  # something stands between the fields
+        raise Fault("header line")  # there is something between the fields
     return tuple(headers), fields
 
 
@@ -349,11 +369,11 @@ def _tokens(values: Sequence[bytes]) -> frozenset[bytes]:
     if not values:
         return _NOTHING
     value = b",".join(values)
-    return _seen_before(value) if len(value) <= _SHORT else _tokens_of(value)
+    return _cached_tokens(value) if len(value) <= _SHORT else _tokens_of(value)
 
 
 def _tokens_of(value: bytes) -> frozenset[bytes]:
     return frozenset(part.strip().lower() for part in value.split(b","))
 
 
-_seen_before = lru_cache(maxsize=256)(_tokens_of)  # nearly all say the same few words
+_cached_tokens = lru_cache(maxsize=256)(_tokens_of)  # nearly all hold the same few words

@@ -11,15 +11,15 @@ from svcserver.kernel.secrets import Secret
 
 
 def peer_of(addr: Any) -> str:
-    """The client's address as text; an IPv4 address stays one on an IPv6 socket."""
+    """Return the client's address as text; an IPv4 address stays one on an IPv6 socket."""
     host = str(getattr(addr, "host", "") or "")
     return host[7:] if host.lower().startswith("::ffff:") and "." in host else host
 
 
 def forwarded_for(peer: str, forwarded: Sequence[str]) -> str:
-    """The right-most entry of X-Forwarded-For, believed from loopback only; else empty.
+    """Return the right-most entry of X-Forwarded-For, trusted from loopback only; else "".
 
-    It is the one that our own proxy has written; what stands before it anybody can send.
+    Our own proxy wrote that entry; anybody can send those before it.
     """
     if not forwarded or not is_loopback(peer):
         return ""
@@ -32,7 +32,7 @@ def forwarded_for(peer: str, forwarded: Sequence[str]) -> str:
 def vouched_address(
     peer: str, forwarded: Sequence[str], *, secret: Secret | None, offered: str | None
 ) -> str:
-    """The forwarded address, if the request carries our proxy's ``secret``; else empty."""
+    """Return the forwarded address if the request carries our proxy's ``secret``, else ""."""
     if secret is None or offered is None or not is_loopback(peer) or not secret.matches(offered):
         return ""
     return forwarded_for(peer, forwarded)

@@ -15,7 +15,7 @@ SMALL = 8 * 1024  # bytes; larger ones are better gathered by the transport
 
 
 def send(transport: Any, data: bytes, at_most: int = SMALL) -> None:
-    """``transport.write``, at once where that is possible; never calls back."""
+    """Write to the transport, at once where that is possible; never calls back."""
     if (
         len(data) <= at_most
         and isinstance(transport, Connection)
@@ -29,7 +29,7 @@ def send(transport: Any, data: bytes, at_most: int = SMALL) -> None:
         try:
             sent = transport.socket.send(data)
         except OSError:
-            sent = 0  # it is full, or the connection is lost: the reactor shall find out
+            sent = 0  # it is full, or the connection is lost: the reactor finds out
         if sent == len(data):
             return
         data = data[sent:]

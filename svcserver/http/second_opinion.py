@@ -1,4 +1,4 @@
-"""What llhttp reads in a request's head, to be compared with our own reading."""
+"""The second parser of request heads, llhttp, whose result is compared with our own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from attrs import define, field
 
 @define
 class _Collector:
-    """What llhttp has told of a head so far."""
+    """The callbacks of llhttp, which collect what it parsed."""
 
     target: bytes = b""
     count: int = 0
@@ -27,49 +27,49 @@ class _Collector:
 
 
 def head_agrees(raw: bytes, method: bytes, target: bytes, count: int) -> bool:
-    """Whether llhttp reads the same in a whole head: method, target, and so many fields."""
-    seen = _Collector()
-    parser = httptools.HttpRequestParser(seen)
+    """Return whether llhttp parses the same method, target and number of fields from a head."""
+    collector = _Collector()
+    parser = httptools.HttpRequestParser(collector)
     try:
         parser.feed_data(raw)
     except httptools.HttpParserUpgrade:
-        pass  # it stops after the head of an upgrade, which is all it was shown
+        pass  # it stops after the head of an upgrade, which is all it got
     except httptools.HttpParserCallbackError:
         raise
     except httptools.HttpParserError:
         return False
-    found = (seen.complete, seen.target, seen.count, parser.get_method())
-    return found == (True, target, count, method)
+    result = (collector.complete, collector.target, collector.count, parser.get_method())
+    return result == (True, target, count, method)
 
 
 class _LineReader:
-    """llhttp, shown one request line after another; a new one after each that it refuses.
+    """A parser for one request line after another; replaced after each line that it refuses.
 
-    Each is a whole message, one without fields, so that nothing is left of the one before.
+    Each is a whole message without fields, so that no state of the previous one is left.
     """
 
-    __slots__ = ("_parser", "_seen", "on_message_complete", "on_url")
+    __slots__ = ("_events", "_parser", "on_message_complete", "on_url")
 
     def __init__(self) -> None:
         self._begin()
 
     def _begin(self) -> None:
-        self._seen: list[bytes] = []
-        self.on_url = self._seen.append
-        self.on_message_complete = partial(self._seen.append, b"")  # no Python for either
+        self._events: list[bytes] = []
+        self.on_url = self._events.append
+        self.on_message_complete = partial(self._events.append, b"")  # no Python for either
         self._parser = httptools.HttpRequestParser(self)
 
     def agrees(self, line: bytes, method: bytes, target: bytes) -> bool:
-        """Whether it reads the same in an HTTP/1.1 ``line``, which comes with its CRLF."""
-        parser, seen = self._parser, self._seen
+        """Return whether llhttp parses the same from an HTTP/1.1 ``line`` with its CRLF."""
+        parser, events = self._parser, self._events
         try:
             parser.feed_data(line + b"\r\n")
-            if seen == [target, b""] and parser.get_method() == method:
-                seen.clear()
+            if events == [target, b""] and parser.get_method() == method:
+                events.clear()
                 return True
         except httptools.HttpParserError:
             pass  # as any other disagreement
-        self._begin()  # what it has seen of this line must not count for the next
+        self._begin()  # this line's events must not count for the next
         return False
 
 

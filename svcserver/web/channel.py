@@ -18,8 +18,7 @@ from svcserver.http.connection import CONTINUE, IDLE, Connection, Deadlines
 from svcserver.http.heads import Fault
 from svcserver.http.prompt import send
 from svcserver.kernel.counters import Counted
-from svcserver.web.request import HttpRequest
-from svcserver.web.request_head import ParsedHead
+from svcserver.web.request import HttpRequest, ParsedHead
 from svcserver.web.response import Stream, encode_body, response_head
 from svcserver.web.routes import Answer
 from svcserver.web.unread import FAIR
@@ -101,7 +100,7 @@ class Channel(Connection):
     def start_request(self, raw: bytes) -> None:
         """Answer a request whose body is empty or already here; else wait for the body."""
         self._used = True
-        head = self.factory.heads.read(raw)
+        head = self.factory.parsed_head(raw)
         request = HttpRequest(
             head.method,
             head.path,

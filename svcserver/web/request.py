@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qsl
 
 from attrs import define, field
 
 from svcserver.http.crosssite import foreign
+from svcserver.http.heads import Fault, origin_form, read_request
 from svcserver.http.peers import vouched_address
 from svcserver.kernel.secrets import Secret
 
+MAX_FIELDS = 256
 PROXY_HEADERS: tuple[bytes, ...] = (
     b"x-forwarded-for",
     b"forwarded",
@@ -23,6 +26,31 @@ PROXY_HEADERS: tuple[bytes, ...] = (
 
 A service names further ones to its ``HttpFactory``.
 """
+
+
+class Fields:
+    """Header fields by lower-case name, with a dictionary's own methods for speed."""
+
+    __slots__ = ("getRawHeaders", "hasHeader")
+
+    def __init__(self, fields: Mapping[bytes, list[bytes]]) -> None:
+        self.getRawHeaders = fields.get
+        self.hasHeader = fields.__contains__
+
+
+class ParsedHead:
+    """A parsed head, shared by every request with the same bytes. Raises Fault."""
+
+    __slots__ = ("expects", "fields", "keep_alive", "length", "method", "path", "query")
+
+    def __init__(self, raw: bytes) -> None:
+        head = read_request(raw, passed_on=False)
+        if len(head.headers) > MAX_FIELDS:
+            raise Fault("too many fields", 431, "headers_too_large")
+        self.method = head.method.decode("latin-1")
+        self.path, _, self.query = origin_form(head.target).partition(b"?")
+        self.fields = Fields(head.fields)
+        self.length, self.keep_alive, self.expects = head.length, head.keep_alive, head.expects
 
 
 @define

@@ -9,14 +9,13 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
 from svcserver.http.connection import Connections
-from svcserver.http.heads import Fault
+from svcserver.http.heads import Fault, HeadCache
 from svcserver.http.peers import peer_of
 from svcserver.kernel import system
 from svcserver.kernel.counters import Counted, Counters
 from svcserver.kernel.throttle import Throttle
 from svcserver.web.channel import Channel
-from svcserver.web.request import PROXY_HEADERS, HttpRequest
-from svcserver.web.request_head import HeadCache
+from svcserver.web.request import PROXY_HEADERS, HttpRequest, ParsedHead
 from svcserver.web.response import date_line
 from svcserver.web.routes import Answer
 from svcserver.web.unread import UnreadAnswers
@@ -58,7 +57,7 @@ class HttpFactory(Connections[Channel]):
         super().__init__(clock)
         self.front = front
         self.proxy_headers = (*proxy_headers, *PROXY_HEADERS)
-        self.heads = HeadCache()
+        self._heads: HeadCache[ParsedHead] = HeadCache()
         self.held = 0  # bytes of bodies in memory
         self.counters = counters or Counters()
         self.unread = UnreadAnswers(counters=self.counters)
@@ -67,6 +66,14 @@ class HttpFactory(Connections[Channel]):
 
     def buildProtocol(self, addr: Any) -> Channel:
         return Channel(self, peer_of(addr))
+
+    def parsed_head(self, raw: bytes) -> ParsedHead:
+        """Parse the head ``raw``, or return it from the cache; raises Fault."""
+        head = self._heads.get(raw)
+        if head is None:
+            head = ParsedHead(raw)
+            self._heads.keep(raw, head)
+        return head
 
     def date(self) -> bytes:
         """The Date line, written once a second."""

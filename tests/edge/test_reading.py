@@ -17,13 +17,13 @@ from svcserver.http.bodies import LAST_CHUNK, Chunked, Counted, chunk
 from svcserver.http.heads import (
     MAX_HEAD,
     Fault,
+    HeadCache,
     RequestHead,
     find_end,
     read_request,
     read_response,
 )
 from svcserver.http.peers import peer_of
-from svcserver.http.remembered import Remembered
 
 GOOD = (
     b"POST /a?b HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nConnection: close\r\n"
@@ -129,8 +129,8 @@ class HeadTests(SynchronousTestCase):
         with contextlib.suppress(Fault):
             read_request(b"GET /before HTTP/1.1\r\n" + data.partition(b"\r\n")[2])
         again = reading(data)
-        self.patch(heads, "_BLOCKS", Remembered())
-        self.patch(heads, "_LINES", Remembered())
+        self.patch(heads, "_BLOCKS", HeadCache())
+        self.patch(heads, "_LINES", HeadCache())
         self.assertEqual(again, reading(data))
 
     @settings(max_examples=300, deadline=None)
@@ -139,8 +139,8 @@ class HeadTests(SynchronousTestCase):
         with contextlib.suppress(Fault):
             read_request(data.partition(b"\r\n")[0] + b"\r\nHost: before\r\n\r\n")
         again = reading(data)
-        self.patch(heads, "_BLOCKS", Remembered())
-        self.patch(heads, "_LINES", Remembered())
+        self.patch(heads, "_BLOCKS", HeadCache())
+        self.patch(heads, "_LINES", HeadCache())
         self.assertEqual(again, reading(data))
 
     def test_a_line_that_llhttp_does_not_take_is_refused_with_fields_that_came_before(self) -> None:

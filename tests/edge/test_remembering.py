@@ -13,9 +13,8 @@ from svcserver.edge.verdicts import Forward
 from svcserver.edge.wording import answer_head, request_head
 from svcserver.gateway.proxy_policy import notes_of
 from svcserver.http import heads
-from svcserver.http.heads import Fault, read_request, read_response
-from svcserver.http.remembered import LONGEST, Remembered
-from svcserver.web.request_head import ParsedHead
+from svcserver.http.heads import LONGEST, Fault, HeadCache, read_request, read_response
+from svcserver.web.request import ParsedHead
 
 ASKED = b"GET /party HTTP/1.1\r\nHost: x\r\nExpect-More: 1\r\nCookie: a\r\n\r\n"
 ANSWERED = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-Powered-By: y\r\n\r\n"
@@ -49,13 +48,13 @@ def connection(name: bytes, count: int) -> bytes:
     return b"Connection: " + b",".join(name % (n + 16) for n in range(count)) + b"\r\n"
 
 
-def whole_head(book: Remembered[object], raw: bytes) -> int:
+def whole_head(book: HeadCache[object], raw: bytes) -> int:
     """As a service keeps it; what it counts."""
     book.keep(raw, ParsedHead(raw))
     return book.weight(raw)
 
 
-def field_block(book: Remembered[object], raw: bytes) -> int:
+def field_block(book: HeadCache[object], raw: bytes) -> int:
     """As gateway and relay do, with the fields as they are passed on."""
     block = raw.partition(b"\r\n")[2]
     made = heads._block(block, 1, passed_on=True)
@@ -66,7 +65,7 @@ def field_block(book: Remembered[object], raw: bytes) -> int:
 
 class BoundTests(SynchronousTestCase):
     def test_a_long_list_in_a_connection_field_is_not_remembered(self) -> None:
-        before = wording._known.cache_info().currsize
+        before = wording._cached_removed.cache_info().currsize
         for number in range(20):
             names = b",".join(b"n%d-%d" % (number, one) for one in range(1_000))
             raw = (
@@ -77,10 +76,10 @@ class BoundTests(SynchronousTestCase):
             head = read_request(raw)
             assert not isinstance(head, Fault)
             self.assertNotIn(b"-7: a", request_head(head, forward(), Dropping()))
-        self.assertEqual(wording._known.cache_info().currsize, before)
+        self.assertEqual(wording._cached_removed.cache_info().currsize, before)
 
     def test_what_a_head_counts_is_what_it_takes_of_memory(self) -> None:
-        self.patch(heads, "_BLOCKS", Remembered(most=1))
+        self.patch(heads, "_BLOCKS", HeadCache(most=1))
         for name, some in (("few", fields(12)), ("many", fields(251)), ("named", fields(230, 0))):
             self.assert_counted(name, some)
         for names in (10, 200, 450):
@@ -92,7 +91,7 @@ class BoundTests(SynchronousTestCase):
     def test_what_a_line_counts_is_what_it_takes_of_memory(self) -> None:
         uid = b"/UID-%08x-0000-4000-8000-000000000000"
         for target in (b"/%d", b"/party" + uid, b"/a?" + b"b" * 1_900 + b"%d"):
-            book: Remembered[object] = Remembered(1 << 40, each=heads.EACH_LINE)
+            book: HeadCache[object] = HeadCache(1 << 40, each=heads.EACH_LINE)
             self.patch(heads, "_LINES", book)
             lines = [b"POST " + target % n + b" HTTP/1.1\r\n" for n in range(60)]
             notes_of(read_request(lines.pop() + b"Host: x\r\n\r\n"))
@@ -111,7 +110,7 @@ class BoundTests(SynchronousTestCase):
             for n in range(60)
         ]
         for read in (whole_head, field_block):
-            book: Remembered[object] = Remembered(most=1 << 40)
+            book: HeadCache[object] = HeadCache(most=1 << 40)
             tracemalloc.start()
             counted = sum(read(book, copy(raw)) for raw in raws)
             used, _ = tracemalloc.get_traced_memory()
@@ -120,14 +119,14 @@ class BoundTests(SynchronousTestCase):
             self.assertLess(used, counted * 1.05, (name, read))
 
     def test_what_is_kept_has_a_bound(self) -> None:
-        book: Remembered[int] = Remembered(most=1_000_000)
+        book: HeadCache[int] = HeadCache(most=1_000_000)
         for number in range(2_000):
             book.keep(b"%d" % number + b"x" * 1_000, number)
         self.assertLess(len(book) * book.weight(b"x" * 1_000), 1_000_001)
         self.assertGreater(len(book), 100)
 
     def test_what_is_asked_for_again_stays(self) -> None:
-        book: Remembered[int] = Remembered(most=20_000)
+        book: HeadCache[int] = HeadCache(most=20_000)
         book.keep(b"often", 1)
         for number in range(1_000):
             book.keep(b"%d" % number, number + 1)
@@ -136,7 +135,7 @@ class BoundTests(SynchronousTestCase):
         self.assertLess(len(book), 100)
 
     def test_a_long_head_is_not_kept(self) -> None:
-        book: Remembered[int] = Remembered()
+        book: HeadCache[int] = HeadCache()
         book.keep(b"x" * (LONGEST + 1), 1)
         self.assertEqual(len(book), 0)
 
