@@ -26,7 +26,7 @@ from svcserver.metagame.accounts.sanctions import Kind
 from svcserver.metagame.accounts.store import SqlAccounts, add_game_server_key, drop_game_server_key
 from svcserver.metagame.owner.moderation.acts import StaffWork
 from svcserver.metagame.owner.people.acts import PersonWork
-from svcserver.metagame.owner.people.rules import Listed, Order
+from svcserver.metagame.owner.people.rules import ListedAccount, SortOrder
 from svcserver.metagame.owner.people.store import SqlPeople
 
 PIECE = 500  # accounts of one query
@@ -138,10 +138,10 @@ def list_accounts(host: Host, out: Out) -> None:
     out.table(["name", "id", "role", "last seen (UTC)", ""], rows)
 
 
-def _everyone(tx: Connection) -> list[Listed]:
+def _everyone(tx: Connection) -> list[ListedAccount]:
     """All accounts by name, read in pieces as the dashboard reads them."""
-    now, found = time.time(), list[Listed]()
-    while page := SqlPeople(tx).listed(Order.NAME, "", len(found), PIECE, now):
+    now, found = time.time(), list[ListedAccount]()
+    while page := SqlPeople(tx).listed(SortOrder.NAME, "", len(found), PIECE, now):
         found += page
         if len(page) < PIECE:
             break

@@ -34,7 +34,7 @@ from svcserver.metagame.accounts.audit import (
     rows,
 )
 from svcserver.metagame.accounts.wire import AuditRow, shown
-from svcserver.metagame.owner.moderation.acts import Listed, holding
+from svcserver.metagame.owner.moderation.acts import HeldSanction, holding
 from svcserver.metagame.owner.wire import described
 
 T = TypeVar("T")
@@ -97,7 +97,7 @@ def sanctions(host: Host, out: Out) -> None:
     out.table(heads, rows)
 
 
-def _every_sanction(tx: Connection) -> list[Listed]:
+def _every_sanction(tx: Connection) -> list[HeldSanction]:
     """Those that hold, read in pieces: a query takes so many names, and no more."""
     return [one for piece in holding(tx, time.time()) for one in piece]
 

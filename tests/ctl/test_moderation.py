@@ -58,9 +58,9 @@ class ModerationTests(RunningHostCase):
     def test_an_order_that_makes_no_sense_is_a_refused_try(self) -> None:
         """The row is the one that the dashboard's route leaves."""
         for words, route, why in (
-            (("ban", "Alpha", "--for", "soon"), "DashboardBan", "no length of time"),
+            (("ban", "Alpha", "--for", "soon"), "DashboardBan", "is not a duration"),
             (("mute", "Alpha", "--note", "x" * 1_025), "DashboardMute", "0 to 1024"),
-            (("announce", "Soup", "--for", "soon"), "DashboardAnnouncement", "no length of time"),
+            (("announce", "Soup", "--for", "soon"), "DashboardAnnouncement", "is not a duration"),
         ):
             ran = self.ctl(*words)
             self.assertEqual((ran.status, why in ran.line), (1, True), ran.line)

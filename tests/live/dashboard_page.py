@@ -20,7 +20,7 @@ from svcserver.db.engine import database_url, make_engine
 from svcserver.db.transaction import transact
 from svcserver.kernel.settings import parse_env_file
 from svcserver.metagame.owner.figures.feature import SqlFigures
-from svcserver.metagame.owner.figures.rules import DAY_S, HOUR_S, Kept, Span, start
+from svcserver.metagame.owner.figures.rules import DAY_S, HOUR_S, FigureSpan, StoredSpan, start
 from svcserver.metagame.owner.health.rules import Counts
 from tests.chat.sockets import Talker
 from tests.ctl.command import new_host
@@ -155,12 +155,16 @@ def weeks(here: Host) -> None:
     today = start(time.time(), DAY_S)
     counts = Counts(86_400, 40, 2, 9, [40_000, 40_000, 6_000, 400, *[0] * 8])
     days = [
-        Kept(DAY_S, today - DAY_S * ago, Span(counts, 17_280, 17_280 * 4, 9 + ago % 5, *WORST))
+        StoredSpan(
+            DAY_S, today - DAY_S * ago, FigureSpan(counts, 17_280, 17_280 * 4, 9 + ago % 5, *WORST)
+        )
         for ago in range(56)
         if ago != 20
     ]
     hours = [
-        Kept(HOUR_S, today - HOUR_S * ago, Span(counts, 720, 720 * (ago % 7), 9, *WORST))
+        StoredSpan(
+            HOUR_S, today - HOUR_S * ago, FigureSpan(counts, 720, 720 * (ago % 7), 9, *WORST)
+        )
         for ago in range(1, 7 * 24)
     ]
     transact(engine, lambda tx: SqlFigures(tx).add([*days, *hours]))

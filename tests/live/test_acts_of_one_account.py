@@ -19,7 +19,7 @@ from svcserver.db.engine import database_url, make_engine
 from svcserver.db.factory import ledger_for
 from svcserver.metagame.accounts.store import ACCOUNTS
 from svcserver.metagame.belongings.housekeeping import forgetting, housekeeping
-from svcserver.metagame.owner.people.acts import Seen
+from svcserver.metagame.owner.people.acts import LastSeen
 from svcserver.metagame.owner.people.store import ACCOUNT_SEEN
 from svcserver.metagame.play.presence.rules import Beat
 from tests.live.test_belongings_durability import BUNDLE, ITEM, SIZE
@@ -156,7 +156,7 @@ async def test_two_processes_note_the_same_players_at_once(both: Both) -> None:
         for number in range(ROUNDS):
             entry: Any = Online(10 * number, players)
             second: Any = Online(10 * number + 1, players[::-1])
-            await gatherResults([Seen(ledger, entry).look(), Seen(ledger, second).look()])
+            await gatherResults([LastSeen(ledger, entry).look(), LastSeen(ledger, second).look()])
             view = await ledger.read(lambda tx: tx.execute(select(ACCOUNT_SEEN)).all())
             assert {row.account_id for row in view} == set(players)
             assert {row.at - 10 * number for row in view} <= {0, 1}

@@ -207,7 +207,7 @@ def test_a_player_is_muted_and_let_go_and_all_of_it_is_audited(
         lasts.fill("a while")
         tab.page.get_by_role("textbox", name="Reason").fill("spam")
         tab.confirm("Mute")  # what is typed stays there with what is wrong
-        expect(tab.fault()).to_contain_text("'a while' is no length of time")
+        expect(tab.fault()).to_contain_text("'a while' is not a duration")
         tab.look_over("a mute that is refused", "dialog")
         lasts.fill("2h")
         tab.confirm("Mute")

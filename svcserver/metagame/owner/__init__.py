@@ -1,1 +1,1 @@
-"""What the owner of the host sees and does: management, dashboard, health, status."""
+"""The owner's side of the host: dashboard, management, health, status."""

@@ -27,20 +27,20 @@ from svcserver.web.routes import NO_STORE, Answer
 @spelled(pascal_case)
 @frozen
 class TrialWish:
-    """The name of the channel that is to be tried."""
+    """The name of the alert channel to test."""
 
     name: Annotated[str, text_where(is_name, "a channel's name")]
     reason: Reason = ""
 
 
 class AskedReply(TypedDict):
-    """The test is under way; how it went is shown with the channel."""
+    """The test was requested; its result is shown with the channel."""
 
     asked: bool
 
 
 class ToldReply(TypedDict):
-    """The last alert through a channel; ``why`` it did not arrive, null where it did."""
+    """The last alert sent through a channel; ``why`` is the delivery error, null on success."""
 
     at: Moment
     title: str
@@ -48,7 +48,7 @@ class ToldReply(TypedDict):
 
 
 class ChannelReply(TypedDict):
-    """A way to tell somebody; ``about`` empty: everything, ``quiet`` like 23:00-07:00 or null."""
+    """An alert channel; ``about`` empty means everything, ``quiet`` is like 23:00-07:00 or null."""
 
     name: str
     form: str
@@ -58,10 +58,7 @@ class ChannelReply(TypedDict):
 
 
 class AlertsReply(TypedDict):
-    """Who is told when something is wrong; ``on`` is false where nobody sends alerts.
-
-    ``wrong`` says of files of channels why they are none.
-    """
+    """The alert channels; ``on`` is false if nothing sends alerts, ``wrong`` lists broken files."""
 
     on: bool
     channels: list[ChannelReply]
@@ -71,70 +68,78 @@ class AlertsReply(TypedDict):
 ASKED: AskedReply = {"asked": True}
 
 
-def show(found: AlertChannels | None) -> AlertsReply:
-    """The reply with all channels."""
-    if found is None:
+def show(channels: AlertChannels | None) -> AlertsReply:
+    """Return the reply with all channels."""
+    if channels is None:
         return {"on": False, "channels": [], "wrong": []}
-    return {"on": True, "channels": [_channel(one) for one in found.all], "wrong": [*found.wrong]}
-
-
-def _channel(one: AlertChannel) -> ChannelReply:
-    last: ToldReply | None = None
-    if one.last is not None:
-        last = {"at": iso(one.last.at), "title": one.last.title, "why": one.last.why or None}
     return {
-        "name": one.name,
-        "form": one.form,
-        "about": [*one.about],
-        "quiet": one.quiet or None,
+        "on": True,
+        "channels": [_channel(channel) for channel in channels.all],
+        "wrong": [*channels.wrong],
+    }
+
+
+def _channel(channel: AlertChannel) -> ChannelReply:
+    last: ToldReply | None = None
+    if channel.last is not None:
+        last = {
+            "at": iso(channel.last.at),
+            "title": channel.last.title,
+            "why": channel.last.why or None,
+        }
+    return {
+        "name": channel.name,
+        "form": channel.form,
+        "about": [*channel.about],
+        "quiet": channel.quiet or None,
         "last": last,
     }
 
 
-NOBODY = (
-    "nobody sends alerts here: neither svc-stack nor svc-watch runs; svcctl alerts test NAME does"
-)
+NOBODY = "no service sends alerts here: start svc-stack or svc-watch, or use svcctl alerts test"
 
 
 @define(eq=False)
 class AlertActs:
-    """Alerts for the owner's page; ``folder`` is where services run, and leave each other word."""
+    """The owner's access to alerts; ``folder`` is the host's folder, which the services share."""
 
-    record: Callable[[Entry, Act[None]], Awaitable[None]]  # leaves a row in the audit log
+    record: Callable[[Entry, Act[None]], Awaitable[None]]  # adds a row to the audit log
     wall_clock: Callable[[], float]
     folder: Path = field(factory=Path.cwd)
 
     def channels(self) -> AlertChannels | None:
-        """Who is told; None where nobody sends alerts."""
+        """Return the alert channels; None if nothing sends alerts."""
         return alert_channels.read(self.folder, self.wall_clock())
 
     async def test(self, by: str, name: str, reason: str = "") -> None:
-        """Let a test be sent through the channel of that name; raises Conflict, Missing."""
+        """Request a test alert through a channel; raises Conflict, Missing, Unavailable."""
 
         def act(_: Connection, __: Trace) -> None:
-            found = self.channels()
-            if found is None:
+            channels = self.channels()
+            if channels is None:
                 raise Conflict(NOBODY, code="no_watcher")
-            if name not in {one.name for one in found.all}:
-                raise Missing("there is no such channel", code="not_found")
-            try:  # in the transaction, so that its row says what came of it; twice does no harm
+            if name not in {channel.name for channel in channels.all}:
+                raise Missing("no alert channel has this name", code="not_found")
+            try:  # in the transaction, so that the audit row has the result; a repeat does no harm
                 alert_channels.ask(self.folder, name, self.wall_clock())
             except OSError as why:
-                raise Unavailable(f"nobody can be asked: {why.strerror}", code="disk") from why
+                raise Unavailable(
+                    f"the test could not be requested: {why.strerror}", code="disk"
+                ) from why
 
         await self.record(Entry(by, "test alerts", name, reason), act)
 
 
 @frozen
 class AlertRoutes:
-    """Read who is told when something is wrong, and try a channel."""
+    """List the alert channels and test one."""
 
     routes: ClassVar[Routes] = Routes(worded, access=Access.ADMIN_KEY, again=Again.NEVER)
     acts: AlertActs
 
     @routes.row("GET", "/svc/api/DashboardAlerts", role=Role.HELPER, reply=AlertsReply, quiet=True)
     async def channels(self, call: Call) -> Answer:
-        """The channels of alerts, without their addresses, and how the last alert of each went."""
+        """List the alert channels, without addresses, and the result of each one's last alert."""
         return Answer(200, show(self.acts.channels()), NO_STORE)
 
     @routes.row(
@@ -145,6 +150,6 @@ class AlertRoutes:
         bad_json=BAD_JSON,
     )
     async def test(self, call: Call[TrialWish]) -> Answer:
-        """Send a test alert through one channel, in its quiet hours, too."""
+        """Send a test alert through one channel, even during its quiet hours."""
         await self.acts.test(staff_of(call).name, call.body.name, call.body.reason)
         return Answer(200, ASKED, NO_STORE)

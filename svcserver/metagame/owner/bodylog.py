@@ -1,4 +1,4 @@
-"""LOG_BODIES: logs bodies of requests and replies, for those who study the game's protocol.
+"""The body log (LOG_BODIES) of requests and replies, for studying the game's protocol.
 
 An observer of the front door. One JSON object a line for the rows marked ``body_log``, at
 most BODY_LOG_PER_PATH of a row in a run, without tokens and account keys. Spec: 1 §4
@@ -28,7 +28,7 @@ from svcserver.web.routes import logged_path
 log = Logger()
 
 MAX_BODY = 64 * 1024  # bytes of a body that are logged; more would hold up the reactor
-MOST = 16 * 1024 * 1024  # bytes; then the file becomes ``.1`` and begins anew
+MOST = 16 * 1024 * 1024  # bytes; then the file becomes ``.1`` and is started afresh
 _OPEN = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
 # a name and its string; every quantifier is possessive, so that no body makes the search slow
 _NAMED = re.compile(r'"([\w\\]{1,120}+)"(\s*+:\s*+)("(?:[^"\\]++|\\.)*(?:"|\\?\Z))', re.DOTALL)
@@ -37,7 +37,7 @@ _SENSITIVE = re.compile(r"token|jwt|uuk|secret|password|credential|apikey|api_ke
 
 @define
 class BodyLog:
-    """Appends to ``path``; when that fails it warns and switches itself off.
+    """A file of requests and replies; on a write error it warns and switches itself off.
 
     ``per_path`` is the number of records a row may have, 0 for any.
     """
@@ -79,7 +79,7 @@ class BodyLog:
 
     def _append(self, line: bytes) -> None:
         try:
-            # opened anew each time, so that the file may be rotated
+            # reopened each time, so that the file may be rotated
             with os.fdopen(os.open(self.path, _OPEN, 0o600), "ab") as file:
                 file.write(line)
                 full = os.fstat(file.fileno()).st_size >= MOST
@@ -89,19 +89,19 @@ class BodyLog:
         except OSError as why:
             self.on = False
             log.warn(
-                "BODY_LOG_FILE {path} cannot be written: {why}; no bodies are logged",
+                "BODY_LOG_FILE {path} cannot be written: {why}. Body logging is off",
                 path=str(self.path),
                 why=why.strerror,
             )
 
 
 def shown(body: Any) -> str:
-    """A body as text, without secrets and cut to ``MAX_BODY``."""
+    """Return a body as text, without secrets and cut to ``MAX_BODY``."""
     return redact(_NAMED.sub(_unless_sensitive, _text(body)))[:MAX_BODY]
 
 
-def _unless_sensitive(found: re.Match[str]) -> str:
-    name, colon, string = _spelled_out(f'"{found[1]}"'), found[2], found[3]
+def _unless_sensitive(match: re.Match[str]) -> str:
+    name, colon, string = _spelled_out(f'"{match[1]}"'), match[2], match[3]
     value = f'"{OTHER}"' if _SENSITIVE.search(name) else _spelled_out(string)
     return f"{name}{colon}{value}"
 

@@ -20,7 +20,7 @@ class Build:
 
     @classmethod
     def of(cls, settings: Settings) -> Build:
-        """From SERVER_VERSION, GIT_COMMIT and SOURCE_URL, else the package's version."""
+        """Return the version of SERVER_VERSION, GIT_COMMIT and SOURCE_URL, else of the package."""
         return cls(
             settings.server_version or _package_version(),
             settings.git_commit or "unknown",
@@ -28,7 +28,7 @@ class Build:
         )
 
 
-@cache  # what is installed stays so, and its metadata is read as a letter
+@cache  # the installed version does not change, and reading its metadata is slow
 def _package_version() -> str:
     try:
         return version("svcserver")

@@ -1,11 +1,11 @@
-"""The owner's desk: the features behind the dashboard's pages, what measures, and what watches."""
+"""The features behind the dashboard, and the services that measure and watch for it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from attrs import field, frozen
+from attrs import define, field
 from twisted.application.service import IService
 
 from svcserver.metagame.access.readlimit import DASHBOARD_READS, ReadLimit
@@ -45,10 +45,10 @@ from svcserver.metagame.owner.maintenance.routes import MaintenanceRoutes
 from svcserver.metagame.owner.maintenance.wire import show as show_standing
 from svcserver.metagame.owner.maintenance.wire import show_servers
 from svcserver.metagame.owner.management.acts import (
-    HeardPlayers,
     OnlinePlayers,
+    SeenPlayers,
     StatusReports,
-    heard_watch,
+    seen_players_watch,
 )
 from svcserver.metagame.owner.management.instances import DeployedInstances
 from svcserver.metagame.owner.management.routes import OnlineListRoutes, ServerStatusRoutes
@@ -57,7 +57,7 @@ from svcserver.metagame.owner.marks import Marks
 from svcserver.metagame.owner.memory import memory_mb
 from svcserver.metagame.owner.moderation.acts import ModerationActs
 from svcserver.metagame.owner.moderation.routes import ModerationRoutes
-from svcserver.metagame.owner.people.acts import HandlingActs, PeopleActs, Seen, seen_watch
+from svcserver.metagame.owner.people.acts import HandlingActs, LastSeen, PeopleActs, seen_watch
 from svcserver.metagame.owner.people.routes import HandlingRoutes, PeopleRoutes
 from svcserver.metagame.owner.signin import SignInActs, SignInRoutes
 from svcserver.metagame.owner.titles import Titles
@@ -67,9 +67,9 @@ from svcserver.web.metrics import metrics
 from svcserver.web.routes import Feature
 
 
-@frozen(kw_only=True)
+@define(kw_only=True, eq=False)
 class Desk:
-    """What the dashboard's pages are made of: parts of all groups, and those made for it alone."""
+    """The parts of the dashboard's pages, both shared and their own."""
 
     parts: Parts
     players: OnlinePlayers
@@ -84,39 +84,16 @@ class Desk:
     people: PeopleActs = field(init=False)
     figures: Figures = field(init=False)
 
-    @staff.default
-    def _staff(self) -> StaffSessions:
-        return StaffSessions(self.parts.ledger, self.parts.sessions.epochs, self.parts.wall_clock)
-
-    @maintenance.default
-    def _maintenance(self) -> Maintenance:
-        return Maintenance(
-            self.parts.board,
-            self.parts.audit,
-            self.deploy,
-            self.players.online,
-            self.parts.wall_clock,
-        )
-
-    @alerts.default
-    def _alerts(self) -> AlertActs:
-        return AlertActs(self.maintenance.record, self.parts.wall_clock)
-
-    @people.default
-    def _people(self) -> PeopleActs:
-        return PeopleActs(
-            self.parts.ledger,
-            self.players.online,
-            self.parts.settings.city_map,
-            self.parts.wall_clock,
-        )
-
-    @figures.default
-    def _figures(self) -> Figures:
-        return Figures(self.parts.ledger, self.parts.wall_clock)
+    def __attrs_post_init__(self) -> None:
+        parts, online, clock = self.parts, self.players.online, self.parts.wall_clock
+        self.staff = StaffSessions(parts.ledger, parts.sessions.epochs, clock)
+        self.maintenance = Maintenance(parts.board, parts.audit, self.deploy, online, clock)
+        self.alerts = AlertActs(self.maintenance.record, clock)
+        self.people = PeopleActs(parts.ledger, online, parts.settings.city_map, clock)
+        self.figures = Figures(parts.ledger, clock)
 
     def features(self) -> Iterator[Feature]:
-        """The page, its reads, its streams, people, and what staff does; raises BadData."""
+        """Yield the dashboard's features: pages, streams and acts of staff; raises BadData."""
         reports, limit = self.reports(), ReadLimit(self.parts.board, DASHBOARD_READS)
         yield ServerStatusRoutes(reports)
         yield OnlineListRoutes(self.players)
@@ -126,7 +103,7 @@ class Desk:
         yield DashboardPageRoutes()
         yield MaintenanceRoutes(self.maintenance)
         yield AlertRoutes(self.alerts)
-        acts = DashboardActs(self.parts.ledger, self._given)
+        acts = DashboardActs(self.parts.ledger, self._granted)
         yield DashboardRoutes(self.dashboard, acts, limit)
         yield LiveRoutes(self.pages(acts, reports), EventStreams(self.parts.clock))
         yield FigureRoutes(self.figures, limit)
@@ -138,7 +115,7 @@ class Desk:
         yield AnnouncementRoutes(self.announcements)
 
     def pages(self, acts: DashboardActs, reports: StatusReports) -> LivePages:
-        """The live pages, with what other features show on them."""
+        """Return the live pages, with what other features show on them."""
 
         async def status() -> ServerStatusReply:
             return show_status(await reports.full())
@@ -147,21 +124,22 @@ class Desk:
             return show_brief(self.health, memory_mb()["rss"], self.parts.wall_clock())
 
         watched = figures if self.parts.settings.backend_health else None
-        mark = Marks(self.parts.ledger, self.people.where, self._machine, self.parts.wall_clock).of
+        mark = Marks(
+            self.parts.ledger, self.people.where, self._machine, self.parts.wall_clock
+        ).reader
         feed, began = Feed(self.parts.board), reports.started_at
         return LivePages(
             self.dashboard, feed, acts, status, watched, mark, began, self.parts.wall_clock
         )
 
     async def _machine(self) -> Sequence[object]:
-        """What the page of the machine shows."""
         listed = await self.deploy.listed()
         servers = None if listed is None else show_servers(listed)
         standing = show_standing(await self.maintenance.standing())
         return [standing, servers, show_alerts(self.alerts.channels())]
 
     def reports(self) -> StatusReports:
-        """What the server status says; raises BadData."""
+        """Return the source of the server status; raises BadData."""
         return StatusReports(
             self.parts.settings,
             self.about,
@@ -178,25 +156,27 @@ class Desk:
             self.deploy, self.players.matches, titles, self.parts.settings.city_title
         )
 
-    def _given(self) -> set[str]:
-        """Entitlements that every account has, or that the store sells."""
+    def _granted(self) -> set[str]:
+        """Return the entitlements that every account has or that the store sells."""
         offers = load_catalogue(repeatable=True).offers.values()
         sold = {name for offer in offers for name in offer.entitlements}
         return {*self.parts.settings.entitlements_default, *sold}
 
     def watches(self, reactor: Any) -> Iterator[IService]:
-        """What looks at players from time to time."""
+        """Yield the services that watch players."""
         titles, city, players = Titles.load(), self.parts.settings.city_map, self.players
         spots = Spots(players.looked, self.parts.directory, titles.matchmaker_hunts, city)
         yield feed_watch(reactor, Feed(self.parts.board), spots)
-        yield seen_watch(reactor, Seen(self.parts.ledger, self.players.online))
+        yield seen_watch(reactor, LastSeen(self.parts.ledger, self.players.online))
         yield maintenance_watch(self.maintenance, reactor)
         if self.deploy.address:
-            heard = HeardPlayers(players.online, self._placed(titles), city, self.parts.wall_clock)
-            yield heard_watch(heard, reactor)
+            seen_players = SeenPlayers(
+                players.online, self._placed(titles), city, self.parts.wall_clock
+            )
+            yield seen_players_watch(seen_players, reactor)
 
     def measuring(self, reactor: Any) -> Iterator[IService]:
-        """The listener of METRICS_PORT, and with BACKEND_HEALTH=1 what measures for it."""
+        """Yield the listener of METRICS_PORT and, with BACKEND_HEALTH=1, the measuring services."""
         port, on, online = (
             self.parts.settings.metrics_port,
             self.parts.settings.backend_health,
@@ -212,7 +192,7 @@ class Desk:
             )
 
     def writers(self, reactor: Any) -> Iterator[IService]:
-        """What reads or still writes at its stop, so it stops before the database."""
+        """Yield the services that use the database until they stop, so they stop before it."""
         yield announcement_watch(self.announcements, reactor)
         yield tries_watch(self.parts.tries, reactor)
         if self.parts.settings.backend_health:

@@ -1,7 +1,7 @@
-"""Marks of the dashboard's lists: each changes whenever what a list shows may have changed.
+"""Marks of the dashboard's lists; a mark changes whenever its list may have changed.
 
-The pages of these lists read them anew by their own routes, which know search, order and role;
-a mark is cheap enough to be looked at while a page is open.
+The page reads its list again with its own route, which knows search, order and role. A mark is
+cheap enough to compute while a page is open.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from svcserver.metagame.owner.people.store import ACCOUNT_SEEN
 from svcserver.metagame.play.presence.rules import Place
 from svcserver.metagame.social.guilds.store import SqlGuilds
 
-EVERY_S = 2.0  # a mark is no newer than that: a page reads its list at most so often
+EVERY_S = 2.0  # a mark is computed, and so a list read, at most this often
 SIZE = 8  # bytes of a mark
 
 _NEWEST_ACT = select(func.max(AUDIT_LOG.c.id))
@@ -37,7 +37,7 @@ _INVITES = select(
 _ACCOUNTS = select(func.count(), func.max(ACCOUNTS.c.created_at)).select_from(ACCOUNTS)
 _SEEN = select(func.max(ACCOUNT_SEEN.c.at))
 _ACCOUNT: BindParameter[str] = bindparam("account")
-_OF_ACCOUNT = (  # what changes without an act of staff, too; bans and mutes end by themselves
+_OF_ACCOUNT = (  # includes changes without an act of staff; bans and mutes end by themselves
     select(ACCOUNTS).where(ACCOUNTS.c.id == _ACCOUNT),
     select(SANCTIONS.c.kind, SANCTIONS.c.made_at)
     .where(SANCTIONS.c.account_id == _ACCOUNT, SANCTIONS.c.ends_at > bindparam("now"))
@@ -56,7 +56,7 @@ Look = Callable[[], Awaitable[Any]]
 
 @frozen
 class Marks:
-    """The marks of this host; ``where`` everybody online is, ``now`` in epoch seconds.
+    """The marks of this host; ``where`` returns the places, ``machine`` the machine page's data.
 
     ``machine`` gives what its page shows.
     """
@@ -66,8 +66,8 @@ class Marks:
     machine: Look
     wall_clock: Callable[[], float]
 
-    def of(self, page: str, who: str = "") -> Look | None:
-        """The look at a page's mark; None where the page has none.
+    def reader(self, page: str, who: str = "") -> Look | None:
+        """Return the reader of a page's mark; None if the page has none.
 
         ``who`` is the name or id of the account that the page ``account`` shows.
         """
@@ -96,43 +96,51 @@ class Marks:
         return look
 
     def _moderation(self, tx: Connection) -> Any:
-        """Bans and mutes end by themselves, and so does what is announced."""
         now = self.wall_clock()
-        told = SqlAnnouncement(tx).get(now)
-        return [_newest_act(tx), _sanctions(tx, now), None if told is None else told.made_at]
+        announcement = SqlAnnouncement(tx).get(now)
+        return [
+            _newest_act(tx),
+            _sanctions(tx, now),
+            None if announcement is None else announcement.made_at,
+        ]
 
     async def _accounts(self) -> Any:
         def work(tx: Connection) -> Any:
-            heard = tx.execute(_SEEN).scalar()
-            return [_newest_act(tx), _sanctions(tx, self.wall_clock()), _row(tx, _ACCOUNTS), heard]
+            last_seen = tx.execute(_SEEN).scalar()
+            return [
+                _newest_act(tx),
+                _sanctions(tx, self.wall_clock()),
+                _row(tx, _ACCOUNTS),
+                last_seen,
+            ]
 
         places = await self.where()
-        return [await self.ledger.read(work), sorted((one, at.value) for one, at in places.items())]
+        return [
+            await self.ledger.read(work),
+            sorted((account_id, where.value) for account_id, where in places.items()),
+        ]
 
     async def _account(self, who: str) -> Any:
-        """All that its page shows: the account, where it is, its saves and its progression."""
-
         def work(tx: Connection) -> Any:
             accounts = SqlAccounts(tx)
-            one = accounts.named(who) or accounts.find(who)
-            if one is None:
+            account = accounts.named(who) or accounts.find(who)
+            if account is None:
                 return "", None
-            asked = {"account": one.id, "now": int(self.wall_clock())}
-            seen = [[[*row] for row in tx.execute(each, asked)] for each in _OF_ACCOUNT]
-            return one.id, [_newest_act(tx), seen]
+            values = {"account": account.id, "now": int(self.wall_clock())}
+            rows = [[[*row] for row in tx.execute(each, values)] for each in _OF_ACCOUNT]
+            return account.id, [_newest_act(tx), rows]
 
-        account_id, seen = await self.ledger.read(work)
+        account_id, rows = await self.ledger.read(work)
         place = (await self.where()).get(account_id)
-        return [seen, None if place is None else place.value]
+        return [rows, None if place is None else place.value]
 
 
-def digest(seen: Any) -> str:
-    """A short text that is another when ``seen`` is another."""
-    return blake2b(json.dump(seen), digest_size=SIZE).hexdigest()
+def digest(data: Any) -> str:
+    """Return a short text that changes with ``data``."""
+    return blake2b(json.dump(data), digest_size=SIZE).hexdigest()
 
 
 def _newest_act(tx: Connection) -> int:
-    """Of the audit log: every act of staff leaves a row."""
     return tx.execute(_NEWEST_ACT).scalar() or 0
 
 
@@ -147,10 +155,10 @@ def _invites(tx: Connection) -> Any:
 
 def _guilds(tx: Connection) -> Any:
     return [
-        [one.id, one.name, one.nameplate, one.leader, one.members]
-        for one in SqlGuilds(tx).summaries()
+        [guild.id, guild.name, guild.nameplate, guild.leader, guild.members]
+        for guild in SqlGuilds(tx).summaries()
     ]
 
 
 def _row(tx: Connection, statement: Any) -> list[int]:
-    return [int(one or 0) for one in tx.execute(statement).one()]
+    return [int(value or 0) for value in tx.execute(statement).one()]

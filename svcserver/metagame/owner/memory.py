@@ -8,14 +8,14 @@ PROCESS = Path("/proc/self/status")
 
 
 def memory_mb() -> dict[str, float | None]:
-    """Resident and heap memory of this process in MB; None where the system does not tell."""
+    """Return this process's resident and heap memory in MiB; None if unknown."""
     try:
         lines = PROCESS.read_text(encoding="ascii").splitlines()
     except OSError:
         lines = []
     kilobytes = {
         name: words.split()[0]
-        for name, _, words in (one.partition(":") for one in lines)
+        for name, _, words in (line.partition(":") for line in lines)
         if name in ("VmRSS", "RssAnon")
     }
     return {

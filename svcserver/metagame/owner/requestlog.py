@@ -1,4 +1,4 @@
-"""The metagame's request log: marks what a game server sent, and misses what clients expect."""
+"""The metagame's request log, which marks game servers' requests and warns of missing routes."""
 
 from __future__ import annotations
 
@@ -25,9 +25,8 @@ from svcserver.web.routes import logged_path
 log = Logger()
 
 
-# One log line per request.
-# The line goes straight to the service's writer: an event of the logger for every request
-# would cost as much as answering it.
+# Lines go straight to the service's writer: a logger event per request would cost as much as the
+# reply.
 def _no_marks(done: FinishedRequest) -> Mapping[str, int]:
     return {}
 
@@ -38,10 +37,10 @@ def _nobody(done: FinishedRequest) -> str:
 
 @frozen
 class RequestLog:
-    """An observer of the front door; ``on`` is LOG_REQUESTS.
+    """An observer of the front door that logs each request; ``on`` is LOG_REQUESTS.
 
-    ``mark`` gives what the service adds to each line, ``proxy`` what it calls the proxy before
-    it. An unknown path that begins with one of ``expected`` (lower case) is worth a warning.
+    ``mark`` returns fields to add to each line, ``proxy`` is the name of the proxy before it. An
+    unknown path that begins with one of ``expected`` (lower case) logs a warning.
     """
 
     lines: LogLines
@@ -49,14 +48,14 @@ class RequestLog:
     wall_clock: Callable[[], float] = epoch
     counters: Counters = field(factory=Counters)
     mark: Callable[[FinishedRequest], Mapping[str, int]] = _no_marks
-    who: Callable[[FinishedRequest], str] = _nobody  # whose request it was, as far as is proven
-    page: Callable[[FinishedRequest], str] = _nobody  # the mark of the page by which they asked
+    who: Callable[[FinishedRequest], str] = _nobody  # the proven account, if any
+    page: Callable[[FinishedRequest], str] = _nobody  # the dashboard page's mark
     proxy: str = "proxy"
     expected: tuple[str, ...] = ()
     _refusals: LogSampler = field(factory=LogSampler, init=False)
 
     def __call__(self, done: FinishedRequest) -> None:
-        """Write the line; a path no row knows is written even with LOG_REQUESTS=0."""
+        """Log the request; a path without a row is logged even with LOG_REQUESTS=0."""
         request, row = done.request, done.row
         if 400 <= done.status < 500 and not self._keeps(done):
             self.counters.add(Counted.DROPPED_LOG_LINES, "refusals")
@@ -70,7 +69,7 @@ class RequestLog:
             self.lines.keep(self._line(done, path))
 
     def _keeps(self, done: FinishedRequest) -> bool:
-        """Whether a refusal has its line: of a flood a sample. This machine is no stranger."""
+        """Return whether a refusal is logged: floods are sampled, except from this machine."""
         request = done.request
         if not done.address and is_loopback(request.peer) and not request.proxied:
             return True
@@ -118,7 +117,7 @@ class RequestLog:
 def request_log(
     lines: LogLines, on: bool, wall_clock: Callable[[], float] = epoch, **more: Any
 ) -> RequestLog:
-    """An observer of the metagame's front door."""
+    """Return an observer of the metagame's front door."""
     return RequestLog(
         lines,
         on,
@@ -133,8 +132,8 @@ def request_log(
 
 
 def _account(done: FinishedRequest) -> str:
-    found: str | None = done.caller.account
-    return found or ""
+    account: str | None = done.caller.account
+    return account or ""
 
 
 def _page(done: FinishedRequest) -> str:
@@ -142,7 +141,7 @@ def _page(done: FinishedRequest) -> str:
 
 
 def page_of(request: HttpRequest) -> str:
-    """The mark of the dashboard's session by which a proven caller asks; empty by a key."""
+    """Return the mark of the dashboard session of a proven caller; empty with an account key."""
     word = request.header(PAGE_HEADER)
     if word is None or request.has_header(ACCOUNT_KEY):
         return ""

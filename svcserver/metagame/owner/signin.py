@@ -1,4 +1,4 @@
-"""The dashboard's sessions, and how one is opened. Direct callers only."""
+"""The dashboard's sessions and how they begin. Direct callers only."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ from svcserver.web.routes import EMPTY_OBJECT, NO_STORE, Answer
 
 
 class WhoIsIn(TypedDict):
-    """The account that is signed in, and its role.
+    """The signed-in account and its role.
 
-    ``Word`` comes once, with the cookie: the page sends it back in ``x-svc-dashboard``.
+    ``Word`` is sent once, with the cookie; the page returns it in ``x-svc-dashboard``.
     """
 
     UserId: str
@@ -54,9 +54,7 @@ class WhoIsIn(TypedDict):
 
 
 class Ways(TypedDict):
-    """How this account signs in to the dashboard: by its own key or another, with a code or
-    without. The secret is a fresh one, which counts once a code of it was sent.
-    """
+    """The account's sign-in settings; ``secret`` is fresh and counts once a code of it was sent."""
 
     ownKey: bool
     secondFactor: bool
@@ -66,7 +64,7 @@ class Ways(TypedDict):
 
 
 class OwnKey(TypedDict):
-    """The only copy of the key; null where the account's own key opens the dashboard again."""
+    """The only copy of the key; null if the account's own key opens the dashboard again."""
 
     key: str | None
 
@@ -74,7 +72,7 @@ class OwnKey(TypedDict):
 @spelled(pascal_case)
 @frozen
 class OwnKeyWish:
-    """Whether the account wants a key of its own for the dashboard."""
+    """True if the account should have a separate key for the dashboard."""
 
     on: bool
 
@@ -82,26 +80,26 @@ class OwnKeyWish:
 @spelled(pascal_case)
 @frozen
 class FactorWish:
-    """A code, and the secret that it proves; no secret ends the second factor."""
+    """A code and the secret it proves; an empty secret ends the second factor."""
 
     code: Annotated[str, text(1, 16)] = field(repr=False)
     secret: Annotated[str, text(0, 64)] = field(default="", repr=False)
 
 
 def wrong_code() -> Unauthenticated:
-    """The one 401 for a missing, wrong or used code, by which the page asks for one."""
-    return Unauthenticated("write the code of your second factor", code="second_factor")
+    """Return the 401 for a missing, wrong or used code, on which the page asks for one."""
+    return Unauthenticated("enter the code of your second factor", code="second_factor")
 
 
 @frozen
 class SignInActs:
-    """What a member of staff sets for its own account."""
+    """The sign-in settings of a member of staff."""
 
     audit: Audit
     counters: Counters
 
     async def of(self, account_id: AccountId) -> DashboardAccess:
-        """What opens the dashboard to the account: a key of its own, a second factor."""
+        """Return the account's dashboard key and second factor."""
         return await self.audit.ledger.read(lambda tx: SqlDashboardAccess(tx).of(account_id))
 
     async def check(self, account_id: AccountId, code: str | None) -> None:
@@ -122,12 +120,12 @@ class SignInActs:
             raise
 
     async def note(self, name: str, account_id: AccountId, action: str) -> None:
-        """Record that somebody signs in or out."""
+        """Record a sign-in or sign-out."""
         entry, scope = Entry(name, action, name), OneAccount(account_id)
         await self.audit.write(entry, lambda tx, trace: None, scope)
 
     async def set_key(self, name: str, account_id: AccountId, *, on: bool) -> str | None:
-        """A fresh key for the dashboard in place of the account's own, or none any more."""
+        """Set and return a fresh dashboard key, or remove it."""
         key = new_account_key() if on else None
 
         def act(tx: Connection, trace: Trace) -> None:
@@ -142,7 +140,7 @@ class SignInActs:
     async def set_factor(
         self, name: str, account_id: AccountId, factor: str | None, code: str
     ) -> None:
-        """Begin to ask for the codes of ``factor``, or with None end it; a right code proves it."""
+        """Set the second factor ``factor``, or with None remove it; a right code proves it."""
         await self._count(account_id)
 
         def act(tx: Connection, trace: Trace) -> None:
@@ -157,24 +155,28 @@ class SignInActs:
                 return
             step = step_of(factor, code, self.audit.wall_clock()) if is_factor(factor) else None
             if step is None:
-                raise Malformed("this is not the code of that secret", code="bad_request")
+                raise Malformed("this code does not match the secret", code="bad_request")
             access.put(evolve(before, factor=factor, step=step))
 
         await self.audit.write(Entry(name, "second factor", name), act, OneAccount(account_id))
 
     def _use(self, tx: Connection, account_id: AccountId, code: str) -> DashboardAccess:
-        """Use up a code; raises Unauthenticated where it is wrong or was used."""
+        """Use up a code; raises Unauthenticated if it is wrong or used."""
         access = SqlDashboardAccess(tx)
-        one = access.of(account_id)
-        step = None if one.factor is None else step_of(one.factor, code, self.audit.wall_clock())
-        if step is None or step <= one.step:
+        current = access.of(account_id)
+        step = (
+            None
+            if current.factor is None
+            else step_of(current.factor, code, self.audit.wall_clock())
+        )
+        if step is None or step <= current.step:
             raise wrong_code()
-        used = evolve(one, step=step)
+        used = evolve(current, step=step)
         access.put(used)
         return used
 
     async def _count(self, account_id: AccountId) -> None:
-        """Count a try, in a transaction of its own, which a wrong code does not undo."""
+        """Count a try in its own transaction, so that a wrong code does not undo it."""
 
         def work(tx: Connection) -> None:
             access = SqlDashboardAccess(tx)
@@ -190,7 +192,7 @@ CODE = {CODE_HEADER.decode(): str}  # needed only where the account has a second
 
 @frozen
 class SignInRoutes:
-    """The dashboard's session, and the ways into it."""
+    """The dashboard's sessions, and the sign-in settings."""
 
     routes: ClassVar[Routes] = Routes(
         worded, access=Access.ADMIN_KEY, role=Role.HELPER, bad_json=BAD_JSON, again=Again.NEVER
@@ -201,11 +203,11 @@ class SignInRoutes:
 
     @routes.row("POST", PATH, reply=WhoIsIn, headers=CODE, signs_in=True)
     async def sign_in(self, call: Call) -> Answer:
-        """Sign in to the dashboard with an account key: a cookie and a word stand for it then.
+        """Sign in to the dashboard with an account key; a cookie and a word replace it.
 
-        Where the account has a second factor its code is in ``x-svc-second-factor``.
+        An account with a second factor sends its code in ``x-svc-second-factor``.
         """
-        _with_key(call, "signing in takes the key")
+        _with_key(call, "send the account key to sign in")
         await self.ways.check(call.player, call.request.header(CODE_HEADER))
         ticket = await self.staff.begin(call.player, (await self.ways.of(call.player)).mark)
         await self.ways.note(staff_of(call).name, call.player, "sign in")
@@ -214,20 +216,20 @@ class SignInRoutes:
 
     @routes.row("GET", PATH, reply=WhoIsIn, quiet=True)
     async def who(self, call: Call) -> Answer:
-        """Name and role of whoever is signed in to the dashboard."""
+        """Show the name and role of the signed-in account."""
         return Answer(200, _who(call), NO_STORE)
 
     @routes.row("DELETE", PATH, reply=Empty)
     async def sign_out(self, call: Call) -> Answer:
-        """End the dashboard's session and take its cookie away."""
+        """End the dashboard's session and remove its cookie."""
         headers = await self._end(call, _ticket(call))
         await self.ways.note(staff_of(call).name, call.player, "sign out")
         return Answer(200, EMPTY_OBJECT, headers)
 
     @routes.row("GET", "/svc/api/DashboardAccess", reply=Ways, quiet=True)
     async def shown(self, call: Call) -> Answer:
-        """How the caller signs in to the dashboard, and a fresh secret for an app of codes."""
-        import segno  # most metagames never draw one
+        """Show the caller's sign-in settings, and a fresh secret for an authenticator app."""
+        import segno  # most metagames never need it
 
         has, fresh = await self.ways.of(call.player), new_factor()
         address = address_of(fresh, staff_of(call).name, self.server)
@@ -250,12 +252,12 @@ class SignInRoutes:
         signs_in=True,
     )
     async def own_key(self, call: Call[OwnKeyWish]) -> Answer:
-        """A fresh key for the dashboard; the account's own key only plays from then on.
+        """Set a separate key for the dashboard; the account's own key then only plays.
 
-        It takes the key that signs in now, and the code of a second factor, as signing in does:
-        a session alone must not change what outlives it. The account's other sessions end.
+        The request needs the current sign-in key and the code of a second factor: a session alone
+        must not change what outlives it. The account's other sessions end.
         """
-        _with_key(call, "this takes the key that you sign in with")
+        _with_key(call, "send the key that you sign in with")
         await self.ways.check(call.player, call.request.header(CODE_HEADER))
         key = await self.ways.set_key(staff_of(call).name, call.player, on=call.body.on)
         await self._keep(call)
@@ -269,25 +271,25 @@ class SignInRoutes:
         signs_in=True,
     )
     async def second_factor(self, call: Call[FactorWish]) -> Answer:
-        """Ask for a code at sign-in from now on, or no longer. The account's other sessions end.
+        """Require a code at sign-in, or stop doing so. The account's other sessions end.
 
-        It takes the key that signs in now; the code proves that the factor is at hand.
+        The request needs the current sign-in key; the code proves that the caller has the factor.
         """
-        _with_key(call, "this takes the key that you sign in with")
+        _with_key(call, "send the key that you sign in with")
         sent = call.body
         await self.ways.set_factor(staff_of(call).name, call.player, sent.secret or None, sent.code)
         await self._keep(call)
         return Answer(200, EMPTY_OBJECT, NO_STORE)
 
     async def _end(self, call: Call, ticket: Ticket | None) -> Mapping[str, str]:
-        """End the session, if there is one; the headers that take its cookie away."""
+        """End the session, if any; returns the headers that remove its cookie."""
         if ticket is None:
             return NO_STORE
         await self.staff.end(ticket, call.player)
         return {**NO_STORE, "Set-Cookie": set_cookie(ticket, ended=True)}
 
     async def _keep(self, call: Call[Any]) -> None:
-        """Let the session that has changed its own ways go on."""
+        """Keep the session that changed its own settings."""
         ticket = _ticket(call)
         if ticket is not None:
             mark = (await self.ways.of(call.player)).mark
@@ -295,7 +297,7 @@ class SignInRoutes:
 
 
 def _with_key(call: Call[Any], why: str) -> None:
-    """Raise where only a session was sent: who has one could else keep it for ever."""
+    """Raise if only a session was sent: a stolen session could otherwise be kept for ever."""
     if not call.request.has_header(ACCOUNT_KEY):
         raise Unauthenticated(why, code="key_wanted")
 

@@ -51,18 +51,20 @@ StatusBanner = TypedDict(  # the functional form, because of the hyphen
         "sourceUrl": NotRequired[str],
     },
 )
-StatusBanner.__doc__ = "What the client shows of the server, in each language, and what runs here."
+StatusBanner.__doc__ = (
+    "The banner that the client shows, in each language, and the server's version."
+)
 
 
 class Migrated(TypedDict):
-    """Where the move of an account to the launcher's accounts stands."""
+    """The state of the move to the launcher's accounts."""
 
     migration_failed: bool
     migration_finished: bool
 
 
 class Treatments(TypedDict):
-    """Which variants of experiments a player sees."""
+    """The variants of experiments that a player sees."""
 
     treatments: list[str]
 
@@ -134,7 +136,7 @@ MOVED_ITEMS: Moved = {"code": None, "message": ""}
 
 @frozen
 class BannerRoutes:
-    """``GET /svc-status``; while nothing is announced its body is the same bytes."""
+    """The status banner; without an announcement its body is always the same bytes."""
 
     routes: ClassVar[Routes] = Routes(bare)
     banner: dict[str, json.Json]
@@ -150,7 +152,6 @@ class BannerRoutes:
         announced: Callable[[], Announcement | None],
         wall_clock: Callable[[], float],
     ) -> BannerRoutes:
-        """The banner under these settings."""
         banner: dict[str, json.Json] = {"show-status": True}
         name = settings.server_name
         banner |= {key: text.format(name=name) for key, text in WELCOME.items()}
@@ -165,69 +166,69 @@ class BannerRoutes:
 
     @routes.row("GET", "/svc-status", access=Access.NONE, reply=StatusBanner)
     async def read(self, call: Call) -> Answer:
-        """What the client shows of the server (the banner), or what is announced. Names nobody."""
-        one = self.announced()
-        if one is None:
+        """Return the banner that the client shows, or the announcement. It names nobody."""
+        announcement = self.announced()
+        if announcement is None:
             return Answer(200, self.body)
         now = self.wall_clock()
-        texts = {language: in_language(one, language, now) for language in WELCOME}
+        texts = {language: in_language(announcement, language, now) for language in WELCOME}
         return Answer(200, self.banner | texts)
 
 
 @frozen
 class FixedReplyRoutes:
-    """Routes with constant answers, which the client needs to go on."""
+    """Routes with constant replies, which the client needs to continue."""
 
     routes: ClassVar[Routes] = Routes(bare)
 
     @routes.row("POST", "/event", access=Access.NONE, reply=Empty, again=Again.NATURAL)
     async def event(self, call: Call) -> Answer:
-        """Take what the client measures of itself; nothing of it is kept. Spec: 1 §6.2."""
+        """Accept the client's telemetry, which is discarded. Spec: 1 §6.2."""
         return Answer(200, EMPTY_OBJECT)
 
     @routes.row(
         "POST", "/account/migrate", access=Access.TOKEN, reply=Migrated, again=Again.NATURAL
     )
     async def migrate(self, call: Call) -> Answer:
-        """Move an old account, of which there are none: always says that it is done.
+        """Report the migration of an old account as finished; there are none.
 
-        The client asks again for ever where the reply does not say so.
+        The client repeats the request for ever otherwise.
         """
         return Answer(200, MIGRATED)
 
     @routes.row("POST", "/profile/update", access=Access.TOKEN, again=Again.NATURAL)
     async def profile(self, call: Call) -> Answer:
-        """The client's profile, of which this backend keeps nothing."""
+        """Accept the client's profile, which is discarded."""
         return Answer(200)
 
     @routes.row("GET", "/vivox/login", access=Access.TOKEN, reply=NoReturn)
     async def voice(self, call: Call) -> Answer:
-        """Log in to voice chat, of which there is none: always 404."""
+        """Log in to voice chat; always 404, as there is none."""
         return Answer(404)
 
     @routes.row("POST", "/motd/", access=Access.TOKEN, reply=NoContent, again=Again.NATURAL)
     async def message_of_the_day(self, call: Call) -> Answer:
-        """The message of the day, of which there is none; see the banner of `/svc-status`."""
+        """Return no message of the day; see the banner of `/svc-status`."""
         return NO_CONTENT
 
     @routes.row("GET", "/motd/trigger", access=Access.NONE, reply=NoContent, when=MISC_ROUTES)
     async def message_trigger(self, call: Call) -> Answer:
-        """When to show the message of the day, of which there is none."""
+        """Return no time for the message of the day, as there is none."""
         return NO_CONTENT
 
     @routes.row("GET", "/playertreatments/<user_id>", access=Access.TOKEN, reply=Treatments)
     async def treatments(self, call: Call, user_id: str) -> Answer:
-        """Which variant of an experiment the player sees: the same for all."""
+        """Return the player's experiment variant, which is the same for all."""
         return Answer(200, TREATMENTS)
 
     @routes.row("GET", "/eventstats/", access=Access.TOKEN, reply=EventStats)
     async def event_stats(self, call: Call) -> Answer:
-        """Statistics of an event, of which none ever runs."""
+        """Return statistics of an event; none ever runs."""
         return Answer(200, NO_STATS)
 
     @routes.row("GET", "/all/", access=Access.TOKEN, reply=Envelope[Mailbox])
     async def mailbox(self, call: Call) -> Answer:
-        """The mailbox, which this backend keeps empty."""
+        """Return the mailbox, which is always empty."""
         return enveloped(NO_MAIL)
 
     @routes.row(
@@ -237,19 +238,19 @@ class FixedReplyRoutes:
         reply=Envelope[Schedule],
     )
     async def schedule(self, call: Call) -> Answer:
-        """Scheduled events, of which this backend has none."""
+        """Return the scheduled events; there are none."""
         return enveloped(NO_EVENTS)
 
     @routes.row(
         "GET", "/game_tuning/huntpass_xp_config", access=Access.NONE, reply=Envelope[HuntPass]
     )
     async def hunt_pass_xp(self, call: Call) -> Answer:
-        """How much experience a hunt gives the hunt pass."""
+        """Return how much experience a hunt gives the hunt pass."""
         return enveloped(HUNT_PASS_XP)
 
     @routes.row("GET", "/creator", access=Access.TOKEN, reply=Creator)
     async def creator(self, call: Call) -> Answer:
-        """The supported creator; always none."""
+        """Return the supported creator; always none."""
         return Answer(200, CREATOR)
 
     @routes.row(
@@ -260,13 +261,13 @@ class FixedReplyRoutes:
         again=Again.NATURAL,
     )
     async def migrate_items(self, call: Call, character_id: str, change_list: str) -> Answer:
-        """Move items of an older kind, of which there are none: always says that it is done."""
+        """Report the move of older items as finished; there are none."""
         return Answer(200, MOVED_ITEMS)
 
 
 def status(
     parts: Parts, about: Build, announced: Callable[[], Announcement | None]
 ) -> Iterator[Feature]:
-    """The status banner and the routes with constant answers."""
+    """Yield the status banner and the routes with constant replies."""
     yield BannerRoutes.of(parts.settings, about, announced, parts.wall_clock)
     yield FixedReplyRoutes()

@@ -1,4 +1,4 @@
-"""What hunts and game servers are called, for owners and players. Spec: 2 §2 Server status."""
+"""Display names of hunts and game servers, for owners and players. Spec: 2 §2 Server status."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class Titles:
         return datafiles.load(PACKAGE, FILE, cls._of)
 
     @classmethod
-    def _of(cls, said: dict[str, Any]) -> Titles:
+    def _of(cls, data: dict[str, Any]) -> Titles:
         for name in ("behemoths", "matchmakerHunts", "playerHunts"):
-            if not isinstance(said[name], dict):
-                raise ValueError(f"{name} is no table")
-        return cls(said["behemoths"], said["matchmakerHunts"], said["playerHunts"])
+            if not isinstance(data[name], dict):
+                raise ValueError(f"{name} is not a table")
+        return cls(data["behemoths"], data["matchmakerHunts"], data["playerHunts"])
 
     def behemoth(self, record: Mapping[str, Any]) -> str | None:
-        """The display name of a game server's behemoth; None where it has none."""
+        """Return the display name of a game server's behemoth; None if it has none."""
         path = record.get("behemoth")
         if not isinstance(path, str) or not path:
             return None
@@ -45,11 +45,11 @@ class Titles:
         return self.behemoths.get(base) or base.removesuffix("_bp")
 
     def hunt(self, hunt_id: str) -> str:
-        """The display name of a hunt; its id where it has none."""
+        """Return the display name of a hunt, else its id."""
         return self.matchmaker_hunts.get(hunt_id) or self.player_hunts.get(hunt_id) or hunt_id
 
     def title(self, record: Mapping[str, Any], city_title: str) -> str:
-        """The display title of a game server."""
+        """Return the display title of a game server."""
         match record.get("kind"):
             case "city":
                 return city_title

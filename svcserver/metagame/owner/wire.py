@@ -1,4 +1,4 @@
-"""Shapes that several of the owner's features share, and ``svcctl`` writes."""
+"""Shapes shared by several of the owner's features and ``svcctl``."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from svcserver.kernel.times import iso
 from svcserver.metagame.accounts.sanctions import FOREVER, Sanction
 
 Who = Annotated[str, plain_text(1, 64)]
-"""An account as staff names it: by name or id."""
+"""An account, by name or id."""
 Cell = str | int | float | bool | None
 Tables = dict[str, list[dict[str, Cell]]]
 
 
 class SanctionEntry(TypedDict):
-    """A ban or a mute; ``until`` is null for one without an end.
+    """A ban or mute; ``until`` is null if it has no end.
 
-    ``networks``: the addresses that a ban keeps out, of IPv6 the /64.
+    ``networks`` lists the banned addresses, for IPv6 the /64.
     """
 
     reason: str
@@ -29,9 +29,9 @@ class SanctionEntry(TypedDict):
 
 
 class AccountExport(TypedDict):
-    """All that is kept of an account: rows by table, each with its columns by name.
+    """All data of an account: rows by table, with columns by name.
 
-    ``leftOut``: how many rows of a table, the oldest, were too much to be handed out.
+    ``leftOut`` counts the oldest rows of a table that did not fit.
     """
 
     account: str
@@ -41,7 +41,7 @@ class AccountExport(TypedDict):
 
 
 def described(sanction: Sanction | None) -> SanctionEntry | None:
-    """A sanction as the audit log and replies show it."""
+    """Return a sanction as the audit log and replies show it."""
     if sanction is None:
         return None
     return {

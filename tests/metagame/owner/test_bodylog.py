@@ -34,13 +34,13 @@ class BodyLogTests(SynchronousTestCase):
         return [json.loads(line) for line in self.file.read_text().splitlines()]
 
     @proves("convention 6: LOG_BODIES, BODY_LOG_FILE, BODY_LOG_PER_PATH")
-    def test_off_unless_asked_for(self) -> None:
+    def test_body_logging_is_off_by_default(self) -> None:
         game = self.game(LOG_BODIES="0")
         game.browse("POST", "/party", token=game.player("Ann_1").token, json={})
         self.assertFalse(self.file.exists())
 
     @proves("convention 6: LOG_BODIES, BODY_LOG_FILE, BODY_LOG_PER_PATH")
-    def test_both_bodies_of_a_marked_row_are_kept(self) -> None:
+    def test_both_bodies_of_a_marked_row_are_logged(self) -> None:
         game = self.game()
         ann = game.player("Ann_1")
         page = game.browse("POST", "/party", token=ann.token, json={"hello": 1})
@@ -102,16 +102,16 @@ class BodyLogTests(SynchronousTestCase):
         self.assertEqual(len(self.records()), 25)
 
     @proves("convention 6: LOG_BODIES, BODY_LOG_FILE, BODY_LOG_PER_PATH")
-    def test_a_file_that_cannot_be_written_is_one_warning_and_all_goes_on(self) -> None:
-        heard: list[Any] = []
-        globalLogPublisher.addObserver(heard.append)
-        self.addCleanup(globalLogPublisher.removeObserver, heard.append)
+    def test_an_unwritable_file_is_one_warning_and_no_failure(self) -> None:
+        events: list[Any] = []
+        globalLogPublisher.addObserver(events.append)
+        self.addCleanup(globalLogPublisher.removeObserver, events.append)
         game = self.game(BODY_LOG_FILE=str(self.file / "below" / "nothing"))
         token = game.player("Ann_1").token
         for _ in range(2):
             self.assertEqual(game.browse("POST", "/party", token=token, json={}).status, 200)
-        warned = [one for one in heard if "BODY_LOG_FILE" in one.get("log_format", "")]
-        self.assertEqual([one["log_level"] for one in warned], [LogLevel.warn])
+        warned = [event for event in events if "BODY_LOG_FILE" in event.get("log_format", "")]
+        self.assertEqual([event["log_level"] for event in warned], [LogLevel.warn])
 
     @proves("convention 6: LOG_BODIES, BODY_LOG_FILE, BODY_LOG_PER_PATH")
     def test_a_full_file_gives_way_to_a_new_one(self) -> None:
@@ -125,7 +125,7 @@ class BodyLogTests(SynchronousTestCase):
                 self.assertLess(file.stat().st_size, 2_000)
         self.assertTrue(self.file.with_name("bodies.log.1").exists())
 
-    def test_a_log_that_was_rotated_away_begins_anew(self) -> None:
+    def test_a_rotated_log_is_started_afresh(self) -> None:
         game = self.game()
         token = game.player("Ann_1").token
         game.browse("POST", "/party", token=token, json={})
@@ -157,7 +157,7 @@ class ShownTests(SynchronousTestCase):
         body = b'{"token":"' + b"s" * MAX_BODY * 2 + b'"}'
         self.assertEqual(shown(body), '{"token":"<redacted>"')
 
-    def test_a_hostile_body_is_searched_in_good_time(self) -> None:
+    def test_a_hostile_body_is_searched_quickly(self) -> None:
         for body in (b'"' + b"token" * 13_000, b'"token":' * 8_000, b'"\\' * 32_000):
             self.assertLessEqual(len(shown(body)), MAX_BODY)
 

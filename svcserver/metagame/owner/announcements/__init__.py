@@ -1,1 +1,1 @@
-"""Announcements: a text, and when the server restarts, in the status banner and in chat rooms."""
+"""Announcements and planned restarts, shown in the status banner and in chat rooms."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, TypedDict
 
-from attrs import define, field, frozen
+from attrs import asdict, define, field, frozen
 from sqlalchemy import BigInteger, Column, Connection, String, Table
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
@@ -22,27 +22,27 @@ from svcserver.metagame.accounts.audit import Audit, Entry, Trace
 from svcserver.metagame.accounts.wire import Reason
 from svcserver.metagame.once import Again
 from svcserver.metagame.owner.announcements import rules
-from svcserver.metagame.owner.announcements.rules import MAX_TEXT, Announcement, Wish
+from svcserver.metagame.owner.announcements.rules import MAX_TEXT, Announcement, AnnouncementRequest
 from svcserver.metagame.replies import BAD_JSON, worded
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.routes import NO_STORE, Answer
 
-Span = Annotated[str, text(0, 16)]
+Duration = Annotated[str, text(0, 16)]
 
 
 @spelled(pascal_case)
 @frozen
 class AnnouncementWish:
-    """The text (empty: end what is announced), and lengths of time like ``10m``."""
+    """A text (empty ends the announcement) and durations such as ``10m``."""
 
     text: Annotated[str, text(0, MAX_TEXT)] = ""
-    for_: Span = ""
-    restart_in: Span = ""
+    for_: Duration = ""
+    restart_in: Duration = ""
     reason: Reason = ""
 
 
 class AnnouncementEntry(TypedDict):
-    """What is announced, by whom, until when, and when the server restarts."""
+    """An announcement: its text, author, end, and the time of a planned restart."""
 
     text: str
     by: str
@@ -52,57 +52,64 @@ class AnnouncementEntry(TypedDict):
 
 
 class AnnouncementReply(TypedDict):
-    """What is announced; null for nothing."""
+    """The current announcement; null if there is none."""
 
     announcement: AnnouncementEntry | None
 
 
-def described(one: Announcement | None) -> AnnouncementEntry | None:
-    """As the audit log and replies show it."""
-    if one is None:
+def described(announcement: Announcement | None) -> AnnouncementEntry | None:
+    """Return an announcement as the audit log and replies show it."""
+    if announcement is None:
         return None
     return {
-        "text": one.text,
-        "by": one.made_by,
-        "since": iso(one.made_at / 1000),
-        "until": iso(one.ends_at / 1000),
-        "restartAt": None if one.restart_at is None else iso(one.restart_at / 1000),
+        "text": announcement.text,
+        "by": announcement.made_by,
+        "since": iso(announcement.made_at / 1000),
+        "until": iso(announcement.ends_at / 1000),
+        "restartAt": None
+        if announcement.restart_at is None
+        else iso(announcement.restart_at / 1000),
     }
 
 
-def show(one: Announcement | None) -> AnnouncementReply:
-    """The reply on what is announced now."""
-    return {"announcement": described(one)}
+def show(announcement: Announcement | None) -> AnnouncementReply:
+    """Return the reply with the current announcement."""
+    return {"announcement": described(announcement)}
 
 
-# Announces, and keeps every process up to date with what is announced.
-# ``svcctl`` and other metagames write to the same database, so it is read once a second.
+# ``svcctl`` and other metagames write to the same database, so it is read once a second
 EVERY_S = 1.0
 
 
 @define(eq=False)
 class Announcements:
-    """What is announced now; ``said`` is sent for each line the chat is to say."""
+    """The current announcement; ``line_due`` is sent for each line that the chat shows."""
 
     audit: Audit
-    said: Signal[Announced]
+    line_due: Signal[Announced]
     _current: Announcement | None = field(default=None, init=False)
     _mark: int | None = field(default=None, init=False)
 
     def current(self) -> Announcement | None:
-        """What is announced at this moment; None for nothing."""
-        one = self._current
-        return one if one is not None and one.holds(self.audit.wall_clock()) else None
+        """Return the announcement to show now; None if there is none."""
+        announcement = self._current
+        return (
+            announcement
+            if announcement is not None and announcement.holds(self.audit.wall_clock())
+            else None
+        )
 
-    async def make(self, by: str, asked: Wish | None, reason: str) -> Announcement | None:
-        """Announce, or with None end what is announced."""
-        entry = Entry(by, "announce" if asked is not None else "announce end", "", reason)
+    async def make(
+        self, by: str, request: AnnouncementRequest | None, reason: str
+    ) -> Announcement | None:
+        """Publish an announcement; None ends the current one."""
+        entry = Entry(by, "announce" if request is not None else "announce end", "", reason)
 
         def act(tx: Connection, trace: Trace) -> Announcement | None:
-            at, kept = self.audit.wall_clock(), SqlAnnouncement(tx)
-            trace.before = described(kept.get(at))
-            made = None if asked is None else rules.announced(asked, by, at)
-            kept.put(made)
+            at, store = self.audit.wall_clock(), SqlAnnouncement(tx)
+            trace.before = described(store.get(at))
+            made = None if request is None else rules.announced(request, by, at)
+            store.put(made)
             trace.after = described(made)
             return made
 
@@ -111,24 +118,24 @@ class Announcements:
         return made
 
     def refresh(self) -> Deferred[None]:
-        """Read what others announced, and say what is due."""
+        """Read the stored announcement and send the line that is due."""
         wall_clock = self.audit.wall_clock
         read = self.audit.ledger.read(lambda tx: SqlAnnouncement(tx).get(wall_clock()))
         return read.addCallback(self._take)
 
-    def _take(self, found: Announcement | None) -> None:
-        if found != self._current:
-            self._current, self._mark = found, None
-        if found is None:
+    def _take(self, announcement: Announcement | None) -> None:
+        if announcement != self._current:
+            self._current, self._mark = announcement, None
+        if announcement is None:
             return
-        line, self._mark = rules.due(found, self._mark, self.audit.wall_clock())
+        line, self._mark = rules.due(announcement, self._mark, self.audit.wall_clock())
         if line is not None:
-            self.said.send(Announced(line, found.made_at, self._mark or 0))
+            self.line_due.send(Announced(line, announcement.made_at, self._mark or 0))
 
 
 def announcement_watch(announcements: Announcements, clock: IReactorTime) -> Every:
     """The service that calls ``refresh`` every ``EVERY_S``."""
-    return Every(clock, EVERY_S, announcements.refresh, "the look for announcements")
+    return Every(clock, EVERY_S, announcements.refresh, "the check for announcements")
 
 
 ANNOUNCEMENTS = Table(
@@ -151,26 +158,16 @@ class SqlAnnouncement:
     tx: Connection
 
     def get(self, now: float) -> Announcement | None:
-        """What is announced at that time (epoch seconds)."""
+        """Return the announcement shown at ``now`` (epoch seconds); None if there is none."""
         row = _KEPT.get(self.tx)
         if row is None:
             return None
-        found = Announcement(row.text, row.made_by, row.made_at, row.ends_at, row.restart_at)
-        return found if found.holds(now) else None
+        announcement = Announcement(row.text, row.made_by, row.made_at, row.ends_at, row.restart_at)
+        return announcement if announcement.holds(now) else None
 
-    def put(self, one: Announcement | None) -> None:
-        """Replace what is announced; None ends it."""
-        if one is None:
-            _KEPT.put(self.tx, None)
-            return
-        row = {
-            "text": one.text,
-            "made_by": one.made_by,
-            "made_at": one.made_at,
-            "ends_at": one.ends_at,
-            "restart_at": one.restart_at,
-        }
-        _KEPT.put(self.tx, row)
+    def put(self, announcement: Announcement | None) -> None:
+        """Replace the announcement; None ends it."""
+        _KEPT.put(self.tx, None if announcement is None else asdict(announcement))
 
 
 @frozen
@@ -188,7 +185,7 @@ class AnnouncementRoutes:
         quiet=True,
     )
     async def current(self, call: Call) -> Answer:
-        """What is announced at the moment, and by whom. Players read it at ``/svc-status``."""
+        """Show the current announcement and its author. Players read it at ``/svc-status``."""
         return Answer(200, show(self.announcements.current()), NO_STORE)
 
     @routes.row(
@@ -200,8 +197,10 @@ class AnnouncementRoutes:
         bad_json=BAD_JSON,
     )
     async def make(self, call: Call[AnnouncementWish]) -> Answer:
-        """Announce a text, with a restart or without; an empty text ends what is announced."""
+        """Announce a text, optionally with a restart. An empty text ends the announcement."""
         sent = call.body
-        wish = rules.wish(sent.text, sent.for_, sent.restart_in) if sent.text else None
-        made = await self.announcements.make(staff_of(call).name, wish, sent.reason)
+        request = (
+            rules.announcement_request(sent.text, sent.for_, sent.restart_in) if sent.text else None
+        )
+        made = await self.announcements.make(staff_of(call).name, request, sent.reason)
         return Answer(200, show(made), NO_STORE)

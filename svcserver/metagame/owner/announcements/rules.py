@@ -1,4 +1,4 @@
-"""What may be announced, how the countdown to a restart is worded, and when it is said."""
+"""The limits of announcements, the wording of the restart countdown, and its times."""
 
 from __future__ import annotations
 
@@ -11,9 +11,17 @@ from svcserver.kernel.refusals import Malformed
 from svcserver.kernel.times import seconds_of
 
 MAX_TEXT = 256
-SHOWN_S = 3_600  # where nothing else is said
+SHOWN_S = 3_600  # the default
 MOST_S = 7 * 86_400
-MARKS = (1_800, 600, 300, 120, 60, 30, 10)  # seconds before a restart at which the chat says so
+MARKS = (
+    1_800,
+    600,
+    300,
+    120,
+    60,
+    30,
+    10,
+)  # seconds before a restart at which the chat announces it
 RESTART = {  # the same eight languages as the banner's
     "en": "Restart in {time}.",
     "fr": "Redémarrage dans {time}.",
@@ -27,8 +35,8 @@ RESTART = {  # the same eight languages as the banner's
 
 
 @frozen
-class Wish:
-    """An announcement as asked for: shown for ``shown_s``, with a restart after ``restart_s``."""
+class AnnouncementRequest:
+    """A requested announcement, shown for ``shown_s``, with a restart after ``restart_s``."""
 
     text: str
     shown_s: int
@@ -37,7 +45,7 @@ class Wish:
 
 @frozen
 class Announcement:
-    """What is announced; times in epoch milliseconds, and ``made_at`` tells one from the next."""
+    """An announcement; times in epoch milliseconds, and ``made_at`` identifies it."""
 
     text: str
     made_by: str
@@ -46,18 +54,18 @@ class Announcement:
     restart_at: int | None = None
 
     def holds(self, now: float) -> bool:
-        """Whether it is still to be shown at that time (epoch seconds)."""
+        """Return whether it is still shown at ``now`` (epoch seconds)."""
         return now * 1000 < self.ends_at
 
     def left_s(self, now: float) -> int | None:
-        """Seconds until the restart, rounded up; None without one, or once it is due."""
+        """Return the seconds until the restart, rounded up; None without one or once it is due."""
         if self.restart_at is None or self.restart_at <= now * 1000:
             return None
         return math.ceil(self.restart_at / 1000 - now)
 
 
-def wish(text: str, shown: str, restart_in: str) -> Wish:
-    """A wish from its texts; raises Malformed."""
+def announcement_request(text: str, shown: str, restart_in: str) -> AnnouncementRequest:
+    """Return a request read from its texts; raises Malformed."""
     plain = " ".join(text.split())
     if not 1 <= len(plain) <= MAX_TEXT or not is_plain(plain):
         raise Malformed(
@@ -66,39 +74,38 @@ def wish(text: str, shown: str, restart_in: str) -> Wish:
         )
     restart_s = _span(restart_in) if restart_in else None
     shown_s = restart_s or (_span(shown) if shown else SHOWN_S)
-    return Wish(plain, shown_s, restart_s)
+    return AnnouncementRequest(plain, shown_s, restart_s)
 
 
-def announced(asked: Wish, by: str, at: float) -> Announcement:
-    """The announcement made at that time (epoch seconds)."""
+def announced(request: AnnouncementRequest, by: str, at: float) -> Announcement:
+    """Return the announcement made at ``at`` (epoch seconds)."""
     now = round(at * 1000)
-    restart_at = None if asked.restart_s is None else now + asked.restart_s * 1000
-    return Announcement(asked.text, by, now, now + asked.shown_s * 1000, restart_at)
+    restart_at = None if request.restart_s is None else now + request.restart_s * 1000
+    return Announcement(request.text, by, now, now + request.shown_s * 1000, restart_at)
 
 
-def in_language(one: Announcement, language: str, now: float) -> str:
-    """The announcement with its countdown, for the banner."""
-    left = one.left_s(now)
+def in_language(announcement: Announcement, language: str, now: float) -> str:
+    """Return the announcement with its countdown, for the banner."""
+    left = announcement.left_s(now)
     if left is None:
-        return one.text
-    return f"{one.text} {RESTART[language].format(time=_time(left))}"
+        return announcement.text
+    return f"{announcement.text} {RESTART[language].format(time=_time(left))}"
 
 
-def due(one: Announcement, said: int | None, now: float) -> tuple[str | None, int | None]:
-    """The line the chat is to say now, if any, and the mark that has been said by it.
-
-    ``said``: the mark said last; None where nothing has been said of it yet.
-    """
-    left = one.left_s(now)
-    if said is None:
-        return in_language(one, "en", now), min(
+def due(
+    announcement: Announcement, last_mark: int | None, now: float
+) -> tuple[str | None, int | None]:
+    """Return the chat line due now, if any, and its mark; ``last_mark`` is None for a new one."""
+    left = announcement.left_s(now)
+    if last_mark is None:
+        return in_language(announcement, "en", now), min(
             (mark for mark in MARKS if left is not None and mark >= left), default=MARKS[0] + 1
         )
     if left is None:
-        return None, said
-    reached = min((mark for mark in MARKS if left <= mark < said), default=None)
+        return None, last_mark
+    reached = min((mark for mark in MARKS if left <= mark < last_mark), default=None)
     if reached is None:
-        return None, said
+        return None, last_mark
     return RESTART["en"].format(time=_time(left)), reached
 
 
@@ -106,7 +113,7 @@ def _span(text: str) -> int:
     seconds = seconds_of(text)
     if seconds is None or seconds > MOST_S:
         raise Malformed(
-            f"{text[:16]!r} is no length of time: like 30s, 10m or 2h, up to 7d",
+            f"{text[:16]!r} is not a duration. Use 30s, 10m or 2h, up to 7d",
             code="bad_request",
         )
     return seconds

@@ -1,1 +1,1 @@
-"""The owner's page at /svc/dashboard, and the admin routes made for it."""
+"""The owner's dashboard at /svc/dashboard and its own admin routes."""

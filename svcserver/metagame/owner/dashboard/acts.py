@@ -20,43 +20,43 @@ from svcserver.metagame.owner.dashboard.state import ChatRoom
 from svcserver.metagame.social.guilds.store import SqlGuilds
 
 Saved = Callable[[Connection, CharacterId, int], bytes | None]
-"""Gives the JSON of one saved version of a character, or None."""
+"""Returns the JSON of one saved version of a character, or None."""
 
 
 @frozen
 class DashboardActs:
-    """Reads over several features that only the dashboard needs."""
+    """Reads across features that only the dashboard needs."""
 
     ledger: Ledger
-    given: Callable[[], Collection[str]]  # entitlements that need not be held to be known
+    granted: Callable[[], Collection[str]]  # default and sold entitlements
 
     async def entitlements(self) -> list[str]:
-        """The names of entitlements that this host knows: what is given, sold, or held."""
-        return sorted({*self.given(), *await self.ledger.read(known_entitlements)})
+        """Return the entitlements that this host knows: default, sold or held."""
+        return sorted({*self.granted(), *await self.ledger.read(known_entitlements)})
 
     async def guild_names(self, rooms: Iterable[ChatRoom]) -> Mapping[str, str]:
-        """The names of the guilds that have one of these rooms, by id."""
-        ids = [one.id for one in rooms if one.kind == "Guild"]
+        """Return the names of the guilds that own these rooms, by guild id."""
+        ids = [room.id for room in rooms if room.kind == "Guild"]
 
         def work(tx: Connection) -> dict[str, str]:
-            found = {one: SqlGuilds(tx).guild(one) for one in ids}
-            return {one: guild.name for one, guild in found.items() if guild is not None}
+            guilds = {guild_id: SqlGuilds(tx).guild(guild_id) for guild_id in ids}
+            return {guild_id: guild.name for guild_id, guild in guilds.items() if guild is not None}
 
         return await self.ledger.read(work) if ids else {}
 
     async def save_diff(self, character_id: CharacterId, old: int, new: int) -> Diff | None:
-        """The differences between two versions of a character's document; raises Missing.
+        """Return the changes between two versions of a character's document; raises Missing.
 
-        None for documents that are too large to be compared.
+        None if a document is too large to compare.
         """
         return await self._diff(_saved_document, character_id, old, new)
 
     async def loadout_diff(self, character_id: CharacterId, old: int, new: int) -> Diff | None:
-        """The differences between two versions of its loadout; raises Missing."""
+        """Return the changes between two versions of a character's loadouts; raises Missing."""
         return await self._diff(_saved_loadouts, character_id, old, new)
 
     async def check_invite(self, code: str) -> None:
-        """Raise Missing when there is no such code."""
+        """Raise Missing if there is no such invite code."""
         if await self.ledger.read(lambda tx: SqlAccounts(tx).invite(code)) is None:
             raise Missing("there is no such invite code", code="not_found")
 
@@ -64,7 +64,7 @@ class DashboardActs:
         self, saved: Saved, character_id: CharacterId, old: int, new: int
     ) -> Diff | None:
         def work(tx: Connection) -> Diff | None:
-            before, after = (saved(tx, character_id, one) for one in (old, new))
+            before, after = (saved(tx, character_id, version) for version in (old, new))
             if before is None or after is None:
                 raise Missing("no such version", code="not_found")
             if max(len(before), len(after)) > MAX_SIZE:
@@ -93,5 +93,5 @@ _ENTITLEMENTS = (
 
 
 def known_entitlements(tx: Connection) -> list[str]:
-    """The names of all entitlements that some account has had, by name."""
+    """Return the names of entitlements that accounts have had, sorted."""
     return list(tx.execute(_ENTITLEMENTS, {"count": MOST_NAMES}).scalars())

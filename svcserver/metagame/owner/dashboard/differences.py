@@ -1,7 +1,7 @@
 """The differences between two saved documents, by path.
 
-A document is JSON text, often with more JSON inside its strings, which is parsed, too, so
-that an owner sees ``inventory.swords[2]`` rather than one long line.
+JSON inside strings is parsed as well, so that an owner sees ``inventory.swords[2]``
+instead of one long line.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _NOTHING = object()
 
 
 @frozen
-class Change:
-    """A changed value; ``before`` is None where it was added, ``after`` where it was removed."""
+class ValueChange:
+    """A changed value; ``before`` is None if it was added, ``after`` if it was removed."""
 
     path: str
     before: str | None
@@ -32,28 +32,28 @@ class Change:
 
 @frozen
 class Diff:
-    """The changes; ``more`` is the number of those not listed."""
+    """The listed changes; ``more`` counts the unlisted ones."""
 
-    changes: Sequence[Change]
+    changes: Sequence[ValueChange]
     more: int
 
 
 def difference(before: bytes, after: bytes) -> Diff:
-    """Every leaf that differs between two JSON texts, in the order of the newer one."""
-    found: list[Change] = []
+    """Return every leaf that differs between two JSON texts, in the order of the newer one."""
+    changes: list[ValueChange] = []
     more = 0
     for change in _walk("", _opened(before), _opened(after), 0):
-        if len(found) < MAX_CHANGES:
-            found.append(change)
+        if len(changes) < MAX_CHANGES:
+            changes.append(change)
         else:
             more += 1
-    return Diff(found, more)
+    return Diff(changes, more)
 
 
-def _walk(path: str, before: Any, after: Any, depth: int) -> Iterator[Change]:
+def _walk(path: str, before: Any, after: Any, depth: int) -> Iterator[ValueChange]:
     before, after = _inside(before), _inside(after)
     if depth < MAX_DEPTH and isinstance(before, dict) and isinstance(after, dict):
-        for key in [*after, *(one for one in before if one not in after)]:
+        for key in [*after, *(key for key in before if key not in after)]:
             name = f"{path}.{key}" if path else str(key)
             sides = before.get(key, _NOTHING), after.get(key, _NOTHING)
             yield from _walk(name, *sides, depth + 1)
@@ -63,7 +63,7 @@ def _walk(path: str, before: Any, after: Any, depth: int) -> Iterator[Change]:
             right = after[index] if index < len(after) else _NOTHING
             yield from _walk(f"{path}[{index}]", left, right, depth + 1)
     elif before is _NOTHING or after is _NOTHING or not _same(before, after):
-        yield Change(path, _shown(before), _shown(after))
+        yield ValueChange(path, _shown(before), _shown(after))
 
 
 def _same(before: Any, after: Any) -> bool:
@@ -86,15 +86,12 @@ def _opened(literal: bytes) -> Any:
 
 
 def _inside(value: Any) -> Any:
-    """The parsed value of a text that holds JSON, else the value itself.
-
-    JSON that nests too deep to be written again stays text.
-    """
+    """Return the parsed value of a string that holds JSON, unless too deep, else the value."""
     if isinstance(value, str) and value[:1] in ("{", "["):
         try:
-            found = json.parse(value)
-            json.dump(found)
+            parsed = json.parse(value)
+            json.dump(parsed)
         except (json.BadJson, TypeError):
             return value
-        return found
+        return parsed
     return value

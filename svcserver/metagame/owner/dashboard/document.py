@@ -1,4 +1,4 @@
-"""The OpenAPI document of the game: of this very server for admins, and for ``svcctl``."""
+"""The OpenAPI document of the game, for admins of this server and for ``svcctl``."""
 
 from __future__ import annotations
 
@@ -13,31 +13,34 @@ from svcserver.web.openapi import document
 from svcserver.web.openapi_paths import templates
 
 TITLE = "svc-metagame"
-EXAMPLES = "examples.json"  # what the rows were sent and answered when the tests ran
-EVERY_ROUTE = {  # settings that mount every route; all others that do so by themselves are on
+EXAMPLES = "examples.json"  # requests and replies recorded by the tests
+EVERY_ROUTE = {  # the settings that mount every optional route
     "BACKEND_HEALTH": "1",
     "ESCALATION_MODE": "real",
     "MATCHMAKING_CANCEL": "1",
     "STORE": "free",
 }
 MEANINGS: Mapping[Access, str] = {
-    Access.NONE: "whoever reaches the route; no credential is looked at.",
-    Access.TOKEN: "a player by its token, or a game server by its key. A game server that acts"
-    " for a player sends that player's token, too.",
-    Access.PLAYER: "as `token`, but a player's token must be there: 403 for a game server that"
-    " sends none.",
-    Access.OPTIONAL_TOKEN: "anybody; without a valid player token the answer is empty.",
-    Access.ACCOUNT_KEY: "whoever holds an account's key and reaches the route.",
-    Access.ADMIN_KEY: "staff (helpers, moderators, owners) by their account key or by a session"
-    " of the dashboard, and only directly.",
-    Access.REGISTERED: "anybody; a valid account key or player token gets the whole answer,"
+    Access.NONE: "anybody who can reach the route; credentials are ignored.",
+    Access.TOKEN: "a player with its token, or a game server with its key. A game server that acts"
+    " for a player also sends that player's token.",
+    Access.PLAYER: "as `token`, but a player's token is required: a game server without one gets"
+    " 403.",
+    Access.OPTIONAL_TOKEN: "anybody; without a valid player token the reply is empty.",
+    Access.ACCOUNT_KEY: "anybody with an account key who can reach the route.",
+    Access.ADMIN_KEY: "staff (helpers, moderators, owners) with their account key or a dashboard"
+    " session, and only directly.",
+    Access.REGISTERED: "anybody; a valid account key or player token gets the full reply,"
     " everybody else a shorter one.",
-    Access.GAME_SERVER: "a game server by its key.",
-    Access.ADMIN_OR_GAME_SERVER: "either of the two, as above.",
-    Access.DIRECT: "anybody, but only directly; no credential is looked at.",
+    Access.GAME_SERVER: "a game server with its key.",
+    Access.ADMIN_OR_GAME_SERVER: "either of the two above.",
+    Access.DIRECT: "anybody, but only directly; credentials are ignored.",
 }
 MANAGEMENT = "/svc/"
-PASSED = {True: "The gateway passes it on.", False: "Not through the gateway: 403 there."}
+PASSED = {
+    True: "Available through the gateway.",
+    False: "Not through the gateway, which answers 403.",
+}
 ABOUT = f"""The backend of an online co-op monster-hunting game: accounts, characters, inventories,
 progression, parties, friends, guilds and matchmaking. Its callers are the game client, the game
 servers, the launcher, and the owner's dashboard, whose routes begin with `/svc/`. Most paths and
@@ -59,7 +62,7 @@ a fixed date, as the client wants it. The token goes with every later request as
 
 **Access** says with each route who may call it:
 
-{"".join(f"- `{label}`: {said}{chr(10)}" for label, said in MEANINGS.items())}
+{"".join(f"- `{label}`: {meaning}{chr(10)}" for label, meaning in MEANINGS.items())}
 Directly means: neither through the gateway or another proxy, nor from another site's web page, and
 on the server's own machine with a Host that means just that (an address, localhost or its own name,
 not the public one): 403 otherwise. From another machine it works only where BIND_HOST lets it. Of
@@ -80,13 +83,13 @@ is of all other accounts.
 
 
 def describe(rows: Iterable[web.Row], version: str) -> dict[str, Any]:
-    """The OpenAPI document of these rows, with who may ask and an example where one is kept."""
+    """Return the OpenAPI document of these rows, with access notes and recorded examples."""
     rows = list(rows)
     examples = read(str(__package__), EXAMPLES)
-    found = document(rows, TITLE, version, CREDENTIALS, examples, ABOUT)
+    result = document(rows, TITLE, version, CREDENTIALS, examples, ABOUT)
     path_of = templates(rows)
     for row in rows:
         if row.path.startswith(MANAGEMENT):
-            operation = found["paths"][path_of[row.name]][row.method.lower()]
+            operation = result["paths"][path_of[row.name]][row.method.lower()]
             operation["description"] += f" {PASSED[isinstance(row, Row) and row.public]}"
-    return found
+    return result

@@ -1,7 +1,7 @@
-"""The feed of the evening: who came, hunted and left, told from where players are.
+"""The activity feed: arrivals, hunts and departures, derived from where players are.
 
-It lies on the board, as does where everybody was at the last look: whichever worker looks, what it
-finds is told once, and each shows all of it.
+The feed and the last snapshot of players are on the board, so that each change is recorded once,
+whichever worker sees it, and every worker shows the whole feed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from svcserver.metagame.play.matches import Sent
 from svcserver.metagame.play.presence.rules import Beat, Place, place
 
 EVERY_S = 5.0
-LATE_S = 60.0  # so long a look is under way at most; one much older is of a clock put back
+LATE_S = (
+    60.0  # longest time a snapshot takes; a much older one is from before the clock was set back
+)
 KEPT = 100  # lines
 KEPT_S = 24 * 3600.0  # since the last one
 MOST_NAMES = 4  # of one line; the others are counted
@@ -34,7 +36,7 @@ ACTS = {
 
 @frozen
 class Spot:
-    """Where a player is; ``hunt`` is the same for all who hunt together, empty if unknown."""
+    """A player's place; ``hunt`` is equal for players who hunt together, empty if unknown."""
 
     where: Place
     hunt: str = ""
@@ -42,11 +44,8 @@ class Spot:
 
 
 @frozen
-class Line:
-    """What happened: ``who``, the first of ``count`` players, did ``what``.
-
-    ``at`` in epoch seconds.
-    """
+class FeedLine:
+    """An event: the players ``who``, the first of ``count``, did ``what`` at ``at`` (epoch s)."""
 
     number: int
     at: float
@@ -56,20 +55,20 @@ class Line:
 
 
 @frozen
-class Look:
-    """Where everybody was, by user name; ``at``: epoch seconds of the board's clock."""
+class Snapshot:
+    """The place of everybody online by user name; ``at`` in epoch seconds of the board's clock."""
 
     at: float
     spots: tuple[tuple[str, Spot], ...]
 
 
-# both are only shown, and grant nothing; a look is large
-LOOK = Kind("evening_look", Look, lives_s=KEPT_S, sealed=False)
-LINES = Kind("evening", tuple[Line, ...], lives_s=KEPT_S, sealed=False)
+# not sealed: they are only shown and grant nothing, and a snapshot is large
+LOOK = Kind("evening_look", Snapshot, lives_s=KEPT_S, sealed=False)
+LINES = Kind("evening", tuple[FeedLine, ...], lives_s=KEPT_S, sealed=False)
 
 
 def changes(before: Mapping[str, Spot], after: Mapping[str, Spot]) -> list[tuple[list[str], str]]:
-    """What happened between two looks: names, and what they did; together what was one act."""
+    """Return the names and the action of each event between two snapshots."""
     done: dict[tuple[str, str], list[str]] = {}
     for name, spot in after.items():
         what = _act(before.get(name), spot)
@@ -92,13 +91,13 @@ def _act(was: Spot | None, spot: Spot) -> str:
 
 @frozen
 class Feed:
-    """The last ``KEPT`` lines, of all workers and whichever began when."""
+    """The last ``KEPT`` events of all workers."""
 
     board: Board
 
     def take(self, at: float, spots: Mapping[str, Spot]) -> Deferred[None]:
-        """Tell what is new since the last look of any worker; an older one has nothing to tell."""
-        look = Look(at, tuple(sorted(spots.items())))
+        """Record the events since the last snapshot of any worker; an older snapshot is ignored."""
+        look = Snapshot(at, tuple(sorted(spots.items())))
 
         def work(transaction: BoardTransaction) -> None:
             last = transaction.get(LOOK, ONLY)
@@ -106,48 +105,48 @@ class Feed:
                 return
             transaction.put(LOOK, ONLY, look)
             if last is not None:
-                _tell(transaction, changes(dict(last.spots), spots), at)
+                _record(transaction, changes(dict(last.spots), spots), at)
 
         return self.board.transact(work, near=[(LOOK, ONLY), (LINES, ONLY)])
 
-    def newest(self) -> Deferred[list[Line]]:
-        """All lines, the newest first."""
+    def newest(self) -> Deferred[list[FeedLine]]:
+        """Return all lines, the newest first."""
 
-        def work(transaction: BoardTransaction) -> list[Line]:
-            told = transaction.get(LINES, ONLY) or ()
-            return [*told[::-1]]
+        def work(transaction: BoardTransaction) -> list[FeedLine]:
+            lines = transaction.get(LINES, ONLY) or ()
+            return [*lines[::-1]]
 
         return self.board.transact(work, near=[(LINES, ONLY)])
 
 
-def _tell(
-    transaction: BoardTransaction, done: Sequence[tuple[Sequence[str], str]], at: float
+def _record(
+    transaction: BoardTransaction, events: Sequence[tuple[Sequence[str], str]], at: float
 ) -> None:
-    told = transaction.get(LINES, ONLY) or ()
-    number = told[-1].number if told else 0
+    lines = transaction.get(LINES, ONLY) or ()
+    number = lines[-1].number if lines else 0
     fresh = (
-        Line(number + more, at, tuple(who[:MOST_NAMES]), len(who), what)
-        for more, (who, what) in enumerate(done, 1)
+        FeedLine(number + more, at, tuple(who[:MOST_NAMES]), len(who), what)
+        for more, (who, what) in enumerate(events, 1)
     )
-    if done:
-        transaction.put(LINES, ONLY, (*told, *fresh)[-KEPT:])
+    if events:
+        transaction.put(LINES, ONLY, (*lines, *fresh)[-KEPT:])
 
 
 @frozen
 class Spots:
-    """Reads where everybody is, without asking the deploy server."""
+    """A reader of everybody's place that does not ask the deploy server."""
 
     online: Callable[[], Awaitable[tuple[float, list[tuple[Beat, Sent | None]]]]]
     directory: Directory
     titles: Mapping[str, str]  # of hunts, by id
     city_map: str
 
-    async def look(self) -> tuple[float, dict[str, Spot]]:
-        """When it was looked, and where everybody online is, by user name."""
-        at, found = await self.online()
-        names = await self.directory.names(beat.account_id for beat, _ in found)
+    async def snapshot(self) -> tuple[float, dict[str, Spot]]:
+        """Return the time and the place of everybody online, by user name."""
+        at, players = await self.online()
+        names = await self.directory.names(beat.account_id for beat, _ in players)
         spots = {}
-        for beat, sent in found:
+        for beat, sent in players:
             name = names.get(beat.account_id)
             if name is None:
                 continue
@@ -160,9 +159,11 @@ class Spots:
 
 
 def feed_watch(clock: IReactorTime, feed: Feed, spots: Spots) -> Every:
-    """The service that looks every ``EVERY_S``."""
+    """Return the service that updates the feed every ``EVERY_S``."""
 
     async def look() -> None:
-        await feed.take(*await spots.look())
+        await feed.take(*await spots.snapshot())
 
-    return Every(clock, EVERY_S, lambda: Deferred.fromCoroutine(look()), "the look at who is where")
+    return Every(
+        clock, EVERY_S, lambda: Deferred.fromCoroutine(look()), "the update of the activity feed"
+    )

@@ -21,7 +21,7 @@ KEPT = 720  # samples: an hour
 
 @frozen
 class HealthSample:
-    """What was counted in ``seconds`` before ``at``; event-loop delays are of the last minute."""
+    """The counts of the ``seconds`` before ``at``; event-loop delays are of the last minute."""
 
     at: float
     seconds: float
@@ -42,23 +42,23 @@ class History:
 
     def take(self, health: Health, now: float, *, rss_mb: float | None, players: int) -> None:
         """Add a sample at ``now`` (epoch seconds)."""
-        before, seen = self._before, health.requests.since_start
+        before, current = self._before, health.requests.since_start
         seconds = EVERY_S if self._at is None else max(0.001, now - self._at)
-        counts, loop = seen.since(before), health.loop.report()
+        counts, loop = current.since(before), health.loop.report()
         sample = HealthSample(now, seconds, counts, loop, rss_mb, players)
         self.samples.append(sample)
-        self._before, self._at = evolve(seen, latencies=list(seen.latencies)), now
+        self._before, self._at = evolve(current, latencies=list(current.latencies)), now
         self.taken.send(sample)
 
     def after(self, at: float) -> list[HealthSample]:
-        """The samples taken later than ``at`` (epoch seconds), oldest first."""
-        return [one for one in self.samples if one.at > at]
+        """Return the samples taken later than ``at`` (epoch seconds), oldest first."""
+        return [sample for sample in self.samples if sample.at > at]
 
 
 def health_watch(
     clock: Any, history: History, health: Health, online: Online, wall_clock: Callable[[], float]
 ) -> Every:
-    """The service that takes a sample every ``EVERY_S`` and when it stops."""
+    """Return the service that takes a sample every ``EVERY_S`` and when it stops."""
 
     def take(players: int) -> None:
         history.take(health, wall_clock(), rss_mb=memory_mb()["rss"], players=players)

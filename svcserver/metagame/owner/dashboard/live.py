@@ -1,4 +1,4 @@
-"""What the dashboard's live pages show; ``owner/features.py`` says where the figures come from."""
+"""The data of the dashboard's live pages; ``owner/features.py`` connects the sources."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from attrs import field, frozen
+from attrs import asdict, field, frozen
 
 from svcserver.kernel import backups, json, services_down
 from svcserver.kernel.recent import RECENT, Follower
@@ -20,9 +20,9 @@ from svcserver.web.eventstream import Look
 
 @frozen
 class LivePages:
-    """What each page shows; ``figures`` (of health) is None where it is not watched.
+    """The source of each live page; ``figures`` is None if health is not measured.
 
-    ``mark`` gives the look at a list that its page reads by itself; None where there is none.
+    ``mark`` returns the reader of a list's mark; None if the page has no mark.
     """
 
     state: DashboardState
@@ -33,35 +33,35 @@ class LivePages:
     mark: Callable[[str, str], Callable[[], Awaitable[Any]] | None]
     started_at: float  # epoch seconds, as ``now``
     wall_clock: Callable[[], float]
-    folder: Path = field(factory=Path.cwd)  # where the stack starts us, and keeps what it knows
+    folder: Path = field(factory=Path.cwd)  # the stack's working directory, with its files
 
     def look(self, page: str, who: str = "", mine: str = "") -> Look | None:
-        """The look at a page from its beginning; None where the page is not live.
+        """Return the reader of a page's updates; None if the page is not live.
 
-        ``who`` is the account that the page of one account shows, ``mine`` the mark that the
-        requests of the page's session bear in the log.
+        ``who`` is the account shown on an account page. ``mine`` is the mark in the log of
+        requests made by this session.
         """
         pages: dict[str, Callable[[], Callable[[], Awaitable[Any]]]] = {
             "overview": lambda: self._overview,
             "chat": lambda: self._chat,
-            "beat": lambda: _nothing,  # a page that only wants to know whether we are there
+            "beat": lambda: _nothing,  # only shows that the server is up
             "health": self._health_from_start if self.figures is not None else lambda: _unwatched,
             "log": lambda: self._log_from_start(mine),
         }
         begin = pages.get(page)
-        found = self.mark(page, who) if begin is None else begin()
-        if found is None:
+        reader = self.mark(page, who) if begin is None else begin()
+        if reader is None:
             return None
 
-        async def encoded(read: Callable[[], Awaitable[Any]] = found) -> bytes | None:
-            said = await read()
-            return None if said is None else json.dump(said)
+        async def encoded(read: Callable[[], Awaitable[Any]] = reader) -> bytes | None:
+            update = await read()
+            return None if update is None else json.dump(update)
 
         return encoded
 
     async def _overview(self) -> Any:
         status = {**await self.status()}
-        del status["uptimeSeconds"]  # else something would be new every second
+        del status["uptimeSeconds"]  # it would change every second
         return {
             "status": status,
             "startedAt": iso(self.started_at),
@@ -71,22 +71,12 @@ class LivePages:
                 {"name": name, "since": iso(since)}
                 for name, since in services_down.read(self.folder, self.wall_clock()).items()
             ],
-            "feed": [
-                {
-                    "number": one.number,
-                    "at": iso(one.at),
-                    "who": [*one.who],
-                    "count": one.count,
-                    "what": one.what,
-                }
-                for one in await self.feed.newest()
-            ],
+            "feed": [{**asdict(line), "at": iso(line.at)} for line in await self.feed.newest()],
         }
 
     def _backup(self) -> Any:
-        """What is known of the host's backups."""
         known, now = backups.read(self.folder), self.wall_clock()
-        if known is None:  # neither a stack nor svc-watch has ever looked after this host
+        if known is None:  # neither a stack nor svc-watch has ever run here
             known = backups.Backups(since=self.started_at)
         newest = known.newest
         return {
@@ -121,14 +111,14 @@ class LivePages:
             nonlocal last
             lines = every.new()
             alone = lines is None
-            if lines is None:  # no stack writes down what its services say: our own lines
+            if lines is None:  # no stack collects the services' logs: use our own lines
                 own = self.state.log
-                lines = [f"[metagame] {one}" for one in own.after(max(0, last))]
+                lines = [f"[metagame] {line}" for line in own.after(max(0, last))]
                 fresh, last = last < 0, own.count
             else:
                 fresh, last = last < 0, 0
-            said = {"fresh": fresh, "lines": lines, "alone": alone, "mine": mine}
-            return said if lines or fresh else None
+            update = {"fresh": fresh, "lines": lines, "alone": alone, "mine": mine}
+            return update if lines or fresh else None
 
         return look
 

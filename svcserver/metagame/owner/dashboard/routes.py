@@ -28,8 +28,8 @@ from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.eventstream import EventStreams
 from svcserver.web.routes import NO_STORE, Answer, Media, Needed, Page, Redirect, Row, bare
 
-# The dashboard's files, read from the package. They contain no secret: a key is typed into
-# the page and sent once, for a session that a cookie holds.
+# The dashboard's files contain no secret: a key is typed into the page and sent once, for a
+# session cookie.
 PAGE = "index.html"
 KINDS = {
     ".html": "text/html; charset=utf-8",
@@ -64,33 +64,30 @@ HEADERS = {
 
 @lru_cache(maxsize=1)
 def read_files() -> Mapping[str, Answer]:
-    """The answers with the page's files, by name.
-
-    Remembered, for tests and a simulation put many services together.
-    """
-    found = {}
-    for one in files(__package__).joinpath("static").iterdir():
-        kind = KINDS.get("." + one.name.rpartition(".")[2])
+    """Return the replies with the page's files, by name; cached, as tests start many services."""
+    replies = {}
+    for file in files(__package__).joinpath("static").iterdir():
+        kind = KINDS.get("." + file.name.rpartition(".")[2])
         if kind is not None:
-            found[one.name] = Answer(200, one.read_bytes(), HEADERS, kind)
-    return found
+            replies[file.name] = Answer(200, file.read_bytes(), HEADERS, kind)
+    return replies
 
 
-FILE = Media(tuple(one.partition(";")[0] for one in KINDS.values()))
+FILE = Media(tuple(kind.partition(";")[0] for kind in KINDS.values()))
 NOTHING = Answer(404)
 TO_THE_PAGE = Answer(302, b"", HEADERS | {"Location": "/svc/dashboard"})
 
 
 @frozen
 class DashboardPageRoutes:
-    """The page, its styles, scripts and icon."""
+    """The dashboard's page, styles, scripts and icon."""
 
     routes: ClassVar[Routes] = Routes(bare, quiet=True)
-    kept: Mapping[str, Answer] = field(factory=read_files)
+    files: Mapping[str, Answer] = field(factory=read_files)
 
     @routes.row("GET", "/", access=Access.NONE, reply=Redirect)
     async def root(self, call: Call) -> Answer:
-        """Send a browser on this machine to the owner's page; 404 for everybody else."""
+        """Redirect a browser on this machine to the dashboard; 404 for everybody else."""
         request = call.request
         wanted = (request.header(b"accept") or "").lower()
         if "text/html" not in wanted or not request.direct:
@@ -99,16 +96,16 @@ class DashboardPageRoutes:
 
     @routes.row("GET", "/svc/dashboard", access=Access.DIRECT, reply=Page)
     async def page(self, call: Call) -> Answer:
-        """The owner's page, for a browser on this machine."""
-        return self.kept[PAGE]
+        """The dashboard, for a browser on this machine."""
+        return self.files[PAGE]
 
     @routes.row("GET", "/svc/dashboard/<file>", access=Access.DIRECT, reply=FILE)
     async def part(self, call: Call, file: str) -> Answer:
-        """One of the page's files."""
-        found = self.kept.get(file)
-        if found is None:
-            raise Missing("the page has no such file")
-        return found
+        """Return one of the dashboard's files."""
+        reply = self.files.get(file)
+        if reply is None:
+            raise Missing("the dashboard has no such file")
+        return reply
 
 
 VERSIONS = {"CharacterId": Needed(str), "From": Needed(int), "To": Needed(int)}
@@ -116,7 +113,7 @@ VERSIONS = {"CharacterId": Needed(str), "From": Needed(int), "To": Needed(int)}
 
 @frozen
 class DashboardRoutes:
-    """What the pages ask for once; what they are told as it changes is in live.py."""
+    """The dashboard's single requests; its streams are in live.py."""
 
     routes: ClassVar[Routes] = Routes(worded, access=Access.ADMIN_KEY, again=Again.NEVER)
     state: DashboardState
@@ -131,9 +128,9 @@ class DashboardRoutes:
         query=VERSIONS,
     )
     async def save_diff(self, call: Call) -> Answer:
-        """What differs between versions ``?From=`` and ``?To=`` of ``?CharacterId=``."""
-        found = await self.acts.save_diff(*await self._versions(call))
-        return Answer(200, wire.show_diff(found), NO_STORE)
+        """Compare versions ``?From=`` and ``?To=`` of the character ``?CharacterId=``."""
+        diff = await self.acts.save_diff(*await self._versions(call))
+        return Answer(200, wire.show_diff(diff), NO_STORE)
 
     @routes.row(
         "GET",
@@ -143,15 +140,15 @@ class DashboardRoutes:
         query=VERSIONS,
     )
     async def loadout_diff(self, call: Call) -> Answer:
-        """What differs between versions ``?From=`` and ``?To=`` of a character's loadouts."""
-        found = await self.acts.loadout_diff(*await self._versions(call))
-        return Answer(200, wire.show_diff(found), NO_STORE)
+        """Compare versions ``?From=`` and ``?To=`` of a character's loadouts."""
+        diff = await self.acts.loadout_diff(*await self._versions(call))
+        return Answer(200, wire.show_diff(diff), NO_STORE)
 
     @routes.row(
         "GET", "/svc/api/DashboardEntitlements", role=Role.HELPER, reply=wire.EntitlementNames
     )
     async def entitlements(self, call: Call) -> Answer:
-        """The entitlements that can be granted here, by name."""
+        """List the entitlements that can be granted here, sorted."""
         await self.reads.take(call.request.peer)
         return Answer(200, {"names": await self.acts.entitlements()}, NO_STORE)
 
@@ -171,7 +168,7 @@ class DashboardRoutes:
         bad_json=BAD_JSON,
     )
     async def join(self, call: Call[wire.JoinWish]) -> Answer:
-        """The join string for an invite code, and its QR code."""
+        """Return the join string of an invite code and its QR code."""
         code = call.body.Code
         await self.acts.check_invite(code)
         return Answer(200, self._join(code), NO_STORE)
@@ -180,24 +177,24 @@ class DashboardRoutes:
         folder = self.state.folder
         try:
             text = None if folder is None else join_string(folder, code)
-            said = letter(folder, text) if folder is not None and text is not None else []
+            text_lines = letter(folder, text) if folder is not None and text is not None else []
         except NoJoinString as why:
             return {"join": None, "qr": None, "letter": [], "why": str(why)}
         if text is None:
-            why_none = "no gateway here: give the code alone"
+            why_none = "this host has no gateway: send the code alone"
             return {"join": None, "qr": None, "letter": [], "why": why_none}
-        import segno  # most metagames never draw one
+        import segno  # most metagames never need it
 
         picture = segno.make(text, error="m").matrix
         rows = ["".join(map(str, row)) for row in picture]
-        return {"join": text, "qr": rows, "letter": said, "why": None}
+        return {"join": text, "qr": rows, "letter": text_lines, "why": None}
 
 
 def _whole(call: Call, name: str) -> int:
-    found = whole_in(call.request.argument(name) or "", MAX_DIGITS)
-    if found is None:
+    number = whole_in(call.request.argument(name) or "", MAX_DIGITS)
+    if number is None:
         raise Malformed(f"{name} must be a whole number", code="bad_request")
-    return min(found, MAX_WHOLE)
+    return min(number, MAX_WHOLE)
 
 
 EVENTS = "text/event-stream"
@@ -207,7 +204,7 @@ OWNERS = (("page", "log"), ("page", "invites"))  # pages for owners alone
 
 @frozen
 class LiveRoutes:
-    """The stream by which the dashboard's pages are kept up to date."""
+    """The event stream that updates the dashboard's pages."""
 
     routes: ClassVar[Routes] = Routes(worded)
     pages: LivePages
@@ -224,32 +221,31 @@ class LiveRoutes:
         quiet=True,
     )
     async def events(self, call: Call) -> Answer:
-        """What a page shows, or a mark of it, as server-sent events: at once and at each change.
+        """Stream a page's data, or a mark that changes with its list, as server-sent events.
 
-        It is asked with ``Accept: text/event-stream``. The page ``account`` is that of
-        ``?Account=``, a name or an id.
+        The request needs ``Accept: text/event-stream``. The page ``account`` shows the account
+        whose name or id is ``?Account=``.
         """
         _check_stream(call)
-        look = self.pages.look(*_asked(call), page_of(call.request))
+        look = self.pages.look(*_page_and_account(call), page_of(call.request))
         if look is None:
-            raise Malformed("no such live page", code="bad_request")
-        call.request.hopeless = True  # a service that stops does not wait for its end
+            raise Malformed("there is no such live page", code="bad_request")
+        call.request.hopeless = True  # a stopping service does not wait for this request
         return self.streams.answer(look)
 
 
-def _asked(call: Call) -> tuple[str, str]:
-    """The page, and whose account it shows."""
+def _page_and_account(call: Call) -> tuple[str, str]:
     return call.request.argument("page") or "", (call.request.argument("Account") or "")[:MOST]
 
 
 def _check_stream(call: Call) -> None:
     if EVENTS not in (call.request.header(b"accept") or "") or call.request.method != "GET":
-        raise Malformed(f"ask with Accept: {EVENTS}", code="bad_request")
+        raise Malformed(f"this stream needs the header Accept: {EVENTS}", code="bad_request")
 
 
 @frozen
 class ApiDocumentRoutes:
-    """``rows`` are all that are mounted, this one among them."""
+    """The OpenAPI document; ``rows`` returns all mounted rows, this one included."""
 
     routes: ClassVar[Routes] = Routes(bare)
     rows: Callable[[], Sequence[Row]]
@@ -263,5 +259,5 @@ class ApiDocumentRoutes:
         quiet=True,
     )
     async def api_document(self, call: Call) -> Answer:
-        """Every route that these settings switch on, as an OpenAPI 3.1 document."""
+        """Return an OpenAPI 3.1 document of every route that the settings switch on."""
         return Answer(200, describe(self.rows(), self.version), NO_STORE)

@@ -19,10 +19,10 @@ LONGEST = 2_000  # characters of a line
 
 @define
 class LogTail:
-    """Passes on what is written and remembers its last lines, numbered from 1 since the start.
+    """The last lines of the log, numbered from 1 since the start; lines are passed on to ``out``.
 
-    Secrets never reach the log; what has the shape of one is replaced here once more,
-    because these lines leave the machine's own files.
+    Secrets never reach the log. Anything that looks like one is replaced here again, because
+    these lines leave the machine.
     """
 
     out: Out | None = None
@@ -39,7 +39,7 @@ class LogTail:
         return None if self.out is None else self.out.flush()
 
     def after(self, number: int) -> list[str]:
-        """The kept lines after line ``number``, the oldest first."""
+        """Return the remembered lines after line ``number``, oldest first."""
         new = min(max(0, self.count - number), len(self._lines))
         return [redact(line) for line in list(self._lines)[len(self._lines) - new :]]
 
@@ -50,7 +50,7 @@ MAX_NAMES = 60
 
 @frozen
 class ChatRoom:
-    """An occupied chat room; ``id`` is that of its party or guild, else empty.
+    """An occupied chat room; ``id`` is its party's or guild's, else empty.
 
     ``names`` are those of the first ``MAX_NAMES`` occupants.
     """
@@ -64,7 +64,7 @@ class ChatRoom:
 
 @frozen
 class ChatFigures:
-    """The chat's state: numbers of connections and accounts, and rooms, fullest first."""
+    """The chat's state: connections, accounts, and rooms, fullest first."""
 
     connections: int
     people: int
@@ -82,7 +82,7 @@ class DashboardState:
     folder: Path | None = None
 
     def attach(self, lines: LogLines, env_file: str | None) -> None:
-        """Keep the last lines of the log, and know the folder of the env file, if there is one."""
+        """Remember the folder of the env file, if any, and the last lines of the log."""
         self.folder = Path(env_file).parent if env_file else None
         self.log.out = lines.out
         lines.out = self.log  # it passes them on

@@ -18,7 +18,7 @@ TITLED = 3  # occupants that a room's title names
 
 
 class SampleReply(TypedDict):
-    """The health since the previous sample; event-loop delays are those of the last minute."""
+    """A health sample; counts since the previous one, event-loop delays of the last minute."""
 
     at: float
     seconds: float
@@ -44,7 +44,7 @@ class HealthOverTime(TypedDict):
 
 
 class RoomReply(TypedDict):
-    """An occupied chat room; ``id`` is that of its party or guild, else empty."""
+    """An occupied chat room; ``id`` is its party's or guild's, else empty."""
 
     room: str
     title: str
@@ -71,7 +71,7 @@ class EntitlementNames(TypedDict):
 
 
 class ChangeReply(TypedDict):
-    """A changed value; ``before`` is null where it was added, ``after`` where it was removed."""
+    """A changed value; ``before`` is null if it was added, ``after`` if it was removed."""
 
     path: str
     before: str | None
@@ -79,7 +79,7 @@ class ChangeReply(TypedDict):
 
 
 class SaveDiffReply(TypedDict):
-    """Differences between two saves; ``tooLarge``: they were not compared."""
+    """The differences between two saves; ``tooLarge`` means that they were not compared."""
 
     tooLarge: bool
     changes: list[ChangeReply]
@@ -89,7 +89,7 @@ class SaveDiffReply(TypedDict):
 class JoinString(TypedDict):
     """``join`` and its QR code (rows of 0 and 1, 1 is dark), or ``why`` there is none.
 
-    ``letter``: three sentences that the owner sends with it.
+    ``letter`` holds three sentences that the owner sends with it.
     """
 
     join: str | None
@@ -100,22 +100,22 @@ class JoinString(TypedDict):
 
 @frozen
 class JoinWish:
-    """The invite code that a link for a friend is made of."""
+    """The invite code to make a join string of."""
 
     Code: str
 
 
 def show_health(samples: Sequence[HealthSample], now: float) -> HealthOverTime:
-    """Health over time: samples every ``EVERY_S`` seconds, and the time now."""
-    return {"everySeconds": EVERY_S, "now": now, "samples": [_sample(one) for one in samples]}
+    """Return the health samples and the current time."""
+    return {"everySeconds": EVERY_S, "now": now, "samples": [_sample(sample) for sample in samples]}
 
 
-def _sample(one: HealthSample) -> SampleReply:
-    counts, loop = one.counts, one.loop
+def _sample(sample: HealthSample) -> SampleReply:
+    counts, loop = sample.counts, sample.loop
     return {
-        "at": one.at,
-        "seconds": round(one.seconds, 3),
-        "requestsPerSecond": round(counts.completed / one.seconds, 3),
+        "at": sample.at,
+        "seconds": round(sample.seconds, 3),
+        "requestsPerSecond": round(counts.completed / sample.seconds, 3),
         "latencyP50UpperMs": upper_bound(counts.latencies, 0.50),
         "latencyP95UpperMs": upper_bound(counts.latencies, 0.95),
         "clientErrors": counts.client_errors,
@@ -124,13 +124,13 @@ def _sample(one: HealthSample) -> SampleReply:
         "loopP50Ms": None if loop is None else loop.p50,
         "loopP95Ms": None if loop is None else loop.p95,
         "loopMaxMs": None if loop is None else loop.longest,
-        "rssMB": one.rss_mb,
-        "players": one.players,
+        "rssMB": sample.rss_mb,
+        "players": sample.players,
     }
 
 
 def show_chat(figures: ChatFigures | None, guilds: Mapping[str, str]) -> ChatReply:
-    """The chat's state, None where there is no chat; ``guilds`` are names by id."""
+    """Return the chat's state; ``figures`` is None without chat, ``guilds`` are names by id."""
     if figures is None:
         return {"on": False, "connections": 0, "people": 0, "roomCount": 0, "rooms": []}
     return {
@@ -138,36 +138,36 @@ def show_chat(figures: ChatFigures | None, guilds: Mapping[str, str]) -> ChatRep
         "connections": figures.connections,
         "people": figures.people,
         "roomCount": figures.room_count,
-        "rooms": [_room(one, guilds) for one in figures.rooms],
+        "rooms": [_room(room, guilds) for room in figures.rooms],
     }
 
 
-def _room(one: ChatRoom, guilds: Mapping[str, str]) -> RoomReply:
+def _room(room: ChatRoom, guilds: Mapping[str, str]) -> RoomReply:
     return {
-        "room": one.room,
-        "title": _title(one, guilds),
-        "kind": one.kind,
-        "id": one.id,
-        "count": one.count,
-        "names": [*one.names],
+        "room": room.room,
+        "title": _title(room, guilds),
+        "kind": room.kind,
+        "id": room.id,
+        "count": room.count,
+        "names": [*room.names],
     }
 
 
-def _title(one: ChatRoom, guilds: Mapping[str, str]) -> str:
-    """What people call a room; in its address stands an id."""
-    if one.kind == "Guild":
-        return guilds.get(one.id, "A guild")
-    if one.kind in ("Party", "Hunt"):
-        more = " and others" if one.count > TITLED else ""
-        return f"{one.kind} of {', '.join(one.names[:TITLED])}{more}"
-    return "City" if one.kind == "City" else one.room
+def _title(room: ChatRoom, guilds: Mapping[str, str]) -> str:
+    if room.kind == "Guild":
+        return guilds.get(room.id, "A guild")
+    if room.kind in ("Party", "Hunt"):
+        more = " and others" if room.count > TITLED else ""
+        return f"{room.kind} of {', '.join(room.names[:TITLED])}{more}"
+    return "City" if room.kind == "City" else room.room
 
 
 def show_diff(diff: Diff | None) -> SaveDiffReply:
-    """The differences; None: the saves were too large to be compared."""
+    """Return the differences; None means the saves were too large to compare."""
     if diff is None:
         return {"tooLarge": True, "changes": [], "more": 0}
     changes: list[ChangeReply] = [
-        {"path": one.path, "before": one.before, "after": one.after} for one in diff.changes
+        {"path": change.path, "before": change.before, "after": change.after}
+        for change in diff.changes
     ]
     return {"tooLarge": False, "changes": changes, "more": diff.more}

@@ -1,1 +1,1 @@
-"""What the server has counted, over minutes, hours, days and weeks."""
+"""The server's figures over minutes, hours, days and weeks."""

@@ -1,4 +1,4 @@
-"""The figures of past days: shapes, acts, table and routes."""
+"""Figures over time: shapes, acts, table and routes."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ from svcserver.metagame.owner.figures.rules import (
     HOUR_S,
     KEPT_S,
     MINUTE_S,
+    FigureSpan,
     Gathering,
-    Kept,
     Range,
-    Span,
+    StoredSpan,
     columns,
     start,
 )
@@ -48,10 +48,10 @@ from svcserver.web.routes import NO_STORE, Answer
 
 
 class FiguresOverTime(TypedDict):
-    """Spans of ``stepSeconds``, a value each in every list; times in epoch seconds.
+    """Spans of ``stepSeconds``, one value each in every list; times in epoch seconds.
 
-    ``at``: when each began; one in which no metagame ran is missing. The event loop's and the
-    memory's are those of the worst moment and process.
+    ``at`` lists when the spans began; spans without a running metagame are missing. Event-loop
+    and memory values are the worst of any process.
     """
 
     range: str
@@ -72,52 +72,49 @@ class FiguresOverTime(TypedDict):
     playersMost: list[int]
 
 
-def show(asked: Range, found: Sequence[Kept], now: float) -> FiguresOverTime:
-    """The spans as lists; rates of the running span by how much of it is over."""
-    spans = [one.span for one in found]
-    counts = [one.counts for one in spans]
+def show(scope: Range, stored: Sequence[StoredSpan], now: float) -> FiguresOverTime:
+    """Return the spans as lists; the rate of the current span uses its elapsed time."""
+    spans = [entry.span for entry in stored]
+    counts = [span.counts for span in spans]
     return {
-        "range": asked.value,
-        "stepSeconds": asked.step_s,
-        "since": int(now) - asked.seconds,
+        "range": scope.value,
+        "stepSeconds": scope.step_s,
+        "since": int(now) - scope.seconds,
         "now": now,
-        "at": [one.at for one in found],
-        "requestsPerSecond": [_rate(one, now) for one in found],
-        "latencyP50UpperMs": [upper_bound(one.latencies, 0.50) for one in counts],
-        "latencyP95UpperMs": [upper_bound(one.latencies, 0.95) for one in counts],
-        "clientErrors": [one.client_errors for one in counts],
-        "serverErrors": [one.server_errors for one in counts],
-        "aborted": [one.aborted for one in counts],
-        "loopP95Ms": [one.loop_p95_ms or None for one in spans],
-        "loopMaxMs": [one.loop_longest_ms or None for one in spans],
-        "rssMB": [one.rss_mb or None for one in spans],
-        "players": [round(one.players_sum / max(1, one.samples), 1) for one in spans],
-        "playersMost": [one.players_most for one in spans],
+        "at": [entry.at for entry in stored],
+        "requestsPerSecond": [_rate(entry, now) for entry in stored],
+        "latencyP50UpperMs": [upper_bound(count.latencies, 0.50) for count in counts],
+        "latencyP95UpperMs": [upper_bound(count.latencies, 0.95) for count in counts],
+        "clientErrors": [count.client_errors for count in counts],
+        "serverErrors": [count.server_errors for count in counts],
+        "aborted": [count.aborted for count in counts],
+        "loopP95Ms": [span.loop_p95_ms or None for span in spans],
+        "loopMaxMs": [span.loop_longest_ms or None for span in spans],
+        "rssMB": [span.rss_mb or None for span in spans],
+        "players": [round(span.players_sum / max(1, span.samples), 1) for span in spans],
+        "playersMost": [span.players_most for span in spans],
     }
 
 
-def _rate(one: Kept, now: float) -> float:
-    seconds = min(one.step_s, max(1.0, now - one.at))
-    return round(one.span.counts.completed / seconds, 3)
+def _rate(stored: StoredSpan, now: float) -> float:
+    seconds = min(stored.step_s, max(1.0, now - stored.at))
+    return round(stored.span.counts.completed / seconds, 3)
 
 
 @define(eq=False)
 class Figures:
-    """What this process has gathered, and what all have written.
-
-    ``wall_clock`` gives epoch seconds.
-    """
+    """The figures gathered here and stored by all; ``wall_clock`` in epoch seconds."""
 
     ledger: Ledger
     wall_clock: Callable[[], float]
     gathering: Gathering = field(factory=Gathering, init=False)
-    _tidied: int = field(default=0, init=False)  # the hour in which old ones were last dropped
+    _tidied: int = field(default=0, init=False)  # the hour of the last cleanup
 
     def write(self) -> Deferred[None]:
-        """Add what was gathered, in one transaction.
+        """Store the gathered figures in one transaction.
 
-        What could not be written is left out, not tried again: nobody knows of a commit whose
-        answer was lost, and no minute is to count twice.
+        Figures that could not be stored are dropped: a commit without a reply may have
+        happened, and no minute may count twice.
         """
         gathered, hour = self.gathering.taken(), start(self.wall_clock(), HOUR_S)
         if not gathered:
@@ -125,26 +122,26 @@ class Figures:
         tidies, self._tidied = hour != self._tidied, hour
 
         def work(tx: Connection) -> None:
-            kept = SqlFigures(tx)
-            kept.add(gathered)
+            store = SqlFigures(tx)
+            store.add(gathered)
             if tidies:
-                kept.forget_old(int(self.wall_clock()))
+                store.forget_old(int(self.wall_clock()))
 
         return self.ledger.write(work, ACROSS)
 
-    async def read(self, asked: Range) -> list[Kept]:
-        """The spans of the range, up to the running one."""
+    async def read(self, scope: Range) -> list[StoredSpan]:
+        """Return the spans of a range, up to the current one."""
 
-        def work(tx: Connection) -> list[Kept]:
+        def work(tx: Connection) -> list[StoredSpan]:
             now = int(self.wall_clock())
-            since = start(now - asked.seconds, asked.step_s)
-            return SqlFigures(tx).since(asked.step_s, since, now)
+            since = start(now - scope.seconds, scope.step_s)
+            return SqlFigures(tx).since(scope.step_s, since, now)
 
         return await self.ledger.read(work)
 
 
 def figures_watch(figures: Figures, clock: IReactorTime) -> Every:
-    """The service that writes once a minute, and when it stops."""
+    """Return the service that stores figures once a minute and when it stops."""
     return Every(clock, MINUTE_S, figures.write, "writing the figures of a minute", at_end=True)
 
 
@@ -181,31 +178,31 @@ _SINCE = (
 
 @frozen
 class SqlFigures:
-    """Figures in an open transaction."""
+    """The figures in an open transaction."""
 
     tx: Connection
 
-    def add(self, gathered: Sequence[Kept]) -> None:
-        """Add to what this and other processes have counted in the same spans."""
-        _ADD.put(self.tx, [_row(one) for one in gathered])
+    def add(self, gathered: Sequence[StoredSpan]) -> None:
+        """Add to the stored counts of the same spans, which other processes share."""
+        _ADD.put(self.tx, [_row(stored) for stored in gathered])
 
     def forget_old(self, now: int) -> None:
-        """Drop what is kept no longer, and what a wrong clock wrote for later."""
+        """Delete expired spans, and future ones that a wrong clock wrote."""
         for step, kept_s in KEPT_S.items():
             self.tx.execute(_OLD, {"step": step, "before": now - kept_s, "later": now + DAY_S})
 
-    def since(self, step_s: int, at: int, now: int) -> list[Kept]:
-        """The spans of that length that began at that time or later, the oldest first."""
-        asked = {"step": step_s, "since": at, "until": now}
-        return [_kept(row) for row in self.tx.execute(_SINCE, asked)]
+    def since(self, step_s: int, at: int, now: int) -> list[StoredSpan]:
+        """Return the spans of that length that began at ``at`` or later, oldest first."""
+        values = {"step": step_s, "since": at, "until": now}
+        return [_kept(row) for row in self.tx.execute(_SINCE, values)]
 
 
-def _row(one: Kept) -> dict[str, int | float]:
-    span = one.span
+def _row(stored: StoredSpan) -> dict[str, int | float]:
+    span = stored.span
     counts = span.counts
     return {
-        "step_s": one.step_s,
-        "at": one.at,
+        "step_s": stored.step_s,
+        "at": stored.at,
         "completed": counts.completed,
         "client_errors": counts.client_errors,
         "server_errors": counts.server_errors,
@@ -220,11 +217,11 @@ def _row(one: Kept) -> dict[str, int | float]:
     }
 
 
-def _kept(row: Row[Any]) -> Kept:
+def _kept(row: Row[Any]) -> StoredSpan:
     latencies = [getattr(row, name) for name in columns()]
     counts = Counts(row.completed, row.client_errors, row.server_errors, row.aborted, latencies)
     worst = row.players_most, row.loop_p95_ms, row.loop_longest_ms, row.rss_mb
-    return Kept(row.step_s, row.at, Span(counts, row.samples, row.players_sum, *worst))
+    return StoredSpan(row.step_s, row.at, FigureSpan(counts, row.samples, row.players_sum, *worst))
 
 
 @frozen
@@ -246,11 +243,11 @@ class FigureRoutes:
         quiet=True,
     )
     async def over_time(self, call: Call) -> Answer:
-        """Figures over an hour or day (by minutes), week (by hours) or eight weeks (by days)."""
+        """Return figures of an hour or day by minute, a week by hour or eight weeks by day."""
         await self.reads.take(call.request.peer)
         try:
-            asked = Range(call.request.argument("range") or Range.HOUR)
+            scope = Range(call.request.argument("range") or Range.HOUR)
         except ValueError:
             raise Malformed("range is hour, day, week or weeks", code="bad_request") from None
-        found = await self.figures.read(asked)
-        return Answer(200, show(asked, found, self.figures.wall_clock()), NO_STORE)
+        stored = await self.figures.read(scope)
+        return Answer(200, show(scope, stored, self.figures.wall_clock()), NO_STORE)

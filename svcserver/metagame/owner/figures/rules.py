@@ -1,4 +1,4 @@
-"""Spans of time for which figures are kept, and for how long. Times are epoch seconds."""
+"""The spans for which figures are stored, and how long. Times are epoch seconds."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from cachetools import FIFOCache
 from svcserver.metagame.owner.health.rules import BOUNDS_MS, Counts, LoopFigures
 
 MINUTE_S, HOUR_S, DAY_S = 60, 3600, 86_400
-# so long a span of each length is kept: 1,500 minutes, 192 hours and 366 days, so some 2,060 rows
+# retention by span length: 1,500 minutes, 192 hours and 366 days, about 2,060 rows
 KEPT_S = {MINUTE_S: 25 * HOUR_S, HOUR_S: 8 * DAY_S, DAY_S: 366 * DAY_S}
-MOST_WAITING = 10  # minutes that wait to be written, for as long as the database is slow
+MOST_WAITING = 10  # unwritten minutes kept while the database is slow
 
 
 class Range(StrEnum):
-    """How far somebody looks back."""
+    """A period to look back over."""
 
     HOUR = "hour"
     DAY = "day"
@@ -26,21 +26,20 @@ class Range(StrEnum):
 
     @property
     def seconds(self) -> int:
-        """How far back it reaches from now."""
         return {"hour": HOUR_S, "day": DAY_S, "week": 7 * DAY_S, "weeks": 56 * DAY_S}[self.value]
 
     @property
     def step_s(self) -> int:
-        """The length of the spans that show it."""
+        """Return the length of the spans that show it."""
         return {"hour": MINUTE_S, "day": MINUTE_S, "week": HOUR_S, "weeks": DAY_S}[self.value]
 
 
 @define
-class Span:
-    """What was counted in a span of time, by all processes together.
+class FigureSpan:
+    """The counts of a span of time, of all processes together.
 
-    ``players_sum`` over ``samples`` is how many were online on average. Of the event loop and of
-    memory the worst sample of any process counts; 0 where there was none.
+    ``players_sum`` over ``samples`` is the average number of players online. Event-loop and
+    memory values are the worst sample of any process, 0 without samples.
     """
 
     counts: Counts = field(factory=Counts)
@@ -66,19 +65,21 @@ class Span:
 
 
 @frozen
-class Kept:
-    """A span as it is kept: ``step_s`` long from ``at`` on."""
+class StoredSpan:
+    """A stored span of ``step_s`` seconds from ``at`` on."""
 
     step_s: int
     at: int
-    span: Span
+    span: FigureSpan
 
 
 @define
 class Gathering:
-    """Minutes that are not written yet: the running one, and those that wait."""
+    """The minutes that are not stored yet, the current one included."""
 
-    _minutes: FIFOCache[int, Span] = field(factory=lambda: FIFOCache(MOST_WAITING), init=False)
+    _minutes: FIFOCache[int, FigureSpan] = field(
+        factory=lambda: FIFOCache(MOST_WAITING), init=False
+    )
 
     def note(
         self,
@@ -91,24 +92,24 @@ class Gathering:
         """Add a sample taken at that time."""
         minute = start(at, MINUTE_S)
         if minute not in self._minutes:
-            self._minutes[minute] = Span()
+            self._minutes[minute] = FigureSpan()
         self._minutes[minute].note(counts, loop, rss_mb, players)
 
-    def taken(self) -> list[Kept]:
-        """What was gathered since the last call, for each span that it belongs to."""
-        found, self._minutes = self._minutes, FIFOCache(MOST_WAITING)
+    def taken(self) -> list[StoredSpan]:
+        """Return and clear what was gathered, once for each span length."""
+        minutes, self._minutes = self._minutes, FIFOCache(MOST_WAITING)
         return [
-            Kept(step, start(minute, step), span)
-            for minute, span in found.items()
+            StoredSpan(step, start(minute, step), span)
+            for minute, span in minutes.items()
             for step in KEPT_S
         ]
 
 
 def start(at: float, step_s: int) -> int:
-    """When the span began that holds a moment."""
+    """Return the start of the span that contains ``at``."""
     return math.floor(at / step_s) * step_s
 
 
 def columns() -> list[str]:
-    """A name for each count of latencies, in the order of their bounds."""
+    """Return the column names of the latency counts, in the order of their bounds."""
     return [*(f"within_{bound}_ms" for bound in BOUNDS_MS), "beyond"]

@@ -1,4 +1,4 @@
-"""The health figures: shapes, what collects them, and their route."""
+"""The health figures: reply shapes, collectors and their route."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class RequestReply(TypedDict):
 
 
 class LoopReply(TypedDict):
-    """By how much a timer of 20 ms comes late, which shows how busy the server is."""
+    """The lateness of a 20 ms timer, which shows how busy the server is."""
 
     p50Ms: float
     p95Ms: float
@@ -59,10 +59,7 @@ class BansReply(TypedDict):
 
 
 class BackendHealthReply(TypedDict):
-    """How busy this process is.
-
-    Memory in MiB, null where the system does not say; ``eventLoop`` is null before a sample.
-    """
+    """The load of this process; memory in MiB or null, ``eventLoop`` null without samples."""
 
     uptimeSeconds: int
     memoryMB: dict[str, float | None]
@@ -72,31 +69,31 @@ class BackendHealthReply(TypedDict):
 
 
 class BriefReply(TypedDict):
-    """What the dashboard's overview shows of it."""
+    """The health figures on the dashboard's overview."""
 
     memoryMB: dict[str, int | None]
     requests: RequestReply
     eventLoop: LoopReply | None
 
 
-def show_requests(seen: Counts) -> RequestReply:
-    """The figures of the last minute."""
-    failed = 100 * seen.server_errors / seen.completed if seen.completed else 0.0
+def show_requests(counts: Counts) -> RequestReply:
+    """Return the figures of the last minute."""
+    failed = 100 * counts.server_errors / counts.completed if counts.completed else 0.0
     return {
         "windowSeconds": WINDOW_S,
-        "completed": seen.completed,
-        "clientErrors": seen.client_errors,
-        "serverErrors": seen.server_errors,
-        "aborted": seen.aborted,
-        "requestsPerSecond": round(seen.completed / WINDOW_S, 3),
+        "completed": counts.completed,
+        "clientErrors": counts.client_errors,
+        "serverErrors": counts.server_errors,
+        "aborted": counts.aborted,
+        "requestsPerSecond": round(counts.completed / WINDOW_S, 3),
         "serverErrorPercent": round(failed, 1),
-        "latencyP50UpperMs": upper_bound(seen.latencies, 0.50),
-        "latencyP95UpperMs": upper_bound(seen.latencies, 0.95),
+        "latencyP50UpperMs": upper_bound(counts.latencies, 0.50),
+        "latencyP95UpperMs": upper_bound(counts.latencies, 0.95),
     }
 
 
 def show_brief(health: Health, rss_mb: float | None, now: float) -> BriefReply:
-    """The figures of this moment; ``rss_mb`` is None where the system does not say."""
+    """Return the current figures; ``rss_mb`` is None if unknown."""
     return {
         "memoryMB": {"rss": None if rss_mb is None else round(rss_mb)},
         "requests": show_requests(health.requests.last_minute(now)),
@@ -105,7 +102,7 @@ def show_brief(health: Health, rss_mb: float | None, now: float) -> BriefReply:
 
 
 def show_loop(loop: LoopFigures | None) -> LoopReply | None:
-    """The event loop's delays, if there was a sample."""
+    """Return the event loop's delays; None without samples."""
     if loop is None:
         return None
     return {"p50Ms": loop.p50, "p95Ms": loop.p95, "maxMs": loop.longest}
@@ -143,20 +140,20 @@ class Lateness:
 
 
 def loop_watch(clock: Any, delays: LoopDelays) -> Every:
-    """The service that measures the event loop's delays every 20 ms."""
+    """Return the service that measures the event loop's delays every 20 ms."""
     late = Lateness(clock, delays)
     return Every(clock, SAMPLE_S, late.note, "measuring the event loop", at_once=True)
 
 
 @define
 class PlayersOnline:
-    """How many; of the scrape before, where live state is kept by an engine elsewhere."""
+    """The number of players online; with a remote board, the count of the previous scrape."""
 
     online: Online
     _count: int = field(default=0, init=False)
 
     def __call__(self) -> float:
-        """The newest count known; asks for the next."""
+        """Return the last known count and request the next."""
         log_failure(self.online.count().addCallback(self._learn))
         return self._count
 
@@ -165,7 +162,7 @@ class PlayersOnline:
 
 
 def metric_figures(online: Online, health: Health | None) -> dict[str, Figure]:
-    """Online players, and with BACKEND_HEALTH=1 requests and event-loop delays."""
+    """Return online players and, with BACKEND_HEALTH=1, requests and event-loop delays."""
     known = {
         "svc_metagame_players_online": Figure(
             "Players heard in the last 90 seconds.", PlayersOnline(online)
@@ -175,19 +172,19 @@ def metric_figures(online: Online, health: Health | None) -> dict[str, Figure]:
 
 
 def _health(health: Health) -> dict[str, Figure]:
-    seen = health.requests.since_start
+    counts = health.requests.since_start
     return {
         "svc_metagame_requests_total": Figure(
-            "Requests answered.", lambda: seen.completed, counts=True
+            "Requests answered.", lambda: counts.completed, counts=True
         ),
         "svc_metagame_client_errors_total": Figure(
-            "Requests answered with a 4xx status.", lambda: seen.client_errors, counts=True
+            "Requests answered with a 4xx status.", lambda: counts.client_errors, counts=True
         ),
         "svc_metagame_server_errors_total": Figure(
-            "Requests answered with a 5xx status.", lambda: seen.server_errors, counts=True
+            "Requests answered with a 5xx status.", lambda: counts.server_errors, counts=True
         ),
         "svc_metagame_aborted_total": Figure(
-            "Requests whose client left before the reply.", lambda: seen.aborted, counts=True
+            "Requests whose client left before the reply.", lambda: counts.aborted, counts=True
         ),
         "svc_metagame_event_loop_p95_ms": Figure(
             "95th percentile of a 20 ms timer in the last minute.", lambda: _p95(health)
@@ -202,7 +199,7 @@ def _p95(health: Health) -> float:
 
 @frozen
 class HealthRoutes:
-    """``BackendHealth``, where the setting switches it on."""
+    """The route ``BackendHealth``, if the setting switches it on."""
 
     routes: ClassVar[Routes] = Routes(bare)
     health: Health
@@ -220,7 +217,7 @@ class HealthRoutes:
         quiet=True,
     )
     async def report(self, call: Call) -> Answer:
-        """How busy the server is: requests, event loop, memory. 404 unless BACKEND_HEALTH=1."""
+        """Show the server's load: requests, event loop, memory. 404 unless BACKEND_HEALTH=1."""
         await self.reads.take(call.request.peer)
         now = self.wall_clock()
         reply: BackendHealthReply = {

@@ -30,7 +30,7 @@ class LoopFigures:
 
 @define
 class Counts:
-    """Counts over a span of time; ``latencies`` has a count per bound, and one beyond."""
+    """Counts over a span of time; ``latencies`` has one count per bound and one beyond."""
 
     completed: int = 0
     client_errors: int = 0
@@ -39,22 +39,21 @@ class Counts:
     latencies: list[int] = field(factory=lambda: [0] * (len(BOUNDS_MS) + 1))
 
     def note(self, status: int, seconds: float) -> None:
-        """Count a request that was answered in ``seconds``."""
         self.completed += 1
         self.client_errors += 400 <= status < 500
         self.server_errors += status >= 500
         self.latencies[bisect_left(BOUNDS_MS, seconds * 1000)] += 1
 
-    def add(self, other: Counts) -> None:
-        """Take ``other`` in, as the seconds of a minute are summed."""
-        self.completed += other.completed
-        self.client_errors += other.client_errors
-        self.server_errors += other.server_errors
-        self.aborted += other.aborted
-        self.latencies = [a + b for a, b in zip(self.latencies, other.latencies, strict=True)]
+    def add(self, more: Counts) -> None:
+        """Add the counts of another span."""
+        self.completed += more.completed
+        self.client_errors += more.client_errors
+        self.server_errors += more.server_errors
+        self.aborted += more.aborted
+        self.latencies = [a + b for a, b in zip(self.latencies, more.latencies, strict=True)]
 
     def since(self, before: Counts) -> Counts:
-        """The difference to ``before``, an earlier reading of these counts, which only grow."""
+        """Return the difference from ``before``, an earlier state of these counts."""
         return Counts(
             self.completed - before.completed,
             self.client_errors - before.client_errors,
@@ -72,22 +71,21 @@ class Requests:
     _buckets: dict[int, Counts] = field(factory=dict, init=False)
 
     def note(self, status: int, seconds: float, now: float) -> None:
-        """Count an answered request that took ``seconds``."""
         self._bucket(now).note(status, seconds)
         self.since_start.note(status, seconds)
 
     def note_aborted(self, now: float) -> None:
-        """Count a request whose client closed before the reply was finished."""
+        """Count a request whose client disconnected before the reply was sent."""
         self._bucket(now).aborted += 1
         self.since_start.aborted += 1
 
     def last_minute(self, now: float) -> Counts:
-        """The sum over the last 60 s, the current second included; drops what is older."""
+        """Return the sum of the last 60 s, the current second included; drops older counts."""
         self._drop(now)
-        seen = Counts()
+        total = Counts()
         for bucket in self._buckets.values():
-            seen.add(bucket)
-        return seen
+            total.add(bucket)
+        return total
 
     def _bucket(self, now: float) -> Counts:
         second = math.floor(now)
@@ -98,9 +96,9 @@ class Requests:
         return bucket
 
     def _drop(self, now: float) -> None:
-        # future ones, too: after the clock was set back, old counts would stay
-        kept = range(math.floor(now) - WINDOW_S + 1, math.floor(now) + 1)
-        for second in [one for one in self._buckets if one not in kept]:
+        # future ones as well, which remain after the clock was set back
+        window = range(math.floor(now) - WINDOW_S + 1, math.floor(now) + 1)
+        for second in [second for second in self._buckets if second not in window]:
             del self._buckets[second]
 
 
@@ -111,11 +109,11 @@ class LoopDelays:
     _ms: deque[float] = field(factory=lambda: deque(maxlen=MAX_SAMPLES), init=False)
 
     def note(self, seconds: float) -> None:
-        """Keep one interval; a negative one, after the clock was set back, counts as 0."""
+        """Record an interval; a negative one, after the clock was set back, counts as 0."""
         self._ms.append(max(0.0, seconds) * 1000)
 
     def report(self) -> LoopFigures | None:
-        """The figures; None before the first sample."""
+        """Return the figures; None before the first sample."""
         if not self._ms:
             return None
         ordered = sorted(self._ms)
@@ -132,18 +130,18 @@ class Health:
 
 
 def upper_bound(latencies: Sequence[int], share: float) -> int | str | None:
-    """The bound in ms below which ``share`` of the requests are; None without any."""
+    """Return the bound in ms below which ``share`` of the requests are; None without requests."""
     count = sum(latencies)
     if count == 0:
         return None
-    wanted, seen = rank(count, share), 0
+    wanted, total = rank(count, share), 0
     for bound, here in zip(BOUNDS_MS, latencies, strict=False):
-        seen += here
-        if seen >= wanted:
+        total += here
+        if total >= wanted:
             return bound
     return BEYOND
 
 
 def rank(count: int, share: float) -> int:
-    """The position, from 1, of the ``share`` quantile among ``count`` ordered values."""
+    """Return the position, from 1, of the ``share`` quantile among ``count`` ordered values."""
     return max(1, math.ceil(round(count * share, 9)))

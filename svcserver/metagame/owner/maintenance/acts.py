@@ -1,4 +1,4 @@
-"""Maintenance mode is switched, looked at, and acted upon once the server is empty."""
+"""The acts of maintenance mode: switch it, check it, and stop or restart once empty."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from svcserver.kernel import stack_wish
 from svcserver.kernel.every import Every
 from svcserver.kernel.refusals import Conflict
 from svcserver.metagame.accounts.audit import Act, Audit, Entry, Trace
-from svcserver.metagame.owner.maintenance.rules import ACTS, WORLDS, Order, Standing
+from svcserver.metagame.owner.maintenance.rules import ACTS, WORLDS, DrainOrder, MaintenanceStatus
 from svcserver.metagame.owner.maintenance.store import SqlMaintenance
 from svcserver.metagame.play.deploy_client import DeployClient
 from svcserver.metagame.play.drain import DRAIN, ONLY, TOLD, Drain, Then
@@ -29,16 +29,16 @@ log = Logger()
 T = TypeVar("T")
 
 EVERY_S = 2.0
-EMPTY_S = 10.0  # so long empty: a launch that was under way is known of by then
-ACTING_S = 120.0  # for the stack to stop every service, each of which has 15 s
-STARTED_S = 600.0  # the stack has said something so long before us at most: its start
+EMPTY_S = 10.0  # long enough for a launch in progress to become visible
+ACTING_S = 120.0  # the stack gives each service 15 s to stop
+STARTED_S = 600.0  # the longest time between the stack's start and ours
 
 
 @define(eq=False)
 class Maintenance:
-    """Maintenance mode of the whole server; the stack's wishes lie in ``folder``.
+    """Maintenance mode of the whole server; requests to the stack are files in ``folder``.
 
-    The database keeps it, and the board shows it to those who join a hunt.
+    The database stores it; the board shows it to players who join a hunt.
     """
 
     board: Board
@@ -49,37 +49,39 @@ class Maintenance:
     folder: Path = field(factory=Path.cwd)
     _started_at: float = field(init=False)
     _empty_since: float | None = field(default=None, init=False)
-    _told_since: float | None = field(default=None, init=False)
+    _requested_since: float | None = field(default=None, init=False)
     _has_looked: bool = field(default=False, init=False)
 
     def __attrs_post_init__(self) -> None:
         self._started_at = self.wall_clock() - STARTED_S
 
-    async def switch(self, by: str, order: Order | None, reason: str = "") -> Standing:
-        """Begin it, or with None end it; raises Conflict where no stack could act."""
+    async def switch(
+        self, by: str, order: DrainOrder | None, reason: str = ""
+    ) -> MaintenanceStatus:
+        """Switch it on, or with None off; raises Conflict if no stack could act."""
         entry = Entry(by, "drain on" if order else "drain off", "", reason)
 
         def act(tx: Connection, trace: Trace) -> Drain | None:
-            kept = SqlMaintenance(tx)
-            before = kept.get()
+            store = SqlMaintenance(tx)
+            before = store.get()
             trace.before = _described(before)
             if before is not None and before.is_told:
                 raise Conflict(
-                    f"the server is empty and the stack is {before.then}: it is too late to "
-                    "change that",
+                    f"the server is empty and the stack is already {before.then}, so this can no "
+                    "longer be changed",
                     code="acting",
                 )
             if order is None:
-                kept.put(None)
+                store.put(None)
                 return None
             if order.then and not stack_wish.has_stack(self.folder, self._started_at):
                 raise Conflict(
-                    "no svc-stack runs this server, so nothing here can stop or restart it: "
-                    "drain without that, and act once it is empty",
+                    "no svc-stack runs this server, so nothing can stop or restart it. Drain "
+                    "without stop or restart, and do that yourself once the server is empty",
                     code="no_stack",
                 )
             made = Drain(by, round(self.wall_clock(), 3), order.then, order.until, order.reason)
-            kept.put(made)
+            store.put(made)
             trace.after = _described(made)
             return made
 
@@ -89,7 +91,7 @@ class Maintenance:
         return await self.standing()
 
     async def game_servers(self) -> list[dict[str, Any]]:
-        """The records of those that run; raises Conflict where nobody says."""
+        """Return the records of running game servers; raises Conflict if unknown."""
         listed = await self.deploy.listed()
         if listed is None:
             raise Conflict("the deploy server does not answer", code="no_deploy")
@@ -99,9 +101,9 @@ class Maintenance:
     async def handle(
         self, by: str, act: str, server_id: str, kind: str, reason: str = ""
     ) -> str | None:
-        """Start, stop or restart one; the id of what runs now. Raises Refusal.
+        """Start, stop or restart a game server; returns the id of the one that runs now.
 
-        Raises Unanswered where it may have been done.
+        Raises Refusal, and Unanswered if the act may have happened.
         """
         was = await self._record_of(server_id) if server_id else None
         entry = Entry(
@@ -120,55 +122,55 @@ class Maintenance:
         return await self.audit.around(entry, handle, Trace(before=was))
 
     async def _record_of(self, server_id: str) -> dict[str, Any] | None:
-        """What the audit log shows of a running game server; None where nobody says."""
-        for one in await self.deploy.listed() or ():
-            if one["id"] == server_id:
-                kind = one.get("kind") or "hunt"
-                return {"kind": kind, "map": one["map"], "port": one.get("port")}
+        """Return what the audit log shows of a running game server; None if unknown."""
+        for record in await self.deploy.listed() or ():
+            if record["id"] == server_id:
+                kind = record.get("kind") or "hunt"
+                return {"kind": kind, "map": record["map"], "port": record.get("port")}
         return None
 
     async def record(self, entry: Entry, act: Act[T]) -> T:
-        """Leave a row in the audit log, a refusal's too."""
+        """Do the act and add a row to the audit log, for a refusal as well."""
         return await self.audit.write(entry, act, ACROSS)
 
-    async def standing(self) -> Standing:
-        """Whether hunts are refused now, and how many still run."""
+    async def standing(self) -> MaintenanceStatus:
+        """Return the state of maintenance mode and how many hunts still run."""
         drain, listed = await self._current(), await self.deploy.listed()
         hunts = None
         if listed is not None:
-            hunts = sum(1 for one in listed if one.get("kind") not in WORLDS)
+            hunts = sum(1 for record in listed if record.get("kind") not in WORLDS)
         elif not self.deploy.address:
             hunts = 0  # there is no deploy server, so no hunt
         stack = stack_wish.has_stack(self.folder, self._started_at)
-        return Standing(drain, hunts, await self.online.count(), stack)
+        return MaintenanceStatus(drain, hunts, await self.online.count(), stack)
 
     def look(self) -> Deferred[None]:
-        """Act if the server has been empty for ``EMPTY_S``, as maintenance mode says.
+        """Stop or restart as ordered once the server has been empty for ``EMPTY_S``.
 
-        New hunts are refused until that is done: by the stack, whose next metagame ends it.
+        New hunts are refused until the stack has done so; its next metagame ends the mode.
         """
         return Deferred.fromCoroutine(self._look())
 
     async def _as_kept(self) -> Drain | None:
-        """What the database says; the board, which a crash empties, is made to say the same."""
+        """Return what the database says, and correct the board, which a crash empties."""
         shown = await self._current()
-        kept = await self.audit.ledger.read(lambda tx: SqlMaintenance(tx).get())
+        stored = await self.audit.ledger.read(lambda tx: SqlMaintenance(tx).get())
 
         def mend(transaction: BoardTransaction) -> None:
-            if transaction.get(DRAIN, ONLY) == shown:  # else it was switched meanwhile
-                _put(transaction, kept)
+            if transaction.get(DRAIN, ONLY) == shown:  # otherwise it was switched meanwhile
+                _put(transaction, stored)
 
-        if kept != shown:
+        if stored != shown:
             await self.board.transact(mend, near=[(DRAIN, ONLY)])
-        return kept
+        return stored
 
     async def _look(self) -> None:
         drain = await self._as_kept()
         first, self._has_looked = not self._has_looked, True
         if drain is not None and drain.is_told:
-            await self._see_it_done(drain, first=first)
+            await self._end_when_done(drain, first=first)
             return
-        self._told_since = None
+        self._requested_since = None
         if drain is None or not drain.then or not (await self.standing()).is_empty:
             self._empty_since = None
             return
@@ -178,41 +180,43 @@ class Maintenance:
         if now - self._empty_since < EMPTY_S:
             return
         self._empty_since = None
-        told = evolve(drain, then=TOLD[drain.then])
-        if await self.become(drain, told):
-            log.info("the server is empty: {then}, as {by} wanted", then=drain.then, by=drain.by)
-            await self._tell_stack(drain.then, told)
+        acting = evolve(drain, then=TOLD[drain.then])
+        if await self.become(drain, acting):
+            log.info("the server is empty: {then}, as {by} requested", then=drain.then, by=drain.by)
+            await self._ask_stack(drain.then, acting)
 
-    async def _tell_stack(self, then: Then, told: Drain) -> None:
-        """Ask the stack to act: new hunts are refused until it has."""
+    async def _ask_stack(self, then: Then, acting: Drain) -> None:
+        """Ask the stack to act; new hunts are refused until it has."""
         try:
             stack_wish.wish(self.folder, then.value, self.wall_clock())
         except OSError as why:
-            log.error("the stack cannot be told: {why}; hunts may begin again", why=why.strerror)
-            await self.become(told, None)
+            log.error(
+                "the stack cannot be asked: {why}. New hunts are allowed again", why=why.strerror
+            )
+            await self.become(acting, None)
 
-    async def _see_it_done(self, told: Drain, *, first: bool) -> None:
-        """End it in the process after the act; or where the stack, long told, has not acted."""
+    async def _end_when_done(self, acting: Drain, *, first: bool) -> None:
+        """End the mode in the first process after the act, or if the stack does not act in time."""
         now = self.wall_clock()
         if not first or stack_wish.look(self.folder, now) is not None:
-            if self._told_since is None:
-                self._told_since = now
-            if now - self._told_since < ACTING_S:
+            if self._requested_since is None:
+                self._requested_since = now
+            if now - self._requested_since < ACTING_S:
                 return
-            text = "the stack has long been told of {then} and has not acted: hunts may begin again"
-            log.error(text, then=told.then)
-        self._told_since = None
-        if await self.become(told, None):
-            log.info("maintenance mode is over, which {by} began", by=told.by)
+            text = "the stack was asked to {then} and has not acted. New hunts are allowed again"
+            log.error(text, then=acting.then)
+        self._requested_since = None
+        if await self.become(acting, None):
+            log.info("maintenance mode, which {by} began, is over", by=acting.by)
 
     async def become(self, drain: Drain, then: Drain | None) -> bool:
-        """Replace it, with None end it; False where another worker or a change of mind did."""
+        """Replace the mode, with None end it; False if it was changed meanwhile."""
 
         def work(tx: Connection) -> bool:
-            kept = SqlMaintenance(tx)
-            if kept.get() != drain:
+            store = SqlMaintenance(tx)
+            if store.get() != drain:
                 return False
-            kept.put(then)
+            store.put(then)
             return True
 
         mine = await self.audit.ledger.write(work, ACROSS)
@@ -238,6 +242,6 @@ def _described(drain: Drain | None) -> dict[str, object] | None:
 
 
 def maintenance_watch(maintenance: Maintenance, clock: IReactorTime) -> Every:
-    """The service that looks at the start, and every ``EVERY_S``."""
-    what = "the look whether the server is empty"
+    """Return the service that checks at the start and every ``EVERY_S``."""
+    what = "the check whether the server is empty"
     return Every(clock, EVERY_S, maintenance.look, what, at_once=True)

@@ -27,7 +27,7 @@ class MaintenanceRoutes:
         "GET", "/svc/api/DashboardDrain", role=Role.HELPER, reply=wire.DrainReply, quiet=True
     )
     async def standing(self, call: Call) -> Answer:
-        """Whether new hunts begin, how many run, and who is online."""
+        """Show whether new hunts are paused, how many run, and how many players are online."""
         return Answer(200, wire.show(await self.maintenance.standing()), NO_STORE)
 
     @routes.row(
@@ -38,7 +38,7 @@ class MaintenanceRoutes:
         bad_json=BAD_JSON,
     )
     async def switch(self, call: Call[wire.DrainWish]) -> Answer:
-        """Let no new hunt begin, and act once the server is empty; or end that."""
+        """Pause new hunts and optionally stop or restart once the server is empty; or end that."""
         by, order = staff_of(call).name, call.body.order()
         done = await self.maintenance.switch(by, order, call.body.reason)
         return Answer(200, wire.show(done), NO_STORE)
@@ -51,7 +51,7 @@ class MaintenanceRoutes:
         quiet=True,
     )
     async def game_servers(self, call: Call) -> Answer:
-        """What the deploy server has running; 409 while it does not answer."""
+        """List the running game servers; 409 if the deploy server does not answer."""
         return Answer(200, wire.show_servers(await self.maintenance.game_servers()), NO_STORE)
 
     @routes.row(
@@ -76,7 +76,7 @@ class MaintenanceRoutes:
         quiet=True,
     )
     async def console(self, call: Call) -> Answer:
-        """The last lines that one game server has printed."""
+        """Return the last lines that a game server printed."""
         lines = await self.maintenance.deploy.console(call.request.argument("Id") or "")
         reply: wire.ConsoleReply = {"lines": lines}
         return Answer(200, reply, NO_STORE)

@@ -1,4 +1,4 @@
-"""Values of maintenance mode: what is asked for, and how it stands."""
+"""Values of maintenance mode: the order and the current state."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ WORLDS = ("city", "dojo")  # kinds of game servers that never end
 
 
 @frozen
-class Order:
-    """Maintenance mode as asked for."""
+class DrainOrder:
+    """Maintenance mode as requested."""
 
     then: Then = Then.NOTHING
     until: Until = Until.NO_HUNT
@@ -20,17 +20,17 @@ class Order:
 
 
 @frozen
-class Standing:
-    """Maintenance mode, and who is still there; ``hunts`` None: the deploy server does not say."""
+class MaintenanceStatus:
+    """The state of maintenance mode; ``hunts`` is None if the deploy server does not answer."""
 
     drain: Drain | None
     hunts: int | None
     players: int
-    stack: bool = True  # an svc-stack runs us, which can be stopped and restarted from here
+    stack: bool = True  # an svc-stack runs this server and can stop or restart it
 
     @property
     def is_empty(self) -> bool:
-        """Whether what is waited for is so."""
+        """Return whether the awaited condition holds."""
         nobody = self.players == 0
         wants_nobody = self.drain is not None and self.drain.until is Until.NOBODY
         return self.hunts == 0 and (nobody or not wants_nobody)

@@ -1,4 +1,4 @@
-"""The table of maintenance mode: one row where it is on, so that it outlives a crash."""
+"""The table of maintenance mode: one row while it is on, so that it survives a crash."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class SqlMaintenance:
     tx: Connection
 
     def get(self) -> Drain | None:
-        """How it was switched on; None where it is off."""
+        """Return how it was switched on; None if it is off."""
         row = _KEPT.get(self.tx)
         if row is None:
             return None
@@ -37,7 +37,7 @@ class SqlMaintenance:
         return Drain(row.made_by, row.made_at / 1000, then, until, row.reason)
 
     def put(self, drain: Drain | None) -> None:
-        """Keep it so; ``since`` is whole milliseconds."""
+        """Store it; ``since`` is rounded to milliseconds."""
         if drain is None:
             _KEPT.put(self.tx, None)
             return

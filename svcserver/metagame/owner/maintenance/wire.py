@@ -10,7 +10,7 @@ from svcserver.kernel.refusals import Malformed
 from svcserver.kernel.shapes import Moment, pascal_case, spelled, text, text_where
 from svcserver.kernel.times import iso
 from svcserver.metagame.accounts.wire import Reason
-from svcserver.metagame.owner.maintenance.rules import ACTS, Order, Standing
+from svcserver.metagame.owner.maintenance.rules import ACTS, DrainOrder, MaintenanceStatus
 from svcserver.metagame.play.drain import TOLD, Then, Until
 
 Word = Annotated[str, text(0, 16)]
@@ -19,19 +19,19 @@ Word = Annotated[str, text(0, 16)]
 @spelled(pascal_case)
 @frozen
 class DrainWish:
-    """On or off; ``Then`` stop or restart, once (``Until``) no hunt runs, or nobody is online."""
+    """On or off; ``Then`` is stop or restart, once (``Until``) no hunt runs or nobody is online."""
 
     on: bool
     then: Word = ""
     until: Word = "no hunt"
     reason: Reason = ""
 
-    def order(self) -> Order | None:
-        """What is asked for, None for an end; raises Malformed."""
+    def order(self) -> DrainOrder | None:
+        """Return the order, None for an end; raises Malformed."""
         if not self.on:
             return None
         try:
-            wanted = Order(Then(self.then), Until(self.until), self.reason)
+            wanted = DrainOrder(Then(self.then), Until(self.until), self.reason)
         except ValueError:
             wanted = None
         if wanted is None or wanted.then in TOLD.values():
@@ -42,9 +42,9 @@ class DrainWish:
 
 
 class DrainEntry(TypedDict):
-    """By whom and since when no new hunts begin, and what is done then.
+    """The author, start and planned act of maintenance mode.
 
-    ``then`` is stop, restart or empty; stopping or restarting once the stack has been told.
+    ``then`` is stop, restart or empty; stopping or restarting once the stack was asked.
     """
 
     by: str
@@ -55,9 +55,9 @@ class DrainEntry(TypedDict):
 
 
 class DrainReply(TypedDict):
-    """Maintenance mode, null where it is off; ``hunts`` is null where nobody says how many run.
+    """Maintenance mode, null if off; ``hunts`` is null if the number of hunts is unknown.
 
-    Without a ``stack`` nothing can be stopped or restarted from here.
+    ``stack`` is false if nothing can stop or restart the server.
     """
 
     drain: DrainEntry | None
@@ -70,7 +70,7 @@ class DrainReply(TypedDict):
 @spelled(pascal_case)
 @frozen
 class GameServerWish:
-    """Start a kind (city, dojo), or stop or restart one by its id."""
+    """Start a kind (city, dojo), or stop or restart a game server by id."""
 
     act: Annotated[str, text_where(ACTS.__contains__, "start, stop or restart")]
     id: Annotated[str, text(0, 64)] = ""
@@ -79,7 +79,7 @@ class GameServerWish:
 
 
 class GameServerEntry(TypedDict):
-    """A running game server; ``kind`` is empty where none is said."""
+    """A running game server; ``kind`` is empty if unknown."""
 
     id: str
     kind: str
@@ -89,41 +89,41 @@ class GameServerEntry(TypedDict):
 
 
 class GameServerList(TypedDict):
-    """All that the deploy server has running, for the table that stops and restarts them."""
+    """All game servers that the deploy server runs."""
 
     servers: list[GameServerEntry]
 
 
 class HandledReply(TypedDict):
-    """The id of the game server that runs now in its place; null after a stop."""
+    """The id of the game server that runs now; null after a stop."""
 
     id: str | None
 
 
 class ConsoleReply(TypedDict):
-    """The last lines that a game server has printed, without secrets."""
+    """The last lines that a game server printed, without secrets."""
 
     lines: list[str]
 
 
 def show_servers(records: list[dict[str, Any]]) -> GameServerList:
-    """The list, from the deploy server's records of its instances."""
+    """Return the list made of the deploy server's records."""
     return {
         "servers": [
             {
-                "id": one["id"],
-                "kind": str(one.get("kind") or ""),
-                "port": int(one.get("port") or 0),
-                "map": one["map"],
-                "startedAt": one.get("startedAt"),
+                "id": record["id"],
+                "kind": str(record.get("kind") or ""),
+                "port": int(record.get("port") or 0),
+                "map": record["map"],
+                "startedAt": record.get("startedAt"),
             }
-            for one in records
+            for record in records
         ]
     }
 
 
-def show(standing: Standing) -> DrainReply:
-    """The reply on how draining stands."""
+def show(standing: MaintenanceStatus) -> DrainReply:
+    """Return the reply with the state of maintenance mode."""
     drain = standing.drain
     shown: DrainEntry | None = None
     if drain is not None:

@@ -1,1 +1,1 @@
-"""Whether the server is up and who is where, for launchers and host scripts."""
+"""The server status and the list of online players, for launchers and host scripts."""

@@ -21,9 +21,8 @@ from svcserver.metagame.accounts.rules import MODES
 from svcserver.metagame.owner.build import Build
 from svcserver.metagame.owner.management.instances import DeployedInstances
 from svcserver.metagame.owner.management.rules import (
-    Instance,
-    Instances,
     PlayerStatus,
+    RunningGameServer,
     Status,
     Whereabouts,
 )
@@ -54,25 +53,24 @@ class StatusReports:
     registration: Registration
     online: Online
     directory: Directory
-    instances: Instances
+    instances: DeployedInstances
     wall_clock: Callable[[], float]
     started_at: float
     _full: _Variant = field(factory=_Variant, init=False)
     _limited: _Variant = field(factory=_Variant, init=False)
 
     def full(self) -> Deferred[Status]:
-        """The status for registered callers, with the players."""
+        """Return the status for registered callers, with the players."""
         return self._cached(self._full, self._everybody)
 
     def limited(self) -> Deferred[Status]:
-        """The status for anybody else, without players and instances."""
+        """Return the status for everybody else, without players and instances."""
         return self._cached(self._limited, self._nobody)
 
     def _cached(self, variant: _Variant, make: Callable[[], Any]) -> Deferred[Any]:
-        """The variant, at most 5 s old."""
         if self.wall_clock() - variant.made_at < CACHED_S:
             return succeed(variant.status)
-        # each waits on its own Deferred, so that one cancelled client does not end the build
+        # each caller has its own Deferred, so that cancelling one does not end the build
         mine: Deferred[Any] = Deferred()
         if variant.waiting is not None:
             variant.waiting.append(mine)
@@ -86,9 +84,9 @@ class StatusReports:
         waiting, variant.waiting = variant.waiting or [], None
         if isinstance(made, Status):
             variant.made_at, variant.status = self.wall_clock(), made
-        for one in waiting:
-            if not one.called:
-                one.callback(made)
+        for waiter in waiting:
+            if not waiter.called:
+                waiter.callback(made)
 
     async def _nobody(self) -> Status:
         return await self._status([], [], limited=True)
@@ -99,10 +97,12 @@ class StatusReports:
         known = [self._whereabouts(beat) for beat in beats if beat.account_id in names]
         placed = await self.instances.place(known)
         players = [
-            PlayerStatus(names[one.account_id], one.where, placed.of_player.get(one.account_id))
-            for one in known
+            PlayerStatus(
+                names[player.account_id], player.where, placed.of_player.get(player.account_id)
+            )
+            for player in known
         ]
-        players.sort(key=lambda player: player.name.lower())
+        players.sort(key=lambda listed: listed.name.lower())
         return await self._status(players, placed.instances, limited=False)
 
     def _whereabouts(self, beat: Beat) -> Whereabouts:
@@ -110,7 +110,11 @@ class StatusReports:
         return Whereabouts(beat.account_id, where, beat.map)
 
     async def _status(
-        self, players: Sequence[PlayerStatus], instances: Sequence[Instance], *, limited: bool
+        self,
+        players: Sequence[PlayerStatus],
+        instances: Sequence[RunningGameServer],
+        *,
+        limited: bool,
     ) -> Status:
         mode = await self.registration.mode()
         return Status(
@@ -134,14 +138,14 @@ class OnlinePlayers:
     matches: LiveMatches
 
     async def all(self) -> list[tuple[Beat, Sent | None]]:
-        """The last heartbeats by account id, each with the hunt that the player was sent to."""
-        _, found = await self.looked()
-        return found
+        """Return the last heartbeats by account id, each with the hunt the player was sent to."""
+        _, players = await self.looked()
+        return players
 
     async def looked(self) -> tuple[float, list[tuple[Beat, Sent | None]]]:
-        """When it was looked (epoch seconds of the board's clock), and what ``all`` gives."""
-        at, heard = await self.online.looked()
-        beats = sorted(heard, key=lambda beat: beat.account_id)
+        """Return the board's clock (epoch seconds) and the result of ``all``."""
+        at, online = await self.online.looked()
+        beats = sorted(online, key=lambda beat: beat.account_id)
         sent = await self.matches.sent_to(beat.account_id for beat in beats)
         return at, [(beat, self._hunt(beat, sent.get(beat.account_id))) for beat in beats]
 
@@ -154,15 +158,14 @@ class OnlinePlayers:
         return sent
 
 
-# Tells the deploy server on which game servers players are, by their heartbeats.
-# By that it knows one that only stutters from one that is frozen.
+# The deploy server uses the heartbeats of players to tell a slow game server from a frozen one.
 EVERY_S = 5.0
-MOST = 1_000  # game servers that are named at once
+MOST = 1_000  # game servers reported at once
 
 
 @define(eq=False)
-class HeardPlayers:
-    """Looks at the heartbeats since its last look; ``wall_clock`` gives epoch seconds."""
+class SeenPlayers:
+    """Reports game servers with live players; ``wall_clock`` in epoch seconds."""
 
     online: Online
     placed: DeployedInstances
@@ -170,24 +173,24 @@ class HeardPlayers:
     wall_clock: Callable[[], float]
     _looked: float = field(default=0.0, init=False)
 
-    def look(self) -> Deferred[None]:
-        """Name the game servers of those heard since the last look, if there are any."""
-        return Deferred.fromCoroutine(self._look())
+    def report(self) -> Deferred[None]:
+        """Report the game servers of players seen since the last report, if any."""
+        return Deferred.fromCoroutine(self._report())
 
-    async def _look(self) -> None:
+    async def _report(self) -> None:
         since, self._looked = self._looked, self.wall_clock()
         fresh = [
-            Whereabouts(one.account_id, place(one.map, one.state, self.city_map), one.map)
-            for one in await self.online.all()
-            if one.at >= since
+            Whereabouts(beat.account_id, place(beat.map, beat.state, self.city_map), beat.map)
+            for beat in await self.online.all()
+            if beat.at >= since
         ]
         if not fresh:
             return
-        found = await self.placed.place(fresh)
-        if found.of_player:
-            await self.placed.deploy.hear(sorted(set(found.of_player.values()))[:MOST])
+        placed = await self.placed.place(fresh)
+        if placed.of_player:
+            await self.placed.deploy.hear(sorted(set(placed.of_player.values()))[:MOST])
 
 
-def heard_watch(heard: HeardPlayers, clock: IReactorTime) -> Every:
-    """The service that looks every ``EVERY_S``."""
-    return Every(clock, EVERY_S, heard.look, "telling the deploy server who was heard")
+def seen_players_watch(seen_players: SeenPlayers, clock: IReactorTime) -> Every:
+    """Return the service that reports every ``EVERY_S``."""
+    return Every(clock, EVERY_S, seen_players.report, "reporting players to the deploy server")

@@ -1,4 +1,4 @@
-"""The game servers in the server status, and the players in them.
+"""The game servers in the server status and the players on them. Spec: 2 §2 Server status.
 
 Spec: 2 §2 Server status.
 """
@@ -10,7 +10,7 @@ from typing import Any
 from attrs import frozen
 from twisted.internet.defer import Deferred
 
-from svcserver.metagame.owner.management.rules import Instance, Placed, Whereabouts
+from svcserver.metagame.owner.management.rules import Placed, RunningGameServer, Whereabouts
 from svcserver.metagame.owner.titles import Titles
 from svcserver.metagame.play.deploy_client import DeployClient
 from svcserver.metagame.play.matches import Sent
@@ -22,7 +22,7 @@ CITY_PLAYERS = 32
 
 @frozen
 class DeployedInstances:
-    """``rules.Instances`` by asking the deploy server."""
+    """Joins the deploy server's game servers with the players; without an answer in 2 s: none."""
 
     deploy: DeployClient
     matches: LiveMatches
@@ -34,22 +34,22 @@ class DeployedInstances:
 
     async def _place(self, players: list[Whereabouts]) -> Placed:
         records = await self.deploy.game_servers()
-        sent = await self.matches.sent_to(one.account_id for one in players)
+        sent = await self.matches.sent_to(player.account_id for player in players)
         of_player = {
-            one.account_id: record["id"]
-            for one in players
-            if (record := _record_of(one, records, sent.get(one.account_id))) is not None
+            player.account_id: record["id"]
+            for player in players
+            if (record := _record_of(player, records, sent.get(player.account_id))) is not None
         }
         counts: dict[str, int] = {}
         for instance in of_player.values():
             counts[instance] = counts.get(instance, 0) + 1
-        return Placed([self._instance(one, counts) for one in records], of_player)
+        return Placed([self._instance(player, counts) for player in records], of_player)
 
-    def _instance(self, record: dict[str, Any], counts: dict[str, int]) -> Instance:
+    def _instance(self, record: dict[str, Any], counts: dict[str, int]) -> RunningGameServer:
         most = record.get("maxPlayers")
         if most is None and record.get("kind") == "city":
             most = CITY_PLAYERS
-        return Instance(
+        return RunningGameServer(
             record["id"],
             record.get("kind"),
             self.titles.title(record, self.city_title),
@@ -65,18 +65,18 @@ def _record_of(
     player: Whereabouts, records: list[dict[str, Any]], sent: Sent | None
 ) -> dict[str, Any] | None:
     kind = player.where.value
-    same = [one for one in records if one.get("kind") == kind]
+    same = [candidate for candidate in records if candidate.get("kind") == kind]
     if player.where in (Place.CITY, Place.DOJO):
         return same[0] if same else None
     if player.where not in (Place.HUNT, Place.TUTORIAL):
         return None
-    for one in same:
-        if player.account_id in (one.get("expectedPlayers") or []):
-            return one
+    for record in same:
+        if player.account_id in (record.get("expectedPlayers") or []):
+            return record
     if sent is None:
         return None
     name = map_name(player.map).lower()
-    for one in same:
-        if one.get("port") == sent.server.port and name == map_name(str(one["map"])).lower():
-            return one
+    for record in same:
+        if record.get("port") == sent.server.port and name == map_name(str(record["map"])).lower():
+            return record
     return None

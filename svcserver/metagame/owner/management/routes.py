@@ -21,9 +21,9 @@ HEADERS = {"Cache-Control": "no-store", "Vary": "x-svc-user-api-key, Authorizati
 
 @frozen
 class ServerStatusRoutes:
-    """The server status; players are shown to registered callers only.
+    """The server status; only registered callers see the players.
 
-    A status is encoded once, since it is asked for often and may list hundreds of players.
+    A status is encoded once, since it is requested often and may list hundreds of players.
     """
 
     routes: ClassVar[Routes] = Routes(bare)
@@ -39,7 +39,7 @@ class ServerStatusRoutes:
         quiet=True,
     )
     async def status(self, call: Call) -> Answer:
-        """Whether the server is up, what runs, and who plays; for strangers without the players."""
+        """Show the server's version, game servers and players; strangers see only the first."""
         known = is_registered(call)
         status = await (self.reports.full() if known else self.reports.limited())
         if self._encoded.get(known, NOTHING)[0] is not status:
@@ -62,5 +62,5 @@ class OnlineListRoutes:
         reply=list[wire.OnlineEntry],
     )
     async def everyone(self, call: Call) -> Answer:
-        """Everyone online, by account id."""
-        return Answer(200, [wire.show_online(*one) for one in await self.players.all()])
+        """List everybody online, by account id."""
+        return Answer(200, [wire.show_online(*entry) for entry in await self.players.all()])

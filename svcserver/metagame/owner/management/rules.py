@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
-from typing import Protocol
+from collections.abc import Sequence
 
 from attrs import frozen
 
@@ -22,8 +21,8 @@ class Whereabouts:
 
 
 @frozen
-class Instance:
-    """A running game server; ``kind`` and ``started_at`` as the deploy server says it."""
+class RunningGameServer:
+    """A running game server; ``kind`` and ``started_at`` as the deploy server reports them."""
 
     id: str
     kind: str | None
@@ -37,15 +36,15 @@ class Instance:
 
 @frozen
 class Placed:
-    """The game servers, and the id of the one each player is in."""
+    """The game servers, and each player's game server by id."""
 
-    instances: Sequence[Instance]
+    instances: Sequence[RunningGameServer]
     of_player: dict[AccountId, str]
 
 
 @frozen
 class PlayerStatus:
-    """An online player, and the id of the game server they are in."""
+    """An online player and the id of their game server."""
 
     name: str
     where: Place
@@ -54,22 +53,13 @@ class PlayerStatus:
 
 @frozen
 class Status:
-    """The server status; ``limited``: without players and instances, for strangers."""
+    """The server status; ``limited`` means without players and instances."""
 
     name: str
     build: Build
     registration: str
     players: Sequence[PlayerStatus]
-    instances: Sequence[Instance]
+    instances: Sequence[RunningGameServer]
     content_port: int | None
     uptime_s: int
     limited: bool
-
-
-class Instances(Protocol):
-    """Joins the deploy server's game servers with the players.
-
-    Never fails: without an answer within 2 s the list is empty.
-    """
-
-    def place(self, players: list[Whereabouts]) -> Awaitable[Placed]: ...

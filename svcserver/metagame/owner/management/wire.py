@@ -6,15 +6,15 @@ from typing import TypedDict
 
 from svcserver.kernel.shapes import Moment
 from svcserver.kernel.times import iso
-from svcserver.metagame.owner.management.rules import Instance, Status
+from svcserver.metagame.owner.management.rules import RunningGameServer, Status
 from svcserver.metagame.play.matches import Sent
 from svcserver.metagame.play.presence.rules import Beat, Place
 
 
 class PlayerReply(TypedDict):
-    """A player online, by name, and where in the game that is.
+    """A player online: the name and the place in the game.
 
-    ``instance`` is the id of an entry of ``instances``, null outside the game servers listed.
+    ``instance`` is the id of an entry of ``instances``, null outside the listed game servers.
     """
 
     name: str
@@ -23,7 +23,7 @@ class PlayerReply(TypedDict):
 
 
 class InstanceReply(TypedDict):
-    """One of the running game servers."""
+    """A running game server."""
 
     id: str
     kind: str | None
@@ -36,10 +36,7 @@ class InstanceReply(TypedDict):
 
 
 class ServerStatusReply(TypedDict):
-    """What launchers and status pages show of a host.
-
-    Strangers get it ``limited``: without players and instances.
-    """
+    """The status of a host; ``limited`` for strangers: without players and instances."""
 
     name: str
     online: bool
@@ -56,7 +53,7 @@ class ServerStatusReply(TypedDict):
 
 
 class OnlineEntry(TypedDict):
-    """An online player; the last two are null outside a hunt that we sent them to."""
+    """An online player; the last two are null unless this server sent them to a hunt."""
 
     UserId: str
     Map: str
@@ -65,7 +62,7 @@ class OnlineEntry(TypedDict):
 
 
 def show_status(status: Status) -> ServerStatusReply:
-    """The reply with the server status."""
+    """Return the reply with the server status."""
     return {
         "name": status.name,
         "online": True,
@@ -75,32 +72,32 @@ def show_status(status: Status) -> ServerStatusReply:
         "registration": status.registration,
         "playersOnline": len(status.players),
         "players": [
-            {"name": one.name, "where": one.where, "instance": one.instance}
-            for one in status.players
+            {"name": player.name, "where": player.where, "instance": player.instance}
+            for player in status.players
         ],
-        "instances": [show_instance(one) for one in status.instances],
+        "instances": [show_instance(instance) for instance in status.instances],
         "contentPort": status.content_port,
         "uptimeSeconds": status.uptime_s,
         "limited": status.limited,
     }
 
 
-def show_instance(one: Instance) -> InstanceReply:
-    """The entry of a game server."""
+def show_instance(instance: RunningGameServer) -> InstanceReply:
+    """Return the entry of a game server."""
     return {
-        "id": one.id,
-        "kind": one.kind,
-        "title": one.title,
-        "map": one.map,
-        "behemoth": one.behemoth,
-        "players": one.players,
-        "maxPlayers": one.max_players,
-        "startedAt": one.started_at,
+        "id": instance.id,
+        "kind": instance.kind,
+        "title": instance.title,
+        "map": instance.map,
+        "behemoth": instance.behemoth,
+        "players": instance.players,
+        "maxPlayers": instance.max_players,
+        "startedAt": instance.started_at,
     }
 
 
 def show_online(beat: Beat, sent: Sent | None) -> OnlineEntry:
-    """The entry of a player."""
+    """Return the entry of a player."""
     return {
         "UserId": beat.account_id,
         "Map": beat.map,

@@ -1,6 +1,6 @@
-"""Acts of staff on people: one transaction each, its audit row in it; then the news goes out.
+"""The acts of staff on accounts: one transaction each with its audit row, then notifications.
 
-``StaffWork`` is what happens in the transaction, the same for dashboard and ``svcctl``.
+``StaffWork`` makes the transactions, for the dashboard and ``svcctl`` alike.
 """
 
 from __future__ import annotations
@@ -26,85 +26,89 @@ from svcserver.metagame.accounts.sanctions import Kind, Sanction, SqlSanctions
 from svcserver.metagame.accounts.sessions import Sessions
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.owner.moderation import rules
-from svcserver.metagame.owner.moderation.rules import Change, Done, Order
+from svcserver.metagame.owner.moderation.rules import SanctionChange, SanctionOrder, StaffActResult
 from svcserver.metagame.owner.wire import described
 
 log = Logger()
 
 MAX_LISTED = 500  # at once
-Listed = tuple[Account, Kind, Sanction]
+HeldSanction = tuple[Account, Kind, Sanction]
 
 
-def holding(tx: Connection, now: float) -> Iterator[list[Listed]]:
-    """The bans and mutes that hold, the newest first, in pieces of MAX_LISTED.
+def holding(tx: Connection, now: float) -> Iterator[list[HeldSanction]]:
+    """Yield the bans and mutes in force, newest first, in pages of MAX_LISTED.
 
-    What ends or begins meanwhile moves none of the others.
+    Bans that begin or end meanwhile do not shift the pages.
     """
     last = None
-    while found := SqlSanctions(tx).running(now, MAX_LISTED, last):
-        last = found[-1]
-        accounts = SqlAccounts(tx).find_all(one for one, _, _ in found)
-        yield [(accounts[one], kind, why) for one, kind, why in found if one in accounts]
+    while page := SqlSanctions(tx).running(now, MAX_LISTED, last):
+        last = page[-1]
+        accounts = SqlAccounts(tx).find_all(account_id for account_id, _, _ in page)
+        yield [
+            (accounts[account_id], kind, sanction)
+            for account_id, kind, sanction in page
+            if account_id in accounts
+        ]
 
 
 @frozen
 class StaffWork:
-    """Makes the acts of one member of staff on the account called ``who``."""
+    """Makes the acts of one member of staff on the account ``who``."""
 
     staff: Staff
     who: str
     wall_clock: Callable[[], float]
 
-    def ban(self, asked: Order) -> Act[Done]:
-        """Ban, and end every session, also those of others whom the ban keeps out."""
+    def ban(self, order: SanctionOrder) -> Act[StaffActResult]:
+        """Return the act that bans and ends all sessions, also of others whom the ban keeps out."""
 
-        def act(tx: Connection, trace: Trace) -> Done:
-            done = self._impose(tx, trace, Kind.BAN, asked)
-            others = [self._end(tx, one) for one in self._kept_out_too(tx, done)]
-            return Done(done.account, done, (self._end(tx, done.account), *others))
-
-        return act
-
-    def mute(self, asked: Order) -> Act[Done]:
-        """The transaction that mutes: the sentence and its line in the audit log."""
-
-        def act(tx: Connection, trace: Trace) -> Done:
-            done = self._impose(tx, trace, Kind.MUTE, asked)
-            return Done(done.account, done)
+        def act(tx: Connection, trace: Trace) -> StaffActResult:
+            done = self._impose(tx, trace, Kind.BAN, order)
+            others = [self._end(tx, account) for account in self._kept_out_too(tx, done)]
+            return StaffActResult(done.account, done, (self._end(tx, done.account), *others))
 
         return act
 
-    def lift(self, kind: Kind) -> Act[Done]:
-        """The transaction that ends a ban or mute before its time."""
+    def mute(self, order: SanctionOrder) -> Act[StaffActResult]:
+        """Return the act that mutes."""
 
-        def act(tx: Connection, trace: Trace) -> Done:
+        def act(tx: Connection, trace: Trace) -> StaffActResult:
+            done = self._impose(tx, trace, Kind.MUTE, order)
+            return StaffActResult(done.account, done)
+
+        return act
+
+    def lift(self, kind: Kind) -> Act[StaffActResult]:
+        """Return the act that ends a ban or mute early."""
+
+        def act(tx: Connection, trace: Trace) -> StaffActResult:
             account = self._person(tx, trace)
             change = rules.lift(SqlSanctions(tx), self.staff, account, kind, self.wall_clock())
             trace.before, trace.after = described(change.before), None
-            return Done(account, change)
+            return StaffActResult(account, change)
 
         return act
 
-    def kick(self) -> Act[Done]:
-        """End every session; the player may log in again."""
+    def kick(self) -> Act[StaffActResult]:
+        """Return the act that ends every session; the player may log in again."""
 
-        def act(tx: Connection, trace: Trace) -> Done:
+        def act(tx: Connection, trace: Trace) -> StaffActResult:
             account = self._person(tx, trace)
             rules.check_may_handle(self.staff, account)
-            return Done(account, None, (self._end(tx, account),))
+            return StaffActResult(account, None, (self._end(tx, account),))
 
         return act
 
-    def give_role(self, role: Role) -> Act[Done]:
-        """The transaction that gives an account another role."""
+    def give_role(self, role: Role) -> Act[StaffActResult]:
+        """Return the act that changes the account's role."""
 
-        def act(tx: Connection, trace: Trace) -> Done:
+        def act(tx: Connection, trace: Trace) -> StaffActResult:
             account = self._person(tx, trace)
             trace.before = _role(account)
             after = rules.set_role(SqlAccounts(tx), self.staff, account, role)
             trace.after = _role(after)
             end_all(tx, account.id)
-            return Done(after)
+            return StaffActResult(after)
 
         return act
 
@@ -113,21 +117,25 @@ class StaffWork:
         trace.target = account.username
         return account
 
-    def _impose(self, tx: Connection, trace: Trace, kind: Kind, asked: Order) -> Change:
+    def _impose(
+        self, tx: Connection, trace: Trace, kind: Kind, order: SanctionOrder
+    ) -> SanctionChange:
         account, at = self._person(tx, trace), self.wall_clock()
-        change = rules.impose(SqlSanctions(tx), self.staff, account, kind, asked, at)
+        change = rules.impose(SqlSanctions(tx), self.staff, account, kind, order, at)
         trace.before, trace.after = described(change.before), described(change.after)
         return change
 
-    def _kept_out_too(self, tx: Connection, done: Change) -> list[Account]:
-        """Players who may be logged in from one of the ban's networks."""
+    def _kept_out_too(self, tx: Connection, done: SanctionChange) -> list[Account]:
+        """Return the players who may be logged in from one of the ban's networks."""
         if done.after is None or not done.after.networks:
             return []
         # a token lives LIFETIME_S, and the log-in that gave it may have been noted AGAIN_S before
         since = self.wall_clock() - LIFETIME_S - AGAIN_S
         near = SqlNetworks(tx).near(done.after.networks, since)
-        found = SqlAccounts(tx).find_all(one for one in near if one != done.account.id)
-        return [one for one in found.values() if one.role is Role.PLAYER]
+        accounts = SqlAccounts(tx).find_all(
+            near_id for near_id in near if near_id != done.account.id
+        )
+        return [account for account in accounts.values() if account.role is Role.PLAYER]
 
     def _end(self, tx: Connection, account: Account) -> Ended:
         return end_sessions(SqlAccounts(tx), account.id, self.wall_clock())
@@ -135,7 +143,7 @@ class StaffWork:
 
 @frozen
 class ModerationActs:
-    """What the dashboard's routes do to people."""
+    """The moderation acts of the dashboard's routes."""
 
     audit: Audit
     sessions: Sessions
@@ -147,34 +155,34 @@ class ModerationActs:
         action: str,
         who: str,
         reason: str,
-        choose: Callable[[StaffWork], Act[Done]],
+        choose: Callable[[StaffWork], Act[StaffActResult]],
         *,
         across: bool = False,
-    ) -> Done:
-        """Do the act that ``choose`` picks, and end the sessions that it ends.
+    ) -> StaffActResult:
+        """Do the act that ``choose`` returns, and announce the sessions that it ended.
 
-        ``across``: it concerns more accounts than ``who``.
+        ``across`` is true if it concerns more accounts than ``who``.
         """
         act = choose(StaffWork(staff, who, self.audit.wall_clock))
         scope = ACROSS if across else OneAccount(await id_of(self.audit.ledger, who))
         done = await self.audit.write(Entry(staff.name, action, who, reason), act, scope)
-        for one in done.ended:
-            await self.sessions.tell(one)
+        for ended in done.ended:
+            await self.sessions.tell(ended)
         log.info("{actor}: {action} {name}", actor=staff.name, action=action, name=who)
         return done
 
-    async def running(self) -> tuple[list[Listed], int]:
-        """The newest MAX_LISTED bans and mutes that hold, and how many do."""
+    async def running(self) -> tuple[list[HeldSanction], int]:
+        """Return the newest MAX_LISTED bans and mutes in force, and how many there are."""
 
-        def work(tx: Connection) -> tuple[list[Listed], int]:
+        def work(tx: Connection) -> tuple[list[HeldSanction], int]:
             now = self.audit.wall_clock()
             return next(holding(tx, now), []), SqlSanctions(tx).how_many(now)
 
         return await self.audit.ledger.read(work)
 
-    async def log(self, asked: AuditQuery) -> list[dict[str, object]]:
-        """Rows of the audit log, the newest first."""
-        return await self.audit.read(asked)
+    async def log(self, query: AuditQuery) -> list[dict[str, object]]:
+        """Return rows of the audit log, newest first."""
+        return await self.audit.read(query)
 
 
 def _role(account: Account) -> dict[str, Json]:

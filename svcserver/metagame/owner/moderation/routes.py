@@ -1,4 +1,4 @@
-"""The routes by which staff looks after people, for the dashboard. Direct callers only."""
+"""The dashboard's moderation routes. Direct callers only."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from svcserver.metagame.accounts.sanctions import Kind
 from svcserver.metagame.once import Again
 from svcserver.metagame.owner.moderation import wire
 from svcserver.metagame.owner.moderation.acts import ModerationActs, StaffWork
-from svcserver.metagame.owner.moderation.rules import Done
+from svcserver.metagame.owner.moderation.rules import StaffActResult
 from svcserver.metagame.replies import BAD_JSON, worded
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.routes import NO_STORE, Answer
@@ -25,7 +25,7 @@ from svcserver.web.routes import NO_STORE, Answer
 class ModerationRoutes:
     """Bans, mutes, kicks, roles, and the audit log.
 
-    Every row takes a helper's key: whoever may not is refused by the rules, and so recorded.
+    Every row takes a helper's key: the rules refuse what a role may not do, so it is recorded.
     """
 
     routes: ClassVar[Routes] = Routes(
@@ -36,26 +36,26 @@ class ModerationRoutes:
 
     @routes.row("POST", "/svc/api/DashboardBan", body=wire.SanctionWish, reply=wire.PersonReply)
     async def ban(self, call: Call[wire.SanctionWish]) -> Answer:
-        """Keep an account from logging in, and end its sessions; if asked, its addresses too."""
-        order = call.body.order()  # of addresses: others who came from there are out with it
+        """Ban an account and end its sessions; optionally ban its addresses as well."""
+        order = call.body.order()  # a ban of addresses also ends other players' sessions
         return await self._do(
             call, "ban", lambda work: work.ban(order), order.reason, across=order.addresses
         )
 
     @routes.row("POST", "/svc/api/DashboardUnban", body=wire.PersonWish, reply=wire.PersonReply)
     async def unban(self, call: Call[wire.PersonWish]) -> Answer:
-        """Let a banned account in again."""
+        """End an account's ban."""
         return await self._do(call, "unban", lambda work: work.lift(Kind.BAN), call.body.reason)
 
     @routes.row("POST", "/svc/api/DashboardMute", body=wire.SanctionWish, reply=wire.PersonReply)
     async def mute(self, call: Call[wire.SanctionWish]) -> Answer:
-        """Keep an account from writing in the chat."""
+        """Stop an account from writing in the chat."""
         order = call.body.order()
         return await self._do(call, "mute", lambda work: work.mute(order), order.reason)
 
     @routes.row("POST", "/svc/api/DashboardUnmute", body=wire.PersonWish, reply=wire.PersonReply)
     async def unmute(self, call: Call[wire.PersonWish]) -> Answer:
-        """Let a muted account write again."""
+        """End an account's mute."""
         return await self._do(call, "unmute", lambda work: work.lift(Kind.MUTE), call.body.reason)
 
     @routes.row("POST", "/svc/api/DashboardKick", body=wire.PersonWish, reply=wire.PersonReply)
@@ -65,14 +65,14 @@ class ModerationRoutes:
 
     @routes.row("POST", "/svc/api/DashboardRole", body=wire.RoleWish, reply=wire.PersonReply)
     async def give_role(self, call: Call[wire.RoleWish]) -> Answer:
-        """Give an account another role; the last owner keeps its own."""
+        """Give an account another role; the last owner stays an owner."""
         role, reason = wire.role_called(call.body.role), call.body.reason
-        # judged by how many owners there are
+        # it depends on the number of owners
         return await self._do(call, "role", lambda work: work.give_role(role), reason, across=True)
 
     @routes.row("GET", "/svc/api/DashboardSanctions", reply=wire.SanctionList, quiet=True)
     async def sanctions(self, call: Call) -> Answer:
-        """The newest bans and mutes that hold, and how many there are."""
+        """List the newest bans and mutes in force, and how many there are."""
         await self.reads.take(call.request.peer)
         return Answer(200, wire.show_running(*await self.acts.running()), NO_STORE)
 
@@ -84,19 +84,19 @@ class ModerationRoutes:
         quiet=True,
     )
     async def audit(self, call: Call) -> Answer:
-        """A page of the audit log, the newest first; ``?since=`` like ``7d``."""
+        """Return a page of the audit log, newest first; ``?since=`` is a duration like ``7d``."""
         await self.reads.take(call.request.peer)
-        asked = wire.read_asked(
+        query = wire.read_query(
             self.acts.audit.wall_clock(),
             *map(call.request.argument, ("actor", "target", "since", "until")),
         )
-        return Answer(200, wire.show_rows(await self.acts.log(asked)), NO_STORE)
+        return Answer(200, wire.show_rows(await self.acts.log(query)), NO_STORE)
 
     async def _do(
         self,
         call: Call[Any],
         action: str,
-        choose: Callable[[StaffWork], Act[Done]],
+        choose: Callable[[StaffWork], Act[StaffActResult]],
         reason: str,
         *,
         across: bool = False,

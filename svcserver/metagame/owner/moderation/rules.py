@@ -1,4 +1,4 @@
-"""Who of the staff may do what to whom, and what it does. Values in, values out."""
+"""The moderation rules: permissions of each role and the effect of each act."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from svcserver.metagame.accounts.sanctions import FOREVER, MAX_NOTE, MAX_REASON,
 
 
 class AccountsAndRoles(Protocol):
-    """What the rules ask about accounts, inside one transaction."""
+    """The accounts as the rules see them, inside one transaction."""
 
     def find(self, account_id: object) -> Account | None: ...
 
@@ -41,10 +41,10 @@ class Sanctions(Protocol):
 
 
 @frozen
-class Order:
-    """A ban or a mute as asked for; ``seconds`` is None for one without an end.
+class SanctionOrder:
+    """A ban or mute as requested; ``seconds`` is None for one without an end.
 
-    ``addresses``: it is also of everybody from where the account has logged in of late.
+    ``addresses``: it also covers the addresses of the account's recent log-ins.
     """
 
     reason: str = ""
@@ -54,8 +54,8 @@ class Order:
 
 
 @frozen
-class Change:
-    """A sanction before and after an act; None where there is none that holds."""
+class SanctionChange:
+    """A sanction before and after an act; None if none is in force."""
 
     account: Account
     before: Sanction | None
@@ -63,16 +63,16 @@ class Change:
 
 
 @frozen
-class Done:
-    """What an act of staff has done; ``ended``: whose sessions, the account's own first."""
+class StaffActResult:
+    """The result of an act of staff; ``ended`` lists ended sessions, the account's own first."""
 
     account: Account
-    change: Change | None = None
+    change: SanctionChange | None = None
     ended: tuple[Ended, ...] = ()
 
 
-def order(reason: str, note: str, lasts: str, *, addresses: bool = False) -> Order:
-    """An order from its texts; ``lasts`` like ``7d``, empty for ever. Raises Malformed."""
+def sanction_order(reason: str, note: str, lasts: str, *, addresses: bool = False) -> SanctionOrder:
+    """Return an order read from its texts; ``lasts`` like ``7d`` or empty. Raises Malformed."""
     if len(reason) > MAX_REASON or len(note) > MAX_NOTE:
         raise Malformed(
             f"a reason has at most {MAX_REASON} characters, a note {MAX_NOTE}", code="bad_request"
@@ -82,23 +82,23 @@ def order(reason: str, note: str, lasts: str, *, addresses: bool = False) -> Ord
     seconds = seconds_of(lasts) if lasts else None
     if lasts and seconds is None:
         raise Malformed(
-            f"{lasts[:16]!r} is no length of time: a number and s, m, h, d or w, like 12h or 7d,"
+            f"{lasts[:16]!r} is not a duration. Use a number and s, m, h, d or w, like 12h or 7d,"
             " up to ten years",
             code="bad_request",
         )
-    return Order(reason.strip(), note.strip(), seconds, addresses)
+    return SanctionOrder(reason.strip(), note.strip(), seconds, addresses)
 
 
 def person(accounts: AccountsAndRoles, who: str) -> Account:
-    """The account of that name or id; raises Missing."""
-    found = accounts.named(who) or accounts.find(who)
-    if found is None:
+    """Return the account of that name or id; raises Missing."""
+    account = accounts.named(who) or accounts.find(who)
+    if account is None:
         raise Missing(f"no account is called {who[:64]}", code="not_found")
-    return found
+    return account
 
 
 def check_may_handle(staff: Staff, account: Account) -> None:
-    """Raise where this member of staff may not sanction this account."""
+    """Raise Forbidden or Conflict unless this member of staff may sanction the account."""
     if staff.role < Role.MODERATOR:
         raise Forbidden("this needs a moderator", code="forbidden")
     if account.role is Role.OWNER:
@@ -110,31 +110,38 @@ def check_may_handle(staff: Staff, account: Account) -> None:
 
 
 def impose(
-    sanctions: Sanctions, staff: Staff, account: Account, kind: Kind, asked: Order, at: float
-) -> Change:
-    """Ban or mute; a sanction that holds is replaced."""
+    sanctions: Sanctions,
+    staff: Staff,
+    account: Account,
+    kind: Kind,
+    order: SanctionOrder,
+    at: float,
+) -> SanctionChange:
+    """Ban or mute; a sanction in force is replaced."""
     check_may_handle(staff, account)
     before = _holding(sanctions, account, kind, at)
-    ends_at = FOREVER if asked.seconds is None else int(at) + asked.seconds
-    networks = sanctions.networks_of(account.id, at) if asked.addresses else ()
-    after = Sanction(asked.reason, asked.note, staff.name, int(at), ends_at, networks)
+    ends_at = FOREVER if order.seconds is None else int(at) + order.seconds
+    networks = sanctions.networks_of(account.id, at) if order.addresses else ()
+    after = Sanction(order.reason, order.note, staff.name, int(at), ends_at, networks)
     sanctions.put(account.id, kind, after)
-    return Change(account, before, after)
+    return SanctionChange(account, before, after)
 
 
-def lift(sanctions: Sanctions, staff: Staff, account: Account, kind: Kind, at: float) -> Change:
-    """End a ban or a mute now; raises Conflict where there is none."""
+def lift(
+    sanctions: Sanctions, staff: Staff, account: Account, kind: Kind, at: float
+) -> SanctionChange:
+    """End a ban or mute now; raises Conflict if there is none."""
     check_may_handle(staff, account)
     before = _holding(sanctions, account, kind, at)
     if before is None:
         word = "banned" if kind is Kind.BAN else "muted"
         raise Conflict(f"{account.username} is not {word}", code=f"not_{word}")
     sanctions.drop(account.id, kind)
-    return Change(account, before, None)
+    return SanctionChange(account, before, None)
 
 
 def set_role(accounts: AccountsAndRoles, staff: Staff, account: Account, role: Role) -> Account:
-    """Give an account another role; there is always an owner. Returns it as it is then."""
+    """Change an account's role and return the account; the last owner stays one."""
     if staff.role < Role.OWNER:
         raise Forbidden("only an owner gives roles", code="forbidden")
     if account.role is Role.OWNER and role is not Role.OWNER and accounts.owners() <= 1:
@@ -148,5 +155,5 @@ def set_role(accounts: AccountsAndRoles, staff: Staff, account: Account, role: R
 
 
 def _holding(sanctions: Sanctions, account: Account, kind: Kind, at: float) -> Sanction | None:
-    found = sanctions.find(account.id, kind)
-    return found if found is not None and found.holds(at) else None
+    sanction = sanctions.find(account.id, kind)
+    return sanction if sanction is not None and sanction.holds(at) else None

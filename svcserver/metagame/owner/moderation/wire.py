@@ -16,7 +16,7 @@ from svcserver.metagame.accounts.audit import NEWEST, AuditQuery
 from svcserver.metagame.accounts.rules import Account
 from svcserver.metagame.accounts.sanctions import MAX_NOTE, Kind, Sanction
 from svcserver.metagame.accounts.wire import AuditRow, Reason, shown
-from svcserver.metagame.owner.moderation.rules import Done, Order, order
+from svcserver.metagame.owner.moderation.rules import SanctionOrder, StaffActResult, sanction_order
 from svcserver.metagame.owner.wire import SanctionEntry, Who, described
 
 PAGE = 100
@@ -26,9 +26,9 @@ MAX_DIGITS = 18
 @spelled(pascal_case)
 @frozen
 class SanctionWish:
-    """The account by name or id; ``For`` like ``7d``, empty for a sanction without an end.
+    """The account by name or id; ``For`` is a duration like ``7d``, empty for ever.
 
-    ``Addresses``: also of everybody from where the account has logged in of late.
+    ``Addresses`` also covers the addresses of the account's recent log-ins.
     """
 
     account: Who
@@ -37,15 +37,15 @@ class SanctionWish:
     for_: Annotated[str, text(0, 16)] = ""
     addresses: bool = False
 
-    def order(self) -> Order:
-        """The value that the rules take; raises Malformed for a length of time that is none."""
-        return order(self.reason, self.note, self.for_, addresses=self.addresses)
+    def order(self) -> SanctionOrder:
+        """Return the order for the rules; raises Malformed for an invalid duration."""
+        return sanction_order(self.reason, self.note, self.for_, addresses=self.addresses)
 
 
 @spelled(pascal_case)
 @frozen
 class PersonWish:
-    """The account by name or id, and why."""
+    """The account by name or id, and the reason."""
 
     account: Who
     reason: Reason = ""
@@ -71,7 +71,7 @@ class PersonReply(TypedDict):
 
 
 class ListedSanction(TypedDict):
-    """A ban or a mute that holds, and whose it is."""
+    """A ban or mute in force, and its account."""
 
     UserId: str
     Username: str
@@ -80,31 +80,31 @@ class ListedSanction(TypedDict):
 
 
 class SanctionList(TypedDict):
-    """The bans and mutes that hold, the newest 500 of them first; ``count``: how many there are."""
+    """The newest 500 bans and mutes in force; ``count`` is the number of all."""
 
     sanctions: list[ListedSanction]
     count: int
 
 
 class AuditReply(TypedDict):
-    """Rows, the newest first; ``next`` is the ``until`` of the page of older rows."""
+    """Rows, newest first; ``next`` is the ``until`` of the next page."""
 
     rows: list[AuditRow]
     next: int | None
 
 
 def role_called(word: str) -> Role:
-    """The role of a word that the shape has let through."""
+    """Return the role of a word that the shape has checked."""
     return Role[word.upper()]
 
 
-def read_asked(
+def read_query(
     now: float, actor: str | None, target: str | None, since: str | None, until: str | None
 ) -> AuditQuery:
-    """Which rows a query wants: ``since`` like ``7d``, ``until`` an id. Raises Malformed."""
+    """Return the requested rows: ``since`` like ``7d``, ``until`` an id. Raises Malformed."""
     span = seconds_of(since) if since else None
     if since and span is None:
-        raise Malformed("since must be a length of time like 12h or 7d", code="bad_request")
+        raise Malformed("since must be a duration like 12h or 7d", code="bad_request")
     before = whole_in(until, MAX_DIGITS) if until else NEWEST
     if before is None:
         raise Malformed("until must be a whole number", code="bad_request")
@@ -117,8 +117,8 @@ def read_asked(
     )
 
 
-def show_done(done: Done) -> PersonReply:
-    """The reply to an act."""
+def show_done(done: StaffActResult) -> PersonReply:
+    """Return the reply to an act."""
     after = None if done.change is None else done.change.after
     return {
         "UserId": done.account.id,
@@ -128,8 +128,8 @@ def show_done(done: Done) -> PersonReply:
     }
 
 
-def show_running(found: Iterable[tuple[Account, Kind, Sanction]], count: int) -> SanctionList:
-    """The reply with sanctions that hold; ``count``: how many do."""
+def show_running(page: Iterable[tuple[Account, Kind, Sanction]], count: int) -> SanctionList:
+    """Return the reply with the sanctions in force; ``count`` is the number of all."""
     return {
         "sanctions": [
             {
@@ -138,17 +138,17 @@ def show_running(found: Iterable[tuple[Account, Kind, Sanction]], count: int) ->
                 "Kind": kind.value,
                 "Sanction": entry,
             }
-            for account, kind, sanction in found
+            for account, kind, sanction in page
             if (entry := described(sanction)) is not None
         ],
         "count": count,
     }
 
 
-def show_rows(found: Sequence[dict[str, Any]]) -> AuditReply:
-    """The reply with a page; ``found`` has one row more where another page follows."""
-    more = len(found) > PAGE
+def show_rows(rows: Sequence[dict[str, Any]]) -> AuditReply:
+    """Return the reply with a page; ``rows`` has one row more if another page follows."""
+    more = len(rows) > PAGE
     return {
-        "rows": [shown(one) for one in found[:PAGE]],
-        "next": found[PAGE - 1]["id"] if more else None,
+        "rows": [shown(row) for row in rows[:PAGE]],
+        "next": rows[PAGE - 1]["id"] if more else None,
     }

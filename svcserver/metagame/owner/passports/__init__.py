@@ -1,1 +1,1 @@
-"""What a player has on this host: to look at, and signed, for another host that trusts this one."""
+"""A player's data on this host: shown, and signed for other hosts that trust this one."""

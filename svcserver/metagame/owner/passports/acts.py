@@ -1,4 +1,4 @@
-"""Reads what a player has here, and signs it; for ``svcctl`` the acts that take passports in."""
+"""Reads and signs a player's data; imports passports for ``svcctl``."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ log = Logger()
 
 @frozen
 class PassportActs:
-    """What players do with their own data: look at their hunter, take a passport, renew the key."""
+    """The acts of players on their own data: show the hunter, export a passport, renew the key."""
 
     data: AccountData
     paths: Mapping[str, Path]
@@ -55,13 +55,13 @@ class PassportActs:
         sessions: Sessions,
         wall_clock: Callable[[], float],
     ) -> PassportActs:
-        """With the settings' tracks, and the key that comes of the one that signs tokens."""
+        """Return the acts with the settings' tracks, and the key derived from the token key."""
         paths = configured_paths(settings.progression_config_dir, settings.active_hunt_pass)
         key = None if private is None else rules.signing_key(private)
         return cls(data, paths, Titles.load(), wall_clock, settings.server_name, sessions, key)
 
     async def hunter(self, account_id: AccountId) -> dict[str, Any]:
-        """Profile, guild, mastery, hunt pass, latest hunts and saves of the account."""
+        """Return profile, guild, mastery, hunt pass, latest hunts and saves of the account."""
 
         def work(tx: Connection) -> dict[str, Any]:
             return HunterData(tx, self.paths, self.titles).hunter(
@@ -72,15 +72,15 @@ class PassportActs:
 
     @shielded
     async def new_key(self, account_id: AccountId, key: str) -> None:
-        """Make ``key`` the account's only one; whoever is logged in by the old one is out.
+        """Make ``key`` the account's only key and end the sessions of the old one.
 
-        Raises Conflict for a key that an account has.
+        Raises Conflict if an account has this key already.
         """
 
         def work(tx: Connection) -> Ended:
             accounts = SqlAccounts(tx)
             if accounts.by_key(key) is not None:
-                raise Conflict("this key is taken")
+                raise Conflict("this key is in use")
             accounts.replace_key(account_id, key)
             return end_sessions(accounts, account_id, self.wall_clock())
 
@@ -89,7 +89,7 @@ class PassportActs:
         log.info("{account} has renewed its key", account=account_id)
 
     async def passport(self, account_id: AccountId) -> wire.PassportReply:
-        """The player's data, signed; raises Unavailable where the host has no key."""
+        """Return the player's signed data; raises Unavailable if the host has no key."""
         key = self.key
         if key is None:
             raise Unavailable("this host has no key to sign with")
@@ -97,20 +97,20 @@ class PassportActs:
         def work(tx: Connection) -> wire.PassportReply:
             data = HunterData(tx, self.paths, self.titles)
             body = data.body(_account(tx, account_id), self.host, self.wall_clock())
-            return wire.seal(body, key)  # here, since it may be megabytes: not on the reactor
+            return wire.seal(body, key)  # in the thread: it may be megabytes
 
         return await self.data.read(account_id, work)
 
 
 def _account(tx: Connection, account_id: AccountId) -> Account:
-    found = SqlAccounts(tx).find(account_id)
-    if found is None:
+    account = SqlAccounts(tx).find(account_id)
+    if account is None:
         raise Missing("no such account", code="not_found")
-    return found
+    return account
 
 
 def trust(key: str, name: str, wall_clock: Callable[[], float]) -> Act[None]:
-    """The act of trusting a host's passports."""
+    """Return the act that trusts a host's passports."""
 
     def act(tx: Connection, trace: Trace) -> None:
         SqlHosts(tx).trust(key, name, wall_clock())
@@ -120,16 +120,15 @@ def trust(key: str, name: str, wall_clock: Callable[[], float]) -> Act[None]:
 
 
 def distrust(key: str) -> Act[str]:
-    """The act of trusting a host's passports no more; gives the name it was kept under.
+    """Return the act that stops trusting a host and returns its stored name.
 
-    What players have brought along stays theirs, and stays noted: it never counts twice. Raises
-    Missing.
+    Imported data stays, and stays recorded, so that it never counts twice. Raises Missing.
     """
 
     def act(tx: Connection, trace: Trace) -> str:
         name = SqlHosts(tx).name(key)
         if name is None:
-            raise Missing("no host of that key is trusted; see svcctl passport trusted")
+            raise Missing("no trusted host has that key. List them with svcctl passport trusted")
         SqlHosts(tx).distrust(key)
         trace.before = {"name": name}
         return name
@@ -144,21 +143,21 @@ def take_in(
     terms: Terms,
     wall_clock: Callable[[], float],
 ) -> Act[Taken]:
-    """The act of importing a passport for the account called ``name``; once for each player.
+    """Return the act that imports a passport for the account ``name``, once per player.
 
-    Raises Missing, Forbidden for a host that is not trusted, Conflict the second time.
+    Raises Missing, Forbidden for an untrusted host, Conflict the second time.
     """
 
     def act(tx: Connection, trace: Trace) -> Taken:
         at, taken = wall_clock(), Taken()
         trace.after = source = {"host": passport.host[:64], "signer": passport.signer}
-        account = _noted(tx, passport, name, at)
+        account = _recorded(tx, passport, name, at)
         _take_tracks(tx, account, passport, paths, terms, taken)
         _take_characters(tx, account, passport, Import(tx, account.id, terms, taken, at))
         _take_notes(tx, account, passport, terms, taken)
         if passport.entitlements:
             taken.left_out.append(
-                f"{passport.entitlements} entitlements, which each host grants by itself"
+                f"{passport.entitlements} entitlements, which every host grants itself"
             )
         trace.target = account.username
         trace.after = {
@@ -174,7 +173,7 @@ def take_in(
     return act
 
 
-def _noted(tx: Connection, passport: Passport, name: str, at: float) -> Account:
+def _recorded(tx: Connection, passport: Passport, name: str, at: float) -> Account:
     """The account that gets it, once the passport is noted as imported."""
     account = SqlAccounts(tx).named(name) or SqlAccounts(tx).find(name)
     if account is None:
@@ -212,7 +211,7 @@ def _take_tracks(
 def _take_notes(
     tx: Connection, account: Account, passport: Passport, terms: Terms, taken: Taken
 ) -> None:
-    """The account's own column of the main currency, which is not lowered."""
+    """Raise the account's own column of the main currency; it is never lowered."""
     if passport.notes <= account.notes:
         return
     if not terms.takes("currency"):
@@ -223,17 +222,17 @@ def _take_notes(
 
 
 def _take_characters(tx: Connection, account: Account, passport: Passport, into: Import) -> None:
-    """Store each document as the newest save of a character; the saves before it stay.
+    """Store each document as a character's newest save; older saves stay.
 
-    What the character carries goes to the same one.
+    The character's belongings go to the same character.
     """
     store, terms, taken = SqlCharacters(tx), into.terms, into.taken
-    found, left_out = rules.documents(passport, terms.document_bytes, MAX_CHARACTERS)
+    documents, left_out = rules.documents(passport, terms.document_bytes, MAX_CHARACTERS)
     taken.left_out += left_out
     own = store.all_of(account.id, account.username, into.at)
-    if not terms.takes("characters") and found:
-        taken.left_out.append(f"{len(found)} characters, which this host takes from nobody")
-    for number, (carried_by, document) in enumerate(found):
+    if not terms.takes("characters") and documents:
+        taken.left_out.append(f"{len(documents)} characters, which this host takes from nobody")
+    for number, (carried_by, document) in enumerate(documents):
         if terms.takes("characters"):
             if number >= len(own):
                 own.append(store.create(account.id, account.username, into.at))

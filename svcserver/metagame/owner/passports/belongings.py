@@ -1,7 +1,7 @@
-"""What a character carries in a passport (items, currency, loadout): gathered, and taken in.
+"""Belongings in a passport (items, currency, loadout): export and import.
 
-Items are added up to what the passport says, never taken away. Each part is taken whole or left out
-with a sentence: a character that would hold too much gets none of the items, and keeps its own.
+Items are added up to the passport's count and never removed. Each part is imported whole or left
+out with a reason: a character that would hold too much gets none of the items.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from svcserver.metagame.belongings.loadouts import rules as loadouts
 from svcserver.metagame.belongings.loadouts.store import SqlLoadouts
 from svcserver.metagame.owner.passports.rules import (
     Carried,
+    CarriedItems,
     CarriedLoadout,
-    Items,
     Taken,
     Terms,
     Unreadable,
@@ -34,23 +34,23 @@ REASON = "passport"
 
 
 def carried(tx: Connection, character_id: CharacterId) -> dict[str, Any]:
-    """What a passport says of a character besides its document."""
+    """Return a character's belongings for a passport."""
     store = SqlLoadouts(tx)
     loadout = store.find(character_id)
-    found: dict[str, Any] = {"inventory": json.Fragment(inventory_of(tx, character_id))}
+    belongings: dict[str, Any] = {"inventory": json.Fragment(inventory_of(tx, character_id))}
     if loadout is not None:
         elements = store.elements(loadout)
-        found["loadout"] = {
+        belongings["loadout"] = {
             "slots": loadout.character_slots,
             "active": loadout.active_index,
             "elements": {name: json.Fragment(data) for name, data in elements.items()},
         }
-    return found
+    return belongings
 
 
 @frozen
 class Import:
-    """Takes what one character carries, for a character of ``account_id``."""
+    """Imports one character's belongings into a character of ``account_id``."""
 
     tx: Connection
     account_id: AccountId
@@ -59,7 +59,7 @@ class Import:
     at: float
 
     def take(self, character_id: CharacterId, name: str, carried_by: Carried) -> None:
-        """Take items, currency and loadout of the passport's character, called ``name`` here."""
+        """Import items, currency and loadout; ``name`` is the character's name in messages."""
         items, loadout = carried_by.items, carried_by.loadout
         if isinstance(items, Unreadable):
             self._leave(f"the items of {name}: {items.why}")
@@ -68,7 +68,9 @@ class Import:
         if loadout is not None:
             self._take_loadout(character_id, name, loadout)
 
-    def _take_items(self, character_id: CharacterId, name: str, carried_items: Items) -> None:
+    def _take_items(
+        self, character_id: CharacterId, name: str, carried_items: CarriedItems
+    ) -> None:
         store = SqlInventory(self.tx, self.terms.policy.log_bytes)
         items = self._missing(store, character_id, self._allowed(carried_items, name))
         deal = Transaction(
@@ -89,7 +91,7 @@ class Import:
         self.taken.currencies += currencies
         self.taken.items += len(items.stacks) - currencies + len(items.instances)
 
-    def _allowed(self, items: Items, name: str) -> Items:
+    def _allowed(self, items: CarriedItems, name: str) -> CarriedItems:
         """Return the items that the terms let in."""
         stacks, instances = items.stacks, items.instances
         money = [stack for stack in stacks if is_currency(stack)]
@@ -101,9 +103,11 @@ class Import:
             count = len(goods) + len(instances)
             self._leave(f"{count} items of {name}, which this host takes from nobody")
             goods, instances = [], []
-        return Items([*money, *goods], instances)
+        return CarriedItems([*money, *goods], instances)
 
-    def _missing(self, store: SqlInventory, character_id: CharacterId, items: Items) -> Items:
+    def _missing(
+        self, store: SqlInventory, character_id: CharacterId, items: CarriedItems
+    ) -> CarriedItems:
         """Return what the character does not hold yet; of a stack the difference to the count."""
         held = store.stacks(character_id, _names(stack.catalog_id for stack in items.stacks))
         own = store.instances(character_id, _names(item.instance_id for item in items.instances))
@@ -116,19 +120,19 @@ class Import:
         instances = {
             item.instance_id: item for item in items.instances if item.instance_id not in own
         }
-        return Items(list(stacks.values()), list(instances.values()))
+        return CarriedItems(list(stacks.values()), list(instances.values()))
 
-    def _take_loadout(self, character_id: CharacterId, name: str, said: CarriedLoadout) -> None:
+    def _take_loadout(self, character_id: CharacterId, name: str, loadout: CarriedLoadout) -> None:
         if not self.terms.takes("loadouts"):
             self._leave(f"the loadout of {name}, which this host takes from nobody")
             return
         store, real = SqlLoadouts(self.tx), self.terms.real(self.account_id)
         before = loadouts.own(store, self.account_id, character_id)
         if real:
-            slots = min(said.slots, loadouts.MAX_CHARACTER_SLOTS)
+            slots = min(loadout.slots, loadouts.MAX_CHARACTER_SLOTS)
             before = evolve(before, character_slots=max(before.character_slots, slots))
         taken: dict[str, bytes] = {}
-        for index, value in said.elements.items():
+        for index, value in loadout.elements.items():
             try:
                 element = loadouts.element(index, before.slots if real else 1)
                 taken[element] = self._element(value)
@@ -136,14 +140,14 @@ class Import:
                 self._leave(f"slot {index[:16]} of the loadout of {name}: {why.message}")
         if not taken:
             return
-        if real and said.active < before.slots:
-            before = evolve(before, active_index=said.active)
+        if real and loadout.active < before.slots:
+            before = evolve(before, active_index=loadout.active)
         after = evolve(before, version=before.version + 1)
         store.save(after, taken, int(self.at * 1000), REASON)
         self.taken.loadouts += 1
 
     def _element(self, read: bytes | Unreadable) -> bytes:
-        """An element as it is stored; raises Malformed."""
+        """Return an element as it is stored; raises Malformed."""
         if isinstance(read, Unreadable):
             raise Malformed(read.why)
         if len(read) > self.terms.loadout_bytes:
@@ -155,7 +159,7 @@ class Import:
 
 
 def is_currency(stack: Stacked) -> bool:
-    """Whether a stack is money: on the balance sheet, or of a kind with those that are."""
+    """Return whether a stack is a currency: on the balance sheet or of the same kind."""
     return stack.catalog_id.upper().startswith(UPPER)
 
 

@@ -1,4 +1,4 @@
-"""Each player's latest hunts, for "my hunter": noted when the player is sent to one."""
+"""Each player's latest hunts, recorded when the player is sent to one."""
 
 from __future__ import annotations
 
@@ -52,19 +52,19 @@ _CUT = delete(HUNTS).where(_H.account_id == bindparam("account"), _H.id < _OLDES
 
 
 def latest(tx: Connection, account_id: AccountId) -> list[tuple[str, int]]:
-    """Id and time of the player's latest hunts, the newest first."""
+    """Return id and time of the player's latest hunts, newest first."""
     return [(row[0], row[1]) for row in tx.execute(_LATEST, {"account": account_id})]
 
 
 @frozen
 class HuntLog:
-    """Notes hunts as they begin; nobody waits for it, and a hunt is played without it."""
+    """Records hunts as they begin; a hunt never waits for it or depends on it."""
 
     ledger: Ledger
     wall_clock: Callable[[], float]
 
     def note(self, sent: SentToHunt) -> Deferred[None]:
-        """Note a hunt of a player; those before the latest few go."""
+        """Record a player's hunt and delete all but the latest few."""
         account_id = sent.account_id
 
         def work(tx: Connection) -> None:

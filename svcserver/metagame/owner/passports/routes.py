@@ -1,4 +1,4 @@
-"""The launcher's routes for a player's own data, by account key. Ours: the game never asks them."""
+"""The launcher's routes for a player's own data, with the account key."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from svcserver.metagame.replies import worded
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.routes import EMPTY_OBJECT, NO_STORE, Answer, Feature
 
-# a launcher asks once a minute; a passport is all of a player's documents, megabytes perhaps
+# a launcher reads once a minute; a passport may be megabytes
 HUNTER_READS = Quota.of("hunter_reads", 30, 60.0)
 NEW_KEYS = Quota.of("new_keys", 6, 3600.0)
 PASSPORT_READS = Quota.of("passport_reads", 6, 60.0)
@@ -27,7 +27,7 @@ PASSPORT_READS = Quota.of("passport_reads", 6, 60.0)
 
 @frozen
 class PassportRoutes:
-    """My hunter, my passport, my key."""
+    """My hunter, my passport, my key; throttled by account."""
 
     routes: ClassVar[Routes] = Routes(worded, access=Access.ACCOUNT_KEY)
     acts: PassportActs
@@ -37,19 +37,18 @@ class PassportRoutes:
 
     @classmethod
     def of(cls, board: Board, acts: PassportActs) -> PassportRoutes:
-        """Throttled by account."""
-        limits = (ReadLimit(board, one) for one in (HUNTER_READS, PASSPORT_READS, NEW_KEYS))
+        limits = (ReadLimit(board, quota) for quota in (HUNTER_READS, PASSPORT_READS, NEW_KEYS))
         return cls(acts, *limits)
 
     @routes.row("GET", "/launcher/hunter", reply=wire.HunterReply, quiet=True)
     async def hunter(self, call: Call) -> Answer:
-        """Guild, mastery, hunt pass, saves and friends of the key's account."""
+        """Show guild, mastery, hunt pass, saves and friends of the key's account."""
         await self.hunters.take(call.player)
         return Answer(200, await self.acts.hunter(call.player), NO_STORE)
 
     @routes.row("GET", "/launcher/passport", reply=wire.PassportReply, refusals={409: None})
     async def passport(self, call: Call) -> Answer:
-        """The account's own data, signed by this host."""
+        """Return the account's own data, signed by this host."""
         await self.passports.take(call.player)
         return Answer(200, await self.acts.passport(call.player), NO_STORE)
 
@@ -62,14 +61,14 @@ class PassportRoutes:
         again=Again.NEVER,
     )
     async def new_key(self, call: Call[wire.NewKeyWish]) -> Answer:
-        """Give the account the key that its player has made; the old one no longer works."""
+        """Replace the account's key with the one sent; the old one no longer works."""
         await self.keys.take(call.player)
         await self.acts.new_key(call.player, call.body.key)
         return Answer(200, EMPTY_OBJECT, NO_STORE)
 
 
 def passports(parts: Parts) -> Iterator[Feature]:
-    """The launcher's reads of an account, and its passport. Raises BadData."""
+    """Yield the launcher's routes for a player's own data; raises BadData."""
     signing = parts.tokens.keys.private
     acts = PassportActs.of(parts.settings, parts.data, signing, parts.sessions, parts.wall_clock)
     yield PassportRoutes.of(parts.board, acts)

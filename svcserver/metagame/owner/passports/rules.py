@@ -1,7 +1,6 @@
-"""The passport: a player's own data, signed by the host (Ed25519), and what an import takes of it.
+"""The passport: a player's data, signed by the host (Ed25519), and the rules of its import.
 
-The signature covers the body's bytes as they stand in the file, so that one changed byte shows; the
-file itself is written and read in ``wire.py``.
+The signature covers the exact bytes of the body. ``wire.py`` reads and writes the file.
 """
 
 from __future__ import annotations
@@ -31,36 +30,36 @@ from svcserver.metagame.belongings.items import Instance, Size, Stacked
 from svcserver.metagame.settings import Settings
 
 FORMAT = "svc-passport-1"
-MAX_BODY = 16 * 1024 * 1024  # bytes that are signed: nothing else runs for a fifth of a second
-BAD = "this is not a passport, or it has been changed"
+MAX_BODY = 16 * 1024 * 1024  # bytes; signing them takes a fifth of a second
+BAD = "this file is not a passport, or it was changed after signing"
 TOO_MUCH = "this account has more than a passport can hold"
 _PREFIX = FORMAT.encode() + b"\n"
 
 
 def signing_key(private: RSAPrivateKey) -> Ed25519PrivateKey:
-    """The host's key for passports, made from the one that signs its tokens."""
+    """Return the host's key for passports, derived from its token key."""
     secret = private.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
     seed = HKDF(algorithm=SHA256(), length=32, salt=None, info=b"svc passport").derive(secret)
     return Ed25519PrivateKey.from_private_bytes(seed)
 
 
 def public_text(key: Ed25519PublicKey) -> str:
-    """A public key as owners tell it to each other: 64 hex characters."""
+    """Return a public key as 64 hex characters."""
     return key.public_bytes(Encoding.Raw, PublicFormat.Raw).hex()
 
 
 def is_public_text(text: str) -> bool:
-    """Whether it is a host's public key: 32 bytes in lower-case hex."""
-    return len(text) == 64 and all(one in "0123456789abcdef" for one in text)
+    """Return whether the text is a host's public key: 32 bytes in lower-case hex."""
+    return len(text) == 64 and all(digit in "0123456789abcdef" for digit in text)
 
 
 def sign(raw: bytes, key: Ed25519PrivateKey) -> bytes:
-    """The signature of exactly these bytes, as a passport of this form."""
+    """Return the signature of exactly these bytes."""
     return key.sign(_PREFIX + raw)
 
 
 def check_signed(raw: bytes, signature: bytes, signer: str) -> None:
-    """Raise Malformed unless the host with the public key ``signer`` has signed these bytes."""
+    """Raise Malformed unless ``signer``, a public key, signed these bytes."""
     if not is_public_text(signer):
         raise Malformed(BAD)
     try:
@@ -70,21 +69,21 @@ def check_signed(raw: bytes, signature: bytes, signer: str) -> None:
 
 
 def check_fits(size: int) -> None:
-    """Raise Conflict for more bytes than are signed."""
+    """Raise Conflict if a passport would be too large."""
     if size > MAX_BODY:
         raise Conflict(TOO_MUCH)
 
 
 @frozen
 class Unreadable:
-    """A part of a passport that cannot be read, and why; the rest of it counts."""
+    """An unreadable part of a passport, and why; the rest is still imported."""
 
     why: str
 
 
 @frozen
-class Items:
-    """What a character's inventory holds, money included."""
+class CarriedItems:
+    """The items of a character's inventory, currencies included."""
 
     stacks: Sequence[Stacked]
     instances: Sequence[Instance]
@@ -101,17 +100,17 @@ class CarriedLoadout:
 
 @frozen
 class Carried:
-    """A character in a passport; ``data`` is its document, not read yet. None: nothing is said."""
+    """A character in a passport; ``data`` is its unread document. None means not included."""
 
     name: str
     data: str = field(repr=False)
-    items: Items | Unreadable | None = field(default=None, repr=False)
+    items: CarriedItems | Unreadable | None = field(default=None, repr=False)
     loadout: CarriedLoadout | None = field(default=None, repr=False)
 
 
 @frozen
 class Passport:
-    """A passport whose signature is right; ``signer`` is the public key of its host."""
+    """A passport with a valid signature; ``signer`` is its host's public key."""
 
     signer: str
     subject: str  # the account's id on that host
@@ -125,7 +124,7 @@ class Passport:
 
 @frozen
 class Terms:
-    """What this host lets in: the parts of PASSPORT_TAKES, each as its settings bound it."""
+    """The import terms of this host: the parts of PASSPORT_TAKES and their limits."""
 
     parts: frozenset[str]
     policy: Policy
@@ -135,7 +134,7 @@ class Terms:
 
     @classmethod
     def of(cls, settings: Settings) -> Terms:
-        """The terms that the settings of this host make."""
+        """Return the terms of the settings."""
         most = Size(settings.inventory_max_items, settings.inventory_max_bytes)
         return cls(
             settings.passport_takes,
@@ -146,13 +145,12 @@ class Terms:
         )
 
     def takes(self, part: str) -> bool:
-        """Whether a part is let in."""
         return part in self.parts
 
 
 @define
 class Taken:
-    """What was taken, counted, and what was left out, in sentences for the owner."""
+    """The counts of what was imported, and sentences about what was left out."""
 
     tracks: int = 0
     characters: int = 0
@@ -163,15 +161,16 @@ class Taken:
 
 
 def in_groups(key: str) -> str:
-    """Return a key to compare by eye; no command takes it in this form."""
+    """Return a key in groups, for comparing by eye; no command accepts it in this form."""
     return " ".join(key[at : at + 4] for at in range(0, len(key), 4))
 
 
 def check_importable(passport: Passport, *, trusted: bool, before: bool) -> None:
-    """Raise Forbidden for a host that is not trusted, Conflict where it was taken ``before``."""
+    """Raise Forbidden for an untrusted host, Conflict if it was imported ``before``."""
     if not trusted:
         raise Forbidden(
-            f"the host that signed it, with the key {in_groups(passport.signer)}, is not trusted. "
+            f"the host that signed the passport, with the key {in_groups(passport.signer)}, is not "
+            "trusted. "
             "Ask that host's owner, not the player, for what svcctl passport key prints there, "
             "compare each group, and trust only the owner's own line"
         )
@@ -182,7 +181,7 @@ def check_importable(passport: Passport, *, trusted: bool, before: bool) -> None
 def new_tracks(
     passport: Passport, stored: Mapping[str, Track], paths: Mapping[str, Path]
 ) -> tuple[list[Track], list[str]]:
-    """The tracks that the passport raises, never beyond their last rank; and what is left out."""
+    """Return the tracks that the passport raises, up to their last rank, and what is left out."""
     raised, left_out = [], []
     for name, progress in sorted(passport.tracks.items()):
         path = paths.get(name)
@@ -192,7 +191,7 @@ def new_tracks(
         before = stored.get(name) or Track(name, 0, 0, 0, 0)
         after = min(progress, path.total_xp)
         if after < progress:
-            left_out.append(f"what goes beyond the last rank of {name}")
+            left_out.append(f"the experience beyond the last rank of {name}")
         if after > before.progress:
             raised.append(evolve(before, progress=after))
     return raised, left_out
@@ -201,18 +200,18 @@ def new_tracks(
 def documents(
     passport: Passport, most: int, room: int
 ) -> tuple[list[tuple[Carried, Document]], list[str]]:
-    """The characters that may be stored here, with their documents; and what is left out."""
-    found: list[tuple[Carried, Document]] = []
+    """Return the characters that fit with their documents, and what is left out."""
+    accepted: list[tuple[Carried, Document]] = []
     left_out: list[str] = []
-    for one in passport.characters:
-        if len(found) >= room:
-            left_out.append(f"the character {one.name[:32]}: an account has {room} at most")
+    for character in passport.characters:
+        if len(accepted) >= room:
+            left_out.append(f"the character {character.name[:32]}: an account has {room} at most")
             continue
-        if not is_plain(one.name):
-            left_out.append(f"the character {one.name[:32]}: its name has {NOT_PLAIN}")
+        if not is_plain(character.name):
+            left_out.append(f"the character {character.name[:32]}: its name has {NOT_PLAIN}")
             continue
         try:
-            found.append((one, document(one.data, most)))
+            accepted.append((character, document(character.data, most)))
         except Malformed as why:
-            left_out.append(f"the character {one.name[:32]}: {why.message}")
-    return found, left_out
+            left_out.append(f"the character {character.name[:32]}: {why.message}")
+    return accepted, left_out

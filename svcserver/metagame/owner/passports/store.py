@@ -1,4 +1,4 @@
-"""What a passport is made from, which hosts are trusted, and which passports were imported."""
+"""The data of passports, the trusted hosts, and the record of imports."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ _IMPORTED = select(IMPORTS.c.account_id).where(
     IMPORTS.c.key == bindparam("signer"), IMPORTS.c.subject == bindparam("whose")
 )
 _NOTE = insert(IMPORTS)
-# as acts of one account are kept apart (docs/contributors/transactions.md): they may be playing
+# acts of one account exclude each other (docs/contributors/transactions.md): it may be playing
 _LOCK = (
     select(ACCOUNTS.c.id)
     .where(ACCOUNTS.c.id == bindparam("account"))
@@ -79,7 +79,7 @@ _SET_NOTES = (
 
 @frozen
 class TrustedHost:
-    """Another host whose passports count here."""
+    """Another host whose passports are accepted here."""
 
     signer: str  # its public key, 64 hex characters
     name: str
@@ -89,41 +89,41 @@ class TrustedHost:
 
 @frozen
 class SqlHosts:
-    """Trusted hosts, and whose passports of them were imported."""
+    """The trusted hosts and their imported passports."""
 
     tx: Connection
 
     def trust(self, key: str, name: str, at: float) -> None:
-        """Keep a host by its public key; ``at`` in epoch seconds."""
+        """Store a host by its public key; ``at`` in epoch seconds."""
         self.distrust(key)
         self.tx.execute(_TRUST, {"key": key, "name": name, "trusted_at": round(at * 1000)})
 
     def distrust(self, key: str) -> None:
-        """Keep it no more; what was imported stays noted."""
+        """Delete a host; the record of its imports stays."""
         self.tx.execute(_DISTRUST, {"wanted": key})
 
     def name(self, key: str) -> str | None:
-        """The name that a trusted host is kept under; None for one that is not trusted."""
-        found = self.tx.execute(_TRUSTED, {"wanted": key}).first()
-        return None if found is None else str(found.name)
+        """Return the stored name of a trusted host; None for an untrusted one."""
+        row = self.tx.execute(_TRUSTED, {"wanted": key}).first()
+        return None if row is None else str(row.name)
 
     def trusted(self) -> list[TrustedHost]:
-        """Every trusted host, the latest first."""
+        """Return every trusted host, latest first."""
         return [TrustedHost(*row) for row in self.tx.execute(_ALL_TRUSTED)]
 
     def is_imported(self, key: str, subject: str) -> bool:
-        """Whether a passport of that player of that host was imported."""
+        """Return whether a passport of that player of that host was imported."""
         sent = {"signer": key, "whose": subject}
         return self.tx.execute(_IMPORTED, sent).first() is not None
 
     def note(self, key: str, subject: str, account_id: AccountId, at: float) -> None:
-        """Note a passport as imported; ``at`` in epoch seconds."""
+        """Record a passport as imported; ``at`` in epoch seconds."""
         note = {"key": key, "subject": subject, "account_id": account_id}
         self.tx.execute(_NOTE, {**note, "imported_at": round(at * 1000)})
 
 
 def lock(tx: Connection, account_id: AccountId) -> None:
-    """Let the account's own acts wait until this transaction has ended."""
+    """Make the account's own acts wait until this transaction ends."""
     tx.execute(_LOCK, {"account": account_id})
 
 
@@ -134,14 +134,14 @@ def set_notes(tx: Connection, account_id: AccountId, notes: int) -> None:
 
 @frozen
 class HunterData:
-    """What a player has here, in one transaction."""
+    """A player's data on this host, in one transaction."""
 
     tx: Connection
     paths: Mapping[str, Path]
     titles: Titles
 
     def hunter(self, account: Account, now: float) -> dict[str, Any]:
-        """For the launcher's page: guild, mastery, hunt pass, saves, friends."""
+        """Return the data of the launcher's page: guild, mastery, hunt pass, saves, friends."""
         me, progress, guilds = account.id, SqlProgress(self.tx), SqlGuilds(self.tx)
         member = guilds.member(me)
         guild = guilds.guild(member.guild_id) if member is not None else None
@@ -161,20 +161,20 @@ class HunterData:
                 {"title": self.titles.hunt(hunt_id), "at": at}
                 for hunt_id, at in latest(self.tx, me)
             ],
-            "friends": sorted(one.username for one in friends.values()),
+            "friends": sorted(friend.username for friend in friends.values()),
         }
 
     def _saves(self, me: AccountId) -> list[dict[str, Any]]:
         histories = SqlHistories(self.tx)
-        found = []
+        characters = []
         for head in histories.heads(me, None):
             saves = histories.saves(head[0])[:SHOWN_SAVES]
-            shown = [{"version": one[0], "savedAt": one[1]} for one in saves]
-            found.append({"name": head[2], "saves": shown})
-        return found
+            shown = [{"version": save[0], "savedAt": save[1]} for save in saves]
+            characters.append({"name": head[2], "saves": shown})
+        return characters
 
     def body(self, account: Account, host: str, now: float) -> dict[str, Any]:
-        """What stands in a passport; raises Conflict where it would be too large."""
+        """Return the content of a passport; raises Conflict if it would be too large."""
         me = account.id
         return {
             "host": host,
@@ -190,13 +190,15 @@ class HunterData:
         }
 
     def _characters(self, me: AccountId) -> list[json.Fragment]:
-        """Each as JSON; no more are read than fit, since twenty hoards would fill the memory."""
-        found: list[json.Fragment] = []
+        """Return each character as JSON; stops at the size limit to bound memory."""
+        characters: list[json.Fragment] = []
         size = 0
-        for one in SqlCharacters(self.tx).of_account(me):
-            data = json.Fragment(one.data.literal)
-            raw = json.dump({"name": one.name, "data": data, **carried(self.tx, one.id)})
+        for character in SqlCharacters(self.tx).of_account(me):
+            data = json.Fragment(character.data.literal)
+            raw = json.dump(
+                {"name": character.name, "data": data, **carried(self.tx, character.id)}
+            )
             size += len(raw)
             rules.check_fits(size)
-            found.append(json.Fragment(raw))
-        return found
+            characters.append(json.Fragment(raw))
+        return characters

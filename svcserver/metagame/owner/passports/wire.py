@@ -1,6 +1,6 @@
-"""What the launcher reads of a player; the file of a passport, as it is written and read.
+"""The launcher's reply shapes, and the passport file's reading and writing.
 
-A file is read into values whole, or refused. What one character carries may be unreadable alone.
+A file is read whole or refused. Only a character's belongings may be unreadable on their own.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from svcserver.metagame.owner.passports.rules import (
     BAD,
     FORMAT,
     Carried,
+    CarriedItems,
     CarriedLoadout,
-    Items,
     Passport,
     Unreadable,
 )
@@ -57,7 +57,7 @@ class SavedAt(TypedDict):
 
 
 class SavedCharacter(TypedDict):
-    """A character and its newest saves, ten at most."""
+    """A character and its newest saves, at most ten."""
 
     name: str
     saves: list[SavedAt]
@@ -72,13 +72,13 @@ class LatestHunt(TypedDict):
 
 @frozen
 class NewKeyWish:
-    """The key that the account is to have from now on; the player's side makes it."""
+    """The account's new key, made by the player's side."""
 
     key: NewKey = field(metadata=sent_as("UUK"), repr=False)
 
 
 class HunterReply(TypedDict):
-    """What a player has on this host."""
+    """A player's data on this host."""
 
     username: str
     guild: str | None
@@ -100,7 +100,7 @@ class PassportReply(TypedDict):
 
 
 def seal(body: Mapping[str, Any], key: Ed25519PrivateKey) -> PassportReply:
-    """The file of a passport; raises Conflict where it would be too large."""
+    """Return the file of a passport; raises Conflict if it would be too large."""
     raw = json.dump(body)
     rules.check_fits(len(raw))
     return {
@@ -112,13 +112,13 @@ def seal(body: Mapping[str, Any], key: Ed25519PrivateKey) -> PassportReply:
 
 
 def unseal(file: bytes) -> Passport:
-    """The passport in a file, whose signature is right; raises Malformed."""
+    """Return the passport in a correctly signed file; raises Malformed."""
     try:
-        said = json.read(file)
-        if not isinstance(said, dict) or said.get("format") != FORMAT:
+        passport = json.read(file)
+        if not isinstance(passport, dict) or passport.get("format") != FORMAT:
             raise Malformed(BAD)
-        signer = _text(said, "key")
-        raw, signature = (_decoded(_text(said, name)) for name in ("body", "signature"))
+        signer = _text(passport, "key")
+        raw, signature = (_decoded(_text(passport, name)) for name in ("body", "signature"))
         rules.check_signed(raw, signature, signer)
         return read_body(signer, json.read(raw))
     except json.BadJson:
@@ -126,7 +126,7 @@ def unseal(file: bytes) -> Passport:
 
 
 def _decoded(text: str) -> bytes:
-    """Base64, spelled in the one right way: the last character may have bits that say nothing."""
+    """Return the bytes of canonical base64: the unused bits of the last character must be 0."""
     try:
         raw = base64.b64decode(text, validate=True)
     except ValueError:
@@ -137,7 +137,7 @@ def _decoded(text: str) -> bytes:
 
 
 def read_body(signer: str, body: json.Json) -> Passport:
-    """The passport that stands in the JSON that was signed; raises Malformed."""
+    """Return the passport in the signed JSON; raises Malformed."""
     if not isinstance(body, dict):
         raise Malformed(BAD)
     tracks, characters = body.get("tracks"), body.get("characters")
@@ -154,101 +154,106 @@ def read_body(signer: str, body: json.Json) -> Passport:
             for name, xp in list(tracks.items())[:MAX_LISTED]
             if type(xp) is int and 0 <= xp < 2**53
         },
-        [_carried(one) for one in characters[:MAX_LISTED] if isinstance(one, dict)],
+        [
+            _carried(character)
+            for character in characters[:MAX_LISTED]
+            if isinstance(character, dict)
+        ],
         len(held) if isinstance(held, list) else 0,
         notes if type(notes := body.get("notes")) is int and 0 <= notes < 2**53 else 0,
     )
 
 
-def _text(said: Mapping[str, Any], name: str) -> str:
-    value = said.get(name)
+def _text(source: Mapping[str, Any], name: str) -> str:
+    value = source.get(name)
     if not isinstance(value, str) or not value or "\0" in value:
         raise Malformed(BAD)
     return value
 
 
-def _line(said: Mapping[str, Any], name: str) -> str:
-    value = _text(said, name)
+def _line(source: Mapping[str, Any], name: str) -> str:
+    value = _text(source, name)
     if not is_plain(value):
         raise Malformed(BAD)
     return value
 
 
-def _carried(said: Mapping[str, Any]) -> Carried:
-    name, data = _text(said, "name"), _text(said, "data")
-    return Carried(name, data, _items(said.get("inventory")), _loadout(said.get("loadout")))
+def _carried(source: Mapping[str, Any]) -> Carried:
+    name, data = _text(source, "name"), _text(source, "data")
+    return Carried(name, data, _items(source.get("inventory")), _loadout(source.get("loadout")))
 
 
-def _items(said: object) -> Items | Unreadable | None:
-    """All of them, or why not: a half of what somebody owns is worth less than the sentence."""
-    if not isinstance(said, dict):
+def _items(source: object) -> CarriedItems | Unreadable | None:
+    """Return all items, or why not: half of an inventory is worth less than the reason."""
+    if not isinstance(source, dict):
         return None
     try:
-        stacks = [_stack(one) for one in _objects(said, "stackedItems")]
-        return Items(stacks, [_instance(one) for one in _objects(said, "instancedItems")])
+        stacks = [_stack(entry) for entry in _objects(source, "stackedItems")]
+        instances = [_instance(entry) for entry in _objects(source, "instancedItems")]
+        return CarriedItems(stacks, instances)
     except Malformed as why:
         return Unreadable(why.message)
 
 
-def _objects(said: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-    """A list of objects; raises Malformed."""
-    found = said.get(name)
-    if not isinstance(found, list) or len(found) > MOST_ITEMS:
-        raise Malformed(f"{name} is no list of {MOST_ITEMS} at most")
-    if not all(isinstance(one, dict) for one in found):
-        raise Malformed(f"{name} is no list of objects")
-    return found
+def _objects(source: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    """Return a list of objects; raises Malformed."""
+    entries = source.get(name)
+    if not isinstance(entries, list) or len(entries) > MOST_ITEMS:
+        raise Malformed(f"{name} is not a list of at most {MOST_ITEMS} entries")
+    if not all(isinstance(entry, dict) for entry in entries):
+        raise Malformed(f"{name} is not a list of objects")
+    return entries
 
 
-def _stack(said: dict[str, Any]) -> Stacked:
-    """A stack as ``inventory_of`` shows it; raises Malformed."""
-    quantity = said.get("quantity")
+def _stack(source: dict[str, Any]) -> Stacked:
+    """Return a stack in the form of ``inventory_of``; raises Malformed."""
+    quantity = source.get("quantity")
     if type(quantity) is not int or not 0 <= quantity <= MAX_WHOLE:
         raise Malformed("a stack has no quantity")
-    more = {key: one for key, one in said.items() if key not in ("catalogId", "quantity")}
-    return Stacked(_name(said, "catalogId"), quantity, _written(more) if more else None)
+    more = {key: value for key, value in source.items() if key not in ("catalogId", "quantity")}
+    return Stacked(_name(source, "catalogId"), quantity, _written(more) if more else None)
 
 
-def _instance(said: dict[str, Any]) -> Instance:
-    """An item as ``inventory_of`` shows it; raises Malformed."""
-    data, version = said.get("itemData"), said.get("updateVersion")
+def _instance(source: dict[str, Any]) -> Instance:
+    """Return an item in the form of ``inventory_of``; raises Malformed."""
+    data, version = source.get("itemData"), source.get("updateVersion")
     if not isinstance(data, str | None) or (version is not None and type(version) is not int):
-        raise Malformed("an item has data or a version that is none")
+        raise Malformed("an item has invalid data or an invalid version")
     if version is not None and not 0 <= version <= MAX_WHOLE:
-        raise Malformed("an item has a version that is none")
-    names = _name(said, "instanceId"), _name(said, "catalogId")
-    return Instance(*names, 0 if data is None else version, data is None, _written(said))
+        raise Malformed("an item has an invalid version")
+    names = _name(source, "instanceId"), _name(source, "catalogId")
+    return Instance(*names, 0 if data is None else version, data is None, _written(source))
 
 
-def _name(said: Mapping[str, Any], name: str) -> str:
-    found = said.get(name)
-    if not isinstance(found, str) or not 0 < len(found) <= 256 or "\0" in found:
+def _name(source: Mapping[str, Any], name: str) -> str:
+    value = source.get(name)
+    if not isinstance(value, str) or not 0 < len(value) <= 256 or "\0" in value:
         raise Malformed(f"an item has no {name}")
-    return found
+    return value
 
 
 def _written(value: dict[str, Any]) -> bytes:
-    """As JSON; raises Malformed for what nests too deep to be written."""
+    """Return JSON text; raises Malformed for too deep nesting."""
     try:
         return json.dump(value)
     except TypeError:
-        raise Malformed("it nests too deep") from None
+        raise Malformed("it is nested too deeply") from None
 
 
-def _loadout(said: object) -> CarriedLoadout | None:
-    """The loadout; None where no element is said. No more of them than there may be slots."""
-    elements = said.get("elements") if isinstance(said, dict) else None
-    if not isinstance(said, dict) or not isinstance(elements, dict) or not elements:
+def _loadout(source: object) -> CarriedLoadout | None:
+    """Return the loadout; None without elements. Elements beyond the slot limit are ignored."""
+    elements = source.get("elements") if isinstance(source, dict) else None
+    if not isinstance(source, dict) or not isinstance(elements, dict) or not elements:
         return None
     listed = list(elements.items())[: MAX_CHARACTER_SLOTS + 2]
     read = {index: _element(index, value) for index, value in listed}
-    return CarriedLoadout(_count(said.get("slots")), _count(said.get("active")), read)
+    return CarriedLoadout(_count(source.get("slots")), _count(source.get("active")), read)
 
 
 def _element(index: str, value: object) -> bytes | Unreadable:
-    """An element as it is stored, a slot with its own number."""
+    """Return an element as it is stored, a slot with its number."""
     if not isinstance(value, dict):
-        return Unreadable("it is no object")
+        return Unreadable("it is not an object")
     number = whole_in(index, MAX_DIGITS)
     try:
         return _written(value if number is None else {**value, "slot_index": number})

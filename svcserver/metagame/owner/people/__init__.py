@@ -1,1 +1,1 @@
-"""What staff sees of accounts: lists of them, and one with all that is known of it."""
+"""Accounts as staff sees them: lists, and everything about one account."""

@@ -1,4 +1,4 @@
-"""Reads of people, an owner's acts on an account, and the watch that notes who is seen."""
+"""Reads of accounts, an owner's acts on them, and the watch that records who is online."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.owner.moderation.rules import person
 from svcserver.metagame.owner.people.data import exported
 from svcserver.metagame.owner.people.rules import (
-    Listed,
-    Order,
-    Person,
+    AccountDetails,
+    ListedAccount,
+    SortOrder,
     check_deletable,
     check_merge,
     check_owner,
@@ -46,27 +46,29 @@ SEEN_EVERY_S = 20.0
 
 @frozen
 class PeopleActs:
-    """Accounts for the owner: lists, and all of one."""
+    """The accounts for the owner: lists, and details of one."""
 
     ledger: Ledger
     online: Online
     city_map: str
     wall_clock: Callable[[], float]
 
-    async def listed(self, order: Order, text: str, skip: int, count: int) -> list[Listed]:
-        """``count`` accounts after ``skip`` whose name or id holds ``text``."""
+    async def listed(
+        self, order: SortOrder, text: str, skip: int, count: int
+    ) -> list[ListedAccount]:
+        """Return ``count`` accounts after ``skip`` whose name or id contains ``text``."""
         wall_clock = self.wall_clock
         return await self.ledger.read(
             lambda tx: SqlPeople(tx).listed(order, text, skip, count, wall_clock())
         )
 
     async def where(self) -> Mapping[AccountId, Place]:
-        """The kind of place of everybody online."""
+        """Return the kind of place of everybody online."""
         beats = await self.online.all()
-        return {one.account_id: place(one.map, one.state, self.city_map) for one in beats}
+        return {beat.account_id: place(beat.map, beat.state, self.city_map) for beat in beats}
 
-    async def person(self, who: str) -> Person:
-        """The account of that name or id; raises Missing."""
+    async def person(self, who: str) -> AccountDetails:
+        """Return the account of that name or id; raises Missing."""
         return await self.ledger.read(
             lambda tx: SqlPeople(tx).person(person(SqlAccounts(tx), who), self.wall_clock())
         )
@@ -83,7 +85,7 @@ class Keyed:
 
 @frozen
 class Removed:
-    """A deleted account: all that was kept of it, without secrets."""
+    """A deleted account and its export, without secrets."""
 
     account: Account
     export: AccountExport = field(repr=False)
@@ -92,14 +94,14 @@ class Removed:
 
 @frozen
 class PersonWork:
-    """Makes the acts of an owner on the account called ``who``."""
+    """Makes the acts of an owner on the account ``who``."""
 
     staff: Staff
     who: str
     wall_clock: Callable[[], float]
 
     def new_key(self) -> Act[Keyed]:
-        """Another key in place of a lost one; whoever is logged in by the old one is logged off."""
+        """Return the act that replaces a lost key and ends the account's sessions."""
 
         def act(tx: Connection, trace: Trace) -> Keyed:
             account, accounts = self._owned(tx, trace), SqlAccounts(tx)
@@ -109,23 +111,23 @@ class PersonWork:
 
         return act
 
-    def merge_notes(self, other: str) -> Act[tuple[Account, Account, int]]:
-        """Give the notes of ``who`` to ``other``; returns both as they were, and how many."""
+    def merge_notes(self, to: str) -> Act[tuple[Account, Account, int]]:
+        """Return the act that moves all notes to ``to``; gives both accounts and the sum."""
 
         def act(tx: Connection, trace: Trace) -> tuple[Account, Account, int]:
-            source, target = self._owned(tx, trace), person(SqlAccounts(tx), other)
+            source, target = self._owned(tx, trace), person(SqlAccounts(tx), to)
             check_merge(source, target)
             trace.before = {source.username: source.notes, target.username: target.notes}
             moved = source.notes
-            for one, more in ((source, -moved), (target, moved)):
-                SqlPeople(tx).add_notes(one.id, more)
+            for account, more in ((source, -moved), (target, moved)):
+                SqlPeople(tx).add_notes(account.id, more)
             trace.after = {source.username: 0, target.username: target.notes + moved}
             return source, target, moved
 
         return act
 
     def export(self) -> Act[AccountExport]:
-        """All that is kept of the account, without secrets."""
+        """Return the act that exports everything stored of the account, without secrets."""
 
         def act(tx: Connection, trace: Trace) -> AccountExport:
             return self._exported(tx, self._owned(tx, trace))
@@ -133,7 +135,7 @@ class PersonWork:
         return act
 
     def delete(self) -> Act[Removed]:
-        """Delete the account with all that is its own; what is returned is the only copy."""
+        """Return the act that deletes the account; its result is the only copy of the data."""
 
         def act(tx: Connection, trace: Trace) -> Removed:
             account = self._owned(tx, trace)
@@ -169,67 +171,52 @@ class PersonWork:
 
 @frozen
 class HandlingActs:
-    """What an owner does to an account: one transaction each, its audit row in it."""
+    """The acts of an owner on an account: one transaction each, its audit row in it."""
 
     audit: Audit
     sessions: Sessions
 
-    async def new_key(self, staff: Staff, who: str, reason: str) -> Keyed:
-        """Another key in place of a lost one."""
-        made = await self._do(staff, "new key", who, reason, self._work(staff, who).new_key())
-        await self.sessions.tell(made.ended)
-        return made
-
-    async def merge_notes(
-        self, staff: Staff, who: str, to: str, reason: str
-    ) -> tuple[Account, Account, int]:
-        """Give one account's notes to another."""
-        act = self._work(staff, who).merge_notes(to)
-        return await self._do(staff, "merge notes", who, reason, act)
-
-    async def export(self, staff: Staff, who: str, reason: str) -> AccountExport:
-        """All that is kept of an account."""
-        return await self._do(staff, "export", who, reason, self._work(staff, who).export())
-
-    async def delete(self, staff: Staff, who: str, reason: str) -> Removed:
-        """Delete an account, and hand out what was kept of it."""
-        gone = await self._do(staff, "delete", who, reason, self._work(staff, who).delete())
-        await self.sessions.tell(gone.ended)
-        return gone
-
-    def _work(self, staff: Staff, who: str) -> PersonWork:
-        return PersonWork(staff, who, self.audit.wall_clock)
-
     @shielded
-    async def _do(self, staff: Staff, action: str, who: str, reason: str, act: Act[T]) -> T:
+    async def do(
+        self,
+        staff: Staff,
+        action: str,
+        who: str,
+        reason: str,
+        choose: Callable[[PersonWork], Act[T]],
+    ) -> T:
+        """Do the act that ``choose`` returns, and announce the sessions that it ended."""
         # the account's own acts wait for it; what it has with others is deleted as it stands then
+        act = choose(PersonWork(staff, who, self.audit.wall_clock))
         entry = Entry(staff.name, action, who, reason)
         done = await self.audit.write(entry, act, OneAccount(await id_of(self.audit.ledger, who)))
         log.info("{actor}: {action} {name}", actor=staff.name, action=action, name=who)
+        if isinstance(done, Keyed | Removed):
+            await self.sessions.tell(done.ended)
         return done
 
 
 @define(eq=False)
-class Seen:
-    """Notes in the database when players were last heard of."""
+class LastSeen:
+    """Stores when players were last seen."""
 
     ledger: Ledger
     online: Online
-    _kept: dict[AccountId, int] = field(factory=dict, init=False)
+    _stored: dict[AccountId, int] = field(factory=dict, init=False)
 
     def look(self) -> Deferred[None]:
-        """Keep what is new since the last look."""
+        """Store what is new since the last run."""
         return Deferred.fromCoroutine(self._look())
 
     async def _look(self) -> None:
         beats: list[Beat] = await self.online.all()
-        heard = {one.account_id: int(one.at) for one in beats}
-        new = {one: at for one, at in heard.items() if self._kept.get(one) != at}
+        times = {beat.account_id: int(beat.at) for beat in beats}
+        new = {name: at for name, at in times.items() if self._stored.get(name) != at}
         if new:
             await self.ledger.write(lambda tx: SqlPeople(tx).keep_seen(new), ACROSS)
-        self._kept = heard
+        self._stored = times
 
 
-def seen_watch(clock: IReactorTime, seen: Seen) -> Every:
-    """The service that looks every ``SEEN_EVERY_S``."""
-    return Every(clock, SEEN_EVERY_S, seen.look, "noting who is online")
+def seen_watch(clock: IReactorTime, last_seen: LastSeen) -> Every:
+    """Return the service that stores every ``SEEN_EVERY_S``."""
+    return Every(clock, SEEN_EVERY_S, last_seen.look, "storing who is online")

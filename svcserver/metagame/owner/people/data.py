@@ -1,4 +1,4 @@
-"""Everything that is kept of one account, table by table: to hand it out, and to delete it."""
+"""Everything stored of one account, table by table, for export and deletion."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from svcserver.db.tables import METADATA
 from svcserver.kernel.ids import AccountId
 from svcserver.metagame.owner.wire import Cell, Tables
 
-# A row goes with the account that its ``account_id`` names, or with the character of its
-# ``character_id``; a table that names accounts otherwise says here by which columns.
+# A row belongs to the account of its ``account_id`` or the character of its ``character_id``;
+# tables that name accounts in other columns list them here.
 BY_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "blocks": ("blocker", "blocked"),
     "friendships": ("account_low", "account_high"),
@@ -32,7 +32,7 @@ BY_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "slayer_invites": ("sender_id", "recipient_id"),
     "slayer_links": ("account_id", "other_id"),
 }
-# the audit log keeps what staff did, and a deleted account's epoch ends its tokens
+# the audit log stays, and a deleted account's epoch ends its tokens
 OF_NOBODY = (
     "announcements",
     "audit_log",
@@ -52,35 +52,35 @@ SECRET = (
     "dashboard_access",
     "dashboard_sessions",
     "purchase_tokens",
-)  # never handed out
-MAX_EXPORT = 64 * 1024 * 1024  # bytes of texts and of ROW_BYTES for each row
+)  # never exported
+MAX_EXPORT = 64 * 1024 * 1024  # bytes of text, plus ROW_BYTES per row
 ROW_BYTES = 100
 
 
 def exported(tx: Connection, account_id: AccountId) -> tuple[Tables, dict[str, int]]:
-    """The rows of the account by table, without secrets, and how many of a table are left out.
+    """Return the account's rows by table, without secrets, and the number of rows left out.
 
-    They have at most MAX_EXPORT bytes: small tables are handed out whole, of large ones the newest
-    rows. What is left out is never loaded.
+    They have at most MAX_EXPORT bytes: small tables are exported whole, of large ones the newest
+    rows. Rows left out are never loaded.
     """
     mine = [(table, rows) for table, rows in _rows(tx, account_id) if table.name not in SECRET]
     sizes = {str(table.name): _sizes(tx, table, rows) for table, rows in mine}
     taken, left = _shares(sizes, MAX_EXPORT)
-    found = {}
+    tables = {}
     for table, rows in mine:
         count = taken[str(table.name)]
         if count:
             newest = select(table).where(rows).order_by(*_newest_first(table)).limit(count)
-            kept = [
+            newest_rows = [
                 {str(name): _shown(value) for name, value in row._asdict().items()}
                 for row in tx.execute(newest)
             ]
-            found[str(table.name)] = kept[::-1]
-    return found, left
+            tables[str(table.name)] = newest_rows[::-1]
+    return tables, left
 
 
 def _sizes(tx: Connection, table: Table, rows: ColumnElement[bool]) -> list[int]:
-    """How large each row is, the newest first."""
+    """Return the size of each row, newest first."""
     size: ColumnElement[int] = literal(ROW_BYTES)
     for column in table.c:
         if isinstance(column.type, String | LargeBinary):
@@ -93,9 +93,9 @@ def _newest_first(table: Table) -> list[ColumnElement[Any]]:
 
 
 def _shares(sizes: Mapping[str, list[int]], most: int) -> tuple[dict[str, int], dict[str, int]]:
-    """How many rows of each table fit, and how many do not; what a small one spares others get."""
+    """Return the number of rows that fit and do not fit, by table; small tables come first."""
     taken, left, room = {}, {}, most
-    by_size = sorted(sizes.items(), key=lambda one: sum(one[1]))
+    by_size = sorted(sizes.items(), key=lambda entry: sum(entry[1]))
     for before, (name, each) in enumerate(by_size):
         share, used, count = room // (len(by_size) - before), 0, 0
         for size in each:
@@ -109,26 +109,26 @@ def _shares(sizes: Mapping[str, list[int]], most: int) -> tuple[dict[str, int], 
 
 
 def erase(tx: Connection, account_id: AccountId) -> int:
-    """Delete them; returns how many rows that were."""
+    """Delete the account's rows and return their number."""
     return sum(
         tx.execute(delete(table).where(rows)).rowcount for table, rows in _rows(tx, account_id)
     )
 
 
 def account_columns(table: Table) -> tuple[str, ...]:
-    """The columns that name the account whose row it is; none in a table that is nobody's."""
+    """Return the columns that name a row's account; none for tables that belong to nobody."""
     if table.name in OF_NOBODY:
         return ()
     return BY_COLUMNS.get(table.name, ("account_id",) if "account_id" in table.c else ())
 
 
 def is_of_character(table: Table) -> bool:
-    """Whether a row goes with a character, and names no account."""
+    """Return whether rows of the table belong to a character and name no account."""
     return "character_id" in table.c and not account_columns(table)
 
 
 def _rows(tx: Connection, account_id: AccountId) -> Iterator[tuple[Table, ColumnElement[bool]]]:
-    """Each table with what is the account's there; those that others refer to come last."""
+    """Yield each table with the condition of the account's rows; referenced tables come last."""
     tables = METADATA.tables
     characters = tables["characters"]
     mine = list(
@@ -139,7 +139,7 @@ def _rows(tx: Connection, account_id: AccountId) -> Iterator[tuple[Table, Column
         if is_of_character(table):
             yield table, table.c.character_id.in_(mine)
         elif columns and table is not characters:
-            yield table, or_(*(table.c[one] == account_id for one in columns))
+            yield table, or_(*(table.c[name] == account_id for name in columns))
     yield characters, characters.c.account_id == account_id
     yield tables["accounts"], tables["accounts"].c.id == account_id
 

@@ -1,4 +1,4 @@
-"""Values of the pages about people."""
+"""Values and checks of the pages about accounts."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from svcserver.metagame.accounts.rules import Account
 from svcserver.metagame.accounts.sanctions import Kind, Sanction
 
 
-class Order(StrEnum):
-    """By what a list of accounts is sorted."""
+class SortOrder(StrEnum):
+    """The sort order of a list of accounts."""
 
     NAME = "name"
-    SEEN = "seen"  # the last seen first
+    SEEN = "seen"  # last seen first
     ROLE = "role"  # owners first
 
 
 @frozen
-class Listed:
-    """An account in a list; ``seen_at`` in epoch seconds, None where it never was."""
+class ListedAccount:
+    """An account in a list; ``seen_at`` in epoch seconds, None if never seen."""
 
     account: Account
     seen_at: int | None
@@ -32,8 +32,8 @@ class Listed:
 
 
 @frozen
-class Person:
-    """All that staff sees of an account; times in epoch seconds."""
+class AccountDetails:
+    """Everything staff sees of an account; times in epoch seconds."""
 
     account: Account
     created_at: int
@@ -43,13 +43,13 @@ class Person:
 
 
 def check_owner(staff: Staff) -> None:
-    """Raise where this member of staff may not take over or remove accounts."""
+    """Raise Forbidden unless this member of staff is an owner."""
     if staff.role < Role.OWNER:
         raise Forbidden("only an owner may do this", code="forbidden")
 
 
 def check_merge(source: Account, target: Account) -> None:
-    """Raise where there is nothing to move, or nowhere."""
+    """Raise Conflict if the accounts are the same or there is nothing to move."""
     if source.id == target.id:
         raise Conflict("these are the same account", code="same_account")
     if source.notes <= 0:
@@ -57,7 +57,7 @@ def check_merge(source: Account, target: Account) -> None:
 
 
 def check_deletable(account: Account, leads: str) -> None:
-    """Raise where others would lose something; ``leads`` is the guild that the account leads."""
+    """Raise Conflict for an owner or a guild leader; ``leads`` is the guild's name."""
     if account.role is Role.OWNER:
         raise Conflict(f"{account.username} is an owner: demote the account first", code="is_owner")
     if leads:

@@ -29,9 +29,9 @@ from svcserver.metagame.accounts.sanctions import SANCTIONS, Kind, SqlSanctions
 from svcserver.metagame.accounts.store import ACCOUNT_KEYS, ACCOUNTS, SqlAccounts, fold
 from svcserver.metagame.owner.people.data import erase
 from svcserver.metagame.owner.people.rules import (
-    Listed,
-    Order,
-    Person,
+    AccountDetails,
+    ListedAccount,
+    SortOrder,
 )
 
 ACCOUNT_SEEN = Table(
@@ -51,14 +51,14 @@ _ROLE = case(
 )
 _NAME = func.lower(_A.username)
 _ORDERS = {
-    Order.NAME: (_NAME, _A.id),
-    Order.SEEN: (_SEEN.is_(None), _SEEN.desc(), _NAME, _A.id),
-    Order.ROLE: (_ROLE, _NAME, _A.id),
+    SortOrder.NAME: (_NAME, _A.id),
+    SortOrder.SEEN: (_SEEN.is_(None), _SEEN.desc(), _NAME, _A.id),
+    SortOrder.ROLE: (_ROLE, _NAME, _A.id),
 }
 
 
-def _list(order: Order) -> Select[tuple[str, int | None]]:
-    found = select(_A.id, _SEEN).outerjoin(ACCOUNT_SEEN, ACCOUNT_SEEN.c.account_id == _A.id)
+def _list(order: SortOrder) -> Select[tuple[str, int | None]]:
+    accounts = select(_A.id, _SEEN).outerjoin(ACCOUNT_SEEN, ACCOUNT_SEEN.c.account_id == _A.id)
     like = {"escape": "\\"}
     wanted = or_(
         bindparam(_PATTERN, type_=String) == "",
@@ -66,14 +66,14 @@ def _list(order: Order) -> Select[tuple[str, int | None]]:
         func.lower(_A.id).like(bindparam(_PATTERN, type_=String), **like),
     )
     return (
-        found.where(wanted)
+        accounts.where(wanted)
         .order_by(*_ORDERS[order])
         .limit(bindparam(_COUNT))
         .offset(bindparam(_SKIP))
     )
 
 
-_LISTS = {order: _list(order) for order in Order}
+_LISTS = {order: _list(order) for order in SortOrder}
 _SANCTIONED = select(SANCTIONS.c.account_id, SANCTIONS.c.kind).where(
     SANCTIONS.c.account_id.in_(bindparam("ids", expanding=True)),
     SANCTIONS.c.ends_at > bindparam("now"),
@@ -92,50 +92,59 @@ _ONE = (
 
 @frozen
 class SqlPeople:
-    """What the pages about people read, in an open transaction."""
+    """The reads of the pages about accounts, in an open transaction."""
 
     tx: Connection
 
-    def keep_seen(self, seen: Mapping[AccountId, int]) -> None:
-        """Note when accounts were seen (epoch seconds); one deleted meanwhile leaves no row."""
-        there = sorted(SqlAccounts(self.tx).find_all(seen))
+    def keep_seen(self, times: Mapping[AccountId, int]) -> None:
+        """Store when accounts were seen (epoch seconds); deleted accounts are skipped."""
+        there = sorted(SqlAccounts(self.tx).find_all(times))
         if there:
-            _PUT_SEEN.put(self.tx, [{"account_id": one, "at": seen[one]} for one in there])
+            _PUT_SEEN.put(
+                self.tx,
+                [{"account_id": account_id, "at": times[account_id]} for account_id in there],
+            )
 
     def add_notes(self, account_id: AccountId, more: int) -> None:
-        """Add to an account's notes; a negative number takes away."""
+        """Add to an account's notes; a negative number subtracts."""
         self.tx.execute(_ADD_NOTES, {"wanted": account_id, "more": more})
 
-    def listed(self, order: Order, text: str, skip: int, count: int, now: float) -> list[Listed]:
-        """``count`` accounts after ``skip`` whose name or id holds ``text``."""
+    def listed(
+        self, order: SortOrder, text: str, skip: int, count: int, now: float
+    ) -> list[ListedAccount]:
+        """Return ``count`` accounts after ``skip`` whose name or id contains ``text``."""
         plain = fold(text)
         for special in ("\\", "%", "_"):
             plain = plain.replace(special, "\\" + special)
         sent = {_PATTERN: f"%{plain}%" if plain else "", _SKIP: skip, _COUNT: count}
-        seen = {row.id: row.at for row in self.tx.execute(_LISTS[order], sent)}
-        accounts = SqlAccounts(self.tx).find_all(seen)
-        held = self._sanctioned(seen, now)
+        times = {row.id: row.at for row in self.tx.execute(_LISTS[order], sent)}
+        accounts = SqlAccounts(self.tx).find_all(times)
+        held = self._sanctioned(times, now)
         return [
-            Listed(accounts[one], at, held.get(one, frozenset()))
-            for one, at in seen.items()
-            if one in accounts
+            ListedAccount(accounts[account_id], at, held.get(account_id, frozenset()))
+            for account_id, at in times.items()
+            if account_id in accounts
         ]
 
-    def person(self, account: Account, now: float) -> Person:
-        """What else is kept of an account."""
+    def person(self, account: Account, now: float) -> AccountDetails:
+        """Return the details of an account."""
         row = self.tx.execute(_ONE, {"wanted": account.id}).one()
-        found = {kind: SqlSanctions(self.tx).find(account.id, kind) for kind in Kind}
-        held = {kind: one for kind, one in found.items() if one is not None and one.holds(now)}
-        return Person(account, row.created_at, row.at, row.key_hash, held)
+        sanctions = {kind: SqlSanctions(self.tx).find(account.id, kind) for kind in Kind}
+        held = {
+            kind: sanction
+            for kind, sanction in sanctions.items()
+            if sanction is not None and sanction.holds(now)
+        }
+        return AccountDetails(account, row.created_at, row.at, row.key_hash, held)
 
     def _sanctioned(self, ids: Iterable[AccountId], now: float) -> dict[AccountId, frozenset[Kind]]:
-        found: dict[AccountId, frozenset[Kind]] = {}
+        kinds: dict[AccountId, frozenset[Kind]] = {}
         for row in self.tx.execute(_SANCTIONED, {"ids": [*ids], "now": int(now)}):
-            found[row.account_id] = found.get(row.account_id, frozenset()) | {Kind(row.kind)}
-        return found
+            kinds[row.account_id] = kinds.get(row.account_id, frozenset()) | {Kind(row.kind)}
+        return kinds
 
 
 def remove(tx: Connection, ended: Ended) -> int:
-    """Delete an account whose sessions end with all that is its own; returns how many rows."""
+    """Delete an account whose sessions have ended, with all its rows; returns their number."""
     bury(tx, ended.account_id, ended.not_before)
     return erase(tx, ended.account_id)

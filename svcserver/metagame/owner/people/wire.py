@@ -1,4 +1,4 @@
-"""Request and reply shapes of the pages about people."""
+"""Request and reply shapes of the pages about accounts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from svcserver.kernel.shapes import Moment, pascal_case, spelled
 from svcserver.kernel.times import iso
 from svcserver.metagame.accounts.sanctions import Kind
 from svcserver.metagame.accounts.wire import FINGERPRINT, Reason
-from svcserver.metagame.owner.people.rules import Listed, Order, Person
+from svcserver.metagame.owner.people.rules import AccountDetails, ListedAccount, SortOrder
 from svcserver.metagame.owner.wire import AccountExport, SanctionEntry, Who, described
 from svcserver.metagame.play.presence.rules import Place
 
@@ -22,7 +22,7 @@ MAX_TEXT = 64
 
 
 class ListedReply(TypedDict):
-    """An account in a list; ``where`` is null for one that is not online."""
+    """An account in a list; ``where`` is null if it is not online."""
 
     id: str
     name: str
@@ -41,7 +41,7 @@ class PeopleReply(TypedDict):
 
 
 class PersonView(TypedDict):
-    """All that staff sees of an account; ``notes`` is the main currency."""
+    """Everything staff sees of an account; ``notes`` is the main currency."""
 
     id: str
     name: str
@@ -58,7 +58,7 @@ class PersonView(TypedDict):
 @spelled(pascal_case)
 @frozen
 class AccountWish:
-    """The account by name or id, and why."""
+    """The account by name or id, and the reason."""
 
     account: Who
     reason: Reason = ""
@@ -67,7 +67,7 @@ class AccountWish:
 @spelled(pascal_case)
 @frozen
 class DeleteWish:
-    """The account by name or id, and why; without ``Export`` where that was handed out before."""
+    """The account by name or id, and the reason; ``Export`` asks for its data in the reply."""
 
     account: Who
     reason: Reason = ""
@@ -77,7 +77,7 @@ class DeleteWish:
 @spelled(pascal_case)
 @frozen
 class MergeWish:
-    """The account whose notes are moved, and the one that gets them."""
+    """The account whose notes are moved, and the account that gets them."""
 
     account: Who
     to: Who
@@ -92,7 +92,7 @@ class NewKey(TypedDict):
 
 
 class Merged(TypedDict):
-    """How many notes were moved, and to whom."""
+    """The number of notes moved, and both accounts."""
 
     Username: str
     To: str
@@ -100,65 +100,65 @@ class Merged(TypedDict):
 
 
 class Deleted(TypedDict):
-    """Whose account was deleted, and all that was kept of it; null where nobody asked for that."""
+    """The deleted account and all its data; ``Export`` is null if not requested."""
 
     Username: str
     Export: AccountExport | None
 
 
-def read_text(asked: str | None) -> str:
-    """What names and ids shall hold; raises Malformed."""
-    text = (asked or "").strip()
+def read_text(argument: str | None) -> str:
+    """Return the text to search for; raises Malformed."""
+    text = (argument or "").strip()
     if len(text) > MAX_TEXT:
         raise Malformed(f"Text has at most {MAX_TEXT} characters", code="bad_request")
     return text
 
 
-def read_order(text: str | None) -> Order:
-    """The order of a list; by name where none is named. Raises Malformed."""
+def read_order(text: str | None) -> SortOrder:
+    """Return the order of a list, by default by name; raises Malformed."""
     try:
-        return Order(text or Order.NAME)
+        return SortOrder(text or SortOrder.NAME)
     except ValueError:
         raise Malformed("Sort must be name, seen or role", code="bad_request") from None
 
 
 def show_list(
-    found: Sequence[Listed], where: Mapping[AccountId, Place], offset: int
+    accounts: Sequence[ListedAccount], where: Mapping[AccountId, Place], offset: int
 ) -> PeopleReply:
-    """The reply with a page; ``found`` holds one more where another page follows."""
+    """Return the reply with a page; ``accounts`` has one more if another page follows."""
     return {
         "accounts": [
             {
-                "id": one.account.id,
-                "name": one.account.username,
-                "role": one.account.role.word,
-                "lastSeen": None if one.seen_at is None else iso(one.seen_at),
-                "where": _place(where, one.account.id),
-                "banned": Kind.BAN in one.sanctions,
-                "muted": Kind.MUTE in one.sanctions,
+                "id": entry.account.id,
+                "name": entry.account.username,
+                "role": entry.account.role.word,
+                "lastSeen": None if entry.seen_at is None else iso(entry.seen_at),
+                "where": _place(where, entry.account.id),
+                "banned": Kind.BAN in entry.sanctions,
+                "muted": Kind.MUTE in entry.sanctions,
             }
-            for one in found[:PAGE]
+            for entry in accounts[:PAGE]
         ],
-        "nextOffset": offset + PAGE if len(found) > PAGE else None,
+        "nextOffset": offset + PAGE if len(accounts) > PAGE else None,
     }
 
 
-def show_person(one: Person, where: Mapping[AccountId, Place]) -> PersonView:
-    """The reply with one account."""
+def show_person(details: AccountDetails, where: Mapping[AccountId, Place]) -> PersonView:
+    """Return the reply with one account."""
     return {
-        "id": one.account.id,
-        "name": one.account.username,
-        "role": one.account.role.word,
-        "createdAt": iso(one.created_at),
-        "lastSeen": None if one.seen_at is None else iso(one.seen_at),
-        "where": _place(where, one.account.id),
-        "keyFingerprint": None if one.key_hash is None else one.key_hash[:FINGERPRINT],
-        "notes": one.account.notes,
-        "ban": described(one.sanctions.get(Kind.BAN)),
-        "mute": described(one.sanctions.get(Kind.MUTE)),
+        "id": details.account.id,
+        "name": details.account.username,
+        "role": details.account.role.word,
+        "createdAt": iso(details.created_at),
+        "lastSeen": None if details.seen_at is None else iso(details.seen_at),
+        "where": _place(where, details.account.id),
+        "keyFingerprint": None if details.key_hash is None else details.key_hash[:FINGERPRINT],
+        "notes": details.account.notes,
+        "ban": described(details.sanctions.get(Kind.BAN)),
+        "mute": described(details.sanctions.get(Kind.MUTE)),
     }
 
 
 def _place(where: Mapping[AccountId, Place], account_id: AccountId) -> str | None:
-    found = where.get(account_id)
-    return None if found is None else found.value
+    place = where.get(account_id)
+    return None if place is None else place.value

@@ -1,4 +1,4 @@
-"""Who is told when something is wrong: shown without addresses, and each channel can be tried."""
+"""The alert channels on the dashboard: shown without addresses, and each can be tested."""
 
 from __future__ import annotations
 
@@ -45,27 +45,27 @@ class AlertTests(SynchronousTestCase):
         return self.game.browse("POST", TEST, json={"Name": name}, key=key or self.olga.key)
 
     def asked(self) -> list[str]:
-        for one in self.folder.glob(f"{alert_channels.TEST}*"):
-            os.utime(one, (START, START))
+        for file in self.folder.glob(f"{alert_channels.TEST}*"):
+            os.utime(file, (START, START))
         return alert_channels.asked(self.folder, self.game.clock.seconds())
 
     @proves("GET DashboardAlerts")
-    def test_the_channels_are_shown_as_long_as_somebody_sends_alerts(self) -> None:
+    def test_channels_are_shown_while_a_service_sends_alerts(self) -> None:
         self.assertEqual(self.read().json, {"on": False, "channels": [], "wrong": []})
         self.described()
-        said = self.read().json
-        self.assertTrue(said["on"])
+        reply = self.read().json
+        self.assertTrue(reply["on"])
         self.assertEqual(
-            said["channels"][0],
+            reply["channels"][0],
             {
                 "name": "phone",
                 "form": "ntfy",
                 "about": ["down", "backup"],
                 "quiet": "23:00-07:00",
-                "last": {"at": said["channels"][0]["last"]["at"], "title": "a test", "why": "no"},
+                "last": {"at": reply["channels"][0]["last"]["at"], "title": "a test", "why": "no"},
             },
         )
-        self.assertEqual((said["channels"][1]["last"], len(said["wrong"])), (None, 1))
+        self.assertEqual((reply["channels"][1]["last"], len(reply["wrong"])), (None, 1))
         self.game.clock.advance(FRESH_S + 1)
         self.assertFalse(self.read().json["on"])
         for odd in (b"", b"[]", b'{"form":2}', b'{"form":1,"all":[{"name":"x"}],"wrong":[]}'):
@@ -74,7 +74,7 @@ class AlertTests(SynchronousTestCase):
             self.assertFalse(self.read().json["on"])
 
     @proves("POST DashboardAlertTest")
-    def test_one_channel_is_tried_and_that_stands_in_the_audit_log(self) -> None:
+    def test_testing_a_channel_is_recorded_in_the_audit_log(self) -> None:
         page = self.attempt("phone")
         self.assertEqual((page.status, page.json["error"]), (409, "no_watcher"))
         self.described()
@@ -86,12 +86,12 @@ class AlertTests(SynchronousTestCase):
         self.assertEqual((self.asked(), self.asked()), (["phone"], []))
         rows = self.game.browse("GET", "/svc/api/DashboardAudit", key=self.olga.key).json["rows"]
         self.assertEqual((rows[0]["action"], rows[0]["target"]), ("test alerts", "phone"))
-        self.assertEqual([one["refused"] is None for one in rows], [True, *[False] * 6])
-        self.assertEqual({one["actor"] for one in rows}, {"Olga"})
+        self.assertEqual([row["refused"] is None for row in rows], [True, *[False] * 6])
+        self.assertEqual({row["actor"] for row in rows}, {"Olga"})
         self.acts.folder = self.folder / "nowhere"
         self.assertEqual(self.attempt("phone").status, 409)
 
-    def test_a_test_that_nobody_took_is_of_another_evening(self) -> None:
+    def test_a_test_request_that_nobody_took_expires(self) -> None:
         self.described()
         self.attempt("phone")
         (self.folder / f"{alert_channels.TEST}Odd Name").write_text("x")
@@ -99,7 +99,7 @@ class AlertTests(SynchronousTestCase):
         self.assertEqual(self.asked(), [])
         self.assertEqual(len([*self.folder.glob("alert-test-*")]), 1)
 
-    def test_staff_sees_them_and_only_the_owner_tries_one(self) -> None:
+    def test_staff_sees_channels_and_only_an_owner_tests_one(self) -> None:
         self.described()
         helper = self.game.player("Hel")
         self.game.ledger.run(lambda tx: SqlAccounts(tx).set_role(helper.id, Role.HELPER))

@@ -1,4 +1,4 @@
-"""What is announced: in the banner, in the chat, and when its countdown is said."""
+"""Announcements in the banner and the chat, and their countdown."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class AnnouncementTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.game = Game(self)
         self.olga = self.game.player("Olga", admin=True)
-        self.said: list[str] = []
-        self.game.parts.news.announced.connect(lambda one: self.said.append(one.text))
+        self.line_due: list[str] = []
+        self.game.parts.news.announced.connect(lambda line: self.line_due.append(line.text))
 
     def announce(self, text: str, key: str = "", **sent: Any) -> Page:
         body = {"Text": text, **sent}
@@ -36,15 +36,15 @@ class AnnouncementTests(SynchronousTestCase):
         self.successResultOf(self.game.parts.announcements.refresh())
 
     @proves("POST DashboardAnnouncement", "GET DashboardAnnouncement")
-    def test_it_stands_in_the_banner_and_the_chat_until_its_end(self) -> None:
+    def test_it_is_in_the_banner_and_the_chat_until_its_end(self) -> None:
         usual = self.banner()
         page = self.announce("Hunt night  at eight", For="2h")
         self.assertEqual(page.json["announcement"]["text"], "Hunt night at eight")
         text = "Hunt night at eight"
-        self.assertEqual((self.banner()["de"], self.said), (text, [text]))
+        self.assertEqual((self.banner()["de"], self.line_due), (text, [text]))
         self.assertEqual(list(self.banner()), list(usual))
         self.refresh()
-        self.assertEqual(len(self.said), 1)
+        self.assertEqual(len(self.line_due), 1)
         self.game.clock.advance(7_200)
         self.assertEqual(self.banner(), usual)
 
@@ -57,17 +57,17 @@ class AnnouncementTests(SynchronousTestCase):
             self.game.clock.advance(1)
             self.refresh()
         times = ("5 min", "2 min", "1 min", "30 s", "10 s")
-        self.assertEqual(self.said[1:], [f"Restart in {one}." for one in times])
+        self.assertEqual(self.line_due[1:], [f"Restart in {time}." for time in times])
         self.assertEqual(self.banner()["en"], "Welcome to Game Server!")
 
     @proves("GET DashboardAnnouncement")
     def test_it_is_ended(self) -> None:
         self.announce("one"), self.announce("two"), self.announce("")
-        self.assertEqual(self.said, ["one", "two"])
+        self.assertEqual(self.line_due, ["one", "two"])
         page = self.game.browse("GET", "/svc/api/DashboardAnnouncement", key=self.olga.key)
         self.assertEqual(page.json, {"announcement": None})
         rows = self.game.browse("GET", "/svc/api/DashboardAudit", key=self.olga.key).json["rows"]
-        self.assertEqual([one["action"] for one in rows], ["announce end", "announce", "announce"])
+        self.assertEqual([row["action"] for row in rows], ["announce end", "announce", "announce"])
         self.assertEqual(rows[0]["before"]["text"], "two")
 
     def test_what_another_process_announces_is_shown_within_a_second(self) -> None:
@@ -75,15 +75,15 @@ class AnnouncementTests(SynchronousTestCase):
         watch = announcement_watch(self.game.parts.announcements, clock)
         watch.startService()
         made = rules.announced(
-            rules.wish("from svcctl", "", ""), "svcctl", self.game.clock.seconds()
+            rules.announcement_request("from svcctl", "", ""), "svcctl", self.game.clock.seconds()
         )
         self.game.ledger.run(lambda tx: SqlAnnouncement(tx).put(made))
         clock.advance(1)
-        self.assertEqual((self.banner()["en"], self.said), ("from svcctl", ["from svcctl"]))
+        self.assertEqual((self.banner()["en"], self.line_due), ("from svcctl", ["from svcctl"]))
         watch.stopService()
         self.assertEqual(clock.getDelayedCalls(), [])
 
-    def test_who_may_not_and_what_makes_no_sense(self) -> None:
+    def test_helpers_and_invalid_announcements_are_refused(self) -> None:
         helper = self.game.player("Hal")
         self.game.ledger.run(lambda tx: SqlAccounts(tx).set_role(helper.id, Role.HELPER))
         self.assertEqual(self.announce("hello", key=helper.key).status, 403)
@@ -93,7 +93,7 @@ class AnnouncementTests(SynchronousTestCase):
         self.assertEqual(self.announce("x" * 257).status, 400)
         self.assertEqual(self.announce("hello", For="0000000000000001m").status, 400)
 
-    def test_a_body_that_says_nothing_ends_it(self) -> None:
+    def test_an_empty_body_ends_it(self) -> None:
         self.assertEqual(self.announce("one", For="", RestartIn="").status, 200)
         path = "/svc/api/DashboardAnnouncement"
         page = self.game.browse("POST", path, json={}, key=self.olga.key)

@@ -1,4 +1,4 @@
-"""The dialogs of the owner's page, and where a live test looks each over with axe."""
+"""The dialogs of the owner's page, and the live test that checks each with axe."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.sources import nodes
 
 LIVE = Path(__file__).parents[3] / "live"
 STATIC = Path(__file__).parents[4] / "svcserver/metagame/owner/dashboard/static"
-OTHERS = {"uplot.js", "dialog.js"}  # a library's, and what draws all dialogs
+OTHERS = {"uplot.js", "dialog.js"}  # a library, and the file that draws all dialogs
 
 DIALOGS: Mapping[str, tuple[str, str]] = {  # title: file of tests/live, and the button it presses
     "My access": ("test_dashboard_people.py", "Make a key for the dashboard"),
@@ -59,7 +59,7 @@ _FILLED = re.compile(r"\$\{[^}]*\}")
 
 
 def titles() -> Iterator[str]:
-    """The titles of all dialogs as the code has them, with ``*`` for what is filled in."""
+    """Yield the titles of all dialogs in the code, with ``*`` for inserted values."""
     for file in STATIC.glob("*.js"):
         if file.name in OTHERS:
             continue
@@ -70,23 +70,23 @@ def titles() -> Iterator[str]:
 
 
 def _titles(after: str) -> Iterator[str]:
-    """Those of one call: of ``title:`` in what is asked, else what the call begins with."""
+    """Yield the titles of one call: of ``title:``, else its first argument."""
     if after[0] in '"`':
-        found = _TEXT.match(after)
-        assert found is not None
-        yield found[1] or found[2]
+        title = _TEXT.match(after)
+        assert title is not None
+        yield title[1] or title[2]
         return
-    for said in re.finditer(r"\btitle: ([^,]*),", after.split(");")[0]):
-        yield from (one[1] or one[2] for one in _TEXT.finditer(said[1]))
+    for reply in re.finditer(r"\btitle: ([^,]*),", after.split(");")[0]):
+        yield from (text[1] or text[2] for text in _TEXT.finditer(reply[1]))
 
 
 def pressed(file: str) -> set[str]:
-    """The buttons of dialogs that the tests of a file press, by their names."""
+    """Return the names of the dialog buttons that the tests of a file press."""
     source = (LIVE / file).read_text("utf-8")
-    calls = (one for one in nodes(source) if isinstance(one, ast.Call))
+    calls = (argument for argument in nodes(source) if isinstance(argument, ast.Call))
     named = (
-        one.args[0]
-        for one in calls
-        if one.args and getattr(one.func, "attr", "") in ("confirm", "answer")
+        argument.args[0]
+        for argument in calls
+        if argument.args and getattr(argument.func, "attr", "") in ("confirm", "answer")
     )
-    return {str(one.value) for one in named if isinstance(one, ast.Constant)}
+    return {str(argument.value) for argument in named if isinstance(argument, ast.Constant)}

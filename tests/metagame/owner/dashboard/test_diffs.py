@@ -1,4 +1,4 @@
-"""What an owner sees of two versions of a save."""
+"""The differences between two versions of a save."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ documents = st.recursive(
 
 
 def literal(value: Any) -> bytes:
-    """As a save is stored: JSON text as a JSON string."""
+    """Return JSON text as a JSON string, the form in which a save is stored."""
     return json.dumps(value if isinstance(value, str) else json.dumps(value)).encode()
 
 
 def changes(before: Any, after: Any) -> list[tuple[str, str | None, str | None]]:
-    found = difference(literal(before), literal(after)).changes
-    return [(one.path, one.before, one.after) for one in found]
+    changed = difference(literal(before), literal(after)).changes
+    return [(change.path, change.before, change.after) for change in changed]
 
 
 class DiffTests(SynchronousTestCase):
@@ -43,11 +43,11 @@ class DiffTests(SynchronousTestCase):
             ],
         )
 
-    def test_json_inside_texts_is_opened(self) -> None:
+    def test_json_inside_strings_is_parsed(self) -> None:
         before, after = {"blob": json.dumps({"hp": 1})}, {"blob": json.dumps({"hp": 2})}
         self.assertEqual(changes(before, after), [("blob.hp", "1", "2")])
 
-    def test_a_text_that_is_no_json_is_compared_whole(self) -> None:
+    def test_a_text_that_is_not_json_is_compared_whole(self) -> None:
         self.assertEqual(changes("abc", "abd"), [("", "abc", "abd")])
         self.assertEqual(changes("{broken", "{broken"), [])
 
@@ -55,29 +55,27 @@ class DiffTests(SynchronousTestCase):
         self.assertEqual(changes({"a": 1}, {"a": True}), [("a", "1", "true")])
 
     def test_long_values_and_long_lists_are_cut(self) -> None:
-        found = difference(literal({"a": "x" * 999}), literal({"a": "y"}))
-        self.assertEqual(found.changes[0].before, "x" * MAX_SHOWN + "…")
-        found = difference(literal([0] * 1000), literal([1] * 1000))
-        self.assertEqual((len(found.changes), found.more), (MAX_CHANGES, 1000 - MAX_CHANGES))
+        diff = difference(literal({"a": "x" * 999}), literal({"a": "y"}))
+        self.assertEqual(diff.changes[0].before, "x" * MAX_SHOWN + "…")
+        diff = difference(literal([0] * 1000), literal([1] * 1000))
+        self.assertEqual((len(diff.changes), diff.more), (MAX_CHANGES, 1000 - MAX_CHANGES))
 
-    def test_what_nests_without_end_is_compared_as_text(self) -> None:
+    def test_deeply_nested_json_is_compared_as_text(self) -> None:
         for depth in (50, 70, 250, 300, 1000, 3000):
-            deep, other = "[" * depth + "1" + "]" * depth, "[" * depth + "2" + "]" * depth
-            self.assertEqual(len(changes(deep, other)), 1, depth)
+            deep, after = "[" * depth + "1" + "]" * depth, "[" * depth + "2" + "]" * depth
+            self.assertEqual(len(changes(deep, after)), 1, depth)
             self.assertEqual(changes(deep, deep), [], depth)
 
     @given(documents, documents)
     @settings(max_examples=50, deadline=None)
-    def test_nothing_differs_from_itself_and_what_differs_is_found(
-        self, one: Any, other: Any
-    ) -> None:
-        self.assertEqual(changes({"a": one}, {"a": one}), [])
-        if json.dumps(one) != json.dumps(other) and not isinstance(one, dict | list):
-            self.assertNotEqual(changes({"a": one}, {"a": other}), [])
+    def test_only_different_values_differ(self, before: Any, after: Any) -> None:
+        self.assertEqual(changes({"a": before}, {"a": before}), [])
+        if json.dumps(before) != json.dumps(after) and not isinstance(before, dict | list):
+            self.assertNotEqual(changes({"a": before}, {"a": after}), [])
 
     @proves("GET DashboardSaveDiff")
     @given(st.binary(max_size=40), st.binary(max_size=40))
     @settings(max_examples=50, deadline=None)
-    def test_any_bytes_can_be_compared(self, one: bytes, other: bytes) -> None:
-        self.assertEqual(difference(one, one).changes, [])
-        difference(one, other)
+    def test_any_bytes_can_be_compared(self, before: bytes, after: bytes) -> None:
+        self.assertEqual(difference(before, before).changes, [])
+        difference(before, after)

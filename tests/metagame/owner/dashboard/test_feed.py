@@ -1,4 +1,4 @@
-"""The feed of the evening."""
+"""The activity feed and the live pages."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from svcserver.metagame.owner.dashboard.feed import (
     LINES,
     LOOK,
     Feed,
-    Line,
-    Look,
+    FeedLine,
+    Snapshot,
     Spot,
     changes,
 )
@@ -38,18 +38,18 @@ HUNT = Spot(Place.HUNT, "h 7777", "Gnasher")
 
 
 class ChangesTests(SynchronousTestCase):
-    def test_who_hunts_together_is_one_line(self) -> None:
+    def test_players_who_hunt_together_are_one_line(self) -> None:
         before = {"Ada": CITY, "Bo": CITY, "Cleo": CITY}
         after = {"Ada": HUNT, "Bo": HUNT, "Cleo": Spot(Place.HUNT, "h 7778", "Gnasher")}
         wanted = [(["Ada", "Bo"], "began a hunt: Gnasher"), (["Cleo"], "began a hunt: Gnasher")]
         self.assertEqual(changes(before, after), wanted)
 
-    def test_coming_and_leaving(self) -> None:
+    def test_arrivals_and_departures_are_events(self) -> None:
         self.assertEqual(changes({}, {"Ada": MENU}), [(["Ada"], "came online")])
         self.assertEqual(changes({"Ada": CITY}, {}), [(["Ada"], "left")])
         self.assertEqual(changes({"Ada": HUNT}, {"Ada": CITY}), [(["Ada"], "went to the city")])
 
-    def test_nothing_is_told_twice(self) -> None:
+    def test_an_unchanged_place_is_no_event(self) -> None:
         for spot in (CITY, HUNT, MENU):
             self.assertEqual(changes({"Ada": spot}, {"Ada": spot}), [])
         known_later = Spot(Place.HUNT)
@@ -60,15 +60,17 @@ class ChangesTests(SynchronousTestCase):
 class FeedTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.clock = Clock()
-        self.feed, self.other = (Feed(board) for board in [RehearsedBoard(self.clock.seconds)] * 2)
+        self.feed, self.second_feed = (
+            Feed(board) for board in [RehearsedBoard(self.clock.seconds)] * 2
+        )
 
-    def newest(self, feed: Feed) -> list[Line]:
+    def newest(self, feed: Feed) -> list[FeedLine]:
         return self.successResultOf(feed.newest())
 
     def take(self, feed: Feed, at: float, spots: dict[str, Spot]) -> None:
         self.successResultOf(feed.take(at, spots))
 
-    def test_what_was_before_the_start_is_no_news_and_old_lines_give_way(self) -> None:
+    def test_the_first_snapshot_is_no_event_and_lines_are_bounded(self) -> None:
         self.take(self.feed, 1.0, {"Ada": CITY})
         self.assertEqual(self.newest(self.feed), [])
         for number in range(KEPT):
@@ -76,19 +78,19 @@ class FeedTests(SynchronousTestCase):
             self.take(self.feed, 2.5 + number, {"Bo": CITY})
         lines = self.newest(self.feed)
         self.assertEqual(len(lines), KEPT)
-        numbers = [one.number for one in lines]
+        numbers = [line.number for line in lines]
         self.assertEqual(numbers, [*range(numbers[0], numbers[0] - KEPT, -1)])
 
-    def test_each_worker_shows_what_any_has_found_and_it_is_told_once(self) -> None:
+    def test_every_worker_shows_each_event_once(self) -> None:
         looks: list[dict[str, Spot]] = [{}, {"Ada": CITY}, {"Ada": HUNT, "Bo": HUNT}, {"Bo": CITY}]
         for number, spots in enumerate(looks):
-            for more, feed in enumerate((self.feed, self.other)):
+            for more, feed in enumerate((self.feed, self.second_feed)):
                 self.take(feed, number + more / 2, spots)
-        self.take(self.other, 2.25, {"Ada": HUNT, "Bo": HUNT})  # one that was long on its way
-        self.take(self.other, 3.5, {"Bo": CITY})
-        for feed in (self.feed, self.other):
+        self.take(self.second_feed, 2.25, {"Ada": HUNT, "Bo": HUNT})  # one that was long on its way
+        self.take(self.second_feed, 3.5, {"Bo": CITY})
+        for feed in (self.feed, self.second_feed):
             self.assertEqual(
-                [(one.who, one.what) for one in self.newest(feed)],
+                [(line.who, line.what) for line in self.newest(feed)],
                 [
                     (("Ada",), "left"),
                     (("Bo",), "went to the city"),
@@ -97,25 +99,25 @@ class FeedTests(SynchronousTestCase):
                 ],
             )
 
-    def test_a_clock_that_is_put_back_ends_no_feed(self) -> None:
+    def test_a_clock_set_back_does_not_end_the_feed(self) -> None:
         self.take(self.feed, 9_000.0, {})
         self.take(self.feed, 5_000.0, {"Ada": CITY})
         self.assertEqual(len(self.newest(self.feed)), 1)
 
-    def test_of_many_who_do_it_together_the_first_are_named(self) -> None:
+    def test_of_many_players_only_the_first_are_named(self) -> None:
         names = [f"P{number}" for number in range(10)]
         self.take(self.feed, 1.0, {})
         self.take(self.feed, 2.0, dict.fromkeys(names, CITY))
         [line] = self.newest(self.feed)
         self.assertEqual((line.who, line.count), (("P0", "P1", "P2", "P3"), 10))
 
-    def test_an_engine_keeps_it_as_it_is(self) -> None:
-        lines = (Line(1, 2.5, ("Ada",), 1, "left"),)
+    def test_the_board_stores_feed_and_snapshot_unchanged(self) -> None:
+        lines = (FeedLine(1, 2.5, ("Ada",), 1, "left"),)
         self.assertEqual(LINES.decode(LINES.encode(lines)), lines)
-        look = Look(2.5, (("Ada", CITY), ("Bo", HUNT)))
+        look = Snapshot(2.5, (("Ada", CITY), ("Bo", HUNT)))
         self.assertEqual(LOOK.decode(LOOK.encode(look)), look)
 
-    def test_the_game_feeds_it(self) -> None:
+    def test_a_heartbeat_appears_in_the_feed(self) -> None:
         game, clock = Game(self), Clock()
         desk = game.parts.desk
         [feed_look, *_] = desk.watches(clock)
@@ -132,7 +134,7 @@ class FeedTests(SynchronousTestCase):
 
 
 class LivePageTests(SynchronousTestCase):
-    """What the streams of the pages show."""
+    """The streams of the live pages."""
 
     def setUp(self) -> None:
         self.game = Game(self, BACKEND_HEALTH="1")
@@ -148,8 +150,8 @@ class LivePageTests(SynchronousTestCase):
     def shown(self, page: str) -> Any:
         look = self.pages.look(page)
         assert look is not None
-        said = self.successResultOf(Deferred.fromCoroutine(cast(Any, look())))
-        return None if said is None else json.loads(said)
+        reply = self.successResultOf(Deferred.fromCoroutine(cast(Any, look())))
+        return None if reply is None else json.loads(reply)
 
     def test_every_page_has_something_to_show(self) -> None:
         self.assertEqual(self.shown("overview")["status"]["playersOnline"], 0)
@@ -163,7 +165,7 @@ class LivePageTests(SynchronousTestCase):
         self.assertIsNone(self.pages.look("nowhere"))
 
     @proves("svcctl backup: a damaged one is noticed")
-    def test_the_overview_says_when_a_backup_was_proven_and_what_is_wrong_with_one(self) -> None:
+    def test_the_overview_shows_the_last_proven_backup_and_faults(self) -> None:
         scratch = tempfile.TemporaryDirectory()
         self.addCleanup(scratch.cleanup)
         folder, now = Path(scratch.name), self.game.clock.seconds()
@@ -173,20 +175,20 @@ class LivePageTests(SynchronousTestCase):
         self.game.clock.advance(3 * 86_400)
         self.assertEqual(self.shown("overview")["backup"]["wrong"], backups.NEVER)
         now = self.game.clock.seconds()
-        one = Backup("/b/one.tar.gz", now, 5, "ab", proven=now)
-        backups.write(folder, Backups([one], now))
+        backup = Backup("/b/one.tar.gz", now, 5, "ab", proven=now)
+        backups.write(folder, Backups([backup], now))
         at = self.shown("overview")["backup"]["provenAt"]
         self.assertEqual(
             self.shown("overview")["backup"], {"madeAt": at, "provenAt": at, "wrong": None}
         )
-        backups.write(folder, Backups([evolve(one, fault="it is damaged")], now))
+        backups.write(folder, Backups([evolve(backup, fault="it is damaged")], now))
         self.assertEqual(self.shown("overview")["backup"]["wrong"], "one.tar.gz: it is damaged")
         self.game.clock.advance(3 * 86_400)
-        backups.write(folder, Backups([one], now))
+        backups.write(folder, Backups([backup], now))
         self.assertIn("two days", self.shown("overview")["backup"]["wrong"])
 
     @proves("a service that is frozen is down")
-    def test_the_overview_names_what_is_down(self) -> None:
+    def test_the_overview_names_services_that_are_down(self) -> None:
         scratch = tempfile.TemporaryDirectory()
         self.addCleanup(scratch.cleanup)
         self.pages = evolve(self.pages, folder=Path(scratch.name))
@@ -197,7 +199,7 @@ class LivePageTests(SynchronousTestCase):
         self.assertEqual(down["name"], "gateway")
 
     @proves("GET DashboardEvents")
-    def test_the_route_wants_a_page_and_a_reader_of_events(self) -> None:
+    def test_the_route_needs_a_live_page_and_the_accept_header(self) -> None:
         for query, accept in (
             ("page=overview", "*/*"),
             ("page=nowhere", "text/event-stream"),
@@ -218,7 +220,7 @@ class LivePageTests(SynchronousTestCase):
 
 
 class NoInstances:
-    """No game server runs."""
+    """A source without game servers."""
 
     async def place(self, players: object) -> Placed:
         return Placed([], {})

@@ -21,7 +21,7 @@ class HistoryTests(SynchronousTestCase):
         self.history.take(self.health, now, rss_mb=80.5, players=2)
 
     @proves("GET DashboardEvents")
-    def test_a_sample_tells_what_happened_since_the_one_before(self) -> None:
+    def test_a_sample_counts_since_the_previous_one(self) -> None:
         for status, seconds in ((200, 0.004), (404, 0.004), (500, 9.0)):
             self.health.requests.note(status, seconds, 100.0)
         self.take(105.0)
@@ -49,7 +49,7 @@ class HistoryTests(SynchronousTestCase):
     def test_a_reader_gets_only_what_is_new(self) -> None:
         for at in (5.0, 10.0, 15.0):
             self.take(at)
-        self.assertEqual([one.at for one in self.history.after(10.0)], [15.0])
+        self.assertEqual([sample.at for sample in self.history.after(10.0)], [15.0])
         self.assertEqual(len(self.history.after(0.0)), 3)
 
     def test_samples_are_taken_until_the_service_stops(self) -> None:
@@ -59,7 +59,7 @@ class HistoryTests(SynchronousTestCase):
         )
         watch.startService()
         clock.pump([EVERY_S] * 3)
-        self.assertEqual([one.at for one in self.history.samples], [5.0, 10.0, 15.0])
+        self.assertEqual([sample.at for sample in self.history.samples], [5.0, 10.0, 15.0])
         self.assertGreater(self.history.samples[-1].rss_mb or 0, 1)
         watch.stopService()
         self.assertEqual(clock.getDelayedCalls(), [])

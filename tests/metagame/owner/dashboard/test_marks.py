@@ -1,4 +1,4 @@
-"""What tells the dashboard's lists that they are another now."""
+"""The marks that tell the dashboard's lists to reload."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class MarkTests(SynchronousTestCase):
         marks = Marks(self.game.ledger, people.where, self.machine, now)
         self.looks: dict[str, Callable[[], Any]] = {}
         for page in PAGES:
-            look = marks.of(page, "ann_1")
+            look = marks.reader(page, "ann_1")
             assert look is not None
             self.looks[page] = look
-        self.assertIsNone(marks.of("overview"))
-        self.seen = self.read()
+        self.assertIsNone(marks.reader("overview"))
+        self.marks = self.read()
 
     async def machine(self) -> list[str]:
         return [*self.servers]
@@ -46,9 +46,9 @@ class MarkTests(SynchronousTestCase):
         }
 
     def changed(self) -> set[str]:
-        """The pages whose marks are others than at the last call."""
-        before, self.seen = self.seen, self.read()
-        return {page for page in PAGES if self.seen[page] != before[page]}
+        """Return the pages whose marks have changed since the last call."""
+        before, self.marks = self.marks, self.read()
+        return {page for page in PAGES if self.marks[page] != before[page]}
 
     def staff(self, route: str, body: Any) -> Any:
         page = self.game.browse("POST", f"/svc/api/{route}", json=body, key=self.olga.key)
@@ -60,7 +60,7 @@ class MarkTests(SynchronousTestCase):
         self.assertEqual(page.status, 200, page.body)
 
     @proves("GET DashboardEvents")
-    def test_each_list_is_told_of_what_it_shows(self) -> None:
+    def test_a_mark_changes_with_its_list(self) -> None:
         self.assertEqual(self.changed(), set())
         self.staff("DashboardBan", {"Account": "Ann_1", "For": "1h"})
         self.assertEqual(self.changed(), {"accounts", "moderation", "audit"} | self.by_audit)
@@ -71,9 +71,9 @@ class MarkTests(SynchronousTestCase):
         self.game.clock.advance(3_600)
         self.assertEqual(self.changed(), {"moderation"})
 
-    by_audit = frozenset({"invites", "account"})  # an act of staff may have been one on these
+    by_audit = frozenset({"invites", "account"})  # any act of staff may concern these
 
-    def test_players_alone_change_lists_too(self) -> None:
+    def test_acts_of_players_change_marks(self) -> None:
         code = self.staff("CreateInvite", {"uses": 2})["code"]
         self.assertEqual(self.changed(), {"accounts", "moderation", "audit", "invites", "account"})
         self.game.player("Cleo")
@@ -86,7 +86,7 @@ class MarkTests(SynchronousTestCase):
         self.play(self.ann, "/heartbeat", beat)
         self.assertEqual(self.changed(), set())
 
-    def test_a_guild_that_is_founded(self) -> None:
+    def test_a_new_guild_changes_the_mark_of_guilds(self) -> None:
         body = {"name": "Lanterns", "nameplate": "LAN"}
         self.play(self.ann, "/guild/validate", body)
         made = {**body, "leader_account_id": self.ann.id}
@@ -95,10 +95,10 @@ class MarkTests(SynchronousTestCase):
         self.assertEqual(self.changed(), {"guilds"})
 
     @proves("GET DashboardEvents")
-    def test_the_page_of_an_account_is_told_of_its_saves_and_of_nobody_elses(self) -> None:
+    def test_an_account_mark_changes_with_its_own_saves_only(self) -> None:
         cleo = self.game.player("Cleo")
-        for one in (self.ann, cleo):
-            self.game.browse("GET", "/character", token=one.token)  # which makes the first
+        for player in (self.ann, cleo):
+            self.game.browse("GET", "/character", token=player.token)  # which makes the first
         self.assertIn("account", self.changed())
         self.save(cleo)
         self.assertEqual(self.changed(), set())
@@ -106,30 +106,32 @@ class MarkTests(SynchronousTestCase):
         self.assertEqual(self.changed(), {"account"})
 
     def save(self, who: Player) -> None:
-        [one] = self.game.browse("GET", "/character", token=who.token).json
-        self.play(who, "/character", {"characterId": one["id"], "data": "{}", "updateVersion": 1})
+        [character] = self.game.browse("GET", "/character", token=who.token).json
+        self.play(
+            who, "/character", {"characterId": character["id"], "data": "{}", "updateVersion": 1}
+        )
 
-    def test_the_page_of_an_account_that_is_gone(self) -> None:
+    def test_an_account_mark_changes_once_when_it_is_deleted(self) -> None:
         self.staff("DashboardDelete", {"Account": "Ann_1"})
         self.assertIn("account", self.changed())
         self.assertEqual(self.changed(), set())
 
-    def test_the_page_of_the_machine_is_told_of_what_it_shows(self) -> None:
+    def test_the_machine_mark_changes_with_its_servers(self) -> None:
         self.servers.append("hunt")
         self.assertEqual(self.changed(), {"machine"})
 
-    def test_a_mark_is_looked_at_every_other_second_only(self) -> None:
-        self.seen = self.read()
+    def test_a_mark_is_computed_every_two_seconds_only(self) -> None:
+        self.marks = self.read()
         again = Deferred.fromCoroutine(self.looks["audit"]())
         self.assertIsNone(self.successResultOf(again))
 
-    def test_what_only_owners_see_helpers_are_not_told_of(self) -> None:
+    def test_helpers_are_refused_marks_of_owner_pages(self) -> None:
         self.game.ledger.run(lambda tx: SqlAccounts(tx).set_role(self.ann.id, Role.HELPER))
         headers = {"Accept": "text/event-stream"}
         for page, status in (("invites", 403), ("log", 403)):
             path = f"/svc/api/DashboardEvents?page={page}"
-            said = self.game.browse("GET", path, key=self.ann.key, headers=headers)
-            self.assertEqual(said.status, status, page)
+            reply = self.game.browse("GET", path, key=self.ann.key, headers=headers)
+            self.assertEqual(reply.status, status, page)
         rows = self.game.ledger.run(lambda tx: audit.rows(tx, audit.AuditQuery(actor="Ann_1")))
-        found = [(row["action"], bool(row["refused"])) for row in rows]
-        self.assertEqual(found, [("GET /svc/api/DashboardEvents", True)] * 2)
+        actions = [(row["action"], bool(row["refused"])) for row in rows]
+        self.assertEqual(actions, [("GET /svc/api/DashboardEvents", True)] * 2)

@@ -1,4 +1,4 @@
-"""The page itself: who gets it, and what it may load."""
+"""The dashboard's page: access and content policy."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class PagesTests(SynchronousTestCase):
         self.assertEqual(self.ask("/svc/dashboard/").body, page.body)
 
     @proves("GET / | none")
-    def test_the_root_sends_a_browser_of_this_machine_to_the_page(self) -> None:
+    def test_the_root_redirects_a_browser_on_this_machine(self) -> None:
         browser = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
         sent = self.ask("/", headers=browser)
         self.assertEqual((sent.status, sent.headers["location"]), (302, "/svc/dashboard"))
         others: list[dict[str, str]] = [{}, {"Accept": "*/*"}]
-        others += [browser | {one.decode(): "1"} for one in PROXY_HEADERS]
+        others += [browser | {header.decode(): "1"} for header in PROXY_HEADERS]
         others += [browser | {"Origin": "http://other.example"}]
         for headers in others:
             refused = self.ask("/", headers=headers)
@@ -48,14 +48,14 @@ class PagesTests(SynchronousTestCase):
     def test_every_file_of_the_package_is_served_with_its_type(self) -> None:
         kinds = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
         kinds |= {"txt": "text/plain"}
-        for one in STATIC.iterdir():
-            page = self.ask(f"/svc/dashboard/{one.name}")
-            self.assertEqual((page.status, page.body), (200, one.read_bytes()))
-            kind = kinds.get(one.name.rpartition(".")[2], "image/svg+xml")
+        for file in STATIC.iterdir():
+            page = self.ask(f"/svc/dashboard/{file.name}")
+            self.assertEqual((page.status, page.body), (200, file.read_bytes()))
+            kind = kinds.get(file.name.rpartition(".")[2], "image/svg+xml")
             self.assertEqual(page.headers["content-type"], f"{kind}; charset=utf-8")
 
     @proves("the dashboard's page: direct callers, nothing from outside, no markup of data")
-    def test_every_answer_is_locked_down(self) -> None:
+    def test_every_reply_has_the_security_headers(self) -> None:
         for path in ("/svc/dashboard", "/svc/dashboard/index.html"):
             headers = self.ask(path).headers
             for name, value in HEADERS.items():
@@ -67,29 +67,29 @@ class PagesTests(SynchronousTestCase):
         self.assertEqual(headers["x-frame-options"], "DENY")
 
     @proves("the dashboard's page: direct callers, nothing from outside, no markup of data")
-    def test_what_came_through_a_proxy_is_refused_bare_as_on_the_admin_routes(self) -> None:
+    def test_requests_through_a_proxy_are_refused_without_body(self) -> None:
         for header in PROXY_HEADERS:
             for path in ("/svc/dashboard", "/svc/dashboard/index.html"):
                 page = self.ask(path, headers={header.decode(): "1"})
                 self.assertEqual((page.status, page.body), (403, b""))
 
-    def test_axe_looks_over_every_dialog_that_there_is(self) -> None:
+    def test_axe_checks_every_dialog(self) -> None:
         self.assertEqual({*titles()}, DIALOGS.keys())
         for title, (file, button) in DIALOGS.items():
             self.assertIn(button, pressed(file), title)
             self.assertRegex(title, r"\w")  # else it fits any other, too
 
-    def test_no_other_file_can_be_named(self) -> None:
+    def test_other_files_are_404(self) -> None:
         for name in ("nothing.js", "..%2fpages.py", "%2e%2e", "pages.py", "a/b", "%00"):
             self.assertEqual(self.ask(f"/svc/dashboard/{name}").status, 404, name)
 
     @proves("the dashboard's page: direct callers, nothing from outside, no markup of data")
-    def test_the_files_load_nothing_from_outside_and_make_no_markup_of_data(self) -> None:
-        for one in STATIC.iterdir():
-            if one.suffix == ".txt":
+    def test_files_load_nothing_external_and_build_no_markup(self) -> None:
+        for file in STATIC.iterdir():
+            if file.suffix == ".txt":
                 continue  # the licence of uPlot, which only people read
-            text = one.read_text().removeprefix(UPLOT)
-            self.assertIsNone(OUTSIDE.search(text), one.name)
+            text = file.read_text().removeprefix(UPLOT)
+            self.assertIsNone(OUTSIDE.search(text), file.name)
             for word in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("):
-                self.assertNotIn(word, text, one.name)
-            self.assertIsNone(re.search(r"\son\w+=|\sstyle=|document\.cookie", text), one.name)
+                self.assertNotIn(word, text, file.name)
+            self.assertIsNone(re.search(r"\son\w+=|\sstyle=|document\.cookie", text), file.name)

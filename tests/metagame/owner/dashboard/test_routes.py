@@ -1,4 +1,4 @@
-"""The admin routes made for the dashboard."""
+"""The dashboard's own admin routes."""
 
 from __future__ import annotations
 
@@ -47,24 +47,24 @@ class AccessTests(Case):
         "GET DashboardOpenApi",
         "GET DashboardLoadoutDiff",
     )
-    def test_the_order_of_refusals_is_that_of_every_admin_route(self) -> None:
+    def test_refusals_have_the_order_of_every_admin_route(self) -> None:
         ann = self.game.player("Ann_1")
         for method, route in ROUTES:
-            said = [
+            replies = [
                 self.ask(route, method, headers={"Via": "1.1 x"}),
                 self.ask(route, method, key=None),
                 self.ask(route, method, key="UUK_" + "0" * 48),
                 self.ask(route, method, key=ann.key),
             ]
-            self.assertEqual([one.status for one in said], [403, 401, 401, 403], route)
-            self.assertEqual([one.body for one in said], [b""] * 4, route)
+            self.assertEqual([reply.status for reply in replies], [403, 401, 401, 403], route)
+            self.assertEqual([reply.body for reply in replies], [b""] * 4, route)
 
     @proves(
         "GET DashboardSaveDiff",
         "POST DashboardJoin",
         "GET DashboardOpenApi",
     )
-    def test_nothing_an_admin_is_shown_may_be_stored(self) -> None:
+    def test_replies_may_not_be_cached(self) -> None:
         for _, route in ROUTES:
             refused = any(word in route for word in ("Join", "Diff", "Person", "Events"))
             if not refused:
@@ -93,8 +93,8 @@ class SaveDiffTests(Case):
             page = self.game.browse("POST", "/character", json=body, token=self.ann.player.token)
             self.assertEqual(page.status, 200)
 
-    def diff(self, one: Any, other: Any) -> Any:
-        return self.ask(f"DashboardSaveDiff?CharacterId={self.ann.character}&From={one}&To={other}")
+    def diff(self, old: Any, new: Any) -> Any:
+        return self.ask(f"DashboardSaveDiff?CharacterId={self.ann.character}&From={old}&To={new}")
 
     @proves("GET DashboardSaveDiff")
     def test_two_versions_are_compared(self) -> None:
@@ -109,13 +109,13 @@ class SaveDiffTests(Case):
         self.assertEqual(self.diff(2, 2).json["changes"], [])
 
     @proves("GET DashboardSaveDiff")
-    def test_what_is_not_there_is_404_and_what_is_no_version_400(self) -> None:
+    def test_missing_versions_are_404_and_invalid_ones_400(self) -> None:
         self.assertEqual(self.diff(1, 9).status, 404)
         for bad in ("", "x", "-1", "9" * 17, "²"):
             self.assertEqual(self.diff(1, bad).status, 400, bad)
         self.assertEqual(self.ask("DashboardSaveDiff?From=1&To=2").status, 400)
 
-    def test_documents_beyond_reason_are_not_compared(self) -> None:
+    def test_too_large_documents_are_not_compared(self) -> None:
         self.patch(acts, "MAX_SIZE", 1)
         self.assertEqual(self.diff(1, 2).json, {"tooLarge": True, "changes": [], "more": 0})
 
@@ -130,24 +130,24 @@ class LoadoutDiffTests(Case):
             page = self.game.browse("POST", path, json={"data": data}, token=self.ann.player.token)
             self.assertEqual(page.status, 200)
 
-    def diff(self, one: Any, other: Any) -> Any:
-        query = f"CharacterId={self.ann.character}&From={one}&To={other}"
+    def diff(self, old: Any, new: Any) -> Any:
+        query = f"CharacterId={self.ann.character}&From={old}&To={new}"
         return self.ask(f"DashboardLoadoutDiff?{query}")
 
     @proves("GET DashboardLoadoutDiff")
     def test_slots_are_compared_by_their_place(self) -> None:
-        said = self.diff(2, 3).json
-        self.assertEqual((said["tooLarge"], said["more"]), (False, 0))
+        reply = self.diff(2, 3).json
+        self.assertEqual((reply["tooLarge"], reply["more"]), (False, 0))
         weapon = json.dumps({"instance_data": json.dumps({"SheenType": 9})}, separators=(",", ":"))
-        self.assertEqual(said["changes"], [{"path": "0.weapon", "before": None, "after": weapon}])
+        self.assertEqual(reply["changes"], [{"path": "0.weapon", "before": None, "after": weapon}])
         [added] = self.diff(3, 4).json["changes"]
         self.assertEqual((added["path"], added["before"]), ("1", None))
-        removed = {one["path"] for one in self.diff(1, 2).json["changes"]}
+        removed = {change["path"] for change in self.diff(1, 2).json["changes"]}
         self.assertIn("0.flask", removed)
         self.assertEqual(self.diff(4, 4).json["changes"], [])
 
     @proves("GET DashboardLoadoutDiff")
-    def test_what_is_not_there_is_404_and_what_is_no_version_400(self) -> None:
+    def test_missing_versions_are_404_and_invalid_ones_400(self) -> None:
         self.assertEqual(self.diff(1, 9).status, 404)
         self.assertEqual(self.diff(1, "x").status, 400)
         self.assertEqual(self.ask("DashboardLoadoutDiff?From=1&To=2").status, 400)
@@ -155,14 +155,14 @@ class LoadoutDiffTests(Case):
 
 class ChatTests(Case):
     def shown(self) -> Any:
-        """What the page of the chat is told."""
+        """Return what the chat page's stream sends."""
         desk = self.game.parts.desk
         pages = desk.pages(acts.DashboardActs(self.game.ledger, list), desk.reports())
         look: Any = pages.look("chat")
         return json.loads(self.successResultOf(Deferred.fromCoroutine(look())))
 
     @proves("GET DashboardEvents")
-    def test_off_is_said_and_empty(self) -> None:
+    def test_without_chat_the_figures_are_off_and_empty(self) -> None:
         none = {"on": False, "connections": 0, "people": 0, "roomCount": 0, "rooms": []}
         self.assertEqual(self.shown(), none)
 
@@ -187,7 +187,7 @@ class ChatTests(Case):
         }
         self.assertEqual(self.shown(), shown)
 
-    def test_a_room_has_the_name_that_people_know(self) -> None:
+    def test_a_room_has_a_title_for_people(self) -> None:
         ann = self.game.player("Ann_1")
         body = {"name": "Lanterns", "nameplate": "LAN"}
         self.game.browse("POST", "/guild/validate", token=ann.token, json=body)
@@ -203,7 +203,7 @@ class ChatTests(Case):
             ChatRoom("City-1", "City", "1", 2, names[:2]),
         ]
         self.game.parts.dashboard.chat = lambda: ChatFigures(4, 4, 4, rooms)
-        titles = [one["title"] for one in self.shown()["rooms"]]
+        titles = [room["title"] for room in self.shown()["rooms"]]
         wanted = ["Lanterns", "A guild", "Party of Ann_1, Bob_1, Cleo and others", "City"]
         self.assertEqual(titles, wanted)
 
@@ -217,14 +217,14 @@ class ChatTests(Case):
         self.assertLessEqual({"gift_of_autumn", "season09b_premium"}, set(names))
 
     @proves("GET DashboardEvents")
-    def test_a_hall_is_counted_without_what_is_said(self) -> None:
+    def test_rooms_are_counted_without_their_lines(self) -> None:
         town = Town()
         for number in (1, 2):
             town.bound(number).join("General")
         town.bound(3)
-        said = figures(town.server)
-        self.assertEqual((said.connections, said.people, said.room_count), (3, 3, 1))
-        [room] = said.rooms
+        reply = figures(town.server)
+        self.assertEqual((reply.connections, reply.people, reply.room_count), (3, 3, 1))
+        [room] = reply.rooms
         self.assertEqual((room.room, room.kind, room.count), ("General", "General", 2))
         self.assertEqual(room.names, ["Player1", "Player2"])
 
@@ -238,20 +238,20 @@ class JoinTests(Case):
         return self.ask("DashboardJoin", "POST", json={"Code": code or self.code})
 
     @proves("POST DashboardJoin")
-    def test_without_a_configuration_folder_the_code_stands_alone(self) -> None:
-        said = self.join()
-        self.assertEqual(said.headers["cache-control"], "no-store")
-        self.assertEqual((said.json["join"], said.json["qr"]), (None, None))
-        self.assertIn("no gateway", said.json["why"])
+    def test_without_a_configuration_folder_there_is_only_the_code(self) -> None:
+        reply = self.join()
+        self.assertEqual(reply.headers["cache-control"], "no-store")
+        self.assertEqual((reply.json["join"], reply.json["qr"]), (None, None))
+        self.assertIn("no gateway", reply.json["why"])
 
     @proves("POST DashboardJoin")
-    def test_a_public_host_gives_the_launchers_string_and_its_picture(self) -> None:
+    def test_a_public_host_returns_the_join_string_and_qr_code(self) -> None:
         self.game.parts.dashboard.folder = new_host(nowhere(self))
-        said = self.join().json
-        invite = decode(said["join"])
+        reply = self.join().json
+        invite = decode(reply["join"])
         self.assertEqual((invite.code, invite.host), (self.code, "203.0.113.10"))
-        self.assertEqual({len(row) for row in said["qr"]}, {len(said["qr"])})
-        self.assertEqual(set("".join(said["qr"])), {"0", "1"})
+        self.assertEqual({len(row) for row in reply["qr"]}, {len(reply["qr"])})
+        self.assertEqual(set("".join(reply["qr"])), {"0", "1"})
 
     def test_a_host_that_cannot_be_named_says_why(self) -> None:
         folder = nowhere(self)
@@ -259,12 +259,12 @@ class JoinTests(Case):
         for name in ("relay", "gateway", "metagame"):
             (folder / f"{name}.env").write_text("")
         self.game.parts.dashboard.folder = folder
-        said = self.join().json
-        self.assertIsNone(said["join"])
-        self.assertTrue(said["why"])
+        reply = self.join().json
+        self.assertIsNone(reply["join"])
+        self.assertTrue(reply["why"])
 
     @proves("POST DashboardJoin")
-    def test_an_unknown_code_or_none_is_refused(self) -> None:
+    def test_an_unknown_or_missing_code_is_refused(self) -> None:
         self.assertEqual(self.join("NONE-NONE-NONE").json["error"], "not_found")
         bodies: list[Any] = [{}, {"Code": 7}, [], {"Code": None}]
         for body in bodies:
@@ -277,6 +277,6 @@ class JoinTests(Case):
 class DocumentTests(Case):
     @proves("GET DashboardOpenApi")
     def test_the_document_lists_itself(self) -> None:
-        said = self.ask("DashboardOpenApi").json
-        self.assertEqual(said["openapi"], "3.1.0")
-        self.assertIn("get", said["paths"]["/svc/api/DashboardOpenApi"])
+        reply = self.ask("DashboardOpenApi").json
+        self.assertEqual(reply["openapi"], "3.1.0")
+        self.assertIn("get", reply["paths"]["/svc/api/DashboardOpenApi"])

@@ -1,4 +1,4 @@
-"""Figures are written once a minute, added up over processes, and read over a range."""
+"""Figures are stored once a minute, summed over processes, and read over a range."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ class FiguresTests(SynchronousTestCase):
         self.workers = [Figures(self.ledger, self.clock.seconds) for _ in range(2)]
 
     def written(self, *workers: int, statuses: tuple[int, ...] = (200,)) -> None:
-        for one in workers:
-            gathering, at = self.workers[one].gathering, self.clock.seconds()
-            gathering.note(at, counted(*statuses), LoopFigures(20.0, 21.0 + one, 30.0), 80.0, 3)
-            self.successResultOf(self.workers[one].write())
+        for minute in workers:
+            gathering, at = self.workers[minute].gathering, self.clock.seconds()
+            gathering.note(at, counted(*statuses), LoopFigures(20.0, 21.0 + minute, 30.0), 80.0, 3)
+            self.successResultOf(self.workers[minute].write())
 
-    def read(self, asked: Range) -> list[Any]:
-        return self.successResultOf(Deferred.fromCoroutine(self.workers[0].read(asked)))
+    def read(self, scope: Range) -> list[Any]:
+        return self.successResultOf(Deferred.fromCoroutine(self.workers[0].read(scope)))
 
     @proves("GET DashboardFigures")
-    def test_what_several_processes_count_in_a_minute_is_added_up(self) -> None:
+    def test_counts_of_several_processes_are_summed(self) -> None:
         self.written(0, 1, 0, statuses=(200, 404))
         [minute] = self.read(Range.HOUR)
         self.assertEqual((minute.step_s, minute.at), (MINUTE_S, MINUTE))
@@ -58,7 +58,7 @@ class FiguresTests(SynchronousTestCase):
         self.assertEqual(len(self.read(Range.DAY)), 120)
         hours = self.read(Range.WEEK)
         self.assertEqual(
-            [(one.at, one.span.counts.completed) for one in hours[:2]],
+            [(minute.at, minute.span.counts.completed) for minute in hours[:2]],
             [(HOUR, 47), (HOUR + HOUR_S, 60)],
         )
         [day] = self.read(Range.EIGHT_WEEKS)
@@ -78,21 +78,21 @@ class FiguresTests(SynchronousTestCase):
         for _ in range(400):
             self.written(0)
             self.clock.advance(DAY_S)
-        found = self.ledger.run(rows)
-        for step, kept in KEPT_S.items():
-            self.assertLessEqual(found[step], kept // step + 1)
-        self.assertEqual(found[DAY_S], 366)
+        counts = self.ledger.run(rows)
+        for step, seconds in KEPT_S.items():
+            self.assertLessEqual(counts[step], seconds // step + 1)
+        self.assertEqual(counts[DAY_S], 366)
 
-    def test_nothing_is_written_where_nothing_was_counted(self) -> None:
+    def test_without_counts_nothing_is_written(self) -> None:
         self.ledger.free()
         self.successResultOf(self.workers[0].write())
 
-    def test_a_minute_that_could_not_be_written_is_left_out_and_the_next_is_written(self) -> None:
-        ledger, asked = self.ledger, []
+    def test_a_minute_that_could_not_be_written_is_dropped(self) -> None:
+        ledger, writes = self.ledger, []
 
         class Away:
             def write(self, *_: Any) -> Any:
-                asked.append(1)
+                writes.append(1)
                 return fail(Unavailable("away"))
 
         mine = self.workers[0]
@@ -105,8 +105,8 @@ class FiguresTests(SynchronousTestCase):
         mine.ledger = ledger
         mine.gathering.note(AT + 61, counted(200, 200), None, None, 0)
         self.clock.advance(60)
-        self.assertEqual(asked, [1])
-        self.assertEqual([one.span.counts.completed for one in self.read(Range.HOUR)], [2])
+        self.assertEqual(writes, [1])
+        self.assertEqual([minute.span.counts.completed for minute in self.read(Range.HOUR)], [2])
 
 
 class RouteTests(SynchronousTestCase):
@@ -120,45 +120,45 @@ class RouteTests(SynchronousTestCase):
         )
 
     @proves("GET DashboardFigures")
-    def test_samples_of_the_watch_come_back_over_a_range(self) -> None:
+    def test_samples_are_returned_over_a_range(self) -> None:
         desk, now = self.game.parts.desk, self.game.clock.seconds()
         for at in (now - 10, now - 5):
             self.game.parts.dashboard.health.take(
                 self.game.parts.health, at, rss_mb=80.0, players=4
             )
         self.successResultOf(desk.figures.write())
-        said = self.ask().json
-        self.assertEqual((said["range"], said["stepSeconds"], said["now"]), ("hour", 60, now))
-        self.assertEqual((sum(said["players"]), said["playersMost"]), (4.0, [4]))
+        reply = self.ask().json
+        self.assertEqual((reply["range"], reply["stepSeconds"], reply["now"]), ("hour", 60, now))
+        self.assertEqual((sum(reply["players"]), reply["playersMost"]), (4.0, [4]))
         for name, step in (("day", 60), ("week", 3600), ("weeks", 86_400)):
-            said = self.ask(f"?range={name}").json
-            self.assertEqual((said["stepSeconds"], said["rssMB"]), (step, [80.0]))
+            reply = self.ask(f"?range={name}").json
+            self.assertEqual((reply["stepSeconds"], reply["rssMB"]), (step, [80.0]))
 
     @proves("GET DashboardFigures")
-    def test_who_may_not_or_asks_for_no_range_is_refused(self) -> None:
+    def test_strangers_and_invalid_ranges_are_refused(self) -> None:
         for odd in ("year", "%00", "hour%20or%201", "Hour", "9" * 4000):
             self.assertEqual(self.ask(f"?range={odd}").status, 400, odd)
         ann = self.game.player("Ann_1")
-        said = [
+        replies = [
             self.ask(headers={"Via": "1.1 x"}),
             self.ask(key=None),
             self.ask(key=ann.key),
             Game(self).browse("GET", "/svc/api/DashboardFigures", key=self.admin.key),
         ]
-        self.assertEqual([one.status for one in said], [403, 401, 403, 404])
+        self.assertEqual([reply.status for reply in replies], [403, 401, 403, 404])
         self.assertEqual(self.ask().headers["cache-control"], "no-store")
 
 
 @pytest.mark.live
 class SharedTests(SynchronousTestCase):
     @isolates("owner/figures: write")
-    def test_workers_that_write_at_once_count_nothing_twice_and_lose_nothing(self) -> None:
+    def test_workers_that_write_at_once_count_everything_once(self) -> None:
         two, rounds = TwoLedgers(self), 20
         workers = [Figures(ledger, lambda: AT) for ledger in two.ledgers]
         for _ in range(rounds):
-            for one in workers:
-                one.gathering.note(AT, counted(200, 500), None, 70.0, 3)
-            two.wait_for(*(one.write() for one in workers))
+            for worker in workers:
+                worker.gathering.note(AT, counted(200, 500), None, 70.0, 3)
+            two.wait_for(*(entry.write() for entry in workers))
         [hour] = transact(two.engines[0], lambda tx: SqlFigures(tx).since(HOUR_S, HOUR, int(AT)))
         counts = hour.span.counts
         self.assertEqual((counts.completed, counts.server_errors), (4 * rounds, 2 * rounds))

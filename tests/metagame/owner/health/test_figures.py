@@ -24,16 +24,16 @@ class MetricsTests(SynchronousTestCase):
         return self.successResultOf(page.text())
 
     @proves("METRICS_PORT of the metagame")
-    def test_off_unless_asked_for(self) -> None:
+    def test_metrics_are_off_by_default(self) -> None:
         self.assertEqual(list(Game(self).parts.desk.measuring(MemoryReactorClock())), [])
 
     @proves("METRICS_PORT of the metagame")
     def test_players_are_counted(self) -> None:
         game = Game(self, METRICS_PORT="61900")
         game.browse("POST", "/heartbeat", token=game.player("Ann_1").token, json={})
-        said = self.scrape(game)
-        self.assertIn("svc_metagame_players_online 1.0", said)
-        self.assertNotIn("svc_metagame_requests_total", said)
+        metrics = self.scrape(game)
+        self.assertIn("svc_metagame_players_online 1.0", metrics)
+        self.assertNotIn("svc_metagame_requests_total", metrics)
 
     @proves("METRICS_PORT of the metagame")
     def test_with_backend_health_requests_and_the_event_loop_too(self) -> None:
@@ -42,7 +42,7 @@ class MetricsTests(SynchronousTestCase):
         game.browse("GET", "/QoS")
         game.clock.advance(3600)
         game.parts.health.loop.note(0.021)
-        said = self.scrape(game)
+        metrics = self.scrape(game)
         for line in (
             "svc_metagame_requests_total 2.0",
             "svc_metagame_client_errors_total 1.0",
@@ -50,15 +50,15 @@ class MetricsTests(SynchronousTestCase):
             "svc_metagame_aborted_total 0.0",
             "svc_metagame_event_loop_p95_ms 21.0",
         ):
-            self.assertIn(line, said)
+            self.assertIn(line, metrics)
 
-    def test_what_an_owner_under_attack_needs_is_counted_by_reason(self) -> None:
+    def test_refusals_and_failed_logins_are_counted_by_reason(self) -> None:
         game = Game(self, METRICS_PORT="61900")
         game.browse("GET", "/nowhere")
         game.browse("GET", "/QoS")
         game.parts.counters.add(Counted.FAILED_LOGINS, "key", 3)
-        said = self.scrape(game)
-        self.assertIn('svc_metagame_refusals_total{reason="404"} 1.0', said)
-        self.assertIn('svc_metagame_failed_logins_total{reason="key"} 3.0', said)
+        metrics = self.scrape(game)
+        self.assertIn('svc_metagame_refusals_total{reason="404"} 1.0', metrics)
+        self.assertIn('svc_metagame_failed_logins_total{reason="key"} 3.0', metrics)
         for kind in Counted:
-            self.assertIn(f"# HELP svc_metagame_{kind}_total ", said)
+            self.assertIn(f"# HELP svc_metagame_{kind}_total ", metrics)

@@ -40,12 +40,12 @@ requests = st.lists(st.tuples(st.integers(200, 599), st.floats(0, 20)), max_size
 class RequestsTests(SynchronousTestCase):
     @proves("GET /svc/api/BackendHealth")
     def test_a_worked_example(self) -> None:
-        seen = Requests()
+        requests = Requests()
         for status, seconds in ((200, 0.04), (404, 0.002), (500, 6.0)):
-            seen.note(status, seconds, 100.5)
-        seen.note_aborted(101.0)
+            requests.note(status, seconds, 100.5)
+        requests.note_aborted(101.0)
         self.assertEqual(
-            show_requests(seen.last_minute(102.0)),
+            show_requests(requests.last_minute(102.0)),
             {
                 "windowSeconds": 60,
                 "completed": 3,
@@ -60,38 +60,38 @@ class RequestsTests(SynchronousTestCase):
         )
 
     @proves("GET /svc/api/BackendHealth")
-    def test_one_slow_request_of_twenty_is_beyond_the_ninety_fifth(self) -> None:
-        seen = Requests()
+    def test_one_slow_request_of_twenty_is_above_the_p95(self) -> None:
+        requests = Requests()
         for seconds in (*[0.004] * 19, 6.0):
-            seen.note(200, seconds, 100.5)
-        said = show_requests(seen.last_minute(102.0))
-        self.assertEqual((said["latencyP95UpperMs"], said["requestsPerSecond"]), (5, 0.333))
+            requests.note(200, seconds, 100.5)
+        reply = show_requests(requests.last_minute(102.0))
+        self.assertEqual((reply["latencyP95UpperMs"], reply["requestsPerSecond"]), (5, 0.333))
 
     @proves("GET /svc/api/BackendHealth")
     def test_a_second_is_dropped_after_sixty(self) -> None:
-        seen = Requests()
-        seen.note(200, 0.001, 100.9)
-        seen.note(200, 0.001, 101.0)
-        self.assertEqual(seen.last_minute(159.99).completed, 2)
-        self.assertEqual(seen.last_minute(160.0).completed, 1)
-        self.assertEqual(seen.last_minute(161.0).completed, 0)
-        self.assertEqual(seen.since_start.completed, 2)
+        requests = Requests()
+        requests.note(200, 0.001, 100.9)
+        requests.note(200, 0.001, 101.0)
+        self.assertEqual(requests.last_minute(159.99).completed, 2)
+        self.assertEqual(requests.last_minute(160.0).completed, 1)
+        self.assertEqual(requests.last_minute(161.0).completed, 0)
+        self.assertEqual(requests.since_start.completed, 2)
 
-    def test_everything_since_the_start_is_counted_to_the_edges(self) -> None:
-        seen = Requests()
+    def test_counts_since_the_start_include_boundary_statuses(self) -> None:
+        requests = Requests()
         for status in (399, 400, 499, 500, 599):
-            seen.note(status, 0.001, 100.0)
-        seen.note_aborted(100.0)
-        whole = seen.since_start
+            requests.note(status, 0.001, 100.0)
+        requests.note_aborted(100.0)
+        whole = requests.since_start
         self.assertEqual((whole.completed, whole.client_errors, whole.server_errors), (5, 2, 2))
         self.assertEqual((whole.aborted, whole.latencies[0], sum(whole.latencies)), (1, 5, 5))
         self.assertEqual(BOUNDS_MS, (1, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000))
 
     def test_old_seconds_cost_no_memory(self) -> None:
-        seen = Requests()
+        requests = Requests()
         for second in range(1000):
-            seen.note(200, 0.001, float(second))
-        self.assertEqual(len(seen._buckets), 60)
+            requests.note(200, 0.001, float(second))
+        self.assertEqual(len(requests._buckets), 60)
 
     def test_delays_are_shown_to_a_tenth_of_a_millisecond(self) -> None:
         delays = LoopDelays()
@@ -102,40 +102,40 @@ class RequestsTests(SynchronousTestCase):
 
     @proves("GET /svc/api/BackendHealth")
     def test_without_requests_percentiles_are_null_and_rates_zero(self) -> None:
-        said = show_requests(Requests().last_minute(5.0))
-        self.assertIsNone(said["latencyP50UpperMs"])
-        self.assertIsNone(said["latencyP95UpperMs"])
-        self.assertEqual((said["requestsPerSecond"], said["serverErrorPercent"]), (0, 0))
+        reply = show_requests(Requests().last_minute(5.0))
+        self.assertIsNone(reply["latencyP50UpperMs"])
+        self.assertIsNone(reply["latencyP95UpperMs"])
+        self.assertEqual((reply["requestsPerSecond"], reply["serverErrorPercent"]), (0, 0))
 
     def test_a_clock_set_back_leaves_no_count_behind(self) -> None:
-        seen = Requests()
-        seen.note(200, 0.001, 5000.0)
-        seen.note(200, 0.001, 1000.0)
-        self.assertEqual(seen.last_minute(1000.0).completed, 1)
+        requests = Requests()
+        requests.note(200, 0.001, 5000.0)
+        requests.note(200, 0.001, 1000.0)
+        self.assertEqual(requests.last_minute(1000.0).completed, 1)
 
     @given(requests, st.sampled_from([0.5, 0.95]))
     @effort(max_examples=50, deadline=None)
     def test_a_percentile_is_the_bound_over_the_value_of_that_rank(
         self, sent: list[tuple[int, float]], share: float
     ) -> None:
-        seen = Requests()
+        counted = Requests()
         for status, seconds in sent:
-            seen.note(status, seconds, 7.0)
-        found = upper_bound(seen.since_start.latencies, share)
+            counted.note(status, seconds, 7.0)
+        percentile = upper_bound(counted.since_start.latencies, share)
         if not sent:
-            self.assertIsNone(found)
+            self.assertIsNone(percentile)
             return
         percent = round(share * 100)
         there = sorted(s * 1000 for _, s in sent)[math.ceil(len(sent) * percent / 100) - 1]
-        self.assertEqual(found, next((one for one in BOUNDS_MS if there <= one), BEYOND))
+        self.assertEqual(percentile, next((bound for bound in BOUNDS_MS if there <= bound), BEYOND))
 
     @given(st.lists(st.floats(0, 1e6), max_size=60))
     @effort(max_examples=50, deadline=None)
     def test_never_more_than_sixty_buckets(self, moments: list[float]) -> None:
-        seen = Requests()
+        requests = Requests()
         for at in moments:
-            seen.note(200, 0.0, at)
-            self.assertLessEqual(len(seen._buckets), 60)
+            requests.note(200, 0.0, at)
+            self.assertLessEqual(len(requests._buckets), 60)
 
 
 class LoopTests(SynchronousTestCase):
@@ -157,9 +157,9 @@ class LoopTests(SynchronousTestCase):
         delays = LoopDelays()
         for seconds in (9.0, *[0.02] * 3000):
             delays.note(seconds)
-        said = show_loop(delays.report())
-        assert said is not None
-        self.assertEqual(said["maxMs"], 20.0)
+        figures = show_loop(delays.report())
+        assert figures is not None
+        self.assertEqual(figures["maxMs"], 20.0)
 
 
 class CountingTests(SynchronousTestCase):
@@ -171,16 +171,16 @@ class CountingTests(SynchronousTestCase):
 
     @proves("GET /svc/api/BackendHealth")
     def test_an_aborted_reply_counts_only_as_aborted(self) -> None:
-        seen = Requests()
-        Counting(seen, lambda: 9.0)(self.done(status=0, aborted=True))
-        said = show_requests(seen.last_minute(9.0))
-        self.assertEqual((said["aborted"], said["completed"], said["serverErrors"]), (1, 0, 0))
+        requests = Requests()
+        Counting(requests, lambda: 9.0)(self.done(status=0, aborted=True))
+        reply = show_requests(requests.last_minute(9.0))
+        self.assertEqual((reply["aborted"], reply["completed"], reply["serverErrors"]), (1, 0, 0))
 
     def test_rows_marked_quiet_are_not_counted(self) -> None:
-        seen = Requests()
+        requests = Requests()
         [row] = HealthRoutes.routes.rows
-        Counting(seen, lambda: 9.0)(self.done(row=row))
-        self.assertEqual(seen.last_minute(9.0).completed, 0)
+        Counting(requests, lambda: 9.0)(self.done(row=row))
+        self.assertEqual(requests.last_minute(9.0).completed, 0)
 
 
 class RouteTests(SynchronousTestCase):
@@ -204,13 +204,17 @@ class RouteTests(SynchronousTestCase):
         self.game.clock.advance(30)
         page = self.ask()
         self.assertEqual((page.status, page.headers["cache-control"]), (200, "no-store"))
-        said = page.json
-        self.assertEqual(list(said), ["uptimeSeconds", "memoryMB", "requests", "eventLoop", "bans"])
-        self.assertEqual(said["uptimeSeconds"], 30)
-        self.assertEqual(set(said["memoryMB"]), {"rss", "heapUsed"})
-        self.assertIsNone(said["eventLoop"])
-        self.assertEqual(said["bans"], {"supported": False, "count": None})
-        self.assertEqual((said["requests"]["completed"], said["requests"]["clientErrors"]), (1, 1))
+        reply = page.json
+        self.assertEqual(
+            list(reply), ["uptimeSeconds", "memoryMB", "requests", "eventLoop", "bans"]
+        )
+        self.assertEqual(reply["uptimeSeconds"], 30)
+        self.assertEqual(set(reply["memoryMB"]), {"rss", "heapUsed"})
+        self.assertIsNone(reply["eventLoop"])
+        self.assertEqual(reply["bans"], {"supported": False, "count": None})
+        self.assertEqual(
+            (reply["requests"]["completed"], reply["requests"]["clientErrors"]), (1, 1)
+        )
 
     @proves("GET /svc/api/BackendHealth")
     def test_the_polls_of_a_dashboard_are_not_counted(self) -> None:
@@ -242,5 +246,5 @@ class RouteTests(SynchronousTestCase):
         self.assertEqual(self.ask().status, 200)
 
     def test_memory_is_in_megabytes(self) -> None:
-        said = memory_mb()
-        self.assertTrue(all(value is None or 1 < value < 10_000 for value in said.values()))
+        memory = memory_mb()
+        self.assertTrue(all(value is None or 1 < value < 10_000 for value in memory.values()))

@@ -1,4 +1,4 @@
-"""Maintenance mode: who switches it, how it stands, and what is done once the server is empty."""
+"""Maintenance mode: switching it, its state, and the act once the server is empty."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ GAME_SERVER = "/svc/api/DashboardGameServer"
 
 
 class GameServers:
-    """Stands for treq: the deploy server's list of what runs, or no answer at all."""
+    """A fake of treq: the deploy server's list of game servers, or no answer."""
 
     def __init__(self) -> None:
         self.kinds: list[str] | None = ["city"]
-        self.asked: list[Any] = []
+        self.requests: list[Any] = []
         self.answer: Reply | Exception = Reply(200, {"id": "new"})
-        self.heard: Callable[[], None] = lambda: None
+        self.on_request: Callable[[], None] = lambda: None
 
     def request(self, method: str, url: str, **sent: Any) -> Deferred[Any]:
         path = url.removeprefix("http://127.0.0.1:61001")
         if path != "/gameservers":
-            self.asked.append((method, path, sent.get("json")))
-            self.heard()
+            self.requests.append((method, path, sent.get("json")))
+            self.on_request()
             return fail(self.answer) if isinstance(self.answer, Exception) else succeed(self.answer)
         assert (method, url) == ("GET", "http://127.0.0.1:61001/gameservers")
         if self.kinds is None:
@@ -100,7 +100,7 @@ class MaintenanceTests(SynchronousTestCase):
         return stack_wish.take(self.folder, self.game.clock.seconds())
 
     @proves("POST DashboardDrain", "GET DashboardDrain")
-    def test_it_is_switched_on_and_off_and_stands_in_the_audit_log(self) -> None:
+    def test_switching_it_is_recorded_in_the_audit_log(self) -> None:
         self.assertEqual(
             self.standing(),
             {"drain": None, "hunts": 0, "playersOnline": 0, "empty": True, "stack": False},
@@ -112,17 +112,17 @@ class MaintenanceTests(SynchronousTestCase):
         self.assertEqual((self.standing()["hunts"], self.standing()["empty"]), (1, False))
         self.assertIsNone(self.switch(on=False).json["drain"])
         rows = self.game.browse("GET", "/svc/api/DashboardAudit", key=self.olga.key).json["rows"]
-        self.assertEqual([one["action"] for one in rows], ["drain off", "drain on"])
+        self.assertEqual([row["action"] for row in rows], ["drain off", "drain on"])
         self.assertEqual(rows[1]["reason"], "new version")
 
     @proves("maintenance mode: once the server is empty the stack stops or restarts")
-    def test_the_stack_is_told_once_the_last_hunt_has_ended(self) -> None:
+    def test_the_stack_is_asked_once_the_last_hunt_has_ended(self) -> None:
         self.stack_runs()
         self.deploy.kinds = ["city", "hunt"]
         self.assertEqual(self.switch(Then="restart").status, 200)
         self.wait(60)
         self.assertIsNone(self.wished())
-        self.deploy.kinds = None  # it does not answer: nobody knows whether a hunt runs
+        self.deploy.kinds = None  # no answer: the number of hunts is unknown
         self.wait(60)
         self.assertIsNone(self.wished())
         self.deploy.kinds = ["city"]
@@ -135,7 +135,7 @@ class MaintenanceTests(SynchronousTestCase):
         self.assertIsNone(self.wished())
 
     @proves("maintenance mode: once the server is empty the stack stops or restarts")
-    def test_no_hunt_begins_between_the_last_one_and_what_the_stack_does(self) -> None:
+    def test_no_hunt_begins_until_the_stack_has_acted(self) -> None:
         self.stack_runs()
         ann = self.game.player("Ann_1")
         self.switch(Then="restart")
@@ -144,14 +144,14 @@ class MaintenanceTests(SynchronousTestCase):
             self.assertEqual(self.joins(self.game, ann.token), 400)
         for page in (self.switch(on=False), self.switch(Then="stop")):
             self.assertEqual((page.status, page.json["error"]), (409, "acting"))
-        died = self.again()  # a metagame that dies before the stack has read the wish
+        died = self.again()  # it dies before the stack has read the request
         self.assertEqual(self.joins(died, ann.token), 400)
         self.assertEqual(self.wished(), "restart")
         fresh = self.again()
         self.assertIsNone(fresh.browse("GET", PATH, key=self.olga.key).json["drain"])
         self.assertEqual(self.joins(fresh, ann.token), 200)
 
-    def test_hunts_begin_again_where_the_stack_does_not_act(self) -> None:
+    def test_hunts_are_allowed_again_if_the_stack_does_not_act(self) -> None:
         self.stack_runs()
         self.switch(Then="stop")
         self.wait(int(EMPTY_S + ACTING_S) - 4)
@@ -160,7 +160,7 @@ class MaintenanceTests(SynchronousTestCase):
         self.assertIsNone(self.standing()["drain"])
         self.assertEqual(len(self.flushLoggedErrors()), 0)
 
-    def test_hunts_begin_again_where_the_stack_cannot_be_told(self) -> None:
+    def test_hunts_are_allowed_again_if_the_stack_cannot_be_asked(self) -> None:
         self.stack_runs()
         self.switch(Then="stop")
         self.made.folder = self.folder / RECENT  # no folder at all
@@ -168,11 +168,11 @@ class MaintenanceTests(SynchronousTestCase):
         self.assertIsNone(self.standing()["drain"])
 
     def joins(self, game: Game, token: str) -> int:
-        wish = {"gameMode": "ISLAND", "gameArgs": "", "playerHuntId": "Hunt_B"}
-        return game.browse("POST", "/candidate/join", json=wish, token=token).status
+        request = {"gameMode": "ISLAND", "gameArgs": "", "playerHuntId": "Hunt_B"}
+        return game.browse("POST", "/candidate/join", json=request, token=token).status
 
     @proves("maintenance mode outlives a crash")
-    def test_after_a_crash_it_is_on_as_it_was_until_somebody_ends_it(self) -> None:
+    def test_it_survives_a_crash_until_somebody_ends_it(self) -> None:
         self.deploy.kinds = ["city", "hunt"]
         self.switch(Reason="new disk")
         before = self.standing()["drain"]
@@ -184,7 +184,7 @@ class MaintenanceTests(SynchronousTestCase):
         self.assertIsNone(self.again().browse("GET", PATH, key=self.olga.key).json["drain"])
 
     def again(self) -> Game:
-        """The same host after a crash: another board on the same database."""
+        """Return the same host after a crash: another board on the same database."""
         fresh = Game(self, http=self.deploy, ledger=self.game.ledger)
         fresh.parts.desk.maintenance.folder = self.folder
         watch = maintenance_watch(fresh.parts.desk.maintenance, Clock())
@@ -192,30 +192,30 @@ class MaintenanceTests(SynchronousTestCase):
         self.addCleanup(watch.stopService)
         return fresh
 
-    def test_what_was_switched_while_the_database_was_read_stays(self) -> None:
+    def test_a_switch_during_a_database_read_is_kept(self) -> None:
         ledger, made = self.game.parts.audit.ledger, self.made
-        asked: list[Deferred[Any]] = []
+        requests: list[Deferred[Any]] = []
 
         class Slow:
             def read(self, work: Any) -> Deferred[Any]:
-                asked.append(Deferred())
-                return asked[-1]
+                requests.append(Deferred())
+                return requests[-1]
 
             write = staticmethod(ledger.write)
 
         made.audit = Audit(Slow(), made.wall_clock)  # type: ignore[arg-type]
         self.wait(2)
         self.switch()
-        asked[0].callback(None)  # as it was before
+        requests[0].callback(None)  # as it was before
         self.assertIsNotNone(self.standing()["drain"])
 
     def test_of_two_workers_one_acts(self) -> None:
         self.stack_runs()
         self.switch(Then="restart")
-        other = Game(self, http=self.deploy, ledger=self.game.ledger).parts.desk.maintenance
-        other.folder = self.folder
+        second_worker = Game(self, http=self.deploy, ledger=self.game.ledger).parts.desk.maintenance
+        second_worker.folder = self.folder
         second = Clock()
-        watch = maintenance_watch(other, second)
+        watch = maintenance_watch(second_worker, second)
         watch.startService()
         self.addCleanup(watch.stopService)
         self.wait(30)
@@ -224,7 +224,7 @@ class MaintenanceTests(SynchronousTestCase):
         self.assertIsNone(self.wished())
         self.assertEqual(self.standing()["drain"]["then"], "restarting")
 
-    def test_it_waits_for_those_online_where_that_was_wanted(self) -> None:
+    def test_it_waits_until_nobody_is_online_if_requested(self) -> None:
         self.stack_runs()
         ann = self.game.player("Ann_1")
         beat = {"map": "cora_jamima", "state": "island"}
@@ -235,7 +235,7 @@ class MaintenanceTests(SynchronousTestCase):
         self.wait(60)  # the last heartbeat counts for 90 s
         self.assertEqual(self.wished(), "stop")
 
-    def test_who_changes_their_mind_is_heard(self) -> None:
+    def test_switching_it_off_in_time_cancels_the_act(self) -> None:
         self.stack_runs()
         self.switch(Then="restart")
         self.wait(5)
@@ -243,13 +243,13 @@ class MaintenanceTests(SynchronousTestCase):
         self.wait(60)
         self.assertIsNone(self.wished())
 
-    def test_where_no_stack_runs_nothing_can_act(self) -> None:
+    def test_without_a_stack_stop_and_restart_are_refused(self) -> None:
         page = self.switch(Then="restart")
         self.assertEqual((page.status, page.json["error"]), (409, "no_stack"))
         self.assertIsNone(self.standing()["drain"])
         self.assertEqual(self.switch().status, 200)
 
-    def test_who_may_not_and_what_makes_no_sense(self) -> None:
+    def test_moderators_and_invalid_orders_are_refused(self) -> None:
         moderator = self.game.player("Mo")
         self.game.ledger.run(lambda tx: SqlAccounts(tx).set_role(moderator.id, Role.MODERATOR))
         self.assertEqual(self.switch(key=moderator.key).status, 403)
@@ -259,7 +259,7 @@ class MaintenanceTests(SynchronousTestCase):
             self.assertEqual(self.switch(**wrong).status, 400)
 
     @proves("GET DashboardGameServers", "POST DashboardGameServer", "GET DashboardConsole")
-    def test_one_game_server_is_handled_and_recorded(self) -> None:
+    def test_acts_on_a_game_server_are_recorded(self) -> None:
         def read(route: str) -> Page:
             return self.game.browse("GET", f"/svc/api/{route}", key=self.olga.key)
 
@@ -270,18 +270,18 @@ class MaintenanceTests(SynchronousTestCase):
         [city] = read("DashboardGameServers").json["servers"]
         self.assertEqual((city["id"], city["kind"], city["port"]), ("city", "city", 8000))
         self.assertEqual(act(Act="restart", Id="city").json, {"id": "new"})
-        asked = {"Act": "restart", "Id": "city", "Kind": ""}
-        self.assertEqual(self.deploy.asked, [("POST", "/gameservers/handle", asked)])
+        request = {"Act": "restart", "Id": "city", "Kind": ""}
+        self.assertEqual(self.deploy.requests, [("POST", "/gameservers/handle", request)])
         rows = read("DashboardAudit").json["rows"]
         for row in rows[:2]:
             self.assertEqual((row["action"], row["target"]), ("restart game server", "city"))
         was = {"kind": "city", "map": city["map"], "port": 8000}
         self.assertEqual((rows[1]["before"], rows[1]["after"]), (was, {"begun": True}))
         self.assertEqual((rows[0]["before"], rows[0]["after"]["kind"]), (was, "city"))
-        for other in ({"Act": "start", "Kind": "dojo"}, {"Act": "stop", "Id": "city"}):
-            self.assertEqual(act(**other).json, {"id": "new"})
+        for order in ({"Act": "start", "Kind": "dojo"}, {"Act": "stop", "Id": "city"}):
+            self.assertEqual(act(**order).json, {"id": "new"})
             [newest, *_] = read("DashboardAudit").json["rows"]
-            self.assertEqual(newest["action"], f"{other['Act']} game server")
+            self.assertEqual(newest["action"], f"{order['Act']} game server")
         self.deploy.answer = Reply(409, {"error": "refused", "message": "a hunt is stopped"})
         page = act(Act="restart", Id="city")
         self.assertEqual((page.status, page.json["message"]), (409, "a hunt is stopped"))
@@ -295,31 +295,31 @@ class MaintenanceTests(SynchronousTestCase):
         self.assertEqual(act(Act="explode", Id="city").status, 400)
         self.deploy.answer = Reply(200, {"lines": ["one", "two"]})
         self.assertEqual(read("DashboardConsole?Id=a%26b").json, {"lines": ["one", "two"]})
-        self.assertEqual(self.deploy.asked[-1][1], "/gameservers/console?id=a%26b")
+        self.assertEqual(self.deploy.requests[-1][1], "/gameservers/console?id=a%26b")
         self.deploy.kinds = None
         self.assertEqual(read("DashboardGameServers").status, 409)
 
     def game_server_acts(self) -> list[Any]:
-        """Action, after and refused of every row of an act on a game server, the newest first."""
+        """Return action, after and refused of each audit row, newest first."""
         rows = self.game.browse("GET", "/svc/api/DashboardAudit", key=self.olga.key).json["rows"]
-        return [(one["action"], one["after"], one["refused"]) for one in rows]
+        return [(row["action"], row["after"], row["refused"]) for row in rows]
 
     def handle(self) -> Page:
         body = {"Act": "stop", "Id": "city"}
         return self.game.browse("POST", GAME_SERVER, json=body, key=self.olga.key)
 
     @proves("every act of staff and every refused try is in the audit log")
-    def test_that_an_act_has_begun_stands_there_before_the_game_server_is_asked(self) -> None:
-        found: list[Any] = []
-        self.deploy.heard = lambda: found.extend(self.game_server_acts())
+    def test_an_act_is_recorded_before_the_game_server_is_asked(self) -> None:
+        rows: list[Any] = []
+        self.deploy.on_request = lambda: rows.extend(self.game_server_acts())
         self.assertEqual(self.handle().status, 200)
-        self.assertEqual(found, [("stop game server", {"begun": True}, None)])
+        self.assertEqual(rows, [("stop game server", {"begun": True}, None)])
         self.assertEqual(len(self.game_server_acts()), 2)
 
     @proves("every act of staff and every refused try is in the audit log")
-    def test_where_no_answer_comes_it_may_have_been_done(self) -> None:
+    def test_without_an_answer_the_outcome_is_recorded_as_unknown(self) -> None:
         unsure = ({"outcome": "no answer: it may have been done"}, None)
-        for away, status, said in (
+        for away, status, expected in (
             (TimeoutError(), 409, unsure),
             (Reply(500, "a fault"), 409, unsure),
             (NobodyListens(), 409, (None, "the deploy server does not answer")),
@@ -328,11 +328,11 @@ class MaintenanceTests(SynchronousTestCase):
             self.deploy.answer = away
             self.assertEqual(self.handle().status, status)
             [newest, began, *_] = self.game_server_acts()
-            self.assertEqual(newest, ("stop game server", *said))
+            self.assertEqual(newest, ("stop game server", *expected))
             self.assertEqual(began, ("stop game server", {"begun": True}, None))
 
     @proves("every act of staff and every refused try is in the audit log")
-    def test_where_a_fault_of_ours_ends_it_part_of_it_may_have_been_done(self) -> None:
+    def test_after_an_internal_error_a_partial_act_is_recorded(self) -> None:
         client, bug = type(self.game.parts.deploy), ZeroDivisionError()
         self.game.described.odd = True
         with mock.patch.object(client, "handle", side_effect=bug):
@@ -345,22 +345,22 @@ class MaintenanceTests(SynchronousTestCase):
 @pytest.mark.live
 class SharedTests(SynchronousTestCase):
     @isolates("owner/maintenance: become")
-    def test_of_workers_that_find_the_server_empty_at_once_one_ends_it(self) -> None:
+    def test_of_workers_that_see_it_empty_at_once_one_ends_it(self) -> None:
         two, drain = TwoLedgers(self), Drain("Olga", START, Then.RESTART)
         here = Game(self)
         workers = [
-            Maintenance(here.board, Audit(one, lambda: START), *here_of(here))
-            for one in two.ledgers
+            Maintenance(here.board, Audit(ledger, lambda: START), *here_of(here))
+            for ledger in two.ledgers
         ]
         for _ in range(20):
             transact(two.engines[0], lambda tx: SqlMaintenance(tx).put(drain))
-            ended = [Deferred.fromCoroutine(one.become(drain, None)) for one in workers]
+            ended = [Deferred.fromCoroutine(worker.become(drain, None)) for worker in workers]
             self.assertEqual(sorted(two.wait_for(*ended)), [False, True])
             self.assertIsNone(transact(two.engines[1], lambda tx: SqlMaintenance(tx).get()))
 
 
 def here_of(game: Game) -> tuple[Any, Any, Any]:
-    """What else a worker has: no deploy server, nobody online, a clock that stands."""
+    """Return a worker's other parts: no deploy server, nobody online, a stopped clock."""
     return game.parts.deploy, game.parts.online, lambda: START
 
 
@@ -370,7 +370,7 @@ class WishTests(SynchronousTestCase):
         self.addCleanup(scratch.cleanup)
         self.folder = Path(scratch.name)
 
-    def test_a_wish_is_taken_once_and_not_when_it_is_old_or_strange(self) -> None:
+    def test_a_stack_request_is_taken_once_unless_old_or_invalid(self) -> None:
         stack_wish.wish(self.folder, "restart", 1000.0)
         self.assertEqual(stack_wish.take(self.folder, 1001.0), "restart")
         self.assertIsNone(stack_wish.take(self.folder, 1001.0))
@@ -384,7 +384,7 @@ class WishTests(SynchronousTestCase):
 
 
 class ListTests(SynchronousTestCase):
-    def test_what_a_deploy_server_does_not_say_of_an_instance_is_shown_as_nothing(self) -> None:
+    def test_missing_fields_of_a_game_server_are_shown_as_empty(self) -> None:
         [shown] = show_servers([{"id": "a", "map": "m"}])["servers"]
-        said = {"id": "a", "kind": "", "port": 0, "map": "m", "startedAt": None}
-        self.assertEqual(shown, said)
+        expected = {"id": "a", "kind": "", "port": 0, "map": "m", "startedAt": None}
+        self.assertEqual(shown, expected)

@@ -1,4 +1,4 @@
-"""The deploy server is told on which game servers players were heard."""
+"""Game servers with live players are reported to the deploy server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from twisted.internet.error import ConnectionRefusedError
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.metagame.owner.management.acts import EVERY_S, HeardPlayers, heard_watch
+from svcserver.metagame.owner.management.acts import EVERY_S, SeenPlayers, seen_players_watch
 from svcserver.metagame.owner.management.instances import DeployedInstances
 from svcserver.metagame.owner.titles import Titles
 from svcserver.metagame.play.deploy_client import DeployClient
@@ -24,11 +24,11 @@ CITY = "/Game/Maps/city/river_02_persistent"
 
 
 class Deploy:
-    """Stands for treq and a deploy server with a city and a hunt."""
+    """A fake of treq and of a deploy server with a city and a hunt."""
 
     def __init__(self) -> None:
-        self.asked = 0
-        self.told: list[list[str]] = []
+        self.list_requests = 0
+        self.reports: list[list[str]] = []
         self.away = False
 
     def request(self, method: str, url: str, **sent: Any) -> Deferred[Any]:
@@ -36,9 +36,9 @@ class Deploy:
             return fail(ConnectionRefusedError())
         if method == "POST":
             assert url == "http://127.0.0.1:61001/gameservers/heard"
-            self.told.append(sent["json"]["Ids"])
+            self.reports.append(sent["json"]["Ids"])
             return succeed(Reply(200, b'{"known": 1}'))
-        self.asked += 1
+        self.list_requests += 1
         servers = [
             record(1, "city", map=CITY),
             record(2, "hunt", expectedPlayers=[BOB]),
@@ -53,36 +53,36 @@ class HeardTests(SynchronousTestCase):
         self.board, self.online = board, Online(board.board)
         client = DeployClient(self.deploy, self.clock, "127.0.0.1:61001", 30.0)
         placed = DeployedInstances(client, Seen().matches, Titles.load(), "The City")
-        heard = HeardPlayers(self.online, placed, CITY, lambda: board.now)
-        self.watch = heard_watch(heard, self.clock)
+        seen_players = SeenPlayers(self.online, placed, CITY, lambda: board.now)
+        self.watch = seen_players_watch(seen_players, self.clock)
         self.watch.startService()
         self.addCleanup(self.watch.stopService)
 
     def beat(self, player: Any, map_path: str) -> None:
         self.successResultOf(self.online.hear(player, map_path, ""))
 
-    def told(self) -> list[list[str]]:
+    def reports(self) -> list[list[str]]:
         self.board.now += EVERY_S
         self.clock.advance(EVERY_S)
-        told, self.deploy.told = self.deploy.told, []
-        return told
+        reported, self.deploy.reports = self.deploy.reports, []
+        return reported
 
     @proves("deploy: a game server whose players are heard is not frozen")
-    def test_a_heartbeat_is_told_once_of_the_server_where_the_player_is(self) -> None:
+    def test_a_heartbeat_reports_the_players_game_server_once(self) -> None:
         self.beat(ANN, CITY)
         self.beat(BOB, "/Game/Maps/islands/1705/cora_jamima")
         self.beat(CLEO, "/Game/Maps/LoginMenu")
-        self.assertEqual(self.told(), [["id-1", "id-2"]])
-        self.assertEqual(self.told(), [])  # who is online, and silent since, is no sign of life
+        self.assertEqual(self.reports(), [["id-1", "id-2"]])
+        self.assertEqual(self.reports(), [])  # players without a new heartbeat do not count
         self.beat(BOB, "/Game/Maps/islands/1705/cora_jamima")
-        self.assertEqual(self.told(), [["id-2"]])
+        self.assertEqual(self.reports(), [["id-2"]])
 
-    def test_nobody_is_asked_where_nobody_plays_and_who_does_not_answer_does_no_harm(self) -> None:
-        self.told()
-        self.assertEqual(self.deploy.asked, 0)
+    def test_an_empty_host_or_silent_deploy_server_reports_nothing(self) -> None:
+        self.reports()
+        self.assertEqual(self.deploy.list_requests, 0)
         self.deploy.away = True
         self.beat(ANN, CITY)
-        self.assertEqual(self.told(), [])
+        self.assertEqual(self.reports(), [])
         self.deploy.away = False
         self.beat(ANN, CITY)
-        self.assertEqual(self.told(), [["id-1"]])
+        self.assertEqual(self.reports(), [["id-1"]])

@@ -1,4 +1,4 @@
-"""Spec: 2 §2 Status reply; instances and who is in which."""
+"""Game servers in the server status, and their players. Spec: 2 §2 Status reply."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def record(number: int, kind: str, **changes: Any) -> dict[str, Any]:
 
 
 class Reply:
-    """What the deploy server said."""
+    """A reply of the deploy server."""
 
     def __init__(self, code: int, body: bytes) -> None:
         self.code, self.body = code, body
@@ -56,7 +56,7 @@ class Reply:
 
 
 class Http:
-    """Stands for treq."""
+    """A fake of treq."""
 
     answer: Any = None
 
@@ -95,7 +95,7 @@ class WhoTests(InstancesCase):
             Whereabouts(BOB, Place.DOJO, "training_dojo_persistent"),
         )
         self.assertEqual(placed.of_player, {ANN: "id-7", BOB: "id-6"})
-        self.assertEqual([one.players for one in placed.instances], [1, 1])
+        self.assertEqual([instance.players for instance in placed.instances], [1, 1])
 
     @proves("thing: Status reply: instances and each player's instance")
     def test_a_hunt_is_the_one_that_expects_the_player(self) -> None:
@@ -107,10 +107,10 @@ class WhoTests(InstancesCase):
             Whereabouts(CLEO, Place.HUNT, ISLAND_MAP),
         )
         self.assertEqual(placed.of_player, {ANN: "id-2", BOB: "id-2"})
-        self.assertEqual([one.players for one in placed.instances], [0, 2])
+        self.assertEqual([instance.players for instance in placed.instances], [0, 2])
 
     @proves("thing: Status reply: instances and each player's instance")
-    def test_else_the_one_they_were_last_sent_to_when_kind_and_map_match(self) -> None:
+    def test_otherwise_it_is_the_last_server_if_kind_and_map_match(self) -> None:
         self.sent_to(ANN, 8771)
         for player, wanted in (
             (Whereabouts(ANN, Place.TUTORIAL, ISLAND_MAP.upper()), {ANN: "id-1"}),
@@ -131,7 +131,7 @@ class WhoTests(InstancesCase):
 
 class ShownTests(InstancesCase):
     @proves("thing: Status reply: instances and each player's instance")
-    def test_an_instance_has_its_eight_keys_in_order_and_no_account_id(self) -> None:
+    def test_an_instance_has_eight_keys_and_no_account_id(self) -> None:
         [shown] = map(
             show_instance,
             self.place([record(1, "hunt", expectedPlayers=[ANN], maxPlayers=4)]).instances,
@@ -146,7 +146,7 @@ class ShownTests(InstancesCase):
     @proves("thing: Status reply: instances and each player's instance")
     def test_titles_name_the_place_or_the_behemoth(self) -> None:
         quillshot = "/Game/Monsters/q/bullseye_beta_bp.bullseye_beta_bp_C"
-        for one, title, behemoth in (
+        for server, title, behemoth in (
             (record(1, "city"), "The City", None),
             (record(1, "dojo"), "Training Dojo", None),
             (record(1, "tutorial"), "Tutorial", None),
@@ -154,19 +154,19 @@ class ShownTests(InstancesCase):
             (record(1, "hunt", behemoth="/Game/M/new_bp.new_bp_C"), "Hunt: new", "new"),
             (record(1, "hunt"), "Hunt: dia_moss_triforce_2", None),
         ):
-            [shown] = map(show_instance, self.place([one]).instances)
+            [shown] = map(show_instance, self.place([server]).instances)
             self.assertEqual((shown["title"], shown["behemoth"]), (title, behemoth))
 
     @proves("thing: Status reply: instances and each player's instance")
     def test_the_matchmakers_hunt_names_the_behemoth_first(self) -> None:
         beaver = "/Game/Monsters/m/mcbeaver_bp.mcbeaver_bp_C"
         hunt, name = "CR19_MatchmakerHunt_Beaver_Heroic", "Heroic Ragetail Gnasher"
-        for one, title, behemoth in (
+        for server, title, behemoth in (
             (record(1, "hunt", behemoth=beaver, matchmakerHuntId=hunt), f"Hunt: {name}", name),
             (record(1, "hunt", matchmakerHuntId=hunt), "Hunt: dia_moss_triforce_2", None),
             (record(1, "hunt", behemoth=7), "Hunt: dia_moss_triforce_2", None),
         ):
-            [shown] = map(show_instance, self.place([one]).instances)
+            [shown] = map(show_instance, self.place([server]).instances)
             self.assertEqual((shown["title"], shown["behemoth"]), (title, behemoth))
 
     @proves("thing: Status reply: instances and each player's instance")
@@ -203,9 +203,9 @@ class SilenceTests(InstancesCase):
 
     @proves("limit: Game-server list timeout 2 s")
     def test_a_silent_deploy_server_is_given_two_seconds(self) -> None:
-        asked = self.instances.place([])
+        placing = self.instances.place([])
         self.clock.advance(1.9)
-        self.assertNoResult(asked)
+        self.assertNoResult(placing)
         self.clock.advance(0.1)
-        self.assertEqual(self.successResultOf(asked).instances, [])
+        self.assertEqual(self.successResultOf(placing).instances, [])
         self.assertEqual(self.clock.getDelayedCalls(), [])

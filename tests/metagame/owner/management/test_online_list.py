@@ -1,4 +1,4 @@
-"""The owner's list of who is online. Spec: 2 §2 Online entry."""
+"""The owner's list of online players. Spec: 2 §2 Online entry."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class OnlineListTests(SynchronousTestCase):
         self.assertEqual(self.ask(), [])
 
     @proves("GET /svc/api/PrivateOnlineStats")
-    def test_who_may_ask(self) -> None:
+    def test_only_a_direct_admin_may_read_it(self) -> None:
         browse = self.game.browse
         self.assertEqual(browse("GET", PATH).status, 401)
         self.assertEqual(browse("GET", PATH, key=self.ann.key).status, 403)
@@ -78,9 +78,9 @@ class HuntTests(SynchronousTestCase):
         self.browse = Browser(self, FrontDoor(game.door.gate, game.settings).mount(feature))
 
     def sent_to(self, hunt: str) -> None:
-        """Ann asks for a hunt, and is told of its server."""
-        wish = check("ISLAND", "", hunt)
-        entry = self.matches.join(self.ann, wish, None, self.wall_clock())
+        """Let Ann join a hunt and be sent to its server."""
+        request = check("ISLAND", "", hunt)
+        entry = self.matches.join(self.ann, request, None, self.wall_clock())
         entry.match.server = Server("127.0.0.1", 8771)
         self.matches.sent(self.ann, self.wall_clock())
 

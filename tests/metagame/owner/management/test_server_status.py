@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.metagame.owner.management.acts import StatusReports
 from svcserver.metagame.owner.management.routes import ServerStatusRoutes
-from svcserver.metagame.owner.management.rules import Instance, Placed
+from svcserver.metagame.owner.management.rules import Placed, RunningGameServer
 from tests.support.game import Game
 from tests.support.proves import proves
 
@@ -30,8 +30,8 @@ KEYS = [
 ]
 
 
-class Asked:
-    """Instances that answer when told, and count how often they were asked."""
+class ManualInstances:
+    """A fake source of instances that answers on demand and records its calls."""
 
     def __init__(self) -> None:
         self.calls: list[Deferred[Placed]] = []
@@ -70,7 +70,7 @@ class ServerStatusTests(SynchronousTestCase):
             )
 
     @proves("the reply and its headers", "GET /svc/api/ServerStatus")
-    def test_the_registered_see_who_is_where_by_name(self) -> None:
+    def test_registered_callers_see_players_by_name(self) -> None:
         self.game.browse("POST", "/heartbeat", token=self.bob.token, json={"map": "Map_LoginMenu"})
         self.game.browse("POST", "/heartbeat", token=self.ann.token, json={"state": "island"})
         self.game.browse(
@@ -110,30 +110,30 @@ class ServerStatusTests(SynchronousTestCase):
         self.assertEqual((second["playersOnline"], second["uptimeSeconds"]), (1, 5))
 
     @proves("GET /svc/api/ServerStatus")
-    def test_concurrent_requests_share_one_build_and_strangers_ask_nobody(self) -> None:
+    def test_concurrent_requests_share_a_build_and_strangers_none(self) -> None:
         [feature] = [row.handler for row in self.game.door.rows if row.name == f"GET {PATH}"]
         self.assertIs(feature, ServerStatusRoutes.status)
-        asked = Asked()
+        instances = ManualInstances()
         status = StatusReports(
             self.game.settings,
             _build(self.game),
             self.game.parts.registration,
             self.game.parts.online,
             self.game.parts.directory,
-            asked,
+            instances,
             self.game.clock.seconds,
             self.game.clock.seconds(),
         )
         limited = self.successResultOf(status.limited())
-        self.assertEqual((limited.limited, asked.calls), (True, []))
+        self.assertEqual((limited.limited, instances.calls), (True, []))
         waiting = [status.full() for _ in range(3)]
         waiting[0].addErrback(lambda why: None)
         waiting[0].cancel()
-        [call] = asked.calls
-        server = Instance("i", "city", "City", "a_01", None, 0, 32, None)
+        [call] = instances.calls
+        server = RunningGameServer("i", "city", "City", "a_01", None, 0, 32, None)
         call.callback(Placed([server], {}))
-        for one in waiting[1:]:
-            self.assertEqual(self.successResultOf(one).instances, [server])
+        for waiter in waiting[1:]:
+            self.assertEqual(self.successResultOf(waiter).instances, [server])
 
 
 def _build(game: Game) -> Any:

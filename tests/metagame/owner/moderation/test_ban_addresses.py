@@ -1,4 +1,4 @@
-"""A ban that keeps out the addresses of an account, too, and a mute of them."""
+"""Bans and mutes that cover an account's addresses."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class AddressTests(StaffCase):
         return self.game.browse("POST", path, json=sent, headers=headers)
 
     def comes(self, player: Player, address: str) -> int:
-        """The status of a log-in from there."""
+        """Return the status of a log-in from that address."""
         return self.through_gateway(address, TOKEN, exchange_code=player.key).status
 
     def known(self, player: Player) -> list[str]:
@@ -43,7 +43,7 @@ class AddressTests(StaffCase):
         return self.do(self.olga, "Ban", "Ann_1", Addresses=True, **sent)
 
     @proves("a ban by addresses")
-    def test_nobody_comes_from_there_until_it_ends(self) -> None:
+    def test_nobody_logs_in_from_there_until_it_ends(self) -> None:
         self.comes(self.ann, HOME), self.comes(self.ann, CAFE)
         page = self.ban(For="2h")
         networks = [HOME, "2001:db8:1:2::/64"]
@@ -60,20 +60,22 @@ class AddressTests(StaffCase):
         self.assertEqual(self.comes(self.bob, HOME), 200)
 
     @proves("a ban by addresses")
-    def test_whoever_is_logged_in_from_there_is_out_and_staff_is_not(self) -> None:
+    def test_sessions_from_there_end_except_those_of_staff(self) -> None:
         staff = self.game.player("Mona", admin=True)
         cleo = self.game.player("Cleo")
-        for one in (self.ann, self.bob, staff):
-            self.comes(one, HOME)
+        for listed_mute in (self.ann, self.bob, staff):
+            self.comes(listed_mute, HOME)
         self.comes(cleo, CAFE)
         self.ban()
-        playing = [one.name for one in (self.ann, self.bob, staff, cleo) if self.plays(one)]
+        playing = [
+            player.name for player in (self.ann, self.bob, staff, cleo) if self.plays(player)
+        ]
         self.assertEqual(playing, ["Mona", "Cleo"])
         self.assertEqual(self.comes(staff, HOME), 200)
         self.game.clock.advance(1)
         self.assertEqual(self.comes(self.bob, CAFE), 200)
 
-    def test_who_was_there_long_ago_plays_on(self) -> None:
+    def test_players_who_were_there_long_ago_play_on(self) -> None:
         self.comes(self.bob, HOME)
         self.game.clock.advance(LIFETIME_S + AGAIN_S + 1)
         self.comes(self.ann, HOME), self.comes(self.bob, CAFE)
@@ -109,7 +111,8 @@ class AddressTests(StaffCase):
         self.assertEqual(self.comes(self.bob, HOME), 400)
         listed = self.game.browse("GET", "/svc/api/DashboardSanctions", key=self.olga.key)
         self.assertEqual(
-            [one["Sanction"]["networks"] for one in listed.json["sanctions"]], [[HOME]]
+            [listed_mute["Sanction"]["networks"] for listed_mute in listed.json["sanctions"]],
+            [[HOME]],
         )
 
     @proves("a mute by addresses")
@@ -122,8 +125,8 @@ class AddressTests(StaffCase):
         self.assertEqual(self.muted(), networks)
         self.assertEqual(self.comes(self.bob, HOME), 200)  # it keeps nobody out
         listed = self.game.browse("GET", "/svc/api/DashboardSanctions", key=self.olga.key)
-        [one] = listed.json["sanctions"]
-        self.assertEqual(set(one["Sanction"]["networks"]), networks)
+        [listed_mute] = listed.json["sanctions"]
+        self.assertEqual(set(listed_mute["Sanction"]["networks"]), networks)
         self.ban()
         self.do(self.olga, "Unban", "Ann_1")
         self.assertEqual(self.muted(), networks)
@@ -134,8 +137,8 @@ class AddressTests(StaffCase):
         self.assertEqual(self.muted(), set())
 
     @proves("a mute by addresses")
-    def test_a_mute_that_an_older_metagame_lifts_silences_no_address_any_more(self) -> None:
-        """It knows no table of such addresses, and leaves theirs behind."""
+    def test_a_mute_lifted_by_an_older_metagame_mutes_no_address(self) -> None:
+        """It does not know the table of addresses and leaves its rows behind."""
         self.comes(self.ann, HOME)
         for lifts in ("DELETE FROM sanctions", "UPDATE sanctions SET ends_at = ends_at - 3600"):
             self.do(self.olga, "Mute", "Ann_1", Addresses=True, For="2h")
@@ -143,16 +146,16 @@ class AddressTests(StaffCase):
             self.game.ledger.run(lambda tx, change=lifts: tx.execute(text(change)))
             self.assertEqual(self.muted(), set())
         listed = self.game.browse("GET", "/svc/api/DashboardSanctions", key=self.olga.key)
-        [one] = listed.json["sanctions"]
-        self.assertEqual(one["Sanction"]["networks"], [])
+        [listed_mute] = listed.json["sanctions"]
+        self.assertEqual(listed_mute["Sanction"]["networks"], [])
         self.do(self.olga, "Unmute", "Ann_1")
         self.do(self.olga, "Mute", "Ann_1", Addresses=True)
         self.assertEqual(self.muted(), {HOME})
 
     def muted(self) -> set[str]:
-        """Those of the addresses of these tests that are muted."""
-        asked, now = [HOME, "2001:db8:1:2::/64"], self.game.clock.seconds()
-        return set(self.game.ledger.run(lambda tx: MUTED.among(tx, asked, now)))
+        """Return the muted addresses of these tests."""
+        addresses, now = [HOME, "2001:db8:1:2::/64"], self.game.clock.seconds()
+        return set(self.game.ledger.run(lambda tx: MUTED.among(tx, addresses, now)))
 
     def test_only_addresses_that_the_gateway_vouches_for_count(self) -> None:
         forged = {"X-Forwarded-For": HOME, "x-svc-gateway": "t" * 32}
@@ -178,14 +181,14 @@ class AddressTests(StaffCase):
         begun = self.game.clock.seconds()
         self.game.clock.advance(AGAIN_S - 1)
         self.comes(self.ann, HOME)
-        seen = self.game.ledger.run(lambda tx: SqlNetworks(tx).near([HOME], begun))
-        self.assertEqual(seen, [])
+        accounts = self.game.ledger.run(lambda tx: SqlNetworks(tx).near([HOME], begun))
+        self.assertEqual(accounts, [])
         self.game.clock.advance(2)
         self.comes(self.ann, HOME)
-        seen = self.game.ledger.run(lambda tx: SqlNetworks(tx).near([HOME], begun))
-        self.assertEqual(seen, [self.ann.id])
+        accounts = self.game.ledger.run(lambda tx: SqlNetworks(tx).near([HOME], begun))
+        self.assertEqual(accounts, [self.ann.id])
 
-    def test_a_peer_that_is_not_this_machine_counts_by_itself(self) -> None:
+    def test_a_peer_on_another_machine_counts_by_itself(self) -> None:
         origin = Origin(self.game.settings, lambda address: address == "100.64.0.1")
         for peer, network in (
             ("100.64.0.9", "100.64.0.9"),
@@ -193,7 +196,7 @@ class AddressTests(StaffCase):
             ("100.64.0.1", ""),
             ("127.0.0.1", ""),
         ):
-            asked = HttpRequest("POST", b"/", b"", Headers(), peer)
-            self.assertEqual(origin.network(asked), network)
-        told = Headers({b"x-forwarded-for": [b"203.0.113.7"]})
-        self.assertEqual(origin.network(HttpRequest("POST", b"/", b"", told, "100.64.0.9")), "")
+            request = HttpRequest("POST", b"/", b"", Headers(), peer)
+            self.assertEqual(origin.network(request), network)
+        headers = Headers({b"x-forwarded-for": [b"203.0.113.7"]})
+        self.assertEqual(origin.network(HttpRequest("POST", b"/", b"", headers, "100.64.0.9")), "")

@@ -1,4 +1,4 @@
-"""Bans, mutes, kicks and roles over HTTP: who may, what it does, and what the audit log keeps."""
+"""Bans, mutes, kicks and roles over HTTP: permissions, effects and audit rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.chat_ports import chat_game
 from svcserver.metagame.owner.moderation import acts
 from svcserver.metagame.owner.moderation.acts import StaffWork
-from svcserver.metagame.owner.moderation.rules import order
+from svcserver.metagame.owner.moderation.rules import sanction_order
 from tests.chat.town import ToldGame, Town
 from tests.chat.town import account as chat_id
 from tests.support.browser import Page
@@ -48,10 +48,10 @@ class StaffCase(SynchronousTestCase):
 
     def rows(self, by: Player | None = None, query: str = "") -> list[dict[str, Any]]:
         path = f"/svc/api/DashboardAudit{query}"
-        found: list[dict[str, Any]] = self.game.browse("GET", path, key=(by or self.olga).key).json[
+        rows: list[dict[str, Any]] = self.game.browse("GET", path, key=(by or self.olga).key).json[
             "rows"
         ]
-        return found
+        return rows
 
     def log_in(self, player: Player) -> int:
         return self.game.browse("POST", TOKEN, json={"exchange_code": player.key}).status
@@ -62,7 +62,7 @@ class StaffCase(SynchronousTestCase):
 
 class BanTests(StaffCase):
     @proves("POST DashboardBan")
-    def test_a_banned_player_is_out_and_is_refused_as_an_unknown_one(self) -> None:
+    def test_a_banned_player_is_refused_like_an_unknown_one(self) -> None:
         page = self.do(self.mod, "Ban", "ann_1", Reason="cheats", Note="third time", For="7d")
         self.assertEqual(page.status, 200)
         self.assertEqual(
@@ -105,7 +105,7 @@ class BanTests(StaffCase):
         page = self.game.browse("POST", TOKEN, json={"exchange_code": ann.id})
         self.assertEqual(page.status, 400)
 
-    def test_what_makes_no_sense_is_said(self) -> None:
+    def test_invalid_bans_are_refused(self) -> None:
         for sent in ({"For": "soon"}, {"For": "0d"}, {"For": "99w99"}, {"Reason": "x" * 257}):
             self.assertEqual(self.do(self.mod, "Ban", "Ann_1", **sent).status, 400, sent)
         nobody = self.do(self.mod, "Ban", "Nobody")
@@ -114,8 +114,8 @@ class BanTests(StaffCase):
 
 class MuteAndKickTests(StaffCase):
     def muted(self) -> bool:
-        found = self.game.ledger.run(lambda tx: SqlSanctions(tx).find(self.ann.id, Kind.MUTE))
-        return found is not None
+        sanctions = self.game.ledger.run(lambda tx: SqlSanctions(tx).find(self.ann.id, Kind.MUTE))
+        return sanctions is not None
 
     @proves("POST DashboardMute", "POST DashboardUnmute")
     def test_a_muted_player_plays_on(self) -> None:
@@ -126,10 +126,10 @@ class MuteAndKickTests(StaffCase):
         self.assertEqual(self.do(self.mod, "Unmute", self.ann.id).status, 409)
 
     @proves("POST DashboardMute")
-    def test_without_reason_note_and_end_it_says_none_and_holds_until_it_is_lifted(self) -> None:
+    def test_a_mute_without_reason_or_end_holds_until_lifted(self) -> None:
         sanction = self.do(self.mod, "Mute", "Ann_1").json["Sanction"]
-        said = (sanction["reason"], sanction["note"], sanction["until"])
-        self.assertEqual(said, ("", "", None))
+        values = (sanction["reason"], sanction["note"], sanction["until"])
+        self.assertEqual(values, ("", "", None))
         self.do(self.olga, "Role", "Ann_1", Role="helper")
         self.assertEqual([row["reason"] for row in self.rows()[:2]], ["", ""])
         self.assertEqual(self.do(self.olga, "Role", "Ann_1", Role="player", Reason="").status, 200)
@@ -142,56 +142,60 @@ class MuteAndKickTests(StaffCase):
         self.assertEqual(self.log_in(self.ann), 200)
 
     @proves("GET DashboardSanctions")
-    def test_all_that_hold_are_listed(self) -> None:
+    def test_sanctions_in_force_are_listed(self) -> None:
         self.do(self.mod, "Ban", "Ann_1", For="1h")
         self.game.clock.advance(60)
         self.do(self.mod, "Mute", "Bob_1")
         listed = self.game.browse("GET", "/svc/api/DashboardSanctions", key=self.helper.key)
-        found = [(one["Username"], one["Kind"]) for one in listed.json["sanctions"]]
-        self.assertEqual(found, [("Bob_1", "mute"), ("Ann_1", "ban")])
+        sanctions = [
+            (sanction["Username"], sanction["Kind"]) for sanction in listed.json["sanctions"]
+        ]
+        self.assertEqual(sanctions, [("Bob_1", "mute"), ("Ann_1", "ban")])
         self.game.clock.advance(3_600)
         listed = self.game.browse("GET", "/svc/api/DashboardSanctions", key=self.helper.key)
-        self.assertEqual([one["Username"] for one in listed.json["sanctions"]], ["Bob_1"])
+        self.assertEqual([sanction["Username"] for sanction in listed.json["sanctions"]], ["Bob_1"])
 
     @proves("GET DashboardSanctions")
-    def test_of_more_than_are_listed_it_says_how_many_there_are(self) -> None:
+    def test_a_long_list_shows_the_total_count(self) -> None:
         self.patch(acts, "MAX_LISTED", 2)
         for act, name in (("Ban", "Ann_1"), ("Mute", "Ann_1"), ("Mute", "Bob_1")):
             self.do(self.mod, act, name)
             self.game.clock.advance(60)
         listed = self.game.browse("GET", "/svc/api/DashboardSanctions", key=self.helper.key)
-        found = [(one["Username"], one["Kind"]) for one in listed.json["sanctions"]]
-        self.assertEqual(found, [("Bob_1", "mute"), ("Ann_1", "mute")])
+        sanctions = [
+            (sanction["Username"], sanction["Kind"]) for sanction in listed.json["sanctions"]
+        ]
+        self.assertEqual(sanctions, [("Bob_1", "mute"), ("Ann_1", "mute")])
         self.assertEqual(listed.json["count"], 3)
 
 
 @define
 class OneMuted(ToldGame):
-    """The chat's game, which the real one tells whether the first of the town is muted."""
+    """The chat's game, in which the first of the town is muted on demand."""
 
     muted_now: Callable[[], bool] = lambda: False
 
     def about(self, account: str, networks: frozenset[str]) -> Deferred[About | None]:
-        one = self.people[chat_id(1)]
-        self.people[chat_id(1)] = evolve(one, muted=self.muted_now())
+        person = self.people[chat_id(1)]
+        self.people[chat_id(1)] = evolve(person, muted=self.muted_now())
         return super().about(account, networks)
 
 
 class WithinASecondTests(StaffCase):
-    """What another process does to the database, on a clock of the test's own."""
+    """The acts of another process on the database take effect within a second."""
 
     def setUp(self) -> None:
         super().setUp()
         self.clock = Clock()
 
     def svcctl(self, action: str, player: Player) -> None:
-        """Do it as a process beside, which tells nobody, a second before what follows."""
+        """Act as another process would, a second before the next step."""
         now = self.game.clock.seconds
         work = StaffWork(Staff("svcctl", Role.OWNER), player.id, now)
         acts = {
-            "ban": work.ban(order("", "", "")),
+            "ban": work.ban(sanction_order("", "", "")),
             "unban": work.lift(Kind.BAN),
-            "mute": work.mute(order("", "", "")),
+            "mute": work.mute(sanction_order("", "", "")),
             "unmute": work.lift(Kind.MUTE),
             "kick": work.kick(),
         }
@@ -199,7 +203,7 @@ class WithinASecondTests(StaffCase):
         self.clock.advance(1.0)
 
     @proves("svcctl ban, unban", "svcctl mute, unmute, kick")
-    def test_what_svcctl_does_reaches_every_route_within_a_second(self) -> None:
+    def test_acts_of_svcctl_reach_every_route_within_a_second(self) -> None:
         watch = session_watch(self.game.parts.sessions, self.clock)
         watch.startService()
         self.addCleanup(watch.stopService)
@@ -213,7 +217,7 @@ class WithinASecondTests(StaffCase):
         self.assertEqual(self.log_in(self.ann), 200)
 
     @proves("svcctl mute, unmute, kick", "a muted player's lines")
-    def test_what_svcctl_does_reaches_the_chat_within_a_second(self) -> None:
+    def test_acts_of_svcctl_reach_the_chat_within_a_second(self) -> None:
         parts = self.game.parts
         asks = chat_game(parts.tokens, parts.ledger, parts.parties, parts.wall_clock, guilds=False)
 
@@ -233,7 +237,7 @@ class WithinASecondTests(StaffCase):
 
 class RoleTests(StaffCase):
     @proves("who of the staff may do what")
-    def test_a_helper_reads_and_a_moderator_looks_after_players(self) -> None:
+    def test_helpers_only_read_and_moderators_act_on_players(self) -> None:
         for act in ("Ban", "Mute", "Kick"):
             self.assertEqual(self.do(self.helper, act, "Ann_1").status, 403)
             self.assertEqual(self.do(self.ann, act, "Bob_1").status, 403)
@@ -254,8 +258,8 @@ class RoleTests(StaffCase):
     @proves("POST DashboardRole")
     def test_only_an_owner_gives_roles_and_the_last_one_stays(self) -> None:
         self.assertEqual(self.do(self.mod, "Role", "Ann_1", Role="helper").status, 403)
-        given = self.do(self.olga, "Role", "Ann_1", Role="moderator")
-        self.assertEqual(given.json["Role"], "moderator")
+        page = self.do(self.olga, "Role", "Ann_1", Role="moderator")
+        self.assertEqual(page.json["Role"], "moderator")
         self.assertEqual(self.do(self.ann, "Kick", "Bob_1").status, 200)
         last = self.do(self.olga, "Role", "Olga", Role="player")
         self.assertEqual((last.status, last.json["error"]), (409, "last_owner"))
@@ -266,14 +270,14 @@ class RoleTests(StaffCase):
 
 class AuditTests(StaffCase):
     @proves("GET DashboardAudit")
-    def test_every_act_and_every_refused_try_is_a_row(self) -> None:
+    def test_every_act_and_refused_attempt_is_a_row(self) -> None:
         self.do(self.mod, "Mute", "ANN_1", For="1h", Reason="spam")
         self.do(self.mod, "Mute", "Ann_1", Reason="more spam")
         self.do(self.helper, "Kick", "Ann_1", Reason="I may not")
         self.do(self.mod, "Ban", "Nobody")
         nobody, kick, again, first = self.rows(self.helper)
         self.assertEqual(
-            [first[one] for one in ("actor", "action", "target", "reason", "before", "refused")],
+            [first[row] for row in ("actor", "action", "target", "reason", "before", "refused")],
             ["Mona", "mute", "Ann_1", "spam", None, None],
         )
         self.assertEqual(first["after"]["until"], "2026-09-21T15:13:20.000Z")
@@ -285,7 +289,7 @@ class AuditTests(StaffCase):
         self.assertTrue(nobody["refused"])
 
     @proves("GET DashboardAudit")
-    def test_it_is_asked_by_actor_target_and_time_page_by_page(self) -> None:
+    def test_rows_are_filtered_by_actor_target_and_time(self) -> None:
         for _ in range(60):
             self.do(self.mod, "Kick", "Ann_1")
             self.do(self.olga, "Kick", "Bob_1")
@@ -317,10 +321,10 @@ class AuditTests(StaffCase):
         post("GrantEntitlement", UserId=self.bob.id, Entitlement="gift", Duration=2)
         post("RollbackCharacter", CharacterId="nobody", Version=3)
         post("DisbandGuild", Guild="None")
-        found = self.rows()[::-1]
-        self.assertEqual({one["actor"] for one in found}, {"Olga"})
+        rows = self.rows()[::-1]
+        self.assertEqual({row["actor"] for row in rows}, {"Olga"})
         self.assertEqual(
-            [(one["action"], one["target"], bool(one["refused"])) for one in found],
+            [(row["action"], row["target"], bool(row["refused"])) for row in rows],
             [
                 ("create invite", f"{code[:4]}-...", False),
                 ("put invite", "HUNT-...", False),
@@ -334,6 +338,6 @@ class AuditTests(StaffCase):
                 ("disband guild", "None", True),
             ],
         )
-        self.assertEqual(found[3]["before"], {"mode": "OPEN"})
-        self.assertEqual(found[4]["after"], {"username": "Anna"})
-        self.assertNotIn(code, str(found))
+        self.assertEqual(rows[3]["before"], {"mode": "OPEN"})
+        self.assertEqual(rows[4]["after"], {"username": "Anna"})
+        self.assertNotIn(code, str(rows))

@@ -1,4 +1,4 @@
-"""How staff names an account."""
+"""An account's name or id in requests of staff."""
 
 from __future__ import annotations
 

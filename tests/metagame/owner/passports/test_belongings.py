@@ -1,4 +1,4 @@
-"""What a passport carries besides progress: items, currency, loadouts; taken once, or left out."""
+"""Belongings in a passport: items, currencies and loadouts, imported once or left out."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ class BelongingsTests(SynchronousTestCase):
         game = self.ann.game
         page = game.browse("POST", path, json=slot, token=self.ann.player.token)
         self.assertEqual(page.status, 200, page.body)
-        self.other = Owner.of(Game(self), "Bob_1")
+        self.bob = Owner.of(Game(self), "Bob_1")
 
     def again(self) -> None:
-        """Both hosts as they were at first, for the next example."""
-        for owner in (self.ann, self.other):
+        """Restore both hosts for the next example."""
+        for owner in (self.ann, self.bob):
             owner.game.ledger.free()
         self.setUp()
 
@@ -67,7 +67,7 @@ class BelongingsTests(SynchronousTestCase):
 
     def take(self, passport: rules.Passport, **environ: str) -> Taken:
         terms = Terms.of(game_settings(**environ))
-        parts = self.other.game.parts
+        parts = self.bob.game.parts
 
         def work(tx: Any) -> Taken:
             trust(passport.signer, "Olga", parts.wall_clock)(tx, Trace())  # type: ignore[arg-type]
@@ -76,31 +76,31 @@ class BelongingsTests(SynchronousTestCase):
         return self.successResultOf(parts.ledger.write(work))
 
     def test_items_currency_and_loadout_come_along(self) -> None:
-        self.other.add("potion", 2)
+        self.bob.add("potion", 2)
         taken = self.take(self.passport())
         self.assertEqual((taken.items, taken.currencies, taken.loadouts), (2, 1, 1))
-        self.assertEqual(self.other.stacks(), {"potion": 5, "CURRENCY_PLATINUM": 70})
-        self.assertEqual(self.other.instances(), {"i-1": SWORD})
-        path = f"/loadout/{self.other.player.id}/{self.other.character}/all"
-        page = self.other.game.browse("GET", path, token=self.other.player.token)
+        self.assertEqual(self.bob.stacks(), {"potion": 5, "CURRENCY_PLATINUM": 70})
+        self.assertEqual(self.bob.instances(), {"i-1": SWORD})
+        path = f"/loadout/{self.bob.player.id}/{self.bob.character}/all"
+        page = self.bob.game.browse("GET", path, token=self.bob.player.token)
         self.assertIn(b'"weapon":"i-1"', page.body)
         self.assertEqual(taken.left_out, [])
 
     def test_what_is_held_is_never_taken_away(self) -> None:
-        self.other.add("potion", 9)
+        self.bob.add("potion", 9)
         own = {**SWORD, "itemData": '{"power":9}', "updateVersion": 8}
-        self.other.transact(addInstancedItems=[own])
+        self.bob.transact(addInstancedItems=[own])
         taken = self.take(self.passport())
-        self.assertEqual(self.other.stacks()["potion"], 9)
-        self.assertEqual(self.other.instances(), {"i-1": own})
+        self.assertEqual(self.bob.stacks()["potion"], 9)
+        self.assertEqual(self.bob.instances(), {"i-1": own})
         self.assertEqual((taken.items, taken.currencies), (0, 1))
 
-    def test_twice_counts_once(self) -> None:
+    def test_a_second_import_is_refused(self) -> None:
         self.failureResultOf(self._twice(), Conflict)
-        self.assertEqual(self.other.stacks(), {})
+        self.assertEqual(self.bob.stacks(), {})
 
     def _twice(self) -> Any:
-        parts = self.other.game.parts
+        parts = self.bob.game.parts
         passport, terms = self.passport(), Terms.of(game_settings())
 
         def work(tx: Any) -> None:
@@ -110,38 +110,36 @@ class BelongingsTests(SynchronousTestCase):
 
         return parts.ledger.write(work)
 
-    def test_what_this_host_takes_from_nobody_is_left_out_and_said(self) -> None:
+    def test_parts_that_this_host_refuses_are_left_out_and_named(self) -> None:
         taken = self.take(self.passport(notes=7), PASSPORT_TAKES="characters")
         self.assertEqual((taken.characters, taken.items, taken.loadouts), (1, 0, 0))
-        self.assertEqual((self.other.stacks(), self.other.instances()), ({}, {}))
-        said = " ".join(taken.left_out)
+        self.assertEqual((self.bob.stacks(), self.bob.instances()), ({}, {}))
+        reasons = " ".join(taken.left_out)
         for word in ("1 currencies", "2 items", "the loadout", "the main currency"):
-            self.assertIn(word, said)
-        self.assertIn("which this host takes from nobody", said)
+            self.assertIn(word, reasons)
+        self.assertIn("which this host takes from nobody", reasons)
 
-    def test_without_characters_the_items_go_to_those_that_are_there(self) -> None:
+    def test_without_characters_items_go_to_existing_ones(self) -> None:
         taken = self.take(self.passport(), PASSPORT_TAKES="inventory")
         self.assertEqual((taken.characters, taken.items), (0, 2))
-        self.assertEqual(self.other.stacks(), {"potion": 5})
+        self.assertEqual(self.bob.stacks(), {"potion": 5})
 
     def test_the_main_currency_is_raised_and_never_lowered(self) -> None:
-        for notes, kept in ((500, 500), (-5, 0), ("x", 0), (2**60, 0)):
+        for notes, expected in ((500, 500), (-5, 0), ("x", 0), (2**60, 0)):
             self.again()
             self.take(self.passport(notes=notes))
-            found = self.successResultOf(
-                self.other.game.parts.ledger.read(
-                    lambda tx: SqlAccounts(tx).find(self.other.player.id)
-                )
+            account = self.successResultOf(
+                self.bob.game.parts.ledger.read(lambda tx: SqlAccounts(tx).find(self.bob.player.id))
             )
-            assert found is not None
-            self.assertEqual(found.notes, kept)
+            assert account is not None
+            self.assertEqual(account.notes, expected)
 
-    def test_a_full_character_keeps_what_it_has_and_gets_none_of_the_items(self) -> None:
+    def test_a_full_character_keeps_its_items_and_gets_none(self) -> None:
         taken = self.take(self.passport(), INVENTORY_MAX_ITEMS="2", LOADOUT_MAX_BYTES="4")
-        self.assertEqual((self.other.stacks(), taken.items), ({}, 0))
-        said = " ".join(taken.left_out)
-        self.assertIn("holds as much as one may", said)
-        self.assertIn("slot 0 of the loadout of", said)
+        self.assertEqual((self.bob.stacks(), taken.items), ({}, 0))
+        reasons = " ".join(taken.left_out)
+        self.assertIn("holds as much as one may", reasons)
+        self.assertIn("slot 0 of the loadout of", reasons)
 
     @tried(40)
     @given(
@@ -158,8 +156,8 @@ class BelongingsTests(SynchronousTestCase):
             max_leaves=8,
         )
     )
-    def test_whatever_a_trusted_host_signs_is_taken_or_left_out(self, said: Any) -> None:
-        carried = [{"name": "A", "data": "{}", "inventory": said, "loadout": said}]
+    def test_any_signed_content_is_imported_or_left_out(self, reasons: Any) -> None:
+        carried = [{"name": "A", "data": "{}", "inventory": reasons, "loadout": reasons}]
         try:
             passport = self.passport(characters=carried)
         except Malformed:
@@ -167,7 +165,7 @@ class BelongingsTests(SynchronousTestCase):
         self.again()
         self.take(passport)
 
-    def test_the_owner_reads_what_came_and_what_did_not(self) -> None:
+    def test_the_import_command_lists_what_was_left_out(self) -> None:
         folder = new_host(nowhere(self))
         file = Path(folder, "ann.json")
         page = self.ann.game.browse("GET", "/launcher/passport", key=self.ann.player.key)

@@ -1,4 +1,4 @@
-"""A passport counts once, however many take it in at the same moment; on both databases."""
+"""A passport counts once, even if several imports run at once; on both databases."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ SIGNER = "a" * 64
 
 
 def waits_for_a_lock(engine: Engine) -> bool:
-    """Whether a transaction in this PostgreSQL database waits for another's."""
-    asked = (
+    """Return whether a transaction in this PostgreSQL database waits for a lock."""
+    query = (
         "SELECT count(*) FROM pg_stat_activity"
         " WHERE datname = current_database() AND wait_event_type = 'Lock'"
     )
     with engine.connect() as tx:
-        return bool(tx.execute(text(asked)).scalar_one())
+        return bool(tx.execute(text(query)).scalar_one())
 
 
 class Once:
-    """What holds on both."""
+    """The tests for both databases."""
 
     make: Callable[[Any], Engine]
     assertEqual: Any
@@ -51,7 +51,7 @@ class Once:
     addCleanup: Any
 
     def ready(self) -> Engine:
-        """A database with two accounts, that trusts Ann's host."""
+        """Return a database with two accounts that trusts Ann's host."""
         engine = self.make()
         self.addCleanup(engine.dispose)
         migrations.upgrade(engine)
@@ -64,13 +64,13 @@ class Once:
         return engine
 
     def take(self, engine: Engine, name: str, subject: str, notes: int = 70) -> Taken:
-        """As ``svcctl passport import`` does it."""
+        """Import a passport like ``svcctl passport import``."""
         characters = [Carried("Ann", '{"level":7}')]
         passport = Passport(SIGNER, subject, "Ann_1", "h", {}, characters, notes=notes)
         act = take_in(passport, name, {}, Terms.of(settings()), time.time)
         return transact(engine, audited(Entry("owner", "passport import", name), time.time, act))
 
-    def test_one_of_many_imports_at_the_same_moment_counts(self) -> None:
+    def test_one_of_many_simultaneous_imports_counts(self) -> None:
         engine = self.ready()
         for subject in ("s1", "s2", "s3"):
             together = threading.Barrier(4)
@@ -81,7 +81,7 @@ class Once:
 
             with ThreadPoolExecutor(4) as threads:
                 started = [threads.submit(run, name) for name in NAMES * 2]
-            failures = [one.exception() for one in started]
+            failures = [attempt.exception() for attempt in started]
             self.assertEqual(failures.count(None), 1, failures)
             for why in failures:
                 if why is not None:
@@ -107,7 +107,7 @@ class PostgresTests(Once, SynchronousTestCase):
     def make(self) -> Engine:
         return make_engine(database_url(fresh_database()))
 
-    def test_it_waits_for_what_the_player_is_doing(self) -> None:
+    def test_it_waits_for_the_players_own_act(self) -> None:
         """The running server locks the account for each of the player's own acts."""
         engine = self.ready()
         assert not is_sqlite(engine)

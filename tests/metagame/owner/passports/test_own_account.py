@@ -27,7 +27,7 @@ class NewKeyTests(SynchronousTestCase):
         return self.game.browse("GET", "/svc/api/GetUserInfo", key=key).status
 
     @proves("POST /launcher/new-key | account key")
-    def test_the_new_key_counts_and_the_old_one_and_its_sessions_do_not(self) -> None:
+    def test_a_new_key_replaces_the_old_one_and_its_sessions(self) -> None:
         self.assertEqual(self.renew(self.ann.key), 200)
         self.assertEqual((self.known(NEW), self.known(self.ann.key)), (200, 401))
         self.game.clock.advance(2)
@@ -36,17 +36,17 @@ class NewKeyTests(SynchronousTestCase):
         self.assertEqual(self.renew(self.ann.key), 401)
         self.assertEqual(self.game.browse("POST", "/launcher/new-key").status, 401)
 
-    def test_only_a_key_of_the_usual_shape_that_nobody_has_is_taken(self) -> None:
+    def test_only_a_well_formed_unused_key_is_accepted(self) -> None:
         for bad in ("", "UUK_short", NEW.upper(), NEW + "0", 7, None, "password"):
             self.assertEqual(self.renew(self.ann.key, bad), 400, bad)
         self.assertEqual(self.renew(self.bob.key), 200)
         self.assertEqual(self.renew(self.ann.key), 409)
         self.assertEqual((self.known(NEW), self.known(self.ann.key)), (200, 200))
 
-    def test_no_failure_shows_the_key_that_was_sent(self) -> None:
+    def test_the_repr_hides_the_key(self) -> None:
         self.assertNotIn(NEW, repr(NewKeyWish(NEW)))
 
-    def test_a_few_times_an_hour(self) -> None:
+    def test_new_keys_are_throttled(self) -> None:
         tries = [self.renew(self.ann.key, f"UUK_{n:048x}") for n in range(2)]
         self.assertEqual(tries, [200, 401])
         for n in range(5):
@@ -61,12 +61,12 @@ class HuntTests(SynchronousTestCase):
         for number in range(KEPT + 5):
             game.parts.news.sent_to_hunt.send(SentToHunt(ann.id, f"Hunt_{number}"))
             game.clock.advance(60)
-        said = game.browse("GET", "/launcher/hunter", key=ann.key).json["hunts"]
-        self.assertEqual(len(said), KEPT)
-        self.assertEqual([one["title"] for one in said[:2]], ["Hunt_14", "Hunt_13"])
-        self.assertEqual(said[0]["at"] - said[1]["at"], 60_000)
+        hunts = game.browse("GET", "/launcher/hunter", key=ann.key).json["hunts"]
+        self.assertEqual(len(hunts), KEPT)
+        self.assertEqual([hunt["title"] for hunt in hunts[:2]], ["Hunt_14", "Hunt_13"])
+        self.assertEqual(hunts[0]["at"] - hunts[1]["at"], 60_000)
 
-    def test_each_player_has_hunts_of_their_own_and_older_ones_go(self) -> None:
+    def test_each_player_has_their_own_latest_hunts(self) -> None:
         game = Game(self)
         ann, bob = game.player("Ann_1"), game.player("Bob_1")
         game.parts.news.sent_to_hunt.send(SentToHunt(bob.id, "Hunt_of_Bob"))
@@ -74,5 +74,5 @@ class HuntTests(SynchronousTestCase):
             game.parts.news.sent_to_hunt.send(SentToHunt(ann.id, f"Hunt_{number}"))
         rows = game.ledger.run(lambda tx: tx.execute(select(HUNTS.c.account_id)).scalars().all())
         self.assertEqual((rows.count(ann.id), rows.count(bob.id)), (KEPT, 1))
-        [said] = game.browse("GET", "/launcher/hunter", key=bob.key).json["hunts"]
-        self.assertEqual(said["title"], "Hunt_of_Bob")
+        [hunts] = game.browse("GET", "/launcher/hunter", key=bob.key).json["hunts"]
+        self.assertEqual(hunts["title"], "Hunt_of_Bob")

@@ -1,4 +1,4 @@
-"""My hunter, and passports: signed here, taken elsewhere once, refused when a byte has changed."""
+"""My hunter, and passports: signed, imported once, refused if changed."""
 
 from __future__ import annotations
 
@@ -41,20 +41,22 @@ class PassportTests(SynchronousTestCase):
     def passport(self) -> dict[str, Any]:
         page = self.game.browse("GET", "/launcher/passport", key=self.ann.player.key)
         self.assertEqual(page.status, 200)
-        found: dict[str, Any] = page.json
-        return found
+        passport: dict[str, Any] = page.json
+        return passport
 
     @proves("GET /launcher/hunter | account key")
     def test_my_hunter_is_shown_to_the_holder_of_the_key(self) -> None:
         page = self.game.browse("GET", "/launcher/hunter", key=self.ann.player.key)
-        said = page.json
-        self.assertEqual((said["username"], said["guild"], said["friends"]), ("Ann_1", None, []))
-        self.assertEqual(said["characters"][0]["saves"][0]["version"], 1)
-        self.assertEqual(said["tracks"][0]["id"], self.track())
+        expected = page.json
+        self.assertEqual(
+            (expected["username"], expected["guild"], expected["friends"]), ("Ann_1", None, [])
+        )
+        self.assertEqual(expected["characters"][0]["saves"][0]["version"], 1)
+        self.assertEqual(expected["tracks"][0]["id"], self.track())
         self.assertEqual(self.game.browse("GET", "/launcher/hunter").status, 401)
         self.assertEqual(self.game.browse("GET", "/launcher/hunter", key="UUK_x").status, 401)
 
-    def test_one_player_does_not_have_the_host_read_and_sign_all_the_time(self) -> None:
+    def test_reads_are_throttled_for_each_player(self) -> None:
         bob = Owner.of(self.game, "Bob_1").player
         for path, most in (("/launcher/passport", 6), ("/launcher/hunter", 30)):
             for _ in range(most):
@@ -66,19 +68,19 @@ class PassportTests(SynchronousTestCase):
         self.game.clock.advance(61)
         self.assertEqual(self.passport()["format"], rules.FORMAT)
 
-    def test_they_are_read_in_turn_with_the_accounts_other_large_reads(self) -> None:
-        parts, me, other = self.game.parts, self.ann.player.id, Deferred[None]()
+    def test_large_reads_of_an_account_take_turns(self) -> None:
+        parts, me, first_read = self.game.parts, self.ann.player.id, Deferred[None]()
         of = parts.settings, parts.data, parts.tokens.keys.private, parts.sessions
         acts = PassportActs.of(*of, self.game.clock.seconds)
-        reading = Deferred.fromCoroutine(parts.data._turns.run(me, lambda: other))
-        asked = [Deferred.fromCoroutine(ask(me)) for ask in (acts.passport, acts.hunter)]
-        for one in asked:
-            self.assertNoResult(one)
-        other.callback(None)
-        for one in (reading, *asked):
-            self.successResultOf(one)
+        reading = Deferred.fromCoroutine(parts.data._turns.run(me, lambda: first_read))
+        reads = [Deferred.fromCoroutine(ask(me)) for ask in (acts.passport, acts.hunter)]
+        for read in reads:
+            self.assertNoResult(read)
+        first_read.callback(None)
+        for read in (reading, *reads):
+            self.successResultOf(read)
 
-    def test_of_twenty_hoards_no_more_are_read_than_a_passport_holds(self) -> None:
+    def test_reading_stops_at_the_size_limit(self) -> None:
         read: list[str] = []
 
         def hoard(_: object, character: str) -> dict[str, str]:
@@ -93,11 +95,11 @@ class PassportTests(SynchronousTestCase):
         self.assertEqual((page.status, len(read)), (409, 2))
 
     @proves("GET /launcher/passport | account key")
-    def test_a_passport_bears_the_hosts_signature(self) -> None:
-        found = wire.unseal(json.dump(self.passport()))
-        self.assertEqual((found.username, found.subject), ("Ann_1", self.ann.player.id))
-        self.assertEqual(found.tracks[self.track()], 50)
-        self.assertEqual([one.data for one in found.characters], ['{"level":7}'])
+    def test_a_passport_has_the_hosts_signature(self) -> None:
+        passport = wire.unseal(json.dump(self.passport()))
+        self.assertEqual((passport.username, passport.subject), ("Ann_1", self.ann.player.id))
+        self.assertEqual(passport.tracks[self.track()], 50)
+        self.assertEqual([character.data for character in passport.characters], ['{"level":7}'])
         self.assertEqual(self.game.browse("GET", "/launcher/passport").status, 401)
 
     def test_one_changed_byte_is_refused(self) -> None:
@@ -127,7 +129,7 @@ class PassportTests(SynchronousTestCase):
             with self.assertRaises(Malformed):
                 wire.unseal(text)
 
-    def test_another_host_takes_it_once_when_it_trusts_this_one(self) -> None:
+    def test_a_host_that_trusts_this_one_imports_it_once(self) -> None:
         folder = new_host(nowhere(self))
         file = Path(folder, "ann.json")
         passport = self.passport()
@@ -150,42 +152,44 @@ class PassportTests(SynchronousTestCase):
         ran = svcctl("passport", "import", file, "Ann_2", *config)
         self.assertIn("has been imported before", ran.line)
         file.write_bytes(file.read_bytes().replace(b'"body":"', b'"body":"A'))
-        self.assertIn("has been changed", svcctl("passport", "import", file, "Ann_2", *config).line)
+        self.assertIn("was changed", svcctl("passport", "import", file, "Ann_2", *config).line)
         own = svcctl("passport", "key", "--json", *config).data["key"]
         self.assertTrue(rules.is_public_text(own))
         self.assertNotEqual(own, passport["key"])
         rows: list[Any] = list(map(json.parse, svcctl("audit", "--json", *config).out.splitlines()))
         tried = [row for row in rows if row["action"] == "passport import"]
         changed, before, done, nobody, untrusted = tried
-        self.assertIn("has been changed", changed["refused"])
+        self.assertIn("was changed", changed["refused"])
         source = {"host": wire.unseal(json.dump(passport)).host, "signer": passport["key"]}
         for row in (before, nobody, untrusted):
             self.assertEqual((row["after"], row["refused"] is None), (source, False))
         self.assertEqual((done["reason"], done["refused"]), ("she asked", None))
         self.assertEqual({**done["after"], **source, "tracks": 1}, done["after"])
 
-    def test_a_host_is_trusted_no_more_and_what_was_taken_in_stays_counted(self) -> None:
+    def test_imports_stay_recorded_after_a_host_is_distrusted(self) -> None:
         folder = new_host(nowhere(self))
         file = Path(folder, "ann.json")
         passport = self.passport()
         file.write_bytes(json.dump(passport))
         config = ("--config", folder)
-        key, other = passport["key"], "0" * 63 + "1"
+        key, second_key = passport["key"], "0" * 63 + "1"
         self.assertIn("no other host is trusted", svcctl("passport", "trusted", *config).out)
         self.assertEqual(svcctl("passport", "trusted", "--json", *config).data, [])
         svcctl("account", "create", "Ann_2", *config)
-        svcctl("passport", "trust", other, "--name", "Olga's", *config)
+        svcctl("passport", "trust", second_key, "--name", "Olga's", *config)
         svcctl("passport", "trust", key, *config)
         svcctl("passport", "import", file, "Ann_2", *config)
-        said = svcctl("passport", "trusted", "--json", *config).data
-        counts = {one["key"]: (one["name"], one["imported"]) for one in said}
-        self.assertEqual(counts, {key: ("", 1), other: ("Olga's", 0)})
-        self.assertIn(f"{other}  Olga's", svcctl("passport", "trusted", *config).out)
+        expected = svcctl("passport", "trusted", "--json", *config).data
+        counts = {host["key"]: (host["name"], host["imported"]) for host in expected}
+        self.assertEqual(counts, {key: ("", 1), second_key: ("Olga's", 0)})
+        self.assertIn(f"{second_key}  Olga's", svcctl("passport", "trusted", *config).out)
         self.assertIn("64 hex", svcctl("passport", "distrust", "nonsense", *config).line)
-        self.assertIn("no host of that key", svcctl("passport", "distrust", "2" * 64, *config).line)
-        for one, name in ((key.upper(), ""), (other, "Olga's")):
-            ran = svcctl("passport", "distrust", one, "--json", *config)
-            self.assertEqual(ran.data, {"distrusted": one.lower(), "name": name})
+        self.assertIn(
+            "no trusted host has that key", svcctl("passport", "distrust", "2" * 64, *config).line
+        )
+        for host, name in ((key.upper(), ""), (second_key, "Olga's")):
+            ran = svcctl("passport", "distrust", host, "--json", *config)
+            self.assertEqual(ran.data, {"distrusted": host.lower(), "name": name})
         self.assertEqual(svcctl("passport", "trusted", "--json", *config).data, [])
         ran = svcctl("passport", "import", file, "Ann_2", *config)
         self.assertIn("is not trusted", ran.line)
@@ -193,29 +197,29 @@ class PassportTests(SynchronousTestCase):
         ran = svcctl("passport", "import", file, "Ann_2", *config)
         self.assertIn("has been imported before", ran.line)
         lines = svcctl("audit", "--json", *config).out.splitlines()
-        rows = [one for one in map(json.parse, lines) if one["action"] == "passport distrust"]
-        told = {(one["target"], one["refused"] is not None) for one in rows}
+        rows = [line for line in map(json.parse, lines) if line["action"] == "passport distrust"]
+        recorded = {(row["target"], row["refused"] is not None) for row in rows}
         nothing = ("", True)  # what is no key might be a secret
-        self.assertEqual(told, {(key, False), (other, False), ("2" * 64, True), nothing})
+        self.assertEqual(recorded, {(key, False), (second_key, False), ("2" * 64, True), nothing})
 
-    def test_what_the_other_host_forbids_is_left_out_and_said(self) -> None:
+    def test_unknown_tracks_and_broken_characters_are_left_out(self) -> None:
         broken = rules.Carried("A", "no json")
-        found = rules.Passport("k", "s", "Ann", "h", {"nowhere": 5}, [broken])
+        passport = rules.Passport("k", "s", "Ann", "h", {"nowhere": 5}, [broken])
         self.assertEqual(
-            rules.new_tracks(found, {}, {}),
+            rules.new_tracks(passport, {}, {}),
             ([], ["the track nowhere, which this host does not have"]),
         )
-        documents, left_out = rules.documents(found, 100, 1)
+        documents, left_out = rules.documents(passport, 100, 1)
         self.assertEqual((documents, len(left_out)), ([], 1))
 
-    def test_what_goes_beyond_the_last_rank_is_left_out_and_said(self) -> None:
+    def test_experience_beyond_the_last_rank_is_left_out(self) -> None:
         [name, path] = next(iter(load(None, "season09b").paths.items()))
-        for more, said in ((0, []), (1, [f"what goes beyond the last rank of {name}"])):
+        for more, expected in ((0, []), (1, [f"the experience beyond the last rank of {name}"])):
             passport = rules.Passport("k", "s", "Ann", "h", {name: path.total_xp + more}, [])
             [track], left_out = rules.new_tracks(passport, {}, {name: path})
-            self.assertEqual((track.progress, left_out), (path.total_xp, said))
+            self.assertEqual((track.progress, left_out), (path.total_xp, expected))
 
-    def test_a_long_name_is_said_by_its_beginning(self) -> None:
+    def test_a_long_name_is_cut_in_the_reason(self) -> None:
         carried = [rules.Carried("n" * 99, "{}")]
         _, left_out = rules.documents(rules.Passport("k", "s", "Ann", "h", {}, carried), 100, 0)
         self.assertEqual(left_out, [f"the character {'n' * 32}: an account has 0 at most"])

@@ -1,4 +1,4 @@
-"""Another key, merged notes, and the end of an account with all that is kept of it."""
+"""New keys, merged notes, exports and deletion of accounts."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class HandlingTests(StaffCase):
         self.assertEqual(page.status, 200)
         self.assertEqual((self.log_in(self.ann), self.plays(self.ann)), (400, False))
         key = {"exchange_code": page.json["Key"]}
-        said = self.game.browse("POST", "/account/api/oauth/token", json=key)
-        self.assertEqual(said.status, 200)
+        reply = self.game.browse("POST", "/account/api/oauth/token", json=key)
+        self.assertEqual(reply.status, 200)
         [row] = self.rows()
         self.assertEqual((row["action"], row["target"]), ("new key", "Ann_1"))
         self.assertNotIn(page.json["Key"], str(row))
@@ -53,8 +53,8 @@ class HandlingTests(StaffCase):
     def test_notes_are_moved_whole(self) -> None:
         for player, notes in ((self.ann, 70), (self.bob, 5)):
             self.game.ledger.run(
-                lambda tx, one=player.id, notes=notes: tx.execute(
-                    update(ACCOUNTS).where(ACCOUNTS.c.id == one).values(notes=notes)
+                lambda tx, account_id=player.id, notes=notes: tx.execute(
+                    update(ACCOUNTS).where(ACCOUNTS.c.id == account_id).values(notes=notes)
                 )
             )
         page = self.do(self.olga, "MergeNotes", "Ann_1", To="Bob_1")
@@ -68,7 +68,7 @@ class HandlingTests(StaffCase):
         self.assertEqual((left["Ann_1"], left["Bob_1"]), (0, 75))
 
     @proves("POST DashboardExport")
-    def test_what_is_kept_is_handed_out_without_secrets(self) -> None:
+    def test_an_export_has_no_secrets(self) -> None:
         cleo = Owner.of(self.game, "Cleo")
         cleo.add("ORE", 3)
         page = self.do(self.olga, "Export", "Cleo")
@@ -78,7 +78,7 @@ class HandlingTests(StaffCase):
         self.assertFalse({"account_keys", "dashboard_access", "purchase_tokens"} & tables.keys())
 
     @proves("POST DashboardExport", "POST DashboardDelete")
-    def test_an_account_that_is_too_large_is_deleted_and_says_what_it_left_out(self) -> None:
+    def test_a_too_large_account_is_exported_in_part_and_deleted(self) -> None:
         cleo = Owner.of(self.game, "Cleo")
         cleo.add("ORE", 3)
         for version in range(1, 31):
@@ -88,18 +88,20 @@ class HandlingTests(StaffCase):
                 "data": json.dumps(data),
                 "updateVersion": version,
             }
-            said = self.game.browse("POST", "/character", json=save, token=cleo.player.token)
-            self.assertEqual(said.status, 200)
+            reply = self.game.browse("POST", "/character", json=save, token=cleo.player.token)
+            self.assertEqual(reply.status, 200)
         whole = self.do(self.olga, "Export", "Cleo").json
         self.assertEqual((whole["leftOut"], len(whole["tables"]["character_saves"])), ({}, 31))
         for most, saves in ((8_000, 2), (1, 0)):
             self.patch(data_of_people, "MAX_EXPORT", most)
-            found = self.do(self.olga, "Export", "Cleo").json
-            kept = found["tables"].get("character_saves", [])
-            self.assertEqual(kept, whole["tables"]["character_saves"][31 - len(kept) :])
-            self.assertGreaterEqual(len(kept), saves)
-            self.assertEqual(found["leftOut"]["character_saves"], 31 - len(kept))
-            self.assertLessEqual(len(str(found["tables"])), 3 * most + 10)
+            export = self.do(self.olga, "Export", "Cleo").json
+            exported_saves = export["tables"].get("character_saves", [])
+            self.assertEqual(
+                exported_saves, whole["tables"]["character_saves"][31 - len(exported_saves) :]
+            )
+            self.assertGreaterEqual(len(exported_saves), saves)
+            self.assertEqual(export["leftOut"]["character_saves"], 31 - len(exported_saves))
+            self.assertLessEqual(len(str(export["tables"])), 3 * most + 10)
         page = self.do(self.olga, "Delete", "Cleo")
         self.assertEqual((page.status, page.json["Export"]["tables"]), (200, {}))
         self.assertEqual(self.kept_of(cleo.player.id), [])
@@ -120,14 +122,14 @@ class HandlingTests(StaffCase):
         self.assertEqual(self.do(self.olga, "Delete", "Cleo").status, 404)
 
     @proves("POST DashboardDelete")
-    def test_who_has_had_the_copy_is_not_sent_it_again(self) -> None:
+    def test_an_unrequested_export_is_not_sent(self) -> None:
         self.game.player("Dora")
         page = self.do(self.olga, "Delete", "Dora", Export=False)
         self.assertEqual(page.json, {"Username": "Dora", "Export": None})
 
     def kept_of(self, account_id: str) -> list[str]:
-        """The tables that still have a row of the account."""
-        found: list[str] = self.game.ledger.run(
+        """Return the tables that still have a row of the account."""
+        tables: list[str] = self.game.ledger.run(
             lambda tx: [
                 name
                 for name, table in METADATA.tables.items()
@@ -135,25 +137,25 @@ class HandlingTests(StaffCase):
                 if tx.execute(select(table).where(table.c[column] == account_id)).first()
             ]
         )
-        return found
+        return tables
 
     def test_an_owner_is_not_deleted(self) -> None:
         self.assertEqual(self.do(self.olga, "Delete", "Olga").json["error"], "is_owner")
 
-    def test_every_table_says_whose_its_rows_are(self) -> None:
+    def test_every_table_names_the_owner_of_its_rows(self) -> None:
         for name, table in METADATA.tables.items():
-            found = account_columns(table), is_of_character(table), name in OF_NOBODY
-            self.assertEqual(sum(map(bool, found)), name != "accounts", name)
+            kinds = account_columns(table), is_of_character(table), name in OF_NOBODY
+            self.assertEqual(sum(map(bool, kinds)), name != "accounts", name)
         for name, columns in BY_COLUMNS.items():
             self.assertLessEqual(set(columns), set(METADATA.tables[name].c.keys()), name)
         self.assertLessEqual(set(OF_NOBODY), METADATA.tables.keys())
 
 
 class LargeAccountCase(SynchronousTestCase):
-    """What holds on both back-ends, of an account with many saves."""
+    """An account with many saves, on both databases."""
 
     def holds(self, url: str) -> None:
-        """The newest saves are handed out, and all are deleted."""
+        """The newest saves are exported, and all are deleted."""
         engine = make_engine(database_url(url))
         self.addCleanup(engine.dispose)
         migrations.upgrade(engine)
@@ -171,19 +173,19 @@ class LargeAccountCase(SynchronousTestCase):
 
         transact(engine, more)
         self.patch(data_of_people, "MAX_EXPORT", 100_000)
-        found, left = transact(engine, lambda tx: exported(tx, account))
-        kept = [one["id"] for one in found["character_saves"]]
-        self.assertEqual(kept, list(range(42 - len(kept), 42)))
-        self.assertGreater(len(kept), 10)
-        self.assertEqual(left, {"character_saves": 41 - len(kept)})
-        self.assertIn("characters", found)  # small ones are whole
+        tables, left = transact(engine, lambda tx: exported(tx, account))
+        exported_ids = [save["id"] for save in tables["character_saves"]]
+        self.assertEqual(exported_ids, list(range(42 - len(exported_ids), 42)))
+        self.assertGreater(len(exported_ids), 10)
+        self.assertEqual(left, {"character_saves": 41 - len(exported_ids)})
+        self.assertIn("characters", tables)  # small ones are whole
         transact(engine, lambda tx: erase(tx, account))
         self.assertEqual(transact(engine, lambda tx: exported(tx, account)), ({}, {}))
         self.assertIsNone(transact(engine, lambda tx: tx.execute(select(saves)).first()))
 
 
 class SqliteLargeAccountTests(LargeAccountCase):
-    def test_the_newest_saves_are_handed_out_and_all_are_deleted(self) -> None:
+    def test_the_newest_saves_are_exported_and_all_are_deleted(self) -> None:
         scratch = TemporaryDirectory()
         self.addCleanup(scratch.cleanup)
         self.holds(f"sqlite:///{scratch.name}/svc.db")
@@ -191,5 +193,5 @@ class SqliteLargeAccountTests(LargeAccountCase):
 
 @pytest.mark.live
 class PostgresLargeAccountTests(LargeAccountCase):
-    def test_the_newest_saves_are_handed_out_and_all_are_deleted(self) -> None:
+    def test_the_newest_saves_are_exported_and_all_are_deleted(self) -> None:
         self.holds(fresh_database())

@@ -1,4 +1,4 @@
-"""The lists of accounts, and one account whole."""
+"""The lists of accounts, and the details of one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.secrets import fingerprint
 from svcserver.kernel.times import iso
-from svcserver.metagame.owner.people.acts import Seen
+from svcserver.metagame.owner.people.acts import LastSeen
 from tests.support.game import Game
 from tests.support.proves import proves
 
@@ -19,7 +19,7 @@ class PeopleTests(SynchronousTestCase):
         self.game = Game(self)
         self.olga = self.game.player("Olga", admin=True)
         self.ann, self.bob = self.game.player("ann_1"), self.game.player("Bob_1")
-        self.seen = Seen(self.game.ledger, self.game.parts.online)
+        self.last_seen = LastSeen(self.game.ledger, self.game.parts.online)
 
     def ask(self, route: str, key: str | None = None) -> Any:
         return self.game.browse("GET", f"/svc/api/{route}", key=key or self.olga.key)
@@ -27,10 +27,12 @@ class PeopleTests(SynchronousTestCase):
     def beat(self, token: str, place: str = "city_01_persistent") -> None:
         beat = {"map": place, "state": "island"}
         self.game.browse("POST", "/heartbeat", token=token, json=beat)
-        self.successResultOf(Deferred.fromCoroutine(self.seen._look()))
+        self.successResultOf(Deferred.fromCoroutine(self.last_seen._look()))
 
     def names(self, query: str) -> list[str]:
-        return [one["name"] for one in self.ask(f"DashboardPeople?{query}").json["accounts"]]
+        return [
+            account["name"] for account in self.ask(f"DashboardPeople?{query}").json["accounts"]
+        ]
 
     @proves("GET DashboardPeople")
     def test_accounts_are_sorted_by_name_last_seen_and_role(self) -> None:
@@ -58,7 +60,7 @@ class PeopleTests(SynchronousTestCase):
         rest = self.ask("DashboardPeople?Offset=50").json
         self.assertEqual((len(rest["accounts"]), rest["nextOffset"]), (13, None))
 
-    def test_who_is_online_banned_or_muted_is_said(self) -> None:
+    def test_a_list_shows_who_is_online_banned_or_muted(self) -> None:
         self.beat(self.ann.token)
         for act, who in (("Ban", "Bob_1"), ("Mute", "ann_1")):
             body = {"Account": who, "For": "1h"}
@@ -71,29 +73,31 @@ class PeopleTests(SynchronousTestCase):
         self.assertEqual((bob["where"], bob["banned"], bob["muted"]), (None, True, False))
 
     @proves("GET DashboardPeople", "GET DashboardPerson")
-    def test_when_somebody_was_last_heard_is_said_and_which_key_is_theirs(self) -> None:
+    def test_last_seen_and_key_fingerprint_are_shown(self) -> None:
         self.beat(self.ann.token)
-        heard = iso(self.game.clock.seconds())
+        last_seen = iso(self.game.clock.seconds())
         ann, bob, _ = self.ask("DashboardPeople").json["accounts"]
-        self.assertEqual((ann["lastSeen"], bob["lastSeen"]), (heard, None))
-        for name, player, seen in (("ann_1", self.ann, heard), ("Bob_1", self.bob, None)):
-            found = self.ask(f"DashboardPerson?Account={name}").json
-            self.assertEqual(found["lastSeen"], seen)
-            self.assertTrue(fingerprint(player.key).startswith(found["keyFingerprint"]))
+        self.assertEqual((ann["lastSeen"], bob["lastSeen"]), (last_seen, None))
+        for name, player, expected in (("ann_1", self.ann, last_seen), ("Bob_1", self.bob, None)):
+            account = self.ask(f"DashboardPerson?Account={name}").json
+            self.assertEqual(account["lastSeen"], expected)
+            self.assertTrue(fingerprint(player.key).startswith(account["keyFingerprint"]))
 
     @proves("GET DashboardPerson")
     def test_one_account_is_found_by_name_or_id(self) -> None:
         self.beat(self.ann.token)
         body = {"Account": "ann_1", "For": "1h", "Reason": "spam", "Note": "twice"}
         self.game.browse("POST", "/svc/api/DashboardMute", key=self.olga.key, json=body)
-        found = self.ask("DashboardPerson?Account=ANN_1").json
-        self.assertEqual(found, self.ask(f"DashboardPerson?Account={self.ann.id}").json)
-        self.assertEqual((found["role"], found["where"], found["ban"]), ("player", "city", None))
-        self.assertEqual((found["mute"]["reason"], found["mute"]["note"]), ("spam", "twice"))
+        account = self.ask("DashboardPerson?Account=ANN_1").json
+        self.assertEqual(account, self.ask(f"DashboardPerson?Account={self.ann.id}").json)
+        self.assertEqual(
+            (account["role"], account["where"], account["ban"]), ("player", "city", None)
+        )
+        self.assertEqual((account["mute"]["reason"], account["mute"]["note"]), ("spam", "twice"))
         self.assertEqual(self.ask("DashboardPerson?Account=nobody").status, 404)
         self.assertEqual(self.ask("DashboardPerson?Account=ann_1", self.bob.key).status, 403)
 
     def test_an_unchanged_look_writes_nothing(self) -> None:
         self.beat(self.ann.token)
-        self.seen.ledger = None  # type: ignore[assignment]  # a write would fail
-        self.successResultOf(Deferred.fromCoroutine(self.seen._look()))
+        self.last_seen.ledger = None  # type: ignore[assignment]  # a write would fail
+        self.successResultOf(Deferred.fromCoroutine(self.last_seen._look()))

@@ -1,4 +1,4 @@
-"""Who may be merged and deleted, and who may do that."""
+"""The checks before accounts are merged or deleted."""
 
 from __future__ import annotations
 
@@ -15,25 +15,28 @@ ANN, BOB = Account("UID-a", "Ann", notes=1), Account("UID-b", "Bob")
 
 
 class PeopleTests(SynchronousTestCase):
-    def test_lists_are_sorted_by_these_words(self) -> None:
-        self.assertEqual([*rules.Order], ["name", "seen", "role"])
+    def test_lists_have_three_sort_orders(self) -> None:
+        self.assertEqual([*rules.SortOrder], ["name", "seen", "role"])
 
-    def test_a_full_page_is_followed_by_another_only_where_there_is_more(self) -> None:
-        full = [rules.Listed(ANN, None)] * wire.PAGE
-        for found, following in ((full, None), ([*full, rules.Listed(BOB, None)], wire.PAGE)):
-            self.assertEqual(wire.show_list(found, {}, 0)["nextOffset"], following)
+    def test_a_page_has_a_next_offset_only_if_more_follow(self) -> None:
+        full = [rules.ListedAccount(ANN, None)] * wire.PAGE
+        for accounts, following in (
+            (full, None),
+            ([*full, rules.ListedAccount(BOB, None)], wire.PAGE),
+        ):
+            self.assertEqual(wire.show_list(accounts, {}, 0)["nextOffset"], following)
 
     def test_a_reason_may_be_left_out(self) -> None:
         wishes = wire.AccountWish("Ann"), wire.MergeWish("Ann", "Bob")
-        self.assertEqual([one.reason for one in wishes], ["", ""])
+        self.assertEqual([request.reason for request in wishes], ["", ""])
 
-    def test_notes_are_moved_where_there_are_some_to_another_account(self) -> None:
+    def test_only_existing_notes_move_to_a_different_account(self) -> None:
         rules.check_merge(ANN, BOB)
         for source, target, code in ((BOB, ANN, "no_notes"), (ANN, ANN, "same_account")):
             refused = self.assertRaises(Conflict, rules.check_merge, source, target)
             self.assertEqual(refused.code, code)
 
-    def test_an_owner_and_who_leads_a_guild_are_not_deleted(self) -> None:
+    def test_owners_and_guild_leaders_are_not_deleted(self) -> None:
         rules.check_deletable(ANN, "")
         owner = evolve(ANN, is_admin=True)
         for account, leads, code in ((owner, "", "is_owner"), (ANN, "Hunters", "leads_guild")):

@@ -63,22 +63,22 @@ class SessionTests(StaffCase):
             self.assertEqual(self.ask(cookie, "POST", **sent).status, 403)
         self.assertEqual(self.ask(cookie, **{"X-Forwarded-For": "203.0.113.9"}).status, 403)
 
-    def test_the_cookie_is_of_no_use_to_whoever_listens_on_another_port(self) -> None:
+    def test_the_cookie_is_useless_without_its_word(self) -> None:
         cookie = self.sign_in(self.olga.key)
         for word in ("1", "0" * 32, self.word.upper()):
             self.assertEqual(self.ask(cookie, **{"x-svc-dashboard": word}).status, 401, word)
-        other = self.sign_in(self.olga.key)
-        self.assertNotEqual(cookie.partition("=")[0], other.partition("=")[0])
-        self.assertEqual(self.ask(f"{cookie}; {other}").status, 200)
+        second_cookie = self.sign_in(self.olga.key)
+        self.assertNotEqual(cookie.partition("=")[0], second_cookie.partition("=")[0])
+        self.assertEqual(self.ask(f"{cookie}; {second_cookie}").status, 200)
 
     def test_it_ends_with_its_time_and_with_the_accounts_sessions(self) -> None:
         cookie, word = self.sign_in(self.mod.key), self.word
-        other = self.sign_in(self.helper.key)
+        second_cookie = self.sign_in(self.helper.key)
         self.successResultOf(Deferred.fromCoroutine(self.game.parts.sessions.end(self.mod.id)))
         ended = self.ask(cookie, **{"x-svc-dashboard": word}).status
-        self.assertEqual([ended, self.ask(other).status], [401, 200])
+        self.assertEqual([ended, self.ask(second_cookie).status], [401, 200])
         self.game.clock.advance(LIVES_S)
-        self.assertEqual(self.ask(other).status, 401)
+        self.assertEqual(self.ask(second_cookie).status, 401)
 
     def test_another_role_ends_the_session_for_good(self) -> None:
         cookie = self.sign_in(self.mod.key)
@@ -86,22 +86,22 @@ class SessionTests(StaffCase):
             self.do(self.olga, "Role", "Mona", Role=role)
             self.assertEqual(self.ask(cookie).status, 401, role)
 
-    def test_the_oldest_session_ends_where_one_too_many_begins(self) -> None:
+    def test_one_session_too_many_ends_the_oldest(self) -> None:
         first, word = self.sign_in(self.mod.key), self.word
-        other, others = self.sign_in(self.helper.key), self.word
+        second_cookie, others = self.sign_in(self.helper.key), self.word
         for _ in range(MOST):
             self.game.clock.advance(10)
             last = self.sign_in(self.mod.key)
         self.assertEqual(self.ask(last).status, 200)
         self.assertEqual(self.ask(first, **{"x-svc-dashboard": word}).status, 401)
-        self.assertEqual(self.ask(other, **{"x-svc-dashboard": others}).status, 200)
+        self.assertEqual(self.ask(second_cookie, **{"x-svc-dashboard": others}).status, 200)
 
-    def test_a_session_begins_no_other_which_would_outlive_it(self) -> None:
+    def test_a_session_cannot_start_another(self) -> None:
         cookie = self.sign_in(self.helper.key)
         refused = self.ask(cookie, "POST")
         self.assertEqual((refused.status, "set-cookie" in refused.headers), (401, False))
 
-    def test_one_that_began_while_a_ban_was_committed_lets_nobody_in(self) -> None:
+    def test_a_session_begun_during_a_ban_is_refused(self) -> None:
         self.do(self.olga, "Ban", "Mona", For="1h")
         begun = self.game.parts.desk.staff.begin(self.mod.id, "")
         ticket = self.successResultOf(Deferred.fromCoroutine(begun))
@@ -135,7 +135,7 @@ class SessionTests(StaffCase):
         self.assertEqual(self.ask(own).status, 401)
 
     @proves("POST DashboardOwnKey", "POST DashboardSecondFactor")
-    def test_a_session_alone_changes_nothing_of_what_signs_in(self) -> None:
+    def test_a_session_alone_cannot_change_the_sign_in_settings(self) -> None:
         cookie = self.sign_in(self.mod.key)
         word = {"x-svc-dashboard": self.word, "Cookie": cookie}
         shown = self.ask(cookie, path="/svc/api/DashboardAccess").json
@@ -144,9 +144,9 @@ class SessionTests(StaffCase):
             ("SecondFactor", {"Code": "000000", "Secret": shown["secret"]}),
         ):
             path = f"/svc/api/Dashboard{route}"
-            said = self.game.browse("POST", path, headers=word, json=sent)
-            self.assertEqual((said.status, said.json["error"]), (401, "key_wanted"))
-        # nor does another's key let this session go on
+            reply = self.game.browse("POST", path, headers=word, json=sent)
+            self.assertEqual((reply.status, reply.json["error"]), (401, "key_wanted"))
+        # another account's key does not keep this session either
         self.game.browse("POST", "/svc/api/DashboardOwnKey", headers=word, key=self.olga.key,
                          json={"On": True})  # fmt: skip
         self.assertEqual(self.ask(cookie).json["Username"], "Mona")
@@ -158,13 +158,13 @@ class SessionTests(StaffCase):
             self.assertEqual(self.ask(cookie).status, 401, cookie[:20])
 
     @proves("who of the staff may do what")
-    def test_a_role_that_is_taken_back_counts_at_once(self) -> None:
+    def test_a_withdrawn_role_counts_at_once(self) -> None:
         cookie = self.sign_in(self.mod.key)
         self.do(self.olga, "Role", "Mona", Role="player")
         self.assertEqual(self.ask(cookie).status, 401)
 
     @proves("GET DashboardAudit")
-    def test_a_players_try_is_recorded(self) -> None:
+    def test_a_players_attempt_is_recorded(self) -> None:
         self.assertEqual(self.do(self.ann, "Kick", "Bob_1").status, 403)
         row = self.rows()[0]
         self.assertEqual((row["actor"], row["action"]), ("Ann_1", "POST /svc/api/DashboardKick"))
@@ -172,7 +172,7 @@ class SessionTests(StaffCase):
 
 
 class WaysTests(StaffCase):
-    """A key of its own for the dashboard, and a second factor."""
+    """A separate key for the dashboard, and a second factor."""
 
     def ways(self, route: str, key: str, **sent: Any) -> Page:
         return self.game.browse("POST", f"/svc/api/Dashboard{route}", key=key, json=sent)
@@ -186,7 +186,7 @@ class WaysTests(StaffCase):
         return totp.generate(int(self.game.clock.seconds())).decode()
 
     @proves("POST DashboardOwnKey", "GET DashboardAccess")
-    def test_with_a_key_for_the_dashboard_the_other_only_plays(self) -> None:
+    def test_with_a_dashboard_key_the_account_key_only_plays(self) -> None:
         key = self.ways("OwnKey", self.mod.key, On=True).json["key"]
         self.assertEqual([self.sign_in(self.mod.key).status, self.sign_in(key).status], [401, 200])
         self.assertEqual(self.log_in(self.mod), 200)
@@ -203,8 +203,8 @@ class WaysTests(StaffCase):
     @proves("POST DashboardOwnKey", "forbidden")
     def test_a_key_that_only_plays_acts_for_nobody_else(self) -> None:
         def asks(key: str, **sent: str) -> int:
-            wish = {"Username": "Bob_1", **sent}
-            return self.game.browse("POST", "/svc/api/Friends", json=wish, key=key).status
+            request = {"Username": "Bob_1", **sent}
+            return self.game.browse("POST", "/svc/api/Friends", json=request, key=key).status
 
         self.assertEqual(asks(self.olga.key, From="Ann_1"), 200)
         own = self.ways("OwnKey", self.olga.key, On=True).json["key"]
@@ -258,17 +258,17 @@ class WaysTests(StaffCase):
         path, on = "/svc/api/DashboardOwnKey", {"On": True}
         for code, status in ((None, 401), ("000000", 401), (self.code(secret), 200)):
             headers = {} if code is None else {"x-svc-second-factor": code}
-            said = self.game.browse("POST", path, key=self.olga.key, headers=headers, json=on)
-            self.assertEqual(said.status, status, code)
+            reply = self.game.browse("POST", path, key=self.olga.key, headers=headers, json=on)
+            self.assertEqual(reply.status, status, code)
 
     @proves("every act of staff and every refused try is in the audit log")
-    def test_a_wrong_code_and_a_missing_key_leave_a_row_that_names_the_account(self) -> None:
+    def test_a_wrong_code_or_missing_key_leaves_an_audit_row(self) -> None:
         ways = self.game.browse("GET", "/svc/api/DashboardAccess", key=self.olga.key).json
         secret = ways["secret"]
         self.ways("SecondFactor", self.olga.key, Code=self.code(secret), Secret=secret)
         self.game.clock.advance(60)
         self.assertEqual(self.sign_in(self.olga.key, "000000").status, 401)
-        self.refused("POST /svc/api/DashboardSession", "write the code of your second factor")
+        self.refused("POST /svc/api/DashboardSession", "enter the code of your second factor")
         sent = {"x-svc-second-factor": "000000"}
         for route, body in (
             ("OwnKey", {"On": True}),
@@ -279,25 +279,25 @@ class WaysTests(StaffCase):
             self.assertEqual(page.status, 401)
             self.refused(
                 {"OwnKey": f"POST {path}", "SecondFactor": "second factor"}[route],
-                "write the code of your second factor",
+                "enter the code of your second factor",
             )
 
     def refused(self, action: str, why: str) -> None:
-        """The newest row is Olga's, and says this."""
+        """Check that the newest audit row is this refusal of Olga."""
         [newest] = self.game.ledger.run(lambda tx: rows(tx, AuditQuery(count=1)))
-        found = (newest["actor"], newest["action"], newest["refused"])
-        self.assertEqual(found, ("Olga", action, why))
+        row = (newest["actor"], newest["action"], newest["refused"])
+        self.assertEqual(row, ("Olga", action, why))
 
-    def test_codes_cannot_be_tried_one_after_the_other(self) -> None:
+    def test_guesses_of_codes_are_throttled(self) -> None:
         secret = self.game.browse("GET", "/svc/api/DashboardAccess", key=self.olga.key).json[
             "secret"
         ]
         self.ways("SecondFactor", self.olga.key, Code=self.code(secret), Secret=secret)
-        said = [self.sign_in(self.olga.key, f"{number:06}").status for number in range(20)]
-        self.assertEqual(said[-1], 429)
+        statuses = [self.sign_in(self.olga.key, f"{number:06}").status for number in range(20)]
+        self.assertEqual(statuses[-1], 429)
 
 
 class WishTests(SynchronousTestCase):
-    def test_no_repr_shows_a_code_or_a_secret_and_no_secret_ends_the_factor(self) -> None:
+    def test_the_repr_hides_secrets_and_the_secret_is_optional(self) -> None:
         self.assertEqual(repr(FactorWish("123456", "SECRET")), "FactorWish()")
         self.assertEqual(FactorWish("123456").secret, "")

@@ -15,7 +15,7 @@ NINE = ["show-status", "en", "fr", "it", "es", "de", "pt", "ru", "ja"]
 
 class BannerTests(SynchronousTestCase):
     @proves("GET /svc-status", "status carries version, commit and a source link")
-    def test_it_welcomes_in_eight_languages_and_says_what_runs(self) -> None:
+    def test_the_banner_has_eight_languages_and_the_version(self) -> None:
         game = Game(
             self,
             SERVER_NAME="My Host",
@@ -116,7 +116,7 @@ class FixedReplyTests(SynchronousTestCase):
         "POST /profile/update",
         "event 2: POST /event",
     )
-    def test_each_says_what_the_client_wants_to_hear(self) -> None:
+    def test_each_reply_is_what_the_client_needs(self) -> None:
         game = Game(self)
         ann = game.player("Ann_1")
         for method, path, needs_token, status, body in FIXED:

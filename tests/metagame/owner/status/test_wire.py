@@ -11,7 +11,7 @@ class ConstantTests(SynchronousTestCase):
     def test_they_are_what_the_client_was_proven_with(self) -> None:
         limits = {"DifficultyBias": 1, "GlobalMultiplier": 1, "MaxXPAwarded": 200}
         creator = {"expirationDate": "2099-01-01T01:00:00.041Z", "slug": "NONE", "success": True}
-        for said, expected in (
+        for constant, expected in (
             (status.MIGRATED, {"migration_failed": False, "migration_finished": True}),
             (status.TREATMENTS, {"treatments": ["CohortTreatment.Dojo.B"]}),
             (status.NO_STATS, {"stats": []}),
@@ -21,7 +21,7 @@ class ConstantTests(SynchronousTestCase):
             (status.CREATOR, creator),
             (status.MOVED_ITEMS, {"code": None, "message": ""}),
         ):
-            self.assertEqual(said, expected)
+            self.assertEqual(constant, expected)
 
     def test_the_banner_shows_these_members(self) -> None:
         self.assertEqual(
