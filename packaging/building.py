@@ -1,4 +1,4 @@
-"""What the builds of this folder share; each is a program: ``python packaging/deb.py``."""
+"""Helpers of the builds in this folder; each is a program: ``python packaging/deb.py``."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ OLDEST = 315_532_800  # the first moment of 1980: an archive in the zip format k
 
 def version() -> str:
     """The version of the whole project."""
-    found = re.search(r'(?m)^version = "(.*)"$', (ROOT / "pyproject.toml").read_text())
-    if found is None:
+    match = re.search(r'(?m)^version = "(.*)"$', (ROOT / "pyproject.toml").read_text())
+    if match is None:
         raise SystemExit("pyproject.toml has no version")
-    return found[1]
+    return match[1]
 
 
 def epoch() -> int:
@@ -28,9 +28,9 @@ def epoch() -> int:
 
     An unpacked sdist has that time in its files, of which ``PKG-INFO`` is nobody's to change.
     """
-    given = os.environ.get("SOURCE_DATE_EPOCH")
-    if given is not None:
-        return int(given)
+    fixed = os.environ.get("SOURCE_DATE_EPOCH")
+    if fixed is not None:
+        return int(fixed)
     if cloned():
         return int(git("log", "-1", "--format=%ct"))
     made = ROOT / "PKG-INFO"
@@ -38,12 +38,12 @@ def epoch() -> int:
 
 
 def cloned() -> bool:
-    """Whether this is a clone, not an unpacked sdist; in a work tree of a clone .git is a file."""
+    """Return whether this is a clone; in a work tree of a clone .git is a file."""
     return (ROOT / ".git").exists()
 
 
 def git(*words: str) -> str:
-    """What git says of this clone; fails with one line where it refuses."""
+    """Return the output of git on this clone; fails with one line."""
     need("git")
     command = ["git", *words]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -67,7 +67,7 @@ def need(*programs: str) -> None:
         "mmdebstrap": "mmdebstrap",
         "buildah": "buildah",
     }
-    missing = [packages[one] for one in programs if shutil.which(one) is None]
+    missing = [packages[program] for program in programs if shutil.which(program) is None]
     if missing:
         raise SystemExit(f"missing: apt-get install {' '.join(missing)}")
 

@@ -71,12 +71,12 @@ def write_copyright(path: Path, home: Path) -> None:
 
 def settle(home: Path) -> None:
     """Make right for ``HOME`` what was written for the folder of the build."""
-    for one in (home / "bin").iterdir():
-        if one.name in PROGRAMS:
-            text = one.read_text(encoding="utf-8")
-            one.write_text(text.replace(str(home), str(HOME)), encoding="utf-8")
-        elif not one.is_symlink():
-            one.unlink()
+    for path in (home / "bin").iterdir():
+        if path.name in PROGRAMS:
+            text = path.read_text(encoding="utf-8")
+            path.write_text(text.replace(str(home), str(HOME)), encoding="utf-8")
+        elif not path.is_symlink():
+            path.unlink()
     shutil.rmtree(home / "include", ignore_errors=True)
     for leftover in (*home.rglob(".gitignore"), *home.rglob("flatc")):
         leftover.unlink()
@@ -101,8 +101,8 @@ def lay_out_shared(home: Path, work: Path) -> None:
 def settle_times(work: Path) -> None:
     """Nothing is older than the build: dpkg would keep the time of a file's checkout."""
     moment = epoch()
-    for one in work.rglob("*"):
-        os.utime(one, (moment, moment), follow_symlinks=False)
+    for path in work.rglob("*"):
+        os.utime(path, (moment, moment), follow_symlinks=False)
 
 
 def write_units(folder: Path) -> None:
@@ -111,7 +111,7 @@ def write_units(folder: Path) -> None:
     A service whose settings are not there yet is left out, so that they can be enabled before.
     """
     folder.mkdir(parents=True)
-    place = units.Place(SETTINGS, HOME / "bin" / "twistd", PYTHON, DATA)
+    place = units.UnitPaths(SETTINGS, HOME / "bin" / "twistd", PYTHON, DATA)
     made = units.files(place)
     needs = {units.unit(name): name for name in units.SERVICES}
     for file in (*needs, *units.KEEPERS):

@@ -72,11 +72,11 @@ def install(package: Path, system: Path) -> None:
         f"upload {ROOT / 'packaging' / 'image' / 'start'} {START}",
         f'chmod 0755 "$1"{START}',
         'chroot "$1" install -d -o svc -g svc -m 0750 /data',
-        *(f'rm -rf "$1"/{one}' for one in LEFT_OUT),
+        *(f'rm -rf "$1"/{path}' for path in LEFT_OUT),
         f"find {DOC} -mindepth 2 ! -type d ! '(' {KEPT_DOC} ')' -delete",
         f"find {DOC} -mindepth 1 -type d -empty -delete",
     ]
-    words = [f"--customize-hook={one}" for one in hooks]
+    words = [f"--customize-hook={path}" for path in hooks]
     run("mmdebstrap", f"--mode={mode}", "--variant=apt", *words, SUITE, system)
 
 
@@ -107,10 +107,10 @@ def without_container(pushed: Path, archive: Path) -> None:
     with tarfile.open(pushed) as source, tarfile.open(archive, "w") as target:
 
         def read(name: str) -> Any:
-            found = source.extractfile(name)
-            if found is None:
+            member = source.extractfile(name)
+            if member is None:
                 raise SystemExit(f"{pushed} has no file {name}")
-            return json.load(found)
+            return json.load(member)
 
         def write(like: str, name: str, text: bytes) -> None:
             entry = source.getmember(like)
@@ -118,9 +118,9 @@ def without_container(pushed: Path, archive: Path) -> None:
             target.addfile(entry, BytesIO(text))
 
         [image] = read("manifest.json")
-        said = read(image["Config"])
-        del said["container"]
-        data = json.dumps(said).encode()
+        config = read(image["Config"])
+        del config["container"]
+        data = json.dumps(config).encode()
         name = f"{hashlib.sha256(data).hexdigest()}.json"
         for layer in image["Layers"]:
             target.addfile(source.getmember(layer), source.extractfile(layer))

@@ -42,9 +42,9 @@ def lay_out(source: Path) -> None:
         package.mkdir(parents=True)
         for name in ("__init__.py", "py.typed"):
             shutil.copy(whole / "svcserver" / name, package)
-        for one in PACKAGES:
+        for name in PACKAGES:
             ignored = shutil.ignore_patterns("__pycache__")
-            shutil.copytree(whole / "svcserver" / one, package / one, ignore=ignored)
+            shutil.copytree(whole / "svcserver" / name, package / name, ignore=ignored)
         for name in LEFT_OUT:
             (package / name).unlink()
         shutil.copy(whole / "LICENSE", source)
@@ -86,22 +86,22 @@ def remove_programs(site: Path) -> None:
     shutil.rmtree(site / "bin")
     for record in site.glob("*.dist-info/RECORD"):
         lines = record.read_bytes().splitlines(keepends=True)
-        record.write_bytes(b"".join(one for one in lines if not one.startswith(b"../../bin/")))
+        record.write_bytes(b"".join(line for line in lines if not line.startswith(b"../../bin/")))
 
 
 def add_compiled(site: Path, work: Path) -> None:
-    """What is compiled, for the other Pythons and systems, beside what is in ``site``."""
+    """Add the compiled parts for other Pythons and systems to those in ``site``."""
     wanted = work / "compiled.lock"
     texts = re.split(r"(?m)^(?=[a-z0-9-]+==)", LOCK.read_text())
-    wanted.write_text("".join(one for one in texts if one.partition("==")[0] in COMPILED))
+    wanted.write_text("".join(text for text in texts if text.partition("==")[0] in COMPILED))
     for number, (python, system) in enumerate(product(PYTHONS, SYSTEMS)):
         wheels = work / f"wheels{number}"
         tags = [word for tag in system for word in ("--platform", tag)]
         which = ("--python-version", python, "--implementation", "cp", *tags)
         only = ("--no-deps", "--only-binary=:all:", "--require-hashes")
         run("pip", "download", "-q", *only, *which, "-d", wheels, "-r", wanted)
-        for one in sorted(wheels.glob("*.whl")):
-            unpack_compiled(one, site)
+        for text in sorted(wheels.glob("*.whl")):
+            unpack_compiled(text, site)
 
 
 def unpack_compiled(wheel: Path, site: Path) -> None:

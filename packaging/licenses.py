@@ -1,4 +1,4 @@
-"""Whose the packed dependencies are: paragraphs for ``debian/copyright``, from their metadata.
+"""Paragraphs for ``debian/copyright`` from the metadata of the packed dependencies.
 
 The whole texts are in the package already, each beside its program (``*.dist-info``); a
 paragraph names the licence, the holders of the copyright, and where the text is.
@@ -33,26 +33,25 @@ def paragraphs(packages: Path, installed: Path) -> str:
 
     The last one that fits a file counts, so who puts a file into another's folder comes last.
     """
-    found = {one: _files(one) for one in packages.glob("*.dist-info")}
-    order = sorted(found, key=lambda one: (_depth(found[one]), one.name.lower()))
-    return "".join(f"\n{_paragraph(one, found[one], installed)}" for one in order)
+    files_of = {package: _files(package) for package in packages.glob("*.dist-info")}
+    order = sorted(files_of, key=lambda package: (_depth(files_of[package]), package.name.lower()))
+    return "".join(f"\n{_paragraph(package, files_of[package], installed)}" for package in order)
 
 
 def _paragraph(package: Path, names: list[str], installed: Path) -> str:
-    said = HeaderParser().parsestr((package / "METADATA").read_text(encoding="utf-8"))
-    found = {one for form in TEXTS for one in package.glob(form) if one.is_file()}
-    texts = sorted(found)
+    metadata = HeaderParser().parsestr((package / "METADATA").read_text(encoding="utf-8"))
+    texts = sorted({path for form in TEXTS for path in package.glob(form) if path.is_file()})
     files = [str(Path(installed, name)).lstrip("/") for name in names]
-    places = [str(Path(installed, one.relative_to(package.parent))) for one in texts]
-    name = _license(said, texts)
+    places = [str(Path(installed, path.relative_to(package.parent))) for path in texts]
+    name = _license(metadata, texts)
     places += [str(COMMON / on) for spdx, on in ON_DEBIAN.items() if spdx in name]
     lines = [
         f"Files: {files[0]}",
-        *(f" {one}" for one in files[1:]),
-        *_folded("Copyright", _holders(said, texts)),
+        *(f" {path}" for path in files[1:]),
+        *_folded("Copyright", _holders(metadata, texts)),
         f"License: {name.replace(' OR ', ' or ').replace(' AND ', ' and ')}",
         " The text is in",
-        *(f" {one}" for one in places),
+        *(f" {path}" for path in places),
     ]
     if (package / "sboms").is_dir():
         where = Path(installed, package.name, "sboms")
@@ -62,14 +61,14 @@ def _paragraph(package: Path, names: list[str], installed: Path) -> str:
 
 def _folded(field: str, values: list[str]) -> Iterator[str]:
     yield f"{field}: {values[0]}"
-    yield from (f" {one}" for one in values[1:])
+    yield from (f" {value}" for value in values[1:])
 
 
 def _files(package: Path) -> list[str]:
-    """What it put into site-packages: folders that are its own whole, and other files by name."""
+    """Return the package's own folders and files in site-packages."""
     record = (package / "RECORD").read_text(encoding="utf-8").splitlines()
     paths = {Path(line.rpartition(",")[0].rpartition(",")[0]) for line in record}
-    return sorted({_shortest(one, paths) for one in paths if one.parts[0] != ".."})
+    return sorted({_shortest(path, paths) for path in paths if path.parts[0] != ".."})
 
 
 def _shortest(path: Path, paths: set[Path]) -> str:
@@ -80,41 +79,41 @@ def _shortest(path: Path, paths: set[Path]) -> str:
 
 
 def _depth(files: list[str]) -> int:
-    return max(one.count("/") for one in files)
+    return max(path.count("/") for path in files)
 
 
-def _license(said: Message, texts: list[Path]) -> str:
+def _license(metadata: Message, texts: list[Path]) -> str:
     """Its short name, from the field that says it best."""
     if not texts:
         raise SystemExit(
-            f"{said['Name']} {said['Version']} has no licence's text: "
+            f"{metadata['Name']} {metadata['Version']} has no licence's text: "
             "ask its makers, or add it to TEXTS in packaging/licenses.py"
         )
-    old = str(said["License"] or "")
+    old = str(metadata["License"] or "")
     classified = [
-        str(one).rpartition(" :: ")[2]
-        for one in said.get_all("Classifier", [])
-        if str(one).startswith("License :: ")
+        str(classifier).rpartition(" :: ")[2]
+        for classifier in metadata.get_all("Classifier", [])
+        if str(classifier).startswith("License :: ")
     ]
     short = [old] if old and "\n" not in old and len(old) < 40 else classified
-    names = [SPDX.get(one, one) for one in short]
-    return str(said["License-Expression"] or " OR ".join(names) or _first_line(texts[0]))
+    names = [SPDX.get(classifier, classifier) for classifier in short]
+    return str(metadata["License-Expression"] or " OR ".join(names) or _first_line(texts[0]))
 
 
 def _first_line(text: Path) -> str:
-    """What a licence calls itself."""
+    """Return the name that a licence gives itself."""
     line = text.read_text(encoding="utf-8").strip().partition("\n")[0].strip()
     return SPDX.get(line.removeprefix("The "), line)
 
 
-def _holders(said: Message, texts: list[Path]) -> list[str]:
+def _holders(metadata: Message, texts: list[Path]) -> list[str]:
     """Those whom the licence's text names, else those whom the metadata names."""
-    whole = "\n".join(one.read_text(encoding="utf-8", errors="replace") for one in texts)
-    named = [one.strip().rstrip(".,") for one in HOLDER.findall(whole)]
+    whole = "\n".join(text.read_text(encoding="utf-8", errors="replace") for text in texts)
+    named = [text.strip().rstrip(".,") for text in HOLDER.findall(whole)]
     holders = [
-        one if re.search("[A-Za-z]", one) else f"{one}, those whom its text names"
-        for one in dict.fromkeys(named)
-        if not NO_HOLDER.search(one)
+        text if re.search("[A-Za-z]", text) else f"{text}, those whom its text names"
+        for text in dict.fromkeys(named)
+        if not NO_HOLDER.search(text)
     ]
-    people = [said[key] for key in ("Author", "Author-email", "Maintainer") if said[key]]
-    return holders or [str(one) for one in people[:1]] or [f"the authors of {said['Name']}"]
+    people = [metadata[key] for key in ("Author", "Author-email", "Maintainer") if metadata[key]]
+    return holders or [str(text) for text in people[:1]] or [f"the authors of {metadata['Name']}"]

@@ -64,28 +64,28 @@ def build(folder: Path) -> None:
     list(write_pinned(folder))
     changes(folder / f"svcserver-{version()}-changes.md")
     made = sorted(folder.iterdir())
-    lines = [f"{hashlib.sha256(one.read_bytes()).hexdigest()}  {one.name}\n" for one in made]
+    lines = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in made]
     (folder / SUMS).write_text("".join(lines))
 
 
 def held(dist: Path) -> list[Path]:
     """The files of a release in ``dist``; fails with one line where it holds anything else."""
-    found = sorted(dist.iterdir())
-    for one in found:
-        if not one.is_file() or not any(one.match(kind) for kind in KINDS):
+    paths = sorted(dist.iterdir())
+    for path in paths:
+        if not path.is_file() or not any(path.match(kind) for kind in KINDS):
             raise SystemExit(
-                f"{dist} holds {one.name}, which belongs to no release, and what lies there "
+                f"{dist} holds {path.name}, which belongs to no release, and what lies there "
                 "is replaced: name an empty folder, or one that holds a release alone"
             )
-    return found
+    return paths
 
 
 def replace(dist: Path, made: Path) -> None:
     """Put what was built in the place of the release before."""
     for old in held(dist):
         old.unlink()
-    for one in sorted(made.iterdir(), key=lambda one: one.name == SUMS):  # the sums are the last
-        shutil.move(one, dist)
+    for path in sorted(made.iterdir(), key=lambda path: path.name == SUMS):  # the sums are the last
+        shutil.move(path, dist)
 
 
 def check_clone() -> None:
@@ -101,7 +101,7 @@ def constraints(path: Path) -> None:
     """The versions that this one was tested with, for ``pip install -c``: those of run.lock."""
     lock = (ROOT / "requirements" / "run.lock").read_text()
     pins = re.findall(r"(?m)^[A-Za-z0-9][^ \\\n]*==[^ \\\n]+", lock)
-    path.write_text("".join(f"{one}\n" for one in pins))
+    path.write_text("".join(f"{pin}\n" for pin in pins))
 
 
 def check_tag() -> None:
@@ -109,7 +109,7 @@ def check_tag() -> None:
 
     Its changes are gathered.
     """
-    tags = [one for one in git("tag", "--points-at", "HEAD").split() if one.startswith("v")]
+    tags = [tag for tag in git("tag", "--points-at", "HEAD").split() if tag.startswith("v")]
     if not tags:
         return
     tagged = f"this commit is tagged {' '.join(tags)}, and"
@@ -141,7 +141,7 @@ def settled(archive: Path) -> bytes:
     """The same files in the order of their names, of nobody, with the time of the build."""
     plain = io.BytesIO()
     with tarfile.open(archive) as old, tarfile.open(fileobj=plain, mode="w") as new:
-        for entry in sorted(old.getmembers(), key=lambda one: one.name):
+        for entry in sorted(old.getmembers(), key=lambda member: member.name):
             entry.mtime, entry.uid, entry.gid, entry.uname, entry.gname = epoch(), 0, 0, "", ""
             entry.pax_headers = {}
             new.addfile(entry, old.extractfile(entry) if entry.isfile() else None)
@@ -152,20 +152,20 @@ def settled(archive: Path) -> bytes:
 
 
 def changes(path: Path) -> None:
-    """What is new in this version: what waits in newsfragments, or what the changelog says."""
+    """Return the news of this version, from newsfragments or the changelog."""
     if fragments():
         day = datetime.fromtimestamp(epoch(), UTC).date().isoformat()
         draft = ("-m", "towncrier", "build", "--draft", "--version", version(), "--date", day)
         path.write_text(run(sys.executable, *draft))
         return
     log = (ROOT / "CHANGELOG.md").read_text()
-    found = re.search(rf"(?ms)^## {re.escape(version())} \(.*?(?=^## |\Z)", log)
-    if found is None:
+    match = re.search(rf"(?ms)^## {re.escape(version())} \(.*?(?=^## |\Z)", log)
+    if match is None:
         raise SystemExit(
             f"nothing is said of {version()}: no change waits in newsfragments/, and CHANGELOG.md "
             "has no part of that version; write one, or set the version in pyproject.toml"
         )
-    path.write_text(found[0])
+    path.write_text(match[0])
 
 
 def fragments() -> list[Path]:

@@ -51,7 +51,7 @@ def write_pinned(dist: Path) -> Iterator[Path]:
     """The lists of what ``svcserver`` and ``svc-launcher`` bring along, in ``dist``."""
     for name, (project, locks) in MADE_OF.items():
         path = dist / f"{name}-{version()}-sbom.json"
-        texts = [(ROOT / "requirements" / f"{one}.lock").read_text() for one in locks]
+        texts = [(ROOT / "requirements" / f"{lock}.lock").read_text() for lock in locks]
         with tempfile.TemporaryDirectory() as folder:
             lock = Path(folder, "pinned.lock")
             lock.write_text("".join(texts))
@@ -68,7 +68,7 @@ def write_image(system: Path, path: Path) -> None:
         if status is None:
             raise SystemExit(f"{system} has no file {STATUS}")
         text = status.read().decode()
-    said = {
+    document = {
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
         "version": 1,
@@ -80,19 +80,19 @@ def write_image(system: Path, path: Path) -> None:
                 "version": version(),
             }
         },
-        "components": sorted(debian_packages(text), key=lambda one: one["bom-ref"]),
+        "components": sorted(debian_packages(text), key=lambda component: component["bom-ref"]),
     }
-    path.write_text(json.dumps(said, indent=2) + "\n")
+    path.write_text(json.dumps(document, indent=2) + "\n")
 
 
 def debian_packages(status: str) -> Iterator[dict[str, str]]:
     """A component for each package that dpkg says is installed."""
     for paragraph in status.strip().split("\n\n"):
-        found = HeaderParser().parsestr(paragraph)
-        if found["Status"] != "install ok installed":
+        fields = HeaderParser().parsestr(paragraph)
+        if fields["Status"] != "install ok installed":
             continue
-        name, number = found["Package"], found["Version"]
-        where = f"arch={found['Architecture']}&distro={SUITE}"
+        name, number = fields["Package"], fields["Version"]
+        where = f"arch={fields['Architecture']}&distro={SUITE}"
         purl = f"pkg:deb/debian/{quote(name, safe='')}@{quote(number, safe='')}?{where}"
         if name == "svcserver":  # which no archive of Debian's has
             purl = f"pkg:generic/{name}@{number}"

@@ -13,13 +13,13 @@ def need_suite() -> None:
     The Debian package is made for this machine's Python, and the image is made of SUITE's.
     """
     try:
-        said = platform.freedesktop_os_release()
+        release = platform.freedesktop_os_release()
     except OSError:  # no Linux, or a very small one
-        said = {}
-    if said.get("VERSION_CODENAME") != SUITE:
-        found = said.get("PRETTY_NAME", platform.system())
+        release = {}
+    if release.get("VERSION_CODENAME") != SUITE:
+        name = release.get("PRETTY_NAME", platform.system())
         raise SystemExit(
-            f"a release and its image are made on {NAME} ({SUITE}), and this is {found}: "
+            f"a release and its image are made on {NAME} ({SUITE}), and this is {name}: "
             f"run it there, or in a container (podman run -it --privileged debian:{SUITE})"
         )
 

@@ -1,1 +1,1 @@
-"""svcctl, the owner's command line: it asks the other rooms, and decides nothing."""
+"""The ``svcctl`` command line for owners."""

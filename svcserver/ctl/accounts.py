@@ -35,7 +35,7 @@ HELD = ((Kind.BAN, "banned"), (Kind.MUTE, "muted"))
 
 @click.group()
 def account() -> None:
-    """Everything about one account: its key, name, role, saves, grants, and its end."""
+    """Manage accounts."""
 
 
 @account.command("create")
@@ -44,7 +44,7 @@ def account() -> None:
 @with_reason
 @about_a_host
 def create(host: Host, out: Out, name: str, admin: bool, reason: str) -> None:
-    """Make an account; prints the only copy of its key."""
+    """Make an account and print the only copy of its key."""
 
     def act(tx: Connection, trace: Trace) -> rules.NewAccount:
         made = rules.register(
@@ -54,10 +54,10 @@ def create(host: Host, out: Out, name: str, admin: bool, reason: str) -> None:
         return made
 
     made = recorded(host, Entry(actor(), "create account", name, reason), act)
-    one = made.account
-    out.data({"id": one.id, "username": one.username, "admin": admin, "key": made.key})
-    out.say(f"account {one.username} ({one.id}){', an owner' if admin else ''}")
-    out.say(f"key     {made.key}", "Keep the key: it is the password, and the only copy.")
+    account = made.account
+    out.data({"id": account.id, "username": account.username, "admin": admin, "key": made.key})
+    out.text(f"account {account.username} ({account.id}){', an owner' if admin else ''}")
+    out.text(f"key     {made.key}", "Keep the key: it is the password, and the only copy.")
 
 
 @account.command("promote")
@@ -66,7 +66,7 @@ def create(host: Host, out: Out, name: str, admin: bool, reason: str) -> None:
 @with_reason
 @about_a_host
 def promote(host: Host, out: Out, name: str, role: str, reason: str) -> None:
-    """Give an account a role: a helper reads, a moderator looks after people."""
+    """Give an account the role of helper, moderator or owner."""
     set_role(host, out, name, Role[role.upper()], reason)
 
 
@@ -75,24 +75,24 @@ def promote(host: Host, out: Out, name: str, role: str, reason: str) -> None:
 @with_reason
 @about_a_host
 def demote(host: Host, out: Out, name: str, reason: str) -> None:
-    """Make an account an ordinary player; the last owner stays one."""
+    """Make an account an ordinary player."""
     set_role(host, out, name, Role.PLAYER, reason)
 
 
 def set_role(host: Host, out: Out, name: str, role: Role, reason: str) -> None:
-    """Set the role; it takes effect at the account's next request."""
+    """Set the role, which takes effect at the account's next request."""
     done = by_staff(host, "role", name, reason, StaffWork, lambda work: work.give_role(role))
-    found = done.account
+    account = done.account
     out.data(
         {
-            "id": found.id,
-            "username": found.username,
-            "admin": found.is_admin,
-            "role": found.role.word,
+            "id": account.id,
+            "username": account.username,
+            "admin": account.is_admin,
+            "role": account.role.word,
         }
     )
     words = {Role.OWNER: "an owner", Role.PLAYER: "an ordinary player"}
-    out.say(f"{found.username} is now {words.get(role) or f'a {role.word}'}")
+    out.text(f"{account.username} is now {words.get(role) or f'a {role.word}'}")
 
 
 @account.command("new-key")
@@ -100,57 +100,59 @@ def set_role(host: Host, out: Out, name: str, role: Role, reason: str) -> None:
 @with_reason
 @about_a_host
 def new_key(host: Host, out: Out, name: str, reason: str) -> None:
-    """Give an account another key, for one that is lost or known to others.
+    """Replace an account's key, for example a lost one.
 
     The old key no longer works, and whoever is logged in by it is logged out within a
     second; prints the only copy of the new one.
     """
     made = by_staff(host, "new key", name, reason, PersonWork, PersonWork.new_key)
-    found, key = made.account, made.key
-    out.data({"id": found.id, "username": found.username, "key": key})
-    out.say(f"account {found.username} ({found.id}); the old key and its sessions no longer work")
-    out.say(f"key     {key}", "Keep the key: it is the password, and the only copy.")
+    account, key = made.account, made.key
+    out.data({"id": account.id, "username": account.username, "key": key})
+    out.text(
+        f"account {account.username} ({account.id}); the old key and its sessions no longer work"
+    )
+    out.text(f"key     {key}", "Keep the key: it is the password, and the only copy.")
 
 
 @account.command("list")
 @about_a_host
 def list_accounts(host: Host, out: Out) -> None:
-    """Show every account by name: its id, role, when it was last seen, and if banned or muted."""
+    """List all accounts with role, last visit and sanctions."""
     shown, rows = [], []
     for listed in transact(host, _everyone):
-        one, held = listed.account, listed.sanctions
-        seen = None if listed.seen_at is None else iso(listed.seen_at)
+        account, sanctions = listed.account, listed.sanctions
+        seen_at = None if listed.seen_at is None else iso(listed.seen_at)
         shown.append(
             {
-                "id": one.id,
-                "username": one.username,
-                "admin": one.is_admin,
-                "role": one.role.word,
-                "lastSeen": seen,
-                "banned": Kind.BAN in held,
-                "muted": Kind.MUTE in held,
+                "id": account.id,
+                "username": account.username,
+                "admin": account.is_admin,
+                "role": account.role.word,
+                "lastSeen": seen_at,
+                "banned": Kind.BAN in sanctions,
+                "muted": Kind.MUTE in sanctions,
             }
         )
-        words = [word for kind, word in HELD if kind in held]
-        seen_at = "never" if seen is None else moment(seen)
-        rows.append([one.username, one.id, one.role.word, seen_at, ", ".join(words)])
+        words = [word for kind, word in HELD if kind in sanctions]
+        last_seen = "never" if seen_at is None else moment(seen_at)
+        rows.append([account.username, account.id, account.role.word, last_seen, ", ".join(words)])
     out.data({"accounts": shown})
     out.table(["name", "id", "role", "last seen (UTC)", ""], rows)
 
 
 def _everyone(tx: Connection) -> list[ListedAccount]:
-    """All accounts by name, read in pieces as the dashboard reads them."""
-    now, found = time.time(), list[ListedAccount]()
-    while page := SqlPeople(tx).listed(SortOrder.NAME, "", len(found), PIECE, now):
-        found += page
+    """Return all accounts by name, read in pieces as the dashboard reads them."""
+    now, accounts = time.time(), list[ListedAccount]()
+    while page := SqlPeople(tx).listed(SortOrder.NAME, "", len(accounts), PIECE, now):
+        accounts += page
         if len(page) < PIECE:
             break
-    return found
+    return accounts
 
 
 @click.group("gameserver-key")
 def gameserver_key() -> None:
-    """Keys by which game servers prove themselves."""
+    """Manage the keys of game servers."""
 
 
 @gameserver_key.command("add")
@@ -158,7 +160,7 @@ def gameserver_key() -> None:
 @with_reason
 @about_a_host
 def add_key(host: Host, out: Out, key: str | None, reason: str) -> None:
-    """Register KEY; without one, make and print it (METAGAME_API_KEY in deploy.env)."""
+    """Register KEY, or make and print one."""
     new = key or hex_token(64)
 
     def act(tx: Connection, _: Trace) -> None:
@@ -170,7 +172,7 @@ def add_key(host: Host, out: Out, key: str | None, reason: str) -> None:
 
     recorded(host, Entry(actor(), "add game-server key", "", reason), act)
     out.data({"registered": True, "key": None if key else new})
-    out.say("registered" if key else f"registered; METAGAME_API_KEY={new}")
+    out.text("registered" if key else f"registered; METAGAME_API_KEY={new}")
 
 
 @gameserver_key.command("revoke")
@@ -178,7 +180,7 @@ def add_key(host: Host, out: Out, key: str | None, reason: str) -> None:
 @with_reason
 @about_a_host
 def revoke_key(host: Host, out: Out, key: str, reason: str) -> None:
-    """Take a key back; game servers that hold it can write nothing more."""
+    """Revoke a key; its game servers can no longer write."""
 
     def act(tx: Connection, _: Trace) -> None:
         if not drop_game_server_key(tx, key):
@@ -186,12 +188,12 @@ def revoke_key(host: Host, out: Out, key: str, reason: str) -> None:
 
     recorded(host, Entry(actor(), "revoke game-server key", "", reason), act)
     out.data({"revoked": True})
-    out.say("revoked")
+    out.text("revoked")
 
 
 @click.group()
 def invite() -> None:
-    """Invite codes, and the string a player gives to the launcher."""
+    """Manage invite codes."""
 
 
 @invite.command("create")
@@ -202,26 +204,26 @@ def invite() -> None:
 @with_reason
 @about_a_host
 def create_invite(host: Host, out: Out, uses: int, qr: bool | None, reason: str) -> None:
-    """Make an invite code; send the string to one player, privately."""
+    """Make an invite code and its join string."""
     code, text = new_invite(host, uses, reason)
     letter = joining.letter(host.folder, text) if host.folder is not None and text else []
     out.data({"code": code, "uses": uses, "join": text, "letter": letter})
-    out.say(f"code  {code} ({uses} {'use' if uses == 1 else 'uses'})")
-    out.say(f"join  {text}" if text else "only this machine reaches this host, so no join string")
+    out.text(f"code  {code} ({uses} {'use' if uses == 1 else 'uses'})")
+    out.text(f"join  {text}" if text else "only this machine reaches this host, so no join string")
     if text:
-        out.say("", "Send this to your friend, privately:", "", *letter, "", text)
+        out.text("", "Send this to your friend, privately:", "", *letter, "", text)
     drawn = on_terminal() if qr is None else qr
     if drawn and text and not out.as_json:
         segno.make(text, error="m").terminal(compact=True)
 
 
 def on_terminal() -> bool:
-    """Whether somebody reads what is printed."""
+    """Return whether the output goes to a terminal."""
     return sys.stdout.isatty()
 
 
 def new_invite(host: Host, uses: int, reason: str = "") -> tuple[str, str | None]:
-    """Make an invite code; returns it and its join string, None as of ``join_string``."""
+    """Make an invite code; return it and its join string (see ``join_string``)."""
     code = rules.new_invite_code()
     entry = Entry(actor(), "create invite", rules.first_group(code), reason)
     recorded(host, entry, invites.put(rules.Invite(code, uses, False)))
@@ -229,7 +231,7 @@ def new_invite(host: Host, uses: int, reason: str = "") -> tuple[str, str | None
 
 
 def join_string(host: Host, code: str) -> str | None:
-    """The invite for launcher and relay; None for a host that only this machine reaches."""
+    """Return the invite for launcher and relay; None if only this machine reaches the host."""
     if host.folder is None:
         return None
     try:
@@ -241,14 +243,14 @@ def join_string(host: Host, code: str) -> str | None:
 @invite.command("list")
 @about_a_host
 def list_invites(host: Host, out: Out) -> None:
-    """Every code and what is left of it."""
-    found = transact(host, lambda tx: SqlAccounts(tx).invites())
+    """List all codes and their remaining uses."""
+    invites = transact(host, lambda tx: SqlAccounts(tx).invites())
     shown = [
-        {"code": one.code, "uses": None if one.infinite_uses else one.uses_remaining}
-        for one in found
+        {"code": invite.code, "uses": None if invite.infinite_uses else invite.uses_remaining}
+        for invite in invites
     ]
     out.data({"invites": shown})
-    rows = [[str(o["code"]), "any" if o["uses"] is None else str(o["uses"])] for o in shown]
+    rows = [[str(row["code"]), "any" if row["uses"] is None else str(row["uses"])] for row in shown]
     out.table(["code", "uses left"], rows)
 
 
@@ -257,7 +259,7 @@ def list_invites(host: Host, out: Out) -> None:
 @with_reason
 @about_a_host
 def revoke(host: Host, out: Out, code: str, reason: str) -> None:
-    """Take a code back; accounts made with it stay."""
+    """Revoke a code; accounts made with it stay."""
 
     def act(tx: Connection, trace: Trace) -> None:
         if not (invites.drop(code)(tx, trace) or invites.drop(code.upper())(tx, trace)):
@@ -265,4 +267,4 @@ def revoke(host: Host, out: Out, code: str, reason: str) -> None:
 
     recorded(host, Entry(actor(), "revoke invite", rules.first_group(code), reason), act)
     out.data({"revoked": code})
-    out.say("revoked")
+    out.text("revoked")

@@ -1,4 +1,4 @@
-"""``svcctl alerts``: who is told when something is wrong with the host, and whether it arrives."""
+"""``svcctl alerts``: manage and test the channels that alerts are sent to."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ OPEN_URLS = {MAIL, "matrix"}  # the name of a server: what may be said there tak
 
 @click.group()
 def alerts() -> None:
-    """Be told by webhook or mail when something is wrong with the host."""
+    """Manage alert channels."""
 
 
 @alerts.command("list")
 @about_a_host
 def show(host: Host, out: Out) -> None:
-    """Every channel: its form, what it is about, and its quiet hours."""
-    found, wrong = all_of(_folder(host))
+    """List the channels with form, topics and quiet hours."""
+    channels, wrong = all_of(_folder(host))
     rows = []
-    for one in found:
-        channel = one.channel
+    for entry in channels:
+        channel = entry.channel
         about = ",".join(kind.value for kind in channel.about) or "everything"
         signed = channel.signing_secret is not None
-        rows.append([one.name, channel.form, about, channel.hours, "signed" if signed else ""])
+        rows.append([entry.name, channel.form, about, channel.hours, "signed" if signed else ""])
         out.data(
             {
-                "name": one.name,
+                "name": entry.name,
                 "form": channel.form,
                 "about": [kind.value for kind in channel.about],
                 "quiet": channel.hours or None,
@@ -56,8 +56,8 @@ def show(host: Host, out: Out) -> None:
             }
         )
     out.table(["channel", "form", "about", "quiet", ""], rows)
-    if not found:
-        out.say("nobody is told of anything; see svcctl alerts add --help")
+    if not channels:
+        out.text("nobody is told of anything; see svcctl alerts add --help")
     if wrong:
         fail("; ".join(wrong))
 
@@ -90,22 +90,22 @@ def add(
     folder = _folder(host)
     with noted(host, "add alerts", name[:40], reason=reason) as trace:
         lines = [*_lines(file), f"FORM={form}", *([f"URL={url}"] if url else []), *more]
-        said = parse_env_file("\n".join(lines)).keys()
-        if "URL" not in said:
+        names = parse_env_file("\n".join(lines)).keys()
+        if "URL" not in names:
             fail("there is no URL: give --from FILE with a line URL=..., or --from - and write it")
-        is_signed = form != MAIL and said.isdisjoint({"SIGNING_SECRET", "UNSIGNED"})
+        is_signed = form != MAIL and names.isdisjoint({"SIGNING_SECRET", "UNSIGNED"})
         ours = [f"SIGNING_SECRET={hex_token(64)}"] if is_signed else []
         _write(folder, name, "\n".join([*lines, *ours, ""]))
         trace.after = {"form": form}
     _warn(form, url, more)
     out.data({"name": name, "file": str(path_of(folder, name))})
-    out.say(f"made {path_of(folder, name)}; try it with svcctl alerts test {name}")
+    out.text(f"made {path_of(folder, name)}; try it with svcctl alerts test {name}")
     if is_signed:
-        out.say("each webhook is signed by the SIGNING_SECRET there: a receiver can check it")
+        out.text("each webhook is signed by the SIGNING_SECRET there: a receiver can check it")
 
 
 def _lines(file: str | None) -> list[str]:
-    """The lines of a file, or with ``-`` of the standard input; fails with one line."""
+    """Return the lines of a file, or of the standard input for ``-``; fails with one line."""
     if file is None:
         return []
     try:
@@ -122,21 +122,21 @@ def _lines(file: str | None) -> list[str]:
 
 
 def _warn(form: str, url: str | None, more: tuple[str, ...]) -> None:
-    """Say which secrets stood on the command line."""
-    given = parse_env_file("\n".join(more))
-    address = given.get("URL", url or "")
-    seen = sorted(SECRET_LINES & given.keys())
+    """Warn about secrets that were given on the command line."""
+    settings = parse_env_file("\n".join(more))
+    address = settings.get("URL", url or "")
+    exposed = sorted(SECRET_LINES & settings.keys())
     if address and (form not in OPEN_URLS or "@" in address):
-        seen.insert(0, "the URL")
-    if seen:
+        exposed.insert(0, "the URL")
+    if exposed:
         warn(
-            f"{' and '.join(seen)} stood on the command line, which everybody on this"
+            f"{' and '.join(exposed)} stood on the command line, which everybody on this"
             " machine can see, and the shell keeps: make a new one, and give it by --from FILE"
         )
 
 
 def _write(folder: Path, name: str, text: str) -> None:
-    """Make the file of a channel; fails with one line."""
+    """Write a channel's file; fails with one line."""
     if not is_name(name):
         fail(f"{name[:40]!r} is no name: small letters, digits and -, at most 32")
     try:
@@ -158,7 +158,7 @@ def _write(folder: Path, name: str, text: str) -> None:
 @with_reason
 @about_a_host
 def test(host: Host, out: Out, name: str, reason: str) -> None:
-    """Send a test to a channel now, whatever its quiet hours."""
+    """Send a test alert to a channel, even in quiet hours."""
     from svcserver.ctl.noting import noted  # the database: no alert on its way waits for it
 
     alert = Alert(What.TEST, "svcctl's", "It arrives: this channel works.", time.time())
@@ -171,7 +171,7 @@ def test(host: Host, out: Out, name: str, reason: str) -> None:
             fail(f"{name}: {why}")
     seconds = round(time.monotonic() - began, 3)
     out.data({"name": name, "delivered": True, "seconds": seconds})
-    out.say(f"{name}: delivered in {seconds} s")
+    out.text(f"{name}: delivered in {seconds} s")
 
 
 def _folder(host: Host) -> Path:

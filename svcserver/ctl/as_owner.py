@@ -1,4 +1,4 @@
-"""Requests to the running metagame as its owner, and the commands made of its routes' bodies."""
+"""Requests to the running metagame as its owner, and the commands built on them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WHAT = "the metagame"
 
 
 def actor() -> str:
-    """Who types, for the audit log: the user of this machine."""
+    """Return the user of this machine, for the audit log."""
     try:
         return f"svcctl:{getpass.getuser()}"
     except (KeyError, OSError):
@@ -35,7 +35,7 @@ def actor() -> str:
 
 @frozen
 class Owner:
-    """The dashboard's routes of a host, asked as its owner, or by a key alone.
+    """The dashboard's routes, called as the host's owner or with a key alone.
 
     By the machine's ticket, which needs no second factor. The key goes along for a metagame whose
     signing key has been changed in its file, or that is older than tickets.
@@ -45,16 +45,16 @@ class Owner:
     secret: str = field(repr=False)  # the signing key; empty where there is none
     key: str = field(default="", repr=False)
 
-    def read(self, route: str, **query: str) -> Any:
-        """What ``GET /svc/api/ROUTE`` says; fails with one line."""
+    def get(self, route: str, **query: str) -> Any:
+        """Return the reply to ``GET /svc/api/ROUTE``; fails with one line."""
         return self._get(route, query)
 
     def find(self, route: str, *, nothing: tuple[int, ...] = (404,), **query: str) -> Any:
-        """The same; None where the answer has a status of ``nothing``: there is no such thing."""
+        """Do the same; return None for a status in ``nothing``."""
         return self._get(route, query, nothing)
 
-    def act(self, route: str, body: dict[str, Any], reason: str = "") -> Any:
-        """What ``POST /svc/api/ROUTE`` says, asked for that reason; fails with one line."""
+    def post(self, route: str, body: dict[str, Any], reason: str = "") -> Any:
+        """Return the reply to ``POST /svc/api/ROUTE``; fails with one line."""
         path = f"/svc/api/{route}"
         if reason:
             body = {**body, "Reason": reason}
@@ -70,17 +70,17 @@ class Owner:
 
 
 def _path(route: str, query: dict[str, str]) -> str:
-    asked = "&".join(f"{name}={quote(value, safe='')}" for name, value in query.items())
-    return f"/svc/api/{route}" + (f"?{asked}" if asked else "")
+    parameters = "&".join(f"{name}={quote(value, safe='')}" for name, value in query.items())
+    return f"/svc/api/{route}" + (f"?{parameters}" if parameters else "")
 
 
 def by_key(host: Host, key: str) -> Owner:
-    """Whoever's key it is."""
+    """Return the routes as the account with this key sees them."""
     return Owner(metagame_url(host.variables("metagame")), "", key)
 
 
 def owner_of(host: Host) -> Owner:
-    """The host's owner, by the signing key in its settings, and ``owner.key`` in its folder."""
+    """Return the routes as the owner, by the signing key or by ``owner.key``."""
     variables = host.variables("metagame")
     secret, key = variables.get(SIGNING_KEY, "").strip(), host.owner_key() or ""
     if not secret and not key:
@@ -117,23 +117,25 @@ class Act:
     """Does the act in the database and makes the route's reply, while no metagame runs."""
 
     def __call__(self, say: Callable[[Reply, Arguments], str | Sequence[str]]) -> click.Command:
-        def run(host: Host, out: Out, reason: str, **given: Any) -> None:
+        def run(host: Host, out: Out, reason: str, **arguments: Any) -> None:
             owner = owner_of(host)
             try:
                 for member, find in self.find.items():
-                    given[member] = find(owner, given[member])
-                if self.reads and not any(given.values()):
-                    reply = owner.read(self.route)
+                    arguments[member] = find(owner, arguments[member])
+                if self.reads and not any(arguments.values()):
+                    reply = owner.get(self.route)
                 else:
-                    request = self._request(given)
-                    reply = self.send(owner, lambda: owner.act(self.route, request, reason), given)
+                    request = self._request(arguments)
+                    reply = self.send(
+                        owner, lambda: owner.post(self.route, request, reason), arguments
+                    )
             except NobodyListens:
                 if self.offline is None:
                     raise
-                reply = self.offline(host, {**given, "reason": reason})
+                reply = self.offline(host, {**arguments, "reason": reason})
             out.data(self.data(reply))
-            lines = say(reply, given)
-            out.say(*([lines] if isinstance(lines, str) else lines))
+            lines = say(reply, arguments)
+            out.text(*([lines] if isinstance(lines, str) else lines))
 
         command: Callable[..., Any] = about_a_host(run)
         for decorate in self.more:
@@ -159,9 +161,9 @@ class Act:
         default = None if isinstance(kind, click.Choice) else member.default
         return click.option(option, name, type=kind, is_flag=flag, default=default, help=text)
 
-    def _request(self, given: Arguments) -> dict[str, Any]:
-        """The body, without what has its default."""
-        values = {**self.fixed, **given, **{name: given[name]["id"] for name in self.find}}
+    def _request(self, arguments: Arguments) -> dict[str, Any]:
+        """Return the body without members that have their default."""
+        values = {**self.fixed, **arguments, **{name: arguments[name]["id"] for name in self.find}}
         return {
             key: values[member.name]
             for key, member in members(self.body).items()

@@ -38,25 +38,27 @@ SERVERS, CONSOLE = "DashboardGameServers", "DashboardConsole"
 # -- sanctions -----------------------------------------------------------------
 
 
-def _ban_offline(host: Host, given: Arguments) -> Reply:
-    name, reason = given["account"], given["reason"]
-    wish = SanctionWish(name, reason, given["note"], given["for_"], given["addresses"])
+def _ban_offline(host: Host, arguments: Arguments) -> Reply:
+    name, reason = arguments["account"], arguments["reason"]
+    request = SanctionWish(
+        name, reason, arguments["note"], arguments["for_"], arguments["addresses"]
+    )
     try:
-        order = wish.order()
+        order = request.order()
     except Refusal as why:
         refuse(host, Entry(actor(), "ban", name, reason), why)
     done = by_staff(host, "ban", name, reason, StaffWork, lambda work: work.ban(order))
     return {**show_done(done)}
 
 
-def _unban_offline(host: Host, given: Arguments) -> Reply:
-    name, reason = given["account"], given["reason"]
+def _unban_offline(host: Host, arguments: Arguments) -> Reply:
+    name, reason = arguments["account"], arguments["reason"]
     done = by_staff(host, "unban", name, reason, StaffWork, lambda work: work.lift(Kind.BAN))
     return {**show_done(done)}
 
 
 def _sanction(action: str, addresses: str = "", **more: Any) -> Act:
-    """The act on an account; ``addresses`` is the help of that option, where there is one."""
+    """Return the act on an account; ``addresses`` is that option's help, empty without one."""
     helps = {
         "addresses": addresses,
         "note": "For staff only.",
@@ -77,28 +79,28 @@ def _sanction(action: str, addresses: str = "", **more: Any) -> Act:
     )
 
 
-def _imposed(word: str, reply: Reply, given: Arguments) -> str:
-    until = f"for {given['for_']}" if given["for_"] else "until you lift it"
+def _imposed(word: str, reply: Reply, arguments: Arguments) -> str:
+    until = f"for {arguments['for_']}" if arguments["for_"] else "until you lift it"
     networks = ", ".join(reply["Sanction"]["networks"])
     return f"{reply['Username']} is {word} {until}{f', with {networks}' if networks else ''}"
 
 
 @_sanction("ban", "From where it has logged in, too.", offline=_ban_offline)
-def ban(reply: Reply, given: Arguments) -> str:
-    """Keep an account out; whoever plays with it is out within a second."""
-    return _imposed("banned", reply, given)
+def ban(reply: Reply, arguments: Arguments) -> str:
+    """Ban an account and disconnect it within a second."""
+    return _imposed("banned", reply, arguments)
 
 
 @_sanction("unban", offline=_unban_offline)
 def unban(reply: Reply, _: Arguments) -> str:
-    """Let a banned account in again."""
+    """Lift an account's ban."""
     return f"{reply['Username']} may log in again"
 
 
 @_sanction("mute", "Whoever chats from where it has logged in, too.")
-def mute(reply: Reply, given: Arguments) -> str:
-    """Keep an account from writing in rooms and whispers."""
-    return _imposed("muted", reply, given)
+def mute(reply: Reply, arguments: Arguments) -> str:
+    """Stop an account from writing in chat."""
+    return _imposed("muted", reply, arguments)
 
 
 @_sanction("unmute")
@@ -109,7 +111,7 @@ def unmute(reply: Reply, _: Arguments) -> str:
 
 @_sanction("kick")
 def kick(reply: Reply, _: Arguments) -> str:
-    """Log an account off now; it may log in again."""
+    """Log an account off; it may log in again."""
     return f"{reply['Username']} is logged off"
 
 
@@ -117,22 +119,22 @@ def kick(reply: Reply, _: Arguments) -> str:
 
 
 def _person(owner: Owner, name: str) -> dict[str, Any]:
-    """The account of that name or id; fails with one line."""
-    found: dict[str, Any] | None = owner.find("DashboardPerson", Account=name[:64])
-    if found is None:
+    """Return the account with that name or id; fails with one line."""
+    person: dict[str, Any] | None = owner.find("DashboardPerson", Account=name[:64])
+    if person is None:
         fail(f"no account is called {name[:64]}")
-    return found
+    return person
 
 
 def _about_account(route: str, body: type[Any], argument: str, **more: Any) -> Act:
-    """The act on an account, whose second parameter is ``argument``."""
+    """Return the act on an account, whose second parameter is ``argument``."""
     named = {"user_id": "NAME", argument: argument.partition("_")[0].upper()}
     return Act(route, body, named, account, find={"user_id": _person}, **more)
 
 
 @_about_account("RenameUser", RenameWish, "new_username", fixed={"username": None})
 def rename(reply: Reply, _: Arguments) -> str:
-    """Give an account and its characters another name."""
+    """Rename an account and its characters."""
     return f"{reply['OldUsername']} is now {reply['Username']}"
 
 
@@ -144,15 +146,15 @@ def rename(reply: Reply, _: Arguments) -> str:
     types={"duration": click.FloatRange(0)},
     helps={"duration": "How long; 0: for ever."},
 )
-def grant(_: Reply, given: Arguments) -> str:
+def grant(_: Reply, arguments: Arguments) -> str:
     """Give an account an entitlement."""
-    return f"{given['user_id']['name']} now has {given['entitlement']}"
+    return f"{arguments['user_id']['name']} now has {arguments['entitlement']}"
 
 
 @_about_account("RevokeEntitlement", RevokeWish, "entitlement")
-def revoke(reply: Reply, given: Arguments) -> str:
+def revoke(reply: Reply, arguments: Arguments) -> str:
     """Take an entitlement from an account."""
-    name, entitlement = given["user_id"]["name"], given["entitlement"]
+    name, entitlement = arguments["user_id"]["name"], arguments["entitlement"]
     if reply["Revoked"]:
         return f"{entitlement} revoked from {name}"
     return f"{name} did not have {entitlement}"
@@ -161,9 +163,11 @@ def revoke(reply: Reply, given: Arguments) -> str:
 @_about_account(
     "SeedProgression", SeedWish, "mode", types={"mode": click.Choice(["fresh", "grandfather"])}
 )
-def seed(reply: Reply, given: Arguments) -> str:
-    """Write every track of an account anew: at its beginning, or at its end."""
-    return f"{len(reply['Tracks'])} tracks of {given['user_id']['name']} written ({reply['Mode']})"
+def seed(reply: Reply, arguments: Arguments) -> str:
+    """Reset all progress of an account, or complete it."""
+    return (
+        f"{len(reply['Tracks'])} tracks of {arguments['user_id']['name']} written ({reply['Mode']})"
+    )
 
 
 @Act(
@@ -174,7 +178,7 @@ def seed(reply: Reply, given: Arguments) -> str:
     data=lambda reply: {name.lower(): reply[name] for name in ("Username", "To", "Moved")},
 )
 def merge_notes(reply: Reply, _: Arguments) -> str:
-    """Give the notes of NAME to the account TO, as of a player who had to begin anew."""
+    """Move the notes (currency) of NAME to the account TO."""
     return f"{reply['Moved']} notes of {reply['Username']} now belong to {reply['To']}"
 
 
@@ -182,17 +186,17 @@ def merge_notes(reply: Reply, _: Arguments) -> str:
 @click.argument("name")
 @about_a_host
 def show(host: Host, out: Out, name: str) -> None:
-    """All that staff sees of an account."""
-    found = _person(owner_of(host), name)
-    out.data(found)
-    out.say(*(f"{key:<15}{value}" for key, value in found.items() if value is not None))
+    """Show all that staff can see of an account."""
+    person = _person(owner_of(host), name)
+    out.data(person)
+    out.text(*(f"{key:<15}{value}" for key, value in person.items() if value is not None))
 
 
 # -- everybody -----------------------------------------------------------------
 
 
-def _announce(_: Owner, act: Callable[[], Reply], given: Arguments) -> Reply:
-    if bool(given["text"]) is given["clear"]:
+def _announce(_: Owner, act: Callable[[], Reply], arguments: Arguments) -> Reply:
+    if bool(arguments["text"]) is arguments["clear"]:
         fail("give a TEXT to announce, or --clear to end what is announced")
     return act()
 
@@ -209,8 +213,8 @@ def _announce(_: Owner, act: Callable[[], Reply], given: Arguments) -> Reply:
     send=_announce,
     reads=True,
 )
-def announce(reply: Reply, given: Arguments) -> list[str]:
-    """Show TEXT in the status banner and as a line in every chat room.
+def announce(reply: Reply, arguments: Arguments) -> list[str]:
+    """Announce TEXT in the status banner and in chat.
 
     Without a TEXT it says what is announced now.
     """
@@ -218,7 +222,7 @@ def announce(reply: Reply, given: Arguments) -> list[str]:
     if current is None:
         return ["nothing is announced"]
     announced = f"announced: {current['text']}"
-    if given["text"]:
+    if arguments["text"]:
         return [announced]
     restarts = current["restartAt"]
     end = f"restart {moment(restarts)}" if restarts else f"until {moment(current['until'])}"
@@ -233,30 +237,30 @@ def announce(reply: Reply, given: Arguments) -> list[str]:
     reads=True,
 )
 def registration(reply: Reply, _: Arguments) -> str:
-    """Who may register; with MODE changed until the metagame starts again."""
+    """Show or set who may register."""
     return f"registration is {reply.get('RegistrationMode', 'not set')}"
 
 
 @click.group()
 def guild() -> None:
-    """List guilds, and end one."""
+    """List guilds, or disband one."""
 
 
 @guild.command("list")
 @about_a_host
 def listed(host: Host, out: Out) -> None:
-    """Every guild, its leader and size."""
-    found = owner_of(host).find("Guilds")
-    if found is None:
+    """List all guilds with leader and size."""
+    guilds = owner_of(host).find("Guilds")
+    if guilds is None:
         fail("guilds are switched off (GUILDS=0)")
-    out.data({"guilds": found})
-    rows = [[one["name"], one["leader"] or "", str(one["members"])] for one in found]
+    out.data({"guilds": guilds})
+    rows = [[guild["name"], guild["leader"] or "", str(guild["members"])] for guild in guilds]
     out.table(["guild", "leader", "members"], rows)
 
 
 @Act("DisbandGuild", DisbandWish, {"guild": "NAME"}, guild)
 def disband(reply: Reply, _: Arguments) -> str:
-    """End a guild; its members are told."""
+    """Disband a guild and notify its members."""
     return f"{reply['Guild']} disbanded; {reply['Members']} members told"
 
 
@@ -264,10 +268,10 @@ def disband(reply: Reply, _: Arguments) -> str:
 
 
 def _game_server(owner: Owner, wanted: str) -> Reply:
-    """The running game server of that kind, or whose id begins so; fails with one line."""
+    """Return the running game server of that kind or id prefix; fails with one line."""
     servers = [
         server
-        for server in owner.read(SERVERS)["servers"]
+        for server in owner.get(SERVERS)["servers"]
         if wanted == server["kind"] or server["id"].startswith(wanted)
     ]
     if len(servers) != 1:
@@ -279,14 +283,14 @@ def _game_server(owner: Owner, wanted: str) -> Reply:
 
 @click.group()
 def gameserver() -> None:
-    """List, start, stop and restart game servers, and read what they print."""
+    """Manage the running game servers."""
 
 
 @gameserver.command("list")
 @about_a_host
 def list_game_servers(host: Host, out: Out) -> None:
-    """List the game servers that run."""
-    reply = owner_of(host).read(SERVERS)
+    """List the running game servers."""
+    reply = owner_of(host).get(SERVERS)
     out.data(reply)
     rows = [
         [
@@ -305,11 +309,11 @@ def list_game_servers(host: Host, out: Out) -> None:
 @click.argument("server")
 @about_a_host
 def console(host: Host, out: Out, server: str) -> None:
-    """The last lines that one has printed."""
+    """Show the last lines that a game server printed."""
     owner = owner_of(host)
-    reply = owner.read(CONSOLE, Id=_game_server(owner, server)["id"])
+    reply = owner.get(CONSOLE, Id=_game_server(owner, server)["id"])
     out.data(reply)
-    out.say(*reply["lines"])
+    out.text(*reply["lines"])
 
 
 def _on_game_server(act: str) -> Act:
@@ -331,18 +335,18 @@ def _on_game_server(act: str) -> Act:
     fixed={"act": "start", "id": ""},
     types={"kind": click.Choice(["city", "dojo"])},
 )
-def start(reply: Reply, given: Arguments) -> str:
-    """Start the city or the dojo; hunts start when players ask for them."""
-    return f"the {given['kind']} runs: {reply['id']}"
+def start(reply: Reply, arguments: Arguments) -> str:
+    """Start the city or the dojo; hunts start on demand."""
+    return f"the {arguments['kind']} runs: {reply['id']}"
 
 
 @_on_game_server("stop")
-def stop(_: Reply, given: Arguments) -> str:
-    """End one, by its id or the beginning of it, or by its kind if it is the only one."""
-    return f"{given['id']['kind']} {given['id']['id']} has ended"
+def stop(_: Reply, arguments: Arguments) -> str:
+    """Stop a game server, named by id, id prefix or kind."""
+    return f"{arguments['id']['kind']} {arguments['id']['id']} has ended"
 
 
 @_on_game_server("restart")
-def restart(reply: Reply, given: Arguments) -> str:
-    """End the city or the dojo and start it again."""
-    return f"the {given['id']['kind']} runs again: {reply['id']}"
+def restart(reply: Reply, arguments: Arguments) -> str:
+    """Restart the city or the dojo."""
+    return f"the {arguments['id']['kind']} runs again: {reply['id']}"

@@ -1,4 +1,4 @@
-"""A folder in which a command makes a host: the note that it was begun, and the files put there.
+"""The marker of a host that a command is making in a folder, and the files put there.
 
 ``svcctl init`` and ``svcctl backup restore --into`` write the note first, ``metagame.env`` last,
 and then remove the note. What a stop at any moment leaves, by ``kill -9`` too, is finished by the
@@ -29,7 +29,7 @@ LAST = "metagame.env"  # by which a folder counts as a host (packaging/image/sta
 
 @frozen
 class Begun:
-    """What a folder's note says: the folder of data, and the backup that is restored there."""
+    """The contents of the marker: the data folder, and the backup that is restored."""
 
     data: str
     backup: str = ""
@@ -39,7 +39,7 @@ class Begun:
         put(folder / NOTE, json.dump(asdict(self)))
 
     def cure(self, folder: Path) -> str:
-        """One line: how what was begun there is finished, or given up."""
+        """Return one line: how to finish or give up what was begun."""
         goal, file = shlex.quote(str(folder)), shlex.quote(self.backup)
         do = f"backup restore {file} --into {goal}" if self.backup else f"init {goal}"
         what = f"the restore of {self.backup}" if self.backup else "a host"
@@ -50,7 +50,7 @@ class Begun:
 
 
 def read(folder: Path) -> Begun | None:
-    """What was begun in the folder and is not done; clears away the note of what is done.
+    """Return the marker of unfinished work; remove the marker of finished work.
 
     So it does where the note is all that there is. Fails where it cannot be read.
     """
@@ -67,12 +67,12 @@ def read(folder: Path) -> Begun | None:
 
 
 def others(folder: Path) -> list[str]:
-    """The names in the folder that are not ours."""
-    return sorted({one.name for one in folder.iterdir()} - {NOTE, WORK, PART})
+    """Return the names in the folder that are not ours."""
+    return sorted({path.name for path in folder.iterdir()} - {NOTE, WORK, PART})
 
 
 def put(path: Path, content: bytes, mode: int = 0o600) -> None:
-    """Write a file, whole and on the disk; one that is there is replaced in one step."""
+    """Write a whole file and sync it; an existing one is replaced atomically."""
     part = path.with_name(PART)
     part.unlink(missing_ok=True)
     handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
@@ -88,27 +88,27 @@ def put(path: Path, content: bytes, mode: int = 0o600) -> None:
 
 
 def place(source: Path, folder: Path) -> None:
-    """Move all files below ``source`` into the folder, over those of an earlier try."""
+    """Move all files below ``source`` into the folder, over those of an earlier attempt."""
     sync_tree(source)
-    for one in sorted(source.rglob("*"), key=_turn):
-        goal = folder / one.relative_to(source)
-        if one.is_dir():
-            goal.mkdir(exist_ok=True)
-            shutil.copymode(one, goal)
+    for path in sorted(source.rglob("*"), key=_turn):
+        target = folder / path.relative_to(source)
+        if path.is_dir():
+            target.mkdir(exist_ok=True)
+            shutil.copymode(path, target)
         else:
-            os.replace(one, goal)
+            os.replace(path, target)
     sync_folder(folder)
 
 
 def _turn(path: Path) -> tuple[int, Path]:
-    """When a file comes into place: what a service or the stack starts by comes after the rest."""
+    """Return the sort key: files by which services start come last."""
     if path.is_dir():
         return 0, path
     return 3 if path.name == LAST else 2 if path.name.endswith(".env") else 1, path
 
 
 def clear(folder: Path, *, note: bool = True) -> None:
-    """Remove what stands beside the host's files; a warning says what cannot be removed."""
+    """Remove the files that stand beside the host's; warn if one cannot be removed."""
     left = folder / WORK
     try:
         if left.exists():
@@ -122,7 +122,7 @@ def clear(folder: Path, *, note: bool = True) -> None:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Make the folder, private, and be the only one who makes a host there. Raises OSError."""
+    """Create the private folder and hold its lock; raises OSError."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except FileExistsError:

@@ -52,7 +52,7 @@ class Secrets:
 
 @frozen
 class Scale:
-    """How many metagames there are, and what they share: a database and live state."""
+    """The number of metagames, and the database and live state that they share."""
 
     workers: int = 1
     database: str = field(default="", repr=False)  # DATABASE_URL; empty: a file in the folder
@@ -62,7 +62,7 @@ class Scale:
 
 @frozen
 class Plan:
-    """What the files are written from; ``folder`` and ``data`` are absolute.
+    """The input of the env files; ``folder`` and ``data`` are absolute.
 
     ``data`` is where the services run, and keep all but settings and certificates.
     ``private``: without a gateway; ``public_host`` is then the address to listen on.
@@ -80,23 +80,23 @@ class Plan:
 
     @property
     def metagame_host(self) -> str:
-        """The address that the metagame listens on."""
+        """Return the address that the metagame listens on."""
         return self.public_host if self.private else "127.0.0.1"
 
     @property
     def components(self) -> tuple[str, ...]:
-        """The components of this host, without the players' relay."""
+        """Return the components of this host, without the players' relay."""
         return PRIVATE if self.private else (*PRIVATE, "gateway", "allowlist")
 
 
 def program() -> str:
-    """The path of ``svc-gameserver-sim``, used until the owner sets the real game server's."""
+    """Return the path of ``svc-gameserver-sim``, the default until the owner sets a game server."""
     beside = Path(sys.executable).with_name("svc-gameserver-sim")
     return str(beside) if beside.exists() else shutil.which("svc-gameserver-sim") or str(beside)
 
 
 def address_of(host: str) -> str:
-    """The IPv4 address of ``host``, for MY_IP; empty where it is not known here.
+    """Return the IPv4 address of ``host`` for MY_IP; empty if it is not known here.
 
     Debian writes a machine's own name beside 127.0.1.1 into /etc/hosts, and podman passes that file
     on to containers: MY_IP would send players' games to their own PCs.
@@ -106,14 +106,14 @@ def address_of(host: str) -> str:
     except ValueError:
         pass
     try:
-        found = socket.gethostbyname(host)
+        address = socket.gethostbyname(host)
     except OSError:
         return ""
-    return "" if ipaddress.IPv4Address(found).is_loopback and host != "localhost" else found
+    return "" if ipaddress.IPv4Address(address).is_loopback and host != "localhost" else address
 
 
 def files(plan: Plan) -> dict[str, str]:
-    """The env files: file name -> content."""
+    """Return the env files as file name -> content."""
     inside = {
         "metagame.env": _metagame(plan),
         "deploy.env": _deploy(plan),
@@ -177,7 +177,7 @@ METRICS_PORT={port}
 
 
 def _shielded(plan: Plan) -> str:
-    """The metagame's settings that depend on whether there is a gateway."""
+    """Return the metagame's settings that depend on whether there is a gateway."""
     if plan.private:
         return f"""\
 # players come straight to BIND_HOST, so it answers for the region list itself

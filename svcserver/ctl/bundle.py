@@ -1,4 +1,4 @@
-"""``svcctl bundle``: what somebody who helps needs to see of a host, in one file, without secrets.
+"""``svcctl bundle``: everything a helper needs to see of a host, in one file, without secrets.
 
 A setting is shown when a component knows it and it is none that holds a secret. Beyond that every
 text is searched for the host's secrets themselves, wherever they may have got to.
@@ -55,7 +55,7 @@ _SECRET_NAME = re.compile(r"SECRET|PRIV|PASS|TOKEN|API_KEY|VERIFY_KEYS|ARGS|LAUN
 @click.option("--lines", type=click.IntRange(0, 10_000), default=2000, help="Of the log.")
 @about_a_host
 def bundle(host: Host, out: Out, file: Path | None, lines: int) -> None:
-    """Write doctor, versions, settings, last log lines and figures to FILE (tar.gz, mode 0600).
+    """Collect diagnostics into one file without secrets.
 
     It holds no secret, but names and addresses of players: send it to whom you trust.
     """
@@ -72,13 +72,13 @@ def bundle(host: Host, out: Out, file: Path | None, lines: int) -> None:
     except OSError as why:
         fail(f"{target} cannot be written: {why.strerror}")
     out.data({"file": str(target.absolute()), "parts": sorted(parts)})
-    out.say(f"{target.absolute()}: {', '.join(sorted(parts))}")
-    out.say("It holds no secret, but names and addresses of players: send it to whom you trust.")
+    out.text(f"{target.absolute()}: {', '.join(sorted(parts))}")
+    out.text("It holds no secret, but names and addresses of players: send it to whom you trust.")
 
 
 def contents(host: Host, folder: Path, lines: int) -> Iterator[tuple[str, str]]:
-    """Name and text of each part; one that cannot be had says why."""
-    yield "doctor.json", told(lambda: [as_data(one) for one in examine(host, folder)])
+    """Yield the name and text of each part; a part that cannot be read gives the reason."""
+    yield "doctor.json", told(lambda: [as_data(finding) for finding in examine(host, folder)])
     yield "versions.json", told(versions)
     for name in (*SHAPES, "stack", *alert_files(folder)):
         if (folder / f"{name}.env").is_file():
@@ -91,7 +91,7 @@ def contents(host: Host, folder: Path, lines: int) -> Iterator[tuple[str, str]]:
 
 
 def told(ask: Callable[[], object]) -> str:
-    """What ``ask`` gives as JSON, or why it cannot."""
+    """Return the result of ``ask`` as JSON, or the reason why it fails."""
     try:
         return json.dump_ascii(ask()) + "\n"
     except Failed as why:
@@ -99,8 +99,8 @@ def told(ask: Callable[[], object]) -> str:
 
 
 def versions() -> dict[str, object]:
-    """The versions of Python, the system and every package."""
-    packages = {str(one.metadata["Name"]): one.version for one in distributions()}
+    """Return the versions of Python, the system and every package."""
+    packages = {str(package.metadata["Name"]): package.version for package in distributions()}
     return {
         "python": sys.version,
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
@@ -109,9 +109,11 @@ def versions() -> dict[str, object]:
 
 
 def shown(host: Host, name: str) -> Iterator[str]:
-    """The lines of an env file, without comments, secrets, and names that nobody knows."""
+    """Yield the lines of an env file, without comments, secrets and unknown names."""
     known = (
-        set(STACK) if name == "stack" else {x for one in shapes_of(name) for x in variables(one)}
+        set(STACK)
+        if name == "stack"
+        else {variable for shape in shapes_of(name) for variable in variables(shape)}
     )
     try:
         values = host.variables(name)
@@ -124,17 +126,17 @@ def shown(host: Host, name: str) -> Iterator[str]:
 
 
 def shapes_of(name: str) -> tuple[type[Any], ...]:
-    """What reads the file of a component, or of a way to be told; nothing for any other."""
+    """Return the settings classes of a component or of an alert channel; else nothing."""
     return (Channel,) if name.startswith("alert-") else tuple(SHAPES.get(name, ()))
 
 
 def alert_files(folder: Path) -> list[str]:
-    """The names of the files that say who is told of what."""
-    return sorted(one.stem for one in folder.glob(PATTERN))[:MOST]
+    """Return the names of the alert channels' files."""
+    return sorted(path.stem for path in folder.glob(PATTERN))[:MOST]
 
 
 def is_secret(name: str, variable: str) -> bool:
-    """Whether the setting may hold a secret: by its type, or by its name."""
+    """Return whether the setting may hold a secret, by its type or its name."""
     types = {
         field.metadata["name"]: str(field.type)
         for shape in shapes_of(name)
@@ -144,11 +146,11 @@ def is_secret(name: str, variable: str) -> bool:
 
 
 def secrets_of(host: Host, folder: Path) -> set[str]:
-    """The secrets in the host's files, as they would stand in a text."""
-    found = {host.owner_key() or ""}
+    """Return the secrets in the host's files, in each form that a text may hold."""
+    secrets = {host.owner_key() or ""}
     for path in folder.glob("*key*.pem"):
         try:
-            found |= lines_of(path.read_bytes())
+            secrets |= lines_of(path.read_bytes())
         except OSError:  # the doctor's part names it, and nothing of it is shown
             continue
     for name in (*SHAPES, "stack", *alert_files(folder)):
@@ -160,15 +162,15 @@ def secrets_of(host: Host, folder: Path) -> set[str]:
             continue
         for variable, text in values.items():
             if is_secret(name, variable):
-                found |= {text.strip(), *text.split(), *text.split(","), *decoded(text)}
+                secrets |= {text.strip(), *text.split(), *text.split(","), *decoded(text)}
             elif "://" in text and (password := password_of(text)):
-                found |= {password, unquote(password)}
-    found |= {json.dump_ascii(one)[1:-1] for one in found}  # as it stands in a JSON text
-    return {one for one in found if len(one) >= SHORTEST}
+                secrets |= {password, unquote(password)}
+    secrets |= {json.dump_ascii(secret)[1:-1] for secret in secrets}  # as it stands in a JSON text
+    return {secret for secret in secrets if len(secret) >= SHORTEST}
 
 
 def decoded(text: str) -> set[str]:
-    """The lines of a key that is written as base64; nothing of any other text."""
+    """Return the lines of a key that is written as base64; empty for any other text."""
     try:
         return lines_of(base64.b64decode(text, validate=True))
     except ValueError:
@@ -176,44 +178,44 @@ def decoded(text: str) -> set[str]:
 
 
 def lines_of(pem: bytes) -> set[str]:
-    """The lines of a key; nothing of what is none."""
+    """Return the lines of a private key; empty for anything else."""
     if b"PRIVATE KEY-----" not in pem:
         return set()
     lines = pem.decode("ascii", "replace").splitlines()
-    return {one for one in lines if len(one) >= LINE_OF_A_KEY and not one.startswith("-----")}
+    return {line for line in lines if len(line) >= LINE_OF_A_KEY and not line.startswith("-----")}
 
 
 def password_of(url: str) -> str:
-    """The password in a URL, which may hold what a URL escapes; empty without one."""
+    """Return the password in a URL, still escaped; empty without one."""
     user = url.partition("://")[2].rpartition("@")[0]
     return user.partition(":")[2]
 
 
 def without_user(url: str) -> str:
-    """The text without what a URL in it says before the last ``@``."""
+    """Return the text with the user part of a URL masked."""
     scheme, _, rest = url.partition("://")
     return f"{scheme}://{OTHER}@{rest.rpartition('@')[2]}" if "@" in rest else url
 
 
 def without(text: str, known: list[str]) -> str:
-    """``text`` without these secrets, and without what has the shape of one."""
-    for one in known:
-        text = text.replace(one, OTHER)
+    """Return ``text`` without these secrets, and without strings that look like secrets."""
+    for secret in known:
+        text = text.replace(secret, OTHER)
     return redact(text)
 
 
 def log_files(host: Host, folder: Path) -> list[Path]:
-    """Where the stack's log stands, the older part first: kept by itself, or by ``svcctl up``."""
+    """Return the stack's log files, the older first."""
     try:
         stack = host.variables("stack") if (folder / "stack.env").is_file() else {}
     except Failed:  # as above
         stack = {}
-    kept = folder / stack.get("DATA_DIR", "") / RECENT
-    return [kept.with_name(f"{RECENT}.1"), kept] if kept.is_file() else [folder / LOG]
+    log = folder / stack.get("DATA_DIR", "") / RECENT
+    return [log.with_name(f"{RECENT}.1"), log] if log.is_file() else [folder / LOG]
 
 
 def last_lines(paths: Sequence[Path], count: int) -> str:
-    """The end of log files, or why there is none."""
+    """Return the end of log files, or the reason why there is none."""
     lines: list[str] = []
     for path in paths:
         try:
@@ -226,11 +228,11 @@ def last_lines(paths: Sequence[Path], count: int) -> str:
                 return journal.last_lines(count) or f"{path.name}: {why.strerror}\n"
             continue  # nothing was put away yet
         lines += text.removesuffix("\n").split("\n")[1 if size > LAST_BYTES else 0 :]
-    return "".join(f"{visible(one, LAST_BYTES)}\n" for one in lines[max(0, len(lines) - count) :])
+    return "".join(f"{visible(line, LAST_BYTES)}\n" for line in lines[max(0, len(lines) - count) :])
 
 
 def figures(host: Host, folder: Path, name: str) -> Iterator[tuple[str, str]]:
-    """The figures of a component that shows them."""
+    """Yield the figures of a component that exposes them."""
     if not (folder / f"{name}.env").is_file():
         return
     try:
@@ -244,7 +246,7 @@ def figures(host: Host, folder: Path, name: str) -> Iterator[tuple[str, str]]:
 
 
 def write(target: Path, parts: dict[str, str]) -> None:
-    """Make the file, which only its owner reads; raises OSError where it exists."""
+    """Write the file with mode 0600; raises OSError if it exists."""
     handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "wb") as file, tarfile.open(fileobj=file, mode="w:gz") as archive:
         for name, text in parts.items():

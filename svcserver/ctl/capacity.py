@@ -1,4 +1,4 @@
-"""``svcctl capacity``: what a hunt costs on this machine, and which limit comes first."""
+"""``svcctl capacity``: the cost of a hunt on this machine, and the limit that is reached first."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LEAST_CORES = 0.001  # what is measured as nothing still costs something
 
 @frozen
 class Cost:
-    """What one hunt takes; ``measured`` is how many were looked at, 0 where settings say it."""
+    """The cost of one hunt; ``measured`` counts the hunts measured, 0 if settings supplied it."""
 
     memory_mb: float
     cores: float
@@ -38,7 +38,7 @@ class Cost:
 
 @frozen
 class Left:
-    """What the machine still has for hunts."""
+    """The resources that are left for hunts."""
 
     memory_mb: float
     ports: int
@@ -48,7 +48,7 @@ class Left:
 
 @frozen
 class Limit:
-    """How many more hunts one resource allows."""
+    """The number of further hunts that one resource allows."""
 
     name: str
     more: int
@@ -56,8 +56,8 @@ class Limit:
 
 
 def forecast(cost: Cost, left: Left) -> list[Limit]:
-    """The limits, the one that comes first at the top."""
-    found = [
+    """Return the limits, the tightest first."""
+    limits = [
         Limit("memory", _times(left.memory_mb, cost.memory_mb),
               f"{left.memory_mb:.0f} MB may be used, a hunt takes {cost.memory_mb:.0f} MB"),
         Limit("ports", max(0, left.ports), f"{left.ports} ports for hunts are free"),
@@ -67,7 +67,7 @@ def forecast(cost: Cost, left: Left) -> list[Limit]:
               f"{left.disk_mb:.0f} MB may be used after {HORIZON_DAYS} more days of growth, "
               f"a hunt writes up to {OUTPUTS_MB:.0f} MB"),
     ]  # fmt: skip
-    return sorted(found, key=lambda one: one.more)
+    return sorted(limits, key=lambda limit: limit.more)
 
 
 def _times(left: float, each: float) -> int:
@@ -76,44 +76,48 @@ def _times(left: float, each: float) -> int:
 
 @frozen
 class Usage:
-    """Of a group of processes: memory now, and processor seconds since its start."""
+    """The resources of a group of processes: memory now, CPU seconds since its start."""
 
     memory_mb: float
     seconds: float
 
 
 def usage(groups: Iterable[int], processes: Path = PROCESSES) -> dict[int, Usage]:
-    """Of these process groups, and what they forked; those that have ended are left out."""
+    """Return the usage of these process groups and their children; ended ones are left out."""
     wanted = set(groups)
     tick, page = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
-    found: dict[int, Usage] = {}
-    for one in processes.iterdir():
-        if not one.name.isdigit():
+    usages: dict[int, Usage] = {}
+    for process in processes.iterdir():
+        if not process.name.isdigit():
             continue
         try:
-            words = (one / "stat").read_text().rpartition(")")[2].split()
+            words = (process / "stat").read_text().rpartition(")")[2].split()
             group, ticks, pages = int(words[2]), int(words[11]) + int(words[12]), int(words[21])
         except (OSError, ValueError, IndexError):  # it has just ended
             continue
         if group in wanted:
-            before = found.get(group, Usage(0.0, 0.0))
+            before = usages.get(group, Usage(0.0, 0.0))
             memory = before.memory_mb + pages * page / (1 << 20)
-            found[group] = Usage(memory, before.seconds + ticks / tick)
-    return found
+            usages[group] = Usage(memory, before.seconds + ticks / tick)
+    return usages
 
 
 def cost_of(before: dict[int, Usage], after: dict[int, Usage], seconds: float) -> Cost | None:
-    """What one game server costs: the mean of those that ran at both looks; None if none did."""
-    both = [one for one in after if one in before]
-    if not both:
+    """Return the mean cost of the game servers in both samples; None without one."""
+    groups = [group for group in after if group in before]
+    if not groups:
         return None
-    memory = sum(after[one].memory_mb for one in both) / len(both)
-    cores = sum(after[one].seconds - before[one].seconds for one in both) / len(both) / seconds
-    return Cost(memory, max(0.0, cores), len(both))
+    memory = sum(after[group].memory_mb for group in groups) / len(groups)
+    cores = (
+        sum(after[group].seconds - before[group].seconds for group in groups)
+        / len(groups)
+        / seconds
+    )
+    return Cost(memory, max(0.0, cores), len(groups))
 
 
 def idle_ticks(processes: Path = PROCESSES) -> int:
-    """Ticks in which a core had nothing to do, since the machine's start."""
+    """Return the idle ticks of all cores since boot."""
     words = (processes / "stat").read_text().split("\n", 1)[0].split()
     return int(words[4]) + int(words[5])
 
@@ -121,7 +125,7 @@ def idle_ticks(processes: Path = PROCESSES) -> int:
 @click.command("capacity")
 @about_a_host
 def capacity(host: Host, out: Out) -> None:
-    """Measure running hunts and say how many more this machine takes, and what ends it first.
+    """Measure running hunts and estimate how many more fit.
 
     Without a hunt under way the figures of deploy.env stand in for its memory.
     """
@@ -148,17 +152,17 @@ def capacity(host: Host, out: Out) -> None:
     own = filled[0]
     disk = (own.usable - own.gains(HORIZON_DAYS)) / (1 << 20)
     left = Left(_free_mb() - reserve, ports, cores, disk)
-    limits = sorted([*forecast(cost, left), *elsewhere(filled[1:])], key=lambda one: one.more)
+    limits = sorted([*forecast(cost, left), *elsewhere(filled[1:])], key=lambda limit: limit.more)
     _show(out, cost, left, limits, len(hunts), as_data(filled, days))
     show(out, filled, days)
 
 
 def elsewhere(filled: Sequence[Filled]) -> list[Limit]:
-    """Disks on which no hunt writes, where they are full before the forecast's end."""
+    """Yield the other disks that are full before the forecast's end."""
     return [
-        Limit(f"disk of {one.place}", 0, f"it is full in {one.full_in} days")
-        for one in filled
-        if one.full_in is not None and one.full_in < HORIZON_DAYS
+        Limit(f"disk of {disk.place}", 0, f"it is full in {disk.full_in} days")
+        for disk in filled
+        if disk.full_in is not None and disk.full_in < HORIZON_DAYS
     ]
 
 
@@ -176,7 +180,7 @@ def _show(
             "running": running,
             "hunt": _rounded(asdict(cost)),
             "left": _rounded(asdict(left)),
-            "limits": [asdict(one) for one in limits],
+            "limits": [asdict(limit) for limit in limits],
             "first": first.name,
             "more": first.more,
             **filled,
@@ -184,21 +188,25 @@ def _show(
     )
     assumed = "those that run have just begun" if running else "no hunt runs"
     how = f"measured on {cost.measured}" if cost.measured else f"assumed: {assumed}"
-    out.say(f"a hunt takes {cost.memory_mb:.0f} MB and {cost.cores:.3f} cores ({how})")
+    out.text(f"a hunt takes {cost.memory_mb:.0f} MB and {cost.cores:.3f} cores ({how})")
     run = "1 hunt runs" if running == 1 else f"{running} hunts run"
-    out.say(
+    out.text(
         f"{run}, {first.more or 'no'} more {_fit(first.more)}; what ends first: {first.name}", ""
     )
-    shown = bars([one.more for one in limits])
-    rows = [[one.name, f"{one.more}", bar, one.why] for one, bar in zip(limits, shown, strict=True)]
+    drawn = bars([limit.more for limit in limits])
+    rows = [
+        [limit.name, f"{limit.more}", bar, limit.why]
+        for limit, bar in zip(limits, drawn, strict=True)
+    ]
     out.table(["limit", "more hunts", "", ""], rows)
 
 
 def bars(counts: Sequence[int]) -> list[str]:
-    """A bar for each; one beyond four times the smallest is cut and ends with an ellipsis."""
-    most = 4 * min((one for one in counts if one > 0), default=1)
+    """Return a bar for each count; one over four times the smallest is cut with an ellipsis."""
+    longest = 4 * min((count for count in counts if count > 0), default=1)
     return [
-        "█" * WIDTH + "…" if one > most else "█" * math.ceil(WIDTH * one / most) for one in counts
+        "█" * WIDTH + "…" if count > longest else "█" * math.ceil(WIDTH * count / longest)
+        for count in counts
     ]
 
 
@@ -211,14 +219,18 @@ def _rounded(figures: Mapping[str, float]) -> dict[str, float]:
 
 
 def _running(folder: Path) -> tuple[list[int], list[int]]:
-    """The processes of hunts, and of the city and the dojo, as the deploy server noted them."""
-    kept = [
-        one
-        for one in SavedServers(folder / STATE).load_all()
-        if started_at(one.server.pid) == one.started
+    """Return the processes of hunts, and of the city and the dojo."""
+    servers = [
+        entry
+        for entry in SavedServers(folder / STATE).load_all()
+        if started_at(entry.server.pid) == entry.started
     ]
-    worlds = [one.server.pid for one in kept if one.server.launch.kind in PERSISTENT]
-    hunts = [one.server.pid for one in kept if one.server.launch.kind in (Kind.HUNT, Kind.TUTORIAL)]
+    worlds = [entry.server.pid for entry in servers if entry.server.launch.kind in PERSISTENT]
+    hunts = [
+        entry.server.pid
+        for entry in servers
+        if entry.server.launch.kind in (Kind.HUNT, Kind.TUTORIAL)
+    ]
     return hunts, worlds
 
 
@@ -228,8 +240,8 @@ def _has_stack(host: Host) -> bool:
 
 def _number(text: str) -> int:
     try:
-        found: int = numbers(text)
-        return found
+        number: int = numbers(text)
+        return number
     except ValueError as why:
         fail(f"deploy.env: a figure of the memory guard {why}")
 

@@ -26,7 +26,7 @@ from svcserver.edge.certificate import (
 
 @click.group()
 def cert() -> None:
-    """The gateway's certificate."""
+    """Manage the gateway's certificate."""
 
 
 @cert.command("make")
@@ -40,7 +40,7 @@ def cert() -> None:
 def make(
     host: Host, out: Out, hosts: tuple[str, ...], folder: Path | None, force: bool, reason: str
 ) -> None:
-    """Make a self-signed certificate and its key.
+    """Make a self-signed certificate, or prepare the next.
 
     Where there is one, the next one is prepared: invites made from then on name both, and
     svcctl cert switch puts it in its place.
@@ -64,10 +64,10 @@ def make(
             "next": renewal,
         }
     )
-    out.say(f"certificate  {certificate}", f"key          {key}")
-    out.say(f"fingerprint  {pair.fingerprint}")
+    out.text(f"certificate  {certificate}", f"key          {key}")
+    out.text(f"fingerprint  {pair.fingerprint}")
     if renewal:
-        out.say(
+        out.text(
             "New invites now name this certificate and the one in use. When every player has a"
             " new invite: svcctl cert switch"
         )
@@ -77,7 +77,7 @@ def make(
 @with_reason
 @about_a_host
 def switch(host: Host, out: Out, reason: str) -> None:
-    """Use the certificate that svcctl cert make has prepared.
+    """Use the certificate that cert make has prepared.
 
     Players whose invites name it, made since then, notice nothing; older invites break. The
     certificate that was in use stays beside it, with -previous in its name.
@@ -92,27 +92,27 @@ def switch(host: Host, out: Out, reason: str) -> None:
             change(relay, {"SVC_RELAY_FINGERPRINT": pair.fingerprint})
         trace.before, trace.after = {"fingerprint": before}, {"fingerprint": pair.fingerprint}
     out.data({"certificate": str(paths[0]), "fingerprint": pair.fingerprint})
-    out.say(f"fingerprint  {pair.fingerprint}", "Restart the gateway: it reads it when it starts.")
+    out.text(f"fingerprint  {pair.fingerprint}", "Restart the gateway: it reads it when it starts.")
 
 
 @cert.command("fingerprint")
 @click.argument("file", required=False, type=click.Path(path_type=Path))
 @about_a_host
 def show(host: Host, out: Out, file: Path | None) -> None:
-    """The SHA-256 that invites carry; FILE defaults to the host's GATEWAY_CERT."""
+    """Print the SHA-256 that invites carry."""
     path = file or host.path(host.variables("gateway").get("GATEWAY_CERT", ""))
     try:
-        found = fingerprint(path.read_bytes())
+        digest = fingerprint(path.read_bytes())
     except OSError as why:
         fail(f"the certificate {path} cannot be read: {why.strerror}")
     except BadCertificate as why:
         fail(f"{path}: the certificate {why}")
-    out.data({"fingerprint": found})
-    out.say(found)
+    out.data({"fingerprint": digest})
+    out.text(digest)
 
 
 def pair_of(host: Host, folder: Path | None) -> tuple[Path, Path]:
-    """The files of the gateway's certificate and key: those in ``folder``, else the host's."""
+    """Return the certificate and key files in ``folder``, else the host's."""
     if folder is None and host.folder is not None and (host.folder / "gateway.env").is_file():
         values = host.variables("gateway")
         names = values.get("GATEWAY_CERT") or CERT_FILE, values.get("GATEWAY_KEY") or KEY_FILE
@@ -123,7 +123,7 @@ def pair_of(host: Host, folder: Path | None) -> tuple[Path, Path]:
 
 @contextmanager
 def told(folder: Path) -> Iterator[None]:
-    """Turns errors of certificates and of ``folder`` into one line."""
+    """Turn errors of certificates and of ``folder`` into one line."""
     try:
         yield
     except BadCertificate as why:

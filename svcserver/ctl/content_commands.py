@@ -28,7 +28,7 @@ BUILD = "1.4.4"
 
 @click.group()
 def content() -> None:
-    """The game files and their manifest, and the launcher."""
+    """Manage the game files and the launcher for download."""
 
 
 @content.command("manifest")
@@ -37,16 +37,16 @@ def content() -> None:
 @click.option("--out", "output", type=click.Path(path_type=Path), help="The manifest file.")
 @about_a_host
 def manifest(host: Host, out: Out, folder: Path | None, build: str, output: Path | None) -> None:
-    """Hash every file below DIR (default: CONTENT_GAME_DIR) and write the manifest."""
+    """Hash the files in DIR and write the manifest."""
     game, target = places(host, folder, output)
     try:
         with progress_bar(out) as report:
-            made = build_manifest(game, build, target, progress=report)
+            listing = build_manifest(game, build, target, progress=report)
     except BuildFailed as why:
         fail(str(why))
-    count, size = len(made.files), sum(one.size for one in made.files.values())
+    count, size = len(listing.files), sum(file.size for file in listing.files.values())
     out.data({"manifest": str(target), "build": build, "files": count, "bytes": size})
-    out.say(f"{target}: {count} files, {size} bytes; restart svc-content to hand them out")
+    out.text(f"{target}: {count} files, {size} bytes; restart svc-content to hand them out")
 
 
 @content.command("verify")
@@ -54,31 +54,31 @@ def manifest(host: Host, out: Out, folder: Path | None, build: str, output: Path
 @click.option("--manifest", "listed", type=click.Path(path_type=Path), help="The manifest file.")
 @about_a_host
 def verify(host: Host, out: Out, folder: Path | None, listed: Path | None) -> None:
-    """Hash every file of the manifest below DIR and compare."""
+    """Compare the files in DIR with the manifest."""
     game, source = places(host, folder, listed)
     try:
         with progress_bar(out) as report:
-            found = verify_manifest(game, load_manifest(source), progress=report)
+            result = verify_manifest(game, load_manifest(source), progress=report)
     except BadManifest as why:
         fail(f"the manifest {source} {why}")
     except BuildFailed as why:
         fail(str(why))
-    bad = {"missing": found.missing, "size": found.size, "hash": found.hash}
-    out.data({"good": found.good, "ok": len(found.ok), **bad})
+    bad = {"missing": result.missing, "size": result.size, "hash": result.hash}
+    out.data({"good": result.good, "ok": len(result.ok), **bad})
     for word, paths in bad.items():
         for path in paths:
-            out.say(f"{word:8} {path}")
-    if not found.good:
+            out.text(f"{word:8} {path}")
+    if not result.good:
         count = sum(len(paths) for paths in bad.values())
         fail(f"{count} files are not as the manifest says; put them back or build a new manifest")
-    out.say(f"{len(found.ok)} files are as the manifest says")
+    out.text(f"{len(result.ok)} files are as the manifest says")
 
 
 @content.command("launcher")
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path), default=BUILT)
 @about_a_host
 def launcher(host: Host, out: Out, file: Path) -> None:
-    """Have the host hand out FILE, the players' svc-launcher.pyz, with its checksum.
+    """Offer the launcher FILE for download.
 
     It is part of a release. Without FILE it is the one that make launcher has left in a clone.
     """
@@ -92,11 +92,11 @@ def launcher(host: Host, out: Out, file: Path) -> None:
     except OSError as why:
         fail(f"{folder} cannot be written: {why.strerror}")
     out.data({"file": str(folder / LAUNCHER_FILE), "sha256": sha256})
-    out.say(f"{sha256}  {folder / LAUNCHER_FILE}", "restart svc-content to hand it out")
+    out.text(f"{sha256}  {folder / LAUNCHER_FILE}", "restart svc-content to hand it out")
 
 
 def places(host: Host, folder: Path | None, manifest: Path | None) -> tuple[Path, Path]:
-    """The game's folder and the manifest, from the command line or the settings."""
+    """Return the game's folder and the manifest, from the command line or the settings."""
     variables = host.variables("content") if folder is None or host.folder is not None else {}
     game = folder or host.path(variables.get("CONTENT_GAME_DIR", ""))
     if folder is None and not variables.get("CONTENT_GAME_DIR"):
@@ -112,7 +112,7 @@ def places(host: Host, folder: Path | None, manifest: Path | None) -> tuple[Path
 
 @contextmanager
 def progress_bar(out: Out) -> Iterator[Report | None]:
-    """A progress callback that draws a bar on a terminal; None elsewhere."""
+    """Return a progress callback that draws a bar on a terminal; None elsewhere."""
     if out.as_json or not sys.stderr.isatty():
         yield None
         return

@@ -32,7 +32,7 @@ WAIT_MS = 30_000  # how long a command waits for the metagame's writer
 
 
 def url_of(host: Host) -> URL:
-    """DATABASE_URL, with a relative file name resolved in the metagame's working directory."""
+    """Return DATABASE_URL, with a relative file resolved in the metagame's working directory."""
     named = host.variables("metagame").get("DATABASE_URL", "") or DEFAULT_URL
     if named == UNNAMED:
         fail(f"{host.name_of('metagame')}: DATABASE_URL is still {UNNAMED}; write your own there")
@@ -45,27 +45,27 @@ def url_of(host: Host) -> URL:
 
 
 def file_of(url: URL) -> Path | None:
-    """The file of an SQLite database; None for a server and for one in memory."""
+    """Return the file of an SQLite database; None for a server or an in-memory one."""
     if url.get_backend_name() != "sqlite" or not url.database or url.database == ":memory:":
         return None
     return Path(url.database)
 
 
 def existing(url: URL) -> Engine:
-    """An engine for an existing database: a mistyped name must not create an empty one."""
+    """Return an engine for an existing database: a mistyped name must not create an empty one."""
     file = file_of(url)
     return make_engine(url if file is None else url.set(database=str(existing_file(file))))
 
 
 @contextmanager
 def transaction(engine: Engine) -> Iterator[Connection]:
-    """A short transaction; a database error fails with one line."""
+    """Run a short transaction; a database error fails with one line."""
     with _one_line(engine), one_transaction(engine, WAIT_MS) as tx:
         yield tx
 
 
 def missing(file: Path) -> tuple[str, str]:
-    """What is said of a database that is not there: an empty one in its place would hide it."""
+    """Return the fault and cure of a missing database file."""
     if file.is_symlink():
         return (
             f"there is no database {file}: it is a link to {os.readlink(file)}, which is not there",
@@ -84,7 +84,7 @@ def missing(file: Path) -> tuple[str, str]:
 
 
 def existing_file(file: Path) -> Path:
-    """``file``; fails with one line where it is missing, or out of reach."""
+    """Return ``file``; fails with one line if it is missing or not accessible."""
     try:
         file.stat()
     except FileNotFoundError:
@@ -98,7 +98,7 @@ def existing_file(file: Path) -> Path:
 
 
 def obstacle(file: Path) -> tuple[str, str] | None:
-    """What keeps this user from using the files of an SQLite database, and its cure; None if none.
+    """Return what stops this user from using an SQLite database, and the cure; else None.
 
     SQLite itself tells little of it: "unable to open database file", or "disk I/O error".
     """
@@ -122,18 +122,18 @@ def obstacle(file: Path) -> tuple[str, str] | None:
 
 
 def _not_ours(path: Path, folder: Path) -> tuple[str, str]:
-    """Why this user may not read and write there, and the cure."""
-    found, home = path.stat(), folder.stat()
-    what = f"{user_name(os.geteuid())} may not read and write {path} of {user_name(found.st_uid)}"
-    if found.st_uid not in (os.geteuid(), home.st_uid):
+    """Return why this user may not read and write the file, and the cure."""
+    status, home = path.stat(), folder.stat()
+    what = f"{user_name(os.geteuid())} may not read and write {path} of {user_name(status.st_uid)}"
+    if status.st_uid not in (os.geteuid(), home.st_uid):
         return what, f"give it to whom its folder belongs: chown {user_name(home.st_uid)} {path}"
-    if found.st_uid == os.geteuid():
+    if status.st_uid == os.geteuid():
         return what, f"chmod u+rw{'x' if path == folder else ''} {path}"
-    return what, f"run this as {user_name(found.st_uid)}"
+    return what, f"run this as {user_name(status.st_uid)}"
 
 
 def user_name(uid: int) -> str:
-    """The name of a user; the number where there is no name."""
+    """Return the name of a user, or the number if it has none."""
     import pwd
 
     try:
@@ -143,7 +143,7 @@ def user_name(uid: int) -> str:
 
 
 def know_every_table() -> None:
-    """Let all features say which tables they have, for what reads or deletes across all."""
+    """Import all features, so that every table is known."""
     import svcserver.metagame.service  # noqa: F401 - costs a second, which few commands need
 
 

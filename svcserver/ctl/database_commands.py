@@ -1,4 +1,4 @@
-"""``svcctl db``: maintenance of the database. All but a restore works while the metagame runs."""
+"""``svcctl db``: maintenance of the database; only a restore needs a stopped host."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ _NOT_UPGRADED = "upgrade failed: the backup's data is in place"
 
 @click.group()
 def db() -> None:
-    """Upgrade, check, restore and copy the database."""
+    """Upgrade, check, restore or copy the database."""
 
 
 @db.command("upgrade")
 @with_reason
 @about_a_host
 def upgrade(host: Host, out: Out, reason: str) -> None:
-    """Bring the database to this version; the metagame does the same at its start."""
+    """Upgrade the database to the installed version."""
     with noted(host, "upgrade database", reason=reason):
         migrate(database.url_of(host))
     out.data({"upgraded": True})
-    out.say("the database is up to date")
+    out.text("the database is up to date")
 
 
 def migrate(url: URL) -> None:
@@ -71,11 +71,13 @@ def migrate(url: URL) -> None:
         engine.dispose()
 
 
-def bring_up(url: URL, kept: Path | None) -> None:
-    """Upgrade a database that was just restored, of which ``kept`` is what was there before."""
+def bring_up(url: URL, previous: Path | None) -> None:
+    """Upgrade a database just restored; ``previous`` is the file with what was there before."""
     so_far = "the backup's data is in place, but not upgraded to this version"
-    if kept is not None:
-        so_far += f"; what was there is in {kept}, and comes back with svcctl db restore {kept}"
+    if previous is not None:
+        so_far += (
+            f"; what was there is in {previous}, and comes back with svcctl db restore {previous}"
+        )
     try:
         migrate_restored(url)
     except Failed as why:
@@ -85,8 +87,14 @@ def bring_up(url: URL, kept: Path | None) -> None:
         raise HalfDone(f"stopped; {so_far}; svcctl db upgrade goes on", _NOT_UPGRADED) from None
 
 
+def _way_back(previous: Path | None) -> str:
+    if previous is None:
+        return ""
+    return f"; what was there is in {previous}, and comes back with svcctl db restore {previous}"
+
+
 def migrate_restored(url: URL) -> None:
-    """Run the migrations, and end the dashboard's sessions of the time of the backup."""
+    """Run the migrations, and end dashboard sessions that were open at the time of the backup."""
     migrate(url)
     with database.transaction(make_engine(url)) as tx:
         end_all_sessions(tx)
@@ -95,7 +103,7 @@ def migrate_restored(url: URL) -> None:
 @db.command("check")
 @about_a_host
 def check(host: Host, out: Out) -> None:
-    """Read every page and every reference; fails when anything is wrong."""
+    """Check every page and reference of the database."""
     url = database.url_of(host)
     faults = sqlite_faults(database.file_of(url))
     with database.transaction(database.existing(url)) as tx:
@@ -106,11 +114,11 @@ def check(host: Host, out: Out) -> None:
         fail(f"the database is damaged: {faults[0]}; {cure_of_damage(faults)}")
     revision = str(row[0]) if row is not None else "none"
     out.data({"ok": True, "revision": revision, "accounts": accounts, "saves": saves})
-    out.say(f"the database is sound: revision {revision}, {accounts} accounts, {saves} saves")
+    out.text(f"the database is sound: revision {revision}, {accounts} accounts, {saves} saves")
 
 
 def sqlite_faults(file: Path | None) -> list[str]:
-    """The damage that SQLite's integrity checks report; empty for a database server (None).
+    """Return the damage that SQLite's integrity checks report; empty for a server (None).
 
     Fails with one line where the file cannot be checked: that is no damage.
     """
@@ -134,7 +142,7 @@ def sqlite_faults(file: Path | None) -> list[str]:
 
 
 def cure_of_damage(faults: list[str]) -> str:
-    """What to do about ``sqlite_faults``."""
+    """Return the cure for ``sqlite_faults``."""
     restore = "stop the metagame and restore a backup with svcctl db restore FILE"
     if NO_SQLITE in faults:
         return f"correct DATABASE_URL; where it was this host's database, {restore}"
@@ -144,13 +152,13 @@ def cure_of_damage(faults: list[str]) -> str:
 
 
 def _begins_otherwise(file: Path) -> bool:
-    """Return whether the file begins otherwise than an SQLite database."""
+    """Return whether the file does not begin like an SQLite database."""
     with file.open("rb") as opened:
         return opened.read(len(_MAGIC)) != _MAGIC
 
 
 def has_foreign_code(file: Path) -> bool:
-    """Return whether a database can compute what a query of ours then waits for."""
+    """Return whether a database holds code that a query of ours would run."""
     query = (
         "SELECT sql FROM sqlite_master "
         "WHERE type IN ('view', 'trigger') OR sql LIKE 'CREATE VIRTUAL%'"
@@ -160,7 +168,7 @@ def has_foreign_code(file: Path) -> bool:
 
 
 def _to_read(file: Path) -> str:
-    """The name of a file by which SQLite opens it to read only, whatever stands in it."""
+    """Return the URI by which SQLite opens a file read-only."""
     return f"file:{quote(str(file))}?mode=ro"
 
 
@@ -174,7 +182,7 @@ def backup(host: Host, out: Out, target: Path, reason: str) -> None:
 
 
 def copy_database(host: Host, out: Out, target: Path, reason: str) -> None:
-    """Copy the whole database into a new file, as of one moment, and check the copy."""
+    """Copy a snapshot of the database into a new file and check the copy."""
     with noted(host, "backup", target.name, reason=reason), stoppable():
         if target.exists():
             fail(f"{target} exists already; a backup never overwrites: choose another name")
@@ -196,7 +204,7 @@ def copy_database(host: Host, out: Out, target: Path, reason: str) -> None:
         finally:
             fresh.unlink(missing_ok=True)
     out.data({"file": str(target), "bytes": target.stat().st_size})
-    out.say(f"{target}: {target.stat().st_size} bytes, checked")
+    out.text(f"{target}: {target.stat().st_size} bytes, checked")
 
 
 @db.command("restore")
@@ -205,7 +213,7 @@ def copy_database(host: Host, out: Out, target: Path, reason: str) -> None:
 @with_reason
 @about_a_host
 def restore(host: Host, out: Out, source: Path, reason: str, stop: bool) -> None:
-    """Put FILE in the place of the database; what was there is kept.
+    """Replace the database by the backup FILE.
 
     A running host is refused: what players do meanwhile would be lost.
 
@@ -228,12 +236,12 @@ def restore(host: Host, out: Out, source: Path, reason: str, stop: bool) -> None
                 fail(f"{source}: {FOREIGN_CODE}; the database was not touched")
         with running.stopped(host, url, out, stop_it=stop):
             if file is None:
-                kept = postgres_restore.put_back(source, url, host.path(""), out.say)
+                previous = postgres_restore.put_back(source, url, host.path(""), out.text)
             else:
-                kept = put_back(source, file)
-            bring_up(url, kept)
-    out.data({"restored": str(source), "kept": str(kept) if kept else None})
-    out.say(f"restored from {source}" + (f"; what was there is in {kept}" if kept else ""))
+                previous = put_back(source, file)
+            bring_up(url, previous)
+    out.data({"restored": str(source), "kept": str(previous) if previous else None})
+    out.text(f"restored from {source}" + (f"; what was there is in {previous}" if previous else ""))
 
 
 def _has_accounts(source: Path) -> bool:
@@ -243,32 +251,30 @@ def _has_accounts(source: Path) -> bool:
 
 
 def put_back(source: Path, file: Path) -> Path | None:
-    """Put a sound backup in the place of ``file``; returns where what was there is kept."""
-    kept = None
+    """Replace ``file`` by a sound backup; return the file with what was there before."""
+    previous = None
     if file.exists():
-        kept = file.with_name(f"{file.name}.before-restore-{time.strftime('%Y%m%d-%H%M%S')}")
-        if kept.exists():
-            fail(f"{kept} exists already; wait a second and try again")
-        os.close(os.open(kept, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-        copy_sqlite(file, kept)
-        make_one_file(kept)
+        previous = file.with_name(f"{file.name}.before-restore-{time.strftime('%Y%m%d-%H%M%S')}")
+        if previous.exists():
+            fail(f"{previous} exists already; wait a second and try again")
+        os.close(os.open(previous, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        copy_sqlite(file, previous)
+        make_one_file(previous)
     else:
         os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     try:
         copy_sqlite(source, file)
     except STOPPED:  # a copy is made in one step, and the signal heard before or after it
         line = f"stopped; {file} may be that of the backup by now: svcctl db upgrade makes it ready"
-        if kept is not None:
-            line += f"; what was there is in {kept}, and comes back with svcctl db restore {kept}"
-        raise HalfDone(line, "stopped: it may have been done") from None
-    return kept
+        raise HalfDone(line + _way_back(previous), "stopped: it may have been done") from None
+    return previous
 
 
 def copy_sqlite(source: Path, target: Path) -> None:
     """Copy a snapshot of ``source`` into ``target`` by SQLite's online backup."""
     began = time.monotonic()
 
-    def tried(status: int, left: int, pages: int) -> None:
+    def tried(status: int, _left: int, _pages: int) -> None:
         # signals are heard here: SQLite's own waiting hears none, and has no end in a backup
         if status != sqlite3.SQLITE_DONE and time.monotonic() - began > LOCKED_S:
             raise sqlite3.OperationalError("somebody else holds one of them")
@@ -288,7 +294,7 @@ def copy_sqlite(source: Path, target: Path) -> None:
 
 
 def make_one_file(copy: Path) -> None:
-    """Switch a copy from WAL mode, in which every reader leaves -wal and -shm files beside it."""
+    """Switch a copy from WAL mode, in which readers leave -wal and -shm files beside it."""
     try:
         with closing(sqlite3.connect(copy, timeout=30)) as connection:
             connection.execute("PRAGMA journal_mode=DELETE")

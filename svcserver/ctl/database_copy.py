@@ -32,7 +32,7 @@ REVISION = "alembic_version"
 @click.argument("target", metavar="TARGET")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object for machines.")
 def copy(source: str, target: str, as_json: bool) -> None:
-    """Copy every table of SOURCE into TARGET, which is made ready and must be empty.
+    """Copy a database between SQLite and PostgreSQL.
 
     Both are a DATABASE_URL, or an env file that holds one (a password on the command
     line is seen by everybody on the machine). Stop the stack before: what players do
@@ -48,11 +48,11 @@ def copy(source: str, target: str, as_json: bool) -> None:
     rows = sum(counts.values())
     out.data({"tables": counts, "rows": rows})
     out.table(["table", "rows"], [[name, str(count)] for name, count in counts.items()])
-    out.say(f"{rows} rows copied and counted; now set DATABASE_URL in metagame.env to TARGET")
+    out.text(f"{rows} rows copied and counted; now set DATABASE_URL in metagame.env to TARGET")
 
 
 def place(words: str) -> URL:
-    """The database of a URL or of an env file; never printed, since it may hold a password."""
+    """Return the database of a URL or env file; never print it, it may hold a password."""
     if "://" not in words:
         file = Path(words)
         url = database.url_of(Host(None, file))
@@ -65,7 +65,7 @@ def place(words: str) -> URL:
 
 
 def copy_all(source: URL, target: URL) -> dict[str, int]:
-    """Copy all rows in one transaction of ``target``; returns the number of rows per table."""
+    """Copy all rows in one transaction of ``target``; return the number of rows per table."""
     if source == target:
         fail("SOURCE and TARGET are the same database; name another target")
     _must_be_empty(target)
@@ -100,20 +100,20 @@ class _Known:
 
     @classmethod
     def of(cls, tx: Connection) -> _Known:
-        found = MetaData()
-        found.reflect(tx)
-        tables = [one for one in found.sorted_tables if one.name != REVISION]
-        if REVISION not in found.tables:
+        metadata = MetaData()
+        metadata.reflect(tx)
+        tables = [table for table in metadata.sorted_tables if table.name != REVISION]
+        if REVISION not in metadata.tables:
             return cls(None, tables)
         return cls(tx.execute(text(f"SELECT version_num FROM {REVISION}")).scalar(), tables)  # noqa: S608
 
 
 def _fill(old: Connection, before: _Known, new: Connection, after: _Known) -> dict[str, int]:
-    targets = {one.name: one for one in after.tables}
-    strange = [one.name for one in before.tables if one.name not in targets]
-    if strange:
-        fail(f"SOURCE has a table of its own, {strange[0]}; nothing was copied: move it away")
-    sources = {one.name: one for one in before.tables}
+    targets = {table.name: table for table in after.tables}
+    unknown = [table.name for table in before.tables if table.name not in targets]
+    if unknown:
+        fail(f"SOURCE has a table of its own, {unknown[0]}; nothing was copied: move it away")
+    sources = {table.name: table for table in before.tables}
     counts = {}
     for table in after.tables:  # referenced tables come first
         if table.name in sources:
@@ -124,13 +124,13 @@ def _fill(old: Connection, before: _Known, new: Connection, after: _Known) -> di
 
 
 def _rows(old: Connection, source: Table, new: Connection, target: Table) -> int:
-    found = old.execute(select(source).execution_options(yield_per=ROWS))
-    for part in found.mappings().partitions(ROWS):
+    result = old.execute(select(source).execution_options(yield_per=ROWS))
+    for part in result.mappings().partitions(ROWS):
         new.execute(insert(target), [dict(row) for row in part])
-    there, here = _count(old, source), _count(new, target)
-    if there != here:
-        fail(f"{target.name} has {here} rows instead of {there}; nothing was copied")
-    return here
+    expected, count = _count(old, source), _count(new, target)
+    if expected != count:
+        fail(f"{target.name} has {count} rows instead of {expected}; nothing was copied")
+    return count
 
 
 def _count(tx: Connection, table: Table) -> int:
@@ -152,7 +152,7 @@ def _number_on(tx: Connection, table: Table) -> None:
 
 @contextmanager
 def _moment(engine: Engine) -> Iterator[Connection]:
-    """A connection for reading a snapshot of the whole database."""
+    """Open a connection that reads one snapshot of the whole database."""
     try:
         if is_sqlite(engine):
             with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as tx:

@@ -1,4 +1,4 @@
-"""``svcctl demo``, called by ``make run``: makes a host, starts it, and runs an evening on it."""
+"""``svcctl demo``, called by ``make run``: makes a host, starts it, runs a simulated session."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ def demo(
     times: bool,
     as_json: bool,
 ) -> None:
-    """Start a whole host, let simulated players live an evening on it, and keep it running."""
+    """Start a demo host with simulated players."""
     out, folder = Out(as_json), Path(config)
     if not (folder / "metagame.env").is_file():
         create_host(folder, "127.0.0.1", "owner", ports=PORTS, demo=True)
-        out.say(f"a demo host was made in {folder.absolute()}")
+        out.text(f"a demo host was made in {folder.absolute()}")
     host = find(str(folder.absolute()), None)
     supply(host, out)
     wishes = Wishes(players, hunts, relay_port=relay_port(host), hunt_s=hunt_seconds, whole=True)
@@ -63,13 +63,13 @@ def demo(
         tell_times(out, timings)
     out.data(findings(wishes, why, timings))
     if why is STOPPED:
-        fail(why.seen)
+        fail(why.fault)
     if why is not None:
         fail(f"the evening failed at the {why}; the services' log is {folder / 'stack.log'}")
 
 
 def run(host: Host, out: Out, wishes: Wishes, timings: Timings, *, once: bool) -> PlayFailed | None:
-    """Start the stack, run the evening, and without ``once`` wait for Ctrl-C.
+    """Start the stack, run the session, and without ``once`` wait for Ctrl-C.
 
     Returns what failed, or None.
     """
@@ -102,7 +102,7 @@ def run(host: Host, out: Out, wishes: Wishes, timings: Timings, *, once: bool) -
 async def evening(
     reactor: Any, stack: Stack, host: Host, out: Out, wishes: Wishes, timings: Timings
 ) -> PlayFailed | None:
-    """Start the stack and run the evening with its checks; returns what failed."""
+    """Start the stack and run the session with its checks; return what failed."""
     try:
         stack.start()
         names = await stack.ready
@@ -110,17 +110,17 @@ async def evening(
         return why
     except OSError as why:
         return PlayFailed("stack", f"cannot be started: {why.strerror}")
-    out.say(f"the stack runs: {names}")
+    out.text(f"the stack runs: {names}")
     return await live(reactor, host, out, wishes, timings)
 
 
 def relay_port(host: Host) -> int:
-    """The first port for the players' relays."""
+    """Return the first port for the players' relays."""
     return whole_in(host.variables("relay").get("SVC_RELAY_PORT", ""), 5) or PORTS.relay
 
 
 def player_lines(host: Host) -> list[str]:
-    """What a player would open: the host's page for those who have no launcher yet, the invite.
+    """Return the addresses that a player would open: the host's page and the invite.
 
     The demo host asks for no code, so any may stand in the invite.
     """
@@ -148,7 +148,7 @@ def tell(host: Host, out: Out) -> None:
     gateway, metagame = host.variables("gateway"), host.variables("metagame")
     assert host.folder is not None  # noqa: S101 - found by --config
     svcctl, config = program("svcctl"), config_of(host.folder)
-    out.say(
+    out.text(
         "",
         f"gateway    https://127.0.0.1:{gateway.get('GATEWAY_PORT', '443')} (what players reach)",
         f"metagame   http://127.0.0.1:{metagame.get('PORT', '')} (this machine only)",

@@ -1,4 +1,4 @@
-"""What fills the disks of a host, and when they are full: by how it has grown so far.
+"""A forecast of when the host's disks are full, from their growth so far.
 
 The database gains a day what it has gained on average since the host's first account was made.
 Logs gain as much until they turn, and backups one a night until the oldest give way; each of those
@@ -40,7 +40,7 @@ _LOOPBACK = ("", "localhost", "127.0.0.1", "::1")
 
 @frozen
 class Filling:
-    """One thing on a disk, in bytes: ``soon`` is all it will gain by ``soon_a_day``."""
+    """One kind of data on a disk, in bytes; ``soon`` is the most it gains at ``soon_a_day``."""
 
     name: str
     has: float
@@ -49,13 +49,13 @@ class Filling:
     soon: float = 0.0
 
     def gains(self, days: float) -> float:
-        """How much more it has then."""
+        """Return the growth in that many days."""
         return self.a_day * days + min(self.soon_a_day * days, max(0.0, self.soon))
 
 
 @define
 class Filled:
-    """A disk, and what of the host lies there."""
+    """A disk, and the host's data on it."""
 
     place: Path
     disk: Disk
@@ -63,16 +63,16 @@ class Filled:
 
     @property
     def usable(self) -> float:
-        """Bytes that may be written."""
+        """Return the bytes that may still be written."""
         return self.disk.free - RESERVE
 
     def gains(self, days: float) -> float:
-        """The bytes that all of it gains until then."""
-        return sum(one.gains(days) for one in self.fillings)
+        """Return the growth of everything on it in that many days, in bytes."""
+        return sum(filling.gains(days) for filling in self.fillings)
 
     @property
     def full_in(self) -> int | None:
-        """The days until nothing may be written any more; None: not in ten years."""
+        """Return the days until the disk is full; None if it is not within ten years."""
         if self.gains(FARTHEST_DAYS) <= self.usable:
             return None
         low, high = 0, FARTHEST_DAYS
@@ -83,19 +83,19 @@ class Filled:
 
 
 def disks(host: Host, data: Path, now: float | None = None) -> tuple[list[Filled], float]:
-    """Each disk that grows, that of ``data`` first, and how many days the host is old."""
+    """Return each disk that grows, that of ``data`` first, and the host's age in days."""
     moment = time.time() if now is None else now
     began, size = transact(host, _of_database)
     days = max(1.0, (moment - began) / DAY_S)
-    found = {(first := disk_of(data)).number: Filled(data, first)}
-    for place, one in _all(host, data, size, days):
+    by_device = {(first := disk_of(data)).number: Filled(data, first)}
+    for place, filling in _all(host, data, size, days):
         disk = disk_of(place)
-        found.setdefault(disk.number, Filled(place, disk)).fillings.append(one)
-    return list(found.values()), days
+        by_device.setdefault(disk.number, Filled(place, disk)).fillings.append(filling)
+    return list(by_device.values()), days
 
 
 def _of_database(tx: Connection) -> tuple[float, int]:
-    """When the first account was made, and the bytes of a database on a server."""
+    """Return the time of the first account, and the size of a database on a server."""
     began = tx.execute(select(func.min(ACCOUNTS.c.created_at))).scalar()
     size = 0
     if tx.dialect.name == "postgresql":
@@ -115,14 +115,14 @@ def _all(host: Host, data: Path, size: int, days: float) -> Iterator[tuple[Path,
             yield data, Filling("database", has, a_day=has / days)
     yield from _logs(host, data, days)
     wanted = wanted_of(host)
-    rule, kept = wanted.settings, known(wanted.data).kept
-    if rule.at is None and not kept:
+    rule, backups = wanted.settings, known(wanted.data).kept
+    if rule.at is None and not backups:
         return  # BACKUP_AT=off: nobody makes any
-    made = kept[0].bytes if kept else has // 4  # what is not known yet: a text shrinks so
+    made = backups[0].bytes if backups else has // 4  # what is not known yet: a text shrinks so
     most = rule.days + rule.weeks + rule.months
     grows = made / has * (has / days) * most if has else 0.0
-    there = sum(one.bytes for one in kept)
-    yield wanted.target, Filling("backups", there, grows, made, made * (most - len(kept)))
+    there = sum(backup.bytes for backup in backups)
+    yield wanted.target, Filling("backups", there, grows, made, made * (most - len(backups)))
 
 
 def _logs(host: Host, data: Path, days: float) -> Iterator[tuple[Path, Filling]]:
@@ -147,69 +147,69 @@ def _ports(host: Host) -> int:
 
 
 def bytes_of(paths: Iterable[Path]) -> int:
-    """The size of these files; what is not there has none."""
-    found = 0
+    """Return the total size of these files; a missing one counts 0."""
+    total = 0
     for path in paths:
         try:
-            found += path.stat().st_size
+            total += path.stat().st_size
         except FileNotFoundError:
             continue
-    return found
+    return total
 
 
 def merged(fillings: Sequence[Filling]) -> list[Filling]:
-    """One of each name, the largest first."""
-    names = dict.fromkeys(one.name for one in fillings)
-    made = []
+    """Return one filling for each name, the largest first."""
+    names = dict.fromkeys(filling.name for filling in fillings)
+    result = []
     for name in names:
-        same = [one for one in fillings if one.name == name]
-        made.append(
+        same = [filling for filling in fillings if filling.name == name]
+        result.append(
             Filling(
                 name,
-                sum(one.has for one in same),
-                sum(one.a_day for one in same),
-                sum(one.soon_a_day for one in same),
-                sum(one.soon for one in same),
+                sum(filling.has for filling in same),
+                sum(filling.a_day for filling in same),
+                sum(filling.soon_a_day for filling in same),
+                sum(filling.soon for filling in same),
             )
         )
-    return sorted(made, key=lambda one: -(one.has + one.gains(HORIZON_DAYS)))
+    return sorted(result, key=lambda filling: -(filling.has + filling.gains(HORIZON_DAYS)))
 
 
 def as_data(filled: Sequence[Filled], days: float) -> dict[str, object]:
-    """The disks as ``--json`` shows them."""
-    found = [
+    """Return the disks as ``--json`` shows them."""
+    disks = [
         {
-            "place": str(one.place),
-            "usable_mb": _mb(one.usable),
-            "full_in_days": one.full_in,
+            "place": str(disk.place),
+            "usable_mb": _mb(disk.usable),
+            "full_in_days": disk.full_in,
             "fills": [
                 {
                     "name": row.name,
                     "mb": _mb(row.has),
                     f"mb_in_{HORIZON_DAYS}_days": _mb(row.has + row.gains(HORIZON_DAYS)),
                 }
-                for row in merged(one.fillings)
+                for row in merged(disk.fillings)
             ],
         }
-        for one in filled
+        for disk in filled
     ]
-    return {"disks": found, "days_old": round(days, 1)}
+    return {"disks": disks, "days_old": round(days, 1)}
 
 
 def show(out: Out, filled: Sequence[Filled], days: float) -> None:
-    """When each disk is full, and a chart of what fills it."""
+    """Print when each disk is full, and a chart of its contents."""
     so_far = f"of {days:.0f} days so far" if days > 1 else "of its first day, which says little"
-    for one in filled:
-        when = "not full in ten years" if one.full_in is None else f"full in {one.full_in} days"
-        out.say("", f"disk of {one.place}: {when}, by the growth {so_far}")
-        rows = [(row, row.has + row.gains(HORIZON_DAYS)) for row in merged(one.fillings)]
+    for disk in filled:
+        when = "not full in ten years" if disk.full_in is None else f"full in {disk.full_in} days"
+        out.text("", f"disk of {disk.place}: {when}, by the growth {so_far}")
+        rows = [(row, row.has + row.gains(HORIZON_DAYS)) for row in merged(disk.fillings)]
         longest = max((then for _, then in rows), default=0.0) or 1.0
-        shown = [
+        cells = [
             [row.name, f"{_mb(row.has)}", f"{_mb(then)}", "█" * math.ceil(WIDTH * then / longest)]
             for row, then in rows
         ]
-        shown.append(["may be used", f"{_mb(one.usable)}", "", ""])
-        out.table(["what", "MB now", f"in {HORIZON_DAYS} days", ""], shown)
+        cells.append(["may be used", f"{_mb(disk.usable)}", "", ""])
+        out.table(["what", "MB now", f"in {HORIZON_DAYS} days", ""], cells)
 
 
 def _mb(count: float) -> float:

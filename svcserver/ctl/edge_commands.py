@@ -16,39 +16,39 @@ from svcserver.relay.settings import target_of
 
 @click.group()
 def relay() -> None:
-    """The relay on a player's machine."""
+    """Check a player's relay."""
 
 
 @relay.command("check")
 @click.option("--invite", metavar="STRING|FILE", help="The invite; default: the relay's settings.")
 @about_a_host
 def check(host: Host, out: Out, invite: str | None) -> None:
-    """Connect to the gateway and compare its certificate with the pin."""
+    """Connect to the gateway and check its certificate."""
     settings = host.settings("relay", RelaySettings) if invite is None else RelaySettings()
     try:
         target = target_of(settings, invite)
     except BadSetting as why:
         fail(str(why))
-    good, said = verdict(target, settings.connect_timeout_s)
-    out.data({"ok": good, "host": target.host, "port": target.port, "said": said})
+    good, message = verdict(target, settings.connect_timeout_s)
+    out.data({"ok": good, "host": target.host, "port": target.port, "said": message})
     if not good:
-        fail(said)
-    out.say(said)
+        fail(message)
+    out.text(message)
 
 
 @click.group()
 def allowlist() -> None:
-    """The firewall rule for the UDP game ports."""
+    """Manage the firewall rule for the game ports."""
 
 
 @allowlist.command("close-ports")
 @about_a_host
 def close(host: Host, out: Out) -> None:
-    """Shut the game ports once, after svc-allowlist was killed hard."""
+    """Close the game ports after svc-allowlist was killed."""
     settings = host.settings("allowlist", AllowlistSettings)
     try:
-        said = close_ports(settings)
+        message = close_ports(settings)
     except SystemExit as why:
         fail(str(why.code))
-    out.data({"closed": True, "said": said})
-    out.say(said)
+    out.data({"closed": True, "said": message})
+    out.text(message)

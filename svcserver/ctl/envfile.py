@@ -20,18 +20,18 @@ def change(path: Path, settings: Mapping[str, str]) -> None:
     lines = path.read_text(encoding="utf-8-sig").splitlines()
     wanted = {name: f"{name}={value}" for name, value in settings.items()}
     rest = dict(wanted)
-    kept = []
+    result = []
     for line in lines:
         name = _name(line)
         if name not in wanted:
-            kept.append(line)
+            result.append(line)
         elif name in rest:
-            kept.append(rest.pop(name))
-    _replace(path, "\n".join([*kept, *rest.values(), ""]))
+            result.append(rest.pop(name))
+    _replace(path, "\n".join([*result, *rest.values(), ""]))
 
 
 def _name(line: str) -> str:
-    """The variable that a line holds; empty for other lines."""
+    """Return the variable that a line sets; empty for other lines."""
     return next(iter(parse_env_file(line)), "")
 
 

@@ -1,4 +1,4 @@
-"""``svcctl figures``: weeks of what the metagame counted."""
+"""``svcctl figures``: weeks of the metagame's figures."""
 
 from __future__ import annotations
 
@@ -27,34 +27,34 @@ LINES = 60  # a day has 1,440 minutes
 
 
 @click.command()
-@click.option("--range", "asked", type=click.Choice(RANGES), default="day", help="How far back.")
+@click.option("--range", "span", type=click.Choice(RANGES), default="day", help="How far back.")
 @about_a_host
-def figures(host: Host, out: Out, asked: str) -> None:
-    """Requests, errors, memory and players by minutes (hour, day), hours (week) or days (weeks).
+def figures(host: Host, out: Out, span: str) -> None:
+    """Show load, errors, memory and players over time.
 
     A table shows the newest spans that had something to show; --json has them all.
     """
-    said = owner_of(host).find("DashboardFigures", range=asked)
-    if said is None:
+    data = owner_of(host).find("DashboardFigures", range=span)
+    if data is None:
         fail("nothing is counted here; set BACKEND_HEALTH=1 in metagame.env and start it again")
-    out.data(said)
-    rows = [_row(said, number) for number in range(len(said["at"]))]
+    out.data(data)
+    rows = [_row(data, number) for number in range(len(data["at"]))]
     out.table(HEADS, rows[-LINES:])
 
 
-def _row(said: dict[str, Any], number: int) -> list[str]:
-    def one(name: str, unit: str = "") -> str:
-        value = said[name][number]
+def _row(data: dict[str, Any], number: int) -> list[str]:
+    def text(column: str, unit: str = "") -> str:
+        value = data[column][number]
         return "-" if value is None else f"{value}{unit}"
 
     return [
-        datetime.fromtimestamp(said["at"][number], UTC).strftime("%Y-%m-%d %H:%M"),
-        one("requestsPerSecond"),
-        one("latencyP95UpperMs", " ms"),
-        one("clientErrors"),
-        one("serverErrors"),
-        one("loopP95Ms", " ms"),
-        one("rssMB", " MB"),
-        one("players"),
-        one("playersMost"),
+        datetime.fromtimestamp(data["at"][number], UTC).strftime("%Y-%m-%d %H:%M"),
+        text("requestsPerSecond"),
+        text("latencyP95UpperMs", " ms"),
+        text("clientErrors"),
+        text("serverErrors"),
+        text("loopP95Ms", " ms"),
+        text("rssMB", " MB"),
+        text("players"),
+        text("playersMost"),
     ]

@@ -39,7 +39,7 @@ class Host:
     environ: Mapping[str, str] = field(factory=dict, repr=False)
 
     def variables(self, component: str) -> dict[str, str]:
-        """The settings of one component as it will see them; fails with one line."""
+        """Return the settings of one component as it sees them; fails with one line."""
         if self.folder is None:
             try:
                 return with_env_file(
@@ -54,33 +54,33 @@ class Host:
             fail(unreadable(path, why))
 
     def settings(self, component: str, shape: type[S]) -> S:
-        """A component's settings as an instance of ``shape``; fails with one line."""
+        """Return a component's settings as an instance of ``shape``; fails with one line."""
         try:
             return load(shape, self.variables(component))[0]
         except BadSetting as why:
             fail(f"{self.name_of(component)}: {why}")
 
     def name_of(self, component: str) -> str:
-        """The name of the settings' source, for messages."""
+        """Return the name of the settings' source, for messages."""
         if self.folder is not None:
             return str(self.folder / f"{component}.env")
         return str(self.env_file) if self.env_file is not None else "the environment"
 
     def path(self, text: str) -> Path:
-        """A path from a setting, relative to the host's folder, where the services run."""
+        """Return a path from a setting, relative to the host's folder, where the services run."""
         return Path(text) if self.folder is None else self.folder / text
 
     @property
     def home(self) -> Path | None:
-        """The folder whose owner a command of root's acts as; None where settings have no file."""
+        """Return the folder whose owner root acts as; None if the settings have no file."""
         return self.folder or (self.env_file.parent if self.env_file is not None else None)
 
     def dashboard(self) -> str:
-        """The address of the owner's page, for a browser on this machine."""
+        """Return the dashboard's address, for a browser on this machine."""
         return dashboard(self.variables("metagame"))
 
     def owner_key(self) -> str | None:
-        """The owner's account key from ``owner.key``; None without one."""
+        """Return the owner's account key from ``owner.key``; None without one."""
         if self.folder is None:
             return None
         path = self.folder / OWNER_KEY
@@ -93,7 +93,7 @@ class Host:
 
 
 def unreadable(path: Path, why: OSError | UnicodeDecodeError) -> str:
-    """One line: the file, why it cannot be read, and the cure of that."""
+    """Return one line: the file, why it cannot be read, and the cure."""
     if isinstance(why, UnicodeDecodeError):
         return f"{path} cannot be read: it is not UTF-8 text; save it so, or see svcctl init"
     if isinstance(why, FileNotFoundError | NotADirectoryError):
@@ -104,7 +104,7 @@ def unreadable(path: Path, why: OSError | UnicodeDecodeError) -> str:
 
 
 def find(config: str | None, env_file: str | None) -> Host:
-    """The host that the options name."""
+    """Return the host that the options name."""
     if config is not None and env_file is not None:
         fail("give --config or --env-file, not both")
     if env_file is not None:
@@ -119,7 +119,7 @@ def find(config: str | None, env_file: str | None) -> Host:
 
 @contextmanager
 def as_owner_of(folder: Path | None) -> Iterator[None]:
-    """Let root act as the owner of ``folder``, from here on and for good; fails with one line.
+    """Make root act as the owner of ``folder`` from here on; fails with one line.
 
     A file that this user may not touch, such as one in root's home, is then named with the reason.
     """
@@ -143,32 +143,32 @@ def as_owner_of(folder: Path | None) -> Iterator[None]:
 
 
 def as_owner_of_its_folder(command: Callable[..., Any]) -> Callable[..., Any]:
-    """A decorator for what makes or starts a host in ``folder`` or ``config``: ``as_owner_of``."""
+    """Decorate a command that makes or starts a host in ``folder`` or ``config``."""
 
     @functools.wraps(command)
-    def run(**given: Any) -> Any:
-        with as_owner_of(Path(given.get("folder") or given["config"])):
-            return command(**given)
+    def run(**arguments: Any) -> Any:
+        with as_owner_of(Path(arguments.get("folder") or arguments["config"])):
+            return command(**arguments)
 
     return run
 
 
 def with_reason(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The option by which every act of staff may say why."""
+    """Add the option ``--reason`` to a command."""
     return click.option(
         "--reason", default="", callback=_plain, help="Why; it stands in the audit log."
     )(command)
 
 
 def _plain(_: click.Context, option: click.Parameter, text: str) -> str:
-    """The value of an option that people read later; fails with one line."""
+    """Return the option's value; fails with one line if it is not plain text."""
     if not is_plain(text):
         fail(f"--{option.name} has {NOT_PLAIN}; write it in one line of plain text")
     return text
 
 
 def about_a_host(command: Callable[..., Any]) -> Callable[..., Any]:
-    """A decorator that adds ``--config``, ``--env-file`` and ``--json``.
+    """Add ``--config``, ``--env-file`` and ``--json`` to a command.
 
     The command gets ``host`` and ``out`` instead.
     """

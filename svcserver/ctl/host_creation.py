@@ -68,7 +68,7 @@ svcctl content launcher FILE --config {folder}
 
 @frozen
 class CreatedHost:
-    """What ``svcctl init`` made, for the card that it prints."""
+    """The host that ``svcctl init`` made, for the summary that it prints."""
 
     plan: Plan
     owner: str
@@ -80,12 +80,11 @@ class CreatedHost:
 
     @property
     def address(self) -> str:
-        """Where players reach it."""
         return self.plan.public_host
 
     @property
     def fingerprint(self) -> str | None:
-        """That of the gateway's certificate, where there is a gateway."""
+        """Return the fingerprint of the gateway's certificate; None without a gateway."""
         return self.plan.fingerprint or None
 
 
@@ -139,7 +138,7 @@ def create_host(
 
 
 def write_ownerless(at: Path, folder: Path, host: str, *, private: bool) -> str | None:
-    """Write the files of a new host for ``folder`` into ``at``, but for owner and database.
+    """Write the files of a new host for ``folder`` into ``at``, without owner and database.
 
     Returns the fingerprint of its certificate, where there is a gateway.
     """
@@ -154,7 +153,7 @@ def write_ownerless(at: Path, folder: Path, host: str, *, private: bool) -> str 
 
 
 def _claim(folder: Path, data: Path, scale: Scale, undo: ExitStack) -> None:
-    """Note that a host is made there, by a command that leaves nothing when it fails.
+    """Write the marker of a new host; a failing command then leaves nothing behind.
 
     Not so where an earlier one began it: what the database knows is not known then.
     """
@@ -177,7 +176,7 @@ def _claim(folder: Path, data: Path, scale: Scale, undo: ExitStack) -> None:
 
 
 def _own(folder: Path, data: Path, scale: Scale) -> list[Path]:
-    """The files and folders of any host that may be made there."""
+    """Return all files and folders of any host that may be made there."""
     ends = () if scale.database else ("", "-wal", "-shm", "-journal")
     databases = [f"{DATABASE}{end}" for end in ends]
     return [
@@ -188,7 +187,7 @@ def _own(folder: Path, data: Path, scale: Scale) -> list[Path]:
 
 
 def _discard(folder: Path, own: Iterable[Path]) -> None:
-    """Remove all of a host whose folders held nothing of one before."""
+    """Remove all of a host from folders that held none before."""
     try:
         for path in own:
             if path.is_dir():
@@ -196,13 +195,13 @@ def _discard(folder: Path, own: Iterable[Path]) -> None:
             else:
                 path.unlink(missing_ok=True)
     except OSError as why:
-        said = f"{path} cannot be removed: {why.strerror}"
-        warn(f"{said}; do it by hand: rm -r {shlex.quote(str(path))}")
+        fault = f"{path} cannot be removed: {why.strerror}"
+        warn(f"{fault}; do it by hand: rm -r {shlex.quote(str(path))}")
     begun.clear(folder)
 
 
 def _clear_stale(plan: Plan, files: Iterable[str]) -> None:
-    """Remove what a command with other options began here, and this one does not write."""
+    """Remove the files of a begun host that the options of this command do not need."""
     stale = {*SETTINGS, LIVE_CONFIG, CERT_FILE, KEY_FILE} - {*files}
     for name in stale if plan.private else stale - {CERT_FILE, KEY_FILE}:
         (plan.folder / name).unlink(missing_ok=True)
@@ -223,7 +222,7 @@ def _one_line(folder: Path, owner: str) -> Iterator[None]:
 
 
 def whole_path(folder: Path) -> Path:
-    """The whole path of a host's folder, as its settings name it; fails where none can.
+    """Return a host's absolute folder; fails if settings cannot name it.
 
     A link stays, since it may be there to lead elsewhere one day; but a folder that was only gone
     through (``../game``) may be gone tomorrow. A line of an env file is read as text, and stripped.
@@ -238,7 +237,7 @@ def whole_path(folder: Path) -> Path:
 
 
 def owner_name(owner: str) -> str:
-    """The owner's name by the rules of user names; a bad one ends the command."""
+    """Return the owner's name by the rules of user names; a bad one ends the command."""
     try:
         return rules.username(owner)
     except Refusal as why:
@@ -259,7 +258,7 @@ def _secrets(game_server: str | None = None) -> blueprint.Secrets:
 
 
 def _write(at: Path, data: Path, plan: Plan, files: Mapping[str, str], pair: Pair | None) -> None:
-    """Write the files of a host, but for those of its owner and the last one."""
+    """Write the files of a host, except those of its owner and the last one."""
     if pair is not None:
         begun.put(at / CERT_FILE, pair.certificate, 0o644)
         begun.put(at / KEY_FILE, pair.key)
@@ -286,22 +285,22 @@ def _put(path: Path, text: str) -> None:
 
 
 def write_launcher_note(launcher: Path, folder: Path) -> None:
-    """Say in the launcher's folder how it comes there, for the host whose place is ``folder``."""
-    told = LAUNCHER_README.format(folder=shlex.quote(str(folder)))
-    (launcher / OWNERS_NOTE).write_text(told, encoding="utf-8")
+    """Write the note in the launcher's folder, for the host at ``folder``."""
+    text = LAUNCHER_README.format(folder=shlex.quote(str(folder)))
+    (launcher / OWNERS_NOTE).write_text(text, encoding="utf-8")
 
 
 def write_units(at: Path, folder: Path, data: Path, components: Iterable[str]) -> None:
-    """Write the systemd units of the host whose place is ``folder`` into ``at``."""
+    """Write the systemd units of the host at ``folder`` into ``at``."""
     run_by, python = at / UNITS, Path(sys.executable)
     run_by.mkdir(exist_ok=True)
-    place = units.Place(folder, python.with_name("twistd"), python.resolve(), data)
+    place = units.UnitPaths(folder, python.with_name("twistd"), python.resolve(), data)
     for name, text in units.files(place, components).items():
         (run_by / name).write_text(text, encoding="utf-8")
 
 
 def _register(plan: Plan, name: str, shared: bool, undo: ExitStack) -> str:
-    """Make the database with the owner's account, unless it knows the key; returns the name."""
+    """Make the database with the owner's account, unless it knows the key; return the name."""
     key = (plan.folder / OWNER_KEY).read_text(encoding="utf-8").strip()
     url = database_url(plan.scale.database or sqlite_url(plan.data / DATABASE))
     engine = make_engine(url)
@@ -340,7 +339,7 @@ def _values(folder: Path, component: str) -> dict[str, str]:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Create a file with mode 0600; raises OSError where it exists."""
+    """Create a file with mode 0600; raises OSError if it exists."""
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "w", encoding="utf-8") as file:
         file.write(text)

@@ -19,13 +19,13 @@ MAX_ANSWER = 16 * 1024 * 1024
 
 
 class NobodyListens(Failed):
-    """The connection was refused: nothing has been asked, so asking again does nothing twice."""
+    """The connection was refused, so the request can safely be repeated."""
 
 
 def get_json(
     base: str, path: str, headers: dict[str, str], what: str, nothing: tuple[int, ...] = ()
 ) -> Any:
-    """The JSON of a 200 answer, None for a status in ``nothing``; else fails with one line.
+    """Return the JSON of a 200 answer, None for a status in ``nothing``; else fails with one line.
 
     ``what`` names the service in that line.
     """
@@ -40,23 +40,23 @@ def get_json(
 
 
 def post_json(base: str, path: str, headers: dict[str, str], body: Any, what: str) -> Any:
-    """The JSON of the answer to ``body``; fails with one line, a refusal's own where it has one."""
+    """Return the JSON of the reply to ``body``; fails with one line."""
     sent = {**headers, "Content-Type": "application/json"}
-    status, said = _exchange(base, "POST", path, sent, what, ACT_S, json.dump(body))
+    status, reply = _exchange(base, "POST", path, sent, what, ACT_S, json.dump(body))
     if status != 200:
-        fail(_refusal(status, said) or f"{what} answered {status} to {path}")
-    return _parsed(base, said, what) if said else {}
+        fail(_refusal(status, reply) or f"{what} answered {status} to {path}")
+    return _parsed(base, reply, what) if reply else {}
 
 
 def _refusal(status: int, body: bytes) -> str:
-    """The reason that a refusal gives, or the cure that we know; empty without either."""
+    """Return a refusal's own reason, or the cure that we know; empty without either."""
     if status == 401:
         return UNPROVEN
     try:
-        found = json.parse(body)
+        message = json.parse(body)
     except json.BadJson:
         return ""
-    return str(found.get("message") or "") if isinstance(found, dict) else ""
+    return str(message.get("message") or "") if isinstance(message, dict) else ""
 
 
 def _exchange(
@@ -68,7 +68,7 @@ def _exchange(
     patience_s: float,
     body: bytes | None = None,
 ) -> tuple[int, bytes]:
-    """Status and body of the answer; fails with one line where none comes."""
+    """Return the status and body of the reply; fails with one line without one."""
     url = urlsplit(base)
     try:
         port = url.port or 80
@@ -96,7 +96,7 @@ def _parsed(base: str, body: bytes, what: str) -> Any:
 
 
 def foreign(base: str) -> str:
-    """The likely cause where what answers does not speak as the component does."""
+    """Return the likely cause of a reply that is not the component's."""
     port = urlsplit(base).port or 80
     return (
         f"another program holds port {port} (ss -ltnp 'sport = :{port}' names it); "

@@ -86,7 +86,7 @@ def init(
     data: Path | None,
     as_json: bool,
 ) -> None:
-    """Write a host's folder: settings, keys, certificate, database, owner. Never overwrites.
+    """Create a new host's folder with keys and settings.
 
     With --public-host players come over the internet through the gateway; without it the
     host is private, and players come over an overlay network such as a VPN.
@@ -111,8 +111,8 @@ def init(
 
 
 @frozen
-class Place:
-    """Where players reach a new host."""
+class PublicAddress:
+    """The address at which players reach a new host."""
 
     address: str
     private: bool
@@ -120,8 +120,8 @@ class Place:
     port_given: bool = False
 
 
-def place_of(public_host: str | None, private_host: str | None) -> Place:
-    """The options of ``init`` and ``up``, checked; fails with one line."""
+def place_of(public_host: str | None, private_host: str | None) -> PublicAddress:
+    """Return the checked options of ``init`` and ``up``; fails with one line."""
     if public_host is not None and private_host is not None:
         fail("give --public-host or --private-host, not both")
     if private_host is not None and not is_private(private_host):
@@ -131,7 +131,7 @@ def place_of(public_host: str | None, private_host: str | None) -> Place:
         )
     if public_host is None:
         address = private_host or own_address() or LOOPBACK
-        return Place(address, private=True)
+        return PublicAddress(address, private=True)
     name, colon, port = public_host.partition(":")
     number = whole_in(port, LONGEST_PORT) if colon else Ports().gateway
     if not is_host(name.lower()) or number is None or not 0 < number < FIRST_NO_PORT:
@@ -140,16 +140,16 @@ def place_of(public_host: str | None, private_host: str | None) -> Place:
             "play.example.org, or an IPv4 address; a port from 1 to 65535"
         )
     if not colon:
-        return Place(name, private=False)
+        return PublicAddress(name, private=False)
     ports = Ports()
     if number in astuple(evolve(ports, gateway=0)):
         fail(f"--public-host {public_host}: port {number} is another component's; give another")
     ports = evolve(ports, gateway=number)
-    return Place(name, private=False, ports=ports, port_given=True)
+    return PublicAddress(name, private=False, ports=ports, port_given=True)
 
 
 def scale_of(workers: int, database: str, live: str, *, private: bool) -> Scale:
-    """The three options, checked; fails with one line."""
+    """Return the three options, checked; fails with one line."""
     if workers > 1 and private:
         fail("--workers needs a gateway, which spreads the requests: give --public-host, too")
     try:
@@ -177,7 +177,7 @@ def scale_of(workers: int, database: str, live: str, *, private: bool) -> Scale:
 
 
 def warn_of_passwords(scale: Scale) -> None:
-    """Say which passwords stood on the command line, and how to give them unseen."""
+    """Warn about passwords on the command line, and name the safe way."""
     database = scale.database and database_url(scale.database).password
     live = scale.live and urlsplit(scale.live.strip()).password
     for name, password, variable in (
@@ -193,12 +193,12 @@ def warn_of_passwords(scale: Scale) -> None:
 
 
 def source_of(name: str) -> ParameterSource | None:
-    """Where an option of this command comes from."""
+    """Return the source of an option of this command."""
     return click.get_current_context().get_parameter_source(name)
 
 
 def database_of(made: CreatedHost) -> str:
-    """Where its accounts are, without the password, and who said so."""
+    """Return the accounts' database without its password, and which option named it."""
     if not made.plan.scale.database:
         return str(made.plan.data / DATABASE)
     is_from_there = source_of("database") is ParameterSource.ENVIRONMENT
@@ -221,7 +221,7 @@ def tell(out: Out, made: CreatedHost, database: str) -> None:
     )
     address = made.address
     svcctl, config = program("svcctl"), config_of(made.folder)
-    out.say(
+    out.text(
         f"host         {made.folder}",
         f"owner        {made.owner}, key in owner.key",
         f"database     {database}",
@@ -240,7 +240,7 @@ def tell(out: Out, made: CreatedHost, database: str) -> None:
         f"              or {svcctl} status {config}",
     )
     if (made.folder / LIVE_CONFIG).exists():
-        out.say(
+        out.text(
             "",
             "Before all that give the engine its password, which init has made: copy it to where",
             "the engine may read it, under the user of your engine (valkey or redis),",
@@ -250,7 +250,7 @@ def tell(out: Out, made: CreatedHost, database: str) -> None:
         )
     tell_my_ip(out, made)
     if address == LOOPBACK:
-        out.say(
+        out.text(
             "",
             "It listens on 127.0.0.1: only this machine can play. Use --public-host, or",
             "--private-host with this machine's address in your overlay network.",
@@ -258,13 +258,15 @@ def tell(out: Out, made: CreatedHost, database: str) -> None:
 
 
 def tell_my_ip(out: Out, made: CreatedHost) -> None:
-    """Say loudly when MY_IP is not one that players' games can reach."""
+    """Warn if MY_IP is not an address that players' games can reach."""
     address = made.address
     if made.my_ip and (address in (LOOPBACK, made.my_ip) or not made.my_ip.startswith("127.")):
         return
-    seen = f"is here only {made.my_ip}" if made.my_ip else "has no IPv4 address that is known here"
-    out.say(
+    resolved = (
+        f"is here only {made.my_ip}" if made.my_ip else "has no IPv4 address that is known here"
+    )
+    out.text(
         "",
-        f"ATTENTION: {address} {seen}, so nobody can join a hunt yet:",
+        f"ATTENTION: {address} {resolved}, so nobody can join a hunt yet:",
         f"write this host's public IPv4 address as MY_IP into {made.folder / 'deploy.env'}",
     )

@@ -1,4 +1,4 @@
-"""The lines of the host's systemd units, from the journal: where no svc-stack writes them down."""
+"""The log lines of the host's systemd units, from the journal."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BY_HAND = f"look at them with journalctl -u '{UNITS}'"
 
 
 def last_lines(count: int) -> str:
-    """The newest ``count`` lines, the oldest first, or why there are none; empty without one."""
+    """Return the newest ``count`` lines, or why there are none; empty without a journal."""
     program = shutil.which("journalctl")
     if program is None:
         return ""
@@ -41,15 +41,15 @@ def last_lines(count: int) -> str:
             return f"the journal cannot be asked: {why.strerror}; {BY_HAND}\n"
         size = out.seek(0, os.SEEK_END)
         out.seek(max(0, size - MOST))
-        said = out.read(MOST).split(b"\n")[1 if size > MOST else 0 :]
-    text = "".join(f"{one}\n" for one in _lines(said))
+        rows = out.read(MOST).split(b"\n")[1 if size > MOST else 0 :]
+    text = "".join(f"{line}\n" for line in _lines(rows))
     return text if text or done.returncode == 0 else f"the journal is not ours to read; {BY_HAND}\n"
 
 
-def _lines(said: list[bytes]) -> Iterator[str]:
-    for one in said:
+def _lines(rows: list[bytes]) -> Iterator[str]:
+    for raw in rows:
         try:
-            row: Any = json.parse(one)
+            row: Any = json.parse(raw)
             message, unit = row.get("MESSAGE"), str(row.get("_SYSTEMD_UNIT", ""))
             if isinstance(message, list):  # bytes that are no text
                 message = bytes(message).decode("utf-8", "replace")

@@ -32,14 +32,14 @@ FURTHER = "AUTH_VERIFY_KEYS_B64"
 
 @frozen
 class SigningKeys:
-    """A pair of signing keys, as the two settings of metagame.env have it (base64)."""
+    """A pair of signing keys in the form of the two settings of metagame.env (base64)."""
 
     private: str = field(repr=False)
     public: str
 
 
 def new_signing_keys() -> SigningKeys:
-    """An RSA-2048 pair: base64 of PEM PKCS#8 and of PEM SPKI."""
+    """Return an RSA-2048 pair: base64 of PEM PKCS#8 and of PEM SPKI."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     private = key.private_bytes(
         serialization.Encoding.PEM,
@@ -54,40 +54,40 @@ def new_signing_keys() -> SigningKeys:
 
 @click.group()
 def keys() -> None:
-    """The keys that players' tokens are signed with."""
+    """Manage the keys that sign players' tokens."""
 
 
 @keys.command("list")
 @about_a_host
 def list_keys(host: Host, out: Out) -> None:
-    """Which key signs and which still verify, by their ids (kid)."""
-    _show(out, _Kept.of(host))
+    """Show which key signs and which still verify."""
+    _show(out, _PublicKeys.of(host))
 
 
 @keys.command("rotate")
 @with_reason
 @about_a_host
 def rotate(host: Host, out: Out, reason: str) -> None:
-    """Sign with a new key; tokens of the old one are still taken.
+    """Sign with a new key; old tokens stay valid.
 
     Nobody is logged out. Counts from the metagame's next start on; a day after that,
     svcctl keys retire takes the old key away.
     """
     with noted(host, "rotate keys", reason=reason) as trace:
-        kept = _Kept.of(host)
-        if len(kept.further) >= MAX_FURTHER:
+        current = _PublicKeys.of(host)
+        if len(current.further) >= MAX_FURTHER:
             fail(f"{FURTHER} holds {MAX_FURTHER} keys already; svcctl keys retire takes them away")
         try:
-            before = key_id(load_public(kept.public))
+            before = key_id(load_public(current.public))
         except BadKey as why:
             fail(f"{PUBLIC} is {why}: no token is accepted now, so there is nothing to keep")
         made = new_signing_keys()
-        kept = _Kept(kept.file, made.public, (kept.public, *kept.further))
-        kept.write({PRIVATE: made.private, PUBLIC: made.public})
+        current = _PublicKeys(current.file, made.public, (current.public, *current.further))
+        current.write({PRIVATE: made.private, PUBLIC: made.public})
         trace.before = {"signing": before}
         trace.after = {"signing": key_id(load_public(made.public))}
-    _show(out, kept)
-    out.say(
+    _show(out, current)
+    out.text(
         "Restart the metagame now: until then it signs with the old key.",
         "A day after the restart: svcctl keys retire",
     )
@@ -98,27 +98,27 @@ def rotate(host: Host, out: Out, reason: str) -> None:
 @with_reason
 @about_a_host
 def retire(host: Host, out: Out, at_once: bool, reason: str) -> None:
-    """Take away the keys that no longer sign.
+    """Remove the keys that no longer sign.
 
     Only when the tokens they signed have expired, a day after the metagame's first start with
     the new key. A key that others may know goes at once, with --now: then everybody logs in
     again.
     """
     with noted(host, "retire keys", reason=reason) as trace:
-        kept = _Kept.of(host)
-        if not kept.further:
+        current = _PublicKeys.of(host)
+        if not current.further:
             fail(f"{FURTHER} is empty: there is no old key")
         if not at_once:
-            _check_expired(host, kept)
-        trace.before, trace.after = {"further": len(kept.further)}, {"further": 0}
-        kept = _Kept(kept.file, kept.public, ())
-        kept.write({})
-    _show(out, kept)
-    out.say("Restart the metagame: it takes no token of an old key from then on.")
+            _check_expired(host, current)
+        trace.before, trace.after = {"further": len(current.further)}, {"further": 0}
+        current = _PublicKeys(current.file, current.public, ())
+        current.write({})
+    _show(out, current)
+    out.text("Restart the metagame: it takes no token of an old key from then on.")
 
 
 @frozen
-class _Kept:
+class _PublicKeys:
     """The public keys of a metagame's env file."""
 
     file: Path
@@ -126,7 +126,7 @@ class _Kept:
     further: tuple[str, ...]
 
     @classmethod
-    def of(cls, host: Host) -> _Kept:
+    def of(cls, host: Host) -> _PublicKeys:
         file = host.folder / "metagame.env" if host.folder is not None else host.env_file
         if file is None:
             fail("the keys stand in a file: give --config DIR or --env-file FILE")
@@ -142,7 +142,7 @@ class _Kept:
 
 
 def expired_at(tx: Connection, public: str) -> datetime | None:
-    """When the last token of an older key expires; None if the metagame still signs with one.
+    """Return when the last token of an older key expires; None if one still signs.
 
     ``public`` is the key that shall sign now; raises BadKey.
     """
@@ -150,9 +150,9 @@ def expired_at(tx: Connection, public: str) -> datetime | None:
     return None if since is None else datetime.fromtimestamp(since + LIFETIME_S, UTC)
 
 
-def _check_expired(host: Host, kept: _Kept) -> None:
+def _check_expired(host: Host, current: _PublicKeys) -> None:
     try:
-        until = transact(host, lambda tx: expired_at(tx, kept.public))
+        until = transact(host, lambda tx: expired_at(tx, current.public))
     except BadKey as why:
         fail(f"{PUBLIC} is {why}: nobody can log in; use --now if the old keys shall go")
     if until is None:
@@ -167,10 +167,10 @@ def _check_expired(host: Host, kept: _Kept) -> None:
         )
 
 
-def _show(out: Out, kept: _Kept) -> None:
-    verifying = [_name(one) for one in kept.further]
-    out.data({"signing": _name(kept.public), "verifying": verifying})
-    rows = [[_name(kept.public), "signs"], *([one, "verifies"] for one in verifying)]
+def _show(out: Out, current: _PublicKeys) -> None:
+    verifying = [_name(key) for key in current.further]
+    out.data({"signing": _name(current.public), "verifying": verifying})
+    rows = [[_name(current.public), "signs"], *([key, "verifies"] for key in verifying)]
     out.table(["key", ""], rows)
 
 

@@ -1,4 +1,4 @@
-"""The launcher that a host hands out: found where it was built, put into the host's folder."""
+"""The launcher that a host offers: found where it was built, put into the host's folder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BUILT = Path(svcserver.__file__).parents[1] / "dist" / LAUNCHER_FILE
 
 
 def put(file: Path, folder: Path) -> str:
-    """Put a launcher into ``folder`` with its checksum beside it; the checksum. Raises OSError.
+    """Put a launcher into ``folder`` with its checksum; return the checksum. Raises OSError.
 
     Whoever downloads meanwhile gets the old file whole or an error, never a mixture.
     """
@@ -37,7 +37,7 @@ def put(file: Path, folder: Path) -> str:
 
 
 def sha256_of(file: Path) -> str:
-    """The SHA-256 of a file, in hex; raises OSError."""
+    """Return the SHA-256 of a file in hex; raises OSError."""
     with file.open("rb") as opened:
         return hashlib.file_digest(opened, "sha256").hexdigest()
 
@@ -50,13 +50,13 @@ def supply(host: Host, out: Out) -> None:
     try:
         put(BUILT, folder)
     except OSError as why:
-        out.say(f"the launcher was not put into {folder}: {why.strerror}")
+        out.text(f"the launcher was not put into {folder}: {why.strerror}")
         return
-    out.say(f"the launcher was put into {folder}, for players to download")
+    out.text(f"the launcher was put into {folder}, for players to download")
 
 
 def how(folder: Path | None) -> str:
-    """What an owner does for a host without a launcher."""
+    """Return the cure for a host without a launcher."""
     where = f" {config_of(folder)}" if folder is not None else ""
     have = "a release holds svc-launcher.pyz, make launcher in a clone builds it"
     return f"{have}; then svcctl content launcher FILE{where}"

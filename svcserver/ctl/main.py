@@ -85,7 +85,7 @@ class Commands(click.Group):
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; what only the machine's owner can mend is one line like any other."""
+        """Run the command; an error of the file system ends it with one line."""
         try:
             return super().invoke(ctx)
         except click.UsageError as error:
@@ -97,7 +97,7 @@ class Commands(click.Group):
 
 
 def _imported(module: str) -> ModuleType:
-    """The module, imported with no look for garbage: there is none, and each look costs.
+    """Return the module, imported without garbage collection, which would find nothing.
 
     What is there by then stays, and is not looked through later: a quarter of the start's time.
     """

@@ -36,12 +36,12 @@ NOBODY_ONLINE = click.option(
 
 @click.group()
 def drain() -> None:
-    """Let no new hunt begin; those under way end by themselves."""
+    """Stop new hunts and let running ones end."""
 
 
-def _once_empty(owner: Owner, act: Callable[[], Reply], given: Arguments) -> Reply:
-    """Have it done, and with --wait return once the server is empty."""
-    return _until_empty(owner, act()) if given["wait"] else act()
+def _once_empty(owner: Owner, act: Callable[[], Reply], arguments: Arguments) -> Reply:
+    """Drain the server; with --wait return once it is empty."""
+    return _until_empty(owner, act()) if arguments["wait"] else act()
 
 
 @Act(
@@ -56,7 +56,7 @@ def _once_empty(owner: Owner, act: Callable[[], Reply], given: Arguments) -> Rep
     send=_once_empty,
 )
 def on(reply: Reply, _: Arguments) -> list[str]:
-    """Refuse new hunts; whoever waits for one is told so."""
+    """Refuse new hunts and tell waiting players."""
     return _lines(reply)
 
 
@@ -69,7 +69,7 @@ def on(reply: Reply, _: Arguments) -> list[str]:
     send=lambda _, act, __: _once_it_listens(act),
 )
 def off(reply: Reply, _: Arguments) -> list[str]:
-    """Let hunts begin again.
+    """Allow new hunts again.
 
     Waits up to a minute for a metagame that is being started, as after an upgrade.
     """
@@ -79,15 +79,15 @@ def off(reply: Reply, _: Arguments) -> list[str]:
 @drain.command("status")
 @about_a_host
 def drain_status(host: Host, out: Out) -> None:
-    """Whether new hunts begin, how many run, and who is online."""
-    said = owner_of(host).read(ROUTE)
-    out.data(said)
-    out.say(*_lines(said))
+    """Show whether new hunts may begin and who is online."""
+    state = owner_of(host).get(ROUTE)
+    out.data(state)
+    out.text(*_lines(state))
 
 
 @click.group()
 def update() -> None:
-    """Bring a running host to the version that is installed now."""
+    """Update a running host to the installed version."""
 
 
 @update.command("when-empty")
@@ -96,7 +96,7 @@ def update() -> None:
 @WAIT
 @about_a_host
 def when_empty(host: Host, out: Out, until: str, reason: str, wait: bool) -> None:
-    """Restart the whole svc-stack once no hunt runs; until then no new hunt begins.
+    """Restart svc-stack once no hunt runs.
 
     svcctl drain off ends the wait.
     """
@@ -107,13 +107,13 @@ def when_empty(host: Host, out: Out, until: str, reason: str, wait: bool) -> Non
     )
     body = {"On": True, "Then": "restart", "Reason": reason, "Until": until}
     owner = owner_of(host)
-    said = owner.act(ROUTE, body)
+    state = owner.post(ROUTE, body)
     if wait:
         _until_restarted(owner, folder, before.begun)
-    out.data({**said, "restarted": wait})
-    out.say("the stack has been restarted" if wait else "the stack restarts once it is empty")
+    out.data({**state, "restarted": wait})
+    out.text("the stack has been restarted" if wait else "the stack restarts once it is empty")
     if not wait:
-        out.say(*_lines(said))
+        out.text(*_lines(state))
 
 
 def _once_it_listens(
@@ -121,42 +121,46 @@ def _once_it_listens(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> dict[str, Any]:
-    """What ``act`` returns, tried again as long as the connection is refused, for ``START_S``.
+    """Call ``act``, retrying up to ``START_S`` while the connection is refused.
 
     Neither apt nor systemd waits until the metagame answers; whoever ends maintenance mode in the
     next line would be refused, and with the mode still on nobody gets a hunt.
     """
-    began, is_said = clock(), False
+    began, is_printed = clock(), False
     while True:
         try:
             return act()
         except NobodyListens:
             if clock() - began >= START_S:
                 raise
-        if not is_said:
+        if not is_printed:
             echo(f"the metagame does not answer yet; waiting up to {START_S:.0f} s", err=True)
-            is_said = True
+            is_printed = True
         sleep(TRY_S)
 
 
-def _until_empty(owner: Owner, said: Reply) -> Reply:
-    while not said["empty"]:
+def _until_empty(owner: Owner, state: Reply) -> Reply:
+    while not state["empty"]:
         time.sleep(LOOK_S)
-        said = owner.read(ROUTE)
-        if said["drain"] is None:
+        state = owner.get(ROUTE)
+        if state["drain"] is None:
             fail("somebody has ended maintenance mode meanwhile")
-    return said
+    return state
 
 
 def _until_restarted(owner: Owner, folder: Path, begun: float) -> None:
-    """Wait for a stack that began later; fails where it does not come back."""
+    """Wait for a stack that began later; fails if it does not come back."""
     acts_since: float | None = None
     while True:
         time.sleep(LOOK_S)
-        now, said = rolling.read(folder), _standing(owner)
-        if now is not None and now.begun > begun and said is not None:
+        now, state = rolling.read(folder), _standing(owner)
+        if now is not None and now.begun > begun and state is not None:
             return
-        if said is not None and said["drain"] is not None and said["drain"]["then"] not in ACTING:
+        if (
+            state is not None
+            and state["drain"] is not None
+            and state["drain"]["then"] not in ACTING
+        ):
             acts_since = None
         elif acts_since is None:
             acts_since = time.monotonic()
@@ -165,25 +169,25 @@ def _until_restarted(owner: Owner, folder: Path, begun: float) -> None:
 
 
 def _standing(owner: Owner) -> dict[str, Any] | None:
-    """How maintenance mode stands; None while the metagame does not answer."""
+    """Return the maintenance state; None while the metagame does not answer."""
     try:
-        said: dict[str, Any] = owner.read(ROUTE)
+        state: dict[str, Any] = owner.get(ROUTE)
     except Failed:
         return None
-    return said
+    return state
 
 
-def _lines(said: dict[str, Any]) -> list[str]:
-    drain = said["drain"]
-    hunts = "nobody says how many" if said["hunts"] is None else str(said["hunts"])
-    there = f"hunts running: {hunts}; players online: {said['playersOnline']}"
+def _lines(state: dict[str, Any]) -> list[str]:
+    drain = state["drain"]
+    hunts = "nobody says how many" if state["hunts"] is None else str(state["hunts"])
+    load = f"hunts running: {hunts}; players online: {state['playersOnline']}"
     if drain is None:
-        return ["new hunts may begin", there]
+        return ["new hunts may begin", load]
     since = f"no new hunt begins, since {drain['since']} by {drain['by']}"
     why = [f"reason: {drain['reason']}"] if drain["reason"] else []
     if drain["then"] in ACTING:
         return [since, *why, f"the server is empty, and the stack is {drain['then']}"]
     then = {"": "", "stop": "; then the stack stops", "restart": "; then the stack restarts"}
     until = "nobody is online" if drain["until"] == "nobody" else "no hunt runs"
-    now = "empty" if said["empty"] else there
-    return [since, *why, f"waits until {until}{then[drain['then']]}", now]
+    load_now = "empty" if state["empty"] else load
+    return [since, *why, f"waits until {until}{then[drain['then']]}", load_now]

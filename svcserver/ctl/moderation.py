@@ -50,7 +50,7 @@ def by_staff(
     work: Callable[[Staff, str, Callable[[], float]], W],
     choose: Callable[[W], Act[T]],
 ) -> T:
-    """Run the act of ``work`` on an account that ``choose`` picks, as ``recorded`` does."""
+    """Run an act of ``work`` on an account, chosen by ``choose``, as ``recorded`` does."""
     staff = Staff(actor(), Role.OWNER)
     return recorded(
         host, Entry(staff.name, action, name, reason), choose(work(staff, name, time.time))
@@ -58,18 +58,18 @@ def by_staff(
 
 
 def recorded(host: Host, entry: Entry, act: Act[T]) -> T:
-    """Run an act with its audit row; a refusal is recorded, and fails with one line."""
+    """Run an act with its audit row; a refusal is recorded too, and fails with one line."""
     try:
         return transact(host, audited(entry, time.time, act))
-    except Refused as one:
-        add, row, why = one.add, one.row, one.why
+    except Refused as error:
+        add, row, why = error.add, error.row, error.why
     transact(host, lambda tx: tx.execute(add, row))
     names_it = why.message.casefold().startswith(entry.target.casefold())
     fail(why.message if names_it else f"{entry.target}: {why.message}")
 
 
 def refuse(host: Host, entry: Entry, why: Refusal) -> NoReturn:
-    """Fail with what makes no sense, and record that it was tried, where there is a database."""
+    """Fail with a refusal, and record the attempt where there is a database."""
     with suppress(Failed):
         transact(host, lambda tx: add_row(tx, entry, time.time(), why.message))
     fail(why.message)
@@ -78,32 +78,34 @@ def refuse(host: Host, entry: Entry, why: Refusal) -> NoReturn:
 @click.command()
 @about_a_host
 def sanctions(host: Host, out: Out) -> None:
-    """Every ban and mute that holds, the newest first."""
-    found, rows = transact(host, _every_sanction), []
-    shown = []
-    for one, kind, sanction in found:
-        said = dict(described(sanction) or {})
-        shown.append({"id": one.id, "username": one.username, "kind": kind.value, "sanction": said})
-        until = moment(said["until"]) if said["until"] else "no end"
-        kept = [sanction.reason, sanction.note, ", ".join(sanction.networks)]
-        rows.append(
-            [one.username, kind.value, moment(said["since"]), until, sanction.made_by, *kept]
+    """List all bans and mutes in force, newest first."""
+    sanctions, rows = transact(host, _every_sanction), []
+    entries = []
+    for account, kind, sanction in sanctions:
+        data = dict(described(sanction) or {})
+        entries.append(
+            {"id": account.id, "username": account.username, "kind": kind.value, "sanction": data}
         )
-    out.data({"sanctions": shown})
-    if not found:
-        out.say("nobody is banned or muted")
+        until = moment(data["until"]) if data["until"] else "no end"
+        details = [sanction.reason, sanction.note, ", ".join(sanction.networks)]
+        rows.append(
+            [account.username, kind.value, moment(data["since"]), until, sanction.made_by, *details]
+        )
+    out.data({"sanctions": entries})
+    if not sanctions:
+        out.text("nobody is banned or muted")
         return
     heads = ["name", "", "since (UTC)", "until", "by", "reason", "note", "addresses"]
     out.table(heads, rows)
 
 
 def _every_sanction(tx: Connection) -> list[HeldSanction]:
-    """Those that hold, read in pieces: a query takes so many names, and no more."""
-    return [one for piece in holding(tx, time.time()) for one in piece]
+    """Return all sanctions in force, read in pieces that a query can hold."""
+    return [entry for piece in holding(tx, time.time()) for entry in piece]
 
 
 def moment(at: object) -> str:
-    """A time of ISO 8601 as tables show it, to the second."""
+    """Return an ISO 8601 time as tables show it, to the second."""
     return str(at)[:19].replace("T", " ")
 
 
@@ -117,13 +119,13 @@ def moment(at: object) -> str:
 def audit(
     host: Host, out: Out, actor: str, target: str, since: str, until: str, count: int
 ) -> None:
-    """What staff did and tried, the newest first; with --json one object a row."""
-    asked = AuditQuery(actor, target, _ago("--since", since) or 0.0, before=_ago("--until", until))
-    found = []
-    for row in _pages(host, asked, count):
+    """Show what staff did and tried, newest first."""
+    query = AuditQuery(actor, target, _ago("--since", since) or 0.0, before=_ago("--until", until))
+    shown_rows = []
+    for row in _pages(host, query, count):
         out.data(row)
         if not out.as_json:
-            found.append(row)
+            shown_rows.append(row)
     cells = [
         [
             moment(row["at"]),
@@ -133,15 +135,15 @@ def audit(
             row["reason"],
             _came_of(row),
         ]
-        for row in found
+        for row in shown_rows
     ]
     out.table(["at (UTC)", "actor", "action", "target", "reason", ""], cells)
-    if len(found) == count:
-        out.say(f"these are the newest {count}; --count and --until show more")
+    if len(shown_rows) == count:
+        out.text(f"these are the newest {count}; --count and --until show more")
 
 
 def _came_of(row: AuditRow) -> str:
-    """Why nothing was done, or that it is not known whether it was; empty for what was done."""
+    """Return the outcome of a refused, begun or unclear act; empty for one that was done."""
     if row["refused"]:
         return f"refused: {row['refused']}"
     after = row["after"] or {}
@@ -149,20 +151,20 @@ def _came_of(row: AuditRow) -> str:
 
 
 def _ago(name: str, text: str) -> float | None:
-    """The moment (epoch seconds) that is a length of time ago; None where none is given."""
+    """Return the time (epoch seconds) that long ago; None without a length."""
     span = seconds_of(text) if text else None
     if text and span is None:
         fail(f"{name} {text}: give a length of time like 12h or 7d")
     return None if span is None else time.time() - span
 
 
-def _pages(host: Host, asked: AuditQuery, count: int) -> Iterator[AuditRow]:
-    """Up to ``count`` rows, each page in a transaction of its own."""
+def _pages(host: Host, query: AuditQuery, count: int) -> Iterator[AuditRow]:
+    """Yield up to ``count`` rows, each page in its own transaction."""
     left = count
     while left > 0:
-        page = transact(host, partial(rows, query=evolve(asked, count=min(left, MAX_ROWS))))
+        page = transact(host, partial(rows, query=evolve(query, count=min(left, MAX_ROWS))))
         yield from map(shown, page)
         left -= len(page)
         if len(page) < MAX_ROWS:
             return
-        asked = evolve(asked, until=page[-1]["id"])
+        query = evolve(query, until=page[-1]["id"])

@@ -15,7 +15,7 @@ from svcserver.kernel.secrets import hex_token
 
 @define
 class NewFile:
-    """Written inside a transaction, so that it is on disk before that is committed.
+    """A file written inside a transaction, so that it is on disk before the commit.
 
     ``is_there``: this command has made it; only then does ``drop`` take it away again.
     """
@@ -24,15 +24,15 @@ class NewFile:
     is_there: bool = field(default=False, init=False)
 
     def check(self) -> None:
-        """Raises Conflict where something has that name."""
+        """Raise Conflict if something has that name."""
         if os.path.lexists(self.path):
             raise Conflict(f"{self.path} is there already; give another name")
 
-    def put(self, found: object) -> None:
-        """Write it as JSON, which only its owner may read; raises Conflict where that fails."""
+    def put(self, value: object) -> None:
+        """Write a value as JSON with mode 0600; raises Conflict if that fails."""
         part = self.path.with_name(f".{self.path.name[:100]}.{hex_token(8)}")
         try:
-            _write(part, found)
+            _write(part, value)
             os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
             self.is_there = True  # the name is ours from here on
             os.replace(part, self.path)
@@ -48,15 +48,15 @@ class NewFile:
             part.unlink(missing_ok=True)
 
     def drop(self) -> None:
-        """Take away what ``put`` has made; nothing where it has not."""
+        """Remove the file if ``put`` made it."""
         if self.is_there:
             self.is_there = False
             self.path.unlink(missing_ok=True)
 
 
-def _write(part: Path, found: object) -> None:
+def _write(part: Path, value: object) -> None:
     handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "w", encoding="utf-8") as out:
-        json.dump(found, out, indent=1)
+        json.dump(value, out, indent=1)
         out.flush()
         os.fsync(out.fileno())

@@ -1,4 +1,4 @@
-"""Rows of the audit log for what a command does outside the database, and how that went."""
+"""Audit rows for what a command does outside the database, and its outcome."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CALLED_OFF: Mapping[str, Json] = {"outcome": "called off: part of it may have be
 
 @contextmanager
 def noted(host: Host, action: str, target: str = "", *, reason: str = "") -> Iterator[Trace]:
-    """Leave a row once the body is over: that it was done and why, or why it failed.
+    """Add an audit row after the body: that it was done and why, or why it failed.
 
     A body that is called off, or ends in any other way, may have done part of it: its row says so.
     One that knows what it has done raises HalfDone.
@@ -35,26 +35,28 @@ def noted(host: Host, action: str, target: str = "", *, reason: str = "") -> Ite
         yield trace
     except HalfDone as why:
         trace.after = {**(trace.after or {}), "outcome": why.outcome}
-        _leave(host, entry, trace, None, told="this is not")
+        _leave(host, entry, trace, None, prefix="this is not")
         raise
     except Failed as why:
         _leave(host, entry, Trace(), why.message)  # one line is enough
         raise
     except BaseException as why:
         is_called_off = isinstance(why, KeyboardInterrupt | SystemExit | click.Abort)
-        said = CALLED_OFF if is_called_off else BROKEN_OFF
-        trace.after = {**(trace.after or {}), **said}
+        outcome = CALLED_OFF if is_called_off else BROKEN_OFF
+        trace.after = {**(trace.after or {}), **outcome}
         _leave(host, entry, trace, None)
         raise
-    _leave(host, entry, trace, None, told="done, but not")
+    _leave(host, entry, trace, None, prefix="done, but not")
 
 
-def _leave(host: Host, entry: Entry, trace: Trace, refused: str | None, *, told: str = "") -> None:
-    """Leave the row; where it cannot be left, a line says so that begins with ``told``."""
+def _leave(
+    host: Host, entry: Entry, trace: Trace, refused: str | None, *, prefix: str = ""
+) -> None:
+    """Add the row; if that fails, print a warning that begins with ``prefix``."""
     if host.folder is None and not host.variables("metagame").get("DATABASE_URL"):
         return  # there is no host, so no audit log
     try:
         transact(host, lambda tx: add_row(tx, entry, time.time(), refused, trace), WAIT_MS)
     except Failed as why:
-        if told:
-            warn(f"{told} in the audit log: {why.message}")
+        if prefix:
+            warn(f"{prefix} in the audit log: {why.message}")

@@ -21,9 +21,9 @@ from svcserver.metagame.settings import Settings
 @click.command("openapi")
 @about_a_host
 def openapi(host: Host, out: Out) -> None:
-    """Print the OpenAPI document of the routes that this host's settings switch on."""
+    """Print the OpenAPI document of this host."""
     settings = evolve(host.settings("metagame", Settings), log_bodies=False)  # opens no file
     nothing: Any = None  # the rows are only listed, never called
     game = Metagame(settings, nothing, MemoryBoard(time.time), Clock(), time.time, nothing, nothing)
-    said = describe(game.front_door().rows, Build.of(settings).version)
-    Out(as_json=True).data(said)
+    document = describe(game.front_door().rows, Build.of(settings).version)
+    Out(as_json=True).data(document)

@@ -21,14 +21,14 @@ from svcserver.kernel.foreign_text import cell, shown
 
 
 class Failed(click.ClickException):
-    """A command failed; the message is one line with the cure, the exit status 1."""
+    """A command failed; the message is one line with the cure, the exit status is 1."""
 
     def show(self, file: Any = None) -> None:
         warn(" ".join(self.message.split()))
 
 
 class HalfDone(Failed):
-    """A command failed when part of its act was done, or may have been.
+    """A command failed after part of its act was done, or may have been.
 
     ``outcome`` says which in the audit log: "upgrade failed: the backup's data is in place".
     """
@@ -49,7 +49,7 @@ def echo(line: str, *, err: bool = False) -> None:
 
 
 def warn(line: str) -> None:
-    """Print a line that is no result."""
+    """Print a warning."""
     echo(f"svcctl: {line}", err=True)
 
 
@@ -64,36 +64,36 @@ def confirm(question: str) -> None:
 
 
 def usage_error(error: click.UsageError) -> click.UsageError:
-    """The same error of the command line, which may quote an argument, in one safe line."""
+    """Return the same usage error in one safe line, since it may quote an argument."""
     return click.UsageError(shown(" ".join(error.format_message().split())), error.ctx)
 
 
 def show_defect(kind: type[BaseException], error: BaseException, trace: Any) -> None:
-    """Print the traceback of a fault of ours, whose message may quote foreign text."""
+    """Print the traceback of a defect, whose message may quote foreign text."""
     for line in "".join(traceback.format_exception(kind, error, trace)).split("\n"):
         echo(line, err=True)
 
 
 def program(name: str) -> str:
-    """What to type for one of our programs: its name where PATH finds ours, else its path."""
+    """Return how to call one of our programs: its name if PATH finds ours, else its path."""
     beside = Path(sys.executable).parent / name
-    found = shutil.which(name)
-    ours = found is not None and Path(found).absolute() == beside
-    return name if ours or not beside.exists() else shlex.quote(str(beside))
+    first = shutil.which(name)
+    is_ours = first is not None and Path(first).absolute() == beside
+    return name if is_ours or not beside.exists() else shlex.quote(str(beside))
 
 
 def config_of(folder: Path) -> str:
-    """What to type for a command about the host in this folder."""
+    """Return the option that names the host in this folder."""
     return f"--config {shlex.quote(str(folder))}"
 
 
 @frozen
 class Out:
-    """What a command prints: lines for people, or with ``--json`` one object."""
+    """The output of a command: lines for people, or one object with ``--json``."""
 
     as_json: bool = False
 
-    def say(self, *lines: str) -> None:
+    def text(self, *lines: str) -> None:
         """Print lines for people; nothing with ``--json``."""
         if not self.as_json:
             for line in lines:

@@ -1,4 +1,4 @@
-"""``svcctl passport``: what players bring along from a host that the owner trusts."""
+"""``svcctl passport``: the data that players bring from a trusted host."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ from svcserver.metagame.settings import Settings
 
 @click.group()
 def passport() -> None:
-    """Passports: a player's own data, signed by the host they come from."""
+    """Manage passports: players' signed data."""
 
 
 @passport.command("key")
 @about_a_host
 def key(host: Host, out: Out) -> None:
-    """This host's key, for the owner of another host who wants to trust it."""
+    """Print this host's key for another host's owner."""
     text = host.variables("metagame").get("AUTH_SIGNING_PRIVKEY_B64", "")
     try:
         public = rules.signing_key(load_private(text)).public_key()
     except BadKey as why:
         fail(f"AUTH_SIGNING_PRIVKEY_B64 is {why}")
     out.data({"key": rules.public_text(public)})
-    out.say(rules.public_text(public))
+    out.text(rules.public_text(public))
 
 
 @passport.command("trust")
@@ -53,7 +53,7 @@ def key(host: Host, out: Out) -> None:
 @with_reason
 @about_a_host
 def trust(host: Host, out: Out, key: str, name: str, reason: str) -> None:
-    """Take passports that the host with KEY has signed (svcctl passport key shows it there)."""
+    """Accept passports that the host with KEY signed."""
     entry = Entry(actor(), "passport trust", "", reason)
     text = _key(host, entry, key)
     entry = evolve(entry, target=text)
@@ -62,7 +62,7 @@ def trust(host: Host, out: Out, key: str, name: str, reason: str) -> None:
         refuse(host, entry, Malformed(why))
     recorded(host, entry, trust_act(text, name, time.time))
     out.data({"trusted": text, "name": name})
-    out.say("trusted; svcctl passport import FILE NAME takes a player's passport in")
+    out.text("trusted; svcctl passport import FILE NAME takes a player's passport in")
 
 
 @passport.command("distrust")
@@ -70,52 +70,60 @@ def trust(host: Host, out: Out, key: str, name: str, reason: str) -> None:
 @with_reason
 @about_a_host
 def distrust(host: Host, out: Out, key: str, reason: str) -> None:
-    """Take no more passports that the host with KEY has signed; what was taken in stays."""
+    """Stop accepting passports of the host with KEY."""
     entry = Entry(actor(), "passport distrust", "", reason)
     text = _key(host, entry, key)
     name = recorded(host, evolve(entry, target=text), distrust_act(text))
     out.data({"distrusted": text, "name": name})
-    out.say("no longer trusted; what players have brought from there stays theirs")
+    out.text("no longer trusted; what players have brought from there stays theirs")
 
 
 @passport.command("trusted")
 @about_a_host
 def trusted(host: Host, out: Out) -> None:
-    """List the hosts whose passports are taken, the latest first."""
-    found = transact(host, lambda tx: SqlHosts(tx).trusted())
+    """List the trusted hosts, the latest first."""
+    hosts = transact(host, lambda tx: SqlHosts(tx).trusted())
     out.data(
         [
             {
-                "key": one.signer,
-                "name": one.name,
-                "trustedAt": one.trusted_at,
-                "imported": one.imported,
+                "key": trusted_host.signer,
+                "name": trusted_host.name,
+                "trustedAt": trusted_host.trusted_at,
+                "imported": trusted_host.imported,
             }
-            for one in found
+            for trusted_host in hosts
         ]
     )
-    rows = [[one.signer, one.name, _day(one.trusted_at), str(one.imported)] for one in found]
+    rows = [
+        [
+            trusted_host.signer,
+            trusted_host.name,
+            _day(trusted_host.trusted_at),
+            str(trusted_host.imported),
+        ]
+        for trusted_host in hosts
+    ]
     if rows:
         out.table(["KEY", "NAME", "SINCE", "IMPORTED"], rows)
     else:
-        out.say("no other host is trusted; svcctl passport trust KEY does it")
+        out.text("no other host is trusted; svcctl passport trust KEY does it")
 
 
 def _day(milliseconds: int) -> str:
-    """In UTC, as all times of ``svcctl``."""
+    """Return a date in UTC."""
     return f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d}"
 
 
 def _key(host: Host, entry: Entry, text: str) -> str:
-    """A host's key as it is kept; else a refused try, whose row never has the text.
+    """Return a host's key in its stored form; a bad one is recorded without its text.
 
     It may be the key that must stay secret, by mistake.
     """
-    found = text.strip().lower()
-    if not rules.is_public_text(found):
+    key = text.strip().lower()
+    if not rules.is_public_text(key):
         why = "the key must be 64 hex characters, as svcctl passport key prints on the other host"
         refuse(host, entry, Malformed(why))
-    return found
+    return key
 
 
 @passport.command("import")
@@ -124,7 +132,7 @@ def _key(host: Host, entry: Entry, text: str) -> str:
 @with_reason
 @about_a_host
 def import_(host: Host, out: Out, file: Path, name: str, reason: str) -> None:
-    """Give the account NAME what stands in the passport FILE; once for each player of a host.
+    """Import the passport FILE into the account NAME.
 
     Progress is raised to the passport's, never lowered. Characters become the newest saves; those
     before them stay, so you can go back to one. Items, currency and loadouts are added up to what
@@ -132,7 +140,7 @@ def import_(host: Host, out: Out, file: Path, name: str, reason: str) -> None:
     """
     entry = Entry(actor(), "passport import", name, reason)
     try:
-        found = _unsealed(file)
+        passport = _unsealed(file)
         settings, _ = load(Settings, host.variables("metagame"))
         paths = configured_paths(settings.progression_config_dir, settings.active_hunt_pass)
         terms = rules.Terms.of(settings)
@@ -140,12 +148,12 @@ def import_(host: Host, out: Out, file: Path, name: str, reason: str) -> None:
         refuse(host, entry, Conflict(str(why)))
     except Refusal as why:
         refuse(host, entry, why)
-    done = recorded(host, entry, take_in(found, name, paths, terms, time.time))
-    _tell(out, name, found, done)
+    done = recorded(host, entry, take_in(passport, name, paths, terms, time.time))
+    _tell(out, name, passport, done)
 
 
 def _unsealed(file: Path) -> rules.Passport:
-    """What stands in a passport's file; raises Refusal."""
+    """Return the passport in a file; raises Refusal."""
     try:
         if file.stat().st_size > wire.MAX_FILE:
             raise TooLarge(f"{file} is too large for a passport")
@@ -156,11 +164,11 @@ def _unsealed(file: Path) -> rules.Passport:
         raise Malformed(f"{file} cannot be read: {why.strerror}") from why
 
 
-def _tell(out: Out, name: str, found: rules.Passport, done: rules.Taken) -> None:
+def _tell(out: Out, name: str, passport: rules.Passport, done: rules.Taken) -> None:
     out.data(
         {
             "account": name,
-            "from": found.username,
+            "from": passport.username,
             "tracks": done.tracks,
             "characters": done.characters,
             "items": done.items,
@@ -169,10 +177,10 @@ def _tell(out: Out, name: str, found: rules.Passport, done: rules.Taken) -> None
             "left_out": list(done.left_out),
         }
     )
-    out.say(f"{name} has now what {found.username} had on {found.host[:64]}:")
-    out.say(
+    out.text(f"{name} has now what {passport.username} had on {passport.host[:64]}:")
+    out.text(
         f"  {done.tracks} tracks raised, {done.characters} characters, {done.items} items, "
         f"{done.currencies} currencies, {done.loadouts} loadouts"
     )
-    for one in done.left_out:
-        out.say(f"  left out: {one}")
+    for reason in done.left_out:
+        out.text(f"  left out: {reason}")

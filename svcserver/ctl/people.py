@@ -1,4 +1,4 @@
-"""``svcctl account`` on single people: their data, their notes, and the keys of staff."""
+"""``svcctl account`` commands on single accounts: data, saves, and the access of staff."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ __all__ = ["account"]  # the group of ``ctl.accounts``, now with the commands of
 
 
 def _new(host: Host, entry: Entry, path: Path) -> NewFile:
-    """The file to be made; where something has its name, that is a refused try."""
+    """Return the file to make; if its name is taken, record a refusal and fail."""
     file = NewFile(path)
     try:
         file.check()
@@ -65,7 +65,7 @@ def _new(host: Host, entry: Entry, path: Path) -> NewFile:
 @with_reason
 @about_a_host
 def export(host: Host, out: Out, name: str, file: Path, reason: str) -> None:
-    """Write all that is kept of an account into FILE, as JSON and without secrets."""
+    """Write all data of an account to FILE."""
     know_every_table()
     entry = Entry(actor(), "export", name, reason)
     made, work = (
@@ -75,18 +75,18 @@ def export(host: Host, out: Out, name: str, file: Path, reason: str) -> None:
 
     def act(tx: Connection, trace: Trace) -> AccountExport:
         made.drop()  # of a run that was rolled back
-        found = work.export()(tx, trace)
-        made.put(found)
-        return found
+        data = work.export()(tx, trace)
+        made.put(data)
+        return data
 
     try:
-        found = recorded(host, entry, act)
+        data = recorded(host, entry, act)
     except BaseException:
         made.drop()  # nothing is handed out without its row
         raise
-    left = found["leftOut"]
-    out.data({"username": found["account"], "file": str(file), "leftOut": left})
-    out.say(f"what is kept of {found['account']} stands in {file}{_without(left)}")
+    left = data["leftOut"]
+    out.data({"username": data["account"], "file": str(file), "leftOut": left})
+    out.text(f"what is kept of {data['account']} stands in {file}{_without(left)}")
 
 
 @account.command("delete")
@@ -96,7 +96,7 @@ def export(host: Host, out: Out, name: str, file: Path, reason: str) -> None:
 @click.option("--yes", "-y", is_flag=True, help="Ask nothing.")
 @about_a_host
 def delete(host: Host, out: Out, name: str, file: Path, reason: str, yes: bool) -> None:
-    """Delete an account for ever; what was kept of it is written to --export FILE first."""
+    """Export an account to a file, then delete it."""
     entry = Entry(actor(), "delete", name, reason)
     copy, work = (
         _new(host, entry, file),
@@ -120,30 +120,30 @@ def delete(host: Host, out: Out, name: str, file: Path, reason: str, yes: bool) 
         raise
     name, left = gone.account.username, gone.export["leftOut"]
     out.data({"username": name, "file": str(file), "leftOut": left})
-    out.say(f"{name} is deleted; what was kept stands in {file}, the only copy{_without(left)}")
+    out.text(f"{name} is deleted; what was kept stands in {file}, the only copy{_without(left)}")
 
 
 def _without(left: Mapping[str, int]) -> str:
-    """What was too much to be written."""
+    """Return a note on the rows that were too many to be written."""
     rows = ", ".join(f"{count} of {table}" for table, count in left.items())
     return f"; without the oldest rows, which were too much: {rows}" if rows else ""
 
 
 def _change_access(host: Host, entry: Entry, **change: Any) -> Account:
-    """Change one column of what opens the dashboard to the account of ``entry``; None ends it."""
-    shown = {"key_hash": "ownKey", "factor": "secondFactor"}
+    """Change one column of the account's dashboard access; None clears it."""
+    names = {"key_hash": "ownKey", "factor": "secondFactor"}
 
     def act(tx: Connection, trace: Trace) -> Account:
-        who, access = person(SqlAccounts(tx), entry.target), SqlDashboardAccess(tx)
-        before = access.of(who.id)
+        account, access = person(SqlAccounts(tx), entry.target), SqlDashboardAccess(tx)
+        before = access.of(account.id)
         after = evolve(before, **change)
-        trace.target = who.username
+        trace.target = account.username
         trace.before, trace.after = (
-            {shown[column]: getattr(ways, column) is not None for column in change}
+            {names[column]: getattr(ways, column) is not None for column in change}
             for ways in (before, after)
         )
         access.put(after)
-        return who
+        return account
 
     return recorded(host, entry, act)
 
@@ -154,19 +154,19 @@ def _change_access(host: Host, entry: Entry, **change: Any) -> Account:
 @with_reason
 @about_a_host
 def dashboard_key(host: Host, out: Out, name: str, off: bool, reason: str) -> None:
-    """Give a member of staff a key of its own for the dashboard.
+    """Give a staff account a separate dashboard key.
 
     The account's own key then only plays; prints the only copy of the new one.
     """
     key = None if off else new_account_key()
     key_hash = None if key is None else fingerprint(key)
-    found = _change_access(host, Entry(actor(), "dashboard key", name, reason), key_hash=key_hash)
-    out.data({"id": found.id, "username": found.username, "key": key})
+    account = _change_access(host, Entry(actor(), "dashboard key", name, reason), key_hash=key_hash)
+    out.data({"id": account.id, "username": account.username, "key": key})
     if key is None:
-        out.say(f"the account key of {found.username} opens the dashboard again")
+        out.text(f"the account key of {account.username} opens the dashboard again")
     else:
-        out.say(f"the dashboard's key of {found.username}; the account key only plays now")
-        out.say(f"key     {key}", "Keep the key: it is the only copy.")
+        out.text(f"the dashboard's key of {account.username}; the account key only plays now")
+        out.text(f"key     {key}", "Keep the key: it is the only copy.")
 
 
 @account.command("second-factor")
@@ -175,17 +175,17 @@ def dashboard_key(host: Host, out: Out, name: str, off: bool, reason: str) -> No
 @with_reason
 @about_a_host
 def second_factor(host: Host, out: Out, name: str, off: bool, reason: str) -> None:
-    """Ask a member of staff for a code of an authenticator program at each sign-in."""
+    """Require a code from an authenticator app."""
     factor = None if off else new_factor()
-    found = _change_access(host, Entry(actor(), "second factor", name, reason), factor=factor)
+    account = _change_access(host, Entry(actor(), "second factor", name, reason), factor=factor)
     if factor is None:
-        out.data({"id": found.id, "username": found.username, "address": None})
-        out.say(f"{found.username} signs in with the key alone again")
+        out.data({"id": account.id, "username": account.username, "address": None})
+        out.text(f"{account.username} signs in with the key alone again")
         return
     server = host.variables("metagame").get("SERVER_NAME") or "Game Server"
-    address = address_of(factor, found.username, server)
-    out.data({"id": found.id, "username": found.username, "address": address})
-    out.say("Read this with an authenticator program; it is shown once:", address)
+    address = address_of(factor, account.username, server)
+    out.data({"id": account.id, "username": account.username, "address": address})
+    out.text("Read this with an authenticator program; it is shown once:", address)
     if not out.as_json:
         segno.make(address, error="m").terminal(compact=True)
 
@@ -194,7 +194,7 @@ def second_factor(host: Host, out: Out, name: str, off: bool, reason: str) -> No
 @click.argument("name")
 @about_a_host
 def saves(host: Host, out: Out, name: str) -> None:
-    """The saves of an account's characters and loadouts, the newest first."""
+    """List the saves of an account, newest first."""
     _, characters = transact(host, partial(_saves, name=name))
     out.data({"Characters": characters})
     out.table(
@@ -212,8 +212,8 @@ def saves(host: Host, out: Out, name: str) -> None:
 
 
 def _saves(tx: Connection, name: str) -> tuple[Account, list[History]]:
-    who, histories = person(SqlAccounts(tx), name), SqlHistories(tx)
-    return who, [show(histories.kept(head)) for head in histories.heads(who.id, None)]
+    account, histories = person(SqlAccounts(tx), name), SqlHistories(tx)
+    return account, [show(histories.kept(head)) for head in histories.heads(account.id, None)]
 
 
 @account.command("rollback")
@@ -234,17 +234,21 @@ def rollback(
     kick: bool,
     reason: str,
 ) -> None:
-    """Make an older save the newest; svcctl account saves lists them."""
-    who, kept = transact(host, partial(_saves, name=name))
-    found = [one for one in kept if character in ("", one["Name"], one["CharacterId"])]
-    if len(found) != 1:
-        names = ", ".join(one["Name"] for one in found)
-        fail(f"{who.username} has no such character" if not found else f"name one of: {names}")
+    """Roll a character back to an earlier save."""
+    who, histories = transact(host, partial(_saves, name=name))
+    matches = [
+        history
+        for history in histories
+        if character in ("", history["Name"], history["CharacterId"])
+    ]
+    if len(matches) != 1:
+        names = ", ".join(history["Name"] for history in matches)
+        fail(f"{who.username} has no such character" if not matches else f"name one of: {names}")
     if kick:
         _kick(host, who, reason or "rolled back")
     elif (where := _where(host, who)) is not None:
-        out.say(f"{who.username} is online ({where}): the next save replaces this; see --kick")
-    target = found[0]["CharacterId"]
+        out.text(f"{who.username} is online ({where}): the next save replaces this; see --kick")
+    target = matches[0]["CharacterId"]
     reply: Mapping[str, object]
     if loadouts:
         entry = Entry(actor(), "roll back loadout", who.username, reason)
@@ -254,20 +258,20 @@ def rollback(
         entry = Entry(actor(), "roll back", who.username, reason)
         done = recorded(host, entry, rolled_back(target, version, time.time))
         reply = show_rolled_back(target, version, *done)
-    out.data({"username": who.username, "character": found[0]["Name"], "kicked": kick, **reply})
-    out.say(f"{found[0]['Name']} is back at version {version}")
+    out.data({"username": who.username, "character": matches[0]["Name"], "kicked": kick, **reply})
+    out.text(f"{matches[0]['Name']} is back at version {version}")
 
 
 def _kick(host: Host, who: Account, reason: str) -> None:
-    """Log the player off: by the running metagame, which then takes no more saves of theirs."""
+    """Log the player off through the running metagame, which then takes no more of their saves."""
     try:
-        owner_of(host).act("DashboardKick", {"Account": who.id}, reason)
+        owner_of(host).post("DashboardKick", {"Account": who.id}, reason)
     except NobodyListens:
         by_staff(host, "kick", who.id, reason, StaffWork, StaffWork.kick)
 
 
 def _where(host: Host, who: Account) -> str | None:
-    """Where the player is now; None where nobody can say."""
+    """Return where the player is now; None if unknown."""
     try:
         view = owner_of(host).find("DashboardPerson", Account=who.id)
     except Failed:

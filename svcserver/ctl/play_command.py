@@ -1,4 +1,4 @@
-"""``svcctl play``: runs an evening of simulated players on a host and checks the results."""
+"""``svcctl play``: runs a scripted session of simulated players on a host and checks it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def play(
     keep: bool,
     times: bool,
 ) -> None:
-    """Live an evening with simulated players; the exit code says whether all went well."""
+    """Run a scripted session with simulated players."""
     base = url or private_url(host)
     if base is not None:
         check_url(base)
@@ -66,7 +66,7 @@ def play(
 
 
 def check_url(base: str) -> None:
-    """Fail with one line where no metagame can be at ``base``."""
+    """Fail with one line if no metagame can be at ``base``."""
     try:
         url = urlsplit(base)
         fits = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
@@ -77,25 +77,31 @@ def check_url(base: str) -> None:
 
 
 def findings(wishes: Wishes, why: PlayFailed | None, timings: Timings) -> dict[str, Any]:
-    """The object of ``svcctl play --json``."""
-    said: dict[str, Any] = {"ok": why is None, "players": wishes.players, "hunts": wishes.hunts}
+    """Return the object of ``svcctl play --json``."""
+    result: dict[str, Any] = {"ok": why is None, "players": wishes.players, "hunts": wishes.hunts}
     if why is not None:
-        said |= {"link": why.link, "reason": why.seen}
-    return said | {"operations": [asdict(one) for one in timings.figures()]}
+        result |= {"link": why.link, "reason": why.fault}
+    return result | {"operations": [asdict(figure) for figure in timings.figures()]}
 
 
 def tell_times(out: Out, timings: Timings) -> None:
-    """Print a table: a row for each kind of request, times in milliseconds."""
+    """Print a table of response times in milliseconds, a row for each kind of request."""
     rows = [
-        [one.operation, f"{one.count}", f"{one.median_ms}", f"{one.p99_ms}", f"{one.worst_ms}"]
-        for one in timings.figures()
+        [
+            figure.operation,
+            f"{figure.count}",
+            f"{figure.median_ms}",
+            f"{figure.p99_ms}",
+            f"{figure.worst_ms}",
+        ]
+        for figure in timings.figures()
     ]
-    out.say("")
+    out.text("")
     out.table(["operation", "count", "median ms", "p99 ms", "worst ms"], rows)
 
 
 def run(host: Host, out: Out, wishes: Wishes, timings: Timings) -> PlayFailed | None:
-    """Run the evening in a reactor of its own; returns what failed, or None."""
+    """Run the session in a reactor of its own; return what failed, or None."""
     globalLogBeginner.beginLoggingTo([], redirectStandardIO=False, discardBuffer=True)
     ended: list[PlayFailed | None] = []
     faults: list[Exception] = []
@@ -119,9 +125,9 @@ def run(host: Host, out: Out, wishes: Wishes, timings: Timings) -> PlayFailed | 
 async def live(
     reactor: Any, host: Host, out: Out, wishes: Wishes, timings: Timings
 ) -> PlayFailed | None:
-    """Run the evening on ``reactor``; returns what failed, or None."""
+    """Run the session on ``reactor``; return what failed, or None."""
     raise_file_limit()
-    story = Story(out.say, time.monotonic)
+    story = Story(out.text, time.monotonic)
     known = host if host.folder is not None else None
     code, why, players = None, None, list[Player]()
     try:
@@ -130,8 +136,8 @@ async def live(
         if known is not None:
             code = make_invite(known, wishes.players)
         chain = Chain.of(known) if known is not None and wishes.url is None else None
-        asked = evolve(wishes, invite=code, stand_in=known is None or stands_in(known))
-        evening = Evening(reactor, asked, story, known, chain, players, timings=timings)
+        plan = evolve(wishes, invite=code, stand_in=known is None or stands_in(known))
+        evening = Evening(reactor, plan, story, known, chain, players, timings=timings)
         await evening.live()
     except PlayFailed as broken:
         why = broken
@@ -145,23 +151,23 @@ async def live(
             why = why or left
     if why is not None:
         return why
-    story.say(f"all went well: {timings.count} requests and deliveries, nothing failed or lost")
+    story.add(f"all went well: {timings.count} requests and deliveries, nothing failed or lost")
     return None
 
 
 def clean_up(host: Host, players: Sequence[Player], story: Story) -> PlayFailed | None:
-    """Delete what the players registered; what keeps it from being done, or None."""
+    """Delete the accounts that the players registered; return what failed, or None."""
     try:
         gone = clean(host, players)
     except Failed as why:
         return PlayFailed("database", f"the players' accounts are still there: {why.message}")
     if gone:
-        story.say(f"{counted(gone, 'account')} with all that was theirs are gone again")
+        story.add(f"{counted(gone, 'account')} with all that was theirs are gone again")
     return None
 
 
 def stands_in(host: Host) -> bool:
-    """Whether the host's game servers are our simulator, which answers every datagram."""
+    """Return whether the game servers are our simulator, which answers every datagram."""
     if host.folder is None or not (host.folder / "deploy.env").is_file():
         return True
     program = host.variables("deploy").get("GAMESERVER_BINARY_PATH", "")
@@ -169,7 +175,7 @@ def stands_in(host: Host) -> bool:
 
 
 def private_url(host: Host) -> str | None:
-    """The metagame of a host without a gateway; None for a host that has one."""
+    """Return the metagame's URL of a host without a gateway; None with one."""
     if host.folder is None or (host.folder / "gateway.env").is_file():
         return None
     metagame = host.variables("metagame")
@@ -177,7 +183,7 @@ def private_url(host: Host) -> str | None:
 
 
 def make_invite(host: Host, uses: int) -> str | None:
-    """Make an invite code for this evening; None where the host needs none."""
+    """Make an invite code for the session; None if the host needs none."""
     if host.variables("metagame").get("REGISTRATION_MODE") != "INVITECODE":
         return None
     code = rules.new_invite_code()
@@ -187,5 +193,5 @@ def make_invite(host: Host, uses: int) -> str | None:
 
 
 def drop_invite(host: Host, code: str) -> None:
-    """Delete the invite code that the players were registered with."""
+    """Delete the invite code of the session."""
     database.transact(host, lambda tx: SqlAccounts(tx).drop_invite(code))

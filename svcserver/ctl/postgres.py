@@ -1,4 +1,4 @@
-"""PostgreSQL's client programs: look for them, run them, dump a database."""
+"""PostgreSQL's client programs: find them, run them, dump a database."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ DUMP_S = 3600  # how long each program may take
 
 
 def needs(*programs: str) -> None:
-    """Fail with one line before anything is done, where one of them is missing."""
-    missing = [one for one in programs if shutil.which(one) is None]
+    """Fail with one line if one of these programs is missing."""
+    missing = [program for program in programs if shutil.which(program) is None]
     if missing:
         what = f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing"
         fail(f"{what}; install PostgreSQL's client programs (postgresql-client)")
 
 
 def found(program: str) -> str:
-    """Its path; fails with one line."""
+    """Return the program's path; fails with one line."""
     needs(program)
     return shutil.which(program) or program
 
 
 def dump(url: URL, target: Path) -> None:
-    """Write all of the database into ``target``, mode 0600, whole or not at all."""
+    """Write the whole database into ``target``, mode 0600, or nothing."""
     if target.exists():
         fail(f"{target} exists already; wait a second and try again")
     fresh = target.with_name(target.name + ".new")
@@ -47,13 +47,13 @@ def dump(url: URL, target: Path) -> None:
 
 
 def pg_dump(url: URL, target: Path, *arguments: str) -> None:
-    """Write all of the database into ``target``; the password is passed in the environment."""
+    """Write the whole database into ``target``; the password is passed in the environment."""
     place, environ = connection(url)
     run([found("pg_dump"), place, "--format=custom", *arguments, f"--file={target}"], environ)
 
 
 def connection(url: URL) -> tuple[str, dict[str, str]]:
-    """How a client program finds the database, and its environment, which has the password."""
+    """Return the client's argument for the database, and its environment with the password."""
     place = url.translate_connect_args(username="username")
     place.pop("password", None)  # with ``set`` it would stay, and hidden be passed as three stars
     plain = URL.create("postgresql", **place, query=url.query).render_as_string()
@@ -62,7 +62,7 @@ def connection(url: URL) -> tuple[str, dict[str, str]]:
 
 
 def run(command: list[str], environ: dict[str, str]) -> str:
-    """What a client program prints; fails with one line of its complaints."""
+    """Return the output of a client program; fails with one line of its errors."""
     program = Path(command[0]).name
     try:
         done = subprocess.run(
@@ -75,9 +75,9 @@ def run(command: list[str], environ: dict[str, str]) -> str:
     return done.stdout
 
 
-def fault(said: str, status: int) -> str:
-    """The line that says what was wrong: hints and the rows it was about stand below it."""
-    lines = said.strip().splitlines() or [f"status {status}"]
-    named = (one for one in lines if "error:" in one.lower() or _STATE.search(one))
+def fault(output: str, status: int) -> str:
+    """Return the line that names the error: hints and rows stand below it."""
+    lines = output.strip().splitlines() or [f"status {status}"]
+    named = (line for line in lines if "error:" in line.lower() or _STATE.search(line))
     line = next(named, lines[-1])
     return " ".join(line.split())

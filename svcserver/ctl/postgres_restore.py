@@ -1,4 +1,4 @@
-"""Puts a dump in the place of a PostgreSQL database, all or nothing."""
+"""Replaces a PostgreSQL database by a dump, all or nothing."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ $drop$;
 
 
 class _Deadlock(Failed):
-    """PostgreSQL has chosen us to give way; nothing was changed."""
+    """PostgreSQL chose our transaction as the victim; nothing was changed."""
 
 
 def restore_into(url: URL, source: Path) -> None:
@@ -107,7 +107,7 @@ def restore_into(url: URL, source: Path) -> None:
 
 
 def put_back(source: Path, url: URL, beside: Path, say: Callable[[str], None]) -> Path | None:
-    """Put a dump of a host in the place of the database, all or nothing.
+    """Replace the database by a dump of a host, all or nothing.
 
     Returns the file in the folder ``beside`` in which what was there is kept; None where nothing
     was. Any failure leaves the database as it was. ``say`` is told of a second try.
@@ -115,7 +115,7 @@ def put_back(source: Path, url: URL, beside: Path, say: Callable[[str], None]) -
     try:
         needs(*PROGRAMS)
         listed = _of_a_host(source)
-        kept = _kept(url, beside)
+        previous = _kept(url, beside)
     except Failed as why:
         fail(f"{why.message}; the database was not touched")
     except STOPPED:
@@ -124,9 +124,9 @@ def put_back(source: Path, url: URL, beside: Path, say: Callable[[str], None]) -
         with _wanted(listed) as wanted:
             _tried(source, url, wanted, say)
     except HalfDone as why:
-        there = f"; what was there is in {kept}" if kept is not None else ""
-        raise HalfDone(why.message + there, why.outcome) from None
-    return kept
+        note = f"; what was there is in {previous}" if previous is not None else ""
+        raise HalfDone(why.message + note, why.outcome) from None
+    return previous
 
 
 def _tried(source: Path, url: URL, wanted: str, say: Callable[[str], None]) -> None:
@@ -143,7 +143,7 @@ def _listed(source: Path) -> str:
 
 
 def _of_a_host(source: Path) -> str:
-    """What the dump holds, entry by entry."""
+    """Return the dump's entries; fails if it is no backup of a host."""
     listed = _listed(source)
     if not _OF_A_HOST.search(listed):
         fail(f"{source} is no backup of a host")
@@ -154,7 +154,7 @@ def _of_a_host(source: Path) -> str:
 
 @contextmanager
 def _wanted(listed: str) -> Iterator[str]:
-    """The argument that has pg_restore leave out what is not ours."""
+    """Yield the argument that makes pg_restore leave out what is not ours."""
     ours = [line for line in listed.splitlines() if not _OF_THE_DATABASE.match(line)]
     with tempfile.NamedTemporaryFile("w", prefix="svc-restore-", encoding="utf-8") as file:
         file.write("\n".join([*ours, ""]))
@@ -163,16 +163,16 @@ def _wanted(listed: str) -> Iterator[str]:
 
 
 def _kept(url: URL, beside: Path) -> Path | None:
-    """The dump of what is there, made now; None of an empty database."""
+    """Dump the current database into a file; None if it is empty."""
     if not _is_used(url):
         return None
-    kept = beside / f"before-restore-{time.strftime('%Y%m%d-%H%M%S')}.dump"
-    dump(url, kept)
-    return kept
+    dump_file = beside / f"before-restore-{time.strftime('%Y%m%d-%H%M%S')}.dump"
+    dump(url, dump_file)
+    return dump_file
 
 
 def _is_used(url: URL) -> bool:
-    """Whether the database holds any table."""
+    """Return whether the database holds any table."""
     engine = make_engine(url)
     try:
         return bool(inspect(engine).get_table_names())
@@ -183,7 +183,7 @@ def _is_used(url: URL) -> bool:
 
 
 def _replace(source: Path, url: URL, wanted: str) -> None:
-    """Drop what is ours and restore the dump, in one transaction.
+    """Drop our objects and restore the dump in one transaction.
 
     pg_restore has no place for statements of ours, so psql carries out what it prints. Only its
     end with success, and psql's word that all was carried out, bring the COMMIT: of a damaged
@@ -192,11 +192,11 @@ def _replace(source: Path, url: URL, wanted: str) -> None:
     place, environ = connection(url)
     quiet = ("--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--set=VERBOSITY=verbose")
     read = [found("pg_restore"), "--clean", "--if-exists", *_OURS, wanted, "--file=-", str(source)]
-    with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as read_said:
-        with _psql([found("psql"), place, *quiet], environ, said) as psql:
+    with tempfile.TemporaryFile() as errors, tempfile.TemporaryFile() as read_errors:
+        with _psql([found("psql"), place, *quiet], environ, errors) as psql:
             so_far = _AS_IT_WAS
             try:
-                status = _fed(psql, read, read_said)
+                status = _fed(psql, read, read_errors)
                 if not status and _is_carried_out(psql):
                     so_far = _UNSURE
                     _given(psql, b"COMMIT;\n")
@@ -207,16 +207,16 @@ def _replace(source: Path, url: URL, wanted: str) -> None:
             except STOPPED:
                 _end("stopped", so_far)
         if done:
-            _failed("psql", said, done, so_far if done == _LOST else _AS_IT_WAS)
+            _failed("psql", errors, done, so_far if done == _LOST else _AS_IT_WAS)
         if status:
-            _failed("pg_restore", read_said, status, _AS_IT_WAS)
+            _failed("pg_restore", read_errors, status, _AS_IT_WAS)
 
 
 @contextmanager
 def _psql(
-    command: list[str], environ: dict[str, str], said: IO[bytes]
+    command: list[str], environ: dict[str, str], errors: IO[bytes]
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """psql, which outlives the body in no case.
+    """Run psql, and end it with the body in any case.
 
     It is interrupted first: then it has the server call off what it does, which would else hold
     its locks for as long as it waits for others.
@@ -227,7 +227,7 @@ def _psql(
         bufsize=0,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=said,
+        stderr=errors,
     ) as psql:
         try:
             yield psql
@@ -247,20 +247,20 @@ def _stdin(psql: subprocess.Popen[bytes]) -> IO[bytes]:
 
 
 def _given(psql: subprocess.Popen[bytes], script: bytes) -> None:
-    """A psql that has ended reads no more; its own status says why."""
+    """Write to psql; one that has ended reads no more, and its status says why."""
     with suppress(BrokenPipeError):
         _stdin(psql).write(script)
 
 
-def _fed(psql: subprocess.Popen[bytes], read: list[str], said: IO[bytes]) -> int:
-    """Give psql the transaction but for its end; pg_restore's status."""
+def _fed(psql: subprocess.Popen[bytes], read: list[str], errors: IO[bytes]) -> int:
+    """Give psql the transaction without its end; return pg_restore's status."""
     _given(psql, f"{_BEGIN}{_DROP}".encode())
-    done = subprocess.run(read, stdout=psql.stdin, stderr=said, timeout=DUMP_S, check=False)
+    done = subprocess.run(read, stdout=psql.stdin, stderr=errors, timeout=DUMP_S, check=False)
     return done.returncode
 
 
 def _is_carried_out(psql: subprocess.Popen[bytes]) -> bool:
-    """Wait until psql has done all it was given; False where it has ended."""
+    """Wait until psql has executed all input; return False if it has ended."""
     assert psql.stdout is not None  # noqa: S101 - it is a pipe
     _given(psql, rb"\echo " + _FED)
     if not select.select([psql.stdout], [], [], DUMP_S)[0]:
@@ -268,9 +268,9 @@ def _is_carried_out(psql: subprocess.Popen[bytes]) -> bool:
     return psql.stdout.readline() == _FED
 
 
-def _failed(program: str, said: IO[bytes], status: int, so_far: str) -> NoReturn:
-    said.seek(0)
-    text = said.read().decode(errors="replace")
+def _failed(program: str, errors: IO[bytes], status: int, so_far: str) -> NoReturn:
+    errors.seek(0)
+    text = errors.read().decode(errors="replace")
     line = f"{program}: {fault(text, status)}"
     cure = " (if the metagame is running, stop it and try again)" if _BUSY.search(text) else ""
     if _DEADLOCK.search(text):
@@ -279,7 +279,7 @@ def _failed(program: str, said: IO[bytes], status: int, so_far: str) -> NoReturn
 
 
 def _end(line: str, so_far: str) -> NoReturn:
-    said = f"{line}; {so_far}"
+    message = f"{line}; {so_far}"
     if so_far == _UNSURE:
-        raise HalfDone(said, _MAYBE)
-    fail(said)
+        raise HalfDone(message, _MAYBE)
+    fail(message)

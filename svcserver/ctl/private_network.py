@@ -12,20 +12,20 @@ LOOPBACK = "127.0.0.1"
 
 
 def own_address() -> str | None:
-    """This machine's address in 100.64.0.0/10; None when it has none."""
-    with closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as one:
+    """Return this machine's address in 100.64.0.0/10; None without one."""
+    with closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as probe:
         try:
-            one.connect((PROBE, 9))
-            found = str(one.getsockname()[0])
+            probe.connect((PROBE, 9))
+            address = str(probe.getsockname()[0])
         except OSError:
             return None
-    return found if is_private(found) and found != LOOPBACK else None
+    return address if is_private(address) and address != LOOPBACK else None
 
 
 def is_private(address: str) -> bool:
-    """Whether a private host may listen there: loopback or the overlay network, IPv4."""
+    """Return whether a private host may listen there: IPv4 loopback or overlay network."""
     try:
-        found = ipaddress.IPv4Address(address)
+        parsed = ipaddress.IPv4Address(address)
     except ValueError:
         return False
-    return found.is_loopback or found in NET
+    return parsed.is_loopback or parsed in NET

@@ -22,12 +22,12 @@ LOOK_S = 0.2
 
 
 def running_stack(host: Host, otherwise: str) -> tuple[Path, rolling.Running]:
-    """The host's folder and its stack; without one fails with ``otherwise`` as the cure."""
+    """Return the host's folder and its stack; without one fails with ``otherwise`` as the cure."""
     folder = host.folder or Path()
-    found = rolling.read(folder)
-    if found is None:
+    running = rolling.read(folder)
+    if running is None:
         fail(f"no svc-stack runs in {folder.absolute()}; {otherwise}")
-    return folder, found
+    return folder, running
 
 
 @click.command("restart")
@@ -35,7 +35,7 @@ def running_stack(host: Host, otherwise: str) -> tuple[Path, rolling.Running]:
 @with_reason
 @about_a_host
 def restart(host: Host, out: Out, is_rolling: bool, reason: str) -> None:
-    """Restart the metagames, the deploy server and the content server of a running svc-stack.
+    """Restart the services without downtime.
 
     Players notice nothing: a request that comes meanwhile waits in the gateway, or goes to
     another worker, and game servers run on. The gateway is left as it is.
@@ -43,11 +43,11 @@ def restart(host: Host, out: Out, is_rolling: bool, reason: str) -> None:
     with noted(host, "restart", reason=reason):
         _restart(host, is_rolling=is_rolling)
     out.data({"restarted": True})
-    out.say("every metagame, the deploy server and the content server have been restarted")
+    out.text("every metagame, the deploy server and the content server have been restarted")
 
 
 def _restart(host: Host, *, is_rolling: bool) -> None:
-    """Have it done, and wait for it; fails with one line."""
+    """Restart the stack and wait for it; fails with one line."""
     if not is_rolling:
         fail("give --rolling; to restart all at once, stop svc-stack and start it again")
     folder, before = running_stack(
@@ -76,7 +76,7 @@ def _restart(host: Host, *, is_rolling: bool) -> None:
 @click.option("--check", "only_check", is_flag=True, help="Say it, and change nothing.")
 @about_a_host
 def upgrade(host: Host, out: Out, only_check: bool) -> None:
-    """Say which migrations this version will make in the database at its first start."""
+    """Show pending database migrations."""
     if not only_check:
         fail("give --check; the migrations are made by svcctl db upgrade, or the metagame's start")
     engine = database.existing(database.url_of(host))
@@ -85,10 +85,12 @@ def upgrade(host: Host, out: Out, only_check: bool) -> None:
         pending = [] if newer is not None else scripts.pending(tx)
     if newer is not None:
         fail(f"the database: {migrations.too_new(newer)}; install that version, or a newer one")
-    out.data({"migrations": [{"revision": one, "what": what} for one, what in pending]})
+    out.data(
+        {"migrations": [{"revision": revision, "what": change} for revision, change in pending]}
+    )
     if not pending:
-        out.say("this version makes no change to the database")
+        out.text("this version makes no change to the database")
         return
-    out.say(f"this version will make {len(pending)} changes to the database, which only add:")
-    out.say(*(f"  {one}  {what}" for one, what in pending))
-    out.say("make a backup first: svcctl backup now --database FILE")
+    out.text(f"this version will make {len(pending)} changes to the database, which only add:")
+    out.text(*(f"  {revision}  {change}" for revision, change in pending))
+    out.text("make a backup first: svcctl backup now --database FILE")

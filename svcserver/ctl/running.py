@@ -43,7 +43,7 @@ _USERS = (
 
 
 @frozen
-class User:
+class DatabaseUser:
     """A process of the host, or another one that uses its database; ``pid`` 0: PostgreSQL's."""
 
     what: str
@@ -64,10 +64,10 @@ class User:
 
 @contextmanager
 def stopped(host: Host, url: URL, out: Out, *, stop_it: bool) -> Iterator[None]:
-    """Refuse a host that runs, or stop it, and let no metagame start until the end of the block."""
+    """Refuse a running host, or stop it, and block new metagames until the end of the block."""
     if stop_it:
         for user in stop(host, url):
-            out.say(f"stopped {user}")
+            out.text(f"stopped {user}")
     with ExitStack() as stack:
         try:
             stack.enter_context(restoring(url))
@@ -90,9 +90,9 @@ def refuse_running(host: Host, url: URL) -> None:
     fail(f"the host runs: {user}. Stop it first, or give --stop")
 
 
-def stop(host: Host, url: URL) -> list[User]:
-    """Stop the host and wait until it has ended; returns what was stopped."""
-    stopped: list[User] = []
+def stop(host: Host, url: URL) -> list[DatabaseUser]:
+    """Stop the host and wait until it has ended; return what was stopped."""
+    stopped: list[DatabaseUser] = []
     while (user := _user(host, url)) is not None:
         if not user.pid:
             fail(
@@ -106,7 +106,7 @@ def stop(host: Host, url: URL) -> list[User]:
     return stopped
 
 
-def _end(user: User) -> None:
+def _end(user: DatabaseUser) -> None:
     started, deadline = started_at(user.pid), time.monotonic() + STOP_S
     if user.unit:
         _systemctl(user.unit)
@@ -139,20 +139,20 @@ def _systemctl(unit: str) -> None:
         fail(f"{' '.join(command)} failed: {done.stderr.strip()[:200]}")
 
 
-def _user(host: Host, url: URL) -> User | None:
-    """The stack of the host's folder, or else a user of its database."""
+def _user(host: Host, url: URL) -> DatabaseUser | None:
+    """Return the stack of the host's folder, else a user of its database."""
     stack = rolling.read(host.folder or Path())
     if stack is not None:
-        return User(STACK, stack.pid)
+        return DatabaseUser(STACK, stack.pid)
     if (file := database.file_of(url)) is not None:
         return _holder(file)
     with database.transaction(make_engine(url)) as tx:
         name = tx.execute(text(_USERS)).scalar_one_or_none()
-    return None if name is None else User(name or "a program without a name")
+    return None if name is None else DatabaseUser(name or "a program without a name")
 
 
-def _holder(file: Path) -> User | None:
-    """A process that has an SQLite file open; None, with a warning, where that cannot be known.
+def _holder(file: Path) -> DatabaseUser | None:
+    """Return a process that has an SQLite file open; None, with a warning, if unknown.
 
     Call it while this process has the file not open: closing a file ends all its locks.
     """
@@ -170,11 +170,11 @@ def _holder(file: Path) -> User | None:
         return None
     pid = max(int(lock[4]), 0)
     words = "\0".join(_lines(pid, "cmdline")).split("\0")
-    return User(METAGAME if METAGAME in words else Path(words[0]).name or "a program", pid)
+    return DatabaseUser(METAGAME if METAGAME in words else Path(words[0]).name or "a program", pid)
 
 
 def _lines(pid: int, name: str) -> list[str]:
-    """The lines of a file in /proc; none for a process elsewhere."""
+    """Return the lines of a file in /proc; empty for a process elsewhere."""
     try:
         return (PROCESSES / str(pid) / name).read_text("utf-8", "replace").splitlines()
     except OSError:

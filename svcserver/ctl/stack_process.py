@@ -27,16 +27,16 @@ MOST_LOG = 16 * 1024 * 1024  # bytes
 
 
 def broken_of(line: str) -> PlayFailed:
-    """The component that ended before it was ready, with its last line, or how it ended."""
+    """Return the component that ended before it was ready, with its last line or status."""
     name, _, rest = line.partition(ENDED)
     how, _, last = rest.partition("): ")
-    said = last.removesuffix("; the stack ends").partition("; again in ")[0]
-    return PlayFailed(name.rpartition(": ")[2], said or how)
+    message = last.removesuffix("; the stack ends").partition("; again in ")[0]
+    return PlayFailed(name.rpartition(": ")[2], message or how)
 
 
 @define(eq=False)
 class Stack:
-    """``svc-stack`` for ``folder``; its output goes to ``stack.log`` there.
+    """The ``svc-stack`` process of ``folder``; its output goes to ``stack.log`` there.
 
     Of a long evening the end is kept: that file, and as much before it in ``stack.log.1``.
     """
@@ -68,7 +68,7 @@ class Stack:
         self.ready.addTimeout(START_S, self.reactor, onTimeoutCancel=_too_slow)
 
     async def stop(self) -> None:
-        """Send SIGTERM, and after ``STOP_S`` SIGKILL; returns when it has ended."""
+        """Send SIGTERM, and SIGKILL after ``STOP_S``; return when it has ended."""
         self.told_to_stop = True
         if self.running:
             self._signal("TERM")
@@ -78,12 +78,12 @@ class Stack:
                 insist.cancel()
 
     def heard(self, line: str) -> None:
-        """Take a line of the stack or of one of its children."""
+        """Handle a line of the stack or of one of its children."""
         self._log.keep(line + "\n")
         if self.ready.called:
             return
-        if (found := READY.search(line)) is not None:
-            self.ready.callback(found[1])
+        if (match := READY.search(line)) is not None:
+            self.ready.callback(match[1])
         elif ENDED in line:
             self.ready.errback(broken_of(line))
 

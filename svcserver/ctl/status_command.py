@@ -23,89 +23,91 @@ NO_HEALTH = (401, 403, 404)  # 404 unless BACKEND_HEALTH=1, else for who is no a
 @click.option("--key", help="An account key; default: as the owner, by the host's folder.")
 @about_a_host
 def status(host: Host, out: Out, watch: bool, key: str | None) -> None:
-    """Who is online, the running instances and the metagame's health."""
-    status_and_health = look(host, key)
+    """Show who is online, instances and health."""
+    state_and_health = look(host, key)
     if not watch:
-        show(out, *status_and_health)
+        show(out, *state_and_health)
         return
     pause = Event()
     with suppress(KeyboardInterrupt):
-        draw(out, *status_and_health)  # a wrong key has ended it before
+        draw(out, *state_and_health)  # a wrong key has ended it before
         while not pause.wait(EVERY_S):
             draw_again(host, key, out)
 
 
 def look(host: Host, key: str | None = None) -> tuple[dict[str, Any], dict[str, Any] | None]:
-    """The server status, and the health where BACKEND_HEALTH is on and the key an admin's.
+    """Return the server status, and the health if BACKEND_HEALTH is on and the key an admin's.
 
     As the owner where no ``key`` is given.
     """
-    asks = owner_of(host) if key is None else by_key(host, key)
-    said = asks.read("ServerStatus")
-    if said.get("limited"):
+    owner = owner_of(host) if key is None else by_key(host, key)
+    state = owner.get("ServerStatus")
+    if state.get("limited"):
         fail("the metagame does not know the key; give --key with an account key")
-    return said, asks.find("BackendHealth", nothing=NO_HEALTH)
+    return state, owner.find("BackendHealth", nothing=NO_HEALTH)
 
 
 def draw_again(host: Host, key: str | None, out: Out) -> None:
-    """Draw the live table; its error instead while the metagame restarts."""
+    """Draw the live table, or the error while the metagame restarts."""
     try:
         draw(out, *look(host, key))
     except Failed as why:
         click.clear()
-        out.say(why.message)
+        out.text(why.message)
 
 
-def draw(out: Out, said: dict[str, Any], health: dict[str, Any] | None) -> None:
-    """Print the status in the place of the last one."""
+def draw(out: Out, state: dict[str, Any], health: dict[str, Any] | None) -> None:
+    """Print the status in place of the last one."""
     click.clear()
-    show(out, said, health, live=True)
+    show(out, state, health, live=True)
 
 
 def show(
-    out: Out, said: dict[str, Any], health: dict[str, Any] | None, *, live: bool = False
+    out: Out, state: dict[str, Any], health: dict[str, Any] | None, *, live: bool = False
 ) -> None:
-    """Print the status in plain text; a ``live`` one has the health in one line."""
-    out.data({"status": said, "health": health})
-    out.say(headline(said))
-    rows = [[one["name"], one["where"]] for one in said["players"]]
+    """Print the status as text; a ``live`` one has the health in one line."""
+    out.data({"status": state, "health": health})
+    out.text(headline(state))
+    rows = [[entry["name"], entry["where"]] for entry in state["players"]]
     if rows:
         out.table(["player", "where"], rows)
-    rows = [instance(one) for one in said["instances"]]
+    rows = [instance(entry) for entry in state["instances"]]
     if rows:
         out.table(["instance", "map", "players", "since"], rows)
     lines = [f"{name}: {value}" for name, value in figures(health)]
-    out.say(*(["  ".join(map(cell, lines))] if live else lines))
+    out.text(*(["  ".join(map(cell, lines))] if live else lines))
 
 
-def headline(said: dict[str, Any]) -> str:
-    """The server's status in one line."""
+def headline(state: dict[str, Any]) -> str:
+    """Return the server's status in one line."""
     return (
-        f"{said['name']} {said['version']}: {said['playersOnline']} online, "
-        f"{counted(len(said['instances']), 'instance')}, registration {said['registration']}, "
-        f"up {said['uptimeSeconds']} s"
+        f"{state['name']} {state['version']}: {state['playersOnline']} online, "
+        f"{counted(len(state['instances']), 'instance')}, registration {state['registration']}, "
+        f"up {state['uptimeSeconds']} s"
     )
 
 
-def instance(one: dict[str, Any]) -> list[str]:
-    """An instance as a table row."""
-    most = one.get("maxPlayers")
-    count = f"{one.get('players', 0)}/{most}" if most else str(one.get("players", 0))
+def instance(entry: dict[str, Any]) -> list[str]:
+    """Return an instance as a table row."""
+    maximum = entry.get("maxPlayers")
+    count = f"{entry.get('players', 0)}/{maximum}" if maximum else str(entry.get("players", 0))
     return [
-        f"{one['kind']} {one.get('title') or ''}".strip(),
-        *map(str, (one.get("map") or "", count, one.get("startedAt") or "")),
+        f"{entry['kind']} {entry.get('title') or ''}".strip(),
+        *map(str, (entry.get("map") or "", count, entry.get("startedAt") or "")),
     ]
 
 
 def figures(health: dict[str, Any] | None) -> list[tuple[str, str]]:
-    """The health for people; what its contract says of bans is of before there were any."""
-    return flat({name: one for name, one in (health or {}).items() if name != "bans"})
+    """Return the health for people, without its fixed ``bans``."""
+    return flat({name: value for name, value in (health or {}).items() if name != "bans"})
 
 
 def flat(value: Any, name: str = "") -> list[tuple[str, str]]:
-    """Nested health figures as pairs of a dotted name and a text."""
+    """Return nested figures as pairs of a dotted name and a text."""
     if not isinstance(value, dict):
         return [(name, str(value))]
     return [
-        pair for key, one in value.items() for pair in flat(one, f"{name}.{key}" if name else key)
+        pair
+        for key, child in value.items()
+        for pair in flat(child, f"{name}.{key}" if name else key)
     ]

@@ -1,4 +1,4 @@
-"""The systemd units of a host's services, each with no more rights than it needs.
+"""The systemd units of a host's services, each with the least rights it needs.
 
 ``svcctl init`` writes these files into ``host/`` of the new folder; ``docs/host`` shows them
 for a host in ``/srv/game`` (``python -m svcserver.ctl.units docs/host`` writes that copy).
@@ -24,7 +24,7 @@ STOP_S = 30
 
 
 @frozen
-class Place:
+class UnitPaths:
     """The absolute paths of the host's folder, the installed program and its Python.
 
     ``data`` where the services run and write: the host's folder unless ``svcctl init --data``
@@ -38,19 +38,19 @@ class Place:
 
     @property
     def written(self) -> str:
-        """The folders that the services may write to."""
+        """Return the folders that the services may write to."""
         return " ".join(dict.fromkeys((_word(self.folder), _word(self.data))))
 
     @property
     def at_home(self) -> bool:
-        """Whether the services must read something below a home folder."""
+        """Return whether the services must read something below a home folder."""
         needed = (self.folder, self.data, self.program, self.python)
         return any(path.is_relative_to(home) for home in HOMES for path in needed)
 
 
 @frozen
 class Service:
-    """What differs between the components' units."""
+    """The differences between the components' units."""
 
     meaning: str
     after: tuple[str, ...] = ()
@@ -83,19 +83,19 @@ SERVICES = {
 }
 
 
-def files(place: Place, names: Iterable[str] = SERVICES) -> dict[str, str]:
-    """File name -> content: a target, a unit for each component of ``names``, ``KEEPERS``.
+def files(place: UnitPaths, names: Iterable[str] = SERVICES) -> dict[str, str]:
+    """Return file name -> content: the target, the components' units, ``KEEPERS``, logrotate.
 
     And how logs are rotated.
     """
     chosen = [name for name in SERVICES if name in set(names)]
-    found = {TARGET: _target(chosen), "svcserver.logrotate": _logrotate(place)}
-    found |= {f"{unit(name)}": _unit(name, SERVICES[name], place) for name in chosen}
-    return found | {WATCH: _watch(chosen, place), BACKUP: _backup(place), NIGHT: _night()}
+    texts = {TARGET: _target(chosen), "svcserver.logrotate": _logrotate(place)}
+    texts |= {f"{unit(name)}": _unit(name, SERVICES[name], place) for name in chosen}
+    return texts | {WATCH: _watch(chosen, place), BACKUP: _backup(place), NIGHT: _night()}
 
 
 def unit(name: str) -> str:
-    """The file name of a component's unit."""
+    """Return the file name of a component's unit."""
     return f"svc-{name}.service"
 
 
@@ -111,17 +111,17 @@ WantedBy=multi-user.target
 """
 
 
-def _unit(name: str, service: Service, place: Place) -> str:
+def _unit(name: str, service: Service, place: UnitPaths) -> str:
     return _daemon(name, service, place, f"--env-file {_argument(place.folder / f'{name}.env')}")
 
 
-def _watch(names: Iterable[str], place: Place) -> str:
-    """What sends alerts where no svc-stack runs."""
+def _watch(names: Iterable[str], place: UnitPaths) -> str:
+    """Return the unit that sends alerts on a host without svc-stack."""
     service = Service("tells the owner when something is wrong", tuple(names))
     return _daemon("watch", service, place, f"--config {_argument(place.folder)}")
 
 
-def _daemon(name: str, service: Service, place: Place, options: str) -> str:
+def _daemon(name: str, service: Service, place: UnitPaths, options: str) -> str:
     return f"""\
 {_head(name, service)}
 [Service]
@@ -154,8 +154,8 @@ After={after}
 """
 
 
-def _backup(place: Place) -> str:
-    """The night's work of svc-stack, done once; its timer says when."""
+def _backup(place: UnitPaths) -> str:
+    """Return the unit of the nightly backup; its timer says when."""
     service = Service("makes a backup, and proves it", ("metagame",), confined=False)
     svcctl = _word(place.program.with_name("svcctl"))
     return f"""\
@@ -192,7 +192,7 @@ def _after(name: str) -> str:
     return unit(name) if name in SERVICES else f"{name}.service"
 
 
-def _hardening(service: Service, place: Place) -> str:
+def _hardening(service: Service, place: UnitPaths) -> str:
     lines = [
         f"AmbientCapabilities={service.capability}",
         f"CapabilityBoundingSet={service.capability}",
@@ -228,7 +228,7 @@ def _hardening(service: Service, place: Place) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _logrotate(place: Place) -> str:
+def _logrotate(place: UnitPaths) -> str:
     return f"""\
 # Only for a host that is started with its output appended to a file (>> stack.log); under
 # systemd the journal keeps the logs. Copy to /etc/logrotate.d/svcserver
@@ -245,7 +245,7 @@ def _logrotate(place: Place) -> str:
 
 
 def _quoted(path: Path | str) -> str:
-    """One word, as systemd and logrotate read it: in quotes where it is more than one without."""
+    """Quote a word for systemd and logrotate if it needs it."""
     text = str(path)
     if re.search(r"""[\s"'\\;#]""", text) is None:
         return text
@@ -254,24 +254,24 @@ def _quoted(path: Path | str) -> str:
 
 
 def _literal(path: Path) -> str:
-    """Without systemd's specifiers."""
+    """Escape systemd's specifiers."""
     return str(path).replace("%", "%%")
 
 
 def _word(path: Path) -> str:
-    """A program of a command line, or one of a list of folders."""
+    """Return a program or folder as one word of a line."""
     return _quoted(_literal(path))
 
 
 def _argument(path: Path) -> str:
-    """Of a command line, where ``$`` would begin the name of a variable."""
+    """Escape ``$`` too, which begins a variable in a command line."""
     return _word(path).replace("$", "$$")
 
 
 def write(folder: Path) -> None:
     """Write the copy for docs/host."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, text in files(Place()).items():
+    for name, text in files(UnitPaths()).items():
         (folder / name).write_text(text, encoding="utf-8")
 
 

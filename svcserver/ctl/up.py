@@ -1,4 +1,4 @@
-"""``svcctl up``: makes a host where there is none, examines it, starts it, says what is next."""
+"""``svcctl up``: makes a host if there is none, checks it and starts it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from svcserver.ctl.doctor.command import examine
 from svcserver.ctl.doctor.machine import Machine
 from svcserver.ctl.host import OWNER_KEY, Host, as_owner_of_its_folder, find
 from svcserver.ctl.host_creation import create_host, owner_name
-from svcserver.ctl.init import Place, place_of, tell_my_ip
+from svcserver.ctl.init import PublicAddress, place_of, tell_my_ip
 from svcserver.ctl.launcher_file import supply
 from svcserver.ctl.output import Failed, Out, config_of, fail, program, prompt
 from svcserver.ctl.play.failed import PlayFailed
@@ -55,7 +55,7 @@ def up(
     invited: bool,
     as_json: bool,
 ) -> None:
-    """Have a host running in DIR (my-host): make it after three questions, check and start it.
+    """Create (if needed), check and start a host in DIR.
 
     Where DIR is a host already it is checked and started as it is. Ctrl-C stops it.
     """
@@ -77,8 +77,8 @@ def up(
 
 def answers(
     public_host: str | None, private_host: str | None, owner: str | None, *, ask: bool
-) -> tuple[Place, str | None]:
-    """Where players reach the new host, and its first player: from options, else by asking.
+) -> tuple[PublicAddress, str | None]:
+    """Return where players reach the new host, and its first player or None.
 
     None where nobody has named that player.
     """
@@ -90,11 +90,11 @@ def answers(
         )
         if mode == PUBLIC:
             question = "Name or address that players reach it by"
-            public_host = asked(question, lambda said: place_of(said, None))
+            public_host = asked(question, lambda answer: place_of(answer, None))
         else:
             address = own_address() or LOOPBACK
             question = "Address to listen on"
-            private_host = asked(question, lambda said: place_of(None, said), address)
+            private_host = asked(question, lambda answer: place_of(None, answer), address)
     place = place_of(public_host, private_host)
     if ask and owner is None:
         owner = asked("Name of the first player, who owns it", owner_name, OWNER)
@@ -105,18 +105,18 @@ def answers(
 
 
 def asked(question: str, check: Callable[[str], object], default: str | None = None) -> str:
-    """An answer that passes ``check``; one that fails there is told why, and asked again."""
+    """Ask until the answer passes ``check``; a rejected one gets the reason."""
 
-    def checked(said: str) -> str:
+    def checked(answer: str) -> str:
         try:
-            check(said)
+            check(answer)
         except Failed as why:
             _, _, rest = why.message.partition(" ")  # after the option, which nobody has named
             raise click.UsageError(shown(rest)) from None
-        return said
+        return answer
 
-    found: str = prompt(question, default=default, value_proc=checked)
-    return found
+    answer: str = prompt(question, default=default, value_proc=checked)
+    return answer
 
 
 def make(
@@ -128,7 +128,7 @@ def make(
     *,
     ask: bool,
 ) -> None:
-    """Write the host, as ``svcctl init`` does; the first player is OWNER where none is named."""
+    """Write the host, as ``svcctl init`` does; the first player is OWNER by default."""
     try:
         place, owner = answers(public_host, private_host, owner, ask=ask)
     except click.Abort:
@@ -138,14 +138,14 @@ def make(
     made = create_host(
         folder, place.address, owner or OWNER, ports=place.ports, private=place.private
     )
-    out.say(f"a host for {made.address} was made in {made.folder}")
+    out.text(f"a host for {made.address} was made in {made.folder}")
     if not place.private and place.ports.gateway == UNPRIVILEGED_PORT:
-        out.say(f"its gateway is on port {UNPRIVILEGED_PORT}: let TCP to it through")
+        out.text(f"its gateway is on port {UNPRIVILEGED_PORT}: let TCP to it through")
     tell_my_ip(out, made)
 
 
 def runs(host: Host) -> bool:
-    """Whether this host's metagame answers already."""
+    """Return whether this host's metagame answers already."""
     try:
         look(host)
     except Failed:
@@ -154,19 +154,19 @@ def runs(host: Host) -> bool:
 
 
 def check(host: Host, out: Out) -> None:
-    """Print what the doctor finds; fails where something is wrong."""
+    """Print the doctor's findings; fails if something is wrong."""
     assert host.folder is not None  # noqa: S101 - a folder was given
-    found = examine(host, host.folder)
-    for one in found:
-        out.say(str(one))
-    wrong = [one for one in found if one.level is Level.WRONG]
+    findings = examine(host, host.folder)
+    for finding in findings:
+        out.text(str(finding))
+    wrong = [finding for finding in findings if finding.level is Level.WRONG]
     if wrong:
         fail(f"not started: {wrong[0].component}: {wrong[0].what}; {wrong[0].cure}")
 
 
 @frozen
 class Card:
-    """What the owner needs once the host runs."""
+    """The summary that the owner gets once the host runs."""
 
     folder: Path
     dashboard: str
@@ -190,7 +190,7 @@ class Card:
                 "join": self.join,
             }
         )
-        out.say(
+        out.text(
             "",
             f"Your host runs: {components}",
             "",
@@ -201,14 +201,14 @@ class Card:
         if self.join is not None and not out.as_json:
             segno.make(self.join, error="m").terminal(compact=True)
         svcctl = program("svcctl")
-        out.say(
+        out.text(
             f"settings   {self.folder}; the services' log is {LOG} there",
             "",
             f"Ctrl-C stops it; {svcctl} up {shlex.quote(str(self.folder))} starts it again.",
         )
 
     def _key(self) -> str:
-        """Where the owner's key is; a host that was restored without its secrets has no file."""
+        """Return where the owner's key is; a host restored without secrets has no file."""
         if (self.folder / OWNER_KEY).is_file():
             return f"the key is in {self.folder / OWNER_KEY}"
         return "its owner's key still counts, and is in no file here"

@@ -19,7 +19,7 @@ from svcserver.ctl.main import main
 
 @frozen
 class Ran:
-    """What a command did."""
+    """The result of a command."""
 
     status: int
     out: str

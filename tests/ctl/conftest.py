@@ -16,7 +16,7 @@ _migrate = migrations._run
 
 @lru_cache(maxsize=1)
 def _made() -> tuple[str, ...]:
-    """What makes the database that all migrations have made, once in a test run."""
+    """Return the statements that make a fully migrated database, once in a test run."""
     engine = create_engine("sqlite://")
     with engine.begin() as tx:
         _migrate(tx, revisions.known()[-1])

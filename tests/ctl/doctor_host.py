@@ -10,8 +10,8 @@ from attrs import define, field
 from svcserver.board.address import Address
 from svcserver.ctl.doctor.case import Finding, Level
 from svcserver.ctl.doctor.command import examine
-from svcserver.ctl.doctor.engine import Told
-from svcserver.ctl.doctor.machine import Holder, Limits, Machine, Port, Room
+from svcserver.ctl.doctor.engine import EngineFacts
+from svcserver.ctl.doctor.machine import DiskSpace, FileLimits, Machine, PortHolder, PortState
 from svcserver.ctl.host import Host
 from tests.ctl.hosts import change
 from tests.ctl.test_accounts import HostCase
@@ -25,54 +25,54 @@ class Quiet(Machine):
     """A machine with all that a host needs, on which nothing runs."""
 
     at: float | None = None
-    disk: Room = field(factory=lambda: Room(100 * GB, 50 * GB))
-    files: Limits = field(factory=lambda: Limits(65_536, 65_536))
+    disk: DiskSpace = field(factory=lambda: DiskSpace(100 * GB, 50 * GB))
+    files: FileLimits = field(factory=lambda: FileLimits(65_536, 65_536))
     bytes_of_memory: int | None = 16 * GB
-    taken: Mapping[int, Port] = field(factory=dict)
-    held: Mapping[int, Holder] = field(factory=dict)
+    taken: Mapping[int, PortState] = field(factory=dict)
+    held: Mapping[int, PortHolder] = field(factory=dict)
     says: Mapping[int, tuple[int, bytes]] = field(factory=dict)
     shows: str = ""
     broken: Mapping[str, OSError] = field(factory=dict)  # programs that are not executed
     root: bool = True
     names: Mapping[str, str] = field(factory=dict)
-    told: Told | Exception | None = None  # None: an engine with which all is well
+    facts: EngineFacts | Exception | None = None  # None: an engine with which all is well
 
     def wall_clock(self) -> float:
         return super().wall_clock() if self.at is None else self.at
 
-    def room(self, path: Path) -> Room:
+    def room(self, path: Path) -> DiskSpace:
         return self.disk
 
     def executes(self, program: str) -> OSError | None:
         return self.broken.get(program)
 
-    def open_files(self) -> Limits:
+    def open_files(self) -> FileLimits:
         return self.files
 
     def memory(self) -> int | None:
         return self.bytes_of_memory
 
-    def port(self, host: str, port: int, *, udp: bool = False) -> Port:
-        return self.taken.get(port, Port())
+    def port(self, host: str, port: int, *, udp: bool = False) -> PortState:
+        return self.taken.get(port, PortState())
 
     def holder(
         self, host: str, port: int, component: str = "", *, udp: bool = False
-    ) -> Holder | None:
+    ) -> PortHolder | None:
         return self.held.get(port)
 
     def addresses(self, host: str) -> frozenset[str]:
-        found = self.names.get(host, host)
-        return frozenset([found] if found else [])
+        address = self.names.get(host, host)
+        return frozenset([address] if address else [])
 
     def answer(
         self, host: str, port: int, path: str, headers: Mapping[str, str]
     ) -> tuple[int, bytes]:
         return self.says.get(port, (0, b""))
 
-    def engine(self, address: Address) -> Told:
-        if isinstance(self.told, Exception):
-            raise self.told
-        return self.told or Told(HEALTHY, self.wall_clock())
+    def engine(self, address: Address) -> EngineFacts:
+        if isinstance(self.facts, Exception):
+            raise self.facts
+        return self.facts or EngineFacts(HEALTHY, self.wall_clock())
 
     def presented(self, host: str, port: int) -> str:
         return self.shows
@@ -86,22 +86,24 @@ class DoctorCase(HostCase):
         return examine(Host(self.folder), self.folder, machine or Quiet())
 
     def wrong(self, machine: Machine | None = None) -> list[str]:
-        return [str(one) for one in self.look(machine) if one.level is Level.WRONG]
+        return [str(finding) for finding in self.look(machine) if finding.level is Level.WRONG]
 
     def notes(self, machine: Machine | None = None) -> str:
-        return "\n".join(str(one) for one in self.look(machine) if one.level is Level.NOTE)
+        return "\n".join(
+            str(finding) for finding in self.look(machine) if finding.level is Level.NOTE
+        )
 
     def finds(self, what: str, cure: str, machine: Machine | None = None) -> None:
         """Assert that doctor names this fault and no other, with this advice."""
         [line] = self.wrong(machine)
-        found, _, said = line.partition("; ")
-        self.assertIn(what, found)
-        self.assertIn(cure, said)
+        fault, _, advice = line.partition("; ")
+        self.assertIn(what, fault)
+        self.assertIn(cure, advice)
 
     def plant(self, component: str, name: str, new: str) -> None:
         change(self.folder, component, name, new)
 
     def drop(self, component: str, name: str) -> None:
         path = self.folder / f"{component}.env"
-        kept = [one for one in path.read_text().splitlines() if not one.startswith(f"{name}=")]
-        path.write_text("\n".join([*kept, ""]))
+        lines = [line for line in path.read_text().splitlines() if not line.startswith(f"{name}=")]
+        path.write_text("\n".join([*lines, ""]))

@@ -30,12 +30,12 @@ SVCCTL = str(Path(sys.executable).with_name("svcctl"))
 
 
 def _row(first: int, count: int, kind: int) -> bool:
-    """Whether ``count`` ports from ``first`` on are free."""
+    """Return whether ``count`` ports from ``first`` on are free."""
     with ExitStack() as held:
         for port in range(first, first + count):
-            one = held.enter_context(closing(socket.socket(socket.AF_INET, kind)))
+            probe = held.enter_context(closing(socket.socket(socket.AF_INET, kind)))
             try:
-                one.bind(("127.0.0.1", port))
+                probe.bind(("127.0.0.1", port))
             except OSError:
                 return False
     return True
@@ -66,16 +66,16 @@ def demo_host(folder: Path, scale: Scale | None = None, owner: str = "owner") ->
 
 def value(folder: Path, component: str, name: str) -> str:
     """A setting of the host."""
-    found = re.search(rf"(?m)^{name}=(.*)$", (folder / f"{component}.env").read_text())
-    assert found, name
-    return found[1]
+    match = re.search(rf"(?m)^{name}=(.*)$", (folder / f"{component}.env").read_text())
+    assert match, name
+    return match[1]
 
 
 def change(folder: Path, component: str, name: str, new: str) -> None:
     """Another value for a setting."""
     path = folder / f"{component}.env"
     there = path.read_text().splitlines() if path.is_file() else []
-    lines = [one for one in there if not one.startswith(f"{name}=")]
+    lines = [line for line in there if not line.startswith(f"{name}=")]
     path.write_text("\n".join([*lines, f"{name}={new}", ""]))
 
 
@@ -87,8 +87,8 @@ def run(*words: object) -> subprocess.CompletedProcess[str]:
 def completed(words: list[str], folder: Path, program: str) -> subprocess.CompletedProcess[str]:
     """The program as a process of its own that has ended."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
-        said = out.fileno(), err.fileno()
-        process = prestarted.start(words, os.environ, folder, *said, program=program)
+        outputs = out.fileno(), err.fileno()
+        process = prestarted.start(words, os.environ, folder, *outputs, program=program)
         try:
             status = process.wait(PATIENCE_S)
         finally:
@@ -99,7 +99,7 @@ def completed(words: list[str], folder: Path, program: str) -> subprocess.Comple
 
 
 def demo_once(folder: Path, players: int = 2) -> subprocess.CompletedProcess[str]:
-    """What ``make run ONCE=1`` does, with two players."""
+    """Do the same as ``make run ONCE=1`` with two players."""
     return run("demo", "--once", "--config", folder, "--players", players)
 
 

@@ -23,13 +23,13 @@ def killed_at_rename(number: int) -> None:
 
     Python, too, renames what it has compiled.
     """
-    seen = 0
+    count = 0
 
     def hear(event: str, sent: tuple[object, ...]) -> None:
-        nonlocal seen
+        nonlocal count
         if event == "os.rename" and begun.WORK not in str(sent[1]) and ".pyc" not in str(sent[0]):
-            seen += 1
-            if seen == number:
+            count += 1
+            if count == number:
                 os.kill(os.getpid(), signal.SIGKILL)
 
     sys.addaudithook(hear)
@@ -47,13 +47,13 @@ def killed_at_put(name: str) -> None:
 
 def killed_at_step(number: int, folder: Path) -> None:
     """End this process before its step of that number that touches a file of ``folder``."""
-    seen = 0
+    count = 0
 
     def hear(event: str, sent: tuple[object, ...]) -> None:
-        nonlocal seen
-        if event in CHANGES and any(str(folder) in str(one) for one in sent):
-            seen += 1
-            if seen == number:
+        nonlocal count
+        if event in CHANGES and any(str(folder) in str(argument) for argument in sent):
+            count += 1
+            if count == number:
                 os.kill(os.getpid(), signal.SIGKILL)
 
     sys.addaudithook(hear)

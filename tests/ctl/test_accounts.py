@@ -38,7 +38,7 @@ class HostCase(SynchronousTestCase):
 
     def accounts(self) -> dict[str, bool]:
         with database_of(self.folder) as tx:
-            return {one.username: one.is_admin for one in SqlAccounts(tx).everyone()}
+            return {account.username: account.is_admin for account in SqlAccounts(tx).everyone()}
 
 
 class AccountTests(HostCase):
@@ -48,9 +48,9 @@ class AccountTests(HostCase):
         self.assertEqual(ran.status, 0)
         [key] = re.findall(r"UUK_[0-9a-f]{48}", ran.out)
         with database_of(self.folder) as tx:
-            found = SqlAccounts(tx).by_key(key)
-        assert found is not None
-        self.assertEqual((found.username, found.is_admin), ("Alpha", False))
+            account = SqlAccounts(tx).by_key(key)
+        assert account is not None
+        self.assertEqual((account.username, account.is_admin), ("Alpha", False))
         self.assertNotIn(key.encode(), (self.folder / "svc.db").read_bytes())
 
     @proves("svcctl account create")
@@ -82,17 +82,17 @@ class AccountTests(HostCase):
         self.assertIn("no account is called Nobody", ran.line)
 
     def test_a_new_key_is_the_only_one_that_works(self) -> None:
-        lost = (self.folder / "owner.key").read_text().strip()
+        old_key = (self.folder / "owner.key").read_text().strip()
         ran = self.ctl("account", "new-key", "OLGA")
         self.assertEqual(ran.status, 0)
         [key] = re.findall(r"UUK_[0-9a-f]{48}", ran.out)
         with database_of(self.folder) as tx:
             accounts = SqlAccounts(tx)
-            found = accounts.by_key(key)
-            self.assertIsNone(accounts.by_key(lost))
-        assert found is not None
-        self.assertEqual((found.username, found.is_admin), ("Olga", True))
-        data = self.ctl("account", "new-key", found.id, "--json").data
+            account = accounts.by_key(key)
+            self.assertIsNone(accounts.by_key(old_key))
+        assert account is not None
+        self.assertEqual((account.username, account.is_admin), ("Olga", True))
+        data = self.ctl("account", "new-key", account.id, "--json").data
         self.assertEqual(sorted(data), ["id", "key", "username"])
         self.assertNotEqual(data["key"], key)
 
@@ -108,7 +108,7 @@ class AccountTests(HostCase):
         self.assertIn("Alpha", ran.out)
         self.assertRegex(ran.out, r"Olga +UID-\S+ +owner +never")
         listed = self.ctl("account", "list", "--json").data["accounts"]
-        self.assertEqual([one["username"] for one in listed], ["Alpha", "Olga"])
+        self.assertEqual([account["username"] for account in listed], ["Alpha", "Olga"])
         self.assertEqual(
             listed[0],
             {
@@ -128,8 +128,8 @@ class AccountTests(HostCase):
         self.patch(accounts, "PIECE", 2)  # so that five are read in three pieces
         for name in ("Alpha", "Beta", "Gamma", "Delta"):
             self.ctl("account", "create", name)
-        said = self.ctl("account", "promote", "Alpha", "--role", "moderator").out
-        self.assertEqual(said, "Alpha is now a moderator\n")
+        output = self.ctl("account", "promote", "Alpha", "--role", "moderator").out
+        self.assertEqual(output, "Alpha is now a moderator\n")
         self.assertEqual(self.ctl("account", "promote", "Delta").out, "Delta is now an owner\n")
         with database_of(self.folder) as tx:
             beta, gamma = (SqlAccounts(tx).named(name) for name in ("Beta", "Gamma"))
@@ -145,7 +145,10 @@ class AccountTests(HostCase):
                 SqlSanctions(tx).put(account.id, kind, sanction)
         listed = self.ctl("account", "list", "--json").data["accounts"]
         self.assertEqual(
-            [(one["username"], one["role"], one["banned"], one["muted"]) for one in listed],
+            [
+                (account["username"], account["role"], account["banned"], account["muted"])
+                for account in listed
+            ],
             [
                 ("Alpha", "moderator", False, False),
                 ("Beta", "player", True, True),
@@ -180,10 +183,10 @@ class GameServerKeyTests(HostCase):
 
     def test_a_revoked_key_is_no_longer_known(self) -> None:
         key = self.ctl("gameserver-key", "add", "--json").data["key"]
-        other = self.ctl("gameserver-key", "add", "--json").data["key"]
+        second = self.ctl("gameserver-key", "add", "--json").data["key"]
         ran = self.ctl("gameserver-key", "revoke", key)
         self.assertEqual((ran.status, ran.out), (0, "revoked\n"))
-        self.assertEqual((self.known(key), self.known(other)), (False, True))
+        self.assertEqual((self.known(key), self.known(second)), (False, True))
         again = self.ctl("gameserver-key", "revoke", key)
         self.assertEqual((again.status, again.line), (1, "svcctl: the key is not registered"))
 
@@ -210,15 +213,15 @@ class InviteTests(HostCase):
 
     @proves("svcctl invite")
     def test_a_qr_code_for_the_eye(self) -> None:
-        for asked, terminal, drawn in (
+        for options, terminal, drawn in (
             (["--qr"], False, True),
             (["--no-qr"], True, False),
             ([], True, True),
             ([], False, False),  # a script reads it
         ):
             self.patch(accounts, "on_terminal", lambda terminal=terminal: terminal)
-            ran = self.ctl("invite", "create", *asked)
-            self.assertEqual("█" in ran.out, drawn, (asked, terminal))
+            ran = self.ctl("invite", "create", *options)
+            self.assertEqual("█" in ran.out, drawn, (options, terminal))
             self.assertIn("svc://join", ran.out)
             self.assertIn("Start it, and paste the line below", ran.out)
 
@@ -248,7 +251,7 @@ class PlaceTests(HostCase):
 
     def test_an_env_file_alone_will_do(self) -> None:
         ran = svcctl("account", "list", "--json", "--env-file", self.folder / "metagame.env")
-        self.assertEqual([one["username"] for one in ran.data["accounts"]], ["Olga"])
+        self.assertEqual([account["username"] for account in ran.data["accounts"]], ["Olga"])
 
     def test_a_missing_database_is_not_made_by_accident(self) -> None:
         (self.folder / "svc.db").unlink()

@@ -14,7 +14,7 @@ from tests.support.proves import proves
 
 class AlertChannelTests(HostCase):
     def add(self, name: str, form: str, *lines: str) -> str:
-        """What is said of a channel that is added."""
+        """Return the output of adding a channel."""
         words = [word for line in lines for word in ("--set", line)]
         url = "smtps://mail.example" if form == "mail" else "https://203.0.113.9/x"
         ran = self.ctl("alerts", "add", name, "--form", form, "--url", url, *words)
@@ -23,22 +23,23 @@ class AlertChannelTests(HostCase):
 
     @proves("svcctl alerts", "alerts: json, discord, matrix, ntfy, mail, signed")
     def test_each_has_a_secret_of_its_own_that_is_not_printed(self) -> None:
-        found = set()
+        secrets = set()
         for form in ("json", "discord", "matrix", "ntfy"):
             out = self.add(form, form)
             secret = value(self.folder, f"alert-{form}", "SIGNING_SECRET")
             self.assertEqual(len(secret), 64)
             self.assertNotIn(secret, out)
             self.assertIn("is signed by the SIGNING_SECRET there", out)
-            found.add(secret)
-        self.assertEqual(len(found), 4)
+            secrets.add(secret)
+        self.assertEqual(len(secrets), 4)
 
     def test_what_the_owner_says_stands(self) -> None:
         self.assertNotIn("signed", self.add("own", "json", "SIGNING_SECRET=a-word-of-mine"))
         self.assertNotIn("signed", self.add("plain", "json", "UNSIGNED=1"))
         self.assertNotIn("signed", self.add("mail", "mail"))
         text = {
-            one: (self.folder / f"alert-{one}.env").read_text() for one in ("own", "plain", "mail")
+            name: (self.folder / f"alert-{name}.env").read_text()
+            for name in ("own", "plain", "mail")
         }
         self.assertEqual(text["own"].count("SIGNING_SECRET"), 1)
         self.assertNotIn("SIGNING_SECRET", text["plain"] + text["mail"])
@@ -55,9 +56,11 @@ class AlertChannelTests(HostCase):
         ran = self.of_file("phone", "ntfy", text, "--set", "QUIET=23:00-07:00")
         self.assertEqual((ran.status, ran.err), (0, ""))
         self.assertNotIn("tk_1", ran.out)
-        found = {one: value(self.folder, "alert-phone", one) for one in ("FORM", "URL", "TOKEN")}
+        settings = {
+            name: value(self.folder, "alert-phone", name) for name in ("FORM", "URL", "TOKEN")
+        }
         self.assertEqual(
-            found, {"FORM": "ntfy", "URL": "https://203.0.113.9/topic", "TOKEN": "tk_1"}
+            settings, {"FORM": "ntfy", "URL": "https://203.0.113.9/topic", "TOKEN": "tk_1"}
         )
         self.assertEqual(len(value(self.folder, "alert-phone", "SIGNING_SECRET")), 64)
         [listed] = self.ctl("alerts", "list", "--json").out.splitlines()
@@ -75,7 +78,7 @@ class AlertChannelTests(HostCase):
     @proves("svcctl alerts")
     def test_a_secret_on_the_command_line_is_said_to_be_seen(self) -> None:
         url = ("--url", "https://203.0.113.9/x")
-        for name, form, words, seen in (
+        for name, form, words, exposed in (
             ("a", "json", url, "svcctl: the URL stood"),
             ("b", "mail", ("--url", "smtps://mail.example"), ""),
             ("c", "mail", ("--url", "smtps://u:p@mail.example"), "svcctl: the URL stood"),
@@ -85,8 +88,8 @@ class AlertChannelTests(HostCase):
         ):
             ran = self.ctl("alerts", "add", name, "--form", form, *words)
             self.assertEqual(ran.status, 0, ran.err)
-            self.assertIn(seen, ran.err)
-            self.assertEqual(bool(seen), bool(ran.err), name)
+            self.assertIn(exposed, ran.err)
+            self.assertEqual(bool(exposed), bool(ran.err), name)
             for secret in ("203.0.113.9", "syt_1", "mine"):
                 self.assertNotIn(secret, ran.out + ran.err)
 
@@ -95,8 +98,8 @@ class AlertChannelTests(HostCase):
             ran = self.ctl("alerts", "add", "a", "--form", "json", "--url", url)
             self.assertTrue(ran.line.startswith("svcctl: URL must "), ran.line)
         good = ("alerts", "add", "a", "--form", "json", "--url", "https://x/")
-        for line, said in (("TOKEN=\u20ac", "TOKEN must"), ("SIGNING_SECRET=\udcff", "no UTF-8")):
-            self.assertIn(said, self.ctl(*good, "--set", line).line)
+        for line, fault in (("TOKEN=\u20ac", "TOKEN must"), ("SIGNING_SECRET=\udcff", "no UTF-8")):
+            self.assertIn(fault, self.ctl(*good, "--set", line).line)
         self.assertFalse((self.folder / "alert-a.env").exists())
 
     def test_lines_that_are_none_are_one_line(self) -> None:

@@ -134,13 +134,13 @@ class SecondFactorTests(RunningHostCase):
     def test_the_audit_log_names_who_types(self) -> None:
         self.patch(as_owner, "actor", lambda: "svcctl:ada")
         self.done("account", "rename", "Ann_1", "Anna_1")
-        row = as_owner.owner_of(Host(self.folder)).read("DashboardAudit")["rows"][0]
+        row = as_owner.owner_of(Host(self.folder)).get("DashboardAudit")["rows"][0]
         self.assertEqual((row["actor"], row["target"]), ("svcctl:ada", "Ann_1"))
 
     def test_notes_are_merged_by_the_running_metagame(self) -> None:
         self.game.ledger.run(lambda tx: SqlPeople(tx).add_notes(self.ann.player.id, 5))
-        said = self.done("account", "merge-notes", "ann_1", "Olga")
-        self.assertEqual(said, {"username": "Ann_1", "to": "Olga", "moved": 5})
+        reply = self.done("account", "merge-notes", "ann_1", "Olga")
+        self.assertEqual(reply, {"username": "Ann_1", "to": "Olga", "moved": 5})
         again = self.ctl("account", "merge-notes", "Ann_1", "Olga").line
         self.assertEqual(again, "svcctl: Ann_1 has no notes")
 

@@ -66,18 +66,18 @@ class BundleTests(HostCase):
         self.assertEqual(ran.status, 0, ran.err)
         self.assertEqual(file.stat().st_mode & 0o777, 0o600)
         with tarfile.open(file) as archive:
-            found = {}
-            for one in archive.getmembers():
-                data = archive.extractfile(one)
+            parts = {}
+            for member in archive.getmembers():
+                data = archive.extractfile(member)
                 assert data is not None
-                found[one.name.removeprefix("svc-bundle/")] = data.read().decode()
-        return found
+                parts[member.name.removeprefix("svc-bundle/")] = data.read().decode()
+        return parts
 
     def secrets(self) -> set[str]:
-        found = {value(self.folder, name, variable) for name, variable in SECRETS}
+        secrets = {value(self.folder, name, variable) for name, variable in SECRETS}
         pem = (self.folder / "gateway-key.pem").read_text().splitlines()[1]
         signing = base64.b64decode(value(self.folder, *SECRETS[0])).decode().splitlines()[1]
-        return found | {(self.folder / "owner.key").read_text().strip(), pem, signing, PASSWORD}
+        return secrets | {(self.folder / "owner.key").read_text().strip(), pem, signing, PASSWORD}
 
     @proves("svcctl bundle")
     def test_it_holds_what_helps(self) -> None:
@@ -106,13 +106,13 @@ class BundleTests(HostCase):
         lines = [f"{name}={text}" for name, text in {"FORM": "json", **ways}.items()]
         (self.folder / "alert-phone.env").write_text("\n".join(lines))
         secrets = self.secrets() | {ways["URL"], ways["TOKEN"], ways["SIGNING_SECRET"]}
-        (self.folder / "stack.log").write_text("".join(f"seen: {one}!\n" for one in secrets))
+        (self.folder / "stack.log").write_text("".join(f"seen: {word}!\n" for word in secrets))
         with mock.patch("svcserver.ctl.bundle.look", return_value={"said": sorted(secrets)}):
             parts = self.made()
         self.assertIn("FORM=json\n", parts["settings/alert-phone.env"])
         for name, text in parts.items():
-            for one in (*secrets, "swordfish", "a word nobody knows"):
-                if one in text:  # the assertion would print the secret
+            for word in (*secrets, "swordfish", "a word nobody knows"):
+                if word in text:  # the assertion would print the secret
                     self.fail(f"a secret is in {name}")
 
     @proves("svcctl bundle")
@@ -121,7 +121,7 @@ class BundleTests(HostCase):
         planted: set[str] = set()
         for component in (*SHAPES, "stack"):
             shapes = (Stack, BackupSettings) if component == "stack" else SHAPES[component]
-            for field in (one for shape in shapes for one in fields(shape)):
+            for field in (setting for shape in shapes for setting in fields(shape)):
                 name, read = field.metadata["name"], field.metadata["read"]
                 if read in (secret, strong_secret):
                     planted.add(f"planted-in-{name}-0123456789")
@@ -132,7 +132,7 @@ class BundleTests(HostCase):
         self.assertGreater(len(planted), 8)
         (self.folder / "stack.log").write_text("\n".join(planted))
         for part, text in self.made().items():
-            self.assertEqual([one for one in planted if one in text], [], part)
+            self.assertEqual([setting for setting in planted if setting in text], [], part)
 
     def test_the_log_that_the_stack_keeps_itself_comes_first(self) -> None:
         (self.folder / "stack.log").write_text("of svcctl up\n")

@@ -1,4 +1,4 @@
-"""What a hunt costs, and which limit comes first."""
+"""The cost of a hunt, and the tightest limit."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class ForecastTests(SynchronousTestCase):
             (Left(80_000, 50, 99.0, 6), "disk", 3),
             (Left(-500, 50, 99.0, 90_000), "memory", 0),
         ):
-            found = forecast(cost, left)[0]
-            self.assertEqual((found.name, found.more), (first, more))
+            limit = forecast(cost, left)[0]
+            self.assertEqual((limit.name, limit.more), (first, more))
 
     def test_the_chart_has_no_bar_for_nothing_and_cuts_what_is_far_more(self) -> None:
         self.assertEqual(
@@ -47,11 +47,13 @@ class ForecastTests(SynchronousTestCase):
         self, memory: float, ports: int, cores: float, disk: float, each: float, busy: float
     ) -> None:
         cost = Cost(each, busy, 1)
-        much = {one.name: one.more for one in forecast(cost, Left(memory, ports, cores, disk))}
+        much = {
+            limit.name: limit.more for limit in forecast(cost, Left(memory, ports, cores, disk))
+        }
         half = Left(memory / 2, ports // 2, cores / 2, disk / 2)
-        for one in forecast(cost, half):
-            self.assertLessEqual(0, one.more)
-            self.assertLessEqual(one.more, max(0, much[one.name]))
+        for limit in forecast(cost, half):
+            self.assertLessEqual(0, limit.more)
+            self.assertLessEqual(limit.more, max(0, much[limit.name]))
 
     def test_the_mean_of_those_that_were_there_both_times(self) -> None:
         before = {1: Usage(100, 5.0), 2: Usage(100, 0.0)}
@@ -72,14 +74,14 @@ class CommandTests(HostCase):
         self.assertEqual(ran.status, 0, ran.err)
         self.assertEqual((ran.data["running"], ran.data["hunt"]["measured"]), (1, 1))
         self.assertGreater(ran.data["hunt"]["memory_mb"], 1)
-        names = {one["name"] for one in ran.data["limits"]}
+        names = {limit["name"] for limit in ran.data["limits"]}
         self.assertEqual(names, {"memory", "ports", "cores", "disk"})
         self.assertEqual(usage([ours]).keys(), {ours})
 
     def test_what_the_deploy_server_noted_and_still_runs(self) -> None:
-        kept, mine = SavedServers(self.folder / STATE), os.getpid()
+        servers, mine = SavedServers(self.folder / STATE), os.getpid()
         for name, kind in (("a", Kind.HUNT), ("b", Kind.CITY)):
-            kept.save(GameServer(name, 8_770, Launch(kind, "/Game/Maps/x"), mine, 0.0))
+            servers.save(GameServer(name, 8_770, Launch(kind, "/Game/Maps/x"), mine, 0.0))
         self.assertEqual(capacity._running(self.folder), ([mine], [mine]))
         with mock.patch.object(capacity, "started_at", return_value=1):  # another process by now
             self.assertEqual(capacity._running(self.folder), ([], []))

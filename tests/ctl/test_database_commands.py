@@ -11,15 +11,15 @@ from unittest import mock
 
 from svcserver.ctl import database_commands, noting, postgres
 from svcserver.ctl.output import Failed, HalfDone
-from svcserver.ctl.stopping import Ended
+from svcserver.ctl.stopping import EndedBySignal
 from tests.ctl.test_accounts import HostCase
 from tests.support.proves import proves
 
 
 class DatabaseTests(HostCase):
     def test_check_reads_a_sound_one(self) -> None:
-        found = self.ctl("db", "check", "--json").data
-        self.assertEqual((found["ok"], found["accounts"], found["saves"]), (True, 1, 0))
+        data = self.ctl("db", "check", "--json").data
+        self.assertEqual((data["ok"], data["accounts"], data["saves"]), (True, 1, 0))
 
     @proves("svcctl db")
     def test_check_finds_damage(self) -> None:
@@ -43,13 +43,13 @@ class DatabaseTests(HostCase):
         self.ctl("account", "create", "Alpha")
         self.assertEqual(self.ctl("db", "backup", copy).status, 0)
         self.assertEqual(copy.stat().st_mode & 0o777, 0o600)
-        self.assertEqual([one.name for one in self.folder.glob("copy*")], ["copy.db"])
+        self.assertEqual([path.name for path in self.folder.glob("copy*")], ["copy.db"])
         self.ctl("account", "create", "Later")
         ran = self.ctl("db", "restore", copy, "--json")
         self.assertEqual(ran.status, 0, ran.err)
         self.assertEqual(self.accounts(), {"Olga": True, "Alpha": False})
-        with closing(sqlite3.connect(ran.data["kept"])) as kept:
-            names = {row[0] for row in kept.execute("SELECT username FROM accounts")}
+        with closing(sqlite3.connect(ran.data["kept"])) as previous:
+            names = {row[0] for row in previous.execute("SELECT username FROM accounts")}
         self.assertEqual(names, {"Olga", "Alpha", "Later"})
 
     def test_backup_never_overwrites(self) -> None:
@@ -62,23 +62,23 @@ class DatabaseTests(HostCase):
     def test_backup_while_a_writer_is_in_the_middle(self) -> None:
         copy = self.folder / "copy.db"
         self.patch(noting, "WAIT_MS", 50)  # the row of the audit log waits for the writer
-        with closing(sqlite3.connect(self.folder / "svc.db", isolation_level=None)) as other:
-            other.execute("BEGIN IMMEDIATE")
-            other.execute("UPDATE accounts SET notes = 77")
+        with closing(sqlite3.connect(self.folder / "svc.db", isolation_level=None)) as writer:
+            writer.execute("BEGIN IMMEDIATE")
+            writer.execute("UPDATE accounts SET notes = 77")
             ran = self.ctl("db", "backup", copy)
             self.assertEqual(ran.status, 0)
             self.assertIn("done, but not in the audit log", ran.err)
-            other.execute("COMMIT")
-        with closing(sqlite3.connect(copy)) as kept:
-            self.assertEqual(kept.execute("SELECT notes FROM accounts").fetchall(), [(0,)])
+            writer.execute("COMMIT")
+        with closing(sqlite3.connect(copy)) as backup:
+            self.assertEqual(backup.execute("SELECT notes FROM accounts").fetchall(), [(0,)])
 
     def held(self) -> tuple[Path, Path]:
         """A database to copy, and one into which nothing can be copied: another writes to it."""
         copy, target = self.folder / "copy.db", self.folder / "svc.db"
         self.assertEqual(self.ctl("db", "backup", copy).status, 0)
-        other = sqlite3.connect(target, isolation_level=None)
-        self.addCleanup(other.close)
-        other.execute("BEGIN IMMEDIATE")
+        holder = sqlite3.connect(target, isolation_level=None)
+        self.addCleanup(holder.close)
+        holder.execute("BEGIN IMMEDIATE")
         return copy, target
 
     def test_who_holds_the_file_is_not_waited_for_for_ever(self) -> None:
@@ -91,11 +91,11 @@ class DatabaseTests(HostCase):
         copy, target = self.held()
 
         def end(*_: object) -> None:
-            raise Ended(143)
+            raise EndedBySignal(143)
 
         before = signal.signal(signal.SIGALRM, end)
         try:
-            with self.assertRaises((HalfDone, Ended)) as caught:
+            with self.assertRaises((HalfDone, EndedBySignal)) as caught:
                 signal.setitimer(signal.ITIMER_REAL, 0.3)
                 database_commands.put_back(copy, target)
         finally:
@@ -109,11 +109,11 @@ class DatabaseTests(HostCase):
     @proves("svcctl db")
     def test_restore_refuses_what_is_no_backup(self) -> None:
         before = self.accounts()
-        text, other = self.folder / "text", self.folder / "other.db"
+        text, foreign = self.folder / "text", self.folder / "other.db"
         text.write_text("not a database, and longer than a header would be" * 9)
-        with closing(sqlite3.connect(other)) as db:
+        with closing(sqlite3.connect(foreign)) as db:
             db.execute("CREATE TABLE cats(name)")
-        for path in (text, other, self.folder / "missing"):
+        for path in (text, foreign, self.folder / "missing"):
             self.assertEqual(self.ctl("db", "restore", path).status, 1)
         self.assertEqual(self.accounts(), before)
 
@@ -160,8 +160,8 @@ class DatabaseTests(HostCase):
             "psql:<stdin>:3: FEHLER:  40P01: Verklemmung entdeckt\n"
             "DETAIL:  Prozess 7 wartet\nORT:  DeadLockReport, deadlock.c:1148\n"
         )
-        said = "psql:<stdin>:3: FEHLER: 40P01: Verklemmung entdeckt"
-        self.assertEqual(postgres.fault(german, 3), said)
+        output = "psql:<stdin>:3: FEHLER: 40P01: Verklemmung entdeckt"
+        self.assertEqual(postgres.fault(german, 3), output)
         self.assertEqual(postgres.fault("pg_dump: error: no\nhint", 1), "pg_dump: error: no")
         self.assertEqual((postgres.fault("a\nb", 1), postgres.fault("", 3)), ("b", "status 3"))
 

@@ -52,9 +52,9 @@ def value(column: Column[Any], number: int) -> Any:
 
 
 def tables(engine: Engine) -> list[Table]:
-    found = MetaData()
-    found.reflect(engine)
-    return [one for one in found.sorted_tables if one.name != database_copy.REVISION]
+    metadata = MetaData()
+    metadata.reflect(engine)
+    return [table for table in metadata.sorted_tables if table.name != database_copy.REVISION]
 
 
 def fill(url: str) -> None:
@@ -64,7 +64,7 @@ def fill(url: str) -> None:
     with engine.begin() as tx:
         for table in tables(engine):
             rows = [
-                {one.name: value(one, number) for one in table.columns}
+                {column.name: value(column, number) for column in table.columns}
                 for number in range(1, ROWS + 1)
             ]
             tx.execute(insert(table), rows)
@@ -83,12 +83,12 @@ def read(url: str) -> Rows:
     """All that is in a database."""
     engine = make_engine(database_url(url))
     with engine.connect() as tx:
-        found = {
-            one.name: sorted((tuple(row) for row in tx.execute(select(one))), key=repr)
-            for one in tables(engine)
+        rows = {
+            table.name: sorted((tuple(row) for row in tx.execute(select(table))), key=repr)
+            for table in tables(engine)
         }
     engine.dispose()
-    return found
+    return rows
 
 
 class CopyTests(SynchronousTestCase):
@@ -127,7 +127,11 @@ class CopyTests(SynchronousTestCase):
             key = list(table.primary_key.columns)
             if len(key) != 1 or not isinstance(key[0].type, Integer):
                 continue
-            row = {one.name: value(one, ROWS + 2) for one in table.columns if one is not key[0]}
+            row = {
+                column.name: value(column, ROWS + 2)
+                for column in table.columns
+                if column is not key[0]
+            }
             with engine.begin() as tx:
                 new = tx.execute(insert(table).values(**row)).inserted_primary_key
             self.assertEqual(new, (ROWS + 1,), table.name)

@@ -1,4 +1,4 @@
-"""What ``make run`` tells: the way in for a player, who needs nothing but the launcher."""
+"""The output of ``make run``: the way in for a player who has only the launcher."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from tests.ctl.command import nowhere
 
 
 class ReadyTests(SynchronousTestCase):
-    def test_what_is_said_when_it_is_ready_names_the_dashboard_and_where_the_key_is(self) -> None:
+    def test_ready_message_names_the_dashboard_and_the_key_file(self) -> None:
         folder = nowhere(self)
         create_host(folder, "127.0.0.1", "owner", demo=True)
-        with redirect_stdout(StringIO()) as said:
+        with redirect_stdout(StringIO()) as output:
             tell(Host(folder), Out())
-        lines = said.getvalue().splitlines()
+        lines = output.getvalue().splitlines()
         port = parse_env_file((folder / "metagame.env").read_text())["PORT"]
-        [dashboard] = [one for one in lines if one.startswith("dashboard")]
+        [dashboard] = [line for line in lines if line.startswith("dashboard")]
         self.assertIn(f" http://127.0.0.1:{port}/svc/dashboard ", dashboard)
-        [owner] = [one for one in lines if one.startswith("owner")]
+        [owner] = [line for line in lines if line.startswith("owner")]
         self.assertTrue(Path(owner.rpartition(" ")[2]).is_file())
 
 
@@ -41,13 +41,13 @@ class PlayersLinkTests(SynchronousTestCase):
         self.assertEqual(page.split()[0], "https://127.0.0.1/join")
         text = link.strip()
         self.assertTrue(text.startswith(f"{SCHEME}://join?"))
-        program, given = shlex.split(command)[-2:]
-        self.assertEqual((program[-12:], given), ("svc-launcher", text))
-        found = decode(text)
-        self.assertEqual(found.host, "127.0.0.1")
-        self.assertEqual(found.fingerprint, fingerprint((folder / CERT_FILE).read_bytes()))
+        program, argument = shlex.split(command)[-2:]
+        self.assertEqual((program[-12:], argument), ("svc-launcher", text))
+        invite = decode(text)
+        self.assertEqual(invite.host, "127.0.0.1")
+        self.assertEqual(invite.fingerprint, fingerprint((folder / CERT_FILE).read_bytes()))
         settings = (folder / "gateway.env").read_text()
         (folder / "gateway.env").write_text(settings.replace("JOIN_PAGE=1", "JOIN_PAGE=0"))
-        self.assertEqual([one for one in player_lines(Host(folder)) if "/join (" in one], [])
+        self.assertEqual([line for line in player_lines(Host(folder)) if "/join (" in line], [])
         (folder / "gateway.env").unlink()
         self.assertEqual(player_lines(Host(folder)), [])

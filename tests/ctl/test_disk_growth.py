@@ -83,41 +83,41 @@ class HostTests(HostCase):
         """The one disk of a host that is so old."""
         at = mock.patch.object(disk_growth, "_of_database", lambda tx: (0.0, 0))
         with at:
-            [found], age = disks(self.host, self.folder, days * DAY_S)
+            [disk], age = disks(self.host, self.folder, days * DAY_S)
         self.assertEqual(age, max(1.0, days))
-        return found
+        return disk
 
     @proves("svcctl capacity")
     def test_database_logs_and_backups_grow_as_they_have(self) -> None:
         state = Backups([Backup(f"/b/{at}", at, 2 * MB, "ab") for at in (9.0, 8.0)])
         backups.write(self.folder, state)
-        rows = {one.name: one for one in merged(self.grown(20).fillings)}
+        rows = {filling.name: filling for filling in merged(self.grown(20).fillings)}
         self.assertEqual(rows["database"], Filling("database", 80 * MB, a_day=4 * MB))
         logs = rows["logs"]
         self.assertEqual((logs.has, logs.soon_a_day), (6 * MB, 0.3 * MB))
         self.assertEqual(logs.soon, (32 - 5 + 2 * 8 - 1) * MB)  # where they turn
-        kept = rows["backups"]
-        self.assertEqual((kept.has, kept.soon_a_day), (4 * MB, 2 * MB))
-        self.assertEqual(kept.soon, (7 + 4 + 12 - 2) * 2 * MB)
-        self.assertAlmostEqual(kept.a_day, 23 * 2 * MB / 80 * 4)  # each as much larger
+        copies = rows["backups"]
+        self.assertEqual((copies.has, copies.soon_a_day), (4 * MB, 2 * MB))
+        self.assertEqual(copies.soon, (7 + 4 + 12 - 2) * 2 * MB)
+        self.assertAlmostEqual(copies.a_day, 23 * 2 * MB / 80 * 4)  # each as much larger
 
     def test_a_host_without_backups_has_none_to_come(self) -> None:
         (self.folder / "stack.env").write_text("BACKUP_AT=off\n")
-        self.assertEqual({one.name for one in self.grown(2).fillings}, {"database", "logs"})
+        self.assertEqual({filling.name for filling in self.grown(2).fillings}, {"database", "logs"})
 
     @proves("svcctl capacity")
     def test_a_disk_that_is_full_within_the_month_ends_it_first(self) -> None:
         full = filled(20 * MB, Filling("database", 40 * MB, a_day=2 * MB))
-        other = evolve(full, place=Path("/backups"))
+        second = evolve(full, place=Path("/backups"))
         with (
             mock.patch.object(capacity, "SAMPLE_S", 0.05),
             mock.patch.object(capacity, "idle_ticks", side_effect=[0, 10_000]),
-            mock.patch.object(capacity, "disks", return_value=([full, other], 20.0)),
+            mock.patch.object(capacity, "disks", return_value=([full, second], 20.0)),
         ):
             ran = self.ctl("capacity", "--json")
         self.assertEqual((ran.data["first"], ran.data["more"]), ("disk", 0))
-        self.assertEqual([one["full_in_days"] for one in ran.data["disks"]], [11, 11])
-        self.assertIn("disk of /backups", [one["name"] for one in ran.data["limits"]])
+        self.assertEqual([disk["full_in_days"] for disk in ran.data["disks"]], [11, 11])
+        self.assertIn("disk of /backups", [disk["name"] for disk in ran.data["limits"]])
 
     def test_people_read_it_as_a_chart(self) -> None:
         began = time.time() - 10 * DAY_S
@@ -129,6 +129,6 @@ class HostTests(HostCase):
         self.assertEqual(ran.status, 0, ran.err)
         self.assertIn(f"disk of {self.folder}: ", ran.out)
         self.assertIn("by the growth of 10 days so far", ran.out)
-        [row] = [one for one in ran.out.splitlines() if one.startswith("database")]
+        [row] = [line for line in ran.out.splitlines() if line.startswith("database")]
         self.assertEqual(row.split()[1:3], ["80.0", "320.0"])
         self.assertIn("█", row)

@@ -39,9 +39,9 @@ class CommandTests(DoctorCase):
         self.plant("metagame", "NODE_ENV", "")
         ran = self.doctor("--json")
         self.assertEqual((ran.status, ran.data["ok"]), (1, False))
-        for one in ran.data["findings"]:
-            self.assertEqual(list(one), ["level", "component", "what", "cure"])
-            self.assertTrue(all(one.values()), one)
+        for finding in ran.data["findings"]:
+            self.assertEqual(list(finding), ["level", "component", "what", "cure"])
+            self.assertTrue(all(finding.values()), finding)
 
     def test_without_a_folder_there_is_nothing_to_look_at(self) -> None:
         gone = self.folder / "nowhere"
@@ -55,9 +55,9 @@ class CommandTests(DoctorCase):
     def test_it_changes_nothing(self) -> None:
         def all_files() -> dict[str, bytes]:
             return {
-                str(one): one.read_bytes()
-                for one in self.folder.rglob("*")
-                if one.is_file() and one.suffix not in (".db-wal", ".db-shm")
+                str(path): path.read_bytes()
+                for path in self.folder.rglob("*")
+                if path.is_file() and path.suffix not in (".db-wal", ".db-shm")
             }
 
         before = all_files()
@@ -262,11 +262,11 @@ class MatchingTests(DoctorCase):
         self.assertIn("MY_IP is 203.0.113.99, but 203.0.113.10 is 203.0.113.10", self.notes())
 
     def test_a_name_without_an_address_is_a_note(self) -> None:
-        lost = Quiet(names={"203.0.113.10": ""})
-        self.assertEqual(self.wrong(lost), [])
-        self.assertIn("has no IPv4 address; correct its DNS entry", self.notes(lost))
+        unresolved = Quiet(names={"203.0.113.10": ""})
+        self.assertEqual(self.wrong(unresolved), [])
+        self.assertIn("has no IPv4 address; correct its DNS entry", self.notes(unresolved))
 
-    def test_a_name_that_is_this_machines_own_in_its_hosts_file_says_nothing_of_my_ip(self) -> None:
+    def test_own_name_in_the_hosts_file_gives_no_note_on_my_ip(self) -> None:
         self.plant("deploy", "MY_IP", "203.0.113.99")
         own = Quiet(names={"203.0.113.10": "127.0.1.1"})
         self.assertEqual(self.wrong(own), [])

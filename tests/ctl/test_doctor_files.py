@@ -1,4 +1,4 @@
-"""What doctor finds in certificates, files and databases. Spec: 2 §8."""
+"""The doctor's findings about certificates, files and databases. Spec: 2 §8."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from unittest import mock
 
 import pytest
 
-from svcserver.ctl.doctor.machine import Room
+from svcserver.ctl.doctor.machine import DiskSpace
 from svcserver.db import migrations
 from svcserver.db.engine import database_url, make_engine
 from svcserver.db.migrations import revisions
@@ -88,9 +88,9 @@ class FileTests(DoctorCase):
         (self.folder / "owner.key").chmod(0o640)
         barred = PermissionError(errno.EACCES, "Permission denied", "/root/server.sh")
         with mock.patch("svcserver.ctl.doctor.files.may_run", side_effect=barred):
-            found = " ".join(map(str, self.wrong()))
-        self.assertIn("/root/server.sh: ", found)
-        self.assertIn("owner.key can be read by others", found)
+            findings = " ".join(map(str, self.wrong()))
+        self.assertIn("/root/server.sh: ", findings)
+        self.assertIn("owner.key can be read by others", findings)
 
     def test_a_game_server_that_the_system_does_not_execute(self) -> None:
         program = self.folder / "server.exe"
@@ -184,10 +184,10 @@ class DatabaseTests(DoctorCase):
         (self.folder / "svc.db").rename(elsewhere / "svc.db")
         self.plant("metagame", "DATABASE_URL", f"sqlite:///{elsewhere / 'svc.db'}")
         self.plant("metagame", "DISK_RESERVE_MB", "1048576")
-        roomy = Quiet(disk=Room(4096 * GB, 2048 * GB))
+        roomy = Quiet(disk=DiskSpace(4096 * GB, 2048 * GB))
         self.assertEqual(self.wrong(roomy), [])
-        lines = self.wrong(Quiet(disk=Room(4096 * GB, 512 * GB)))
-        self.assertTrue(any("nothing is saved" in one and "make room" in one for one in lines))
+        lines = self.wrong(Quiet(disk=DiskSpace(4096 * GB, 512 * GB)))
+        self.assertTrue(any("nothing is saved" in line and "make room" in line for line in lines))
 
     def test_a_link_into_nowhere_asks_for_the_disk(self) -> None:
         (self.folder / "svc.db").rename(self.folder / "away.db")
@@ -201,11 +201,11 @@ class DatabaseTests(DoctorCase):
         self.finds("does not begin as an SQLite database does", "correct DATABASE_URL; where")
 
     def test_a_row_that_refers_to_nothing_is_mended_by_hand(self) -> None:
-        with closing(sqlite3.connect(self.folder / "svc.db")) as one:
-            one.execute("PRAGMA foreign_keys=OFF")
-            one.execute("CREATE TABLE mine(account TEXT REFERENCES accounts(id))")
-            one.execute("INSERT INTO mine VALUES ('nobody')")
-            one.commit()
+        with closing(sqlite3.connect(self.folder / "svc.db")) as database:
+            database.execute("PRAGMA foreign_keys=OFF")
+            database.execute("CREATE TABLE mine(account TEXT REFERENCES accounts(id))")
+            database.execute("INSERT INTO mine VALUES ('nobody')")
+            database.commit()
         self.finds("row 1 of mine refers to a row that is not there", "changed it by hand: undo")
 
     def test_empty(self) -> None:
@@ -214,10 +214,10 @@ class DatabaseTests(DoctorCase):
         self.finds("it is empty", "restore a backup; else run svcctl db upgrade")
 
     def test_of_a_later_version(self) -> None:
-        with closing(sqlite3.connect(self.folder / "svc.db")) as one:
-            one.execute("UPDATE alembic_version SET version_num = '9999'")
-            one.execute("ALTER TABLE accounts RENAME COLUMN notes TO coins")
-            one.commit()
+        with closing(sqlite3.connect(self.folder / "svc.db")) as database:
+            database.execute("UPDATE alembic_version SET version_num = '9999'")
+            database.execute("ALTER TABLE accounts RENAME COLUMN notes TO coins")
+            database.commit()
         self.finds("9999 is of a newer version", "install the version")
 
     @pytest.mark.live
@@ -227,13 +227,13 @@ class DatabaseTests(DoctorCase):
         migrations.upgrade(engine)
         engine.dispose()
         self.plant("metagame", "DATABASE_URL", where)
-        self.assertFalse(any("max_connections" in one for one in self.wrong()))
+        self.assertFalse(any("max_connections" in finding for finding in self.wrong()))
         each = "100"  # the most of a metagame; the tests' PostgreSQL allows 500
         self.plant("metagame", "DATABASE_CONNECTIONS", each)
         self.plant("metagame", "LIVE_URL", "valkey://127.0.0.1:1")
         for workers, too_many in ((1, False), (5, True)):
             (self.folder / "stack.env").write_text(f"WORKERS={workers}\n")
-            lines = [one for one in self.wrong() if "max_connections" in one]
+            lines = [finding for finding in self.wrong() if "max_connections" in finding]
             self.assertEqual(bool(lines), too_many)
         self.assertIn(f"5 times DATABASE_CONNECTIONS={each}", lines[0])
 
@@ -241,7 +241,7 @@ class DatabaseTests(DoctorCase):
     def test_a_database_that_does_not_keep_every_text(self) -> None:
         where = fresh_database("TEMPLATE template0 ENCODING 'SQL_ASCII' LOCALE 'C'")
         self.plant("metagame", "DATABASE_URL", where)
-        [line] = [one for one in self.wrong() if "encoding" in one]
+        [line] = [finding for finding in self.wrong() if "encoding" in finding]
         self.assertIn("its encoding is SQL_ASCII", line)
 
     def test_several_workers_that_cannot_share(self) -> None:
@@ -286,7 +286,7 @@ class DatabaseTests(DoctorCase):
         self.finds("holds no key of an account", "svcctl account create")
 
     def test_no_admin_is_a_note(self) -> None:
-        with closing(sqlite3.connect(self.folder / "svc.db")) as one, one:
-            one.execute("UPDATE accounts SET is_admin = 0")  # svcctl keeps the last one
+        with closing(sqlite3.connect(self.folder / "svc.db")) as database, database:
+            database.execute("UPDATE accounts SET is_admin = 0")  # svcctl keeps the last one
         self.assertEqual(self.wrong(), [])
         self.assertIn("no account is an owner", self.notes())

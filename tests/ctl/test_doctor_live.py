@@ -9,7 +9,7 @@ import time
 import pytest
 
 from svcserver.board.address import Address
-from svcserver.ctl.doctor.engine import Refused, Told, ask
+from svcserver.ctl.doctor.engine import EngineFacts, EngineRefused, ask
 from tests.ctl.doctor_host import HEALTHY, DoctorCase, Quiet
 from tests.support.valkey import BlockingEngine, Instance, fresh_url
 
@@ -21,7 +21,7 @@ class EngineTests(DoctorCase):
         super().setUp()
         self.plant("metagame", "LIVE_URL", URL)
 
-    def told(
+    def engine(
         self,
         slip: float = 0.0,
         save: str | None = None,
@@ -30,61 +30,65 @@ class EngineTests(DoctorCase):
         **info: str,
     ) -> Quiet:
         now = time.time()  # and it stays so, however long the doctor takes
-        return Quiet(at=now, told=Told(HEALTHY | info, now + slip, save, buffers, is_open))
+        return Quiet(at=now, facts=EngineFacts(HEALTHY | info, now + slip, save, buffers, is_open))
 
     def test_a_healthy_one(self) -> None:
-        for fine in (self.told(), self.told(maxmemory_policy="volatile-ttl"), self.told(save="")):
+        for fine in (
+            self.engine(),
+            self.engine(maxmemory_policy="volatile-ttl"),
+            self.engine(save=""),
+        ):
             self.assertEqual(self.wrong(fine), [])
-        self.assertNotIn("live state", self.notes(self.told(save="900 1", aof_enabled="0")))
+        self.assertNotIn("live state", self.notes(self.engine(save="900 1", aof_enabled="0")))
 
     def test_one_that_wants_no_password(self) -> None:
-        self.finds("without a password", "requirepass", self.told(is_open=True))
+        self.finds("without a password", "requirepass", self.engine(is_open=True))
 
     def test_one_that_drops_what_is_in_use(self) -> None:
         for policy in ("allkeys-lru", "volatile-random", "allkeys-random"):
-            self.finds(policy, "maxmemory-policy noeviction", self.told(maxmemory_policy=policy))
+            self.finds(policy, "maxmemory-policy noeviction", self.engine(maxmemory_policy=policy))
 
     def test_one_that_is_a_cluster(self) -> None:
-        self.finds("is a cluster", "cluster-enabled no", self.told(cluster_enabled="1"))
+        self.finds("is a cluster", "cluster-enabled no", self.engine(cluster_enabled="1"))
 
     def test_one_that_cuts_off_who_listens(self) -> None:
         low = "normal 0 0 0 slave 1 1 60 pubsub 33554432 1048576 60"
-        self.finds("has 1 MB of news unread", "pubsub 32mb 8mb 60", self.told(buffers=low))
+        self.finds("has 1 MB of news unread", "pubsub 32mb 8mb 60", self.engine(buffers=low))
         for fine in ("33554432 8388608 60", "0 0 0"):
-            self.assertEqual(self.wrong(self.told(buffers=f"normal 0 0 0 pubsub {fine}")), [])
+            self.assertEqual(self.wrong(self.engine(buffers=f"normal 0 0 0 pubsub {fine}")), [])
 
     def test_one_that_is_too_old(self) -> None:
-        old = self.told(valkey_version="", redis_version="6.0.16")
+        old = self.engine(valkey_version="", redis_version="6.0.16")
         self.finds("version 6.0.16", "install Valkey", old)
 
     def test_one_whose_disk_is_full(self) -> None:
-        self.finds("last save", "make room", self.told(rdb_last_bgsave_status="err"))
-        self.finds("last append", "make room", self.told(aof_last_write_status="err"))
+        self.finds("last save", "make room", self.engine(rdb_last_bgsave_status="err"))
+        self.finds("last append", "make room", self.engine(aof_last_write_status="err"))
 
     def test_one_that_writes_nothing_to_disk(self) -> None:
-        said = self.notes(self.told(save="", aof_enabled="0"))
-        self.assertIn("writes nothing to disk", said)
+        notes = self.notes(self.engine(save="", aof_enabled="0"))
+        self.assertIn("writes nothing to disk", notes)
 
     def test_another_clock(self) -> None:
-        self.finds("differ by 30 s", "timedatectl", self.told(slip=30.4))
+        self.finds("differ by 30 s", "timedatectl", self.engine(slip=30.4))
 
     def test_one_that_does_not_answer_and_nobody_sees_the_password(self) -> None:
-        for why in (ConnectionRefusedError(111, "Connection refused"), Refused("WRONGPASS")):
-            self.finds("does not answer", "correct LIVE_URL", Quiet(told=why))
-            [line] = self.wrong(Quiet(told=why))
+        for why in (ConnectionRefusedError(111, "Connection refused"), EngineRefused("WRONGPASS")):
+            self.finds("does not answer", "correct LIVE_URL", Quiet(facts=why))
+            [line] = self.wrong(Quiet(facts=why))
             self.assertNotIn("hidden", line)
 
 
 @pytest.mark.live
 def test_a_real_one_tells_all_that_is_looked_at() -> None:
-    told = ask(Address.read(fresh_url()), 5.0)
+    facts = ask(Address.read(fresh_url()), 5.0)
     assert {"redis_version", "maxmemory_policy", "aof_enabled", "rdb_last_bgsave_status"} <= set(
-        told.info
+        facts.info
     )
-    assert abs(told.seconds - time.time()) < 60
-    assert told.save == ""
-    assert "pubsub" in (told.buffers or "")
-    assert not told.is_open
+    assert abs(facts.seconds - time.time()) < 60
+    assert facts.save == ""
+    assert "pubsub" in (facts.buffers or "")
+    assert not facts.is_open
 
 
 @pytest.mark.live
@@ -102,18 +106,18 @@ def test_a_real_one_without_a_password_is_open() -> None:
         engine.end()
 
 
-@pytest.mark.parametrize("said", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"-NOAUTH no\r\n", b""])
-def test_what_is_no_engine_or_refuses_us(said: bytes) -> None:
+@pytest.mark.parametrize("reply", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"-NOAUTH no\r\n", b""])
+def test_what_is_no_engine_or_refuses_us(reply: bytes) -> None:
     with socket.create_server(("127.0.0.1", 0)) as door:
 
         def answer() -> None:
             line, _ = door.accept()
             with line:
                 line.recv(100)
-                line.sendall(said)
+                line.sendall(reply)
 
         thread = threading.Thread(target=answer, daemon=True)
         thread.start()
-        with pytest.raises((Refused, OSError)):
+        with pytest.raises((EngineRefused, OSError)):
             ask(Address("127.0.0.1", door.getsockname()[1]), 5.0)
         thread.join(5)

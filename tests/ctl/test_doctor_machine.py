@@ -1,4 +1,4 @@
-"""What doctor finds on the machine: ports, rights, room, neighbours. Spec: 2 §8."""
+"""The doctor's findings about the machine: ports, rights, disk, neighbours. Spec: 2 §8."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from unittest import mock
 
 from svcserver.allowlist import firewall
-from svcserver.ctl.doctor.machine import Holder, Limits, Machine, Port, Room
+from svcserver.ctl.doctor.machine import DiskSpace, FileLimits, Machine, PortHolder, PortState
 from tests.ctl.doctor_host import GB, DoctorCase, Quiet
 from tests.ctl.hosts import value
 from tests.support.proves import proves
@@ -27,7 +27,7 @@ class MachineTests(DoctorCase):
             (61099, "chat"),
             (443, "gateway"),
         ):
-            machine = Quiet(taken={port: Port(taken=True)}, says={port: (200, b"<html>")})
+            machine = Quiet(taken={port: PortState(taken=True)}, says={port: (200, b"<html>")})
             what = f"{port} is held by a program that is not the {name}"
             self.finds(what, "end that program", machine)
 
@@ -40,31 +40,33 @@ class MachineTests(DoctorCase):
             61005: (200, b'{"entries": []}'),
             61099: (426, b""),
         }
-        taken = {port: Port(taken=True) for port in (443, *says)}
+        taken = {port: PortState(taken=True) for port in (443, *says)}
         self.assertEqual(self.wrong(Quiet(taken=taken, says=says, shows=shown)), [])
 
     def test_another_gateway_on_the_port_is_a_stranger(self) -> None:
-        machine = Quiet(taken={443: Port(taken=True)}, shows="0" * 64)
+        machine = Quiet(taken={443: PortState(taken=True)}, shows="0" * 64)
         self.finds("GATEWAY_PORT 443 is held", "end that program", machine)
 
     def test_the_same_component_of_another_host_is_named(self) -> None:
         words = ("python", "twistd", "svc-metagame", "--env-file", "/srv/other/metagame.env")
         machine = Quiet(
-            taken={61000: Port(taken=True)},
+            taken={61000: PortState(taken=True)},
             says={61000: (200, b'{"playersOnline": 0}')},
-            held={61000: Holder(4121, words)},
+            held={61000: PortHolder(4121, words)},
         )
         what = "PORT 61000 is held by the metagame of the host in /srv/other (process 4121)"
         self.finds(what, "stop that host, or change PORT", machine)
 
     def test_an_own_component_that_does_not_answer_is_restarted(self) -> None:
         words = ("twistd", "svc-metagame", "--env-file", str(self.folder / "metagame.env"))
-        machine = Quiet(taken={61000: Port(taken=True)}, held={61000: Holder(4121, words)})
+        machine = Quiet(taken={61000: PortState(taken=True)}, held={61000: PortHolder(4121, words)})
         self.finds("it holds PORT 61000 (process 4121), but does not answer", "restart", machine)
 
     def test_a_game_server_that_runs_on_is_not_to_be_ended(self) -> None:
         program = value(self.folder, "deploy", "GAMESERVER_BINARY_PATH")
-        machine = Quiet(taken={8770: Port(taken=True)}, held={8770: Holder(9, (program, "map"))})
+        machine = Quiet(
+            taken={8770: PortState(taken=True)}, held={8770: PortHolder(9, (program, "map"))}
+        )
         what = "a game server still runs on UDP port 8770 (process 9)"
         self.finds(what, "start the deploy server, which takes it over", machine)
 
@@ -75,7 +77,7 @@ class MachineTests(DoctorCase):
             stranger.settimeout(0.1)
             port = stranger.getsockname()[1]
             machine = Machine()
-            self.assertEqual(machine.port("127.0.0.1", port), Port(taken=True))
+            self.assertEqual(machine.port("127.0.0.1", port), PortState(taken=True))
             holder = machine.holder("127.0.0.1", port)
             self.assertEqual(holder and holder.pid, os.getpid())
             self.assertIsNone(machine.holder("127.0.0.2", port))
@@ -83,7 +85,7 @@ class MachineTests(DoctorCase):
                 self.assertEqual(machine.answer("127.0.0.1", port, "/", {}), (0, b""))
                 with mock.patch("svcserver.relay.checking.socket.create_connection", fail):
                     self.assertEqual(machine.presented("127.0.0.1", port), "")
-        self.assertEqual(machine.port("127.0.0.1", port), Port())
+        self.assertEqual(machine.port("127.0.0.1", port), PortState())
 
     def test_the_real_machine_answers_every_question(self) -> None:
         machine = Machine()
@@ -106,7 +108,7 @@ class MachineTests(DoctorCase):
 
     def test_a_stranger_where_figures_belong(self) -> None:
         self.plant("content", "METRICS_PORT", "9100")
-        taken = {9100: Port(taken=True)}
+        taken = {9100: PortState(taken=True)}
         stranger = Quiet(taken=taken, says={9100: (200, b"node_load1 0.5")})
         self.finds("METRICS_PORT 9100 is held", "end that program", stranger)
         self.assertEqual(
@@ -114,29 +116,29 @@ class MachineTests(DoctorCase):
         )
 
     def test_a_game_port_that_is_taken(self) -> None:
-        machine = Quiet(taken={8772: Port(taken=True)})
+        machine = Quiet(taken={8772: PortState(taken=True)})
         self.finds("UDP port 8772 for game servers is taken", "ss -lunp", machine)
 
     def test_a_port_that_needs_a_right_is_a_note(self) -> None:
-        machine = Quiet(taken={443: Port(denied=True)})
+        machine = Quiet(taken={443: PortState(denied=True)})
         self.assertEqual(self.wrong(machine), [])
         self.assertIn("CAP_NET_BIND_SERVICE", self.notes(machine))
         shown = self.ctl("cert", "fingerprint").out.strip()
-        runs = Quiet(taken={443: Port(denied=True)}, shows=shown)
+        runs = Quiet(taken={443: PortState(denied=True)}, shows=shown)
         self.assertNotIn("CAP_NET_BIND_SERVICE", self.notes(runs))
 
     def test_a_disk_that_is_nearly_full(self) -> None:
-        self.finds("has 100 MB left", "make room", Quiet(disk=Room(100 * GB, 100 * 1024**2)))
-        low = Quiet(disk=Room(100 * GB, GB))
+        self.finds("has 100 MB left", "make room", Quiet(disk=DiskSpace(100 * GB, 100 * 1024**2)))
+        low = Quiet(disk=DiskSpace(100 * GB, GB))
         self.assertEqual(self.wrong(low), [])
         self.assertIn("has 1024 MB left", self.notes(low))
 
     def test_too_few_open_files(self) -> None:
-        self.finds("may open 1024 files", "LimitNOFILE=4224", Quiet(files=Limits(1024, 1024)))
-        self.finds("may open 4096 files", "LimitNOFILE=4224", Quiet(files=Limits(256, 4096)))
+        self.finds("may open 1024 files", "LimitNOFILE=4224", Quiet(files=FileLimits(1024, 1024)))
+        self.finds("may open 4096 files", "LimitNOFILE=4224", Quiet(files=FileLimits(256, 4096)))
 
     def test_a_low_limit_that_each_service_raises_itself_is_no_finding(self) -> None:
-        usual = Quiet(files=Limits(1024, 65_536))
+        usual = Quiet(files=FileLimits(1024, 65_536))
         self.assertEqual(self.wrong(usual), [])
         self.assertNotIn("LimitNOFILE", self.notes(usual))
 

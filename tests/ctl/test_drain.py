@@ -27,7 +27,7 @@ class DrainOffTests(HostCase):
     def setUp(self) -> None:
         super().setUp()
         self.now = 1000.0
-        self.asked: list[tuple[str, Any, str]] = []
+        self.requests: list[tuple[str, Any, str]] = []
         waits = maintenance._once_it_listens
 
         def on_our_clock(act: Callable[[], dict[str, Any]]) -> dict[str, Any]:
@@ -42,14 +42,14 @@ class DrainOffTests(HostCase):
         """The metagame refuses that many connections, and then answers, or fails."""
 
         def act(owner: object, route: str, body: Any, reason: str = "") -> Any:
-            self.asked.append((route, body, reason))
-            if len(self.asked) <= refusals:
+            self.requests.append((route, body, reason))
+            if len(self.requests) <= refusals:
                 raise NobodyListens("the metagame does not answer")
             if otherwise is not None:
                 raise otherwise
             return SAID
 
-        self.patch(Owner, "act", act)
+        self.patch(Owner, "post", act)
 
     @proves("svcctl drain, update when-empty")
     def test_a_metagame_that_starts_is_waited_for(self) -> None:
@@ -57,7 +57,7 @@ class DrainOffTests(HostCase):
         ran = self.ctl(*OFF, "--json")
         self.assertEqual((ran.status, ran.data, self.now), (0, SAID, 1000 + 3 * TRY_S))
         self.assertIn("does not answer yet; waiting up to 60 s", ran.line)
-        self.assertEqual(self.asked, [("DashboardDrain", {"On": False}, "it is in")] * 4)
+        self.assertEqual(self.requests, [("DashboardDrain", {"On": False}, "it is in")] * 4)
 
     def test_one_that_answers_is_not(self) -> None:
         self.answers(0)
@@ -76,11 +76,11 @@ class DrainOffTests(HostCase):
     def test_any_other_failure_is_said_at_once(self) -> None:
         self.answers(1, Failed("no such route"))
         self.assertEqual(self.ctl(*OFF).status, 1)
-        self.assertEqual((len(self.asked), self.now), (2, 1000 + TRY_S))
+        self.assertEqual((len(self.requests), self.now), (2, 1000 + TRY_S))
 
 
 class RefusedTests(SynchronousTestCase):
-    def test_a_port_where_nobody_listens_is_told_from_a_server_that_hangs_up(self) -> None:
+    def test_closed_port_differs_from_a_server_that_hangs_up(self) -> None:
         with socket.socket() as held:  # bound, so that nobody else takes it
             held.bind(("127.0.0.1", 0))
             base = f"http://127.0.0.1:{held.getsockname()[1]}"

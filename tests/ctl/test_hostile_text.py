@@ -105,13 +105,13 @@ def _value(table: str, column: Any) -> Any:
     return values.get(column.type.python_type, NEVER)
 
 
-def spoilt(found: Any) -> Any:
+def spoilt(value: Any) -> Any:
     """A reply in which every text is nasty, but for ids and times."""
-    if isinstance(found, dict):
-        return {key: spoilt(one) for key, one in found.items()}
-    if isinstance(found, list):
-        return [spoilt(one) for one in found]
-    return NASTY if isinstance(found, str) and not KEPT.match(found) else found
+    if isinstance(value, dict):
+        return {key: spoilt(child) for key, child in value.items()}
+    if isinstance(value, list):
+        return [spoilt(child) for child in value]
+    return NASTY if isinstance(value, str) and not KEPT.match(value) else value
 
 
 @contextmanager
@@ -191,31 +191,31 @@ class HostileTextTests(HostCase):
     def exchange(self, base: str, method: str, path: str, headers: Any, *more: Any) -> Any:
         body: dict[str, Any] = {"data": more[2]} if len(more) > 2 else {}
         page = self.game.browse(method, path, headers=headers, **body)
-        found = spoilt(page.json) if page.body else {}
-        return page.status, json.dumps(found).encode()
+        reply = spoilt(page.json) if page.body else {}
+        return page.status, json.dumps(reply).encode()
 
     def words(self, command: click.Command, text: str, path: Path, *, bare: bool) -> list[str]:
         """An argument for everything that the command wants; unless ``bare``, every text, too."""
         options, arguments = list[str](), list[str]()
-        for one in command.params:
-            is_text = isinstance(one.type, click.types.StringParamType)
-            said = "1"
-            if isinstance(one.type, click.Choice):
-                said = str(one.type.choices[0])
-            elif isinstance(one.type, click.Path):
-                said = str(path)
+        for parameter in command.params:
+            is_text = isinstance(parameter.type, click.types.StringParamType)
+            word = "1"
+            if isinstance(parameter.type, click.Choice):
+                word = str(parameter.type.choices[0])
+            elif isinstance(parameter.type, click.Path):
+                word = str(path)
             elif is_text:
-                said = text
-            if one.name == "config":
+                word = text
+            if parameter.name == "config":
                 options.append(f"--config={self.folder}")
-            elif isinstance(one, click.Argument) and isinstance(one.type, click.Path):
-                arguments.append(said)
-            elif one.name in LEFT_OUT or not (one.required or (is_text and not bare)):
+            elif isinstance(parameter, click.Argument) and isinstance(parameter.type, click.Path):
+                arguments.append(word)
+            elif parameter.name in LEFT_OUT or not (parameter.required or (is_text and not bare)):
                 continue
-            elif isinstance(one, click.Argument):
-                arguments.append(said)
+            elif isinstance(parameter, click.Argument):
+                arguments.append(word)
             else:
-                options.append(f"{one.opts[0]}={said}")
+                options.append(f"{parameter.opts[0]}={word}")
         return [*options, "--", *arguments]
 
     def run_in_terminal(self, name: str, words: list[str]) -> str:
@@ -245,24 +245,24 @@ class HostileTextTests(HostCase):
     def test_no_command_prints_what_a_terminal_obeys(self) -> None:
         self.patch(http_get, "_exchange", self.exchange)
         self.replace_programs()
-        whole, seen = self.folder.with_name("whole"), set()
+        whole, names = self.folder.with_name("whole"), set()
         shutil.copytree(self.folder, whole)
         for name, command in commands():
-            wants_path = any(isinstance(one.type, click.Path) for one in command.params)
+            wants_path = any(isinstance(parameter.type, click.Path) for parameter in command.params)
             for path in self.paths if wants_path else self.paths[:1]:
                 bare = self.words(command, "Ann_1", path, bare=True)
                 full = self.words(command, NASTY.replace("\0", ""), path, bare=False)
                 for words in (bare, ["--json", *bare], full):
                     shutil.rmtree(self.folder)
                     shutil.copytree(whole, self.folder)
-                    said = self.run_in_terminal(name, words)
-                    self.check(f"{name} {words}", said)
-                    if "owned" in said:
-                        seen.add(name)
-        self.assertEqual(sorted(set(SEES) - seen), [])
+                    output = self.run_in_terminal(name, words)
+                    self.check(f"{name} {words}", output)
+                    if "owned" in output:
+                        names.add(name)
+        self.assertEqual(sorted(set(SEES) - names), [])
 
-    def check(self, command: str, said: str) -> None:
-        for line in (DRAWN.sub("", said) if command.startswith(DRAWS) else said).split("\n"):
+    def check(self, command: str, output: str) -> None:
+        for line in (DRAWN.sub("", output) if command.startswith(DRAWS) else output).split("\n"):
             self.assertEqual(unsafe_in(line), "", f"{command}: {line[:300]!a}")
             self.assertFalse(line.startswith(FORGED), f"{command}: {line[:300]!a}")
             if line.startswith('{"'):
@@ -282,9 +282,9 @@ class HostileTextTests(HostCase):
             ("allowlist close-ports", config),
             ("allowlist close-ports", "--json", config),
         ):
-            said = self.run_in_terminal(name, words)
-            self.check(name, said)
-            self.assertIn("owned", said, name)
+            output = self.run_in_terminal(name, words)
+            self.check(name, output)
+            self.assertIn("owned", output, name)
 
     def test_what_is_written_for_people_holds_nothing_unsafe(self) -> None:
         self.patch(http_get, "_exchange", self.exchange)
@@ -301,13 +301,13 @@ class HostileTextTests(HostCase):
                 self.check(part.name, file.read().decode())
 
     def test_the_live_table_draws_no_foreign_escape(self) -> None:
-        one = {"name": NASTY, "where": NASTY, "kind": NASTY, "title": NASTY, "map": NASTY}
-        said = {
+        entry = {"name": NASTY, "where": NASTY, "kind": NASTY, "title": NASTY, "map": NASTY}
+        state = {
             **dict.fromkeys(("name", "version", "registration"), NASTY),
-            **{"playersOnline": 1, "uptimeSeconds": 1, "players": [one], "instances": [one]},
+            **{"playersOnline": 1, "uptimeSeconds": 1, "players": [entry], "instances": [entry]},
         }
         with contextlib.redirect_stdout(io.StringIO()) as out:
-            draw(Out(), said, {"x": {NASTY: NASTY}})
+            draw(Out(), state, {"x": {NASTY: NASTY}})
         self.check("status --watch", out.getvalue())
 
     def test_a_reason_in_two_lines_is_refused_in_one(self) -> None:

@@ -52,13 +52,13 @@ class InitTests(SynchronousTestCase):
     def values(self, name: str) -> dict[str, str]:
         return parse_env_file((self.folder / f"{name}.env").read_text())
 
-    def test_a_folder_that_was_only_gone_through_is_in_no_setting_and_a_link_is(self) -> None:
+    def test_settings_resolve_parent_folders_but_not_links(self) -> None:
         above = self.folder.parent
         (above / "link").symlink_to(above / "target", target_is_directory=True)
         (above / "target").mkdir()
-        for given, place in (("through/../other", "other"), ("link", "link")):
+        for argument, place in (("through/../other", "other"), ("link", "link")):
             (above / "through").mkdir(exist_ok=True)
-            self.assertEqual(svcctl("init", above / given).status, 0)
+            self.assertEqual(svcctl("init", above / argument).status, 0)
             text = (above / place / "metagame.env").read_text()
             self.assertIn(f"DATABASE_URL=sqlite:///{above.resolve() / place}/svc.db\n", text)
 
@@ -76,9 +76,9 @@ class InitTests(SynchronousTestCase):
 
     @proves("svcctl init")
     def test_secrets_are_for_the_owner_alone(self) -> None:
-        for one in self.folder.iterdir():
-            mode = one.stat().st_mode & 0o777
-            self.assertTrue(one.name in PUBLIC or mode == 0o600, f"{one.name} has mode {mode:o}")
+        for path in self.folder.iterdir():
+            mode = path.stat().st_mode & 0o777
+            self.assertTrue(path.name in PUBLIC or mode == 0o600, f"{path.name} has mode {mode:o}")
 
     @proves("svcctl init")
     def test_what_must_match_matches(self) -> None:
@@ -123,11 +123,11 @@ class InitTests(SynchronousTestCase):
 
     @proves("svcctl init")
     def test_a_second_one_changes_nothing(self) -> None:
-        before = {one.name: one.read_bytes() for one in self.folder.iterdir() if one.is_file()}
+        before = {path.name: path.read_bytes() for path in self.folder.iterdir() if path.is_file()}
         ran = svcctl("init", self.folder)
         self.assertEqual(ran.status, 1)
         self.assertIn("nothing was changed", ran.line)
-        after = {one.name: one.read_bytes() for one in self.folder.iterdir() if one.is_file()}
+        after = {path.name: path.read_bytes() for path in self.folder.iterdir() if path.is_file()}
         self.assertEqual(after, before)
 
     @proves("svcctl init")
@@ -136,27 +136,27 @@ class InitTests(SynchronousTestCase):
         folder.mkdir(parents=True)
         (folder / "svc.db").write_text("mine")
         self.assertEqual(svcctl("init", folder).status, 1)
-        self.assertEqual([one.name for one in folder.iterdir()], ["svc.db"])
+        self.assertEqual([path.name for path in folder.iterdir()], ["svc.db"])
         self.assertEqual((folder / "svc.db").read_text(), "mine")
 
     def test_settings_and_data_can_have_a_folder_each(self) -> None:
         settings, data = nowhere(self), nowhere(self)
         ran = svcctl("init", settings, "--data", data, "--public-host", "203.0.113.10")
         self.assertEqual(ran.status, 0, ran.err)
-        here = {one.name for one in settings.iterdir()}
-        there = {one.name for one in data.iterdir()}
+        here = {path.name for path in settings.iterdir()}
+        there = {path.name for path in data.iterdir()}
         self.assertEqual(there, {"svc.db", "game", "launcher", "manifest.json"})
         self.assertEqual(here & there, set())
         self.assertIn(f"DATA_DIR={data}\n", (settings / "stack.env").read_text())
         unit = (settings / "host" / "svc-content.service").read_text()
         self.assertIn(f"WorkingDirectory={data}\n", unit)
         self.assertIn(f"ReadWritePaths={settings} {data}\n", unit)
-        told = (data / "launcher" / "README.txt").read_text()
-        self.assertIn(f"svcctl content launcher FILE --config {settings}\n", told)
+        note = (data / "launcher" / "README.txt").read_text()
+        self.assertIn(f"svcctl content launcher FILE --config {settings}\n", note)
         handed_out = (data / "game" / "README.txt").read_text()  # to players, until there is a game
         self.assertNotIn(str(settings), handed_out)
         listed = svcctl("account", "list", "--config", settings, "--json")
-        self.assertEqual([one["username"] for one in listed.data["accounts"]], ["owner"])
+        self.assertEqual([path["username"] for path in listed.data["accounts"]], ["owner"])
 
     def test_a_folder_of_data_that_is_taken_leaves_both_as_they_were(self) -> None:
         settings, data = nowhere(self), nowhere(self)
@@ -229,8 +229,8 @@ class EngineTests(SynchronousTestCase):
 
     def test_they_come_from_the_environment_which_no_other_user_sees(self) -> None:
         live = "valkey://svc:hush@127.0.0.1:6379"
-        said, err = self.made(SVC_DATABASE_URL=self.database, SVC_LIVE_URL=live)
-        self.assertEqual((said["DATABASE_URL"], said["LIVE_URL"]), (self.database, live))
+        output, err = self.made(SVC_DATABASE_URL=self.database, SVC_LIVE_URL=live)
+        self.assertEqual((output["DATABASE_URL"], output["LIVE_URL"]), (self.database, live))
         self.assertEqual(err, "")
 
     def test_an_engine_without_a_password_gets_one(self) -> None:
@@ -241,8 +241,8 @@ class EngineTests(SynchronousTestCase):
         config = folder / "live.conf"
         password = config.read_text().splitlines()[0].removeprefix("requirepass ")
         for name in ("metagame", "gateway"):
-            said = parse_env_file((folder / f"{name}.env").read_text())["LIVE_URL"]
-            self.assertEqual(said, f"valkey://:{password}@127.0.0.1:6379/2")
+            url = parse_env_file((folder / f"{name}.env").read_text())["LIVE_URL"]
+            self.assertEqual(url, f"valkey://:{password}@127.0.0.1:6379/2")
         self.assertEqual((len(password), config.stat().st_mode & 0o777), (48, 0o600))
         copy = "/etc/valkey/svcserver.conf"  # the engine's user cannot read the folder
         self.assertIn(f"install -o valkey -m 640 {config} {copy}\n", ran.out)
@@ -267,8 +267,8 @@ class EngineTests(SynchronousTestCase):
 
     def test_an_option_wins_over_the_environment(self) -> None:
         elsewhere = f"sqlite:///{self.folder / 'other.db'}"
-        said, _ = self.made("--database", self.database, SVC_DATABASE_URL=elsewhere)
-        self.assertEqual(said["DATABASE_URL"], self.database)
+        output, _ = self.made("--database", self.database, SVC_DATABASE_URL=elsewhere)
+        self.assertEqual(output["DATABASE_URL"], self.database)
         self.assertFalse((self.folder / "other.db").exists())
 
     def test_a_password_on_the_command_line_is_told_of_and_not_said_again(self) -> None:
@@ -296,7 +296,7 @@ class EngineTests(SynchronousTestCase):
         folder = nowhere(self)
         self.assertIn(f"database     {folder}/svc.db\n", svcctl("init", folder).out)
 
-    def test_the_database_of_another_host_is_neither_changed_nor_taken_unasked(self) -> None:
+    def test_database_of_another_host_is_refused_unchanged(self) -> None:
         self.made("--database", self.database)
         engine = create_engine(self.database)
         self.addCleanup(engine.dispose)
@@ -327,13 +327,13 @@ class PrivateTests(SynchronousTestCase):
         folder = nowhere(self)
         ran = svcctl("init", folder, *words, "--owner", "Olga")
         self.assertEqual(ran.status, 0, ran.err)
-        self.said = ran.out
+        self.output = ran.out
         return folder
 
     @proves("private mode: the metagame on the overlay address, no gateway (svcctl init)")
-    def test_the_metagame_listens_on_the_overlay_address_and_there_is_no_gateway(self) -> None:
+    def test_private_metagame_uses_the_overlay_address_and_no_gateway(self) -> None:
         folder = self.made("--private-host", "100.64.0.9")
-        names = sorted(one.name for one in folder.glob("*.*"))
+        names = sorted(path.name for path in folder.glob("*.*"))
         wanted = ["content.env", "deploy.env", "manifest.json", "metagame.env", "owner.key"]
         self.assertEqual(names, [*wanted, "svc.db"])
         for name in ("metagame", "deploy", "content"):
@@ -345,10 +345,13 @@ class PrivateTests(SynchronousTestCase):
         self.assertEqual(check_metagame(metagame), [])
         deploy, _ = load(DeploySettings, parse_env_file((folder / "deploy.env").read_text()))
         self.assertEqual((deploy.bind_host, deploy.my_ip), ("127.0.0.1", "100.64.0.9"))
-        self.assertIn("private      on 100.64.0.9", self.said)
+        self.assertIn("private      on 100.64.0.9", self.output)
         self.assertEqual(
-            sorted(one.name for one in (folder / "host").glob("*.service")),
-            [f"svc-{one}.service" for one in ("backup", "content", "deploy", "metagame", "watch")],
+            sorted(path.name for path in (folder / "host").glob("*.service")),
+            [
+                f"svc-{path}.service"
+                for path in ("backup", "content", "deploy", "metagame", "watch")
+            ],
         )
 
     @proves("private mode: the metagame on the overlay address, no gateway (svcctl init)")
@@ -369,28 +372,35 @@ class PrivateTests(SynchronousTestCase):
         with mock.patch("svcserver.ctl.init.own_address", return_value=None):
             folder = self.made()
         self.assertIn("BIND_HOST=127.0.0.1\n", (folder / "metagame.env").read_text())
-        self.assertIn("only this machine can play", self.said)
+        self.assertIn("only this machine can play", self.output)
 
     def test_the_doctor_finds_nothing_wrong_with_it(self) -> None:
         folder = self.made("--private-host", "127.0.0.1")
-        found = examine(find(str(folder), None), folder, Quiet())
-        self.assertEqual([str(one) for one in found if one.level is Level.WRONG], [])
+        findings = examine(find(str(folder), None), folder, Quiet())
+        self.assertEqual([str(finding) for finding in findings if finding.level is Level.WRONG], [])
 
     @proves("private mode: the metagame on the overlay address, no gateway (svcctl init)")
     def test_an_address_that_strangers_reach_is_refused(self) -> None:
-        for words, said in (
+        for words, fault in (
             (("--private-host", "203.0.113.1"), "use --public-host"),
             (("--private-host", "0.0.0.0"), "use --public-host"),
             (("--private-host", "127.0.0.1", "--public-host", "h.example"), "not both"),
             *(
-                (("--public-host", one), "or an IPv4 address; a port from 1 to 65535")
-                for one in ("https://h.example", "h.example/join", "a b", "", "2001:db8::1", "*.h")
+                (("--public-host", address), "or an IPv4 address; a port from 1 to 65535")
+                for address in (
+                    "https://h.example",
+                    "h.example/join",
+                    "a b",
+                    "",
+                    "2001:db8::1",
+                    "*.h",
+                )
             ),
         ):
             folder = nowhere(self)
             ran = svcctl("init", folder, *words)
             self.assertEqual((ran.status, folder.exists()), (1, False))
-            self.assertIn(said, ran.line)
+            self.assertIn(fault, ran.line)
 
     def test_only_addresses_of_the_overlay_network_are_taken_for_such(self) -> None:
         for address, private in (

@@ -59,23 +59,23 @@ class StoppedTests(SynchronousTestCase):
         return ["init", self.folder, "--private-host", "127.0.0.1", *beside, *more]
 
     def owners(self, file: Path | None = None) -> list[str]:
-        """Whose key is in the folder, and who else owns the host."""
+        """Return the account of the folder's key, and the names of other owners."""
         engine = create_engine(f"sqlite:///{file or self.database}")
         self.addCleanup(engine.dispose)
         with transaction(engine) as tx:
             mine = SqlAccounts(tx).by_key((self.folder / "owner.key").read_text().strip())
             assert mine is not None
-            others = [one for one in SqlAccounts(tx).everyone() if one.id != mine.id]
-        return [mine.username, *(one.username for one in others)]
+            others = [account for account in SqlAccounts(tx).everyone() if account.id != mine.id]
+        return [mine.username, *(account.username for account in others)]
 
     def repeated(self) -> Ran:
         ran = svcctl(*self.words())
         self.assertEqual(ran.status, 0, ran.err)
-        self.assertEqual([one for one in self.folder.iterdir() if one.name[0] == "."], [])
+        self.assertEqual([path for path in self.folder.iterdir() if path.name[0] == "."], [])
         self.assertEqual(svcctl(*self.words()).status, 1)  # it is there, and stays as it is
         return ran
 
-    def test_before_the_owner_is_known_the_next_one_begins_anew_or_goes_on(self) -> None:
+    def test_stop_before_the_owner_is_known_restarts_or_resumes(self) -> None:
         for trap in (partial(killed_at_rename, 1), killed_before_the_commit):
             self.setUp()
             self.assertEqual(child(trap, *self.words()), KILLED)
@@ -83,14 +83,14 @@ class StoppedTests(SynchronousTestCase):
             self.repeated()
             self.assertEqual(self.owners(), ["owner"])
 
-    def test_a_closed_terminal_leaves_nothing_of_one_that_waits_for_its_database(self) -> None:
+    def test_closed_terminal_cleans_up_while_the_database_hangs(self) -> None:
         for number in (signal.SIGHUP, signal.SIGTERM):
             with socket.create_server(("127.0.0.1", 0)) as silent:
                 silent.settimeout(LONGEST_S)
 
                 def ended(pid: int, number: int = number, silent: socket.socket = silent) -> None:
-                    with silent.accept()[0] as asked:
-                        asked.recv(1)
+                    with silent.accept()[0] as connection:
+                        connection.recv(1)
                         os.kill(pid, number)
                         os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
 
@@ -106,8 +106,8 @@ class StoppedTests(SynchronousTestCase):
         self.assertEqual(child(trap, "init", self.folder, *first), KILLED)
         ran = svcctl(*self.words("--owner", "Olga", "--json"))
         self.assertEqual(ran.status, 0, ran.err)
-        told = [ran.data[one] for one in ("host", "mode", "owner")]
-        self.assertEqual(told, ["127.0.0.1", "private", "owner"])
+        values = [ran.data[key] for key in ("host", "mode", "owner")]
+        self.assertEqual(values, ["127.0.0.1", "private", "owner"])
         self.assertIn("--owner Olga did not count: the owner is owner already", ran.err)
         for name in ("gateway.env", "gateway-cert.pem", "host/svc-gateway.service"):
             self.assertFalse((self.folder / name).exists(), name)
@@ -175,21 +175,21 @@ class StoppedTests(SynchronousTestCase):
             ran = svcctl(*own)
             self.assertEqual(ran.status, 0, ran.err)
             self.assertEqual(self.owners(self.data / "svc.db"), ["owner"])
-            self.assertEqual([one for one in self.data.iterdir() if one.name[0] == "."], [])
+            self.assertEqual([path for path in self.data.iterdir() if path.name[0] == "."], [])
 
     def test_an_owner_of_that_name_is_not_taken_over(self) -> None:
         """Also where the one that was killed had not come to the database."""
         self.assertEqual(child(partial(killed_at_rename, 2), *self.words()), KILLED)
-        other = nowhere(self)
-        self.assertEqual(svcctl("init", other, *self.words()[2:]).status, 0)
+        target = nowhere(self)
+        self.assertEqual(svcctl("init", target, *self.words()[2:]).status, 0)
         ran = svcctl(*self.words("--share-database"))
         self.assertEqual((ran.status, (self.folder / "metagame.env").exists()), (1, False))
         self.assertIn("knows that name already", ran.err)
 
     def test_a_database_that_became_another_hosts_is_not_taken(self) -> None:
         self.assertEqual(child(partial(killed_at_rename, 2), *self.words()), KILLED)
-        other = nowhere(self)
-        self.assertEqual(svcctl("init", other, *self.words("--owner", "Ben")[2:]).status, 0)
+        target = nowhere(self)
+        self.assertEqual(svcctl("init", target, *self.words("--owner", "Ben")[2:]).status, 0)
         ran = svcctl(*self.words())
         self.assertEqual((ran.status, (self.folder / "metagame.env").exists()), (1, False))
         self.assertIn("it is another host's: nothing was changed", ran.err)
@@ -209,7 +209,7 @@ class StoppedTests(SynchronousTestCase):
         self.assertIn("wait until it has ended", ran.line)
 
     def test_a_host_is_made_where_there_are_no_locks(self) -> None:
-        """As on Windows: neither the import nor the command wants fcntl."""
+        """Windows has no fcntl: neither the import nor the command may need it."""
         with mock.patch.dict(sys.modules, fcntl=None):
             runpy.run_path(begun.__file__)
             self.repeated()

@@ -16,22 +16,22 @@ from tests.support.proves import proves
 
 class JournalTests(SynchronousTestCase):
     def setUp(self) -> None:
-        self.asked: list[list[str]] = []
+        self.commands: list[list[str]] = []
         self.patch(shutil, "which", lambda name: f"/bin/{name}")
         self.text, self.status = "", 0
         self.fault: Exception | None = None
         self.patch(subprocess, "run", self.run_)
 
     def run_(self, words: list[str], *, stdout: Any, timeout: float, **more: Any) -> Any:
-        """As journalctl; ``fault`` is raised."""
-        self.asked.append(words)
+        """Act as journalctl; raises ``fault``."""
+        self.commands.append(words)
         if self.fault is not None:
             raise self.fault
         stdout.write(self.text.encode())
         return mock.Mock(returncode=self.status)
 
     def says(self, *rows: object) -> None:
-        self.text = "".join(f"{json.dumps(one)}\n" for one in rows)
+        self.text = "".join(f"{json.dumps(row)}\n" for row in rows)
 
     @proves("svcctl bundle")
     def test_each_line_with_its_unit(self) -> None:
@@ -44,9 +44,9 @@ class JournalTests(SynchronousTestCase):
             7,
         )
         self.assertEqual(journal.last_lines(50), "[gateway] gateway ready\n[deploy] hi\ufffd\n")
-        [asked] = self.asked
-        self.assertEqual(asked[0], "/bin/journalctl")
-        self.assertLessEqual({"--unit=svc-*", "--lines=50", "--output=json"}, {*asked})
+        [command] = self.commands
+        self.assertEqual(command[0], "/bin/journalctl")
+        self.assertLessEqual({"--unit=svc-*", "--lines=50", "--output=json"}, {*command})
 
     def test_one_that_hangs_and_one_that_refuses(self) -> None:
         self.fault = subprocess.TimeoutExpired("journalctl", 20)

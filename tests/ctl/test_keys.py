@@ -25,7 +25,7 @@ class KeysTests(DoctorCase):
         return self.folder / "metagame.env"
 
     def tokens(self) -> Tokens:
-        """As the metagame has them after a restart."""
+        """Return the metagame's tokens after a restart."""
         settings = find(str(self.folder), None).settings("metagame", Settings)
         keys = Keys.read(
             settings.signing_private_key, settings.signing_public_key, settings.verify_keys
@@ -42,12 +42,12 @@ class KeysTests(DoctorCase):
     def test_a_rotation_logs_nobody_out(self) -> None:
         self.start(hours_ago=100)
         before = self.tokens().sign("UID-ann")
-        said = self.ctl("keys", "rotate", "--json").data
+        data = self.ctl("keys", "rotate", "--json").data
         after = self.tokens().sign("UID-ann")
         for token in (before, after):
             self.assertEqual(self.tokens().verify(token), "UID-ann")
-        self.assertEqual(self.ctl("keys", "list", "--json").data, said)
-        self.assertEqual(list(self.tokens().keys.public), [said["signing"], *said["verifying"]])
+        self.assertEqual(self.ctl("keys", "list", "--json").data, data)
+        self.assertEqual(list(self.tokens().keys.public), [data["signing"], *data["verifying"]])
         self.start(hours_ago=24.1)
         self.start()  # one more changes nothing
         self.assertEqual(self.ctl("keys", "retire").status, 0)

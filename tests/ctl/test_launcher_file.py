@@ -41,19 +41,19 @@ class LauncherFileTests(SynchronousTestCase):
 
     def notes(self) -> str:
         return "".join(
-            one["what"] + one["cure"]
-            for one in svcctl("doctor", "--config", self.folder, "--json").data["findings"]
-            if one["level"] == "note" and "launcher" in one["what"]
+            finding["what"] + finding["cure"]
+            for finding in svcctl("doctor", "--config", self.folder, "--json").data["findings"]
+            if finding["level"] == "note" and "launcher" in finding["what"]
         )
 
     def test_it_is_put_there_whole_and_its_checksum_is_in_the_letter(self) -> None:
         self.assertIn("get the launcher from me.", self.says())
         self.put()
         self.assertEqual((self.launchers / LAUNCHER_FILE).read_bytes(), BODY)
-        told = (self.launchers / CHECKSUM_FILE).read_text()
-        self.assertEqual(told, f"{SHA256}  {LAUNCHER_FILE}\n")
+        checksum = (self.launchers / CHECKSUM_FILE).read_text()
+        self.assertEqual(checksum, f"{SHA256}  {LAUNCHER_FILE}\n")
         self.assertEqual(
-            {one.name for one in self.launchers.iterdir()},
+            {path.name for path in self.launchers.iterdir()},
             {LAUNCHER_FILE, CHECKSUM_FILE, "README.txt"},
         )
         direct = "https://203.0.113.10/content/v1/launcher/svc-launcher.pyz"
@@ -69,7 +69,7 @@ class LauncherFileTests(SynchronousTestCase):
         self.put()
         self.assertIn("from https://203.0.113.10/join, or from me", self.says())
 
-    def test_in_a_private_network_the_file_is_taken_from_the_content_server(self) -> None:
+    def test_private_players_download_from_the_content_server(self) -> None:
         self.folder = nowhere(self)
         ran = svcctl("init", self.folder, "--private-host", "100.64.0.9")
         self.assertEqual(ran.status, 0, ran.err)
@@ -106,9 +106,9 @@ class LauncherFileTests(SynchronousTestCase):
 
     def test_the_doctor_says_how_players_get_one(self) -> None:
         cure = f"svcctl content launcher FILE --config {self.folder}"
-        told = self.notes()
-        self.assertIn(f"there is no launcher in {self.launchers}a release holds", told)
-        self.assertIn(cure, told)
+        notes = self.notes()
+        self.assertIn(f"there is no launcher in {self.launchers}a release holds", notes)
+        self.assertIn(cure, notes)
         self.put()
         self.assertEqual(self.notes(), "")
         (self.launchers / LAUNCHER_FILE).write_bytes(BODY + b"!")
@@ -120,7 +120,7 @@ class LauncherFileTests(SynchronousTestCase):
         gateway.write_text(gateway.read_text().replace("JOIN_PAGE=0", "JOIN_PAGE=1"))
         self.assertIn("CONTENT_LAUNCHER_DIR names no folder", self.notes())
 
-    def test_what_was_built_in_this_clone_is_put_there_at_a_start_and_never_over_another(
+    def test_start_supplies_the_built_launcher_but_never_overwrites(
         self,
     ) -> None:
         host = Host(self.folder)

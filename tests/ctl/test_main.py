@@ -23,9 +23,9 @@ class MainTests(SynchronousTestCase):
         self.assertIn("bann", ran.err)
 
     def test_every_command_is_listed_with_its_help(self) -> None:
-        said = svcctl("--help").out
+        output = svcctl("--help").out
         for name in ("announce", "db", "gameserver-key", "status"):
-            self.assertIn(f"  {name} ", said)
+            self.assertIn(f"  {name} ", output)
 
     def test_a_folder_that_is_none_or_no_host_is_named(self) -> None:
         empty = self.enterContext(TemporaryDirectory())
@@ -34,7 +34,7 @@ class MainTests(SynchronousTestCase):
         self.assertIn("is no host: it has no settings", svcctl("doctor", "--config", empty).line)
 
     def test_a_folder_that_only_another_user_may_read_is_one_line(self) -> None:
-        """As root reads everything, the answer is planted."""
+        """The error is planted, since root can read everything."""
         denied = PermissionError(EACCES, "Permission denied", "/srv/game/metagame.env")
         with mock.patch.object(Path, "is_file", side_effect=denied):
             ran = svcctl("up", "--yes", "/srv/game")
@@ -64,9 +64,9 @@ class CompletionTests(SynchronousTestCase):
 
     def test_commands_and_their_options_are_completed(self) -> None:
         done = ShellComplete(main, {}, "svcctl", "_SVCCTL_COMPLETE")
-        commands = {one.value for one in done.get_completions([], "")}
+        commands = {item.value for item in done.get_completions([], "")}
         self.assertLessEqual({"backup", "capacity", "doctor", "init"}, commands)
-        self.assertEqual([one.value for one in done.get_completions([], "doct")], ["doctor"])
-        found = [one.value for one in done.get_completions(["backup"], "n")]
-        self.assertIn("now", found)
-        self.assertIn("--config", [one.value for one in done.get_completions(["doctor"], "--")])
+        self.assertEqual([item.value for item in done.get_completions([], "doct")], ["doctor"])
+        completions = [item.value for item in done.get_completions(["backup"], "n")]
+        self.assertIn("now", completions)
+        self.assertIn("--config", [item.value for item in done.get_completions(["doctor"], "--")])

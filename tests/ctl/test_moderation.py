@@ -103,7 +103,7 @@ class ModerationTests(RunningHostCase):
         names = ["id", "at", "actor", "action", "target", "targetKind", "reason"]
         self.assertEqual(list(ban), [*names, "before", "after", "refused"])
         self.assertEqual(
-            [ban[one] for one in ("action", "target", "refused")], ["ban", "Alpha", None]
+            [ban[key] for key in ("action", "target", "refused")], ["ban", "Alpha", None]
         )
         self.assertTrue(str(ban["actor"]).startswith("svcctl"))
         self.assertEqual((owner["target"], kick["target"]), ("Olga", "Nobody"))
@@ -130,10 +130,8 @@ class ModerationTests(RunningHostCase):
                 add_row(tx, Entry("Olga", "kick", f"P_{number}"), at)
         mine = ("--actor", "olga")
         self.assertEqual(len(self.rows(*mine)), 500)
-        found = self.rows(*mine, "--count", "5000")
-        self.assertEqual(
-            [one["target"] for one in found], [f"P_{at}" for at in range(1099, -1, -1)]
-        )
+        rows = self.rows(*mine, "--count", "5000")
+        self.assertEqual([row["target"] for row in rows], [f"P_{at}" for at in range(1099, -1, -1)])
         old = self.rows(*mine, "--until", "40d", "--since", "41d", "--count", "600")
         self.assertEqual([old[0]["target"], old[-1]["target"]], ["P_139", "P_116"])
         self.assertIn("the newest 2;", self.ctl("audit", *mine, "--count", "2").out)
@@ -186,7 +184,7 @@ class ModerationTests(RunningHostCase):
         self.assertEqual(ran.data["announcement"]["text"], "New version")
         self.assertIsNotNone(ran.data["announcement"]["restartAt"])
         self.assertEqual(self.ctl("announce", "--clear").out, "nothing is announced\n")
-        self.assertEqual([one["action"] for one in self.rows()[:2]], ["announce end", "announce"])
+        self.assertEqual([row["action"] for row in self.rows()[:2]], ["announce end", "announce"])
         for words in (("--for", "2h"), ("text", "--clear"), ("x", "--restart-in", "soon")):
             self.assertEqual(self.ctl("announce", *words).status, 1)
 
@@ -195,8 +193,10 @@ class ModerationTests(RunningHostCase):
         self.assertEqual(self.ctl("announce").out, "nothing is announced\n")
         self.assertEqual(self.ctl("announce", "--json").data, {"announcement": None})
         self.ctl("announce", "Hunt night", "--for", "2h")
-        said = self.ctl("announce")
-        self.assertRegex(said.out, r"announced: Hunt night\nby svcctl\S*, until \S+ \S+ \(UTC\)\n")
+        result = self.ctl("announce")
+        self.assertRegex(
+            result.out, r"announced: Hunt night\nby svcctl\S*, until \S+ \S+ \(UTC\)\n"
+        )
         self.ctl("announce", "New version", "--restart-in", "10m")
         self.assertRegex(self.ctl("announce").out, r"by svcctl\S*, restart \S+ \S+ \(UTC\)\n")
         shown = self.ctl("announce", "--json").data["announcement"]
@@ -217,7 +217,7 @@ class ModerationTests(RunningHostCase):
         self.ctl("unban", "Gamma")
         listed = self.ctl("sanctions", "--json").data["sanctions"]
         self.assertEqual(
-            {(one["username"], one["kind"], one["sanction"]["reason"]) for one in listed},
+            {(entry["username"], entry["kind"], entry["sanction"]["reason"]) for entry in listed},
             {("Alpha", "mute", "spam"), ("Alpha", "ban", "cheats"), ("Beta", "ban", "")},
         )
         out = self.ctl("sanctions").out
@@ -231,6 +231,6 @@ class ModerationTests(RunningHostCase):
             self.ctl("account", "create", name)
             self.ctl("ban", name)
             self.ctl("mute", name)
-        found = self.ctl("sanctions", "--json").data["sanctions"]
-        self.assertEqual(len(found), 6)
-        self.assertEqual(len({(one["username"], one["kind"]) for one in found}), 6)
+        sanctions = self.ctl("sanctions", "--json").data["sanctions"]
+        self.assertEqual(len(sanctions), 6)
+        self.assertEqual(len({(entry["username"], entry["kind"]) for entry in sanctions}), 6)

@@ -12,7 +12,7 @@ import click
 from svcserver.ctl import alerts as alert_commands
 from svcserver.ctl.host import Host
 from svcserver.ctl.noting import noted
-from svcserver.ctl.stopping import Ended
+from svcserver.ctl.stopping import EndedBySignal
 from svcserver.db import migrations
 from svcserver.db.engine import BadDatabase
 from svcserver.metagame.owner.passports import wire
@@ -64,10 +64,10 @@ class NotingTests(HostCase):
     @proves("every act of staff and every refused try is in the audit log")
     def test_what_is_called_off_in_the_middle_may_be_done_in_part(self) -> None:
         host = Host(self.folder)
-        for why, said in (
+        for why, word in (
             (KeyboardInterrupt, "called off"),
             (click.Abort, "called off"),
-            (Ended, "called off"),
+            (EndedBySignal, "called off"),
             (OSError, "failed"),
             (ZeroDivisionError, "failed"),
         ):
@@ -76,7 +76,7 @@ class NotingTests(HostCase):
                 raise why
             newest = self.rows()[0]
             self.assertEqual((newest["action"], newest["reason"]), ("restart", "new version"))
-            outcome = f"{said}: part of it may have been done"
+            outcome = f"{word}: part of it may have been done"
             self.assertEqual(newest["after"], {"fingerprint": "f", "outcome": outcome})
             self.assertEqual((newest["before"], newest["refused"]), ({"was": 1}, None))
             self.assertIn(outcome, self.ctl("audit", "--count", "1").out)
@@ -143,9 +143,9 @@ class NotingTests(HostCase):
         self.did("backup", "db", "backup", copy, target="copy.db")
         file = self.ctl("backup", "now", "--json").data["file"]
         for what, source in (("db", copy), ("backup", file)):
-            for why, said in (
+            for why, message in (
                 (BadDatabase("the disk is full"), r"svcctl db upgrade \(the disk is full\)$"),
-                (Ended(143), "^svcctl: stopped; .* svcctl db upgrade goes on$"),
+                (EndedBySignal(143), "^svcctl: stopped; .* svcctl db upgrade goes on$"),
             ):
                 self.ctl("account", "create", "Alpha")
                 with (
@@ -154,9 +154,9 @@ class NotingTests(HostCase):
                 ):
                     ran = self.ctl(what, "restore", source)
                 self.assertEqual(ran.status, 1)
-                self.assertRegex(ran.line, said)
-                [kept] = self.folder.glob(f"svc.db.before-restore-{what}-{type(why)}")
-                self.assertIn(f"comes back with svcctl db restore {kept}", ran.line)
+                self.assertRegex(ran.line, message)
+                [previous] = self.folder.glob(f"svc.db.before-restore-{what}-{type(why)}")
+                self.assertIn(f"comes back with svcctl db restore {previous}", ran.line)
                 self.assertNotIn("Alpha", self.accounts())
                 newest = self.rows()[0]
                 self.assertEqual((newest["action"], newest["refused"]), ("restore", None))
@@ -169,10 +169,10 @@ class NotingTests(HostCase):
         made = self.ctl("backup", "now", "--json").data["file"]
         [row] = self.rows()[:1]
         self.assertEqual((row["action"], row["target"]), ("backup", made.rpartition("/")[2]))
-        other = self.folder.parent / "other"
-        ran = svcctl("backup", "restore", made, "--into", other, "--config", self.folder)
+        target = self.folder.parent / "other"
+        ran = svcctl("backup", "restore", made, "--into", target, "--config", self.folder)
         self.assertEqual((ran.status, ran.err), (0, ""))
-        ran = svcctl("audit", "--json", "--count", "1", "--config", other)
+        ran = svcctl("audit", "--json", "--count", "1", "--config", target)
         self.assertEqual(json.loads(ran.out)["action"], "restore")
         self.tried("prove backup", "backup", "prove", self.folder / "none", target="none")
 

@@ -16,9 +16,9 @@ class OpenApiTests(SynchronousTestCase):
         host = new_host(nowhere(self))
         ran = svcctl("openapi", "--config", host)
         self.assertEqual(ran.status, 0, ran.err)
-        said = json.loads(ran.out)
-        self.assertEqual(said["openapi"], "3.1.0")
-        self.assertIn("/svc/api/ServerStatus", said["paths"])
+        document = json.loads(ran.out)
+        self.assertEqual(document["openapi"], "3.1.0")
+        self.assertIn("/svc/api/ServerStatus", document["paths"])
 
     def test_nowhere_is_one_line(self) -> None:
         ran = svcctl("openapi", "--config", nowhere(self))

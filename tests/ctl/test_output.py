@@ -1,4 +1,4 @@
-"""What we tell an owner to type is what the owner's shell finds."""
+"""Commands that are shown to an owner can be typed in the owner's shell."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class ProgramTests(SynchronousTestCase):
         self.assertEqual(program("svcctl"), "svcctl")
 
     def test_the_whole_path_where_it_finds_none_or_another(self) -> None:
-        other = nowhere(self)
-        other.mkdir()
-        (other / "svcctl").write_text("#!/bin/sh\n")
-        (other / "svcctl").chmod(0o755)
-        for folders in ([], [other], [other, BESIDE]):
+        folder = nowhere(self)
+        folder.mkdir()
+        (folder / "svcctl").write_text("#!/bin/sh\n")
+        (folder / "svcctl").chmod(0o755)
+        for folders in ([], [folder], [folder, BESIDE]):
             self.path(*folders)
             self.assertEqual(program("svcctl"), str(BESIDE / "svcctl"))
 

@@ -70,11 +70,11 @@ class FileOfAnAccountTests(FileOfAnAccountCase):
         why = f"{self.file} is there already; give another name"
         both = [("export", name, why) for name in ("Alpha", "Nobody")]
         tried = [row for row in self.rows() if row[0] in {"delete", "export"}]
-        self.assertEqual(tried, [row for one in both for row in (one, ("delete", *one[1:]))])
+        self.assertEqual(tried, [row for words in both for row in (words, ("delete", *words[1:]))])
 
     @proves("svcctl account export, delete")
     def test_a_file_that_comes_meanwhile_stays_as_it_is(self) -> None:
-        def late(part: Path, found: object) -> None:
+        def late(part: Path, value: object) -> None:
             part.touch()
             self.file.write_text("precious\n")
 
@@ -130,7 +130,7 @@ class TransactionTests(FileOfAnAccountCase):
         self.assert_whole()
 
     def test_an_act_that_is_refused_when_it_runs_again_leaves_no_file(self) -> None:
-        other, runs = self.above.parent / "other.json", [0]
+        rival, runs = self.above.parent / "other.json", [0]
 
         def gone_meanwhile(engine: Engine, work: Work, wait_ms: int) -> Any:
             runs[0] += 1
@@ -139,7 +139,7 @@ class TransactionTests(FileOfAnAccountCase):
                     work(tx)
                     raise RolledBack
                 with mock.patch(TRANSACT, transact):
-                    words = ("account", "delete", "Alpha", "--yes", "--export", other)
+                    words = ("account", "delete", "Alpha", "--yes", "--export", rival)
                     self.assertEqual(self.ctl(*words).status, 0)
             return transact(engine, work, wait_ms)
 
@@ -157,8 +157,8 @@ class TransactionTests(FileOfAnAccountCase):
             ran = self.delete()
         self.assertEqual(ran.status, 1)
         where, why = ran.err.splitlines()
-        said = f"svcctl: Alpha may be deleted all the same; what was kept stands in {self.file}"
-        self.assertEqual(where, said)
+        warning = f"svcctl: Alpha may be deleted all the same; what was kept stands in {self.file}"
+        self.assertEqual(where, warning)
         self.assertIn("the database cannot be used", why)
         self.assertNotIn("Alpha", self.accounts())
         self.assert_whole()
@@ -174,8 +174,8 @@ class TransactionTests(FileOfAnAccountCase):
             ran = self.delete()
         self.assertEqual(ran.status, 1)
         where, *_, last = ran.err.splitlines()
-        said = f"svcctl: Alpha may be deleted all the same; what was kept stands in {self.file}"
-        self.assertEqual((where, last), (said, "Aborted!"))
+        warning = f"svcctl: Alpha may be deleted all the same; what was kept stands in {self.file}"
+        self.assertEqual((where, last), (warning, "Aborted!"))
         self.assertIn("Alpha", self.accounts())
         self.assert_whole()
         self.file.unlink()
@@ -215,10 +215,10 @@ class SavesTests(RunningHostCase):
 
     @proves("svcctl account show, rename, saves, rollback")
     def test_an_older_save_comes_back_on_a_host_that_runs(self) -> None:
-        said = self.done("account", "rollback", "ann_1", "2", "--kick", "--reason", "lost")
-        self.assertEqual((said["RolledBackTo"], said["kicked"]), (2, True))
+        data = self.done("account", "rollback", "ann_1", "2", "--kick", "--reason", "lost")
+        self.assertEqual((data["RolledBackTo"], data["kicked"]), (2, True))
         keys = ("username", "character", "kicked", "CharacterId", "RolledBackTo")
-        self.assertEqual(list(said), [*keys, "PreviousVersion", "UpdateVersion"])
+        self.assertEqual(list(data), [*keys, "PreviousVersion", "UpdateVersion"])
         self.assertEqual(self.held(), "rollback:2")
         self.assertEqual(self.acts()[0], ("roll back", "Ann_1", "lost", True))
         self.assertEqual(self.acts()[1], ("kick", "Ann_1", "lost", True))
@@ -235,8 +235,8 @@ class SavesTests(RunningHostCase):
 
     def test_a_player_who_may_save_over_it_is_named(self) -> None:
         self.game.browse("POST", "/heartbeat", json={}, token=self.ann.player.token)
-        said = self.ctl("account", "rollback", "Ann_1", "1").out
-        self.assertIn("Ann_1 is online (", said)
+        output = self.ctl("account", "rollback", "Ann_1", "1").out
+        self.assertIn("Ann_1 is online (", output)
 
     def test_a_version_that_is_not_kept_is_a_refused_try(self) -> None:
         for more, action in (((), "roll back"), (("--loadouts",), "roll back loadout")):

@@ -40,14 +40,14 @@ class WireTests(SynchronousTestCase):
         return wire
 
     def broken(self, status: int, body: bytes, path: str = "/character") -> PlayFailed:
-        asked = Deferred.fromCoroutine(self.wire(status, body).ask("GET", path))
-        return self.failureResultOf(asked, PlayFailed).value
+        pending = Deferred.fromCoroutine(self.wire(status, body).ask("GET", path))
+        return self.failureResultOf(pending, PlayFailed).value
 
     def test_an_answer_as_wanted(self) -> None:
-        heard = self.successResultOf(
+        reply = self.successResultOf(
             Deferred.fromCoroutine(self.wire(200, b'{"a":1}').ask("GET", "/x"))
         )
-        self.assertEqual((heard.status, heard.json), (200, {"a": 1}))
+        self.assertEqual((reply.status, reply.json), (200, {"a": 1}))
 
     def test_whom_to_blame(self) -> None:
         rows = [
@@ -68,10 +68,10 @@ class WireTests(SynchronousTestCase):
         self.assertIn(str(status), str(self.broken(status, body)))
 
     def test_an_answer_that_is_not_json(self) -> None:
-        heard = self.successResultOf(
+        reply = self.successResultOf(
             Deferred.fromCoroutine(self.wire(200, b"<html>").ask("GET", "/x"))
         )
-        self.assertRaises(PlayFailed, lambda: heard.json)
+        self.assertRaises(PlayFailed, lambda: reply.json)
 
     def test_silence_ends(self) -> None:
         app = Klein()
@@ -79,17 +79,17 @@ class WireTests(SynchronousTestCase):
         clock = Clock()
         wire = Wire(clock, "http://svc.invalid")
         wire._http = StubTreq(app.resource())  # type: ignore[assignment]
-        asked = Deferred.fromCoroutine(wire.ask("GET", "/x"))
+        pending = Deferred.fromCoroutine(wire.ask("GET", "/x"))
         clock.advance(ANSWER_S)
-        self.assertEqual(self.failureResultOf(asked, PlayFailed).value.link, "metagame")
+        self.assertEqual(self.failureResultOf(pending, PlayFailed).value.link, "metagame")
         self.assertEqual(clock.getDelayedCalls(), [])
 
 
 class PlayerTests(SynchronousTestCase):
     def test_a_save_that_comes_back_changed_is_noticed(self) -> None:
         wire = Wire(Clock(), "http://svc.invalid")
-        said = json.dumps({"data": "{}", "updateVersion": 1}).encode()
-        wire._http = answering(200, said)
+        reply = json.dumps({"data": "{}", "updateVersion": 1}).encode()
+        wire._http = answering(200, reply)
         player = Player(wire.reactor, wire, "Ada")
         why = self.failureResultOf(Deferred.fromCoroutine(player.save()), PlayFailed).value
         self.assertIn("came back changed", str(why))
@@ -103,10 +103,10 @@ class PlayerTests(SynchronousTestCase):
         self.assertEqual(self.failureResultOf(waited, PlayFailed).value.link, "deploy")
 
     def test_no_two_players_share_an_address(self) -> None:
-        found = [source_of(at) for at in range(600)]
-        self.assertEqual(len(set(found)), 600)
-        for one in found:
-            parts = [int(part) for part in one.split(".")]
+        addresses = [source_of(at) for at in range(600)]
+        self.assertEqual(len(set(addresses)), 600)
+        for address in addresses:
+            parts = [int(part) for part in address.split(".")]
             self.assertEqual((parts[0], max(parts) < 256), (127, True))
 
 
@@ -153,16 +153,16 @@ class DatagramTests(SynchronousTestCase):
 
 class TellingTests(SynchronousTestCase):
     def test_the_story_has_the_time_since_it_began(self) -> None:
-        clock, told = Clock(), list[str]()
-        story = Story(told.append, clock.seconds)
+        clock, lines = Clock(), list[str]()
+        story = Story(lines.append, clock.seconds)
         clock.advance(2.5)
-        story.say("they came")
-        self.assertEqual(told, ["   2.5 s  they came"])
+        story.add("they came")
+        self.assertEqual(lines, ["   2.5 s  they came"])
 
     def test_the_stacks_words_are_understood(self) -> None:
-        found = READY.search("t info x: stack ready: metagame, deploy")
-        assert found is not None
-        self.assertEqual(found[1], "metagame, deploy")
+        match = READY.search("t info x: stack ready: metagame, deploy")
+        assert match is not None
+        self.assertEqual(match[1], "metagame, deploy")
         line = (
             "t error x: deploy ended before it was ready (status 1): svc-deploy: no; again in 1 s"
         )

@@ -69,10 +69,10 @@ class TalkTests(SynchronousTestCase):
     def evening(self, server: Server) -> Deferred[int]:
         chat = Chat(self.clock, self.timings, "tag1")
         players = [self.player(name) for name in ("Ada", "Bo", "Cleo")]
-        for one in players:
-            server.join(chat.add(one))
-        for one in players:
-            chat.say(one, players, "City-tag1")
+        for player in players:
+            server.join(chat.add(player))
+        for player in players:
+            chat.say(player, players, "City-tag1")
         chat.whisper(players[0], players[1])
         settled = Deferred.fromCoroutine(chat.settle())
         self.clock.pump([LATE_S] * int(ANSWER_S / LATE_S + 10))
@@ -90,7 +90,7 @@ class TalkTests(SynchronousTestCase):
 
     def test_each_line_once_and_a_whisper_by_one(self) -> None:
         self.assertEqual(self.successResultOf(self.evening(Server())), 3 * 3 + 1)
-        self.assertEqual([one.count for one in self.timings.figures()], [10])
+        self.assertEqual([figure.count for figure in self.timings.figures()], [10])
         self.assertEqual(self.timings.figures()[0].operation, LINE)
 
     def test_a_lost_line_is_missed(self) -> None:

@@ -42,56 +42,56 @@ class CleaningTests(HostCase):
             self.ctl("account", "create", name)
         with database_of(self.folder) as tx:
             named = SqlAccounts(tx).named
-            self.ids = [one.id for one in map(named, (*NAMES, "Stranger")) if one is not None]
-            for at, one in enumerate(self.ids):
-                row = {"id": f"c{at}", "account_id": one, "slot": 0, "version": 1}
+            self.ids = [owner.id for owner in map(named, (*NAMES, "Stranger")) if owner is not None]
+            for at, account in enumerate(self.ids):
+                row = {"id": f"c{at}", "account_id": account, "slot": 0, "version": 1}
                 self.fill(tx, "characters", row)
                 self.fill(tx, "character_saves", {"character_id": f"c{at}"})
             guilds = SqlGuilds(tx)
             guilds.found(Guild("g", "Evening", "EVE", self.ids[0], 1))
-            for one, rank in zip(self.ids, (Rank.LEADER, Rank.OFFICER), strict=False):
-                guilds.join(Member(one, "g", rank, 1))
+            for account, rank in zip(self.ids, (Rank.LEADER, Rank.OFFICER), strict=False):
+                guilds.join(Member(account, "g", rank, 1))
 
     def fill(self, tx: Any, name: str, known: dict[str, Any]) -> None:
         """Add a row, with a zero or an empty text where nothing is known."""
         table = METADATA.tables[name]
-        row = {one.name: known[one.name] for one in table.c if one.name in known}
-        for one in table.c:
-            if one.name not in row and not one.nullable and one.autoincrement is not True:
-                row[one.name] = one.type.python_type()
+        row = {part.name: known[part.name] for part in table.c if part.name in known}
+        for column in table.c:
+            if column.name not in row and not column.nullable and column.autoincrement is not True:
+                row[column.name] = column.type.python_type()
         tx.execute(insert(table).values(row))
 
     def left(self) -> dict[str, int]:
         """Rows by table that name one of the accounts, or one of their characters."""
-        found: dict[str, int] = {}
+        counts: dict[str, int] = {}
         with database_of(self.folder) as tx:
             for table in METADATA.tables.values():
                 names = [*account_columns(table)]
-                wanted = [(one, self.ids[:2]) for one in names]
+                wanted = [(name, self.ids[:2]) for name in names]
                 if "character_id" in table.c:
                     wanted.append(("character_id", ["c0", "c1"]))
                 for name, ids in wanted:
                     rows = tx.execute(select(table).where(table.c[name].in_(ids))).all()
                     if rows:
-                        found[table.name] = len(rows)
-        return found
+                        counts[table.name] = len(rows)
+        return counts
 
     def test_accounts_saves_and_guilds_are_gone_and_a_strangers_stay(self) -> None:
         self.assertGreaterEqual(self.left()["character_saves"], 2)
-        told: list[str] = []
-        players = [player(one) for one in NAMES]
+        lines: list[str] = []
+        players = [player(name) for name in NAMES]
         host = find(str(self.folder), None)
-        self.assertIsNone(clean_up(host, players, Story(told.append, lambda: 0.0)))
+        self.assertIsNone(clean_up(host, players, Story(lines.append, lambda: 0.0)))
         self.assertEqual(self.left(), {})
-        self.assertIn("2 accounts with all that was theirs are gone", told[0])
+        self.assertIn("2 accounts with all that was theirs are gone", lines[0])
         self.assertEqual(self.accounts(), {"Olga": True, "Stranger": False})
         with database_of(self.folder) as tx:
             self.assertIsNone(SqlGuilds(tx).guild("g"))
             saves = METADATA.tables["character_saves"]
-            kept = tx.execute(select(saves.c.character_id)).scalars().all()
-        self.assertEqual(kept, ["c2"])
-        said = self.ctl("audit", "--json").out
-        self.assertIn("Ada_1f3c and 1 more", said)
+            characters = tx.execute(select(saves.c.character_id)).scalars().all()
+        self.assertEqual(characters, ["c2"])
+        audit = self.ctl("audit", "--json").out
+        self.assertIn("Ada_1f3c and 1 more", audit)
         self.assertEqual(clean(host, players), 0)
 
     def test_a_name_that_was_refused_is_somebody_elses(self) -> None:
@@ -99,7 +99,7 @@ class CleaningTests(HostCase):
         self.assertIn("Stranger", self.accounts())
 
     def test_who_was_online_a_moment_ago_leaves_no_row_behind(self) -> None:
-        clean(find(str(self.folder), None), [player(one) for one in NAMES])
+        clean(find(str(self.folder), None), [player(name) for name in NAMES])
         with database_of(self.folder) as tx:
             SqlPeople(tx).keep_seen(dict.fromkeys(self.ids, 7))
         self.assertEqual(self.left(), {})

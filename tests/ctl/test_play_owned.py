@@ -1,4 +1,4 @@
-"""What players earn on a whole metagame in memory, and whether a fresh login misses a theft."""
+"""The earnings of players on a metagame in memory, and whether a fresh login finds a theft."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.ctl.play import checks, looting, owned, together
 from svcserver.ctl.play.failed import PlayFailed
-from svcserver.ctl.play.looting import GameServer
+from svcserver.ctl.play.looting import HuntServer
 from svcserver.ctl.play.player import CURRENCY, SEASON, Player
 from svcserver.ctl.play.timings import Timings
 from svcserver.ctl.play.wire import Wire
@@ -28,7 +28,7 @@ class EarningTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.game = Game(self, STORE="free")
         self.http: Any = browsing(self.game.door)
-        self.server = GameServer(self.wire(), GAME_SERVER_KEY)
+        self.server = HuntServer(self.wire(), GAME_SERVER_KEY)
         self.ada, self.bo = self.come("Ada_1"), self.come("Bo_1")
 
     def wire(self) -> Wire:
@@ -73,9 +73,9 @@ class EarningTests(SynchronousTestCase):
 
     def look(self) -> None:
         """A fresh login of Ada's compares."""
-        seen = self.come(self.ada.name, self.ada.key)
-        self.do(owned.compare(seen, self.ada, EVERYTHING))
-        checks._same_document(seen, self.ada)
+        fresh = self.come(self.ada.name, self.ada.key)
+        self.do(owned.compare(fresh, self.ada, EVERYTHING))
+        checks._same_document(fresh, self.ada)
         with self.game.ledger.engine.begin() as tx:  # as svcctl reads: beside the metagame
             owned.stored(tx, self.ada)
 
@@ -86,7 +86,7 @@ class EarningTests(SynchronousTestCase):
             tx.execute(text(words), wanted | values)
 
     def rows(self, name: str, new: Any = None) -> Any:
-        """Of a table; with ``new`` it holds those instead."""
+        """Return the rows of a table; with ``new`` it holds those instead."""
         table = METADATA.tables[name]
         with self.game.ledger.engine.begin() as tx:
             if new is not None:
@@ -125,18 +125,18 @@ class EarningTests(SynchronousTestCase):
         self.evening()
         for words, what in thefts:
             [name] = re.findall(r"(?:UPDATE|DELETE FROM) (\w+)", words)
-            kept = self.rows(name)
+            before = self.rows(name)
             # a saved character is a string of the game's, a loadout an object
             data = b'"another"' if name == "character_saves" else b'{"slot_index":0}'
             self.steal(words, **({"data": data} if ":data" in words else {}))
-            with self.assertRaises((PlayFailed, self.failureException), msg=words) as seen:
+            with self.assertRaises((PlayFailed, self.failureException), msg=words) as raised:
                 self.look()
-            self.assertIn(what, str(seen.exception), words)
-            self.rows(name, kept)
+            self.assertIn(what, str(raised.exception), words)
+            self.rows(name, before)
         self.look()
 
     def test_a_repeated_transaction_that_counts_twice_is_seen_at_once(self) -> None:
-        class Forgetful(GameServer):
+        class Forgetful(HuntServer):
             async def ask(self, player: Player, method: str, path: str, sent: Any = None) -> Any:
                 return {"updatedStackedItems": []}
 
@@ -157,5 +157,7 @@ class TimingsTests(SynchronousTestCase):
         timings = Timings()
         for number in range(1, 101):
             timings.note("save", number / 1000)
-        [one] = timings.figures()
-        self.assertEqual((one.count, one.median_ms, one.p99_ms, one.worst_ms), (100, 50, 99, 100))
+        [figure] = timings.figures()
+        self.assertEqual(
+            (figure.count, figure.median_ms, figure.p99_ms, figure.worst_ms), (100, 50, 99, 100)
+        )

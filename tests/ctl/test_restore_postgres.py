@@ -55,14 +55,14 @@ while True:
 
 @pytest.mark.live
 class StopTests(SynchronousTestCase):
-    def test_whoever_stops_it_twice_is_told_what_came_of_it_and_nothing_is_left(self) -> None:
+    def test_second_stop_reports_the_outcome_and_leaves_no_process(self) -> None:
         for name in ("SIGINT", "SIGTERM"):
             words = [sys.executable, "-c", HASTY.format(name=name)]
             with (
                 stopping.stoppable(),
-                tempfile.TemporaryFile() as said,
+                tempfile.TemporaryFile() as errors,
                 self.assertRaisesRegex(Failed, "^stopped; the database is as it was$"),
-                postgres_restore._psql(words, dict(os.environ), said) as psql,
+                postgres_restore._psql(words, dict(os.environ), errors) as psql,
             ):
                 assert psql.stdout is not None
                 self.assertEqual(psql.stdout.readline(), b"begun\n")
@@ -92,8 +92,8 @@ class RestoreTests(HostCase):
 
     def carry_out(self, *statements: str, **values: str) -> None:
         with create_engine(database_url(self.url), poolclass=NullPool).begin() as tx:
-            for one in statements:
-                tx.execute(text(one), values)
+            for statement in statements:
+                tx.execute(text(statement), values)
 
     def add(self, name: str) -> None:
         self.carry_out(
@@ -139,7 +139,7 @@ class RestoreTests(HostCase):
         return sorted(self.folder.glob("before-restore-*"))
 
     @proves("svcctl db")
-    def test_a_backup_from_before_a_migration_comes_back_and_what_was_there_is_kept(self) -> None:
+    def test_backup_from_before_a_migration_is_restored_and_upgraded(self) -> None:
         self.at(revisions.known()[-2])
         self.add("alpha")
         self.done("db", "backup", self.copy)
@@ -149,9 +149,9 @@ class RestoreTests(HostCase):
         self.add("later")
         self.carry_out(*LATER)
 
-        kept = Path(self.done("db", "restore", self.copy).data["kept"])
-        self.assertEqual(self.kept(), [kept])
-        self.assertEqual(kept.stat().st_mode & 0o777, 0o600)
+        previous = Path(self.done("db", "restore", self.copy).data["kept"])
+        self.assertEqual(self.kept(), [previous])
+        self.assertEqual(previous.stat().st_mode & 0o777, 0o600)
         self.assertEqual(self.names(), {"alpha"})
         self.assertTrue(before <= newest)
         self.assertEqual(self.tables(), newest)  # brought up to date, and nothing besides
@@ -160,7 +160,7 @@ class RestoreTests(HostCase):
 
         # and forth again: by what was kept
         with mock.patch.object(time, "strftime", return_value="another-second"):
-            self.done("db", "restore", kept)
+            self.done("db", "restore", previous)
         self.assertEqual(self.names(), {"alpha", "later"})
         self.assertEqual(self.tables(), {*newest, "newer"})
         self.assertEqual(len(self.kept()), 2)
@@ -177,8 +177,8 @@ class RestoreTests(HostCase):
         earlier.unlink()
         self.add("later")
         self.carry_out(*LATER)
-        kept = Path(self.done("backup", "restore", file).data["kept"])
-        self.assertEqual(self.kept(), [kept])
+        previous = Path(self.done("backup", "restore", file).data["kept"])
+        self.assertEqual(self.kept(), [previous])
         self.assertEqual(self.names(), {"alpha"})
         self.assertNotIn("newer", self.tables())
 
@@ -188,19 +188,19 @@ class RestoreTests(HostCase):
         """A backup without secrets does not hold DATABASE_URL."""
         self.filled()
         made = self.ctl("backup", "now", "--json").data["file"]
-        other = nowhere(self)
-        ran = self.ctl("backup", "restore", made, "--into", other)
+        target = nowhere(self)
+        ran = self.ctl("backup", "restore", made, "--into", target)
         self.assertEqual(ran.status, 0)
-        self.assertIn(f"write it into {other / 'metagame.env'} first", ran.out)
-        self.assertIn(f"svcctl db restore {other / 'restored.dump'} --config {other}", ran.out)
-        env = f"{other / 'metagame.env'}: DATABASE_URL is still postgresql://USER"
+        self.assertIn(f"write it into {target / 'metagame.env'} first", ran.out)
+        self.assertIn(f"svcctl db restore {target / 'restored.dump'} --config {target}", ran.out)
+        env = f"{target / 'metagame.env'}: DATABASE_URL is still postgresql://USER"
         self.assertIn(f"done, but not in the audit log: {env}", ran.line)
         for words in (("db", "upgrade"), ("doctor",)):
-            ran = svcctl(*words, "--config", other)
+            ran = svcctl(*words, "--config", target)
             self.assertEqual(ran.status, 1)
             self.assertIn(env, ran.out + ran.err)
-        change(other, "metagame", "DATABASE_URL", self.url)
-        self.assertEqual(svcctl("account", "new-key", "later", "--config", other).status, 0)
+        change(target, "metagame", "DATABASE_URL", self.url)
+        self.assertEqual(svcctl("account", "new-key", "later", "--config", target).status, 0)
 
     def test_a_damaged_dump_leaves_what_was_there(self) -> None:
         data = self.filled().read_bytes()
@@ -211,27 +211,27 @@ class RestoreTests(HostCase):
             "uncompress data.*; the database is as it was": data[:block] + b"0" + data[block + 1 :],
             "psql: .*; the database is as it was": data.replace(b"CREATE INDEX", b"CREATE INDEY"),
         }
-        for number, (said, content) in enumerate(damaged.items()):
-            with self.subTest(said):
+        for number, (fault, content) in enumerate(damaged.items()):
+            with self.subTest(fault):
                 self.assertNotEqual(content, data)
                 bad = self.copies / f"{number}.dump"
                 bad.write_bytes(content)
                 with mock.patch.object(time, "strftime", return_value=f"at-{number}"):
                     ran = self.ctl("db", "restore", bad)
                 self.assertEqual(ran.status, 1)
-                self.assertRegex(ran.line, said)
+                self.assertRegex(ran.line, fault)
                 self.assertEqual(self.names(), {"alpha", "later"})
         self.done("db", "restore", self.copy)
         self.assertEqual(self.names(), {"alpha"})
 
     @proves("svcctl db")
-    def test_who_reads_a_table_for_long_is_waited_for_and_then_nothing_is_changed(self) -> None:
+    def test_long_reader_is_waited_for_and_then_nothing_changes(self) -> None:
         self.filled()
         # another role's, since a connection of the host's own role is refused before
         engine = create_engine(database_url(self.admin), poolclass=NullPool)
         self.patch(postgres_restore, "_DROP", postgres_restore._DROP.replace("'30s'", "'100ms'"))
-        with engine.begin() as other:
-            other.execute(text("SELECT count(*) FROM accounts"))
+        with engine.begin() as reader:
+            reader.execute(text("SELECT count(*) FROM accounts"))
             ran = self.ctl("db", "restore", self.copy)
         self.assertEqual(ran.status, 1)
         self.assertRegex(ran.line, "lock timeout .*stop it .*; the database is as it was$")
@@ -295,7 +295,7 @@ class RestoreTests(HostCase):
         self.at("head")
         self.add("alpha")
         with self.administered() as tx:
-            for one in (
+            for statement in (
                 "COMMENT ON EXTENSION plpgsql IS 'for the eyes of an administrator'",
                 "CREATE TABLE of_another ()",
                 f"ALTER TABLE of_another OWNER TO {role}",
@@ -308,16 +308,16 @@ class RestoreTests(HostCase):
                 f'CREATE ROLE {role[:-1]}_reads"',
                 f'GRANT SELECT ON accounts TO {role[:-1]}_reads"',
             ):
-                tx.exec_driver_sql(one)
+                tx.exec_driver_sql(statement)
         file = self.done("backup", "now").data["file"]
         self.add("later")
         with self.administered() as tx:
             tx.exec_driver_sql(f'DROP OWNED BY {role[:-1]}_reads"')
             tx.exec_driver_sql(f'DROP ROLE {role[:-1]}_reads"')
-        kept = self.done("backup", "restore", file).data["kept"]
+        previous = self.done("backup", "restore", file).data["kept"]
         self.assertEqual(self.names(), {"alpha"})
         with mock.patch.object(time, "strftime", return_value="another-second"):
-            self.done("db", "restore", kept)
+            self.done("db", "restore", previous)
         self.assertEqual(self.names(), {"alpha", "later"})
         with self.administered() as tx:
             for what, wanted in {
@@ -329,7 +329,7 @@ class RestoreTests(HostCase):
                 self.assertEqual(set(tx.exec_driver_sql(f"SELECT {what}").scalars()), wanted)
 
         self.use_fresh()  # whose role may neither make an extension nor say anything of one
-        self.done("db", "restore", kept)
+        self.done("db", "restore", previous)
         self.assertEqual(self.names(), {"alpha", "later"})
         self.done("db", "check")
 
@@ -340,11 +340,11 @@ class RestoreTests(HostCase):
             tx.exec_driver_sql("CREATE SCHEMA tries CREATE SEQUENCE n")  # no rollback undoes it
             tx.exec_driver_sql("GRANT ALL ON SCHEMA tries TO PUBLIC")
             tx.exec_driver_sql("GRANT ALL ON SEQUENCE tries.n TO PUBLIC")
-        asked = (
+        query = (
             "DO $$ BEGIN IF nextval('tries.n') {} THEN RAISE deadlock_detected; END IF; END $$;\n"
         )
         plain = postgres_restore._DROP
-        self.patch(postgres_restore, "_DROP", asked.format("<= 2") + plain)
+        self.patch(postgres_restore, "_DROP", query.format("<= 2") + plain)
         ran = self.ctl("db", "restore", self.copy)
         self.assertEqual((ran.status, ran.err), (0, ""))
         for number in (2, 3):
@@ -352,7 +352,7 @@ class RestoreTests(HostCase):
         self.assertEqual(self.names(), {"alpha"})
 
         self.add("later")
-        self.patch(postgres_restore, "_DROP", asked.format("> 3") + plain)
+        self.patch(postgres_restore, "_DROP", query.format("> 3") + plain)
         with mock.patch.object(time, "strftime", return_value="then"):
             ran = self.ctl("db", "restore", self.copy)
         self.assertEqual(ran.status, 1)
@@ -363,7 +363,7 @@ class RestoreTests(HostCase):
             self.assertEqual(tx.exec_driver_sql("SELECT last_value FROM tries.n").scalar_one(), 6)
 
     @proves("svcctl db")
-    def test_a_restore_that_is_stopped_leaves_what_was_there_and_nothing_that_waits(self) -> None:
+    def test_stopped_restore_changes_nothing_and_leaves_no_lock(self) -> None:
         self.filled()
         waiting = (
             "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
@@ -371,23 +371,23 @@ class RestoreTests(HostCase):
         )
         words = ("-m", "svcserver.ctl.main", "db", "restore", self.copy, "--config", self.folder)
         engine = create_engine(database_url(self.admin), poolclass=NullPool)
-        with engine.begin() as other, self.administered() as admin:
-            other.execute(text("SELECT count(*) FROM accounts"))
+        with engine.begin() as reader, self.administered() as admin:
+            reader.execute(text("SELECT count(*) FROM accounts"))
 
             def waits() -> bool:
-                found = admin.exec_driver_sql(f"{waiting} AND wait_event_type = 'Lock'")
-                return bool(found.scalar_one())
+                result = admin.exec_driver_sql(f"{waiting} AND wait_event_type = 'Lock'")
+                return bool(result.scalar_one())
 
             with subprocess.Popen(
                 [sys.executable, *map(str, words)], stderr=subprocess.PIPE, text=True
             ) as command:
                 eventually(waits, 60)
                 command.send_signal(signal.SIGTERM)
-                said = command.communicate(timeout=60)[1]
+                errors = command.communicate(timeout=60)[1]
             # while the other still reads: so nothing waited for it any more
             eventually(lambda: admin.exec_driver_sql(waiting).scalar_one() == 0, 20)
         self.assertEqual(command.returncode, 1)
-        self.assertEqual(said, "svcctl: stopped; the database is as it was\n")
+        self.assertEqual(errors, "svcctl: stopped; the database is as it was\n")
         self.assertEqual(self.last_row()["refused"], "stopped; the database is as it was")
         self.assertEqual(self.names(), {"alpha", "later"})
 
@@ -409,9 +409,9 @@ class RestoreTests(HostCase):
         self.patch(postgres_restore, "_given", given)
         with mock.patch.object(time, "strftime", return_value="then"):
             ran = self.ctl("db", "restore", self.copy)
-        kept = self.folder / "before-restore-then.dump"
+        previous = self.folder / "before-restore-then.dump"
         self.assertEqual(ran.status, 1)
-        self.assertRegex(ran.line, f"may have been restored: .*; what was there is in {kept}$")
+        self.assertRegex(ran.line, f"may have been restored: .*; what was there is in {previous}$")
         row = self.last_row()
         self.assertEqual(
             (row["refused"], row["after"]), (None, {"outcome": "failed: it may have been done"})

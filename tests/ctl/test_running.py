@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from svcserver.ctl import running
-from svcserver.ctl.running import METAGAME, User
+from svcserver.ctl.running import METAGAME, DatabaseUser
 from tests.ctl.test_accounts import HostCase
 
 UNIT = "svc-metagame.service"
@@ -20,7 +20,7 @@ class RunningTests(HostCase):
 
     def test_a_users_stop_of_a_unit_names_the_command_for_root(self) -> None:
         copy = self.copy()
-        self.patch(running, "_holder", lambda _: User(METAGAME, os.getpid()))
+        self.patch(running, "_holder", lambda _: DatabaseUser(METAGAME, os.getpid()))
         self.patch(running, "_lines", lambda *_: [f"0::/system.slice/{UNIT}"])
         self.patch(os, "geteuid", lambda: 1000)
         for words in ((), ("--stop",)):

@@ -18,7 +18,7 @@ class LogTests(SynchronousTestCase):
         stack = Stack(Clock(), folder)
         for number in range(500):
             stack.heard(f"[metagame] line {number}")
-        sizes = [one.stat().st_size for one in sorted(folder.iterdir())]
+        sizes = [path.stat().st_size for path in sorted(folder.iterdir())]
         self.assertEqual(len(sizes), 2)
         self.assertLess(max(sizes), 1_100)
         self.assertIn("line 499\n", (folder / LOG).read_text())

@@ -116,7 +116,7 @@ class ContentTests(HostCase):
         ran = svcctl("content", "verify", self.folder / "game", "--manifest", "none.json")
         self.assertIn("none.json", ran.line)
 
-    def test_no_bar_is_drawn_into_a_file_or_a_log_whatever_is_said_of_colours(self) -> None:
+    def test_no_progress_bar_in_a_file_or_log_even_with_colours(self) -> None:
         game = self.folder / "files"
         game.mkdir()
         (game / "a.pak").write_bytes(b"abc")
@@ -283,7 +283,7 @@ class EveryCommandTests(SynchronousTestCase):
     @proves("every command takes --config, --env-file, --json")
     def test_every_command_takes_the_hosts_options_and_json(self) -> None:
         for path, command in commands():
-            names = {option for one in command.params for option in one.opts}
+            names = {option for parameter in command.params for option in parameter.opts}
             self.assertIn("--json", names, path)
             if path not in (
                 "init",
@@ -315,9 +315,9 @@ def commands() -> Iterator[tuple[str, Any]]:
     """Every command with its path."""
     context = click.Context(main)
     for name in main.list_commands(context):
-        one = main.get_command(context, name)
-        inner = getattr(one, "commands", None)
+        command = main.get_command(context, name)
+        inner = getattr(command, "commands", None)
         if inner is None:
-            yield name, one
+            yield name, command
         else:
             yield from ((f"{name} {child}", command) for child, command in inner.items())

@@ -17,7 +17,7 @@ from svcserver.ctl.units import (
     SERVICES,
     TARGET,
     WATCH,
-    Place,
+    UnitPaths,
     files,
     unit,
 )
@@ -35,25 +35,25 @@ ANALYZE = shutil.which("systemd-analyze")
 class UnitTests(SynchronousTestCase):
     @proves("systemd units with few rights, written by svcctl init")
     def test_the_documented_ones_are_what_init_writes(self) -> None:
-        written = {one.name: one.read_text() for one in DOCS.iterdir() if one.name != BOARD}
-        self.assertEqual(written, files(Place()), "run python -m svcserver.ctl.units docs/host")
+        written = {path.name: path.read_text() for path in DOCS.iterdir() if path.name != BOARD}
+        self.assertEqual(written, files(UnitPaths()), "run python -m svcserver.ctl.units docs/host")
 
     @proves("systemd units with few rights, written by svcctl init")
     def test_init_writes_them_with_its_own_places(self) -> None:
         folder = new_host(nowhere(self))
-        names = {one.name for one in (folder / "host").iterdir()}
+        names = {path.name for path in (folder / "host").iterdir()}
         self.assertEqual(names, {TARGET, "svcserver.logrotate", *map(unit, SERVICES), *KEEPERS})
         for name in SERVICES:
             text = (folder / "host" / unit(name)).read_text()
-            found = re.search(r"^ExecStart=(\S+)", text, re.MULTILINE)
-            assert found is not None
-            self.assertTrue(Path(found[1]).is_file())
+            match = re.search(r"^ExecStart=(\S+)", text, re.MULTILINE)
+            assert match is not None
+            self.assertTrue(Path(match[1]).is_file())
             self.assertIn(f"--env-file {folder}/{name}.env\n", text)
             self.assertIn(f"ReadWritePaths={folder}\n", text)
 
     @proves("systemd units with few rights, written by svcctl init")
     def test_each_has_no_more_rights_than_it_needs(self) -> None:
-        made = files(Place())
+        made = files(UnitPaths())
         for name in SERVICES:
             text = made[unit(name)]
             right = re.findall(r"^CapabilityBoundingSet=(.*)$", text, re.MULTILINE)
@@ -64,13 +64,13 @@ class UnitTests(SynchronousTestCase):
             self.assertEqual("SystemCallFilter" in text, name != "deploy")
 
     @proves("systemd units: a nightly backup, and alerts")
-    def test_beside_the_services_a_timer_makes_backups_and_a_watcher_sends_alerts(self) -> None:
+    def test_units_include_a_backup_timer_and_a_watcher(self) -> None:
         folder = new_host(nowhere(self))
 
         def line(file: str, name: str) -> str:
-            found = re.search(rf"^{name}=(.*)$", (folder / "host" / file).read_text(), re.MULTILINE)
-            assert found is not None, (file, name)
-            return found[1]
+            match = re.search(rf"^{name}=(.*)$", (folder / "host" / file).read_text(), re.MULTILINE)
+            assert match is not None, (file, name)
+            return match[1]
 
         program, *words = line(BACKUP, "ExecStart").split()
         self.assertTrue(Path(program).is_file())
@@ -87,27 +87,29 @@ class UnitTests(SynchronousTestCase):
 
     def test_a_host_in_somebodys_home_can_still_be_read(self) -> None:
         for place in (
-            Place(folder=Path("/home/olga/game")),
-            Place(program=Path("/root/svcserver/.venv/bin/twistd")),
-            Place(python=Path("/home/olga/.pyenv/versions/3.12/bin/python3.12")),
+            UnitPaths(folder=Path("/home/olga/game")),
+            UnitPaths(program=Path("/root/svcserver/.venv/bin/twistd")),
+            UnitPaths(python=Path("/home/olga/.pyenv/versions/3.12/bin/python3.12")),
         ):
             self.assertIn("ProtectHome=read-only\n", files(place)[unit("metagame")])
 
     def test_a_folder_with_a_space_stays_one_word(self) -> None:
-        here = files(Place(folder=Path("/srv/our $5 game, 100%"), program=Path("/opt/a b/twistd")))
-        said = here[unit("metagame")]
+        here = files(
+            UnitPaths(folder=Path("/srv/our $5 game, 100%"), program=Path("/opt/a b/twistd"))
+        )
+        text = here[unit("metagame")]
         line = (
             'ExecStart="/opt/a b/twistd" --nodaemon --pidfile= svc-metagame'
             ' --env-file "/srv/our $$5 game, 100%%/metagame.env"\n'
         )
-        self.assertIn(line, said)
-        self.assertIn("WorkingDirectory=/srv/our $5 game, 100%%\n", said)
-        self.assertIn('ReadWritePaths="/srv/our $5 game, 100%%"\n', said)
+        self.assertIn(line, text)
+        self.assertIn("WorkingDirectory=/srv/our $5 game, 100%%\n", text)
+        self.assertIn('ReadWritePaths="/srv/our $5 game, 100%%"\n', text)
         folder = '"/srv/our $5 game, 100%/'
         self.assertIn(f'{folder}stack.log" {folder}bodies.log" {{\n', here["svcserver.logrotate"])
 
     def test_a_host_without_a_gateway_has_none_to_start(self) -> None:
-        made = files(Place(), ["metagame", "deploy"])
+        made = files(UnitPaths(), ["metagame", "deploy"])
         self.assertNotIn("gateway", "".join(made))
         wants = f"Wants=svc-metagame.service svc-deploy.service {WATCH} {NIGHT}\n"
         self.assertIn(wants, made[TARGET])
@@ -126,20 +128,20 @@ def test_systemd_understands_every_unit_and_finds_them_tight(tmp_path: Path) -> 
         program.chmod(0o755)
     units = tmp_path / "units"
     units.mkdir()
-    for name, text in files(Place(Path("/srv/a game"), twistd)).items():
+    for name, text in files(UnitPaths(Path("/srv/a game"), twistd)).items():
         (units / name).write_text(text)
-    paths = sorted(str(one) for one in units.iterdir() if one.suffix != ".logrotate")
+    paths = sorted(str(item) for item in units.iterdir() if item.suffix != ".logrotate")
     done = subprocess.run(
         [ANALYZE, "verify", "--man=no", *paths], capture_output=True, text=True, timeout=60
     )
     if "/run/systemd" in done.stderr:
         raise requirements.skip("systemd", "only root can make /run/systemd, which is missing here")
-    said = [one for one in done.stderr.splitlines() if "svc" in one]
-    assert (done.returncode, said) == (0, []), done.stderr
+    messages = [item for item in done.stderr.splitlines() if "svc" in item]
+    assert (done.returncode, messages) == (0, []), done.stderr
     for name in SERVICES:
-        found = exposure(units / unit(name))
+        score = exposure(units / unit(name))
         limit = EXPOSURE if SERVICES[name].confined else 2 * EXPOSURE
-        assert found < limit, f"{name} is exposed {found}"
+        assert score < limit, f"{name} is exposed {score}"
     assert exposure(units / WATCH) < EXPOSURE
     assert exposure(units / BACKUP) < 2 * EXPOSURE
 
@@ -153,6 +155,6 @@ def exposure(path: Path) -> float:
         text=True,
         timeout=60,
     )
-    found = re.search(r"exposure level for \S+: ([0-9.]+)", done.stdout)
-    assert found is not None, done.stdout + done.stderr
-    return float(found[1])
+    match = re.search(r"exposure level for \S+: ([0-9.]+)", done.stdout)
+    assert match is not None, done.stdout + done.stderr
+    return float(match[1])

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.ctl import begun
-from svcserver.ctl.doctor.machine import Port
+from svcserver.ctl.doctor.machine import PortState
 from svcserver.ctl.host import Host
 from svcserver.ctl.main import main
 from svcserver.ctl.play.failed import PlayFailed
@@ -58,20 +58,20 @@ class UpTests(SynchronousTestCase):
     def test_three_answers_make_a_host_and_start_it(self) -> None:
         ran = self.up(answers="public\n203.0.113.10\nOlga\n")
         self.assertEqual(ran.status, 0, ran.err)
-        self.assertEqual([one.folder for one in self.started], [self.folder])
+        self.assertEqual([host.folder for host in self.started], [self.folder])
         self.assertIn("http://127.0.0.1:61000/svc/dashboard", ran.out)
-        [join] = [one.split()[1] for one in ran.out.splitlines() if one.startswith("invite ")]
+        [join] = [host.split()[1] for host in ran.out.splitlines() if host.startswith("invite ")]
         invite = decode(join)
         self.assertEqual((invite.host, invite.port), ("203.0.113.10", 443))
         self.assertIn("\N{UPPER HALF BLOCK}", ran.out)  # the QR code
 
     def test_an_answer_that_will_not_do_is_asked_for_again(self) -> None:
-        said = "public\nhttps://h.example\n203.0.113.10\nBo\nBo_1\n"
-        ran = self.up(answers=said)
+        answers = "public\nhttps://h.example\n203.0.113.10\nBo\nBo_1\n"
+        ran = self.up(answers=answers)
         self.assertEqual(ran.status, 0, ran.err)
         self.assertIn("Error: https://h.example: give NAME or NAME:PORT: a DNS name", ran.err)
         self.assertIn("Error: Bo: a username has 3 to 16 letters", ran.err)
-        [join] = [one.split()[1] for one in ran.out.splitlines() if one.startswith("invite ")]
+        [join] = [line.split()[1] for line in ran.out.splitlines() if line.startswith("invite ")]
         self.assertEqual(decode(join).host, "203.0.113.10")
 
     def test_where_nobody_answers_it_names_the_options(self) -> None:
@@ -96,17 +96,17 @@ class UpTests(SynchronousTestCase):
         self.assertFalse((self.folder / "gateway.env").exists())
 
     def test_the_gateway_takes_another_port_where_443_needs_a_right(self) -> None:
-        self.machine = Quiet(taken={443: Port(denied=True)})
+        self.machine = Quiet(taken={443: PortState(denied=True)})
         ran = self.up("--yes", "--public-host", "203.0.113.10", "--json")
         self.assertEqual(ran.status, 0, ran.err)
         self.assertEqual(decode(ran.data["join"]).port, 8443)
 
-    def test_a_host_is_started_as_it_is_and_its_invite_is_left_to_the_owner(self) -> None:
+    def test_existing_host_starts_unchanged_without_an_invite(self) -> None:
         new_host(self.folder)
-        files = {one: one.read_bytes() for one in self.folder.glob("*.env")}
+        files = {path: path.read_bytes() for path in self.folder.glob("*.env")}
         ran = self.up("--json")
         self.assertEqual((ran.status, ran.data["code"]), (0, None), ran.err)
-        self.assertEqual({one: one.read_bytes() for one in self.folder.glob("*.env")}, files)
+        self.assertEqual({path: path.read_bytes() for path in self.folder.glob("*.env")}, files)
         self.assertIsNotNone(self.up("--json", "--invite").data["join"])
         self.assertIn("is a host already", self.up("--owner", "Other").line)
 
@@ -124,7 +124,7 @@ class UpTests(SynchronousTestCase):
         ran = self.up(*words)
         self.assertEqual((ran.status, ran.err), (0, ""))
         self.assertEqual(value(self.folder, "gateway", "GATEWAY_PORT"), "7443")
-        self.assertEqual([one.folder for one in self.started], [self.folder])
+        self.assertEqual([host.folder for host in self.started], [self.folder])
 
     def test_what_the_doctor_finds_wrong_is_not_started(self) -> None:
         new_host(self.folder)
@@ -143,7 +143,7 @@ class UpTests(SynchronousTestCase):
 
 
 class NewHostTests(SynchronousTestCase):
-    """What ``up`` and ``init`` share."""
+    """The behaviour that ``up`` and ``init`` share."""
 
     def init(self, *words: str) -> tuple[Ran, Path]:
         folder = nowhere(self)
@@ -164,8 +164,8 @@ class NewHostTests(SynchronousTestCase):
             self.assertIn("--public-host", ran.line)
 
     def test_a_name_without_an_address_is_said_loudly(self) -> None:
-        for found in (OSError("no such name"), ["127.0.1.1"]):
-            with mock.patch("socket.gethostbyname", side_effect=found):
+        for resolution in (OSError("no such name"), ["127.0.1.1"]):
+            with mock.patch("socket.gethostbyname", side_effect=resolution):
                 ran, folder = self.init("--public-host", "h.example")
             self.assertIn("ATTENTION: h.example", ran.out)
             self.assertIn("MY_IP", ran.out)
@@ -180,6 +180,8 @@ class NewHostTests(SynchronousTestCase):
 def value_or_empty(folder: Path) -> str:
     """MY_IP of the host."""
     [line] = [
-        one for one in (folder / "deploy.env").read_text().splitlines() if one.startswith("MY_IP=")
+        line
+        for line in (folder / "deploy.env").read_text().splitlines()
+        if line.startswith("MY_IP=")
     ]
     return line.removeprefix("MY_IP=")

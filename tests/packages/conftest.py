@@ -1,4 +1,4 @@
-"""What the tests of packages share: one build of everything that a release consists of."""
+"""Fixtures of the package tests: one build of all files of a release."""
 
 from __future__ import annotations
 

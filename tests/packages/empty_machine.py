@@ -49,7 +49,7 @@ def tour(root: Path, wheel: Path, pictures: Path) -> dict[str, float]:
 
 
 def installed(system: System) -> float:
-    """What the page says is done there; the seconds that it took."""
+    """Do what the page says; return the seconds that it took."""
     begun = time.monotonic()
     for block in install_blocks():
         if "root" in block.needs.split(", "):
@@ -63,7 +63,7 @@ def install_blocks() -> list[Block]:
     """The commands of the page's part *Install*."""
     part = re.search(r"(?ms)^## Install\n(.*?)^## ", PAGE.read_text("utf-8"))
     assert part is not None
-    return [one for one in blocks(PAGE) if one.text in part[1]]
+    return [block for block in blocks(PAGE) if block.text in part[1]]
 
 
 def as_owner(*words: str) -> tuple[str, ...]:

@@ -56,8 +56,8 @@ def _image(name: str, package: str, hooks: list[str], settings: list[str], start
     try:
         root = Path(run("buildah", "mount", made).strip())
         script = 'cat > "$1"/usr/local/bin/start <<"END"\n' + start + "END"
-        said = [f"--customize-hook={one}" for one in (script, *hooks)]
-        run("mmdebstrap", "--variant=minbase", f"--include={package}", *said, SUITE, root)
+        options = [f"--customize-hook={hook}" for hook in (script, *hooks)]
+        run("mmdebstrap", "--variant=minbase", f"--include={package}", *options, SUITE, root)
         run("buildah", "umount", made)
         run("buildah", "config", *settings, made)
         run("buildah", "commit", made, name)

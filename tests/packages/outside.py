@@ -13,8 +13,8 @@ from tests.packages.support import run
 def invite(container: str) -> str:
     """A join string, as the owner sends it."""
     words = ("svcctl", "invite", "create", "--json", "--config", "/data")
-    found: str = json.loads(run("podman", "exec", container, *words))["join"]
-    return found
+    join: str = json.loads(run("podman", "exec", container, *words))["join"]
+    return join
 
 
 def joins(home: Path, join: str, name: str) -> Invite:

@@ -21,10 +21,12 @@ def block(page: str, has: str, names: Mapping[str, str] | None = None, sudo: str
     It is root's already, unless ``sudo`` is what stands in the place of that word. Each name must
     stand in it: one that a page no longer has would leave an example's word there.
     """
-    shell = [one.text.replace("sudo ", sudo) for one in blocks(OWNERS / page) if one.word == "sh"]
-    found = [one for one in shell if has in one]
-    assert len(found) == 1, f"{page}: {len(found)} blocks with {has}"
-    [text] = found
+    shell = [
+        piece.text.replace("sudo ", sudo) for piece in blocks(OWNERS / page) if piece.word == "sh"
+    ]
+    matches = [piece for piece in shell if has in piece]
+    assert len(matches) == 1, f"{page}: {len(matches)} blocks with {has}"
+    [text] = matches
     for name, value in (names or {}).items():
         assert name in text, f"{page}: no {name} in {text}"
         text = text.replace(name, value)
@@ -49,7 +51,7 @@ def paste(text: str, folder: Path) -> str:
     return ran.stdout
 
 
-def went_well(said: str) -> bool:
-    """Whether each command in a container did: podman-compose has its status in its words alone."""
-    ended = re.findall(rf"(?ms)^podman (?:exec|run --name=\S+_tmp).*?^{EXIT_CODE}(\d+)$", said)
+def went_well(output: str) -> bool:
+    """Return whether all commands succeeded: podman-compose tells it only in its output."""
+    ended = re.findall(rf"(?ms)^podman (?:exec|run --name=\S+_tmp).*?^{EXIT_CODE}(\d+)$", output)
     return bool(ended) and set(ended) == {"0"}

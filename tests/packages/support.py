@@ -53,7 +53,7 @@ def run(*words: object, patience_s: float = PATIENCE_S, umask: int = 0o022, **en
 
 
 def build(script: str, folder: Path) -> str:
-    """What a script of packaging/ says that built something into ``folder``."""
+    """Return the output of a script of packaging/ that built something into ``folder``."""
     return run(sys.executable, ROOT / "packaging" / script, folder, patience_s=LONGEST_BUILD_S)
 
 

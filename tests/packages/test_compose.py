@@ -58,7 +58,7 @@ class Compose:
 
 @pytest.fixture(scope="module")
 def machine(image: str) -> Iterator[dict[str, str]]:
-    """What .env has besides on a machine that has no registry."""
+    """Return the lines of .env for a machine without a registry."""
     database, live = engines.database(), engines.live()
     version = image.rpartition(":")[2]
     yield {"SVC_VERSION": version, "SVC_DATABASE_IMAGE": database, "SVC_LIVE_IMAGE": live}
@@ -82,30 +82,30 @@ def host(machine: dict[str, str], release: Path, tmp_path: Path) -> Iterator[Com
     start, up, look = first.partition("podman-compose up -d\n")
     with images.name_kept(archive):  # the page loads it by the name that its owner knows
         try:
-            said = paste(start + up, folder)
-            ended = set(re.findall(r"(?m)^exit code: (\d+)$", said))
-            assert ended == {"0"}, said  # the ports are free
+            output = paste(start + up, folder)
+            ended = set(re.findall(r"(?m)^exit code: (\d+)$", output))
+            assert ended == {"0"}, output  # the ports are free
             ready(times=1)  # it may begin anew until its database has been made
-            said += paste(look, folder)
-            assert went_well(said), said
-            assert made.password not in said
+            output += paste(look, folder)
+            assert went_well(output), output
+            assert made.password not in output
             yield made
         finally:
             paste(f"podman-compose down -v -t 40; podman network rm {PROJECT}_default", folder)
 
 
 # slow: two engines' images are made, and a host of six processes starts three times
-def test_it_plays_on_two_metagames_and_keeps_everything_over_a_restart(
+def test_two_metagames_play_and_keep_everything_over_a_restart(
     host: Compose, tmp_path: Path
 ) -> None:
-    said = host.paste("cat /data/owner.key")
-    assert went_well(said) and "svc://join" in said, said
+    key = host.paste("cat /data/owner.key")
+    assert went_well(key) and "svc://join" in key, key
     assert len(host.password) == 32
     lines = run("sh", "-c", "cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' '\\n' || true")
     assert HOST in lines and host.password not in lines
     assert host.password not in host.paste("podman-compose logs")
-    told = outside.joins(tmp_path / "ada", outside.invite(HOST), "Ada")
-    assert told.port == PORT
+    joined = outside.joins(tmp_path / "ada", outside.invite(HOST), "Ada")
+    assert joined.port == PORT
     inside("sh", "-c", "echo ALLOWLIST_ALLOW_PRIVATE=1 >> /data/allowlist.env")
     inside("sed", "-i", "s/^MY_IP=.*/MY_IP=/", "/data/deploy.env")  # as of a name unknown there
     host.paste("MY_IP=", {"203.0.113.10": "127.0.0.1"})
@@ -113,9 +113,9 @@ def test_it_plays_on_two_metagames_and_keeps_everything_over_a_restart(
     assert "all went well" in inside("svcctl", "play", "--keep", "--config", "/data")
     assert "stack ready: metagame-1, metagame-2, " in run("podman", "logs", HOST)
     # far longer than the page's: only who does not listen is killed, not who shares a busy machine
-    said = host.paste("podman-compose stop -t 40", {"-t 40": "-t 200"})
-    stopped = re.findall(rf"(?m)^podman stop -t 200 {PROJECT}_(\w+)_1$", said)
-    assert stopped == ["svcserver", "live", "database"] and "SIGKILL" not in said, said
+    key = host.paste("podman-compose stop -t 40", {"-t 40": "-t 200"})
+    stopped = re.findall(rf"(?m)^podman stop -t 200 {PROJECT}_(\w+)_1$", key)
+    assert stopped == ["svcserver", "live", "database"] and "SIGKILL" not in key, key
     ready(times=3)
     accounts = inside(*ACCOUNTS)
     assert len(accounts.splitlines()) >= 6  # the owner, four players and Ada
@@ -123,17 +123,17 @@ def test_it_plays_on_two_metagames_and_keeps_everything_over_a_restart(
 
 # slow: a backup is restored and played on
 @proves("svcctl backup now|list|prove|restore")
-def test_the_night_of_its_stack_makes_a_backup_of_postgresql_and_proves_it(host: Compose) -> None:
+def test_nightly_backup_of_postgresql_is_made_and_proven(host: Compose) -> None:
     run("podman", "healthcheck", "run", f"{PROJECT}_database_1")  # what docker waits for
     # what the stack starts at BACKUP_AT, in its user's place: a root that nobody can write to
-    said = inside("svcctl", "backup", "nightly", "--config", "/data")
-    assert "it was restored into scratch and played on" in said, said
+    output = inside("svcctl", "backup", "nightly", "--config", "/data")
+    assert "it was restored into scratch and played on" in output, output
     listed = json.loads(inside("svcctl", "backup", "list", "--json", "--config", "/data"))
-    [kept] = listed["backups"]
-    assert kept["proven"] and kept["file"].startswith("/data/backups/")
+    [backup] = listed["backups"]
+    assert backup["proven"] and backup["file"].startswith("/data/backups/")
     assert listed["wrong"] is None
     host.paste("podman cp", {"NAME": HOST})
-    [copy] = host.folder.glob(f"backups-*/{Path(kept['file']).name}")
+    [copy] = host.folder.glob(f"backups-*/{Path(backup['file']).name}")
     assert copy.stat().st_size > 0
     assert inside("date", "+%Z") == "UTC\n"
     assert inside("env", "TZ=Europe/Paris", "date", "+%Z") in {"CET\n", "CEST\n"}
@@ -153,8 +153,8 @@ def test_a_new_version_takes_it_over_and_the_way_back_is_open(
     try:
         host.takes(newer)
         newer_one = {NEWER: str(host.archive)}
-        said = host.paste(f"podman load -i {NEWER}\npodman-compose down", newer_one)
-        assert went_well(said), said
+        output = host.paste(f"podman load -i {NEWER}\npodman-compose down", newer_one)
+        assert went_well(output), output
         assert run("podman", "inspect", HOST, "--format", "{{.ImageName}}").endswith(f"{newer}\n")
         outside.joins(tmp_path / "bob", outside.invite(HOST), "Bob")
         host.takes(host.version)
@@ -163,8 +163,8 @@ def test_a_new_version_takes_it_over_and_the_way_back_is_open(
         assert "Bob" in inside(*ACCOUNTS)
         assert not went_well(host.paste(RESTORE))  # as the page has it: a name of no backup
         assert HOST not in run("podman", "ps", "-a", "--format", "{{.Names}}").split()
-        said = host.paste(RESTORE, {"/data/before-DATE-TIME": backup})
-        assert said.rstrip().endswith("exit code: 0"), said
+        output = host.paste(RESTORE, {"/data/before-DATE-TIME": backup})
+        assert output.rstrip().endswith("exit code: 0"), output
         started = block(PAGE, "podman\npodman-compose up -d\n")
         assert went_well(paste(started, host.folder))
         accounts = inside(*ACCOUNTS)
@@ -186,5 +186,5 @@ def inside(*words: str) -> str:
     try:
         return run("podman", "exec", HOST, *words)
     except AssertionError as why:
-        said = run("sh", "-c", f"podman logs --tail 20 {PROJECT}_database_1 2>&1")
-        raise AssertionError(f"{why}\nthe database says:\n{said}") from why
+        logs = run("sh", "-c", f"podman logs --tail 20 {PROJECT}_database_1 2>&1")
+        raise AssertionError(f"{why}\nthe database says:\n{logs}") from why

@@ -16,11 +16,11 @@ PAGE = (ROOT / "docs" / "owners" / "container.md").read_text()
 
 
 class ContainerTests(SynchronousTestCase):
-    def test_compose_makes_no_host_of_a_name_or_password_that_nobody_chose(self) -> None:
-        said = (ROOT / "compose.yaml").read_text()
-        self.assertEqual(len(re.findall(r"\$\{SVC_PUBLIC_HOST:\?[^}]+\}", said)), 1)
-        self.assertEqual(said.count("${SVC_PUBLIC_HOST"), 1)
-        services = yaml.safe_load(said)["services"]
+    def test_compose_has_no_default_name_or_password(self) -> None:
+        text = (ROOT / "compose.yaml").read_text()
+        self.assertEqual(len(re.findall(r"\$\{SVC_PUBLIC_HOST:\?[^}]+\}", text)), 1)
+        self.assertEqual(text.count("${SVC_PUBLIC_HOST"), 1)
+        services = yaml.safe_load(text)["services"]
         files = {name: service["env_file"] for name, service in services.items()}
         both = ["database.env", "live.env"]
         # neither engine has the other's password
@@ -32,7 +32,7 @@ class ContainerTests(SynchronousTestCase):
 
     def test_all_containers_start_with_the_machine(self) -> None:
         services = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]
-        policies = {name: one["restart"] for name, one in services.items()}
+        policies = {name: service["restart"] for name, service in services.items()}
         self.assertEqual(set(policies.values()), {"always"}, policies)
         self.assertEqual(PAGE.count("podman run -d --name svcserver --restart always"), 1)
         # without --now it would stop nothing before the second start of the machine
@@ -44,8 +44,10 @@ class ContainerTests(SynchronousTestCase):
         self.assertEqual(list(services), ["database", "live", "svcserver"])
 
     def test_each_stop_on_the_page_waits_for_the_services(self) -> None:
-        said = re.findall(r"(?m)podman(?:-compose)? (?:stop|restart|down)[^`\n]*", PAGE)
-        self.assertGreater(len(said), 5)
-        said = [one for one in said if one != "podman-compose down"]  # named, not to be typed
-        self.assertEqual([one for one in said if " -t 40" not in one], [])
+        stops = re.findall(r"(?m)podman(?:-compose)? (?:stop|restart|down)[^`\n]*", PAGE)
+        self.assertGreater(len(stops), 5)
+        stops = [
+            command for command in stops if command != "podman-compose down"
+        ]  # named, not to be typed
+        self.assertEqual([command for command in stops if " -t 40" not in command], [])
         self.assertIn("--stop-timeout 40", PAGE)

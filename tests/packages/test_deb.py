@@ -29,12 +29,12 @@ def system(tmp_path_factory: pytest.TempPathFactory, package: Path) -> System:
 
 # slow: lintian reads all files of the package
 def test_lintian_finds_nothing(package: Path) -> None:
-    said = run("lintian", "--allow-root", "--fail-on", "error,warning", package)
-    assert not re.search(r"^[EW]:", said, re.MULTILINE), said
+    output = run("lintian", "--allow-root", "--fail-on", "error,warning", package)
+    assert not re.search(r"^[EW]:", output, re.MULTILINE), output
 
 
 def test_it_holds_nothing_that_the_build_compiled(package: Path) -> None:
-    """That names the folder of the build; an installation compiles its own."""
+    """Such files name the build's folder; an installation compiles its own."""
     assert "__pycache__" not in run("dpkg-deb", "--contents", package)
 
 
@@ -51,7 +51,7 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory, package: Path) -> Path:
     return folder
 
 
-def test_it_holds_the_board_for_grafana_the_pages_for_owners_and_what_is_new(
+def test_package_holds_grafana_board_owner_pages_and_changelog(
     unpacked: Path,
 ) -> None:
     board = (unpacked / "usr/share/svcserver/grafana.json").read_text()
@@ -63,16 +63,18 @@ def test_it_holds_the_board_for_grafana_the_pages_for_owners_and_what_is_new(
         assert shipped.read_text() == page.read_text()
 
 
-def test_its_copyright_names_each_packed_project_its_licence_and_where_the_text_is(
+def test_copyright_names_each_project_its_licence_and_its_text(
     unpacked: Path,
 ) -> None:
-    said = (unpacked / "usr/share/doc/svcserver/copyright").read_text()
-    paragraphs = [one for one in said.split("\n\n") if one.startswith("Files: usr/")]
+    copyright = (unpacked / "usr/share/doc/svcserver/copyright").read_text()
+    paragraphs = [text for text in copyright.split("\n\n") if text.startswith("Files: usr/")]
     packed = list((unpacked / "usr/lib/svcserver/lib").glob("python3*/*/*.dist-info"))
     assert len(packed) == len(paragraphs) > 40
-    for one in packed:
-        [paragraph] = [text for text in paragraphs if f"/{one.name}/*\n" in text]
-        expression = HeaderParser().parsestr((one / "METADATA").read_text())["License-Expression"]
+    for package in packed:
+        [paragraph] = [text for text in paragraphs if f"/{package.name}/*\n" in text]
+        expression = HeaderParser().parsestr((package / "METADATA").read_text())[
+            "License-Expression"
+        ]
         name = re.search(r"(?m)^License: (.+)$", paragraph)
         assert name is not None, paragraph
         assert name[1].lower() == (expression or name[1]).lower()
@@ -96,13 +98,13 @@ def test_it_plays_an_evening_as_its_own_user(system: System) -> None:
     with system.alone() as alone:
         command = (*STACK, "--config", SETTINGS)
         with alone.running(*command, user="svc", until=STACK_IS_READY):
-            said = alone.run("svcctl", "play", "--keep", "--config", SETTINGS, user="svc")
-    assert "all went well" in said
+            output = alone.run("svcctl", "play", "--keep", "--config", SETTINGS, user="svc")
+    assert "all went well" in output
 
 
 def test_its_units_run_only_where_a_host_was_made(system: System) -> None:
     units = sorted((system.root / "lib/systemd/system").glob("svc*"))
-    assert [one.name for one in units] == [
+    assert [path.name for path in units] == [
         "svc-allowlist.service",
         "svc-backup.service",
         "svc-backup.timer",
@@ -122,14 +124,12 @@ def test_its_units_run_only_where_a_host_was_made(system: System) -> None:
 
 
 # slow: apt unpacks the package once more, and compiles it
-def test_installing_again_and_removing_leave_every_setting_and_all_data(
-    system: System, package: Path
-) -> None:
+def test_reinstalling_and_removing_keep_settings_and_data(system: System, package: Path) -> None:
     folders = [system.root / "etc/svcserver", system.root / "var/lib/svcserver"]
 
     def contents() -> dict[str, bytes]:
-        files = [one for folder in folders for one in folder.rglob("*") if one.is_file()]
-        return {str(one): one.read_bytes() for one in files}
+        files = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
+        return {str(path): path.read_bytes() for path in files}
 
     before = contents()
     assert f"{folders[1]}/svc.db" in before

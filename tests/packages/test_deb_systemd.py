@@ -1,5 +1,4 @@
-"""The Debian package's own units under a live systemd: started, played on, upgraded and brought
-back by what docs/owners/upgrade.md tells an owner to paste, stopped.
+"""The Debian package's units under a live systemd: start, play, upgrade, roll back, stop.
 
 Why it may be skipped: see tests/prove/test_systemd.py. ``.ci/packages`` insists on it.
 """
@@ -35,15 +34,13 @@ OWN = ("--pid", "--mount", "--net", "--cgroup", "--ipc", "--uts", "--propagation
 
 
 # slow: a Debian with systemd, three installations, four starts of a host and two evenings
-def test_its_units_play_are_upgraded_and_brought_back_by_the_page_and_stop_as_a_whole(
-    tmp_path: Path, package: Path
-) -> None:
+def test_units_play_upgrade_roll_back_and_stop_by_the_page(tmp_path: Path, package: Path) -> None:
     system = clean_system(tmp_path / "root", "systemd", "sudo", "procps", "iproute2")
     install = ("apt-get", "install", "-y", "-q", "--no-install-recommends")
     system.run(*install, system.copy(package))
     place = system.root / "srv"  # systemd empties /tmp when it begins
-    for one in (package, HERE / "deb_evening.sh"):
-        shutil.copy(one, place)
+    for path in (package, HERE / "deb_evening.sh"):
+        shutil.copy(path, place)
     pages(system, {"back": package.name, "upgrade": newer(package, place, tmp_path).name})
     boot = ["unshare", "--fork", "--kill-child", *OWN, "bash", BOOT, system.root]
     ran = subprocess.run(
@@ -53,20 +50,20 @@ def test_its_units_play_are_upgraded_and_brought_back_by_the_page_and_stop_as_a_
         timeout=PATIENCE_S,
         check=False,
     )
-    told = place / "said"
-    if not told.is_file():
+    output_file = place / "said"
+    if not output_file.is_file():
         raise skip("boot", f"no systemd can be booted here: {ran.stderr.strip()[-300:]}")
-    said = told.read_text()
-    assert "enabled: enabled" in said, said
+    output = output_file.read_text()
+    assert "enabled: enabled" in output, output
     for name in SERVICES:
-        assert said.count(f"{unit(name).removesuffix('.service')} active ") == 2, said
-    assert f"upgrade ended with 0, at {NEWER}\n" in said, said
-    assert "as before: 0\n" in said, said  # each of them is another process
-    assert f"back ended with 0, at {package.name.split('_')[1]}\n" in said, said
-    assert "restore ended with 0, who came since: 0\n" in said, said
-    assert "never ready" not in said, said
-    assert said.count("all went well") == 2, said
-    assert "left over: 0" in said, said
+        assert output.count(f"{unit(name).removesuffix('.service')} active ") == 2, output
+    assert f"upgrade ended with 0, at {NEWER}\n" in output, output
+    assert "as before: 0\n" in output, output  # each of them is another process
+    assert f"back ended with 0, at {package.name.split('_')[1]}\n" in output, output
+    assert "restore ended with 0, who came since: 0\n" in output, output
+    assert "never ready" not in output, output
+    assert output.count("all went well") == 2, output
+    assert "left over: 0" in output, output
 
 
 def newer(package: Path, place: Path, scratch: Path) -> Path:

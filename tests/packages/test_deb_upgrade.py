@@ -41,7 +41,10 @@ SYSTEMCTL = """\
 #!/bin/sh
 echo "$@" >> /tmp/systemctl.log
 """
-RESTARTED = [*(unit(name) for name in SERVICES), *(one for one in KEEPERS if "backup.s" not in one)]
+RESTARTED = [
+    *(unit(name) for name in SERVICES),
+    *(name for name in KEEPERS if "backup.s" not in name),
+]
 
 
 @pytest.fixture(scope="module")
@@ -88,10 +91,10 @@ def test_a_newer_one_is_installed_while_the_services_run(
     with alone.running(*STACK, "--config", SETTINGS, user="svc", until=STACK_IS_READY):
         plays(alone)
         players, settings, data = accounts(alone), kept(system, "etc"), kept(system, "var/lib")
-        asked = system.root / "tmp/systemctl.log"
-        asked.unlink(missing_ok=True)
+        log = system.root / "tmp/systemctl.log"
+        log.unlink(missing_ok=True)
         system.run(*INSTALL, system.copy(newer))
-        assert restarted(asked.read_text()) == {*RESTARTED, "svcserver.target"}
+        assert restarted(log.read_text()) == {*RESTARTED, "svcserver.target"}
         assert NEWER in system.run("svcctl", "--version")
         assert accounts(alone) == players  # of the old services, which a restart ends
         assert kept(system, "etc") == settings
@@ -112,8 +115,8 @@ def test_removed_and_purged_it_leaves_the_host_and_finds_it_again(
     before = kept(system, "etc"), kept(system, "var/lib")
     system.run("apt-get", "remove", "-y", "-q", "svcserver")
     assert (kept(system, "etc"), kept(system, "var/lib")) == before
-    said = system.run("apt-get", "purge", "-y", "-q", "svcserver")
-    assert f"players' saves are kept in {DATA}, the settings in {SETTINGS}" in said
+    output = system.run("apt-get", "purge", "-y", "-q", "svcserver")
+    assert f"players' saves are kept in {DATA}, the settings in {SETTINGS}" in output
     assert (kept(system, "etc"), kept(system, "var/lib")) == before
     assert not (system.root / "usr/lib/svcserver").exists()
     assert list((system.root / "lib/systemd/system").glob("svc*")) == []
@@ -126,8 +129,8 @@ def test_removed_and_purged_it_leaves_the_host_and_finds_it_again(
 
 def plays(alone: Alone) -> None:
     """An evening, whose players and saves stay."""
-    said = alone.run("svcctl", "play", "--keep", "--config", SETTINGS, user="svc")
-    assert "all went well" in said
+    output = alone.run("svcctl", "play", "--keep", "--config", SETTINGS, user="svc")
+    assert "all went well" in output
 
 
 def accounts(alone: Alone) -> set[str]:
@@ -140,19 +143,19 @@ def kept(system: System, folder: str) -> dict[str, tuple[bytes, int, int, int]]:
     """Every file of the host in /etc or /var/lib: its bytes, mode and owner; and the drop-in."""
     top = system.root / folder / "svcserver"
     files = [top, *top.rglob("*"), system.root / OWN_DROP_IN]
-    found = {}
-    for one in files:
-        how = one.stat()
-        text = one.read_bytes() if one.is_file() else b""
-        found[str(one)] = (text, how.st_mode, how.st_uid, how.st_gid)
-    return found
+    files_kept = {}
+    for path in files:
+        how = path.stat()
+        text = path.read_bytes() if path.is_file() else b""
+        files_kept[str(path)] = (text, how.st_mode, how.st_uid, how.st_gid)
+    return files_kept
 
 
-def restarted(asked: str) -> set[str]:
+def restarted(log: str) -> set[str]:
     """The units that the package had systemd restart."""
     return {
         word
-        for line in asked.splitlines()
+        for line in log.splitlines()
         if "restart" in line.split()
         for word in line.split()
         if word.startswith("svc")

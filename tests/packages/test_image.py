@@ -55,10 +55,10 @@ def container(image: str) -> Iterator[str]:
         yield name
 
 
-def until(container: str, said: str, times: int) -> None:
+def until(container: str, text: str, times: int) -> None:
     """Wait until it has said that so many times."""
     deadline = time.monotonic() + PATIENCE_S
-    while (words := told(container)).count(said) < times:
+    while (words := told(container)).count(text) < times:
         assert time.monotonic() < deadline, words
         time.sleep(0.5)
 
@@ -72,8 +72,12 @@ def told(container: str) -> str:
 def test_it_plays_is_healthy_and_keeps_its_data_over_a_stop(container: str) -> None:
     assert inside(container, "id", "-un") == "svc\n"
     assert inside(container, "ls", "/usr/share/svcserver") == "grafana.json\n"
-    kept = inside(container, "find", "/usr/share/doc", "!", "-type", "d", "-name", "copyright")
-    assert {f"/usr/share/doc/{one}/copyright" for one in ("svcserver", "bash")} <= {*kept.split()}
+    copyrights = inside(
+        container, "find", "/usr/share/doc", "!", "-type", "d", "-name", "copyright"
+    )
+    assert {f"/usr/share/doc/{package}/copyright" for package in ("svcserver", "bash")} <= {
+        *copyrights.split()
+    }
     assert "packages.md" in inside(container, "find", "/usr/share/doc/svcserver")
     assert inside(container, "sh", "-c", "touch /mine 2>/dev/null || echo refused") == "refused\n"
     inside(container, "sh", "-c", "echo ALLOWLIST_ALLOW_PRIVATE=1 >> /data/allowlist.env")
@@ -96,9 +100,7 @@ def test_its_health_check_fails_where_the_metagame_does_not_answer(container: st
 
 
 # slow: three starts of a host, and two friends who download
-def test_a_friend_comes_in_by_the_published_port_and_the_next_image_knows_him(
-    image: str, tmp_path: Path
-) -> None:
+def test_player_joins_by_the_published_port_and_after_an_update(image: str, tmp_path: Path) -> None:
     """Its data lies in a folder of the machine's, with the user that every image has."""
     port = str(free_port())
     data = tmp_path / "data"
@@ -111,8 +113,8 @@ def test_a_friend_comes_in_by_the_published_port_and_the_next_image_knows_him(
         until(old, "gateway ready", times=1)
         assert (inside(old, "id", "-u"), inside(old, "id", "-g")) == (f"{IDS}\n", f"{IDS}\n")
         assert (data / "owner.key").stat().st_uid == int(IDS)
-        said = outside.joins(tmp_path / "ada", outside.invite(old), "Ada")
-        assert (said.host, said.port) == ("127.0.0.1", int(port))
+        joined = outside.joins(tmp_path / "ada", outside.invite(old), "Ada")
+        assert (joined.host, joined.port) == ("127.0.0.1", int(port))
         inside(old, "svcctl", "db", "backup", *backup)
         inside(old, "svcctl", "drain", "on", "--wait", "--reason", "new", "--config", "/data")
         stop(old)
@@ -146,9 +148,7 @@ def test_a_port_of_the_name_that_is_not_the_published_one_is_refused(image: str)
 
 
 # slow: a container that is stopped, and a look into it before
-def test_a_stop_while_it_makes_the_host_ends_it_at_once_and_leaves_nothing(
-    image: str, tmp_path: Path
-) -> None:
+def test_stop_during_host_creation_ends_at_once_without_remains(image: str, tmp_path: Path) -> None:
     os.chown(tmp_path, int(IDS), int(IDS))
     with socket.create_server(("0.0.0.0", 0)) as silent:
         database = f"host.containers.internal:{silent.getsockname()[1]}"  # for which init waits
@@ -156,8 +156,8 @@ def test_a_stop_while_it_makes_the_host_ends_it_at_once_and_leaves_nothing(
         url = f"SVC_DATABASE_URL=postgresql://svc:no@{database}/svc"
         with started(image, *words, "-e", url) as name:
             silent.settimeout(PATIENCE_S)
-            asked, _ = silent.accept()
-            with asked:
+            connection, _ = silent.accept()
+            with connection:
                 lines = inside(name, "sh", "-c", "cat /proc/[0-9]*/cmdline || true")
                 assert "svcctl" in lines
                 assert "postgresql:" not in lines  # everybody would read its password

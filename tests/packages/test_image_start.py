@@ -48,19 +48,19 @@ def test_a_stop_while_twistd_imports_ends_it(container: str) -> None:
 
 def command_lines(pid: int) -> list[str]:
     """Those of a process and of its children, as far as they are still there."""
-    found = []
+    lines = []
     try:
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        for one in (str(pid), *children):
-            found.append(Path(f"/proc/{one}/cmdline").read_text())
+        for process in (str(pid), *children):
+            lines.append(Path(f"/proc/{process}/cmdline").read_text())
     except (FileNotFoundError, ProcessLookupError):  # one has just ended
-        return found
-    return found
+        return lines
+    return lines
 
 
 def ends_at_once(container: str) -> None:
     with Watch() as watch:
         run("podman", "stop", "-t", KILLED_AFTER_S, container)
-    said = run("podman", "inspect", container, "--format", "{{.State.ExitCode}}").strip()
-    assert said == "0"  # killed it would be 137
+    status = run("podman", "inspect", container, "--format", "{{.State.ExitCode}}").strip()
+    assert status == "0"  # killed it would be 137
     assert watch.seconds < AT_ONCE_S

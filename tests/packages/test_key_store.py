@@ -39,7 +39,7 @@ opened().put("another", Secret("{KEY}"))
 
 
 def beside_a_key_store(home: Path, *words: object, typed: str = "") -> str:
-    """What a command says in a session whose key store its user has opened."""
+    """Return the output of a command in a session with an unlocked key store."""
     (home / ".local" / "share" / "keyrings").mkdir(parents=True, exist_ok=True)
     (home / "run").mkdir(mode=0o700, exist_ok=True)
     environ = {
@@ -65,7 +65,7 @@ def beside_a_key_store(home: Path, *words: object, typed: str = "") -> str:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """That of a player with a desktop."""
+    """Return the home folder of a player with a desktop."""
     need_everything()
     return tmp_path
 
@@ -74,12 +74,12 @@ def test_a_key_is_kept_in_the_store_of_the_system_and_in_no_file(home: Path) -> 
     state = home / "launcher" / "state"
     state.mkdir(parents=True)
     beside_a_key_store(home, sys.executable, "-c", KEEPS, state)
-    files = [one for one in home.rglob("*") if one.is_file()]
-    assert [one for one in files if one.suffix == ".keyring"]
-    assert [one for one in files if KEY.encode() in one.read_bytes()] == []
+    files = [path for path in home.rglob("*") if path.is_file()]
+    assert [path for path in files if path.suffix == ".keyring"]
+    assert [path for path in files if KEY.encode() in path.read_bytes()] == []
 
 
 def test_the_launcher_says_that_it_is_kept_there(home: Path) -> None:
     launcher = Path(sys.executable).with_name("svc-launcher")
-    said = beside_a_key_store(home, launcher, "--no-browser", "--no-links", typed="quit\n")
-    assert IN_STORE in said
+    output = beside_a_key_store(home, launcher, "--no-browser", "--no-links", typed="quit\n")
+    assert IN_STORE in output

@@ -1,4 +1,4 @@
-"""What packaging/licenses.py reads from the metadata of packages: whose they are, and where."""
+"""The owners and licences that packaging/licenses.py reads from the packages' metadata."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ class LicenseTests(SynchronousTestCase):
         self.addCleanup(folder.cleanup)
         self.packages = Path(folder.name)
 
-    def package(self, name: str, said: str, text: str, *files: str) -> None:
+    def package(self, name: str, metadata: str, text: str, *files: str) -> None:
         folder = self.packages / f"{name}-1.dist-info"
         folder.mkdir()
-        (folder / "METADATA").write_text(f"Name: {name}\nVersion: 1\n{said}\n")
+        (folder / "METADATA").write_text(f"Name: {name}\nVersion: 1\n{metadata}\n")
         if text:
             (folder / "LICENSE").write_text(text)
         names = (f"{folder.name}/METADATA", *files)
-        (folder / "RECORD").write_text("".join(f'{one},sha256=a"b,1\n' for one in names))
+        (folder / "RECORD").write_text("".join(f'{path},sha256=a"b,1\n' for path in names))
 
     def paragraphs(self) -> list[str]:
         return recipe("licenses.py").paragraphs(self.packages, HOME).strip().split("\n\n")
 
     def test_each_package_has_a_paragraph_that_says_where_its_text_is(self) -> None:
-        said = "License-Expression: LGPL-3.0-only\nAuthor: Ann"
+        metadata = "License-Expression: LGPL-3.0-only\nAuthor: Ann"
         files = ("one/__init__.py", "one/two/three.py", "one.py", "../../../bin/one")
-        self.package("one", said, "Copyright (C) 2007 Free Software Foundation", *files)
+        self.package("one", metadata, "Copyright (C) 2007 Free Software Foundation", *files)
         self.assertEqual(
             self.paragraphs(),
             [
@@ -51,7 +51,7 @@ class LicenseTests(SynchronousTestCase):
 
     def test_the_name_of_a_licence_is_taken_from_whatever_says_it(self) -> None:
         mit = "Classifier: License :: OSI Approved :: MIT License"
-        for number, (said, name) in enumerate(
+        for number, (metadata, name) in enumerate(
             (
                 ("License-Expression: MIT AND (Apache-2.0 OR PSF-2.0)", None),
                 ("License: Apache License, Version 2.0", "Apache-2.0"),
@@ -59,7 +59,7 @@ class LicenseTests(SynchronousTestCase):
                 ("", "MIT"),
             )
         ):
-            self.package(f"p{number}", said, "The MIT License (MIT)\n", f"p{number}.py")
+            self.package(f"p{number}", metadata, "The MIT License (MIT)\n", f"p{number}.py")
             paragraph = self.paragraphs()[number]
             wanted = name or "MIT and (Apache-2.0 or PSF-2.0)"
             self.assertIn(f"\nLicense: {wanted}\n", paragraph)

@@ -31,10 +31,10 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> System:
 def test_the_sdist_carries_what_a_contributor_needs_and_nothing_else(release: Path) -> None:
     [made] = release.glob("svcserver-*.tar.gz")
     with tarfile.open(made) as archive:
-        names = {one.name.partition("/")[2] for one in archive if one.isfile()}
+        names = {member.name.partition("/")[2] for member in archive if member.isfile()}
     tracked = set(filter(None, run("git", "ls-files").split("\n")))
     assert tracked - names == set()
-    added = {one for one in names - tracked if not one.startswith("svcserver.egg-info/")}
+    added = {member for member in names - tracked if not member.startswith("svcserver.egg-info/")}
     assert added == {"PKG-INFO"}
 
 
@@ -44,14 +44,16 @@ def test_the_wheel_carries_every_file_of_the_program_and_no_other(wheel: Path) -
     tracked = set(run("git", "ls-files", "svcserver", "twisted").split())
     assert tracked - names == set()
     added = {
-        one for one in names - tracked if not re.match(r"svcserver-[^/]*\.(dist-info|data)/", one)
+        path
+        for path in names - tracked
+        if not re.match(r"svcserver-[^/]*\.(dist-info|data)/", path)
     }
     assert added == set()
 
 
 # slow: an installation of everything and an evening on a whole host
 def test_pip_installs_it_and_up_is_the_first_command(system: System, wheel: Path) -> None:
-    """By the page's lines, as a new user's, who signs in anew after them."""
+    """A new user pastes the page's lines, then signs in anew."""
     first = new_user(system, "petra", wheel)
     system.run("bash", "-c", block(PAGE, "apt-get install -y python3-venv"))
     system.run(*first, block(PAGE, "-m venv ~/svcserver"))
@@ -61,7 +63,7 @@ def test_pip_installs_it_and_up_is_the_first_command(system: System, wheel: Path
 
 # slow: two installations of everything and an evening on a whole host
 def test_pipx_installs_it_and_up_is_the_first_command(system: System, wheel: Path) -> None:
-    """By the page's lines, and those of the page of upgrades once more."""
+    """A new user pastes the lines of the page, then those for upgrades."""
     first = new_user(system, "piet", wheel)
     system.run("bash", "-c", block(PAGE, "apt-get install -y pipx"))
     system.run(*first, block(PAGE, "pipx ensurepath"))
@@ -75,26 +77,26 @@ def test_pipx_installs_it_and_up_is_the_first_command(system: System, wheel: Pat
 
 
 def new_user(system: System, name: str, wheel: Path) -> tuple[str, ...]:
-    """What runs commands as they are typed by a new user who has signed in, the files at hand."""
+    """Return a runner of commands as a new user types them after signing in."""
     system.run("useradd", "--create-home", "--shell", "/bin/bash", name)
     [pins] = wheel.parent.glob(PINS)
-    for one in (wheel, pins):
-        shutil.copy(one, system.root / "home" / name)
+    for path in (wheel, pins):
+        shutil.copy(path, system.root / "home" / name)
     who = ("setpriv", f"--reuid={name}", f"--regid={name}", "--init-groups")
     home = f"/home/{name}"
     return (*who, "env", "-C", home, f"HOME={home}", f"USER={name}", "bash", "-elc")
 
 
 def other_versions(environment: Path, wheel: Path) -> set[str]:
-    """What is in an environment in another version than the release's constraints say."""
+    """Return the packages whose version differs from the release's constraints."""
     [pins], [packages] = wheel.parent.glob(PINS), environment.glob("lib/python3*/site-packages")
-    found = {
-        re.sub("[-_.]+", "-", one.name).lower(): one.version
-        for one in distributions(path=[str(packages)])
+    differing = {
+        re.sub("[-_.]+", "-", distribution.name).lower(): distribution.version
+        for distribution in distributions(path=[str(packages)])
     }
     wanted = dict(line.split("==") for line in pins.read_text().split())
-    assert len(found.keys() & wanted.keys()) > 40  # not all: pipx lends what it has itself
-    return {name for name, version in wanted.items() if found.get(name, version) != version}
+    assert len(differing.keys() & wanted.keys()) > 40  # not all: pipx lends what it has itself
+    return {name for name, version in wanted.items() if differing.get(name, version) != version}
 
 
 def plays_signed_in(system: System, first: tuple[str, ...]) -> None:
@@ -107,7 +109,7 @@ def plays_signed_in(system: System, first: tuple[str, ...]) -> None:
 
 # slow: a Debian, an installation of everything and an evening on a whole host
 def test_pip_installs_the_sdist_with_its_pinned_dependencies(system: System, release: Path) -> None:
-    """What a distribution builds from: its own list of versions, and the project without others."""
+    """A distribution builds from its own list of versions and the project alone."""
     [made] = release.glob("svcserver-*.tar.gz")
     project = made.name.removesuffix(".tar.gz")
     with tarfile.open(made) as archive:
@@ -129,9 +131,9 @@ def installed(environment: Path) -> set[str]:
     [packages] = environment.glob("lib/python3*/site-packages")
     files = [*packages.glob("svcserver/**/*"), packages / "twisted/plugins/svcserver_plugins.py"]
     return {
-        str(one.relative_to(packages))
-        for one in files
-        if one.is_file() and "__pycache__" not in one.parts
+        str(path.relative_to(packages))
+        for path in files
+        if path.is_file() and "__pycache__" not in path.parts
     }
 
 
@@ -158,7 +160,7 @@ def test_a_full_host_of_the_first_release_is_upgraded(system: System, wheel: Pat
             assert "all went well" in alone.run(svcctl, "play", "--config", folder)
         before = alone.run(svcctl, "account", "list", "--config", folder)
         system.run("/opt/upgraded/bin/pip", "install", "-q", system.copy(wheel))
-        public, private = (upgraded(system, one) for one in ("srv/upgraded", "srv/private"))
+        public, private = (upgraded(system, place) for place in ("srv/upgraded", "srv/private"))
         with alone.running(*stack, user="root", until=STACK_IS_READY):
             after = alone.run(svcctl, "account", "list", "--config", folder)
             assert "all went well" in alone.run(svcctl, "play", "--config", folder)
@@ -170,9 +172,9 @@ def test_a_full_host_of_the_first_release_is_upgraded(system: System, wheel: Pat
     assert public["allowlist"]["METRICS_PORT"] == "61024"
     assert set(private) == {"metagame", "deploy", "content"}
     assert not {"GATEWAY_SECRET", "ALLOWLIST_SECRET"} & {*private["content"], *private["metagame"]}
-    for one in (public, private):
-        assert one["deploy"]["GAMESERVER_LAUNCH_KEYS"] == "1"
-        assert one["metagame"]["METRICS_PORT"] == "61020"
+    for settings in (public, private):
+        assert settings["deploy"]["GAMESERVER_LAUNCH_KEYS"] == "1"
+        assert settings["metagame"]["METRICS_PORT"] == "61020"
 
 
 def upgraded(system: System, folder: str) -> dict[str, dict[str, str]]:
@@ -182,6 +184,6 @@ def upgraded(system: System, folder: str) -> dict[str, dict[str, str]]:
     for _ in range(2):
         system.run("bash", "-c", lines)
         files = sorted((system.root / folder).glob("*.env"))
-        made.append({one.stem: one.read_text() for one in files})
+        made.append({path.stem: path.read_text() for path in files})
     assert made[0] == made[1]
     return {name: parse_env_file(text) for name, text in made[0].items()}

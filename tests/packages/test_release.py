@@ -30,36 +30,39 @@ def test_it_holds_every_kind_of_package(release: Path) -> None:
 def test_its_compose_file_starts_its_own_image(release: Path) -> None:
     [archive] = release.glob("*-image.tar")
     version = archive.name.split("-")[1]
-    said = (release / "compose.yaml").read_text()
-    assert f"image: localhost/svcserver:${{SVC_VERSION:-{version}}}\n" in said
+    text = (release / "compose.yaml").read_text()
+    assert f"image: localhost/svcserver:${{SVC_VERSION:-{version}}}\n" in text
 
 
 def test_its_checksums_name_every_file(release: Path) -> None:
-    said = dict(reversed(line.split("  ")) for line in (release / SUMS).read_text().splitlines())
-    files = [one for one in release.iterdir() if one.name != SUMS]
-    assert said == {one.name: hashlib.sha256(one.read_bytes()).hexdigest() for one in files}
+    sums = dict(reversed(line.split("  ")) for line in (release / SUMS).read_text().splitlines())
+    files = [path for path in release.iterdir() if path.name != SUMS]
+    assert sums == {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
 @pytest.mark.parametrize(
     ("what", "locks"),
     [("svcserver", ("run",)), ("svc-launcher", ("launcher", "launcher-windows"))],
 )
-def test_its_lists_of_materials_are_what_a_host_and_the_launcher_bring_along(
+def test_sboms_list_what_a_host_and_the_launcher_contain(
     release: Path, what: str, locks: tuple[str, ...]
 ) -> None:
-    [path] = [one for one in release.glob(f"{what}-*-sbom.json") if "-image-" not in one.name]
-    found = json.loads(path.read_text())["components"]
-    texts = [(ROOT / "requirements" / f"{one}.lock").read_text() for one in locks]
+    [path] = [path for path in release.glob(f"{what}-*-sbom.json") if "-image-" not in path.name]
+    components = json.loads(path.read_text())["components"]
+    texts = [(ROOT / "requirements" / f"{path}.lock").read_text() for path in locks]
     pinned = set(PINS.findall("".join(texts)))
-    assert {(one["name"].lower(), one["version"]) for one in found} == pinned
+    assert {(path["name"].lower(), path["version"]) for path in components} == pinned
     assert {"twisted", "cryptography"} <= {name for name, _ in pinned}
 
 
 def test_its_list_of_the_image_names_each_debian_package(release: Path) -> None:
     [path] = release.glob("*-image-sbom.json")
-    found = {one["name"]: one["version"] for one in json.loads(path.read_text())["components"]}
-    assert {"bash", "libc6", "postgresql-client-15", "python3.11"} <= set(found)
-    assert found["svcserver"] == path.name.split("-")[1]
+    versions = {
+        component["name"]: component["version"]
+        for component in json.loads(path.read_text())["components"]
+    }
+    assert {"bash", "libc6", "postgresql-client-15", "python3.11"} <= set(versions)
+    assert versions["svcserver"] == path.name.split("-")[1]
 
 
 def test_its_constraints_are_the_versions_that_it_was_tested_with(release: Path) -> None:
@@ -70,20 +73,24 @@ def test_its_constraints_are_the_versions_that_it_was_tested_with(release: Path)
     )
 
 
-def test_its_changes_are_all_that_was_written_since_the_release_before(release: Path) -> None:
+def test_changes_hold_all_fragments_since_the_last_release(release: Path) -> None:
     [path] = release.glob("*-changes.md")
-    said = " ".join(path.read_text().split())
+    changes = " ".join(path.read_text().split())
     version = path.name.split("-")[1]
-    assert said.startswith(f"## {version} (")
+    assert changes.startswith(f"## {version} (")
     written = list((ROOT / "newsfragments").glob("*.*.md"))
     assert written or f"## {version} (" in (ROOT / "CHANGELOG.md").read_text()
-    missing = [one.name for one in written if " ".join(one.read_text().split()) not in said]
+    missing = [
+        fragment.name
+        for fragment in written
+        if " ".join(fragment.read_text().split()) not in changes
+    ]
     assert missing == []
 
 
 # slow: a whole release is built
 def test_a_build_in_another_clone_gives_the_same_bytes(release: Path, tmp_path: Path) -> None:
-    """Where nobody else may read, which is another mode of each file; with what git cannot know."""
+    """The other clone has private file modes and ignores git's index."""
     clone, changed = tmp_path / "clone", tmp_path / "changed.patch"
     # without tags: a tagged commit is released only as it was committed
     run("git", "clone", "-q", "--no-tags", ROOT, clone, umask=0o077)

@@ -1,4 +1,4 @@
-"""Where packaging/release.py puts a release, and what it writes without building anything."""
+"""The folder into which packaging/release.py writes, and the texts that need no build."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class ReleaseFolderTests(SynchronousTestCase):
 
     def fill(self, folder: Path, version: str) -> set[str]:
         """A file of each kind; their names."""
-        names = {one.replace("*", version) for one in self.release.KINDS}
+        names = {kind.replace("*", version) for kind in self.release.KINDS}
         for name in names:
             (folder / name).write_text(version)
         return names
@@ -51,20 +51,20 @@ class ReleaseFolderTests(SynchronousTestCase):
         self.fill(self.dist, "1.2.3")
         names = self.fill(self.made, "1.2.4")
         self.release.replace(self.dist, self.made)
-        self.assertEqual({one.name for one in self.dist.iterdir()}, names)
-        self.assertEqual({one.read_text() for one in self.dist.iterdir()}, {"1.2.4"})
+        self.assertEqual({path.name for path in self.dist.iterdir()}, names)
+        self.assertEqual({path.read_text() for path in self.dist.iterdir()}, {"1.2.4"})
 
     def test_a_folder_that_holds_anything_else_is_left_as_it_is(self) -> None:
         names = self.fill(self.dist, "1.2.3")
-        for other in ("notes.txt", "pictures/"):
-            path = self.dist / other
-            path.mkdir() if other.endswith("/") else path.touch()
+        for foreign in ("notes.txt", "pictures/"):
+            path = self.dist / foreign
+            path.mkdir() if foreign.endswith("/") else path.touch()
             for act in (self.release.held, lambda dist: self.release.replace(dist, self.made)):
-                said = str(self.assertRaises(SystemExit, act, self.dist))
-                [line] = said.splitlines()
+                message = str(self.assertRaises(SystemExit, act, self.dist))
+                [line] = message.splitlines()
                 self.assertIn(f"{self.dist} holds {path.name}, which belongs to no release", line)
-            self.assertEqual({one.name for one in self.dist.iterdir()}, {*names, path.name})
-            path.rmdir() if other.endswith("/") else path.unlink()
+            self.assertEqual({entry.name for entry in self.dist.iterdir()}, {*names, path.name})
+            path.rmdir() if foreign.endswith("/") else path.unlink()
 
     def test_constraints_are_all_pins_without_hashes(self) -> None:
         path = self.here / "constraints.txt"
@@ -81,18 +81,18 @@ class ToolTests(SynchronousTestCase):
         """The rule of make has just tried, and goes on where the package index is out of reach."""
         sbom = recipe("sbom.py")
         sbom.TOOL = Path(self.mktemp(), "bin", "cyclonedx-py")
-        said = str(self.assertRaises(SystemExit, sbom.need_tool))
-        [line] = said.splitlines()
+        message = str(self.assertRaises(SystemExit, sbom.need_tool))
+        [line] = message.splitlines()
         command = f"{sbom.TOOL.parent}/pip install --require-hashes -r requirements/audit.lock"
         self.assertIn(command, line)
         self.assertIn("where the package index can be reached", line)
 
 
 class DebianPackagesTests(SynchronousTestCase):
-    def test_what_is_installed_is_listed_and_the_project_is_none_of_debians(self) -> None:
-        found = {one["name"]: one for one in recipe("sbom.py").debian_packages(DPKG)}
-        self.assertEqual(set(found), {"bash", "svcserver"})
+    def test_installed_packages_are_listed_without_our_own(self) -> None:
+        packages = {package["name"]: package for package in recipe("sbom.py").debian_packages(DPKG)}
+        self.assertEqual(set(packages), {"bash", "svcserver"})
         purl = "pkg:deb/debian/bash@5.2.15-2%2Bb13?arch=amd64&distro=bookworm"
-        self.assertEqual(found["bash"]["purl"], purl)
-        self.assertEqual(found["bash"]["version"], "5.2.15-2+b13")
-        self.assertEqual(found["svcserver"]["purl"], "pkg:generic/svcserver@1.2.3")
+        self.assertEqual(packages["bash"]["purl"], purl)
+        self.assertEqual(packages["bash"]["version"], "5.2.15-2+b13")
+        self.assertEqual(packages["svcserver"]["purl"], "pkg:generic/svcserver@1.2.3")

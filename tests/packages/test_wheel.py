@@ -51,7 +51,7 @@ class PackageTests(SynchronousTestCase):
                 names = set(packed.namelist())
         for wanted in ("twisted/plugins/svcserver_plugins.py", "svcserver/py.typed"):
             self.assertIn(wanted, names)
-        owners = [f"doc/svcserver/{one.name}" for one in (ROOT / "docs/owners").glob("*.md")]
+        owners = [f"doc/svcserver/{path.name}" for path in (ROOT / "docs/owners").glob("*.md")]
         for shared in ("svcserver/grafana.json", *owners):
             self.assertTrue(any(name.endswith(f"data/share/{shared}") for name in names), shared)
         for kind in (

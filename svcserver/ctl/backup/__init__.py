@@ -1,1 +1,1 @@
-"""``svcctl backup``: the whole host in one file, kept for a year, and proven by playing on it."""
+"""``svcctl backup``: backups of the whole host, each proven by a restore."""

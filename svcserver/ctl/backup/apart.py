@@ -1,4 +1,4 @@
-"""A restored host for a drill: the whole of it, set apart from the one that runs.
+"""A restored host for a drill, isolated from the running one.
 
 Database, keys, certificate and the rules of its game are the backup's. Its places are a throw-away
 host's: ports, addresses, the firewall, the game's files and the stand-in for game servers. So it
@@ -35,13 +35,13 @@ THE_GAMES = re.compile(
 
 @define(eq=False, kw_only=True)
 class Restored(ThrowAway):
-    """The host of an unpacked backup, in a folder of scratch."""
+    """The host of an unpacked backup, in a scratch folder."""
 
     contents: Contents
     parts: Path = field()
 
     def make(self) -> None:
-        """Restore it as an owner does who has lost a machine, then set it apart."""
+        """Restore it as after the loss of a machine, then isolate it."""
         restored(self.contents, self.parts, self.folder, self.folder)
         plain = self.folder.with_name("plain")
         create_host(plain, LOCALHOST, "owner", ports=self.ports, demo=True)
@@ -49,9 +49,9 @@ class Restored(ThrowAway):
 
 
 def set_apart(folder: Path, plain: Path) -> None:
-    """Give the host in ``folder`` the places of the throw-away host in ``plain``."""
-    for one in [*folder.glob(PATTERN), folder / "stack.env"]:
-        one.unlink(missing_ok=True)  # nobody is told of a drill, and it has one worker
+    """Give the host in ``folder`` the ports and addresses of the one in ``plain``."""
+    for path in [*folder.glob(PATTERN), folder / "stack.env"]:
+        path.unlink(missing_ok=True)  # nobody is told of a drill, and it has one worker
     ours, lent = _read(folder / "metagame.env"), _read(plain / "metagame.env")
     game = {name: text for name, text in lent.items() if not THE_GAMES.fullmatch(name)}
     metagame = {"CITY_MAP": lent["CITY_MAP"], **_rules(ours, folder), **game}
@@ -68,7 +68,7 @@ def set_apart(folder: Path, plain: Path) -> None:
 
 
 def _rules(values: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """The settings that name no place, and files of the backup's own."""
+    """Return the settings that name no place, and files that the backup holds."""
     return {
         name: text
         for name, text in values.items()
@@ -82,13 +82,13 @@ def _is_there(text: str, folder: Path) -> bool:
 
 
 def _certificate(folder: Path, plain: Path) -> None:
-    """The gateway's own where the backup holds it, else the throw-away host's."""
+    """Use the gateway's own pair if the backup holds it, else the throw-away host's."""
     named = _read(folder / "gateway.env")
     pair = [
         folder / named.get("GATEWAY_CERT", CERT_FILE),
         folder / named.get("GATEWAY_KEY", KEY_FILE),
     ]
-    if not all(_is_there(str(one), folder) for one in pair):
+    if not all(_is_there(str(path), folder) for path in pair):
         pair = [plain / CERT_FILE, plain / KEY_FILE]
     for source, name in zip(pair, (CERT_FILE, KEY_FILE), strict=True):
         if source != folder / name:

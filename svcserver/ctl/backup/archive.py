@@ -1,4 +1,4 @@
-"""The backup's file: a tar.gz with the database, the host's small files, and what is in it.
+"""The backup's file: a tar.gz with the database, the host's small files and a list of them.
 
 Its first entry, ``backup.json``, names every other with its SHA-256, and says how many rows each
 table had and what the characters' documents add up to, so that a restore can be compared.
@@ -44,13 +44,13 @@ _SHA256 = re.compile(r"[0-9a-f]{64}\Z")
 _RECORD = re.compile(rb"([1-9][0-9]{0,4}) (path|size)=")
 
 
-class Damaged(Exception):
-    """The file is no sound backup; ``str()`` says why."""
+class DamagedBackup(Exception):
+    """The file is no sound backup; ``str()`` is the reason."""
 
 
 @frozen
-class Counted:
-    """What a database held: rows of each table, and a digest of all characters' documents."""
+class DatabaseCounts:
+    """The contents of a database: rows of each table, and a digest of all characters."""
 
     tables: Mapping[str, int]
     characters: str
@@ -58,7 +58,7 @@ class Counted:
 
 @frozen
 class Contents:
-    """What a backup says of its own contents."""
+    """The backup's own list of its contents."""
 
     version: str
     made: float
@@ -66,7 +66,7 @@ class Contents:
     folder: str  # where the host's settings were
     data: str  # where its components ran
     secrets: bool
-    counted: Counted
+    counted: DatabaseCounts
     files: Mapping[str, str]  # the name of each entry, and its SHA-256
     left_out: Sequence[str] = field(factory=tuple)
 
@@ -78,8 +78,8 @@ def pack(target: Path, contents: Contents, parts: Mapping[str, Path | bytes]) ->
         os.fdopen(handle, "wb") as file,
         tarfile.open(fileobj=file, mode="w:gz", compresslevel=LEVEL) as archive,
     ):
-        said = json.dump({"form": FORM, **attrs.asdict(contents)})
-        _add(archive, CONTENTS, io.BytesIO(said), len(said))
+        listing = json.dump({"form": FORM, **attrs.asdict(contents)})
+        _add(archive, CONTENTS, io.BytesIO(listing), len(listing))
         for name, part in parts.items():
             if isinstance(part, bytes):
                 _add(archive, name, io.BytesIO(part), len(part))
@@ -98,7 +98,7 @@ def _add(archive: tarfile.TarFile, name: str, source: Any, size: int) -> None:
 
 
 def unpack(source: Path, into: Path) -> Contents:
-    """Write every entry below ``into`` and compare it with its digest; raises Damaged or OSError.
+    """Write every entry below ``into`` and check its digest; raises DamagedBackup or OSError.
 
     Only names that ``backup.json`` lists are written, and none that leads out of ``into``. Memory
     is bounded whatever the file holds; of the disk only what is free is used.
@@ -106,20 +106,20 @@ def unpack(source: Path, into: Path) -> Contents:
     into.mkdir(mode=0o700, exist_ok=True)
     try:
         with source.open("rb") as file:
-            return _unpack(Reader(file), into)
+            return _unpack(ArchiveReader(file), into)
     except (tarfile.TarError, EOFError, zlib.error) as why:
-        raise Damaged(f"it cannot be read to its end ({why or 'it is cut off'})") from None
+        raise DamagedBackup(f"it cannot be read to its end ({why or 'it is cut off'})") from None
 
 
-def _unpack(archive: Reader, into: Path) -> Contents:
+def _unpack(archive: ArchiveReader, into: Path) -> Contents:
     contents = _contents(archive)
     missing = dict(contents.files)
     for name, size in archive.entries():
         wanted = missing.pop(name, None)
         if wanted is None:
-            raise Damaged(f"{name[:80]!r} is in it, which it does not name")
+            raise DamagedBackup(f"{name[:80]!r} is in it, which it does not name")
         if name != DATABASE and size > (LARGEST_ENV if name.endswith(".env") else LARGEST):
-            raise Damaged(f"{name[:80]!r} is larger than a file of a backup can be")
+            raise DamagedBackup(f"{name[:80]!r} is larger than a file of a backup can be")
         if size > shutil.disk_usage(into).free:
             raise OSError(ENOSPC, f"{name[:80]!r} has {size >> 20} MB, which are not free")
         path = into / safe(name)
@@ -131,68 +131,68 @@ def _unpack(archive: Reader, into: Path) -> Contents:
                 digest.update(piece)
                 file.write(piece)
         if digest.hexdigest() != wanted:
-            raise Damaged(f"{name[:80]!r} is not as it was written")
+            raise DamagedBackup(f"{name[:80]!r} is not as it was written")
     if missing:
-        raise Damaged(f"{min(missing)[:80]!r} is missing in it")
+        raise DamagedBackup(f"{min(missing)[:80]!r} is missing in it")
     return contents
 
 
-def _contents(archive: Reader) -> Contents:
+def _contents(archive: ArchiveReader) -> Contents:
     name, size = next(archive.entries(), ("", 0))
     if name != CONTENTS or size > MAX_CONTENTS:
-        raise Damaged("it is no backup of a host")
+        raise DamagedBackup("it is no backup of a host")
     try:
-        found = json.parse(b"".join(archive.pieces(size)))
-        if found.pop("form") != FORM:
-            raise Damaged("it is of another version's form")
-        return _checked(Contents(counted=Counted(**found.pop("counted")), **found))
+        listing = json.parse(b"".join(archive.pieces(size)))
+        if listing.pop("form") != FORM:
+            raise DamagedBackup("it is of another version's form")
+        return _checked(Contents(counted=DatabaseCounts(**listing.pop("counted")), **listing))
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise Damaged("its list of contents cannot be read") from None
+        raise DamagedBackup("its list of contents cannot be read") from None
 
 
 def _checked(contents: Contents) -> Contents:
-    """Return the contents if each field has its type and bounds; raises ValueError or Damaged."""
-    one, counted = contents, contents.counted
-    texts = [one.version, one.kind, counted.characters, one.folder, one.data]
+    """Return the contents if all fields are valid; raises ValueError or DamagedBackup."""
+    counted = contents.counted
+    texts = [contents.version, contents.kind, counted.characters, contents.folder, contents.data]
     numbers = list(counted.tables.values())
     fits = (
-        all(type(text) is str and "\0" not in text for text in [*texts, *one.left_out])
+        all(type(text) is str and "\0" not in text for text in [*texts, *contents.left_out])
         and all(type(number) is int for number in numbers)
-        and type(one.made) in (int, float)
-        and type(one.secrets) is bool
-        and type(one.left_out) in (list, tuple)
-        and type(one.files) is dict
-        and all(type(digest) is str and _SHA256.match(digest) for digest in one.files.values())
-        and all(_is_place(place) for place in (one.folder, one.data))
+        and type(contents.made) in (int, float)
+        and type(contents.secrets) is bool
+        and type(contents.left_out) in (list, tuple)
+        and type(contents.files) is dict
+        and all(type(digest) is str and _SHA256.match(digest) for digest in contents.files.values())
+        and all(_is_place(place) for place in (contents.folder, contents.data))
     )
-    if not fits or one.kind not in KINDS or DATABASE not in one.files:
+    if not fits or contents.kind not in KINDS or DATABASE not in contents.files:
         raise ValueError("a field is not as this program writes it")
-    if len(one.files) > MOST_FILES + 1:
-        raise Damaged("it lists more files than a backup can have")
-    for name in one.files:
+    if len(contents.files) > MOST_FILES + 1:
+        raise DamagedBackup("it lists more files than a backup can have")
+    for name in contents.files:
         if name != DATABASE and not name.startswith(FILES):
-            raise Damaged(f"it lists {name[:80]!r}, which no backup holds")
+            raise DamagedBackup(f"it lists {name[:80]!r}, which no backup holds")
         safe(name)
-    return one
+    return contents
 
 
 def _is_place(path: str) -> bool:
-    """Whether it is the absolute path of a folder that may hold a host."""
+    """Return whether the path is absolute and may be a host's folder."""
     return os.path.isabs(path) and len(Path(path).parts) > 1 and len(path) <= LONGEST
 
 
 def safe(name: str) -> Path:
-    """A relative path that stays below where it is put, as backups hold them; raises Damaged."""
+    """Return the relative path, which stays below its folder; raises DamagedBackup."""
     path = Path(name)
     if path.is_absolute() or ".." in path.parts or not path.parts:
-        raise Damaged(f"{name[:80]!r} leads out of the folder")
+        raise DamagedBackup(f"{name[:80]!r} leads out of the folder")
     if not is_kept(path):
-        raise Damaged(f"{name[:80]!r} is no name that a backup holds")
+        raise DamagedBackup(f"{name[:80]!r} is no name that a backup holds")
     return path
 
 
 def is_kept(path: Path) -> bool:
-    """Whether a backup can hold a file under this relative path."""
+    """Return whether a backup can hold a file under this relative path."""
     parts, text = path.parts, str(path)
     try:
         size = len(text.encode())
@@ -202,7 +202,7 @@ def is_kept(path: Path) -> bool:
     return not hidden and len(parts) <= DEEPEST and size <= LONGEST and "\0" not in text
 
 
-class Reader:
+class ArchiveReader:
     """The entries of a tar.gz as ``pack`` writes it: regular files alone, with short headers.
 
     ``tarfile`` itself reads whatever a header asks for, such as a name of 400 MB.
@@ -214,23 +214,23 @@ class Reader:
         self._left = 0  # bytes of the current entry that were not read, and its padding
 
     def entries(self) -> Iterator[tuple[str, int]]:
-        """Yield name and size of each entry, whose bytes ``pieces`` reads; raises Damaged."""
-        told: dict[str, str] = {}
+        """Yield name and size of each entry, whose bytes ``pieces`` reads; raises DamagedBackup."""
+        records: dict[str, str] = {}
         while any(block := self._next_block()):
             head = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
             if head.size < 0:
-                raise Damaged("it holds an entry of a negative size")
-            if head.type == tarfile.XHDTYPE and not told:
-                told = self._told(head.size)
+                raise DamagedBackup("it holds an entry of a negative size")
+            if head.type == tarfile.XHDTYPE and not records:
+                records = self._told(head.size)
                 continue
             if head.type != tarfile.REGTYPE:
-                raise Damaged(f"{head.name[:80]!r} is in it, which is no regular file")
-            name, size = told.get("path", head.name), head.size
-            if "size" in told:
-                size = whole_in(told["size"], MAX_DIGITS) or 0
-            told = {}
+                raise DamagedBackup(f"{head.name[:80]!r} is in it, which is no regular file")
+            name, size = records.get("path", head.name), head.size
+            if "size" in records:
+                size = whole_in(records["size"], MAX_DIGITS) or 0
+            records = {}
             if size > self._most:
-                raise Damaged(f"{name[:80]!r} is larger than the whole file can be")
+                raise DamagedBackup(f"{name[:80]!r} is larger than the whole file can be")
             self._left = size + -size % tarfile.BLOCKSIZE
             yield name, size
         self._end()
@@ -249,19 +249,19 @@ class Reader:
         return self._exactly(tarfile.BLOCKSIZE)
 
     def _told(self, size: int) -> dict[str, str]:
-        """The records of an extended header, which stand above the next one's own fields."""
+        """Return the records of an extended header, which override the next header's fields."""
         if size > MAX_HEADER:
-            raise Damaged("it holds a name that no file has")
-        found = {}
+            raise DamagedBackup("it holds a name that no file has")
+        records = {}
         data = self._exactly(size + -size % tarfile.BLOCKSIZE)[:size]
         while data:
             record = _RECORD.match(data)
             if record is None or not record.end() < int(record[1]) <= len(data):
-                raise Damaged("it holds a header that this program does not write")
+                raise DamagedBackup("it holds a header that this program does not write")
             text = data[record.end() : int(record[1]) - 1]
-            found[record[2].decode()] = text.decode("utf-8", "surrogateescape")
+            records[record[2].decode()] = text.decode("utf-8", "surrogateescape")
             data = data[int(record[1]) :]
-        return found
+        return records
 
     def _exactly(self, size: int) -> bytes:
         piece = self._stream.read(size)
@@ -270,14 +270,14 @@ class Reader:
         return piece
 
     def _end(self) -> None:
-        """Read to the end of the file, where its checksum stands; raises Damaged for more."""
+        """Read to the end of the file, which holds its checksum; raises DamagedBackup for more."""
         rest = self._stream.read(tarfile.RECORDSIZE + 1)
         if len(rest) > tarfile.RECORDSIZE or any(rest):
-            raise Damaged("more follows its end")
+            raise DamagedBackup("more follows its end")
 
 
 class _Inflated(io.RawIOBase):
-    """The bytes that the only member of a gzip file decompresses to, as many as are asked for."""
+    """The decompressed bytes of a gzip file with one member, as many as are read."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file, self._inflate = file, zlib.decompressobj(16 + zlib.MAX_WBITS)
@@ -289,18 +289,18 @@ class _Inflated(io.RawIOBase):
         inflate = self._inflate
         while not inflate.eof:
             piece = inflate.unconsumed_tail or self._file.read(PIECE)
-            if found := inflate.decompress(piece, len(into)):
-                into[: len(found)] = found
-                return len(found)
+            if data := inflate.decompress(piece, len(into)):
+                into[: len(data)] = data
+                return len(data)
             if not piece:
                 raise EOFError
         if inflate.unused_data or self._file.read(1):
-            raise Damaged("more follows its end")
+            raise DamagedBackup("more follows its end")
         return 0
 
 
 def digest_of(part: Path | bytes) -> str:
-    """The SHA-256 of a file or of bytes; raises OSError."""
+    """Return the SHA-256 of a file or of bytes; raises OSError."""
     digest = hashlib.sha256()
     for piece in [part] if isinstance(part, bytes) else pieces(part):
         digest.update(piece)
@@ -308,7 +308,7 @@ def digest_of(part: Path | bytes) -> str:
 
 
 def pieces(path: Path) -> Iterator[bytes]:
-    """The bytes of a file; raises OSError."""
+    """Yield the bytes of a file; raises OSError."""
     with path.open("rb") as file:
         while piece := file.read(CHUNK):
             yield piece

@@ -17,8 +17,8 @@ from svcserver.ctl.backup import archive
 from svcserver.ctl.backup.making import NAME, STAMP, Wanted, make, remembered
 from svcserver.ctl.backup.proving import Proof, prove
 from svcserver.ctl.backup.restoring import into_folder, into_place
-from svcserver.ctl.backup.retention import Retention
-from svcserver.ctl.backup.runs import Busy, known, put, run
+from svcserver.ctl.backup.retention import BackupRetention
+from svcserver.ctl.backup.runs import BackupRunning, known, put, run
 from svcserver.ctl.backup.sealing import Lock, is_closed
 from svcserver.ctl.database_commands import copy_database
 from svcserver.ctl.host import Host, about_a_host, as_owner_of, with_reason
@@ -37,11 +37,11 @@ from svcserver.stack.workers import WORKER_FILE
 
 @click.group("backup")
 def backup() -> None:
-    """The whole host in one file, and whether it can be restored."""
+    """Make, list, prove and restore backups."""
 
 
 def wanted_of(host: Host, identity: Path | None = None) -> Wanted:
-    """How this host's backups are made; fails with one line."""
+    """Return how this host's backups are made; fails with one line."""
     if host.folder is None:
         fail("a backup is of a whole host; give its folder with --config DIR")
     if not (host.folder / "metagame.env").is_file():
@@ -70,7 +70,7 @@ def wanted_of(host: Host, identity: Path | None = None) -> Wanted:
 @with_reason
 @about_a_host
 def backup_now(host: Host, out: Out, is_proven: bool, copy: Path | None, reason: str) -> None:
-    """Make a backup of the whole host, check it, and drop those that are no longer kept."""
+    """Back up the whole host and drop expired backups."""
     if copy is not None:
         if is_proven:
             fail("--prove is for a backup of the whole host; leave out --database")
@@ -81,7 +81,7 @@ def backup_now(host: Host, out: Out, is_proven: bool, copy: Path | None, reason:
         try:
             with run(wanted.data, moment):
                 state, file = _now(wanted, out, moment, drill=is_proven)
-        except Busy:
+        except BackupRunning:
             fail("a backup of this host is being made already; svcctl backup list shows it then")
         trace.target = Path(file).name
     _tell(out, state, file)
@@ -90,21 +90,21 @@ def backup_now(host: Host, out: Out, is_proven: bool, copy: Path | None, reason:
 @backup.command("nightly", hidden=True)
 @about_a_host
 def nightly(host: Host, out: Out) -> None:
-    """What svc-stack runs every night: make one, prove it, look at all others."""
+    """Make and prove a backup, and check all others; svc-stack runs this every night."""
     wanted = wanted_of(host)
     os.nice(wanted.settings.nice)
     moment = time.time()
     try:
         with run(wanted.data, moment):
             state, file = _now(wanted, out, moment, drill=wanted.settings.drill)
-    except Busy:
-        out.say("a backup of this host is being made already: this night has that one")
+    except BackupRunning:
+        out.text("a backup of this host is being made already: this night has that one")
         return
     _tell(out, state, file)
 
 
 def _now(wanted: Wanted, out: Out, moment: float, *, drill: bool) -> tuple[Backups, str]:
-    """Make one; what is known then, and its file."""
+    """Make a backup; return the new state and the file."""
     _left_over(wanted.target)
     try:
         made, lock = make(wanted, moment)
@@ -114,7 +114,7 @@ def _now(wanted: Wanted, out: Out, moment: float, *, drill: bool) -> tuple[Backu
     drilled = wanted.settings.drill
     state = evolve(remembered(known(wanted.data), made), tried=moment, drilled=drilled)
     put(wanted.data, state)
-    out.say(f"{made.file}: {made.bytes} bytes{', encrypted' if made.encrypted else ''}")
+    out.text(f"{made.file}: {made.bytes} bytes{', encrypted' if made.encrypted else ''}")
     if drill:
         proof = prove(Path(made.file), lock, database.url_of(wanted.host))
         state = _noted(known(wanted.data), made.file, proof, time.time())
@@ -124,89 +124,93 @@ def _now(wanted: Wanted, out: Out, moment: float, *, drill: bool) -> tuple[Backu
 
 
 def _tell(out: Out, state: Backups, file: str) -> None:
-    """Show the backup just made; fails where not all is well with them."""
-    one = next((one for one in state.kept if one.file == file), None)
-    if one is not None:
-        out.data(shown(one))
-        if one.proven is not None:
-            out.say(f"proven {clock(one.proven)}: it was restored into scratch and played on")
+    """Print the backup just made; fails if anything is wrong with the backups."""
+    entry = next((backup for backup in state.kept if backup.file == file), None)
+    if entry is not None:
+        out.data(shown(entry))
+        if entry.proven is not None:
+            out.text(f"proven {clock(entry.proven)}: it was restored into scratch and played on")
     if (wrong := state.wrong(time.time())) is not None:
         fail(f"not all is well with the backups: {wrong}")
 
 
 def _left_over(target: Path) -> None:
-    """Remove what a backup that was killed had half written."""
+    """Remove the parts of backups that were killed."""
     for path in target.glob(".making-*"):
         if time.time() - path.stat().st_mtime > 6 * 3600:
             shutil.rmtree(path, ignore_errors=True)
 
 
 def _noted(state: Backups, file: str, proof: Proof, moment: float) -> Backups:
-    """``state`` with what a drill of one backup showed."""
+    """Return ``state`` with the result of a drill."""
 
-    def said(one: Backup) -> Backup:
+    def with_proof(entry: Backup) -> Backup:
         if proof.fault is None:
-            return evolve(one, proven=moment, fault=None)
-        return evolve(one, proven=None, fault=proof.fault[: backups.MAX_FAULT])
+            return evolve(entry, proven=moment, fault=None)
+        return evolve(entry, proven=None, fault=proof.fault[: backups.MAX_FAULT])
 
-    return evolve(state, kept=[said(one) if one.file == file else one for one in state.kept])
+    return evolve(
+        state, kept=[with_proof(entry) if entry.file == file else entry for entry in state.kept]
+    )
 
 
 def thinned(state: Backups, wanted: Wanted) -> Backups:
-    """Delete the backups that are no longer kept; what others put into the folder stays."""
-    one = wanted.settings
-    rule = Retention(one.days, one.weeks, one.months)
-    at = {path: _made(path) for path in wanted.target.iterdir() if NAME.match(path.name)}
-    kept = rule.kept(list(at.values()))
+    """Delete expired backups; foreign files in the folder stay."""
+    settings = wanted.settings
+    rule = BackupRetention(settings.days, settings.weeks, settings.months)
+    made_at = {path: _made(path) for path in wanted.target.iterdir() if NAME.match(path.name)}
+    dates = rule.kept(list(made_at.values()))
     # the newest proven one is worth more than any newer that is not
-    proven = next((each.file for each in state.kept if each.proven is not None), None)
-    gone = {path for path, made in at.items() if made not in kept and str(path) != proven}
+    proven = next((entry.file for entry in state.kept if entry.proven is not None), None)
+    gone = {path for path, made in made_at.items() if made not in dates and str(path) != proven}
     for path in gone:
         path.unlink(missing_ok=True)
-    return evolve(state, kept=[each for each in state.kept if Path(each.file) not in gone])
+    return evolve(state, kept=[entry for entry in state.kept if Path(entry.file) not in gone])
 
 
 def _made(path: Path) -> datetime:
-    found = NAME.match(path.name)
-    assert found is not None  # noqa: S101 - only such are asked for
-    return datetime.strptime(found[1], STAMP)
+    match = NAME.match(path.name)
+    assert match is not None  # noqa: S101 - only such are asked for
+    return datetime.strptime(match[1], STAMP)
 
 
 def looked_at(state: Backups) -> Backups:
-    """``state`` with the fault of each file that is no longer as it was written."""
-    return evolve(state, kept=[_looked_at(one) for one in state.kept])
+    """Return ``state`` with the fault of each file that has changed since it was written."""
+    return evolve(state, kept=[_looked_at(entry) for entry in state.kept])
 
 
-def _looked_at(one: Backup) -> Backup:
-    path = Path(one.file)
+def _looked_at(entry: Backup) -> Backup:
+    path = Path(entry.file)
     try:
-        whole = path.stat().st_size == one.bytes and archive.digest_of(path) == one.sha256
+        whole = path.stat().st_size == entry.bytes and archive.digest_of(path) == entry.sha256
     except OSError as why:
-        return evolve(one, fault=f"it cannot be read: {why.strerror}", proven=None)
+        return evolve(entry, fault=f"it cannot be read: {why.strerror}", proven=None)
     if not whole:
-        return evolve(one, fault="it is damaged: not as it was written", proven=None)
-    return one
+        return evolve(entry, fault="it is damaged: not as it was written", proven=None)
+    return entry
 
 
 @backup.command("list")
 @about_a_host
 def list_backups(host: Host, out: Out) -> None:
-    """The backups that are kept, and when each was proven."""
+    """List the backups and when each was proven."""
     state = known(wanted_of(host).data)
     wrong = state.wrong(time.time())
-    out.data({"backups": [shown(one) for one in state.kept], "tried": state.tried, "wrong": wrong})
+    out.data(
+        {"backups": [shown(entry) for entry in state.kept], "tried": state.tried, "wrong": wrong}
+    )
     rows = [
         [
-            Path(one.file).name,
-            str(one.bytes),
-            "encrypted" if one.encrypted else "",
-            one.fault or (f"proven {clock(one.proven)}" if one.proven else "not proven"),
+            Path(entry.file).name,
+            str(entry.bytes),
+            "encrypted" if entry.encrypted else "",
+            entry.fault or (f"proven {clock(entry.proven)}" if entry.proven else "not proven"),
         ]
-        for one in state.kept
+        for entry in state.kept
     ]
     out.table(["file", "bytes", "", ""], rows)
     if wrong is not None:
-        out.say(f"wrong: {wrong}")
+        out.text(f"wrong: {wrong}")
 
 
 @backup.command("prove")
@@ -217,7 +221,7 @@ def list_backups(host: Host, out: Out) -> None:
 def prove_command(
     host: Host, out: Out, file: Path | None, identity: Path | None, reason: str
 ) -> None:
-    """Restore FILE (the newest backup) into scratch, and live an evening on it.
+    """Restore FILE into scratch and play on it.
 
     Your host is not touched. It takes a minute, free ports and the memory of a second host.
     """
@@ -233,13 +237,15 @@ def prove_command(
         else:
             proof = prove(path, wanted.lock, database.url_of(host))
         moment = time.time()
-        if any(one.file == str(path) for one in state.kept):
+        if any(entry.file == str(path) for entry in state.kept):
             put(wanted.data, _noted(known(wanted.data), str(path), proof, moment))
         out.data({"file": str(path), "proven": proof.fault is None, "fault": proof.fault})
         if proof.fault is not None:
             fail(f"{path}: {proof.fault}")
     rows = sum(proof.contents.counted.tables.values()) if proof.contents is not None else 0
-    out.say(f"{path}: proven {clock(moment)}; {rows} rows are all there, and an evening was played")
+    out.text(
+        f"{path}: proven {clock(moment)}; {rows} rows are all there, and an evening was played"
+    )
 
 
 @backup.command("restore")
@@ -258,7 +264,7 @@ def restore(
     reason: str,
     stop: bool,
 ) -> None:
-    """Put FILE's database in the place of this host's; with --into make the whole host anew.
+    """Restore the database of FILE, or the whole host.
 
     A running host is refused: what players do meanwhile would be lost.
     """
@@ -271,10 +277,10 @@ def restore(
         fail("--stop is for a restore in the place of this host's database: leave out --into")
     _there(file)
     folder = whole_path(into)
-    other = Host(folder)  # this one may be gone
+    target = Host(folder)  # this one may be gone
     with (
         as_owner_of(folder),
-        noted(other, "restore", file.name, reason=reason),
+        noted(target, "restore", file.name, reason=reason),
         stoppable(),
     ):
         into_folder(file, _lock(host, identity, file), folder, out)
@@ -286,7 +292,7 @@ def _there(file: Path) -> None:
 
 
 def _lock(host: Host, identity: Path | None, file: Path) -> Lock:
-    """The keys for a backup; its host may be gone, so a passphrase is asked for."""
+    """Return the keys for a backup; asks for the passphrase if the host may be gone."""
     if host.folder is not None and (host.folder / WORKER_FILE).is_file():
         return wanted_of(host, identity).lock
     if identity is None and is_closed(file):
@@ -295,27 +301,27 @@ def _lock(host: Host, identity: Path | None, file: Path) -> Lock:
 
 
 def _asked() -> str:
-    """The passphrase, from a terminal; fails where there is none."""
+    """Return the passphrase from a terminal; fails without one."""
     if not sys.stdin.isatty():
         fail("nobody is here to ask for the passphrase; give BACKUP_PASSPHRASE, or --identity FILE")
     words: str = prompt("Passphrase", hide_input=True)
     return words
 
 
-def shown(one: Backup) -> dict[str, object]:
-    """A backup as ``--json`` shows it."""
+def shown(entry: Backup) -> dict[str, object]:
+    """Return a backup as ``--json`` shows it."""
     return {
-        "file": one.file,
-        "made": one.made,
-        "bytes": one.bytes,
-        "sha256": one.sha256,
-        "encrypted": one.encrypted,
-        "secrets": one.secrets,
-        "proven": one.proven,
-        "fault": one.fault,
+        "file": entry.file,
+        "made": entry.made,
+        "bytes": entry.bytes,
+        "sha256": entry.sha256,
+        "encrypted": entry.encrypted,
+        "secrets": entry.secrets,
+        "proven": entry.proven,
+        "fault": entry.fault,
     }
 
 
 def clock(moment: float) -> str:
-    """Epoch seconds as ``2026-11-22 04:17`` of the local time zone."""
+    """Return epoch seconds as ``2026-11-22 04:17`` of the local time zone."""
     return datetime.fromtimestamp(moment).strftime("%Y-%m-%d %H:%M")

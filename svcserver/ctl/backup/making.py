@@ -18,7 +18,7 @@ from sqlalchemy.engine import URL
 
 from svcserver.ctl import database
 from svcserver.ctl.backup import archive
-from svcserver.ctl.backup.archive import Contents, Counted
+from svcserver.ctl.backup.archive import Contents, DatabaseCounts
 from svcserver.ctl.backup.sealing import SUFFIX, CannotSeal, Lock
 from svcserver.ctl.bundle import is_secret, secrets_of
 from svcserver.ctl.database_commands import (
@@ -53,7 +53,7 @@ CERTIFICATE = "gateway-cert.pem"
 
 @frozen
 class Wanted:
-    """How the backups of a host are made and kept."""
+    """The settings of a host's backups."""
 
     host: Host
     folder: Path  # of the host's settings
@@ -63,14 +63,14 @@ class Wanted:
 
     @property
     def lock(self) -> Lock:
-        """Who may open the backup: age recipients, a passphrase, or anybody."""
-        one = self.settings
-        identity = self.host.path(one.identity) if one.identity else None
-        return Lock(one.recipients, one.passphrase, identity)
+        """Return the encryption: age recipients, a passphrase, or none."""
+        settings = self.settings
+        identity = self.host.path(settings.identity) if settings.identity else None
+        return Lock(settings.recipients, settings.passphrase, identity)
 
 
 def make(wanted: Wanted, now: float) -> tuple[Backup, Lock]:
-    """Write a backup; also what opens the file that is kept, for its proof."""
+    """Write a backup; return it with the lock that opens the file, for its proof."""
     lock = _lock(wanted)
     if wanted.settings.with_secrets and not lock:
         fail(
@@ -116,7 +116,7 @@ def _lock(wanted: Wanted) -> Lock:
 
 
 def _finish(clear: Path, final: Path, lock: Lock, scratch: Path) -> Path:
-    """The file to move into place."""
+    """Return the file to move into place."""
     made = scratch / final.name
     if lock:
         os.close(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
@@ -128,7 +128,9 @@ def _finish(clear: Path, final: Path, lock: Lock, scratch: Path) -> Path:
 
 def _room(target: Path, file: Path | None) -> None:
     size = sum(
-        one.stat().st_size for one in ([file, Path(f"{file}-wal")] if file else []) if one.exists()
+        path.stat().st_size
+        for path in ([file, Path(f"{file}-wal")] if file else [])
+        if path.exists()
     )
     free = shutil.disk_usage(target).free
     if free < ROOM * size + (64 << 20):
@@ -168,8 +170,8 @@ def _pack(wanted: Wanted, url: URL, scratch: Path, clear: Path, now: float) -> C
 # -- the database ------------------------------------------------------------------
 
 
-def _snapshot(url: URL, target: Path) -> tuple[Counted, str]:
-    """Copy the database of one moment, and count what the copy holds."""
+def _snapshot(url: URL, target: Path) -> tuple[DatabaseCounts, str]:
+    """Copy a snapshot of the database, and count the contents of the copy."""
     file = database.file_of(url)
     os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     if file is not None:
@@ -190,8 +192,8 @@ def _snapshot(url: URL, target: Path) -> tuple[Counted, str]:
         engine.dispose()
 
 
-def count(url: URL) -> Counted:
-    """The rows of each table and a digest of all characters; a bad database ends the command."""
+def count(url: URL) -> DatabaseCounts:
+    """Return the rows of each table and a digest of all characters; fails with one line."""
     engine = make_engine(url)
     try:
         with engine.connect() as tx:
@@ -212,8 +214,8 @@ _CHARACTERS = (
 )
 
 
-def _count(tx: Connection) -> Counted:
-    names = sorted(str(one) for one in tx.execute(text(_TABLES[tx.dialect.name])).scalars())
+def _count(tx: Connection) -> DatabaseCounts:
+    names = sorted(str(name) for name in tx.execute(text(_TABLES[tx.dialect.name])).scalars())
     tables = {
         name: int(tx.execute(text(f'SELECT count(*) FROM "{name}"')).scalar_one())  # noqa: S608
         for name in names
@@ -223,23 +225,23 @@ def _count(tx: Connection) -> Counted:
     rows = tx.execution_options(yield_per=100).execute(text(_CHARACTERS + order))
     for row in rows:
         digest.update(f"{row.id} {row.version} ".encode() + bytes(row.data) + b"\n")
-    return Counted(tables, digest.hexdigest())
+    return DatabaseCounts(tables, digest.hexdigest())
 
 
 # -- the files ---------------------------------------------------------------------
 
 
 def _files(wanted: Wanted, *, with_secrets: bool) -> Iterator[tuple[str, Path | bytes | None]]:
-    """The host's small files; None for one that is left out. Without secrets only what has none."""
+    """Yield the host's small files, None for one left out; without secrets only safe ones."""
     folder = wanted.folder
-    known = [] if with_secrets else [one.encode() for one in secrets_of(wanted.host, folder)]
-    found = 0
+    known = [] if with_secrets else [secret.encode() for secret in secrets_of(wanted.host, folder)]
+    count = 0
     for above, path in _everywhere(wanted):
-        name, found = str(path.relative_to(above)), found + 1
+        name, count = str(path.relative_to(above)), count + 1
         largest = archive.LARGEST_ENV if path.suffix == ".env" else archive.LARGEST
         if not archive.is_kept(Path(archive.FILES + name)):
             yield name.encode("utf-8", "backslashreplace").decode(), None
-        elif found > archive.MOST_FILES or not path.is_file() or path.stat().st_size > largest:
+        elif count > archive.MOST_FILES or not path.is_file() or path.stat().st_size > largest:
             yield name, None
         elif with_secrets:
             yield name, path
@@ -247,21 +249,21 @@ def _files(wanted: Wanted, *, with_secrets: bool) -> Iterator[tuple[str, Path | 
             yield name, "\n".join([*_settings(wanted.host, path), ""]).encode()
         elif path.name == CERTIFICATE or path.suffix in PLAIN:
             data = path.read_bytes()
-            yield name, None if any(one in data for one in known) else data
+            yield name, None if any(secret in data for secret in known) else data
         else:
             yield name, None
 
 
 def _everywhere(wanted: Wanted) -> Iterator[tuple[Path, Path]]:
-    """The files of the settings' folder, then those of the data's, where it is another."""
+    """Yield the files of the settings' folder, then those of a separate data folder."""
     skipped = {_game(wanted), wanted.target.resolve()}
-    yield from ((wanted.folder, one) for one in _walk(wanted.folder, skipped))
+    yield from ((wanted.folder, path) for path in _walk(wanted.folder, skipped))
     if wanted.data.resolve() != wanted.folder.resolve():
-        yield from ((wanted.data, one) for one in _walk(wanted.data, skipped))
+        yield from ((wanted.data, path) for path in _walk(wanted.data, skipped))
 
 
 def _walk(folder: Path, skipped: set[Path], depth: int = 1) -> Iterator[Path]:
-    """Yield the files below a folder, and in their place a folder that lies too deep."""
+    """Yield the files below a folder; a folder that lies too deep stands for its files."""
     for path in sorted(folder.iterdir()):
         if LEFT_OUT.fullmatch(path.name) or path.is_symlink() or path.resolve() in skipped:
             continue
@@ -272,7 +274,7 @@ def _walk(folder: Path, skipped: set[Path], depth: int = 1) -> Iterator[Path]:
 
 
 def _game(wanted: Wanted) -> Path:
-    """The folder of the game's files, which players' hosts have from elsewhere."""
+    """Return the folder of the game's files, which backups leave out."""
     named = ""
     if (wanted.folder / "content.env").is_file():
         named = wanted.host.variables("content").get("CONTENT_GAME_DIR", "")
@@ -280,7 +282,7 @@ def _game(wanted: Wanted) -> Path:
 
 
 def _settings(host: Host, path: Path) -> Iterator[str]:
-    """The lines of an env file, secrets emptied."""
+    """Yield the lines of an env file without its secrets."""
     component = path.stem
     for name, value in host.variables(component).items():
         hidden = is_secret(component, name) or re.search(r"://[^/@\s]*@", value) is not None
@@ -288,5 +290,5 @@ def _settings(host: Host, path: Path) -> Iterator[str]:
 
 
 def remembered(state: backups.Backups, added: Backup) -> backups.Backups:
-    """``state`` with ``added`` as its newest backup, and no fault."""
+    """Return ``state`` with ``added`` as its newest backup, and no fault."""
     return evolve(state, kept=[added, *state.kept], fault=None)

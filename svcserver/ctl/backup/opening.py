@@ -8,13 +8,13 @@ from pathlib import Path
 from sqlalchemy.engine import URL
 
 from svcserver.ctl.backup import archive
-from svcserver.ctl.backup.archive import Contents, Damaged
+from svcserver.ctl.backup.archive import Contents, DamagedBackup
 from svcserver.ctl.backup.making import count
 from svcserver.ctl.backup.sealing import Lock, is_closed
 
 
 def opened(source: Path, lock: Lock, into: Path) -> Contents:
-    """Decrypt and unpack; raises Damaged, CannotSeal or OSError."""
+    """Decrypt and unpack; raises DamagedBackup, CannotSeal or OSError."""
     into.mkdir(mode=0o700)
     if not is_closed(source):
         return archive.unpack(source, into)
@@ -28,11 +28,12 @@ def opened(source: Path, lock: Lock, into: Path) -> Contents:
 
 
 def same(contents: Contents, url: URL) -> None:
-    """Compare the restored database with what was counted when it was copied; raises Damaged."""
-    found, wanted = count(url), contents.counted
-    for table, rows in wanted.tables.items():
-        if found.tables.get(table) != rows:
-            there = found.tables.get(table, 0)
-            raise Damaged(f"its table {table} has {there} rows, and had {rows}")
-    if found.characters != wanted.characters:
-        raise Damaged("its characters are not those that were copied")
+    """Compare the restored database with the counts of the original; raises DamagedBackup."""
+    present, expected = count(url), contents.counted
+    for table, rows in expected.tables.items():
+        if present.tables.get(table) != rows:
+            raise DamagedBackup(
+                f"its table {table} has {present.tables.get(table, 0)} rows, and had {rows}"
+            )
+    if present.characters != expected.characters:
+        raise DamagedBackup("its characters are not those that were copied")

@@ -1,4 +1,4 @@
-"""The restore drill: a backup is put into a throw-away host, and players live an evening on it."""
+"""The restore drill: a backup is restored into a throw-away host, and played on."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from attrs import frozen
 from sqlalchemy.engine import URL
 
 from svcserver.ctl.backup.apart import Restored
-from svcserver.ctl.backup.archive import Contents, Damaged
+from svcserver.ctl.backup.archive import Contents, DamagedBackup
 from svcserver.ctl.backup.opening import opened, same
 from svcserver.ctl.backup.restoring import DUMP
 from svcserver.ctl.backup.scratch import database, scratch
@@ -37,14 +37,14 @@ NEEDED_MB = 700  # memory of a second host
 
 @frozen
 class Proof:
-    """What a drill showed: ``fault`` is None where the backup is good."""
+    """The result of a drill; ``fault`` is None for a good backup."""
 
     fault: str | None
     contents: Contents | None = None
 
 
 def prove(source: Path, lock: Lock, live: URL) -> Proof:
-    """Restore the very file that is kept into scratch, and play on it.
+    """Restore the stored file into scratch, and run a session on it.
 
     ``live`` is the host's own database: a dump of PostgreSQL goes into a new one on its server.
     """
@@ -56,7 +56,7 @@ def prove(source: Path, lock: Lock, live: URL) -> Proof:
             _enough_memory()
             with _host(contents, folder, live) as host:
                 fault = _evening(host)
-    except Damaged as why:
+    except DamagedBackup as why:
         return Proof(str(why))
     except CannotSeal as why:
         return Proof(str(why))
@@ -74,12 +74,12 @@ def _enough_memory() -> None:
         return
     for line in lines:
         if line.startswith("MemAvailable:") and int(line.split()[1]) >> 10 < NEEDED_MB:
-            raise Damaged(f"it was not tried: a drill wants {NEEDED_MB} MB of memory")
+            raise DamagedBackup(f"it was not tried: a drill wants {NEEDED_MB} MB of memory")
 
 
 @contextmanager
 def _host(contents: Contents, drill: Path, live: URL) -> Iterator[ThrowAway]:
-    """The whole restored host, set apart from the one that runs."""
+    """Start the restored host, isolated from the running one."""
     with (
         Restored(drill / "host", contents=contents, parts=drill / "parts") as host,
         _database(contents, host.folder, live) as url,
@@ -102,26 +102,26 @@ def _said(url: URL) -> str:
 
 
 def _printed(host: ThrowAway, *words: str) -> str:
-    """The key that a command prints; it is known to the restored database."""
-    said = host.svcctl(*words, "--json")[1]
+    """Return the key that a command prints, which the restored database knows."""
+    output = host.svcctl(*words, "--json")[1]
     try:
-        return str(json.parse(said.encode())["key"])
+        return str(json.parse(output.encode())["key"])
     except (ValueError, KeyError, TypeError):
-        raise Damaged(f"svcctl {words[0]} failed on it: {said.strip()[:200]}") from None
+        raise DamagedBackup(f"svcctl {words[0]} failed on it: {output.strip()[:200]}") from None
 
 
 @contextmanager
 def _database(contents: Contents, folder: Path, live: URL) -> Iterator[URL]:
-    """The restored database; of PostgreSQL a new one on the host's server."""
+    """Yield the restored database; for PostgreSQL a new one on the host's server."""
     if contents.kind == "sqlite":
         url = url_of(find(str(folder), None))
         file = file_of(url)
         if file is None or folder not in (folder / file).parents:
-            raise Damaged("its database would not lie in the scratch folder")
+            raise DamagedBackup("its database would not lie in the scratch folder")
         yield URL.create("sqlite", database=str(folder / file))
         return
     if live.get_backend_name() != "postgresql":
-        raise Damaged("it is a dump of PostgreSQL, and DATABASE_URL names none to try it on")
+        raise DamagedBackup("it is a dump of PostgreSQL, and DATABASE_URL names none to try it on")
     with database(folder.parent, live) as url:
         restore_into(url, folder / DUMP)
         same(contents, url)
@@ -130,7 +130,7 @@ def _database(contents: Contents, folder: Path, live: URL) -> Iterator[URL]:
 
 
 def _evening(host: ThrowAway) -> str | None:
-    """Let players live an evening on the host; what went wrong, or None."""
+    """Run a simulated session on the host; return what went wrong, or None."""
     words = ["play", "--config", str(host.folder), "--players", str(PLAYERS)]
     relay = ["--relay-port", str(host.ports.relay), "--json"]
     try:
@@ -146,5 +146,5 @@ def _evening(host: ThrowAway) -> str | None:
         return f"the evening on it was not over after {EVENING_S:.0f} s"
     if done.returncode == 0:
         return None
-    said = done.stderr.strip().splitlines()
-    return f"no evening could be played on it: {said[-1] if said else 'no reason was given'}"
+    errors = done.stderr.strip().splitlines()
+    return f"no evening could be played on it: {errors[-1] if errors else 'no reason was given'}"

@@ -16,7 +16,7 @@ from sqlalchemy.engine import URL
 from svcserver.content.manifest_builder import OWNERS_NOTE
 from svcserver.ctl import begun, database, postgres, postgres_restore, running
 from svcserver.ctl.backup import archive
-from svcserver.ctl.backup.archive import Contents, Damaged
+from svcserver.ctl.backup.archive import Contents, DamagedBackup
 from svcserver.ctl.backup.opening import opened, same
 from svcserver.ctl.backup.scratch import scratch
 from svcserver.ctl.backup.sealing import CannotSeal, Lock
@@ -54,7 +54,7 @@ HOST = "host"  # in the folder of work, until it is whole
 
 
 def into_place(source: Path, lock: Lock, host: Host, out: Out, *, stop: bool = False) -> None:
-    """Put the backup's database in the place of the host's; what was there is kept.
+    """Replace the host's database by the backup's; the previous one is kept.
 
     A host that runs is refused, or with ``stop`` stopped once the backup is known to be sound.
     """
@@ -70,16 +70,16 @@ def into_place(source: Path, lock: Lock, host: Host, out: Out, *, stop: bool = F
             _sound(contents, restored)
         with running.stopped(host, url, out, stop_it=stop):
             if file is None:
-                kept = postgres_restore.put_back(restored, url, host.path(""), out.say)
+                previous = postgres_restore.put_back(restored, url, host.path(""), out.text)
             else:
-                kept = put_back(restored, file)
-            bring_up(url, kept)
-    out.data({"restored": str(source), "kept": str(kept) if kept else None})
-    out.say(f"restored from {source}" + (f"; what was there is in {kept}" if kept else ""))
+                previous = put_back(restored, file)
+            bring_up(url, previous)
+    out.data({"restored": str(source), "kept": str(previous) if previous else None})
+    out.text(f"restored from {source}" + (f"; what was there is in {previous}" if previous else ""))
 
 
 @frozen
-class Outcome:
+class RestoreOutcome:
     """The result of a restore into a folder, for its output."""
 
     kind: str  # of its database
@@ -89,7 +89,7 @@ class Outcome:
 
 
 def into_folder(source: Path, lock: Lock, folder: Path, out: Out) -> None:
-    """Make the host of the backup in ``folder``, which holds nothing yet.
+    """Make the host of the backup in ``folder``, which must be empty.
 
     Secrets that the backup does not hold are made anew: players keep their keys, but need a new
     invite for the new certificate, and must log in again. ``begun`` says what a stop leaves: the
@@ -117,7 +117,7 @@ def _writable(folder: Path) -> Iterator[None]:
 
 
 def _claim(folder: Path, note: Begun) -> bool:
-    """Note that this backup is restored there; False where an earlier command began that."""
+    """Write the marker of this restore; return False if an earlier command wrote it."""
     before = begun.read(folder)
     if before is None:
         if there := begun.others(folder):
@@ -129,49 +129,51 @@ def _claim(folder: Path, note: Begun) -> bool:
     return before is None
 
 
-def _made(source: Path, lock: Lock, folder: Path) -> Outcome:
-    """Restore into the folder of work."""
+def _made(source: Path, lock: Lock, folder: Path) -> RestoreOutcome:
+    """Restore into the work folder."""
     begun.clear(folder, note=False)
     parts, at = folder / begun.WORK / "parts", folder / begun.WORK / HOST
     parts.parent.mkdir(mode=0o700)
     with _sound_backup(source):
         contents = opened(source, lock, parts)
         if f"{archive.FILES}metagame.env" not in contents.files:
-            raise Damaged("it holds no metagame.env, so it is of no host")
+            raise DamagedBackup("it holds no metagame.env, so it is of no host")
         made_anew = restored(contents, parts, at, folder)
         missing = () if contents.secrets else _missing(parts / archive.FILES, at)
         _room_for_the_game(at, folder)
-    return Outcome(contents.kind, made_anew, missing, _left_out(contents, at))
+    return RestoreOutcome(contents.kind, made_anew, missing, _left_out(contents, at))
 
 
-def _tell(done: Outcome, source: Path, folder: Path, out: Out) -> None:
+def _tell(done: RestoreOutcome, source: Path, folder: Path, out: Out) -> None:
     fresh = done.made_anew
     result = {"secrets": not fresh, "made_anew": list(fresh), "missing": list(done.missing)}
     out.data({"folder": str(folder), **result, "left_out": list(done.left_out)})
-    out.say(f"the host of {source} is in {folder}")
+    out.text(f"the host of {source} is in {folder}")
     if fresh:
-        out.say("made anew, since the backup holds no secrets: " + ", ".join(fresh))
-        out.say(
+        out.text("made anew, since the backup holds no secrets: " + ", ".join(fresh))
+        out.text(
             f"your account key is as it was; where {OWNER_KEY} is lost: svcctl account new-key NAME"
         )
     if done.missing:
-        out.say("write these again, which the backup leaves out: " + ", ".join(done.missing))
+        out.text("write these again, which the backup leaves out: " + ", ".join(done.missing))
     if done.left_out:
         more = f" and {len(done.left_out) - MOST_TOLD} more" * (len(done.left_out) > MOST_TOLD)
         named = ", ".join(done.left_out[:MOST_TOLD])
-        out.say(f"these files were left out of the backup: {named}{more}")
+        out.text(f"these files were left out of the backup: {named}{more}")
     config = config_of(folder)
     if done.kind != "sqlite":
         if fresh:
-            out.say(f"its DATABASE_URL was a secret: write it into {folder / 'metagame.env'} first")
-        out.say(f"its {done.kind} database is in {folder / DUMP}: unless it is still where it")
+            out.text(
+                f"its DATABASE_URL was a secret: write it into {folder / 'metagame.env'} first"
+            )
+        out.text(f"its {done.kind} database is in {folder / DUMP}: unless it is still where it")
         dump = shlex.quote(str(folder / DUMP))
-        out.say(f"was, put it back with svcctl db restore {dump} {config}")
-    out.say(f"look at it with svcctl doctor {config}")
+        out.text(f"was, put it back with svcctl db restore {dump} {config}")
+    out.text(f"look at it with svcctl doctor {config}")
 
 
 def _room_for_the_game(at: Path, folder: Path) -> None:
-    """The folder for the game, which no backup holds, as ``svcctl init`` makes it."""
+    """Make the game's folder, which no backup holds, as ``svcctl init`` does."""
     if not (at / "content.env").is_file():
         return
     named = Host(at).variables("content").get("CONTENT_GAME_DIR", "")
@@ -188,9 +190,9 @@ def _staged(path: Path, at: Path, folder: Path) -> Path | None:
 
 
 def restored(contents: Contents, parts: Path, at: Path, folder: Path) -> tuple[str, ...]:
-    """Write the host of an unpacked backup into ``at``; its settings name ``folder``, its place.
+    """Write the host of an unpacked backup into ``at``; its settings name ``folder``.
 
-    Returns what was made anew. Raises Damaged or OSError.
+    Returns what was made anew. Raises DamagedBackup or OSError.
     """
     if contents.kind == "sqlite":
         _sound(contents, parts / archive.DATABASE)
@@ -203,7 +205,7 @@ def restored(contents: Contents, parts: Path, at: Path, folder: Path) -> tuple[s
 
 @contextmanager
 def _parts(source: Path, lock: Lock, url: URL) -> Iterator[tuple[Contents, Path]]:
-    """The unpacked backup; a fault is one line, and nothing was touched.
+    """Yield the unpacked backup; a fault is one line, and changes nothing.
 
     What a killed restore or drill has left is removed by the next one.
     """
@@ -217,7 +219,7 @@ def _parts(source: Path, lock: Lock, url: URL) -> Iterator[tuple[Contents, Path]
 def _sound_backup(source: Path) -> Iterator[None]:
     try:
         yield
-    except (Damaged, CannotSeal) as why:
+    except (DamagedBackup, CannotSeal) as why:
         fail(f"{source}: {why}; nothing was touched")
     except UnicodeDecodeError:
         fail(f"{source}: its settings are no UTF-8 text; nothing was touched")
@@ -243,14 +245,14 @@ def _kinds(contents: Contents, url: URL) -> None:
 
 def _sound(contents: Contents, restored: Path) -> None:
     if faults := sqlite_faults(restored):
-        raise Damaged(f"its database is damaged: {faults[0]}")
+        raise DamagedBackup(f"its database is damaged: {faults[0]}")
     if has_foreign_code(restored):
-        raise Damaged(FOREIGN_CODE)
+        raise DamagedBackup(FOREIGN_CODE)
     same(contents, URL.create("sqlite", database=str(restored)))
 
 
 def _whole(contents: Contents, parts: Path, at: Path, folder: Path) -> None:
-    """Everything as it was, with the paths of the new folder."""
+    """Restore everything, with the paths of the new folder."""
     shutil.copytree(parts / archive.FILES, at, dirs_exist_ok=True)
     for path in at.glob("*.env"):
         # what is no UTF-8 stays as it is: such a file may be no component's
@@ -288,7 +290,7 @@ def _place_database(contents: Contents, parts: Path, at: Path, folder: Path) -> 
 
 
 def _fresh(contents: Contents, parts: Path, at: Path, folder: Path) -> tuple[str, ...]:
-    """A new host with the settings of the backup, where those are no secrets."""
+    """Make a new host with those settings of the backup that are no secrets."""
     files = parts / archive.FILES
     stored = {path.name: _read(path) for path in sorted(files.glob("*.env"))}
     private = "gateway.env" not in stored
@@ -312,18 +314,18 @@ def _fresh(contents: Contents, parts: Path, at: Path, folder: Path) -> tuple[str
 
 
 def _settle(contents: Contents, path: Path, values: Mapping[str, str], folder: Path) -> None:
-    """Write a component's settings of the backup into the new host's."""
+    """Write a component's settings from the backup into the new host's."""
     if not path.exists():
         write_private(path, "")
-    kept = {name: _moved(contents, value, folder) for name, value in values.items() if value}
-    kept.pop("AUTH_SIGNING_PUBKEY_B64", None)
+    settings = {name: _moved(contents, value, folder) for name, value in values.items() if value}
+    settings.pop("AUTH_SIGNING_PUBKEY_B64", None)
     if path.name == "relay.env":
-        kept.pop("SVC_RELAY_FINGERPRINT", None)
-    change(path, kept)
+        settings.pop("SVC_RELAY_FINGERPRINT", None)
+    change(path, settings)
 
 
 def _missing(files: Path, at: Path) -> tuple[str, ...]:
-    """The settings that a backup without secrets leaves empty, and that nothing else sets."""
+    """Return the settings that a backup without secrets leaves empty, and nothing else sets."""
     return tuple(
         f"{name} in {stored.name}"
         for stored in sorted(files.glob("*.env"))
@@ -334,7 +336,7 @@ def _missing(files: Path, at: Path) -> tuple[str, ...]:
 
 
 def _left_out(contents: Contents, at: Path) -> tuple[str, ...]:
-    """The files that the backup left out, but for those that the new host has made anew."""
+    """Return the files that the backup left out and the new host did not make."""
     made = {str(path.relative_to(at)) for path in at.rglob("*")}
     return tuple(name for name in contents.left_out if name not in {*made, OWNER_KEY})
 
@@ -344,7 +346,7 @@ def _read(path: Path) -> Mapping[str, str]:
 
 
 def _let_in(at: Path, file: Path) -> None:
-    """Register the new host's key for game servers with the restored database."""
+    """Register the new host's game-server key in the restored database."""
     key = Host(at).variables("deploy").get("METAGAME_API_KEY", "")
     if key:
         with database.transaction(make_engine(URL.create("sqlite", database=str(file)))) as tx:

@@ -1,4 +1,4 @@
-"""Which backups are kept: the newest of each of the last days, weeks and months that have one."""
+"""The retention rule: the newest backup of each recent day, week and month."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ T = TypeVar("T")
 
 
 @frozen
-class Retention:
-    """How many days, weeks (from Monday) and months keep their newest backup."""
+class BackupRetention:
+    """The days, weeks (from Monday) and months whose newest backup is kept."""
 
     days: int = 7
     weeks: int = 4
     months: int = 12
 
     def kept(self, made: Sequence[datetime]) -> set[datetime]:
-        """Those of ``made`` that are kept; the newest always is."""
+        """Return the dates of ``made`` that are kept; the newest always is."""
         newest_first = sorted(set(made), reverse=True)
         return {
             *newest_first[:1],
-            *_newest_of_each(newest_first, lambda one: one.date(), self.days),
-            *_newest_of_each(newest_first, lambda one: one.isocalendar()[:2], self.weeks),
-            *_newest_of_each(newest_first, lambda one: (one.year, one.month), self.months),
+            *_newest_of_each(newest_first, lambda date: date.date(), self.days),
+            *_newest_of_each(newest_first, lambda date: date.isocalendar()[:2], self.weeks),
+            *_newest_of_each(newest_first, lambda date: (date.year, date.month), self.months),
         }
 
 
 def _newest_of_each(
     newest_first: Sequence[datetime], span: Callable[[datetime], object], count: int
 ) -> list[datetime]:
-    found: dict[object, datetime] = {}
-    for one in newest_first:
-        found.setdefault(span(one), one)
-    return list(found.values())[:count]
+    newest: dict[object, datetime] = {}
+    for date in newest_first:
+        newest.setdefault(span(date), date)
+    return list(newest.values())[:count]

@@ -1,4 +1,4 @@
-"""A backup that is being made is known as such, so that one which dies hard is noticed."""
+"""A record of the backup in progress, so that a killed one is detected."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from threading import Event
 from attrs import evolve
 
 from svcserver.ctl.output import Failed, fail
-from svcserver.ctl.stopping import Ended, stoppable
+from svcserver.ctl.stopping import EndedBySignal, stoppable
 from svcserver.kernel import backups
 from svcserver.kernel.backups import Backups
 
 TRIES, PAUSE_S = 20, 0.05  # who only looks holds the lock for an instant
 
 
-class Busy(Exception):
+class BackupRunning(Exception):
     """Another process makes a backup of this host."""
 
 
 def known(data: Path) -> Backups:
-    """What is known of the host's backups."""
+    """Return the state of the host's backups."""
     return backups.read(data) or Backups()
 
 
 def put(data: Path, state: Backups) -> None:
-    """Write it down; fails with one line."""
+    """Write the state; fails with one line."""
     try:
         backups.write(data, state)
     except OSError as why:
@@ -36,14 +36,14 @@ def put(data: Path, state: Backups) -> None:
 
 @contextmanager
 def run(data: Path, moment: float) -> Iterator[None]:
-    """While it lasts, a backup is being made; raises Busy. Only an end in order is an end."""
+    """Record that a backup is in progress; raises BackupRunning. Only an orderly end clears it."""
     with ExitStack() as held:
         _take(data, held)
         held.enter_context(stoppable())
         put(data, evolve(known(data), begun=moment))
         try:
             yield
-        except (Failed, Ended, KeyboardInterrupt):
+        except (Failed, EndedBySignal, KeyboardInterrupt):
             _over(data)
             raise
         _over(data)
@@ -64,4 +64,4 @@ def _take(data: Path, held: ExitStack) -> None:
                 held.enter_context(tried.pop_all())
                 return
         Event().wait(PAUSE_S)
-    raise Busy
+    raise BackupRunning

@@ -1,4 +1,4 @@
-"""Where a drill or a restore unpacks to: a folder, for PostgreSQL a database too, that is removed.
+"""Scratch folders and databases of drills and restores, removed afterwards.
 
 One that is killed cannot tidy up. Each holds a lock in its folder, which ends with it however
 it ends; so the next one knows what an earlier one has left, and removes that.
@@ -17,7 +17,7 @@ from pathlib import Path
 from sqlalchemy import text
 from sqlalchemy.engine import URL
 
-from svcserver.ctl.backup.archive import Damaged
+from svcserver.ctl.backup.archive import DamagedBackup
 from svcserver.db.engine import SQLAlchemyError, describe, make_engine
 from svcserver.kernel import backups
 from svcserver.kernel.secrets import hex_token
@@ -29,7 +29,7 @@ _NAME = re.compile(r"svc_drill_[0-9a-f]{8}")
 
 @contextmanager
 def scratch(live: URL) -> Iterator[Path]:
-    """A folder of one drill or restore; what killed ones have left is removed first.
+    """Yield a scratch folder; leftovers of killed drills are removed first.
 
     ``live`` is the host's database, on whose server theirs may have been.
     """
@@ -44,7 +44,7 @@ def scratch(live: URL) -> Iterator[Path]:
 
 
 def remove_left_over(live: URL) -> None:
-    """Remove the folders of our own drills that were killed, and their databases.
+    """Remove the folders and databases of our own killed drills.
 
     What another user has made is not touched, nor that of a drill that runs or just begins.
     """
@@ -63,7 +63,7 @@ def _is_ours(folder: Path) -> bool:
 
 @contextmanager
 def database(folder: Path, live: URL) -> Iterator[URL]:
-    """An empty database of its own on the server of ``live``, noted in the drill's folder."""
+    """Yield a new empty database on the server of ``live``, noted in the drill's folder."""
     name = f"svc_drill_{hex_token(8)}"
     (folder / DATABASE).write_text(f"{name} {_server(live)}", encoding="utf-8")
     on_server(live, f'CREATE DATABASE "{name}"')
@@ -74,7 +74,7 @@ def database(folder: Path, live: URL) -> Iterator[URL]:
 
 
 def _dropped(folder: Path, live: URL) -> bool:
-    """Whether the database of a left drill is gone: else its folder stays, to know of it."""
+    """Return whether a left drill's database is gone; if not, its folder stays."""
     if not (folder / DATABASE).exists():
         return True
     name, _, server = (folder / DATABASE).read_text(encoding="utf-8").partition(" ")
@@ -84,7 +84,7 @@ def _dropped(folder: Path, live: URL) -> bool:
         return False
     try:
         on_server(live, f'DROP DATABASE IF EXISTS "{name}"')
-    except Damaged:  # its host is ending and still has it open, or the server is away
+    except DamagedBackup:  # its host is ending and still has it open, or the server is away
         return False
     return True
 
@@ -94,13 +94,13 @@ def _server(url: URL) -> str:
 
 
 def on_server(url: URL, statement: str) -> None:
-    """Carry out what no transaction can; raises Damaged."""
+    """Run a statement that no transaction allows; raises DamagedBackup."""
     engine = make_engine(url)
     try:
         with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as tx:
             tx.execute(text(statement))
     except SQLAlchemyError as why:
-        said = f"{describe(why)}; let its role make one (ALTER ROLE ... CREATEDB)"
-        raise Damaged(f"it was not tried in a database of its own: {said}") from None
+        reason = f"{describe(why)}; let its role make one (ALTER ROLE ... CREATEDB)"
+        raise DamagedBackup(f"it was not tried in a database of its own: {reason}") from None
     finally:
         engine.dispose()

@@ -1,4 +1,4 @@
-"""Encryption of a backup as an age file, which the ``age`` program opens anywhere, too.
+"""Encryption of a backup as an age file, which the ``age`` program can open.
 
 For public keys (``age1...``) it is streamed. For a passphrase the library takes the whole file at
 once, so that the machine needs some three times its size in memory.
@@ -25,12 +25,12 @@ MOST = 2 << 30  # bytes that a passphrase may encrypt
 
 
 class CannotSeal(Exception):
-    """``str()`` is the one line to print."""
+    """Encryption or decryption failed; ``str()`` is the line to print."""
 
 
 @frozen
 class Lock:
-    """What a backup is encrypted for: public keys, else a passphrase, else nothing."""
+    """The encryption of a backup: public keys, else a passphrase, else none."""
 
     recipients: Sequence[str] = ()
     passphrase: Secret | None = None
@@ -41,7 +41,7 @@ class Lock:
         return bool(self.recipients) or self.passphrase is not None
 
     def proving(self) -> Lock:
-        """A lock that also opens what it closes, where the private key is not on this machine.
+        """Return a lock that also opens its files when the private key is elsewhere.
 
         The file is encrypted for one more key, which ends with this object: so the very file that
         is kept can be opened once, by who has just made it.
@@ -55,7 +55,7 @@ class Lock:
         age = _age()
         try:
             if self.recipients:
-                keys = [age.x25519.Recipient.from_str(one) for one in self.recipients]
+                keys = [age.x25519.Recipient.from_str(key) for key in self.recipients]
                 if self._once is not None:
                     keys.append(self._once.to_public())
                 with source.open("rb") as clear, target.open("wb") as closed:
@@ -74,7 +74,7 @@ class Lock:
             raise CannotSeal(f"it cannot be encrypted: {why}") from None
 
     def open(self, source: Path, target: Path) -> None:
-        """Decrypt ``source`` into ``target``; raises CannotSeal where it is damaged or not ours."""
+        """Decrypt ``source`` into ``target``; raises CannotSeal if it is damaged or not ours."""
         age = _age()
         with source.open("rb") as file:
             head = file.read(MOST_HEAD)
@@ -102,7 +102,7 @@ class Lock:
             raise CannotSeal("it is damaged, or encrypted for another key") from None
 
     def _opened(self, closed: bytes) -> bytes:
-        """What a passphrase has closed; raises the library's DecryptError.
+        """Return the contents of a file with a passphrase; raises the library's DecryptError.
 
         The library measures for milliseconds how fast the machine is, and refuses what would
         take it some sixteen seconds: where others compute it may measure far too little.
@@ -129,24 +129,26 @@ class Lock:
 
 
 def is_closed(path: Path) -> bool:
-    """Whether the file is an age file; raises OSError."""
+    """Return whether the file is an age file; raises OSError."""
     with path.open("rb") as file:
         return file.read(len(HEAD)) == HEAD
 
 
 def identities(path: Path) -> list[Any]:
-    """The private keys in a file of ``age-keygen``; raises CannotSeal."""
+    """Return the private keys in a file of ``age-keygen``; raises CannotSeal."""
     age = _age()
     try:
         lines = path.read_text(encoding="utf-8").split()
-        found = [
-            age.x25519.Identity.from_str(one) for one in lines if one.startswith("AGE-SECRET-KEY-")
+        keys = [
+            age.x25519.Identity.from_str(word)
+            for word in lines
+            if word.startswith("AGE-SECRET-KEY-")
         ]
     except (OSError, UnicodeDecodeError, age.IdentityError):
-        found = []
-    if not found:
+        keys = []
+    if not keys:
         raise CannotSeal(f"{path} holds no private key of age (AGE-SECRET-KEY-...)")
-    return found
+    return keys
 
 
 def _age() -> Any:

@@ -35,7 +35,7 @@ GAMES = 8  # UDP ports for game servers
 
 @define(eq=False)
 class ThrowAway:
-    """Makes the host when entered, and ends its processes when left."""
+    """A context that makes the host, and ends its processes afterwards."""
 
     folder: Path
     ports: Ports = field(factory=Ports)
@@ -61,18 +61,17 @@ class ThrowAway:
             self.stop()
 
     def make(self) -> None:
-        """Write its files."""
         create_host(self.folder, "127.0.0.1", "owner", ports=self.ports, demo=True)
 
     @property
     def host(self) -> Host:
-        """The folder as the commands of ``svcctl`` take it."""
+        """Return the folder as the commands of ``svcctl`` take it."""
         return find(str(self.folder), None)
 
     # -- processes -------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start all services and wait until they are ready; fails when they do not become so."""
+        """Start all services and wait until they are ready; fails if they are not."""
         handle = os.open(self.folder / LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self._out = os.fdopen(handle, "wb")
         began = self._size()
@@ -110,15 +109,15 @@ class ThrowAway:
             self._out = None
 
     def svcctl(self, *words: str) -> tuple[str, str]:
-        """What the owner types, and what comes of it; never fails."""
+        """Run a command of the owner; return it with its output. Never fails."""
         line = [*words, "--config", str(self.folder)]
-        heard = io.StringIO()
-        with contextlib.redirect_stdout(heard):
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output):
             try:
                 main.main(args=line, standalone_mode=False)
             except click.ClickException as why:
-                heard.write(f"svcctl: {why.format_message()}\n")
-        return f"svcctl {shlex.join(line)}", heard.getvalue()
+                output.write(f"svcctl: {why.format_message()}\n")
+        return f"svcctl {shlex.join(line)}", output.getvalue()
 
     def _text(self, since: int) -> str:
         with (self.folder / LOG).open("rb") as file:
@@ -133,7 +132,7 @@ class ThrowAway:
 
 
 def free_ports(held: ExitStack) -> Ports:
-    """Ports that nothing holds at this moment; those of TCP stay ours as long as ``held``.
+    """Return ports that are free now; the TCP ones stay reserved while ``held`` is open.
 
     Else an outgoing connection of any program could be given one of them before its service has
     started, or while that starts again. Who listens may bind them all the same, since we do not.
@@ -153,8 +152,8 @@ def free_ports(held: ExitStack) -> Ports:
 
 
 def _free(held: ExitStack, kind: int, port: int = 0) -> int:
-    one = held.enter_context(socket.socket(socket.AF_INET, kind))
+    listener = held.enter_context(socket.socket(socket.AF_INET, kind))
     if kind == socket.SOCK_STREAM:
-        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    one.bind(("127.0.0.1", port))
-    return int(one.getsockname()[1])
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind(("127.0.0.1", port))
+    return int(listener.getsockname()[1])

@@ -1,1 +1,1 @@
-"""``svcctl doctor``: what is wrong with a host, and how to cure it."""
+"""``svcctl doctor``: finds what is wrong with a host, and how to cure it."""

@@ -41,13 +41,13 @@ class Finding:
 
     @classmethod
     def of(cls, component: str, line: str, otherwise: str) -> Finding:
-        """From a component's message ``fault; cure``; ``otherwise`` is the cure without one."""
+        """Return a finding from a line ``fault; cure``; ``otherwise`` is the default cure."""
         what, _, cure = line.partition("; ")
         return cls(component, what, cure or otherwise)
 
     @classmethod
     def note(cls, component: str, what: str, cure: str) -> Finding:
-        """A finding that keeps nothing from working."""
+        """Return a finding that stops nothing from working."""
         return cls(component, what, cure, Level.NOTE)
 
 
@@ -69,7 +69,7 @@ class Case:
     variables: dict[str, dict[str, str]] = field(factory=dict, repr=False)
 
     def file(self, component: str) -> Path:
-        """Where a component's settings stand, whether or not there is such a file."""
+        """Return the file of a component's settings, which may not exist."""
         return self.folder / f"{component}.env"
 
 

@@ -43,42 +43,42 @@ CHECKS: tuple[Check, ...] = (
 @click.command("doctor")
 @about_a_host
 def doctor(host: Host, out: Out) -> None:
-    """Look for what is wrong with a host; each finding names its cure. Changes nothing."""
+    """Find what is wrong with a host and how to fix it."""
     if host.folder is None:
         fail("the doctor looks at a whole host; give its folder with --config DIR")
     if not any(host.folder.glob("*.env")):
         fail(f"{host.folder} is no host: it has no settings; make one with svcctl init DIR")
-    found = examine(host, host.folder)
-    wrong = [one for one in found if one.level is Level.WRONG]
-    out.data({"ok": not wrong, "findings": [as_data(one) for one in found]})
-    for one in found:
-        out.say(str(one))
+    findings = examine(host, host.folder)
+    wrong = [finding for finding in findings if finding.level is Level.WRONG]
+    out.data({"ok": not wrong, "findings": [as_data(finding) for finding in findings]})
+    for finding in findings:
+        out.text(str(finding))
     if wrong:
         fail(f"{len(wrong)} {'thing is' if len(wrong) == 1 else 'things are'} wrong")
-    out.say("nothing is wrong")
+    out.text("nothing is wrong")
 
 
 def examine(host: Host, folder: Path, machine: Machine | None = None) -> Sequence[Finding]:
-    """All findings, the wrong ones first."""
+    """Return all findings, the faults first."""
     case = Case(host, folder.absolute(), machine or Machine())
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for check in CHECKS:
         try:
-            found.extend(check(case))
+            findings.extend(check(case))
         except PermissionError as error:
             what = f"{error.filename}: {user_name(os.geteuid())} may not look at it"
             cure = "run this as root, or let the user of the host read it"
-            found.append(Finding("host", what, cure))
-    return sorted(found, key=lambda one: one.level is not Level.WRONG)
+            findings.append(Finding("host", what, cure))
+    return sorted(findings, key=lambda finding: finding.level is not Level.WRONG)
 
 
-def as_data(one: Finding) -> dict[str, str]:
-    """The object of a finding in ``svcctl doctor --json``."""
+def as_data(finding: Finding) -> dict[str, str]:
+    """Return a finding as ``svcctl doctor --json`` shows it."""
     return {
-        "level": one.level.value,
-        "component": one.component,
-        "what": one.what,
-        "cure": one.cure,
+        "level": finding.level.value,
+        "component": finding.component,
+        "what": finding.what,
+        "cure": finding.cure,
     }
 
 

@@ -1,4 +1,4 @@
-"""Asks an engine of live state what it says of itself, waiting for each answer."""
+"""Reads the facts about an engine of live state, over a blocking connection."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from svcserver.board.connection import Argument, encoded
 MOST_BYTES = 1 << 20  # of what it tells
 
 
-class Refused(Exception):
+class EngineRefused(Exception):
     """The engine answered with an error."""
 
 
 @frozen
-class Told:
-    """What an engine says of itself: the lines of INFO, its clock, and two settings if it tells.
+class EngineFacts:
+    """The facts about an engine: INFO, its clock, and two settings if it shows them.
 
     ``buffers`` is its ``client-output-buffer-limit``: for each kind of client the kind, bytes at
     which it is cut, bytes at which it is cut after so many seconds.
@@ -36,38 +36,40 @@ class Told:
     is_open: bool = False  # it answers without a password
 
 
-def ask(address: Address, patience_s: float) -> Told:
-    """Ask an engine; raises OSError, or Refused."""
+def ask(address: Address, patience_s: float) -> EngineFacts:
+    """Return the facts about an engine; raises OSError or EngineRefused."""
     with closing(_connected(address, patience_s)) as line:
-        asked = _Asked(line)
+        connection = _Asked(line)
         if address.password:
-            asked.of("AUTH", *((address.user,) if address.user else ()), address.password)
-        asked.of("SELECT", address.db)
-        text: bytes = asked.of("INFO")
-        seconds, micros = asked.of("TIME")
-        save, buffers = (_setting(asked, name) for name in ("save", "client-output-buffer-limit"))
+            connection.of("AUTH", *((address.user,) if address.user else ()), address.password)
+        connection.of("SELECT", address.db)
+        text: bytes = connection.of("INFO")
+        seconds, micros = connection.of("TIME")
+        save, buffers = (
+            _setting(connection, name) for name in ("save", "client-output-buffer-limit")
+        )
     is_open = not address.password or _answers_anybody(address, patience_s)
-    pairs = (one.partition(":") for one in text.decode("utf-8", "replace").splitlines())
+    pairs = (row.partition(":") for row in text.decode("utf-8", "replace").splitlines())
     info = {name: value.strip() for name, colon, value in pairs if colon}
-    return Told(info, int(seconds) + int(micros) / 1e6, save, buffers, is_open)
+    return EngineFacts(info, int(seconds) + int(micros) / 1e6, save, buffers, is_open)
 
 
 def _answers_anybody(address: Address, patience_s: float) -> bool:
-    """Whether it takes commands from somebody who gives no password."""
+    """Return whether the engine takes commands without a password."""
     with closing(_connected(address, patience_s)) as line:
         try:
             _Asked(line).of("GET", "svc:")
-        except Refused:
+        except EngineRefused:
             return False
     return True
 
 
-def _setting(asked: _Asked, name: str) -> str | None:
+def _setting(connection: _Asked, name: str) -> str | None:
     try:
-        found = asked.of("CONFIG", "GET", name)
-    except Refused:  # where somebody else runs it
+        reply = connection.of("CONFIG", "GET", name)
+    except EngineRefused:  # where somebody else runs it
         return None
-    return found[1].decode() if found and len(found) == 2 else None
+    return reply[1].decode() if reply and len(reply) == 2 else None
 
 
 def _connected(address: Address, patience_s: float) -> socket.socket:
@@ -83,21 +85,21 @@ def _connected(address: Address, patience_s: float) -> socket.socket:
 
 
 class _Asked:
-    """A connection to the engine, on which one command is asked after the other."""
+    """A connection to the engine with one command at a time."""
 
     def __init__(self, line: socket.socket) -> None:
         self._line = line
         self._replies: Any = hiredis.Reader()
 
     def of(self, *command: Argument) -> Any:
-        """The reply to a command; waits for it."""
+        """Return the reply to a command; waits for it."""
         self._line.sendall(encoded(*command))
         size = 0
         while True:
             try:
                 reply = self._replies.gets()
             except hiredis.ProtocolError:
-                raise Refused("no Valkey or Redis answers there") from None
+                raise EngineRefused("no Valkey or Redis answers there") from None
             if reply is not False:
                 break
             data = self._line.recv(65_536)
@@ -106,5 +108,5 @@ class _Asked:
                 raise OSError("it ended the connection")
             self._replies.feed(data)
         if isinstance(reply, hiredis.ReplyError):
-            raise Refused(str(reply))
+            raise EngineRefused(str(reply))
         return reply

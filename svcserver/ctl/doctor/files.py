@@ -32,7 +32,7 @@ SOME_FILES = 1_000  # of a manifest that are checked; svcctl content verify chec
 
 
 def certificate(case: Case) -> Iterator[Finding]:
-    """The gateway's certificate and key."""
+    """Check the gateway's certificate and key."""
     if case.gateway is None:
         return
     paths = case.folder / case.gateway.certificate, case.folder / case.gateway.key
@@ -67,7 +67,7 @@ def certificate(case: Case) -> Iterator[Finding]:
 
 def _names(pem: bytes, host: str) -> bool:
     try:
-        found = x509.load_pem_x509_certificate(pem).extensions.get_extension_for_class(
+        names = x509.load_pem_x509_certificate(pem).extensions.get_extension_for_class(
             x509.SubjectAlternativeName
         )
     except x509.ExtensionNotFound:
@@ -75,12 +75,12 @@ def _names(pem: bytes, host: str) -> bool:
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
-        return host.lower() in map(str.lower, found.value.get_values_for_type(x509.DNSName))
-    return address in found.value.get_values_for_type(x509.IPAddress)
+        return host.lower() in map(str.lower, names.value.get_values_for_type(x509.DNSName))
+    return address in names.value.get_values_for_type(x509.IPAddress)
 
 
 def game_server(case: Case) -> Iterator[Finding]:
-    """The program that the deploy server starts."""
+    """Check the program that the deploy server starts."""
     if case.deploy is None or not case.deploy.binary:
         return
     path = case.folder / case.deploy.binary
@@ -101,26 +101,26 @@ def game_server(case: Case) -> Iterator[Finding]:
 
 
 def _executes(case: Case, program: str) -> Iterator[Finding]:
-    """Try the program that the deploy server starts; it ends before it does anything."""
-    found = program if os.path.isabs(program) else str(case.folder / program)
-    if not Path(found).is_file():
-        found = shutil.which(program) or ""
-    if not found or not may_run(Path(found)):
+    """Try to start the program; it ends before it does anything."""
+    path = program if os.path.isabs(program) else str(case.folder / program)
+    if not Path(path).is_file():
+        path = shutil.which(program) or ""
+    if not path or not may_run(Path(path)):
         return
-    error = case.machine.executes(found)
+    error = case.machine.executes(path)
     if error is not None:
         name = "GAMESERVER_LAUNCHER" if case.deploy and case.deploy.launcher else "the game server"
         cure = "correct GAMESERVER_BINARY_PATH or GAMESERVER_LAUNCHER in deploy.env"
-        yield Finding.of("deploy", f"{name} {cause(found, error)}", cure)
+        yield Finding.of("deploy", f"{name} {cause(path, error)}", cure)
 
 
 def may_run(path: Path) -> bool:
-    """Whether this user may execute it."""
+    """Return whether this user may execute it."""
     return os.access(path, os.X_OK)
 
 
 def game_files(case: Case) -> Iterator[Finding]:
-    """The manifest, and whether its files are there with their sizes."""
+    """Check the manifest and the sizes of its files."""
     if case.content is None:
         return
     folder, listed = case.folder / case.content.game_dir, case.folder / case.content.manifest_file
@@ -156,7 +156,7 @@ def game_files(case: Case) -> Iterator[Finding]:
 
 
 def _game_program(named: str, manifest: Manifest) -> Iterator[Finding]:
-    """What players' launchers start."""
+    """Check the program that players' launchers start."""
     cure = "name the file that starts the game in CONTENT_GAME_PROGRAM of content.env"
     if named and named not in manifest.files:
         what = f"CONTENT_GAME_PROGRAM is {named}, which is not in the manifest"
@@ -167,7 +167,7 @@ def _game_program(named: str, manifest: Manifest) -> Iterator[Finding]:
 
 
 def launcher(case: Case) -> Iterator[Finding]:
-    """Whether players without a launcher can get one here."""
+    """Check whether players can download a launcher here."""
     if case.content is None:
         return
     page = case.gateway is not None and case.gateway.join_page
@@ -196,7 +196,7 @@ def launcher(case: Case) -> Iterator[Finding]:
 
 
 def owners(case: Case) -> Iterator[Finding]:
-    """Files that belong to another user than the host: its backup and start cannot use them."""
+    """Find files of another user than the host's, which fail its backup and start."""
     if os.name != "posix":
         return
     owner = case.folder.stat().st_uid
@@ -222,14 +222,14 @@ def _tree(path: Path) -> Iterator[Path]:
 def _owner_of(path: Path) -> int | None:
     """Return the owner's number; None for a link, and for a file that a service just removed."""
     try:
-        found = path.lstat()
+        status = path.lstat()
     except OSError:
         return None
-    return None if stat.S_ISLNK(found.st_mode) else found.st_uid
+    return None if stat.S_ISLNK(status.st_mode) else status.st_uid
 
 
 def private_files(case: Case) -> Iterator[Finding]:
-    """Secrets that other users of the machine can read."""
+    """Find secrets that other users of the machine can read."""
     if os.name != "posix":
         return
     for path in sorted(_private(case)):
@@ -243,11 +243,11 @@ def private_files(case: Case) -> Iterator[Finding]:
 
 
 def _private(case: Case) -> set[Path]:
-    found = {case.file(name) for name in case.variables} | {case.folder / OWNER_KEY}
+    paths = {case.file(name) for name in case.variables} | {case.folder / OWNER_KEY}
     if case.gateway is not None:
-        found.add(case.folder / case.gateway.key)
+        paths.add(case.folder / case.gateway.key)
     if case.metagame is not None:
         database = file_of(case.metagame.database_url)
         if database is not None:
-            found.add(case.folder / database)
-    return found
+            paths.add(case.folder / database)
+    return paths

@@ -1,11 +1,11 @@
-"""Checks of the engine of LIVE_URL: it answers, knows the commands, keeps what it is given."""
+"""Checks of the engine of LIVE_URL: it answers, knows the commands and keeps its data."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
 from svcserver.ctl.doctor.case import Case, Finding
-from svcserver.ctl.doctor.engine import Refused, Told
+from svcserver.ctl.doctor.engine import EngineFacts, EngineRefused
 
 ENGINE = "live state"
 OLDEST = (6, 2)  # GETEX
@@ -15,18 +15,18 @@ SLIP_S = 2.0  # between the engine's clock and ours
 
 
 def live_state(case: Case) -> Iterator[Finding]:
-    """Checks of the engine of LIVE_URL, where there is one."""
+    """Check the engine of LIVE_URL, if there is one."""
     if case.metagame is None or case.metagame.live_url.in_memory:
         return
     url, wall_clock = case.metagame.live_url, case.machine.wall_clock
     try:
-        told = case.machine.engine(url.address)
-    except (OSError, Refused) as why:
+        facts = case.machine.engine(url.address)
+    except (OSError, EngineRefused) as why:
         reason = getattr(why, "strerror", None) or str(why)
         cure = "start it, or correct LIVE_URL in metagame.env"
         yield Finding(ENGINE, f"the engine of LIVE_URL ({url}) does not answer: {reason}", cure)
         return
-    if told.is_open:
+    if facts.is_open:
         what = (
             f"the engine of LIVE_URL ({url}) takes commands without a password: every program and "
             "user that reaches it reads the chat, speaks for players and can stop the host"
@@ -36,30 +36,30 @@ def live_state(case: Case) -> Iterator[Finding]:
             "valkey://:PASSWORD@HOST:PORT as LIVE_URL into metagame.env and gateway.env"
         )
         yield Finding(ENGINE, what, cure)
-    yield from _version(told.info)
-    yield from _keeping(told)
-    slip = told.seconds - wall_clock()
+    yield from _version(facts.info)
+    yield from _keeping(facts)
+    slip = facts.seconds - wall_clock()
     if abs(slip) > SLIP_S:
         what = f"the engine's clock and this machine's differ by {abs(slip):.0f} s"
         yield Finding(ENGINE, what, "set both (timedatectl set-ntp true)")
 
 
 def _version(info: Mapping[str, str]) -> Iterator[Finding]:
-    found = info.get("valkey_version") or info.get("redis_version", "")
-    parts = found.split(".")
-    if not all(one.isdigit() for one in parts[:2]):
+    version = info.get("valkey_version") or info.get("redis_version", "")
+    parts = version.split(".")
+    if not all(part.isdigit() for part in parts[:2]):
         yield Finding.note(ENGINE, "the engine does not tell its version", "use Valkey")
     elif tuple(map(int, parts[:2])) < OLDEST:
-        what = f"the engine has version {found}, which lacks a command"
+        what = f"the engine has version {version}, which lacks a command"
         yield Finding(ENGINE, what, "install Valkey, or Redis of 6.2 to 7.2")
 
 
-def _keeping(told: Told) -> Iterator[Finding]:
-    info = told.info
+def _keeping(facts: EngineFacts) -> Iterator[Finding]:
+    info = facts.info
     if info.get("cluster_enabled") == "1":
         what = "the engine is a cluster: one act of ours touches keys of several slots"
         yield Finding(ENGINE, what, "use an engine that is none (cluster-enabled no)")
-    least = _least_buffer(told.buffers or "")
+    least = _least_buffer(facts.buffers or "")
     if least is not None and least < NEWS_BUFFER:
         what = f"the engine cuts off who has {least >> 20} MB of news unread: workers miss news"
         cure = "set client-output-buffer-limit pubsub 32mb 8mb 60 in its configuration"
@@ -72,16 +72,16 @@ def _keeping(told: Told) -> Iterator[Finding]:
         if info.get(name, "ok") != "ok":
             text = f"the engine's last {what} to its disk failed: it may refuse every write"
             yield Finding(ENGINE, text, "look at its log, and make room on its disk")
-    if info.get("aof_enabled") == "0" and told.save == "":
+    if info.get("aof_enabled") == "0" and facts.save == "":
         what = "the engine writes nothing to disk: its restart ends parties, queues and sign-ins"
         cure = "set save or appendonly yes in its configuration, if that matters to you"
         yield Finding.note(ENGINE, what, cure)
 
 
 def _least_buffer(buffers: str) -> int | None:
-    """The lesser of the two limits for who listens to news, in bytes; None where there is none."""
+    """Return the lesser of the two limits of a subscriber in bytes; None without one."""
     words = buffers.split()
     if "pubsub" not in words:
         return None
     limits = words[words.index("pubsub") + 1 :][:2]
-    return min((int(one) for one in limits if one.isdigit() and one != "0"), default=None)
+    return min((int(limit) for limit in limits if limit.isdigit() and limit != "0"), default=None)

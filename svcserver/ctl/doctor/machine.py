@@ -1,4 +1,4 @@
-"""What the checks ask of the machine; tests replace it."""
+"""The checks' view of the machine; tests replace it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from attrs import frozen
 
 from svcserver.allowlist.firewall import may_change_firewall
 from svcserver.board.address import Address
-from svcserver.ctl.doctor.engine import Told, ask
+from svcserver.ctl.doctor.engine import EngineFacts, ask
 from svcserver.deploy.executables import try_program
 from svcserver.kernel.processes import PROCESSES
 from svcserver.relay.checking import presented
@@ -29,37 +29,37 @@ _HELD = ("0A", "07")  # listening, and a UDP socket, as the kernel writes them
 MAX_ANSWER = 1024 * 1024
 
 
-class Room(NamedTuple):
+class DiskSpace(NamedTuple):
     """The size and free space of a disk in bytes."""
 
     total: int
     free: int
 
 
-class Limits(NamedTuple):
+class FileLimits(NamedTuple):
     """The limits of open files of a process."""
 
     soft: int
     hard: int
 
 
-class Port(NamedTuple):
-    """Whether a port could be listened on."""
+class PortState(NamedTuple):
+    """The result of a try to listen on a port."""
 
     taken: bool = False
     denied: bool = False
 
 
 @frozen
-class Holder:
-    """The process that listens on a port: its command line, and the folder that it runs in."""
+class PortHolder:
+    """The process that listens on a port: its command line and working folder."""
 
     pid: int
     words: tuple[str, ...]
     folder: Path = Path("/")
 
     def settings_of(self, component: str) -> Path | None:
-        """The settings' file of this component that it runs; None for another program."""
+        """Return the settings' file if it runs this component; None for another program."""
         if f"svc-{component}" not in self.words or "--env-file" not in self.words[:-1]:
             return None
         return self.folder / self.words[self.words.index("--env-file") + 1]
@@ -70,80 +70,82 @@ class Machine:
     """The machine that the checks run on."""
 
     def wall_clock(self) -> float:
-        """The time of this machine, in epoch seconds."""
+        """Return the time of this machine in epoch seconds."""
         return time.time()
 
-    def room(self, path: Path) -> Room:
-        """The space of the disk that holds ``path``."""
-        found = shutil.disk_usage(path)
-        return Room(found.total, found.free)
+    def room(self, path: Path) -> DiskSpace:
+        """Return the space of the disk that holds ``path``."""
+        usage = shutil.disk_usage(path)
+        return DiskSpace(usage.total, usage.free)
 
     def executes(self, program: str) -> OSError | None:
-        """Why the system does not execute the program; None where it does."""
+        """Return why the system does not execute the program; None if it does."""
         return try_program(program)
 
-    def open_files(self) -> Limits:
-        """The limits of open files; ``sys.maxsize`` where there is none."""
+    def open_files(self) -> FileLimits:
+        """Return the limits of open files; ``sys.maxsize`` where there is none."""
         if sys.platform == "win32":
-            return Limits(sys.maxsize, sys.maxsize)
+            return FileLimits(sys.maxsize, sys.maxsize)
         import resource
 
-        found = resource.getrlimit(resource.RLIMIT_NOFILE)
-        soft, hard = (one if one >= 0 else sys.maxsize for one in found)
-        return Limits(soft, hard)
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        soft, hard = (limit if limit >= 0 else sys.maxsize for limit in limits)
+        return FileLimits(soft, hard)
 
     def memory(self) -> int | None:
-        """The machine's memory in bytes; None where the system does not tell."""
+        """Return the machine's memory in bytes; None if unknown."""
         try:
             return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         except (AttributeError, ValueError, OSError):
             return None
 
-    def port(self, host: str, port: int, *, udp: bool = False) -> Port:
-        """Whether that address can be bound; tries it."""
+    def port(self, host: str, port: int, *, udp: bool = False) -> PortState:
+        """Try to bind that address."""
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        with socket.socket(family, socket.SOCK_DGRAM if udp else socket.SOCK_STREAM) as one:
+        with socket.socket(family, socket.SOCK_DGRAM if udp else socket.SOCK_STREAM) as probe:
             if not udp:
-                one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
-                one.bind((host, port))
+                probe.bind((host, port))
             except OSError as why:
-                return Port(why.errno == errno.EADDRINUSE, why.errno == errno.EACCES)
-        return Port()
+                return PortState(why.errno == errno.EADDRINUSE, why.errno == errno.EACCES)
+        return PortState()
 
     def holder(
         self, host: str, port: int, component: str = "", *, udp: bool = False
-    ) -> Holder | None:
-        """The process that holds an address; None where the system does not tell this user.
+    ) -> PortHolder | None:
+        """Return the process that holds an address; None if the system hides it.
 
         Of another user's processes only the command lines show: it is then the one that runs
         ``component``.
         """
         held = _sockets(host, port, "udp" if udp else "tcp")
-        processes = sorted(PROCESSES.glob("[0-9]*"), key=lambda one: int(one.name)) if held else []
+        processes = (
+            sorted(PROCESSES.glob("[0-9]*"), key=lambda path: int(path.name)) if held else []
+        )
         for process in processes:
             if _has(process, held):
                 return _holder(process)
         users = set(held.values())
         for process in processes if component else ():
             with suppress(OSError):
-                found = _holder(process) if process.stat().st_uid in users else None
-                if found is not None and found.settings_of(component) is not None:
-                    return found
+                candidate = _holder(process) if process.stat().st_uid in users else None
+                if candidate is not None and candidate.settings_of(component) is not None:
+                    return candidate
         return None
 
     def addresses(self, host: str) -> frozenset[str]:
-        """The IPv4 addresses of a name; empty when it does not resolve."""
+        """Return the IPv4 addresses of a name; empty if it does not resolve."""
         try:
-            found = socket.getaddrinfo(host, None, socket.AF_INET, socket.SOCK_STREAM)
+            entries = socket.getaddrinfo(host, None, socket.AF_INET, socket.SOCK_STREAM)
         except (OSError, UnicodeError):
             return frozenset()
-        return frozenset(str(one[4][0]) for one in found)
+        return frozenset(str(entry[4][0]) for entry in entries)
 
     def answer(
         self, host: str, port: int, path: str, headers: Mapping[str, str]
     ) -> tuple[int, bytes]:
-        """Status and body of a GET; status 0 without an HTTP answer."""
+        """Return status and body of a GET; status 0 without an HTTP answer."""
         connection = http.client.HTTPConnection(host, port, timeout=ANSWER_S)
         try:
             connection.request("GET", path, headers=dict(headers))
@@ -154,12 +156,12 @@ class Machine:
         finally:
             connection.close()
 
-    def engine(self, address: Address) -> Told:
-        """What the engine of live state says of itself; raises OSError, or Refused."""
+    def engine(self, address: Address) -> EngineFacts:
+        """Return the facts about the engine of live state; raises OSError or EngineRefused."""
         return ask(address, ANSWER_S)
 
     def presented(self, host: str, port: int) -> str:
-        """The fingerprint of the certificate presented there; empty without TLS."""
+        """Return the fingerprint of the certificate presented there; empty without TLS."""
         try:
             return presented(Target(host, port, ""), ANSWER_S)
         except OSError:
@@ -170,20 +172,20 @@ class Machine:
 
 
 def _sockets(host: str, port: int, kind: str) -> dict[str, int]:
-    """The sockets that hold an address, as /proc names them, and the users that they belong to."""
-    found: dict[str, int] = {}
+    """Return the sockets that hold an address, as /proc names them, and their users."""
+    sockets: dict[str, int] = {}
     for name in (kind, f"{kind}6"):
         with suppress(OSError):
             for line in (PROCESSES / "net" / name).read_text("ascii").splitlines()[1:]:
                 row = line.split()
                 address, _, number = row[1].rpartition(":")
                 if row[3] in _HELD and int(number, 16) == port and _covers(address, host):
-                    found[f"socket:[{row[9]}]"] = int(row[7])
-    return found
+                    sockets[f"socket:[{row[9]}]"] = int(row[7])
+    return sockets
 
 
 def _covers(address: str, host: str) -> bool:
-    """Whether whoever listens on the kernel's ``address`` is in the way of ``host``."""
+    """Return whether a listener on the kernel's ``address`` blocks ``host``."""
     if ":" in host or host == "0.0.0.0" or not address.strip("0"):  # noqa: S104 - compared only
         return True
     return address.endswith(f"{int.from_bytes(socket.inet_aton(host), sys.byteorder):08X}")
@@ -191,12 +193,12 @@ def _covers(address: str, host: str) -> bool:
 
 def _has(process: Path, sockets: Container[str]) -> bool:
     try:
-        return any(os.readlink(one) in sockets for one in (process / "fd").iterdir())
+        return any(os.readlink(link) in sockets for link in (process / "fd").iterdir())
     except OSError:  # it has ended, or belongs to another user
         return False
 
 
-def _holder(process: Path) -> Holder | None:
+def _holder(process: Path) -> PortHolder | None:
     try:
         line = (process / "cmdline").read_text("utf-8", "replace").rstrip("\0")
     except OSError:
@@ -204,4 +206,4 @@ def _holder(process: Path) -> Holder | None:
     folder = Path("/")
     with suppress(OSError):
         folder = Path(os.readlink(process / "cwd"))
-    return Holder(int(process.name), tuple(line.split("\0")), folder)
+    return PortHolder(int(process.name), tuple(line.split("\0")), folder)

@@ -1,4 +1,4 @@
-"""Checks across settings: what must agree with other components and with this machine."""
+"""Checks across settings: values that must agree between components and with the machine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from svcserver.metagame.access.keys import MAX_FURTHER, BadKey, load_private, lo
 
 
 def secrets(case: Case) -> Iterator[Finding]:
-    """Secrets that two components share must be equal."""
+    """Check that secrets which two components share are equal."""
     if case.metagame is not None and case.gateway is not None:
         yield from _secret(
             "GATEWAY_SECRET",
@@ -57,27 +57,27 @@ def _withdrawing(ours: Secret | None, right: Secret) -> Iterator[Finding]:
 
 
 def _secret(
-    name: str, first: str, one: Secret | None, second: str, other: Secret
+    name: str, component: str, value: Secret | None, source: str, expected: Secret
 ) -> Iterator[Finding]:
-    if one is None:
-        yield Finding(first, f"{name} is not set", f"copy it there from {second}.env")
-    elif not one.matches(other.reveal()):
+    if value is None:
+        yield Finding(component, f"{name} is not set", f"copy it there from {source}.env")
+    elif not value.matches(expected.reveal()):
         yield Finding(
-            first,
-            f"{name} is not the one of {second}.env",
-            f"put the same value in {first}.env and {second}.env",
+            component,
+            f"{name} is not the one of {source}.env",
+            f"put the same value in {component}.env and {source}.env",
         )
 
 
 def figures(case: Case) -> Iterator[Finding]:
-    """A host of an earlier version counts nothing, and nobody is told that errors rise."""
+    """Check that the metagame counts, so that alerts can report errors."""
     if case.metagame is not None and not case.metagame.backend_health:
         what = "BACKEND_HEALTH is off: no figures, and no alert where requests fail"
         yield Finding.note("metagame", what, "set BACKEND_HEALTH=1 in metagame.env")
 
 
 def signing_keys(case: Case) -> Iterator[Finding]:
-    """The keys that sign players' tokens must be a pair, and further keys readable."""
+    """Check that the signing keys are a pair, and further keys readable."""
     if case.metagame is None:
         return
     cure = "put both of one pair in metagame.env (svcctl init makes one in a new folder)"
@@ -116,7 +116,7 @@ def _is_public_key(text: str) -> bool:
 
 
 def shielding(case: Case) -> Iterator[Finding]:
-    """Without a gateway the metagame must listen on loopback or an overlay network only."""
+    """Check that a metagame without a gateway listens on loopback or an overlay network."""
     if case.metagame is None or case.gateway is not None or case.file("gateway").is_file():
         return
     host = case.metagame.bind_host
@@ -129,7 +129,7 @@ def shielding(case: Case) -> Iterator[Finding]:
 
 
 def _launch_keys(case: Case) -> Iterator[Finding]:
-    """With keys per launch, the metagame must reach the deploy server to check them."""
+    """Check that the metagame can verify the keys of launches."""
     if case.deploy is None or case.metagame is None:
         return
     if not case.deploy.launch_keys:
@@ -160,13 +160,14 @@ class Pointer:
 
 
 def upstreams(case: Case) -> Iterator[Finding]:
-    """Addresses of other components must have the ports that those listen on."""
-    for one in _pointers(case):
-        if one.right is not None and one.port != one.right and _here(one.host):
+    """Check that addresses of other components have the right ports."""
+    for pointer in _pointers(case):
+        if pointer.right is not None and pointer.port != pointer.right and _here(pointer.host):
             yield Finding(
-                one.component,
-                f"{one.variable} leads to port {one.port}, the {one.target} is on {one.right}",
-                f"set the port to {one.right} in {one.component}.env",
+                pointer.component,
+                f"{pointer.variable} leads to port {pointer.port}, but the {pointer.target} is on "
+                f"{pointer.right}",
+                f"set the port to {pointer.right} in {pointer.component}.env",
             )
     yield from _launch_keys(case)
     deploy = case.metagame.deployserver_url if case.metagame is not None else ""
@@ -225,7 +226,7 @@ def _here(host: str) -> bool:
 
 
 def games(case: Case) -> Iterator[Finding]:
-    """Checks of the city map, the public address and the game ports."""
+    """Check the city map, the public address and the game ports."""
     if case.deploy is not None:
         yield from _city(case)
         if case.deploy.my_ip and _here(case.deploy.my_ip):
@@ -246,21 +247,21 @@ def games(case: Case) -> Iterator[Finding]:
 
 
 def _ways_in(case: Case) -> Iterator[Finding]:
-    """The gateway's public name must resolve, and MY_IP should be its address."""
+    """Check that the gateway's public name resolves to MY_IP."""
     public = case.relay.host if case.relay is not None else ""
     if case.gateway is None or not public or _here(public):
         return
     if _here(case.gateway.bind):
         what = f"GATEWAY_BIND is {case.gateway.bind}: only this machine reaches the gateway"
         yield Finding("gateway", what, "set GATEWAY_BIND=0.0.0.0 in gateway.env")
-    found = case.machine.addresses(public)
-    if not found:
+    addresses = case.machine.addresses(public)
+    if not addresses:
         what = f"{public}, which players connect to, has no IPv4 address"
         yield Finding.note("relay", what, "correct its DNS entry, or SVC_RELAY_HOST in relay.env")
-    elif all(map(_here, found)):  # as Debian's /etc/hosts has a machine's own name
+    elif all(map(_here, addresses)):  # as Debian's /etc/hosts has a machine's own name
         return
-    elif case.deploy is not None and case.deploy.my_ip and case.deploy.my_ip not in found:
-        what = f"MY_IP is {case.deploy.my_ip}, but {public} is {min(found)}"
+    elif case.deploy is not None and case.deploy.my_ip and case.deploy.my_ip not in addresses:
+        what = f"MY_IP is {case.deploy.my_ip}, but {public} is {min(addresses)}"
         cure = "set MY_IP in deploy.env to the address that games reach this machine by"
         yield Finding.note("deploy", what, cure)
 

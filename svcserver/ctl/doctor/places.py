@@ -12,7 +12,7 @@ from attrs import frozen
 from svcserver.allowlist.firewall import NoFirewall, choose
 from svcserver.allowlist.programs import Programs
 from svcserver.ctl.doctor.case import Case, Finding
-from svcserver.ctl.doctor.machine import Holder, Port
+from svcserver.ctl.doctor.machine import PortHolder, PortState
 from svcserver.edge.certificate import BadCertificate, fingerprint
 from svcserver.kernel import json
 from svcserver.kernel.descriptors import ENOUGH
@@ -25,8 +25,8 @@ OWN_FILES = 128
 
 
 @frozen
-class Place:
-    """An address a component listens on, and a test whether the component answers there."""
+class ListenAddress:
+    """An address that a component listens on, and a test whether the component answers there."""
 
     component: str
     variable: str
@@ -34,69 +34,57 @@ class Place:
     port: int
     is_it: Callable[[str], bool]  # called with the address to connect to
 
+    @property
+    def setting(self) -> str:
+        return f"{self.variable} {self.port}"
+
 
 def ports(case: Case) -> Iterator[Finding]:
-    """Ports that two components share, or that another program holds."""
-    first: dict[int, Place] = {}
-    for one in _places(case):
-        if one.port in first:
-            other = first[one.port]
-            what = f"{one.variable} {one.port} is also {other.variable} of the {other.component}"
-            yield Finding(one.component, what, "give each a port of its own")
+    """Find ports that two components share, or that another program holds."""
+    first: dict[int, ListenAddress] = {}
+    for place in _places(case):
+        if place.port in first:
+            earlier = first[place.port]
+            what = f"{place.setting} is also {earlier.variable} of the {earlier.component}"
+            yield Finding(place.component, what, "give each a port of its own")
             continue
-        first[one.port] = one
-        found = case.machine.port(one.host, one.port)
-        if found == Port():
-            continue
-        holder = case.machine.holder(one.host, one.port, _program(one)) if found.taken else None
-        settings = holder.settings_of(_program(one)) if holder is not None else None
-        if (
-            holder is not None
-            and settings is not None
-            and not _same(settings, case.file(_program(one)))
-        ):
-            yield Finding(
-                one.component,
-                f"{one.variable} {one.port} is held by the {one.component} of the host in "
-                f"{settings.parent} (process {holder.pid})",
-                f"stop that host, or change {one.variable} and what leads there in one of the two",
-            )
-            continue
-        if one.is_it(_reachable(one.host)):
-            continue
-        if holder is not None and settings is not None:
-            yield Finding(
-                one.component,
-                f"it holds {one.variable} {one.port} (process {holder.pid}), but does not answer",
-                "look at its log, then restart it",
-            )
-            continue
-        if found.denied:
-            yield Finding.note(
-                one.component,
-                f"port {one.port} needs a right that you do not have",
-                'start it by the systemd unit (CAP_NET_BIND_SERVICE), or see the page "Firewall"',
-            )
-        elif found.taken:
-            yield Finding(
-                one.component,
-                f"{one.variable} {one.port} is held by a program that is not the {one.component}",
-                f"{_ended(holder, one.port, 'lt')}, or change {one.variable} and what leads there",
-            )
+        first[place.port] = place
+        state = case.machine.port(place.host, place.port)
+        if state != PortState():
+            yield from _blocked(case, place, state)
     yield from _game_ports(case)
 
 
-def _program(place: Place) -> str:
-    """The component whose process listens there."""
-    return "metagame" if place.component == "chat" else place.component
+def _blocked(case: Case, place: ListenAddress, state: PortState) -> Iterator[Finding]:
+    """Find why a port cannot be listened on, unless the component itself answers there."""
+    program = "metagame" if place.component == "chat" else place.component
+    holder = case.machine.holder(place.host, place.port, program) if state.taken else None
+    settings = holder.settings_of(program) if holder is not None else None
+    change = f"or change {place.variable} and what leads there"
+    if holder is not None and settings is not None and not _same(settings, case.file(program)):
+        what = f"{place.setting} is held by the {place.component} of the host in {settings.parent}"
+        cure = f"stop that host, {change} in one of the two"
+        yield Finding(place.component, f"{what} (process {holder.pid})", cure)
+    elif place.is_it(_reachable(place.host)):
+        return
+    elif holder is not None and settings is not None:
+        what = f"it holds {place.setting} (process {holder.pid}), but does not answer"
+        yield Finding(place.component, what, "look at its log, then restart it")
+    elif state.denied:
+        cure = 'start it by the systemd unit (CAP_NET_BIND_SERVICE), or see the page "Firewall"'
+        what = f"port {place.port} needs a right that you do not have"
+        yield Finding.note(place.component, what, cure)
+    elif state.taken:
+        what = f"{place.setting} is held by a program that is not the {place.component}"
+        yield Finding(place.component, what, f"{_ended(holder, place.port, 'lt')}, {change}")
 
 
-def _same(one: Path, other: Path) -> bool:
-    return os.path.realpath(one) == os.path.realpath(other)
+def _same(left: Path, right: Path) -> bool:
+    return os.path.realpath(left) == os.path.realpath(right)
 
 
-def _ended(holder: Holder | None, port: int, kind: str) -> str:
-    """How to end the program that holds a port."""
+def _ended(holder: PortHolder | None, port: int, kind: str) -> str:
+    """Return how to end the program that holds a port."""
     if holder is None:
         return f"end that program (ss -{kind}np 'sport = :{port}' names it)"
     return f"end that program (process {holder.pid}, {holder.words[0]})"
@@ -124,36 +112,40 @@ def _game_ports(case: Case) -> Iterator[Finding]:
         return
 
 
-def _places(case: Case) -> Iterator[Place]:
+def _places(case: Case) -> Iterator[ListenAddress]:
     def speaks(port: int, path: str, word: str) -> Callable[[str], bool]:
         return lambda host: _says(case, host, port, path, word)
 
     if case.metagame is not None:
         port = case.metagame.port
         it = speaks(port, "/svc/api/ServerStatus", "playersOnline")
-        yield Place("metagame", "PORT", case.metagame.bind_host, port, it)
+        yield ListenAddress("metagame", "PORT", case.metagame.bind_host, port, it)
         if case.metagame.chat and case.chat is not None:
             chat = case.chat
-            yield Place("chat", "CHAT_PORT", chat.host, chat.port, lambda h: _chats(case, h))
+            yield ListenAddress(
+                "chat", "CHAT_PORT", chat.host, chat.port, lambda h: _chats(case, h)
+            )
     if case.deploy is not None:
         it = speaks(case.deploy.port, "/gameservers", "servers")
-        yield Place("deploy", "PORT", case.deploy.bind_host, case.deploy.port, it)
+        yield ListenAddress("deploy", "PORT", case.deploy.bind_host, case.deploy.port, it)
     if case.content is not None:
         it = speaks(case.content.port, "/content/v1/manifest", "files")
-        yield Place("content", "PORT", case.content.bind_hosts[0], case.content.port, it)
+        yield ListenAddress("content", "PORT", case.content.bind_hosts[0], case.content.port, it)
     if case.allowlist is not None:
         it = speaks(case.allowlist.port, "/status", "entries")
-        yield Place(
+        yield ListenAddress(
             "allowlist", "ALLOWLIST_PORT", case.allowlist.bind_host, case.allowlist.port, it
         )
     if case.gateway is not None:
         gateway = case.gateway
-        yield Place("gateway", "GATEWAY_PORT", gateway.bind, gateway.port, lambda h: _ours(case, h))
+        yield ListenAddress(
+            "gateway", "GATEWAY_PORT", gateway.bind, gateway.port, lambda h: _ours(case, h)
+        )
     yield from _figures(case)
 
 
-def _figures(case: Case) -> Iterator[Place]:
-    """The METRICS_PORT of each component."""
+def _figures(case: Case) -> Iterator[ListenAddress]:
+    """Yield the METRICS_PORT of each component."""
     parts = {
         "metagame": case.metagame,
         "deploy": case.deploy,
@@ -164,7 +156,9 @@ def _figures(case: Case) -> Iterator[Place]:
     for name, part in parts.items():
         port = part.metrics_port if part is not None else None
         if port is not None:
-            yield Place(name, "METRICS_PORT", "127.0.0.1", port, partial(_counts, case, name, port))
+            yield ListenAddress(
+                name, "METRICS_PORT", "127.0.0.1", port, partial(_counts, case, name, port)
+            )
 
 
 def _counts(case: Case, name: str, port: int, host: str) -> bool:
@@ -177,21 +171,21 @@ def _says(case: Case, host: str, port: int, path: str, word: str) -> bool:
     headers = {"x-allowlist-secret": secret} if secret else {}
     status, body = case.machine.answer(host, port, path, headers)
     try:
-        said = json.parse(body)
+        reply = json.parse(body)
     except json.BadJson:
         return False
-    return status == 200 and isinstance(said, dict) and word in said
+    return status == 200 and isinstance(reply, dict) and word in reply
 
 
 def _helps(case: Case, host: str) -> bool:
-    """Whether the allowlist helper runs, which proves that it has the right."""
+    """Return whether the allowlist helper runs, which proves that it has the right."""
     return case.allowlist is not None and _says(
         case, host, case.allowlist.port, "/status", "entries"
     )
 
 
 def _chats(case: Case, host: str) -> bool:
-    """Whether something answers a plain request with 4xx, as a WebSocket server does."""
+    """Return whether a plain request gets a 4xx, as from a WebSocket server."""
     if case.chat is None:
         return False
     status, _ = case.machine.answer(host, case.chat.port, "/", {})
@@ -213,13 +207,13 @@ def _reachable(host: str) -> str:
 
 
 def room(case: Case) -> Iterator[Finding]:
-    """Disk, open files and memory."""
-    found = case.machine.room(case.folder)
-    what = f"the disk of {case.folder} has {found.free // MB} MB left"
+    """Check disk, open files and memory."""
+    space = case.machine.room(case.folder)
+    what = f"the disk of {case.folder} has {space.free // MB} MB left"
     reserve = case.metagame.disk_reserve_mb * MB if case.metagame is not None else 0
-    if found.free < max(LEAST_DISK, reserve):
+    if space.free < max(LEAST_DISK, reserve):
         yield Finding("host", f"{what}: soon nothing can be saved", "make room")
-    elif found.free < LOW_DISK * found.total:
+    elif space.free < LOW_DISK * space.total:
         yield Finding.note("host", what, "make room before it is full")
     yield from _open_files(case)
     yield from _memory(case)
@@ -251,7 +245,7 @@ def _memory(case: Case) -> Iterator[Finding]:
 
 
 def firewall(case: Case) -> Iterator[Finding]:
-    """Whether the allowlist helper can change the firewall."""
+    """Check that the allowlist helper can change the firewall."""
     helper = case.allowlist
     if helper is None:
         return

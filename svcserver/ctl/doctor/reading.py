@@ -1,4 +1,4 @@
-"""Reads every component's settings as the component itself will, and checks them."""
+"""Reads every component's settings as the component does, and checks them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ ALIKE = 0.8  # similarity to a known name (0 to 1) from which on a name is a typ
 
 
 def settings(case: Case) -> Iterator[Finding]:
-    """Fill ``case``; finds bad values, unknown names and missing files."""
+    """Fill ``case``; find bad values, unknown names and missing files."""
     for name in ORDER:
         if not case.file(name).is_file():
             yield Finding.note(
@@ -66,8 +66,8 @@ def settings(case: Case) -> Iterator[Finding]:
 
 
 def _unknown(case: Case, name: str) -> Iterator[Finding]:
-    """Unknown names that resemble a known one."""
-    known = {one for shape in SHAPES[name] for one in variables(shape)}
+    """Find unknown names that resemble a known one."""
+    known = {variable for shape in SHAPES[name] for variable in variables(shape)}
     for word in sorted(set(case.variables[name]) - known):
         near = difflib.get_close_matches(word, known, 1, ALIKE)
         if near:
@@ -75,17 +75,17 @@ def _unknown(case: Case, name: str) -> Iterator[Finding]:
 
 
 def _read(case: Case, name: str, shape: type[S]) -> Iterator[Finding]:
-    """Load settings into the case; finds what the component would warn of or fail with."""
+    """Load settings into the case; find what the component would warn of or fail with."""
     if name not in case.variables:
         return
     correct = f"correct it in {case.file(name)}"
     place = {Chat: "chat", AllowlistSettings: "gateway_allowlist"}.get(shape, name)
     try:
-        found, warnings = load(shape, case.variables[name])
+        loaded, warnings = load(shape, case.variables[name])
     except BadSetting as why:
         yield Finding.of(name, str(why), correct)
         return
-    setattr(case, place, found)
+    setattr(case, place, loaded)
     for line in warnings:
         yield Finding(name, line.partition(";")[0], correct)
 
@@ -93,19 +93,19 @@ def _read(case: Case, name: str, shape: type[S]) -> Iterator[Finding]:
 def _metagame(case: Case) -> Iterator[Finding]:
     correct = f"correct it in {case.file('metagame')}"
     yield from _read(case, "metagame", Metagame)
-    found = case.metagame
-    if found is None:
+    loaded = case.metagame
+    if loaded is None:
         return
     try:
-        for line in check_metagame(found):
+        for line in check_metagame(loaded):
             yield Finding.of("metagame", line, correct)
     except BadSetting as why:
         yield Finding.of("metagame", str(why), correct)
-    if found.gateway_secret is None and not found.production:
+    if loaded.gateway_secret is None and not loaded.production:
         yield _development("metagame")
-    yield from _registration(found.registration_mode)
+    yield from _registration(loaded.registration_mode)
     try:
-        config.load(found.progression_config_dir, found.active_hunt_pass)
+        config.load(loaded.progression_config_dir, loaded.active_hunt_pass)
     except BadData as why:
         yield Finding.of("metagame", str(why), correct)
     yield from _chat(case)
@@ -127,8 +127,8 @@ def _registration(mode: str | None) -> Iterator[Finding]:
 def _chat(case: Case) -> Iterator[Finding]:
     if case.metagame is None or not case.metagame.chat:
         return
-    mine = [one for one in _read(case, "metagame", Chat) if "CHAT" in one.what]
-    yield from (one for one in mine if not one.what.startswith("CHAT "))
+    mine = [finding for finding in _read(case, "metagame", Chat) if "CHAT" in finding.what]
+    yield from (finding for finding in mine if not finding.what.startswith("CHAT "))
     if case.chat is None:
         return
     try:
@@ -140,19 +140,19 @@ def _chat(case: Case) -> Iterator[Finding]:
 def _deploy(case: Case) -> Iterator[Finding]:
     correct = f"correct it in {case.file('deploy')}"
     yield from _read(case, "deploy", Deploy)
-    found = case.deploy
-    if found is None:
+    loaded = case.deploy
+    if loaded is None:
         return
-    for line in check_deploy(found):
+    for line in check_deploy(loaded):
         what, _, harm = line.partition("; ")
         yield Finding("deploy", f"{what}: {harm}", correct)
-    if not found.production:
+    if not loaded.production:
         yield _development("deploy")
     figures = {
-        "GAMESERVER_MIN_FREE_MB": found.min_free_mb,
-        "GAMESERVER_STARTUP_MB": found.startup_mb,
-        "GAMESERVER_HUNT_STARTUP_MB": found.hunt_startup_mb or "1",
-        "GAMESERVER_RESERVATION_SECONDS": found.reservation_seconds,
+        "GAMESERVER_MIN_FREE_MB": loaded.min_free_mb,
+        "GAMESERVER_STARTUP_MB": loaded.startup_mb,
+        "GAMESERVER_HUNT_STARTUP_MB": loaded.hunt_startup_mb or "1",
+        "GAMESERVER_RESERVATION_SECONDS": loaded.reservation_seconds,
     }
     for name, text in figures.items():
         try:

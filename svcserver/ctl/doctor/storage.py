@@ -40,7 +40,7 @@ ALLOWED_SLIP_S = 300  # how far a clock may be behind the newest file
 
 
 def storage(case: Case) -> Iterator[Finding]:
-    """Checks of the database of DATABASE_URL."""
+    """Check the database of DATABASE_URL."""
     if case.metagame is None:
         return
     url = database.url_of(case.host)
@@ -103,8 +103,8 @@ def _inside(case: Case, url: URL) -> Iterator[Finding]:
 
 def _content(case: Case, tx: Connection) -> Iterator[Finding]:
     cure = f"run svcctl db upgrade {config_of(case.folder)}; the metagame does it at its start"
-    found = revisions.present(tx)
-    if found is None:
+    revision = revisions.present(tx)
+    if revision is None:
         restore = "where this host had players, correct DATABASE_URL or restore a backup; else"
         yield Finding("database", "it is empty", f"{restore} {cure}")
         return
@@ -115,8 +115,8 @@ def _content(case: Case, tx: Connection) -> Iterator[Finding]:
             yield Finding("database", f"{what}, and {lacking}", migrations.INSTALL)
             return
         yield Finding.note("database", f"{what}, which only added", migrations.INSTALL)
-    elif found != revisions.known()[-1]:
-        what = f"its revision is {found}, this version wants {revisions.known()[-1]}"
+    elif revision != revisions.known()[-1]:
+        what = f"its revision is {revision}, this version wants {revisions.known()[-1]}"
         yield Finding("database", what, cure)
         return
     with suppress(BadSetting):  # ``workers`` says it
@@ -133,7 +133,7 @@ def _content(case: Case, tx: Connection) -> Iterator[Finding]:
 
 
 def workers(case: Case) -> Iterator[Finding]:
-    """Whether several metagames can share what ``metagame.env`` names."""
+    """Check that several metagames can share what ``metagame.env`` names."""
     try:
         count = workers_of(case)
         stack_workers.check(count, case.host.variables("metagame"))
@@ -143,7 +143,7 @@ def workers(case: Case) -> Iterator[Finding]:
 
 
 def told(case: Case) -> Iterator[Finding]:
-    """Files of channels for alerts by which nobody is told, or without a signature."""
+    """Find channels for alerts that do not work, or have no signature."""
     for wrong in all_of(case.folder)[1]:
         nobody = "correct it: by this channel nobody is told of anything"
         cure = "add the line; until then alerts are sent as before" if BARE in wrong else nobody
@@ -151,22 +151,22 @@ def told(case: Case) -> Iterator[Finding]:
 
 
 def workers_of(case: Case) -> int:
-    """WORKERS of ``stack.env``; raises BadSetting."""
+    """Return WORKERS of ``stack.env``; raises BadSetting."""
     return load(Stack, _stack(case))[0].workers
 
 
 def _stack(case: Case) -> dict[str, str]:
-    """The lines of ``stack.env``, which few hosts have; raises BadSetting."""
+    """Return the settings of ``stack.env``, which few hosts have; raises BadSetting."""
     file = case.folder / stack_workers.WORKER_FILE
     return stack_workers.read(file) if file.is_file() else {}
 
 
 def _engine(case: Case, tx: Connection, metagames: int = 1) -> Iterator[Finding]:
-    """Whether PostgreSQL lets as many connect as will."""
+    """Check that PostgreSQL accepts as many connections as the host opens."""
     if case.metagame is None or is_sqlite(tx.engine):
         return
-    most, kept, others = (int(tx.execute(text(one)).scalar_one()) for one in _ASKED)
-    each, left = case.metagame.database_connections, most - kept - others
+    most, reserved, elsewhere = (int(tx.execute(text(query)).scalar_one()) for query in _ASKED)
+    each, left = case.metagame.database_connections, most - reserved - elsewhere
     if metagames * each + OWNERS_CONNECTIONS > left:
         times = f"{metagames} times " if metagames > 1 else ""
         yield Finding(
@@ -178,7 +178,7 @@ def _engine(case: Case, tx: Connection, metagames: int = 1) -> Iterator[Finding]
 
 
 def _accounts(case: Case, accounts: SqlAccounts) -> Iterator[Finding]:
-    if not any(one.is_admin for one in accounts.everyone()):
+    if not any(account.is_admin for account in accounts.everyone()):
         cure = "run svcctl account create NAME --owner, or svcctl account promote NAME"
         yield Finding.note("metagame", "no account is an owner", cure)
     with suppress(OSError, UnicodeDecodeError):
@@ -207,7 +207,7 @@ def _old_keys(case: Case, tx: Connection) -> Iterator[Finding]:
 
 
 def clock(case: Case) -> Iterator[Finding]:
-    """A clock that is behind the time of files already written."""
+    """Find a clock that is behind the time of files already written."""
     newest = 0.0
     for path in case.folder.glob("*"):
         with suppress(OSError):

@@ -1,1 +1,1 @@
-"""Simulated game clients that live a real evening, and checks that read for themselves."""
+"""Simulated game clients that play a scripted session, and independent checks."""

@@ -94,9 +94,11 @@ class Chain:
 
     async def look(self, reactor: Any) -> None:
         """Check each component; raises PlayFailed for the first that fails."""
-        for name, one, other in SHARED:
-            if self.host.variables(one).get(name) != self.host.variables(other).get(name):
-                raise PlayFailed(one, f"{name} differs between {one}.env and {other}.env")
+        for name, component, source in SHARED:
+            if self.host.variables(component).get(name) != self.host.variables(source).get(name):
+                raise PlayFailed(
+                    component, f"{name} differs between {component}.env and {source}.env"
+                )
         metagame = Wire(reactor, self.metagame)
         deploy = Wire(reactor, self.deploy, link="deploy")
         content = Wire(reactor, self.content, link="content")
@@ -116,13 +118,13 @@ class Chain:
                 await wire.close()
 
     def demand_all(self) -> None:
-        """raise PlayFailed where a switch turns a part of the evening off; for the demo."""
+        """Raise PlayFailed if a setting switches a part of the session off, for the demo."""
         for name, (link, cure) in SWITCHES.items():
             if name not in self.features:
                 raise PlayFailed(link, f"is off; {cure} in metagame.env turns it on")
 
     async def let_in(self, reactor: Any, addresses: Sequence[str]) -> bool:
-        """Wait until the allowlist has each address; False where it does not take loopback ones.
+        """Wait until the allowlist has each address; False if it refuses loopback ones.
 
         Simulated players come from loopback, which needs ALLOWLIST_ALLOW_PRIVATE=1.
         """
@@ -134,22 +136,22 @@ class Chain:
         try:
             while True:
                 entries = (await wire.ask("GET", "/status", headers=secret)).json["entries"]
-                missing = set(addresses) - {one["ip"] for one in entries}
+                missing = set(addresses) - {entry["ip"] for entry in entries}
                 if not missing:
                     return True
                 if reactor.seconds() > deadline:
-                    seen = f"the gateway did not report the player at {min(missing)}"
-                    raise PlayFailed("allowlist", seen)
+                    fault = f"the gateway did not report the player at {min(missing)}"
+                    raise PlayFailed("allowlist", fault)
                 await deferLater(reactor, 0.1)
         finally:
             await wire.close()
 
     async def _key(self, metagame: Wire) -> None:
-        """Check the game-server key: on this route a known one gets 403 (no player), else 401."""
-        heard = await metagame.ask(
+        """Check the game-server key: a known one gets 403 (no player) on this route, else 401."""
+        reply = await metagame.ask(
             "GET", "/character", headers={GAME_SERVER_KEY: self.game_server_key}, want=()
         )
-        if heard.status == 401:
+        if reply.status == 401:
             raise PlayFailed(
                 "game-server key",
                 "the metagame does not know METAGAME_API_KEY of deploy.env; "
@@ -157,13 +159,13 @@ class Chain:
             )
 
     async def _room(self, deploy: Wire) -> None:
-        """Ask for the city as the metagame does, which starts it, to see that memory is enough."""
-        wish = {"GameMode": "CITY", "GameArgs": "", "HuntId": "", "ExpectedPlayers": []}
+        """Request the city as the metagame does, which starts it, to check the memory."""
+        request = {"GameMode": "CITY", "GameArgs": "", "HuntId": "", "ExpectedPlayers": []}
         try:
-            heard = await deploy.ask("POST", MATCH, wish, want=())
+            reply = await deploy.ask("POST", MATCH, request, want=())
         except PlayFailed:
             return  # a slow answer is no refusal; the players' own requests will tell
-        if heard.status == 503:
+        if reply.status == 503:
             raise PlayFailed(
                 "deploy",
                 "has too little memory for a game server; lower GAMESERVER_MIN_FREE_MB and "
@@ -179,15 +181,15 @@ class Chain:
             )
 
     async def _gateway(self, reactor: Any) -> None:
-        good, said = await deferToThreadPool(
+        good, fault = await deferToThreadPool(
             reactor, reactor.getThreadPool(), verdict, self.gateway, TLS_S
         )
         if not good:
-            raise PlayFailed("gateway", said)
+            raise PlayFailed("gateway", fault)
 
 
 def _features(metagame: dict[str, str]) -> frozenset[str]:
-    """The optional features that are switched on."""
+    """Return the optional features that are switched on."""
     switches = {
         "chat": off_unless_1(metagame.get("CHAT", "")) and find_spec("svcserver.chat.adapter"),
         "store": metagame.get("STORE", "").strip().lower() == "free",

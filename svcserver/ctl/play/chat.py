@@ -1,4 +1,4 @@
-"""All players' chat; every line is counted at each player who must receive it."""
+"""All players' chat; every line is counted for each player who must receive it."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Chat:
     timings: Timings
     tag: str  # in every line of this evening: others may chat too
     clients: dict[str, ChatClient] = field(factory=dict)  # by account
-    said: int = 0
+    lines_sent: int = 0
     whispers: int = 0
     _wanted: dict[str, Counter[Line]] = field(factory=dict)
     _heard: dict[str, Counter[Line]] = field(factory=dict)
@@ -67,9 +67,9 @@ class Chat:
 
     def add(self, player: Player) -> ChatClient:
         """Make the player's client, whose lines are counted."""
-        heard = self._heard[player.account] = Counter()
+        received = self._heard[player.account] = Counter()
         self._wanted[player.account] = Counter()
-        client = client_of(self.reactor, player, partial(self._hear, heard))
+        client = client_of(self.reactor, player, partial(self._hear, received))
         self.clients[player.account] = client
         return client
 
@@ -99,9 +99,9 @@ class Chat:
     async def settle(self) -> int:
         """Wait for all lines sent so far, then compare; returns the number of deliveries."""
         for account, client in self.clients.items():
-            wanted, heard = self._wanted[account], self._heard[account]
-            if not wanted <= heard:
-                await client.hear("a line", partial(_all_heard, wanted, heard))
+            wanted, received = self._wanted[account], self._heard[account]
+            if not wanted <= received:
+                await client.hear("a line", partial(_all_heard, wanted, received))
         await deferLater(self.reactor, LATE_S)
         for client in self.clients.values():
             self._compare(client)
@@ -114,27 +114,27 @@ class Chat:
     def _compare(self, client: ChatClient) -> None:
         if client.refused:
             raise PlayFailed("chat", f"refused {client.refused} lines of {client.name}")
-        heard, wanted = self._heard[client.account], self._wanted[client.account]
-        if heard != wanted:
-            twice = sum((heard - wanted).values())
-            lost = sum((wanted - heard).values())
+        received, wanted = self._heard[client.account], self._wanted[client.account]
+        if received != wanted:
+            too_many = sum((received - wanted).values())
+            too_few = sum((wanted - received).values())
             raise PlayFailed(
-                "chat", f"{client.name} heard {twice} lines too many and {lost} too few"
+                "chat", f"{client.name} heard {too_many} lines too many and {too_few} too few"
             )
 
     def _line(self, words: str) -> str:
-        self.said += 1
-        text = f"{words} {self.tag} {self.said}"
+        self.lines_sent += 1
+        text = f"{words} {self.tag} {self.lines_sent}"
         self._spoken[text] = self.reactor.seconds()
         return text
 
-    def _hear(self, heard: Counter[Line], line: Line) -> None:
+    def _hear(self, received: Counter[Line], line: Line) -> None:
         if self.tag in line.text:
-            heard[line] += 1
+            received[line] += 1
         began = self._spoken.get(line.text)
         if began is not None:
             self.timings.note(LINE, self.reactor.seconds() - began)
 
 
-def _all_heard(wanted: Counter[Line], heard: Counter[Line], _: Any) -> bool:
-    return wanted <= heard
+def _all_heard(wanted: Counter[Line], received: Counter[Line], _: Any) -> bool:
+    return wanted <= received

@@ -1,4 +1,4 @@
-"""Checks after an evening, independent of the clients that played it.
+"""Checks after a session, independent of the clients that played it.
 
 The database is read beside the running metagame, on a connection of our own; without a
 host's folder the same is read over HTTP by a fresh login from another address.
@@ -37,24 +37,25 @@ _SAVES = text(
 
 
 def stored(host: Host, players: Sequence[Player]) -> tuple[int, int]:
-    """Compare the database with what was acknowledged; returns its saves and transactions."""
+    """Compare the database with the acknowledged data; return its saves and transactions."""
 
     def work(tx: Connection) -> tuple[int, int]:
         _accounts(tx, players)
-        saves = sum(_character(tx, one) for one in players)
-        return saves, sum(owned.stored(tx, one) for one in players)
+        saves = sum(_character(tx, player) for player in players)
+        return saves, sum(owned.stored(tx, player) for player in players)
 
     return database.transact(host, work)
 
 
 def _accounts(tx: Connection, players: Sequence[Player]) -> None:
-    found = {
-        row.id: row.username for row in tx.execute(_ACCOUNTS, {"ids": [p.account for p in players]})
+    present = {
+        row.id: row.username
+        for row in tx.execute(_ACCOUNTS, {"ids": [player.account for player in players]})
     }
-    wanted = {one.account: one.name for one in players}
-    if found != wanted:
+    wanted = {player.account: player.name for player in players}
+    if present != wanted:
         raise PlayFailed(
-            "database", f"holds {len(found)} of the {len(wanted)} accounts as registered"
+            "database", f"holds {len(present)} of the {len(wanted)} accounts as registered"
         )
 
 
@@ -76,22 +77,22 @@ def _character(tx: Connection, player: Player) -> int:
 async def read_again(
     reactor: Any, base: str, player: Player, source: str, features: frozenset[str]
 ) -> None:
-    """Log in anew from another address and compare all that was saved and earned."""
+    """Log in from another address and compare all that was saved and earned."""
     wire = Wire(reactor, base, source)
-    other = Player(reactor, wire, player.name, key=player.key)
+    fresh = Player(reactor, wire, player.name, key=player.key)
     try:
-        await other.log_in()
-        await other.load()
-        _same_document(other, player)
-        await owned.compare(other, player, features)
+        await fresh.log_in()
+        await fresh.load()
+        _same_document(fresh, player)
+        await owned.compare(fresh, player, features)
     finally:
         await wire.close()
 
 
-def _same_document(other: Player, player: Player) -> None:
-    if other.account != player.account or other.character != player.character:
+def _same_document(fresh: Player, player: Player) -> None:
+    if fresh.account != player.account or fresh.character != player.character:
         raise PlayFailed("metagame", f"{player.name}'s second login is another account")
-    if other.data != player.data or other.version != player.version:
+    if fresh.data != player.data or fresh.version != player.version:
         raise PlayFailed("metagame", f"{player.name}'s document is not the one acknowledged last")
 
 
@@ -102,9 +103,9 @@ async def online(reactor: Any, base: str, players: Sequence[Player], owner_key: 
     try:
         while True:
             headers = {"x-svc-user-api-key": owner_key}
-            said = (await wire.ask("GET", "/svc/api/ServerStatus", headers=headers)).json
-            names = {one["name"] for one in said["players"]}
-            missing = [one.name for one in players if one.name not in names]
+            status = (await wire.ask("GET", "/svc/api/ServerStatus", headers=headers)).json
+            names = {entry["name"] for entry in status["players"]}
+            missing = [entry.name for entry in players if entry.name not in names]
             if not missing:
                 break
             if reactor.seconds() > deadline:
@@ -112,13 +113,13 @@ async def online(reactor: Any, base: str, players: Sequence[Player], owner_key: 
             await deferLater(reactor, 0.5)
     finally:
         await wire.close()
-    if not any(one["kind"] == "city" for one in said["instances"]):
+    if not any(entry["kind"] == "city" for entry in status["instances"]):
         raise PlayFailed("deploy", "ServerStatus lists no city")
 
 
 async def running(reactor: Any, deploy: str, groups: Mapping[int, Set[str]]) -> None:
     """Check that the deploy server lists on each port a game server that expects those accounts."""
-    servers = {int(one["port"]): one for one in await _servers(reactor, deploy)}
+    servers = {int(server["port"]): server for server in await _servers(reactor, deploy)}
     for port, accounts in groups.items():
         if port not in servers:
             raise PlayFailed("deploy", f"lists no game server on port {port}")
@@ -127,16 +128,16 @@ async def running(reactor: Any, deploy: str, groups: Mapping[int, Set[str]]) -> 
 
 
 async def gone(reactor: Any, deploy: str, players: Sequence[Player]) -> list[str]:
-    """Wait until the ``players``' game servers have ended; returns the kinds still running."""
-    ours, deadline = {one.account for one in players}, reactor.seconds() + GONE_S
+    """Wait until the players' game servers have ended; return the kinds still running."""
+    ours, deadline = {entry.account for entry in players}, reactor.seconds() + GONE_S
     while True:
         servers = await _servers(reactor, deploy)
-        left = [int(one["port"]) for one in servers if ours & set(one["expectedPlayers"])]
-        if not left:
-            return sorted(str(one["kind"]) for one in servers)
+        ports = [int(entry["port"]) for entry in servers if ours & set(entry["expectedPlayers"])]
+        if not ports:
+            return sorted(str(entry["kind"]) for entry in servers)
         if reactor.seconds() > deadline:
-            seen = f"{len(left)} game servers still run {GONE_S:.0f} s after their players left"
-            raise PlayFailed("deploy", f"{seen}, one on port {min(left)}")
+            fault = f"{len(ports)} game servers still run {GONE_S:.0f} s after their players left"
+            raise PlayFailed("deploy", f"{fault}, one on port {min(ports)}")
         await deferLater(reactor, 0.25)
 
 
@@ -151,7 +152,7 @@ async def _servers(reactor: Any, deploy: str) -> list[dict[str, Any]]:
 
 def same_files(folder: Path, downloads: Sequence[Sequence[Downloaded]]) -> None:
     """Compare every player's downloads with the files on the owner's disk."""
-    for got in downloads:
-        for one in got:
-            if (folder / one.path).read_bytes() != one.body:
-                raise PlayFailed("content", f"{one.path} is not the file in {folder}")
+    for files in downloads:
+        for file in files:
+            if (folder / file.path).read_bytes() != file.body:
+                raise PlayFailed("content", f"{file.path} is not the file in {folder}")

@@ -1,4 +1,4 @@
-"""Takes away what an evening's players leave on a host: their accounts with all that is theirs."""
+"""Removes the players' accounts from a host after a session."""
 
 from __future__ import annotations
 
@@ -22,30 +22,32 @@ AT_ONCE = 50  # accounts in a transaction: players of the host write between two
 
 
 def clean(host: Host, players: Sequence[Player]) -> int:
-    """Delete the accounts that the players registered; returns how many. Fails with one line.
+    """Delete the accounts that the players registered; return how many. Fails with one line.
 
     Each transaction has one row in the audit log. Nothing is kept: nobody lived here.
     """
-    names = [one.name for one in players if one.key]  # else the name may be somebody else's
+    names = [
+        player.name for player in players if player.key
+    ]  # else the name may be somebody else's
     know_every_table()
     gone = 0
-    for begin in range(0, len(names), AT_ONCE):
-        some = names[begin : begin + AT_ONCE]
-        more = f" and {len(some) - 1} more" if len(some) > 1 else ""
-        entry = Entry(actor(), "delete", some[0] + more, "svcctl play is over")
-        gone += recorded(host, entry, _erasing(some))
+    for start in range(0, len(names), AT_ONCE):
+        part = names[start : start + AT_ONCE]
+        more = f" and {len(part) - 1} more" if len(part) > 1 else ""
+        entry = Entry(actor(), "delete", part[0] + more, "svcctl play is over")
+        gone += recorded(host, entry, _erasing(part))
     return gone
 
 
 def _erasing(names: Sequence[str]) -> Act[int]:
     def act(tx: Connection, trace: Trace) -> int:
         accounts = SqlAccounts(tx)
-        found = [one for one in map(accounts.named, names) if one is not None]
-        for one in found:
-            _disband(tx, one)
-        ended = [end_sessions(accounts, one.id, time.time()) for one in found]
-        trace.after = {"rows": sum(remove(tx, one) for one in ended)}
-        return len(found)
+        owned = [account for account in map(accounts.named, names) if account is not None]
+        for account in owned:
+            _disband(tx, account)
+        ended = [end_sessions(accounts, account.id, time.time()) for account in owned]
+        trace.after = {"rows": sum(remove(tx, account) for account in ended)}
+        return len(owned)
 
     return act
 

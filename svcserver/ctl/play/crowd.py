@@ -14,20 +14,20 @@ WIDE = 256  # at the same time, at most
 
 
 async def gather(work: Sequence[Coroutine[Any, Any, Any]], wide: int = WIDE) -> list[Any]:
-    """The results in order, at most ``wide`` running at once; raises the first failure."""
+    """Return the results in order, at most ``wide`` running at once; raises the first failure."""
     results: list[Any] = [None] * len(work)
     left = iter(enumerate(work))
 
     async def hand() -> None:
-        for at, one in left:
-            results[at] = await one
+        for index, coroutine in left:
+            results[index] = await coroutine
 
-    hands = [Deferred.fromCoroutine(hand()) for _ in range(min(wide, len(work)))]
+    workers = [Deferred.fromCoroutine(hand()) for _ in range(min(wide, len(work)))]
     try:
-        await gatherResults(hands, consumeErrors=True)
+        await gatherResults(workers, consumeErrors=True)
     except FirstError as first:
-        for one in hands:
-            one.cancel()
+        for worker in workers:
+            worker.cancel()
         why = first.subFailure.value
         raise PlayFailed("player", repr(why)) if why is None else why from None
     finally:
@@ -37,5 +37,5 @@ async def gather(work: Sequence[Coroutine[Any, Any, Any]], wide: int = WIDE) -> 
 
 
 def some_of(seconds: float) -> float:
-    """A random part of that time, since people do not act at the same moment."""
+    """Return a random part of that time, since people do not act at the same moment."""
     return random.uniform(0, seconds)  # noqa: S311 - no secret

@@ -41,19 +41,19 @@ class ServerProbe(DatagramProtocol):
 async def tell(reactor: Any, host: str, port: int, source: str, *words: bytes) -> None:
     """Send ``words`` without waiting for an answer, to clean up after a failed evening."""
     listening = reactor.listenUDP(0, DatagramProtocol(), interface=source)
-    for one in words:
-        listening.write(one, (host, port))
+    for word in words:
+        listening.write(word, (host, port))
     await listening.stopListening()
 
 
 async def answer_of(reactor: Any, host: str, port: int, source: str, words: bytes = HELLO) -> bytes:
-    """The game server's answer to ``words``; raises PlayFailed without one."""
+    """Return the game server's answer to ``words``; raises PlayFailed without one."""
     knock = ServerProbe(reactor, host, port, words)
     listening = reactor.listenUDP(0, knock, interface=source)
     try:
         return await knock.answer.addTimeout(GIVE_UP_S, reactor)
     except Exception:
-        seen = f"no UDP answer from {host}:{port} within {GIVE_UP_S:.0f} s"
-        raise PlayFailed("game server", seen) from None
+        fault = f"no UDP answer from {host}:{port} within {GIVE_UP_S:.0f} s"
+        raise PlayFailed("game server", fault) from None
     finally:
         await listening.stopListening()

@@ -1,4 +1,4 @@
-"""A simulated evening: players register, meet, chat, hunt, trade and save; then the checks."""
+"""A scripted session: players register, meet, chat, hunt, trade and save; then the checks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from svcserver.ctl.play.chain import Chain
 from svcserver.ctl.play.chat import Chat
 from svcserver.ctl.play.crowd import gather, some_of
 from svcserver.ctl.play.failed import PlayFailed
-from svcserver.ctl.play.looting import GameServer
+from svcserver.ctl.play.looting import HuntServer
 from svcserver.ctl.play.party_evening import PartyEvening, named
 from svcserver.ctl.play.player import Player
 from svcserver.ctl.play.story import Story, and_more, counted
@@ -36,7 +36,7 @@ DOWNLOADS = 8  # at the same moment
 
 @frozen
 class Wishes:
-    """The parameters of an evening. ``url``: of the metagame, without relay and gateway."""
+    """The parameters of a session. ``url``: of the metagame, without relay and gateway."""
 
     players: int = 4
     hunts: int = 1
@@ -51,7 +51,7 @@ class Wishes:
 
 @define(eq=False)
 class Evening:
-    """Runs an evening; ``live`` raises PlayFailed, which names the component that failed."""
+    """A session; ``live`` raises PlayFailed, which names the component that failed."""
 
     reactor: Any
     wishes: Wishes
@@ -72,7 +72,7 @@ class Evening:
                 if self.wishes.whole:
                     self.chain.demand_all()
                 await self.chain.look(self.reactor)
-                self.story.say("every component of the host answers")
+                self.story.add("every component of the host answers")
             await self._play()
         except PlayFailed:
             if self.chain is not None and self.players:
@@ -108,18 +108,18 @@ class Evening:
         if self.chain is not None:
             self._direct = Wire(self.reactor, self.chain.metagame)
             self._direct.timings = self.timings
-        names = ", ".join(one.name for one in self.players[:SHOWN])
+        names = ", ".join(player.name for player in self.players[:SHOWN])
         more = len(self.players) - SHOWN
-        self.story.say(f"{counted(len(self.players), 'player')} come: {names}{and_more(more)}")
+        self.story.add(f"{counted(len(self.players), 'player')} come: {names}{and_more(more)}")
 
     def _relay_ports(self) -> Iterator[int]:
-        """The ports to try for relays, without those of the host's components."""
+        """Yield the ports to try for relays, without those of the host's components."""
         first = self.wishes.relay_port
         own = self.chain.ports if self.chain is not None else frozenset()
         return (port for port in count(first) if port == first or port not in own)
 
     def _relay(self, ports: Iterator[int], source: str) -> str:
-        """Start a relay on the next free port; only the first relay must get the port asked for."""
+        """Start a relay on the next free port; the first must get the requested port."""
         assert self.chain is not None  # noqa: S101 - the command gives one without --url
         for port in islice(ports, TRIES):
             relay = RelayService(self.reactor, self.chain.gateway, port=port, bind=source)
@@ -136,33 +136,33 @@ class Evening:
 
     async def _settle_in(self) -> None:
         await self._each(Player.register)
-        self.story.say("all have registered; each got an account key")
+        self.story.add("all have registered; each got an account key")
         await self._each(Player.log_in)
         await self._each(Player.load)
-        self.story.say("all have logged in and loaded their character")
+        self.story.add("all have logged in and loaded their character")
 
     async def _city(self) -> None:
         await self._each(_to_the_city)
         where = self.players[0].place
         assert where is not None  # noqa: S101 - _to_the_city sets it or raises
-        if {one.place for one in self.players} != {where}:
+        if {player.place for player in self.players} != {where}:
             raise PlayFailed("deploy", "the players were sent to different cities")
-        await self._each(lambda one: self._knock(one, datagram.HELLO))
+        await self._each(lambda player: self._knock(player, datagram.HELLO))
         await self._listed({where.port: set()})
         answers = "which answers" if self.wishes.stand_in else "which runs"
-        self.story.say(f"all were matched into the city, {answers} on UDP port {where.port}")
+        self.story.add(f"all were matched into the city, {answers} on UDP port {where.port}")
 
     async def _meet(self) -> None:
         """Make friendships, slayer links and guilds."""
         parties = self._parties()
         await gather([_befriend(members) for members in parties], AT_ONCE)
         pairs = [members for members in parties if len(members) > 1]
-        made = counted(sum(len(one) - 1 for one in pairs), "friendship")
+        made = counted(sum(len(first) - 1 for first in pairs), "friendship")
         if self._has("links"):
-            await gather([together.link(one, other) for one, other, *_ in pairs], AT_ONCE)
+            await gather([together.link(first, second) for first, second, *_ in pairs], AT_ONCE)
             made += f" and {counted(len(pairs), 'slayer link')}"
         if pairs:
-            self.story.say(f"they made {made}")
+            self.story.add(f"they made {made}")
         if self._has("guild"):
             await self._found()
 
@@ -171,13 +171,14 @@ class Evening:
         assert self._direct is not None and self.chain is not None  # noqa: S101 - _has says so
         direct, key = self._direct, self.chain.game_server_key
         made = await gather(
-            [together.found_guild(one[0], one[1:], direct, key) for one in self._clans()], AT_ONCE
+            [together.found_guild(clan[0], clan[1:], direct, key) for clan in self._clans()],
+            AT_ONCE,
         )
         more = and_more(len(made) - 1)
-        self.story.say(f"they founded the guild {made[0][0]}{more}, and everyone joined")
+        self.story.add(f"they founded the guild {made[0][0]}{more}, and everyone joined")
 
     async def _speak(self) -> None:
-        """Everybody sends a line to the city and to the guild, and whispers to the next player."""
+        """Let everybody write to the city and the guild, and whisper to the next player."""
         if not self._has("chat"):
             return
         chat = self.chat = Chat(self.reactor, self.timings, self.tag)
@@ -187,15 +188,19 @@ class Evening:
             rooms += [(f"Guild-{clan[0].relations.guild}", clan) for clan in self._clans()]
         for room, members in rooms:
             await chat.enter(members, room)
-        speeches = [self._say(one, members, room) for room, members in rooms for one in members]
+        speeches = [
+            self._say(member, members, room) for room, members in rooms for member in members
+        ]
         await gather(speeches, len(speeches))
-        for one, other in zip(self.players, [*self.players[1:], self.players[0]], strict=True):
-            if one is not other:
-                chat.whisper(one, other)
-        heard = await chat.settle()
-        self.story.say(
-            f"they talked in the city and the guild, and whispered: {chat.said} lines, "
-            f"heard {heard} times, each exactly once"
+        for player, listener in zip(
+            self.players, [*self.players[1:], self.players[0]], strict=True
+        ):
+            if player is not listener:
+                chat.whisper(player, listener)
+        deliveries = await chat.settle()
+        self.story.add(
+            f"they talked in the city and the guild, and whispered: {chat.lines_sent} lines, "
+            f"heard {deliveries} times, each exactly once"
         )
 
     async def _say(self, player: Player, members: Sequence[Player], room: str) -> None:
@@ -209,27 +214,27 @@ class Evening:
         if self.wishes.hunts == 0:
             return
         outings = [self._outing(members, at) for at, members in enumerate(self._parties())]
-        places = await gather([one.live(self.wishes.hunts) for one in outings])
+        places = await gather([item.live(self.wishes.hunts) for item in outings])
         ports = sorted({place.port for listed in places for place in listed})
         shown = ", ".join(map(str, ports[:SHOWN])) + and_more(len(ports) - SHOWN)
-        self.story.say(
+        self.story.add(
             f"{counted(len(outings), 'party', 'parties')} met by invites, and hunted; their game "
             f"servers {'answered' if self.wishes.stand_in else 'run'} on UDP port {shown}"
         )
         if self._direct is not None:
-            deals = sum(one.earned.transactions for one in self.players)
-            self.story.say(
+            deals = sum(item.earned.transactions for item in self.players)
+            self.story.add(
                 f"{counted(deals, 'transaction')} of loot and repairs, none counted twice"
             )
         if self.chain is not None and self.wishes.stand_in:
             kinds = await checks.gone(self.reactor, self.chain.deploy, self.players)
             left = "only the city runs" if kinds == ["city"] else f"{', '.join(kinds)} run on"
-            self.story.say(f"their game servers have ended; {left}")
+            self.story.add(f"their game servers have ended; {left}")
 
     def _outing(self, members: Sequence[Player], at: int) -> PartyEvening:
         server = None
         if self._direct is not None and self.chain is not None:
-            server = GameServer(self._direct, self.chain.game_server_key)
+            server = HuntServer(self._direct, self.chain.game_server_key)
         first = HUNTS[at % len(HUNTS)]
         real = self._has("progression")
         length_s = self.wishes.hunt_s
@@ -244,14 +249,14 @@ class Evening:
     async def _trade(self) -> None:
         """Use the shop and download the files."""
         if self._has("store"):
-            items = await gather([together.shop(one) for one in self.players], AT_ONCE)
-            self.story.say(f"each took {items[0]} from the store, and has it once")
+            items = await gather([together.shop(player) for player in self.players], AT_ONCE)
+            self.story.add(f"each took {items[0]} from the store, and has it once")
         if self._has("content") and self.chain is not None:
-            loads = [together.download(one) for one in self.players]
+            loads = [together.download(player) for player in self.players]
             downloads = await gather(loads, DOWNLOADS)
             checks.same_files(self.chain.game_folder, downloads)
             files = counted(len(downloads[0]), "file")
-            self.story.say(f"each downloaded the game, {files}, byte for byte")
+            self.story.add(f"each downloaded the game, {files}, byte for byte")
 
     def _source(self, at: int) -> str:
         return source_of(at, self.street)
@@ -267,7 +272,7 @@ class Evening:
         self.timings.note("UDP answer of a game server", self.reactor.seconds() - began)
 
     def _way_to(self, player: Player) -> tuple[str, int, str]:
-        """Host and port of the player's game server, and the source address."""
+        """Return host and port of the player's game server, and the source address."""
         place = player.place
         assert place is not None  # noqa: S101 - set by the caller
         source = self._source(self.players.index(player))
@@ -275,62 +280,64 @@ class Evening:
 
     async def _save(self) -> None:
         await self._each(_save_some)
-        saves = sum(one.saves for one in self.players)
-        self.story.say(f"{saves} saves of 40 KB were acknowledged")
+        saves = sum(player.saves for player in self.players)
+        self.story.add(f"{saves} saves of 40 KB were acknowledged")
 
     async def _check(self) -> None:
         reactor, chain, players = self.reactor, self.chain, self.players
         if self.chat is not None:
-            heard = await self.chat.settle()
-            self.story.say(f"of {self.chat.said} chat lines, {heard} deliveries, not one was lost")
+            deliveries = await self.chat.settle()
+            self.story.add(
+                f"of {self.chat.lines_sent} chat lines, {deliveries} deliveries, not one was lost"
+            )
         base = self.wishes.url or (chain.metagame if chain is not None else "")
         has = chain.features if chain is not None else frozenset()
         again = [
-            checks.read_again(reactor, base, one, self._source(MAX_PLAYERS + at), has)
-            for at, one in enumerate(players)
+            checks.read_again(reactor, base, player, self._source(MAX_PLAYERS + at), has)
+            for at, player in enumerate(players)
         ]
         await gather(again, AT_ONCE)
-        self.story.say("a second login reads every document byte for byte, and all that was earned")
+        self.story.add("a second login reads every document byte for byte, and all that was earned")
         sources = [self._source(at) for at in range(len(players))]
         if chain is not None and await chain.let_in(reactor, sources):
-            self.story.say("the allowlist helper let in every player's address")
+            self.story.add("the allowlist helper let in every player's address")
         if self.host is not None:
             saves, deals = checks.stored(self.host, players)
-            self.story.say(
+            self.story.add(
                 f"the database holds {len(players)} accounts, {saves} saves, {deals} transactions"
             )
             if (key := self.host.owner_key()) is not None:
-                await self._each(lambda one: one.beat(one.city))
+                await self._each(lambda player: player.beat(player.city))
                 await checks.online(reactor, base, players, key)
-                self.story.say("the owner's status page lists every player and the city")
+                self.story.add("the owner's status page lists every player and the city")
 
     async def _leave(self) -> None:
-        for one in self.players:
-            if one.hunting and self.wishes.stand_in:  # a fault broke it off: let the server end
-                words = named(datagram.HELLO, one), named(datagram.GOODBYE, one)
-                await datagram.tell(self.reactor, *self._way_to(one), *words)
+        for player in self.players:
+            if player.hunting and self.wishes.stand_in:  # a fault broke it off: let the server end
+                words = named(datagram.HELLO, player), named(datagram.GOODBYE, player)
+                await datagram.tell(self.reactor, *self._way_to(player), *words)
         if self.chat is not None:
             self.chat.close()
-        for wire in (self._direct, *(one.wire for one in self.players)):
+        for wire in (self._direct, *(player.wire for player in self.players)):
             if wire is not None:
                 await wire.close()
         for relay in self.relays:
             await relay.stopService()
 
     def _parties(self) -> list[list[Player]]:
-        """Groups of up to four, of nearly equal size, so that nobody hunts alone if possible."""
+        """Return groups of up to four, of nearly equal size, so that few hunt alone."""
         needed = -(-len(self.players) // together.PARTY)
         return [self.players[at::needed] for at in range(needed)]
 
     def _clans(self) -> list[list[Player]]:
-        """Whole parties joined to guilds of at most ``CLAN`` members."""
+        """Return whole parties joined to guilds of at most ``CLAN`` members."""
         parties = self._parties()
         few = together.CLAN // together.PARTY
         groups = [parties[at : at + few] for at in range(0, len(parties), few)]
-        return [[one for members in group for one in members] for group in groups]
+        return [[player for members in group for player in members] for group in groups]
 
     async def _each(self, act: Callable[[Player], Coroutine[Any, Any, None]]) -> None:
-        await gather([act(one) for one in self.players], AT_ONCE)
+        await gather([act(player) for player in self.players], AT_ONCE)
 
 
 async def _to_the_city(player: Player) -> None:
@@ -341,8 +348,8 @@ async def _to_the_city(player: Player) -> None:
 
 async def _befriend(members: Sequence[Player]) -> None:
     """Befriend the first of a party with each of the others."""
-    for one in members[1:]:
-        await together.befriend(members[0], one)
+    for member in members[1:]:
+        await together.befriend(members[0], member)
 
 
 async def _save_some(player: Player) -> None:
@@ -352,7 +359,7 @@ async def _save_some(player: Player) -> None:
 
 
 def source_of(at: int, street: int = 77) -> str:
-    """An address of 127.0.0.0/8 of this player's own; ``street`` differs for each evening.
+    """Return an address of 127.0.0.0/8 for this player; ``street`` differs for each session.
 
     The gateway limits registrations by address, so several evenings within minutes must not
     use the same ones.

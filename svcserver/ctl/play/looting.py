@@ -29,19 +29,19 @@ GRANT = 100  # experience a hunt, about
 
 
 @define(eq=False)
-class GameServer:
+class HuntServer:
     """The game server of a hunt; ``wire`` connects to the metagame directly, as in production."""
 
     wire: Wire
     key: str = field(repr=False)
 
     async def ask(self, player: Player, method: str, path: str, sent: Any = None) -> Any:
-        """Send a request with the key for this player; returns the answer's JSON."""
+        """Send a request with the key for this player; return the answer's JSON."""
         headers = {KEY_HEADER: self.key, "Authorization": f"Bearer {player.token}"}
         return (await self.wire.ask(method, path, sent, headers=headers)).json
 
     async def reward(self, player: Player, hunt: int) -> None:
-        """Write what a hunt brings the player besides loot; ``hunt`` counts from 1."""
+        """Write the rewards of a hunt besides loot; ``hunt`` counts from 1."""
         await self.grant(player, hunt)
         await self.bounty(player, hunt)
         if hunt == 1:
@@ -49,7 +49,7 @@ class GameServer:
             await self.unlock(player)
 
     async def loot(self, player: Player, hunt: int) -> None:
-        """Add currency, material and a weapon; every other time sent twice at once."""
+        """Add currency, material and a weapon; every other time with the same request twice."""
         stacks = {CURRENCY: SPENT + 1 + secrets.randbelow(200), MATERIAL: 1 + secrets.randbelow(9)}
         item = Item(WEAPON, 1, json.dump({"Power": hunt}).decode())
         instance = str(uuid4())
@@ -61,26 +61,26 @@ class GameServer:
             addStackedItems=[requests.stack(*entry) for entry in stacks.items()],
             addInstancedItems=[_sent(instance, item)],
         )
-        asked = [self.ask(player, *call) for _ in range(1 + hunt % 2)]
-        answers = await gather(asked)
+        requests_sent = [self.ask(player, *call) for _ in range(1 + hunt % 2)]
+        answers = await gather(requests_sent)
         player.earned.add(stacks, {instance: item})
         _totals(player, answers, list(stacks))
 
     async def grant(self, player: Player, hunt: int) -> None:
-        """Grant experience and an objective, sent twice: the repeat must get the same answer."""
-        amount, done = GRANT + secrets.randbelow(50), hunt
-        call = requests.grant(player.account, SEASON, amount, OBJECTIVE, done)
+        """Grant experience and an objective twice: the repeat must get the same answer."""
+        amount, count = GRANT + secrets.randbelow(50), hunt
+        call = requests.grant(player.account, SEASON, amount, OBJECTIVE, count)
         answers = await gather([self.ask(player, *call) for _ in range(2)])
         player.earned.tracks[SEASON] += amount
-        player.earned.objectives[OBJECTIVE] = done
-        for said in answers:
-            [track] = said["payload"]["progress_tracks"]
+        player.earned.objectives[OBJECTIVE] = count
+        for answer in answers:
+            [track] = answer["payload"]["progress_tracks"]
             if track["progress"] != player.earned.tracks[SEASON]:
-                seen = f"{track['progress']} experience, not {player.earned.tracks[SEASON]}"
-                raise PlayFailed("metagame", f"{player.name} is told {seen}")
+                fault = f"{track['progress']} experience, not {player.earned.tracks[SEASON]}"
+                raise PlayFailed("metagame", f"{player.name} is told {fault}")
 
     async def bounty(self, player: Player, hunt: int) -> None:
-        """Write a bounty: the first hunt drafts it, the others update it."""
+        """Write a bounty: the first hunt drafts it, later ones update it."""
         name, version = "Bounty_Bronze_Evening", hunt
         element = {
             "bounty_id": name,
@@ -94,13 +94,13 @@ class GameServer:
 
     async def choose_pass(self, player: Player) -> None:
         """Choose the season's hunt pass."""
-        said = await self.ask(player, *requests.choose_pass(player.account, SEASON))
-        player.earned.hunt_pass = str(said["payload"])
+        answer = await self.ask(player, *requests.choose_pass(player.account, SEASON))
+        player.earned.hunt_pass = str(answer["payload"])
 
     async def unlock(self, player: Player) -> None:
         """Unlock a loadout slot and make it the active one."""
-        said = await self.ask(player, *_loadout(player, "unlock/1"))
-        player.earned.character_slots = int(said["payload"]["num_character_slots"])
+        answer = await self.ask(player, *_loadout(player, "unlock/1"))
+        player.earned.character_slots = int(answer["payload"]["num_character_slots"])
         await self.ask(player, *_loadout(player, "active/1"))
         player.earned.active_slot = 1
 
@@ -116,10 +116,10 @@ async def repair(player: Player) -> None:
         removeStackedItems=[requests.stack(CURRENCY, SPENT)],
         saveInstancedItems=[_sent(instance, better)],
     )
-    said = (await player.wire.ask(*call)).json
+    answer = (await player.wire.ask(*call)).json
     player.earned.spend(CURRENCY, SPENT)
     player.earned.items[instance] = better
-    _totals(player, [said], [CURRENCY])
+    _totals(player, [answer], [CURRENCY])
 
 
 async def arm(player: Player, hunt: int) -> None:
@@ -127,8 +127,8 @@ async def arm(player: Player, hunt: int) -> None:
     slot = {"slot_index": 0, "update_version": hunt, "custom_name": f"Hunt {hunt}", "flask": "ü"}
     worn = {"banner": f"B{hunt}", "update_version": hunt}
     for name, document in (("0", slot), (PERSISTENT, worn)):
-        wish = {"data": json.dump(document).decode()}
-        await player.wire.ask(*_loadout(player, name, wish))
+        request = {"data": json.dump(document).decode()}
+        await player.wire.ask(*_loadout(player, name, request))
         player.earned.slots[name] = document
 
 
@@ -141,9 +141,9 @@ def _sent(instance: str, item: Item) -> dict[str, Any]:
 
 
 def _totals(player: Player, answers: list[Any], touched: list[str]) -> None:
-    """Check that every answer, also a repeated one, names the new totals."""
+    """Check that every answer, also a repeated one, has the new totals."""
     wanted = {name: player.earned.stacks[name] for name in touched}
-    for said in answers:
-        told = {one["catalogId"]: one["quantity"] for one in said["updatedStackedItems"]}
-        if told != wanted:
-            raise PlayFailed("metagame", f"{player.name} was told {told} and earned {wanted}")
+    for answer in answers:
+        totals = {entry["catalogId"]: entry["quantity"] for entry in answer["updatedStackedItems"]}
+        if totals != wanted:
+            raise PlayFailed("metagame", f"{player.name} was told {totals} and earned {wanted}")

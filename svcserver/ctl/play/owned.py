@@ -1,4 +1,4 @@
-"""Compares what a player owns in the end with what was acknowledged."""
+"""Compares a player's belongings with what was acknowledged."""
 
 from __future__ import annotations
 
@@ -20,90 +20,99 @@ _LOGGED = text("SELECT count(*) FROM item_log WHERE character_id = :wanted")
 _TRACKS = text("SELECT progression_id, progress FROM progression_tracks WHERE account_id = :wanted")
 
 
-async def compare(seen: Player, player: Player, features: frozenset[str]) -> None:
-    """``seen`` is a fresh login of ``player``; raises PlayFailed for the first difference."""
-    await _inventory(seen, player)
+async def compare(fresh: Player, player: Player, features: frozenset[str]) -> None:
+    """Compare ``fresh``, a new login of ``player``; raises PlayFailed for a difference."""
+    await _inventory(fresh, player)
     if "balance" in features and player.earned.stacks[CURRENCY]:
-        await _balance(seen, player)
+        await _balance(fresh, player)
     if player.earned.slots:
-        await _loadout(seen, player)
+        await _loadout(fresh, player)
     if "progression" in features and player.earned.tracks:
-        await _progress(seen, player)
-        await _bounties(seen, player)
-    await _ties(seen, player)
+        await _progress(fresh, player)
+        await _bounties(fresh, player)
+    await _ties(fresh, player)
 
 
-async def _inventory(seen: Player, player: Player) -> None:
-    said = (await seen.wire.ask(*requests.inventory(seen.account, seen.character))).json
-    stacks = {one["catalogId"]: one["quantity"] for one in said["stackedItems"]}
+async def _inventory(fresh: Player, player: Player) -> None:
+    inventory = (await fresh.wire.ask(*requests.inventory(fresh.account, fresh.character))).json
+    stacks = {entry["catalogId"]: entry["quantity"] for entry in inventory["stackedItems"]}
     _same(player, "stacks", stacks, dict(player.earned.stacks))
     items = {
-        one["instanceId"]: (one["catalogId"], one["updateVersion"], one.get("itemData"))
-        for one in said["instancedItems"]
+        entry["instanceId"]: (entry["catalogId"], entry["updateVersion"], entry.get("itemData"))
+        for entry in inventory["instancedItems"]
     }
     wanted = {
-        name: (one.catalog_id, one.version, one.data) for name, one in player.earned.items.items()
+        name: (entry.catalog_id, entry.version, entry.data)
+        for name, entry in player.earned.items.items()
     }
     _same(player, "single items", items, wanted)
 
 
-async def _balance(seen: Player, player: Player) -> None:
-    said = (await seen.wire.ask("GET", "/balance")).json
-    held = {name: said.get(name) for name in (CURRENCY, f"id_{CURRENCY.lower()}")}
+async def _balance(fresh: Player, player: Player) -> None:
+    balance = (await fresh.wire.ask("GET", "/balance")).json
+    held = {name: balance.get(name) for name in (CURRENCY, f"id_{CURRENCY.lower()}")}
     _same(player, "balance", held, dict.fromkeys(held, player.earned.stacks[CURRENCY]))
 
 
-async def _loadout(seen: Player, player: Player) -> None:
-    earned, path = player.earned, f"/loadout/{seen.account}/{seen.character}/all"
-    said = (await seen.wire.ask("GET", path)).json["payload"]
-    slots = {str(one["slot_index"]): one for one in said["loadouts"]}
-    slots["persistent"] = said["persistent"]
+async def _loadout(fresh: Player, player: Player) -> None:
+    earned, path = player.earned, f"/loadout/{fresh.account}/{fresh.character}/all"
+    loadouts = (await fresh.wire.ask("GET", path)).json["payload"]
+    slots = {str(slot["slot_index"]): slot for slot in loadouts["loadouts"]}
+    slots["persistent"] = loadouts["persistent"]
     _same(player, "loadout", {name: slots.get(name) for name in earned.slots}, earned.slots)
-    counts = said["num_character_slots"], said["active_index"]
+    counts = loadouts["num_character_slots"], loadouts["active_index"]
     _same(player, "loadout slots", counts, (earned.character_slots, earned.active_slot))
 
 
-async def _progress(seen: Player, player: Player) -> None:
-    earned, who = player.earned, seen.account
-    said = (await seen.wire.ask("GET", f"/progression/{who}")).json["payload"]
-    tracks = {one["progression_id"]: one["progress"] for one in said if one["progress"]}
+async def _progress(fresh: Player, player: Player) -> None:
+    earned, who = player.earned, fresh.account
+    payload = (await fresh.wire.ask("GET", f"/progression/{who}")).json["payload"]
+    tracks = {entry["progression_id"]: entry["progress"] for entry in payload if entry["progress"]}
     _same(player, "experience", tracks, dict(earned.tracks))
-    said = (await seen.wire.ask("GET", f"/progression/objectives/{who}")).json["payload"]
-    objectives = {one["objective_id"]: one["progress"] for one in said}
+    payload = (await fresh.wire.ask("GET", f"/progression/objectives/{who}")).json["payload"]
+    objectives = {entry["objective_id"]: entry["progress"] for entry in payload}
     _same(player, "objectives", objectives, earned.objectives)
-    said = (await seen.wire.ask("GET", f"/huntpass/{who}")).json["payload"]
-    _same(player, "hunt pass", said, earned.hunt_pass or SEASON)
+    payload = (await fresh.wire.ask("GET", f"/huntpass/{who}")).json["payload"]
+    _same(player, "hunt pass", payload, earned.hunt_pass or SEASON)
 
 
-async def _bounties(seen: Player, player: Player) -> None:
-    said = (await seen.wire.ask("GET", f"/bounty/{seen.account}")).json["payload"]
-    board = {one["bounty_id"]: one["update_version"] for one in said["bounties"]}
+async def _bounties(fresh: Player, player: Player) -> None:
+    payload = (await fresh.wire.ask("GET", f"/bounty/{fresh.account}")).json["payload"]
+    board = {bounty["bounty_id"]: bounty["update_version"] for bounty in payload["bounties"]}
     _same(player, "bounties", board, player.earned.bounties)
 
 
-async def _ties(seen: Player, player: Player) -> None:
+async def _ties(fresh: Player, player: Player) -> None:
     relations = player.relations
-    said = (await seen.wire.ask("GET", f"{requests.FRIENDS}/{seen.account}")).json
-    friends = sorted(one["accountId"] for one in said if one["status"] == "ACCEPTED")
+    reply = (await fresh.wire.ask("GET", f"{requests.FRIENDS}/{fresh.account}")).json
+    friends = sorted(entry["accountId"] for entry in reply if entry["status"] == "ACCEPTED")
     _same(player, "friends", friends, sorted(relations.friends))
     if relations.guild is not None:
-        said = (await seen.wire.ask("GET", "/guild")).json
-        found = said["id"], sorted(one["phx_account_id"] for one in said["members"])
-        _same(player, "guild and its members", found, (relations.guild, sorted(relations.fellows)))
-    if relations.links:
-        said = (await seen.wire.ask("GET", "/slayerlink/links")).json["payload"]["links"]
+        reply = (await fresh.wire.ask("GET", "/guild")).json
+        membership = reply["id"], sorted(entry["phx_account_id"] for entry in reply["members"])
         _same(
-            player, "slayer links", {x["account_id"]: x["link_id"] for x in said}, relations.links
+            player,
+            "guild and its members",
+            membership,
+            (relations.guild, sorted(relations.fellows)),
+        )
+    if relations.links:
+        reply = (await fresh.wire.ask("GET", "/slayerlink/links")).json["payload"]["links"]
+        _same(
+            player,
+            "slayer links",
+            {entry["account_id"]: entry["link_id"] for entry in reply},
+            relations.links,
         )
 
 
 def stored(tx: Connection, player: Player) -> int:
-    """Compare the database: sums, versions and logged transactions, whose number it returns."""
+    """Compare the database: sums, versions and transactions, whose number it returns."""
     earned, wanted = player.earned, {"wanted": player.character}
     stacks = {row.catalog_id: int(row.quantity) for row in tx.execute(_STACKS, wanted)}
     _same(player, "stacks", stacks, dict(earned.stacks), "database")
     items = {row[0]: (row[1], row[2]) for row in tx.execute(_ITEMS, wanted)}
-    held = {name: (one.catalog_id, one.version) for name, one in earned.items.items()}
+    held = {name: (item.catalog_id, item.version) for name, item in earned.items.items()}
     _same(player, "single items", items, held, "database")
     tracks = {row[0]: int(row[1]) for row in tx.execute(_TRACKS, {"wanted": player.account})}
     _same(player, "experience", tracks, dict(earned.tracks), "database")
@@ -112,13 +121,13 @@ def stored(tx: Connection, player: Player) -> int:
     return logged
 
 
-def _same(player: Player, what: str, found: Any, wanted: Any, link: str = "metagame") -> None:
-    if found != wanted:
-        told = f"{_short(found)} instead of {_short(wanted)}"
-        raise PlayFailed(link, f"{player.name}'s {what} are not what was earned: {told}")
+def _same(player: Player, what: str, present: Any, expected: Any, link: str = "metagame") -> None:
+    if present != expected:
+        difference = f"{_short(present)} instead of {_short(expected)}"
+        raise PlayFailed(link, f"{player.name}'s {what} are not what was earned: {difference}")
 
 
 def _short(value: Any) -> str:
-    """As JSON, cut to fit a line."""
-    said = json.dump(value).decode()
-    return said if len(said) <= 160 else f"{said[:160]}…"
+    """Return the value as JSON, cut to fit a line."""
+    shown = json.dump(value).decode()
+    return shown if len(shown) <= 160 else f"{shown[:160]}…"

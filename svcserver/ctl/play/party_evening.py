@@ -1,4 +1,4 @@
-"""A party's evening: it meets by invites, chats, hunts, is rewarded, saves, and disbands."""
+"""A party's session: it meets by invites, chats, hunts, is rewarded, saves, and disbands."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from svcserver.ctl.play import looting, together
 from svcserver.ctl.play.chat import Chat
 from svcserver.ctl.play.crowd import gather, some_of
 from svcserver.ctl.play.datagram import GOODBYE, HELLO
-from svcserver.ctl.play.looting import GameServer
-from svcserver.ctl.play.player import Place, Player
+from svcserver.ctl.play.looting import HuntServer
+from svcserver.ctl.play.player import Player, ServerAddress
 from svcserver.players.requests import HUNTS
 
 Knock = Callable[[Player, bytes], Awaitable[Any]]
@@ -27,20 +27,20 @@ class PartyEvening:
     knock: Knock
     listed: Callable[[Mapping[int, Set[str]]], Awaitable[None]]
     chat: Chat | None = None
-    server: GameServer | None = None
+    server: HuntServer | None = None
     progress: bool = False  # the host keeps real progression
     first: str = HUNTS[0]
     length_s: float = 0.0  # of a hunt at least
 
-    async def live(self, hunts: int) -> list[Place]:
-        """Run it; returns the game servers that the party was sent to."""
+    async def live(self, hunts: int) -> list[ServerAddress]:
+        """Run it; return the game servers that the party was sent to."""
         leader, *others = self.members
         await self._some_time(1.0)  # parties do not meet at the same second
         party = await together.party_up(leader, others)
         room = f"Party-{party}"
         if self.chat is not None:
             await self.chat.enter(self.members, room)
-        places: list[Place] = []
+        places: list[ServerAddress] = []
         for number in range(1, hunts + 1):
             if places:
                 await together.go_home(self.members)
@@ -48,17 +48,17 @@ class PartyEvening:
         await together.disband(self.members)
         return places
 
-    async def _hunt(self, number: int, room: str) -> Place:
+    async def _hunt(self, number: int, room: str) -> ServerAddress:
         leader = self.members[0]
         began = leader.reactor.seconds()
         start = HUNTS.index(self.first)
         hunt_id = HUNTS[(start + number - 1) % len(HUNTS)]
         place = await together.hunt(self.members, hunt_id)
-        await gather([_done(self.knock(one, named(HELLO, one))) for one in self.members])
-        await self.listed({place.port: {one.account for one in self.members}})
-        await gather([self._play(one, number, room) for one in self.members])
+        await gather([_done(self.knock(member, named(HELLO, member))) for member in self.members])
+        await self.listed({place.port: {member.account for member in self.members}})
+        await gather([self._play(member, number, room) for member in self.members])
         await deferLater(leader.reactor, max(0.0, began + self.length_s - leader.reactor.seconds()))
-        await gather([self._part(one) for one in self.members])
+        await gather([self._part(member) for member in self.members])
         return place
 
     async def _part(self, player: Player) -> None:
@@ -66,7 +66,7 @@ class PartyEvening:
         player.hunting = False
 
     async def _play(self, player: Player, number: int, room: str) -> None:
-        """One player's steps of a hunt, each at a random moment."""
+        """Run one player's steps of a hunt, each at a random moment."""
         await self._some_time(0.2)
         if self.chat is not None:
             self.chat.say(player, self.members, room)
@@ -88,7 +88,7 @@ class PartyEvening:
 
 
 def named(words: bytes, player: Player) -> bytes:
-    """The datagram ``words`` with the player's account, for the simulator to count players."""
+    """Return the datagram with the player's account, for the simulator to count players."""
     return words + b" " + player.account.encode()
 
 

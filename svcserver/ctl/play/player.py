@@ -1,4 +1,4 @@
-"""A simulated game client, which remembers what the host acknowledged."""
+"""A simulated game client that remembers the acknowledged data."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ MATCH_S = 120.0  # on a full host players wait
 
 
 @frozen
-class Place:
-    """A game server's address as the client was told it."""
+class ServerAddress:
+    """The address of a game server as the client received it."""
 
     host: str
     port: int
@@ -33,7 +33,7 @@ class Place:
 
 @frozen
 class Item:
-    """An item that stands for itself, not one of a stack."""
+    """An item of its own, outside of stacks."""
 
     catalog_id: str
     version: int
@@ -95,44 +95,46 @@ class Player:
     version: int = 0
     data: str = field(default="{}", repr=False)  # as last acknowledged
     saves: int = 0  # acknowledged
-    place: Place | None = None
+    place: ServerAddress | None = None
     hunting: bool = False  # there, and has not said goodbye
     asked_at: float = 0.0  # for a game server
     earned: Earned = field(factory=Earned, repr=False)
     relations: Relations = field(factory=Relations, repr=False)
 
     async def register(self) -> None:
-        heard = await self.wire.ask(*requests.register(self.name, self.invite))
-        self.key = str(heard.json["UUK"])
+        reply = await self.wire.ask(*requests.register(self.name, self.invite))
+        self.key = str(reply.json["UUK"])
 
     async def log_in(self) -> None:
         """Exchange the account key for a token, as the game does at its start."""
-        said = (await self.wire.ask(*requests.log_in(self.key))).json
-        self.token, self.account = str(said["access_token"]), str(said["account_id"])
+        reply = (await self.wire.ask(*requests.log_in(self.key))).json
+        self.token, self.account = str(reply["access_token"]), str(reply["account_id"])
         self.wire.headers["Authorization"] = f"Bearer {self.token}"
         verified = (await self.wire.ask("GET", "/account/api/oauth/verify")).json
         if verified.get("account_id") != self.account:
             raise PlayFailed("metagame", "does not accept its own token (AUTH_SIGNING_*_B64)")
-        wish = {"email": self.account, "env": "prod", "lang": "en"}
-        said = (await self.wire.ask("POST", "/login", wish)).json
-        if said.get("state") != "OPEN":
+        request = {"email": self.account, "env": "prod", "lang": "en"}
+        reply = (await self.wire.ask("POST", "/login", request)).json
+        if reply.get("state") != "OPEN":
             raise PlayFailed("metagame", "the login queue did not open")
 
     async def load(self) -> None:
         """Read the character; the host makes it at the first read."""
-        found = (await self.wire.ask("GET", "/character")).json
-        if len(found) != 1 or found[0]["accountId"] != self.account:
-            raise PlayFailed("metagame", f"{self.name} has {len(found)} characters instead of one")
-        self.character, self.data = str(found[0]["id"]), str(found[0]["data"])
-        self.version = int(found[0]["updateVersion"])
+        characters = (await self.wire.ask("GET", "/character")).json
+        if len(characters) != 1 or characters[0]["accountId"] != self.account:
+            raise PlayFailed(
+                "metagame", f"{self.name} has {len(characters)} characters instead of one"
+            )
+        self.character, self.data = str(characters[0]["id"]), str(characters[0]["data"])
+        self.version = int(characters[0]["updateVersion"])
 
     async def save(self, size: int = SAVE_BYTES) -> None:
         """Save a document of about ``size`` characters; it counts once it is acknowledged."""
         body = secrets.token_urlsafe(size * 3 // 4)[:size]
         data = '{"LoginTime":"2026.09.21-09.36.26","Words":"é ☃ \\u0041","Body":"' + body + '"}'
         call = requests.save(self.character, self.version + 1, data)
-        said = (await self.wire.ask(*call)).json
-        if said.get("data") != data or said.get("updateVersion") != self.version + 1:
+        reply = (await self.wire.ask(*call)).json
+        if reply.get("data") != data or reply.get("updateVersion") != self.version + 1:
             raise PlayFailed("metagame", f"{self.name}'s save came back changed")
         self.version, self.data, self.saves = self.version + 1, data, self.saves + 1
 
@@ -141,29 +143,29 @@ class Player:
         await self.wire.ask(*requests.heartbeat(where, state))
 
     async def join(self, mode: str, hunt: str = "", arguments: str = "") -> str:
-        """Ask to be matched; returns the candidate's id."""
+        """Request a match; return the candidate's id."""
         self.asked_at = self.reactor.seconds()
-        heard = await self.wire.ask(*requests.join(mode, hunt, arguments), want=(200, 400))
-        if heard.status == 400:
+        reply = await self.wire.ask(*requests.join(mode, hunt, arguments), want=(200, 400))
+        if reply.status == 400:
             raise PlayFailed("metagame", "matchmaking refused the join (MATCHMAKING_MODE)")
-        return str(heard.json["candidateId"])
+        return str(reply.json["candidateId"])
 
-    async def wait_for_server(self) -> Place:
+    async def wait_for_server(self) -> ServerAddress:
         """Poll until the game server's address comes; raises PlayFailed("deploy", ...)."""
         began = self.reactor.seconds()
         while self.reactor.seconds() - began < MATCH_S:
-            said = (await self.wire.ask("GET", "/candidate/status")).json
-            if said["status"] == "IN_PROGRESS":
-                server = said["serverInfo"]
-                self.place = Place(str(server["host"]), int(server["port"]))
+            status = (await self.wire.ask("GET", "/candidate/status")).json
+            if status["status"] == "IN_PROGRESS":
+                server = status["serverInfo"]
+                self.place = ServerAddress(str(server["host"]), int(server["port"]))
                 if self.wire.timings is not None:
                     self.wire.timings.note(MATCH, self.reactor.seconds() - self.asked_at)
                 return self.place
-            if said["status"] == "FAILED":
+            if status["status"] == "FAILED":
                 raise PlayFailed("deploy", "no game server could be started")
             await deferLater(self.reactor, POLL_S)
-        seen = f"no game server within {MATCH_S:.0f} s: no port is free, or too little memory"
-        raise PlayFailed("deploy", f"{seen}; the [deploy] lines of the log say which")
+        fault = f"no game server within {MATCH_S:.0f} s: no port is free, or too little memory"
+        raise PlayFailed("deploy", f"{fault}; the [deploy] lines of the log say which")
 
 
 async def follow(player: Player, candidate: str) -> None:

@@ -1,4 +1,4 @@
-"""Tells what happens in an evening: lines with the time since its start."""
+"""Prints what happens in a session: lines with the time since its start."""
 
 from __future__ import annotations
 
@@ -19,19 +19,21 @@ class Story:
     def __attrs_post_init__(self) -> None:
         self._began = self.wall_clock()
 
-    def say(self, line: str) -> None:
+    def add(self, line: str) -> None:
         text = f"{self.wall_clock() - self._began:6.1f} s  {line}"
         self.lines.append(line)
         self.tell(text)
 
 
-def counted(number: int, one: str, many: str = "") -> str:
-    """A number with its noun: ``1 party``, ``2 parties``; ``many`` for an odd plural."""
-    return f"{number} {one if number == 1 else many or one + 's'}"
+def counted(number: int, singular: str, plural: str = "") -> str:
+    """Return a number with its noun: ``1 party``, ``2 parties``."""
+    return f"{number} {singular if number == 1 else plural or singular + 's'}"
 
 
-def and_more(number: int, one: str = "", many: str = "") -> str:
-    """The end of a shortened list: `` and 3 more pairs``; empty when none are left out."""
+def and_more(number: int, singular: str = "", plural: str = "") -> str:
+    """Return the end of a shortened list: `` and 3 more pairs``; empty for none."""
     if number <= 0:
         return ""
-    return f" and {number} more" + (f" {one if number == 1 else many or one + 's'}" if one else "")
+    return f" and {number} more" + (
+        f" {singular if number == 1 else plural or singular + 's'}" if singular else ""
+    )

@@ -1,4 +1,4 @@
-"""How long each kind of request took, measured by the simulated clients."""
+"""The duration of each kind of request, measured by the simulated clients."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FREE = {"/content/v1/files/": "FILE", "/token/platinum/": "OFFER"}
 
 
 @frozen
-class Figure:
+class DurationRow:
     """The figures of one kind of request; times in milliseconds."""
 
     operation: str
@@ -26,38 +26,38 @@ class Figure:
 
 @define
 class Timings:
-    """Collects times by kind, bounded."""
+    """The durations of requests by kind, bounded."""
 
     _took: dict[str, list[float]] = field(factory=dict)
 
     def note(self, operation: str, seconds: float) -> None:
-        kept = self._took.get(operation)
-        if kept is None:
+        times = self._took.get(operation)
+        if times is None:
             if len(self._took) >= MAX_KINDS:
                 return
-            kept = self._took[operation] = []
-        if len(kept) < MAX_KEPT:
-            kept.append(seconds)
+            times = self._took[operation] = []
+        if len(times) < MAX_KEPT:
+            times.append(seconds)
 
     @property
     def count(self) -> int:
         return sum(map(len, self._took.values()))
 
-    def figures(self) -> list[Figure]:
+    def figures(self) -> list[DurationRow]:
         return [_figure(name, sorted(took)) for name, took in sorted(self._took.items())]
 
 
-def _figure(operation: str, took: list[float]) -> Figure:
-    return Figure(operation, len(took), _at(took, 0.5), _at(took, 0.99), _at(took, 1.0))
+def _figure(operation: str, took: list[float]) -> DurationRow:
+    return DurationRow(operation, len(took), _at(took, 0.5), _at(took, 0.99), _at(took, 1.0))
 
 
 def _at(took: list[float], part: float) -> float:
-    """The value that ``part`` of all do not exceed, in milliseconds."""
+    """Return the value that ``part`` of all do not exceed, in milliseconds."""
     return round(took[math.ceil(part * len(took)) - 1] * 1000, 1)
 
 
 def operation_of(method: str, path: str) -> str:
-    """The kind of a request: method and path, with ``*`` for ids."""
+    """Return the kind of a request: method and path, with ``*`` for ids."""
     path = path.partition("?")[0]
     for start, word in _FREE.items():
         if path.startswith(start):

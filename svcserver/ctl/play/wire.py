@@ -1,4 +1,4 @@
-"""An HTTP client with its own source address, whose failures name the component at fault."""
+"""An HTTP client with its own source address, whose failures name the faulty component."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _BEHIND_THE_GATEWAY = ("bad_gateway", "upstream_timeout")
 
 
 @frozen
-class Heard:
+class WireReply:
     """The answer to a request."""
 
     status: int
@@ -46,7 +46,7 @@ class Heard:
 
 @define(eq=False)
 class Wire:
-    """Sends requests to ``base`` from the address ``source``."""
+    """A client that sends requests to ``base`` from the address ``source``."""
 
     reactor: Any
     base: str
@@ -79,34 +79,34 @@ class Wire:
         *,
         want: tuple[int, ...] = (200,),
         headers: Mapping[str, str] = MappingProxyType({}),
-    ) -> Heard:
+    ) -> WireReply:
         """Send a request; a status that is not in ``want`` (empty: any) raises PlayFailed."""
         body, kind = body_of(sent)
         fields: Any = {**self.headers, **headers, **kind}
         began = self.reactor.seconds()
-        asked: Deferred[Any] = self._http.request(
+        pending: Deferred[Any] = self._http.request(
             method, self.base + path, headers=fields, data=None if sent is None else body
         )
         try:
-            reply = await asked.addTimeout(ANSWER_S, self.reactor)
-            body = await reply.content().addTimeout(ANSWER_S, self.reactor)
+            response = await pending.addTimeout(ANSWER_S, self.reactor)
+            body = await response.content().addTimeout(ANSWER_S, self.reactor)
         except (ConnectionRefusedError, ConnectError):
             raise PlayFailed(self.link, f"nothing listens on {self.base}") from None
         except ResponseNeverReceived:
             raise PlayFailed(self.link, f"{method} {path} got no answer from {self.base}") from None
         except Exception as why:
-            seen = f"{method} {path} failed: {type(why).__name__}"
-            raise PlayFailed(self.link, seen) from why
+            fault = f"{method} {path} failed: {type(why).__name__}"
+            raise PlayFailed(self.link, fault) from why
         if self.timings is not None:
             self.timings.note(operation_of(method, path), self.reactor.seconds() - began)
-        heard = Heard(reply.code, body[:MAX_ANSWER])
-        if want and heard.status not in want:
-            raise self._refused(method, path, heard)
-        return heard
+        reply = WireReply(response.code, body[:MAX_ANSWER])
+        if want and reply.status not in want:
+            raise self._refused(method, path, reply)
+        return reply
 
-    def _refused(self, method: str, path: str, heard: Heard) -> PlayFailed:
-        """The component at fault for an unexpected answer."""
-        word = _error_word(heard.body)
+    def _refused(self, method: str, path: str, reply: WireReply) -> PlayFailed:
+        """Return the failure of the component at fault for an unexpected answer."""
+        word = _error_word(reply.body)
         if word in _FROM_THE_EDGE:
             return PlayFailed(*_FROM_THE_EDGE[word])
         link = "content" if path.startswith("/content") else self.link
@@ -114,14 +114,14 @@ class Wire:
             return PlayFailed(link, "the gateway gets no answer from it")
         if word == "rate_limited":
             return PlayFailed("gateway", f"{method} {path} met the rate limit")
-        said = f" ({word})" if word else ""
-        return PlayFailed(link, f"{method} {path} answered {heard.status}{said}")
+        detail = f" ({word})" if word else ""
+        return PlayFailed(link, f"{method} {path} answered {reply.status}{detail}")
 
 
 def _error_word(body: bytes) -> str:
     try:
-        said = json.parse(body)
+        document = json.parse(body)
     except json.BadJson:
         return ""
-    word = said.get("error") if isinstance(said, dict) else None
+    word = document.get("error") if isinstance(document, dict) else None
     return word if isinstance(word, str) else ""

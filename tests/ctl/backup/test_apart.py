@@ -37,13 +37,13 @@ class ApartTests(BackupCase):
     def drilled(self, *settings: str) -> dict[str, str]:
         """A backup whose drill gets as far as the processes; the texts of its host's files."""
         self.stack_env(*settings)
-        found: dict[str, str] = {}
+        texts: dict[str, str] = {}
 
         def start(host: ThrowAway, **_: object) -> None:
             for path in host.folder.iterdir():
                 if path.suffix in (".env", ".pem"):
-                    found[path.name] = path.read_text()
-            found["folder"] = str(host.folder)
+                    texts[path.name] = path.read_text()
+            texts["folder"] = str(host.folder)
 
         with (
             mock.patch.object(ThrowAway, "start", start),
@@ -53,59 +53,61 @@ class ApartTests(BackupCase):
             ran = self.ctl("backup", "now", "--prove", "--json")
         self.assertEqual(ran.status, 0, ran.err)
         self.assertIsNotNone(ran.data["proven"])
-        return found
+        return texts
 
-    def apart(self, found: dict[str, str]) -> None:
-        scratch = found["folder"]
-        self.assertNotIn(str(self.folder), "".join(found.values()))
-        self.assertNotIn("alert-phone.env", found)
-        self.assertEqual(found["stack.env"], "BACKUP_AT=off\n")
-        usual = {str(one) for one in vars_of(Ports())}
+    def apart(self, settings: dict[str, str]) -> None:
+        scratch = settings["folder"]
+        self.assertNotIn(str(self.folder), "".join(settings.values()))
+        self.assertNotIn("alert-phone.env", settings)
+        self.assertEqual(settings["stack.env"], "BACKUP_AT=off\n")
+        usual = {str(port) for port in vars_of(Ports())}
         for name in ("metagame.env", "gateway.env", "deploy.env", "content.env", "allowlist.env"):
-            self.assertFalse(usual & {*OURS.findall(found[name])}, name)
-        metagame = found["metagame.env"]
+            self.assertFalse(usual & {*OURS.findall(settings[name])}, name)
+        metagame = settings["metagame.env"]
         for line in ("SERVER_NAME=Hall of Olga", "GUILD_MAX_MEMBERS=7", "REGISTRATION_MODE=OPEN"):
             self.assertIn(f"{line}\n", metagame)
         self.assertIn(f"PROGRESSION_CONFIG_DIR={scratch}/seasons\n", metagame)
         self.assertIn(f"DATABASE_URL=sqlite:///{scratch}/", metagame)
         self.assertNotIn("LIVE_URL", metagame)
-        self.assertIn("GATEWAY_RATE_NAME=11,2\n", found["gateway.env"])
-        self.assertIn("ALLOWLIST_DRY_RUN=1\n", found["allowlist.env"])
-        self.assertNotIn("/srv/game/real", found["deploy.env"])
+        self.assertIn("GATEWAY_RATE_NAME=11,2\n", settings["gateway.env"])
+        self.assertIn("ALLOWLIST_DRY_RUN=1\n", settings["allowlist.env"])
+        self.assertNotIn("/srv/game/real", settings["deploy.env"])
         for name in ("GATEWAY_SECRET", "ALLOWLIST_SECRET"):
-            said = {
-                word for text in found.values() for word in re.findall(f"(?m)^{name}=(.*)$", text)
+            addresses = {
+                word
+                for text in settings.values()
+                for word in re.findall(f"(?m)^{name}=(.*)$", text)
             }
-            self.assertEqual(len(said), 1, name)
+            self.assertEqual(len(addresses), 1, name)
 
     @proves("svcctl backup now|list|prove|restore")
     def test_of_a_backup_without_secrets(self) -> None:
-        found = self.drilled()
-        self.apart(found)
+        settings = self.drilled()
+        self.apart(settings)
         key = value(self.folder, "metagame", "AUTH_SIGNING_PRIVKEY_B64")
-        self.assertNotIn(key, found["metagame.env"])
+        self.assertNotIn(key, settings["metagame.env"])
 
     @proves("svcctl backup now|list|prove|restore")
     def test_of_one_with_secrets_and_its_certificate(self) -> None:
         own = pyrage.x25519.Identity.generate()
-        found = self.drilled(f"BACKUP_RECIPIENTS={own.to_public()}", "BACKUP_SECRETS=1")
-        self.apart(found)
+        settings = self.drilled(f"BACKUP_RECIPIENTS={own.to_public()}", "BACKUP_SECRETS=1")
+        self.apart(settings)
         self.assertIn(
-            value(self.folder, "metagame", "AUTH_SIGNING_PRIVKEY_B64"), found["metagame.env"]
+            value(self.folder, "metagame", "AUTH_SIGNING_PRIVKEY_B64"), settings["metagame.env"]
         )
         certificate = (self.folder / "gateway-cert.pem").read_text()
-        self.assertEqual(found["gateway-cert.pem"], certificate)
+        self.assertEqual(settings["gateway-cert.pem"], certificate)
 
     def test_a_host_without_a_gateway_is_lent_one(self) -> None:
         for name in ("gateway", "allowlist", "relay"):
             (self.folder / f"{name}.env").unlink()
         change(self.folder, "metagame", "BIND_HOST", "100.64.0.9")
-        found = self.drilled()
-        self.assertIn("BIND_HOST=127.0.0.1\n", found["metagame.env"])
-        self.assertIn("GATEWAY_PORT=", found["gateway.env"])
-        self.assertIn("gateway-cert.pem", found)
+        settings = self.drilled()
+        self.assertIn("BIND_HOST=127.0.0.1\n", settings["metagame.env"])
+        self.assertIn("GATEWAY_PORT=", settings["gateway.env"])
+        self.assertIn("gateway-cert.pem", settings)
 
 
 def vars_of(ports: Ports) -> list[int]:
     """Every port of a host as ``svcctl init`` makes it."""
-    return [getattr(ports, one) for one in Ports.__slots__ if one != "__weakref__"]
+    return [getattr(ports, name) for name in Ports.__slots__ if name != "__weakref__"]

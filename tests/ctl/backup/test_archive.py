@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.ctl.backup import archive
-from svcserver.ctl.backup.archive import Contents, Counted, Damaged
+from svcserver.ctl.backup.archive import Contents, DamagedBackup, DatabaseCounts
 from svcserver.ctl.backup.sealing import CannotSeal, Lock, identities, is_closed
 from svcserver.kernel import json
 from svcserver.kernel.secrets import Secret
@@ -28,7 +28,7 @@ CONTENTS = Contents(
     "/host",
     "/host",
     False,
-    Counted({"accounts": 3}, "ab"),
+    DatabaseCounts({"accounts": 3}, "ab"),
     {name: archive.digest_of(part) for name, part in PARTS.items()},
     [],
 )
@@ -71,7 +71,7 @@ class ArchiveTests(ArchiveCase):
             self.file.write_bytes(data)
             try:
                 read = archive.unpack(self.file, self.fresh())
-            except Damaged:
+            except DamagedBackup:
                 return
             # the last bytes are padding that no entry needs; what was read is right all the same
             self.assertEqual(read, CONTENTS)
@@ -80,20 +80,20 @@ class ArchiveTests(ArchiveCase):
 
     def test_names_that_lead_out_or_that_it_does_not_list_are_refused(self) -> None:
         for name in ("../out", "/etc/out", "files/../../out", "files/other"):
-            with tarfile.open(self.file, "w:gz") as one:
-                said = json.dump({"form": 1, **as_dict(), "files": {"../out": "x"}})
-                for entry, data in ((archive.CONTENTS, said), (name, b"out")):
+            with tarfile.open(self.file, "w:gz") as archived:
+                listing = json.dump({"form": 1, **as_dict(), "files": {"../out": "x"}})
+                for entry, data in ((archive.CONTENTS, listing), (name, b"out")):
                     info = tarfile.TarInfo(entry)
                     info.size = len(data)
-                    one.addfile(info, io.BytesIO(data))
+                    archived.addfile(info, io.BytesIO(data))
             into = self.fresh()
-            self.assertRaises(Damaged, archive.unpack, self.file, into)
+            self.assertRaises(DamagedBackup, archive.unpack, self.file, into)
             self.assertFalse((into.parent / "out").exists())
 
     def test_what_is_no_backup_is_refused_in_words(self) -> None:
         for data in (b"", b"plain text", b"\x1f\x8b\x08\x00broken"):
             self.file.write_bytes(data)
-            why = self.assertRaises(Damaged, archive.unpack, self.file, self.fresh())
+            why = self.assertRaises(DamagedBackup, archive.unpack, self.file, self.fresh())
             self.assertIn("it ", str(why))
 
 
@@ -111,7 +111,7 @@ def as_dict() -> dict[str, object]:
 
 
 class SealingTests(ArchiveCase):
-    def test_what_a_much_faster_machine_has_closed_is_not_said_to_be_damaged(self) -> None:
+    def test_file_of_a_much_faster_machine_is_not_called_damaged(self) -> None:
         head = b"age-encryption.org/v1\n-> scrypt G3bu1KqPFh+hnoFFGZtpmQ 30\n"
         rest = b"1pAim3LcQfCQ6uWDyMvffcgAsUZbICDl4BchDQOMEXg\n--- " + b"A" * 43 + b"\n" + bytes(99)
         closed = self.folder / "closed"
@@ -146,8 +146,8 @@ class SealingTests(ArchiveCase):
     def test_no_other_passphrase_opens_it(self) -> None:
         closed, clear = self.folder / "closed", self.folder / "clear"
         closed.write_bytes(CHEAP)
-        for other in (Lock(passphrase=Secret("wrong")), Lock(), Lock(identity=self.folder / "no")):
-            self.assertRaises(CannotSeal, other.open, closed, clear)
+        for lock in (Lock(passphrase=Secret("wrong")), Lock(), Lock(identity=self.folder / "no")):
+            self.assertRaises(CannotSeal, lock.open, closed, clear)
             self.assertFalse(clear.exists())
         Lock(passphrase=Secret("correct horse")).open(closed, clear)
         self.assertEqual(clear.read_bytes(), b"a host")

@@ -16,7 +16,7 @@ from svcserver.ctl import begun
 from svcserver.ctl.backup import runs
 from svcserver.ctl.backup.proving import Proof
 from svcserver.ctl.begun import Begun
-from svcserver.ctl.stopping import Ended
+from svcserver.ctl.stopping import EndedBySignal
 from svcserver.kernel import backups
 from svcserver.metagame.accounts.store import SqlAccounts
 from tests.ctl.command import Ran, database_of, nowhere, svcctl
@@ -39,7 +39,7 @@ class BackupCase(HostCase):
         self.patch(os, "nice", lambda _: 0)  # by which all later tests would have to wait, too
 
     def stack_env(self, *lines: str) -> None:
-        (self.folder / "stack.env").write_text("".join(f"{one}\n" for one in lines))
+        (self.folder / "stack.env").write_text("".join(f"{line}\n" for line in lines))
 
     def made(self, *words: str) -> Ran:
         with mock.patch("svcserver.ctl.backup.command.prove", GOOD):
@@ -49,7 +49,7 @@ class BackupCase(HostCase):
 
     def names(self, folder: Path) -> set[str]:
         with database_of(folder) as tx:
-            return {one.username for one in SqlAccounts(tx).everyone()}
+            return {account.username for account in SqlAccounts(tx).everyone()}
 
 
 class BackupTests(BackupCase):
@@ -93,7 +93,7 @@ class BackupTests(BackupCase):
         self.assertIsNotNone(first["proven"])
         self.assertEqual(Path(first["file"]).stat().st_mode & 0o777, 0o600)
         listed = self.ctl("backup", "list", "--json").data
-        self.assertEqual([one["file"] for one in listed["backups"]], [first["file"]])
+        self.assertEqual([backup["file"] for backup in listed["backups"]], [first["file"]])
         self.assertIsNone(listed["wrong"])
         self.assertIn("proven 20", self.ctl("backup", "list").out)
 
@@ -109,12 +109,12 @@ class BackupTests(BackupCase):
             (self.folder / "gateway-key.pem").read_text().splitlines()[1],
         ]
         with tarfile.open(file) as archive:
-            for one in archive.getmembers():
-                source = archive.extractfile(one)
+            for member in archive.getmembers():
+                source = archive.extractfile(member)
                 assert source is not None
                 data = source.read()
                 if any(secret.encode() in data for secret in secrets):
-                    self.fail(f"a secret is in {one.name}")
+                    self.fail(f"a secret is in {member.name}")
             self.assertIn("files/metagame.env", archive.getnames())
 
     @proves("svcctl backup now|list|prove|restore")
@@ -125,35 +125,35 @@ class BackupTests(BackupCase):
         made = self.made().data
         self.assertTrue(made["encrypted"])
         self.assertNotIn(b"accounts", Path(made["file"]).read_bytes())
-        other = nowhere(self)
-        ran = self.ctl("backup", "restore", made["file"], "--into", other)
+        restored = nowhere(self)
+        ran = self.ctl("backup", "restore", made["file"], "--into", restored)
         self.assertEqual(ran.status, 0, ran.err)
-        self.assertEqual(self.names(other), {"Olga"})
+        self.assertEqual(self.names(restored), {"Olga"})
         for name in ("owner.key", "gateway-key.pem", "stack.env"):
-            self.assertEqual((other / name).read_text(), (self.folder / name).read_text())
-        self.assertNotIn(str(self.folder), (other / "metagame.env").read_text())
-        self.assertEqual([one.name for one in (other / "launcher").iterdir()], ["README.txt"])
+            self.assertEqual((restored / name).read_text(), (self.folder / name).read_text())
+        self.assertNotIn(str(self.folder), (restored / "metagame.env").read_text())
+        self.assertEqual([path.name for path in (restored / "launcher").iterdir()], ["README.txt"])
         note = (self.folder / "game" / "README.txt").read_text()
-        self.assertEqual((other / "game" / "README.txt").read_text(), note)  # of no backup
-        again = self.ctl("backup", "restore", made["file"], "--into", other)
+        self.assertEqual((restored / "game" / "README.txt").read_text(), note)  # of no backup
+        again = self.ctl("backup", "restore", made["file"], "--into", restored)
         self.assertIn("is not empty: it holds allowlist.env; a restore", again.line)
 
     @proves("svcctl backup now|list|prove|restore")
     def test_a_host_without_its_secrets_gets_new_ones(self) -> None:
-        other = nowhere(self)
+        restored = nowhere(self)
         made = self.made().data["file"]
-        ran = self.ctl("backup", "restore", made, "--into", other, "--json")
+        ran = self.ctl("backup", "restore", made, "--into", restored, "--json")
         self.assertEqual(ran.status, 0, ran.err)
         self.assertTrue(ran.data["made_anew"])
-        self.assertEqual(self.names(other), {"Olga"})
+        self.assertEqual(self.names(restored), {"Olga"})
         name = "GATEWAY_SECRET"
-        here, there = (value(one, "gateway", name) for one in (self.folder, other))
+        here, there = (value(folder, "gateway", name) for folder in (self.folder, restored))
         self.assertNotEqual(here, there)
-        self.assertEqual(there, value(other, "metagame", name))
-        self.assertEqual(value(other, "metagame", "SERVER_NAME"), "Game Server")
-        self.assertFalse((other / "owner.key").exists())
+        self.assertEqual(there, value(restored, "metagame", name))
+        self.assertEqual(value(restored, "metagame", "SERVER_NAME"), "Game Server")
+        self.assertFalse((restored / "owner.key").exists())
 
-    def test_what_names_the_old_folder_names_the_new_one_but_not_what_begins_alike(
+    def test_paths_name_the_new_folder_but_not_lookalikes(
         self,
     ) -> None:
         beside, above = f"{self.folder}-2/game.exe", f"/mnt{self.folder}/city"
@@ -163,23 +163,23 @@ class BackupTests(BackupCase):
         for secrets in (0, 1):
             self.stack_env("BACKUP_PASSPHRASE=correct horse", f"BACKUP_SECRETS={secrets}")
             with mock.patch("svcserver.ctl.backup.command.time.time", return_value=4e9 + secrets):
-                made, other = self.made().data["file"], nowhere(self)
-            self.assertEqual(self.ctl("backup", "restore", made, "--into", other).status, 0)
-            self.assertEqual(value(other, "deploy", "GAMESERVER_BINARY_PATH"), beside)
-            self.assertEqual(value(other, "metagame", "CITY_MAP"), above)
-            self.assertEqual(value(other, "content", "CONTENT_GAME_DIR"), f"{other}/game")
-            unit = (other / "host" / "svc-metagame.service").read_text()
-            self.assertIn(f"--env-file {other}/metagame.env", unit)
+                made, restored = self.made().data["file"], nowhere(self)
+            self.assertEqual(self.ctl("backup", "restore", made, "--into", restored).status, 0)
+            self.assertEqual(value(restored, "deploy", "GAMESERVER_BINARY_PATH"), beside)
+            self.assertEqual(value(restored, "metagame", "CITY_MAP"), above)
+            self.assertEqual(value(restored, "content", "CONTENT_GAME_DIR"), f"{restored}/game")
+            unit = (restored / "host" / "svc-metagame.service").read_text()
+            self.assertIn(f"--env-file {restored}/metagame.env", unit)
             self.assertNotIn(str(self.folder), unit)
 
     @proves("svcctl backup now|list|prove|restore")
-    def test_what_init_left_in_pieces_is_in_nobodys_way_and_a_begun_host_is(self) -> None:
+    def test_remains_of_init_do_not_block_but_a_begun_host_does(self) -> None:
         made = self.made().data["file"]
-        other = nowhere(self)
-        other.mkdir()
-        Begun(str(other)).write(other)
-        ran = self.ctl("backup", "restore", made, "--into", other)
-        self.assertEqual((ran.status, ran.err, (other / begun.NOTE).exists()), (0, "", False))
+        target = nowhere(self)
+        target.mkdir()
+        Begun(str(target)).write(target)
+        ran = self.ctl("backup", "restore", made, "--into", target)
+        self.assertEqual((ran.status, ran.err, (target / begun.NOTE).exists()), (0, "", False))
         half = nowhere(self)
         half.mkdir()
         Begun(str(half)).write(half)
@@ -194,14 +194,17 @@ class BackupTests(BackupCase):
     @proves("svcctl backup now|list|prove|restore")
     def test_one_that_fails_half_way_leaves_nothing_that_could_be_started(self) -> None:
         made = self.made().data["file"]
-        other = nowhere(self)
-        for why, status in ((OSError(ENOSPC, "No space left on device"), 1), (Ended(143), 143)):
+        target = nowhere(self)
+        for why, status in (
+            (OSError(ENOSPC, "No space left on device"), 1),
+            (EndedBySignal(143), 143),
+        ):
             with mock.patch.object(shutil, "move", side_effect=why):
-                ran = self.ctl("backup", "restore", made, "--into", other)
-            self.assertEqual((ran.status, list(other.iterdir())), (status, []))
+                ran = self.ctl("backup", "restore", made, "--into", target)
+            self.assertEqual((ran.status, list(target.iterdir())), (status, []))
             self.assertEqual("No space left on device" in ran.err, status == 1)
-        self.assertEqual(self.ctl("backup", "restore", made, "--into", other).status, 0)
-        self.assertEqual(self.names(other), {"Olga"})
+        self.assertEqual(self.ctl("backup", "restore", made, "--into", target).status, 0)
+        self.assertEqual(self.names(target), {"Olga"})
 
     def test_a_folder_by_any_name_is_made_backed_up_and_restored(self) -> None:
         for name in ("größe 100%41", "which?one", "a#b", 'it\'s "$x"'):
@@ -225,27 +228,27 @@ class BackupTests(BackupCase):
             self.assertFalse(folder.parent.exists())
 
     def test_a_full_disk_is_not_said_to_be_a_damaged_backup(self) -> None:
-        made, other = self.made().data["file"], nowhere(self)
+        made, target = self.made().data["file"], nowhere(self)
         full = mock.patch("svcserver.ctl.backup.archive.os.fdopen", side_effect=no_room)
         with full:
-            into = self.ctl("backup", "restore", made, "--into", other).line
+            into = self.ctl("backup", "restore", made, "--into", target).line
             here = self.ctl("backup", "restore", made).line
-        self.assertIn(f"{other} cannot be written: No space left", into)
+        self.assertIn(f"{target} cannot be written: No space left", into)
         self.assertIn("cannot be restored: No space left", here)
-        self.assertEqual(list(other.iterdir()), [])
+        self.assertEqual(list(target.iterdir()), [])
 
     def test_what_cannot_be_removed_again_is_named_and_in_nobodys_way(self) -> None:
-        made, other = self.made().data["file"], nowhere(self)
+        made, target = self.made().data["file"], nowhere(self)
         full = mock.patch.object(shutil, "move", side_effect=OSError(ENOSPC, "No space left"))
         stuck = mock.patch.object(shutil, "rmtree", side_effect=OSError(EROFS, "Read-only"))
         with full, stuck:
-            ran = self.ctl("backup", "restore", made, "--into", other)
-        work = other / begun.WORK
+            ran = self.ctl("backup", "restore", made, "--into", target)
+        work = target / begun.WORK
         by_hand, why = ran.err.splitlines()
-        said = f"svcctl: {work} cannot be removed: Read-only; do it by hand: rm -r {work}"
-        self.assertEqual(by_hand, said)
+        warning = f"svcctl: {work} cannot be removed: Read-only; do it by hand: rm -r {work}"
+        self.assertEqual(by_hand, warning)
         self.assertIn("No space left", why)
-        self.assertEqual(self.ctl("backup", "restore", made, "--into", other).err, "")
+        self.assertEqual(self.ctl("backup", "restore", made, "--into", target).err, "")
 
     @proves("svcctl backup now|list|prove|restore")
     def test_the_database_is_put_back_and_what_was_there_is_kept(self) -> None:
@@ -257,7 +260,7 @@ class BackupTests(BackupCase):
         self.assertTrue(Path(ran.data["kept"]).is_file())
 
     @proves("svcctl backup: a damaged one is noticed")
-    def test_a_damaged_one_restores_nothing_and_is_found_by_the_next_night(self) -> None:
+    def test_damaged_backup_is_refused_and_found_by_the_next_night(self) -> None:
         file = Path(self.made("--prove").data["file"])
         data = bytearray(file.read_bytes())
         data[len(data) // 2] ^= 1
@@ -294,16 +297,20 @@ class BackupTests(BackupCase):
     @proves("svcctl backup: one that dies in the middle is noticed")
     def test_what_ends_it_hard_is_known_and_an_end_in_order_is_none(self) -> None:
         class Killed(BaseException):
-            """As if the process were no more."""
+            """A simulated SIGKILL."""
 
-        for dies, wrong in ((Killed, "in the middle"), (KeyboardInterrupt, None), (Ended, None)):
+        for dies, wrong in (
+            (Killed, "in the middle"),
+            (KeyboardInterrupt, None),
+            (EndedBySignal, None),
+        ):
             with (
                 mock.patch("svcserver.ctl.backup.command.make", side_effect=dies),
                 contextlib.suppress(Killed),
             ):
                 self.ctl("backup", "nightly")
-            said = self.ctl("backup", "list", "--json").data["wrong"]
-            self.assertTrue(said is wrong or (wrong and wrong in said), (dies, said))
+            fault = self.ctl("backup", "list", "--json").data["wrong"]
+            self.assertTrue(fault is wrong or (wrong and wrong in fault), (dies, fault))
         self.made()
         self.assertIsNone(self.ctl("backup", "list", "--json").data["wrong"])
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from svcserver.ctl.backup import archive
-from svcserver.ctl.backup.archive import Damaged
+from svcserver.ctl.backup.archive import DamagedBackup
 from svcserver.kernel import json
 from tests.ctl.backup.test_archive import CONTENTS, PARTS, ArchiveCase, as_dict
 from tests.support.effort import tried
@@ -61,16 +61,16 @@ class HostileTests(ArchiveCase):
         """The archive is refused in one short line, and nothing is written outside its folder."""
         self.file.write_bytes(data)
         into = self.fresh()
-        refused = str(self.assertRaises(Damaged, archive.unpack, self.file, into))
+        refused = str(self.assertRaises(DamagedBackup, archive.unpack, self.file, into))
         self.assertIn(why, refused)
         self.assertLess(len(refused), 200)
         self.assertTrue(refused.isprintable(), refused)
-        self.assertEqual([one.name for one in into.parent.iterdir()], ["into"])
+        self.assertEqual([path.name for path in into.parent.iterdir()], ["into"])
 
     def test_the_parts_by_which_the_attacks_are_made_are_a_backup(self) -> None:
         self.file.write_bytes(packed(*whole()))
-        found = archive.unpack(self.file, self.fresh())
-        self.assertEqual(found.files, CONTENTS.files)
+        contents = archive.unpack(self.file, self.fresh())
+        self.assertEqual(contents.files, CONTENTS.files)
 
     @proves("svcctl backup: a damaged one is noticed")
     def test_a_list_of_contents_has_the_types_and_bounds_of_ours(self) -> None:
@@ -139,7 +139,7 @@ class HostileTests(ArchiveCase):
         long = f"files/{'n' * 150}\u00e9.json"
         self.file.write_bytes(packed(listing(long), *whole()[1:], entry(long, b"x")))
         self.assertTrue((self.unpacked() / long).is_file())
-        for told in (
+        for records in (
             {"size": "-1"},
             {"size": "-512"},
             {"size": "99999999999"},
@@ -153,7 +153,7 @@ class HostileTests(ArchiveCase):
             {"linkpath": "/etc/passwd"},
             {"hdrcharset": "BINARY"},
         ):
-            odd = entry("files/metagame.env", b"PORT=1\n", pax_headers=told)
+            odd = entry("files/metagame.env", b"PORT=1\n", pax_headers=records)
             self.refused(packed(*whole()[:2], odd), "")
 
     def test_headers_with_wrong_numbers_are_refused(self) -> None:
@@ -210,8 +210,8 @@ CHANGES = st.lists(
 def changed(plain: bytes, changes: list[Change]) -> bytes:
     data, block = bytearray(plain), tarfile.BLOCKSIZE
     for how, first, second, value in changes:
-        at, other = first % len(data), second % len(data)
-        blocks = at - at % block, other - other % block
+        at, target = first % len(data), second % len(data)
+        blocks = at - at % block, target - target % block
         if how == "flip":
             data[at] ^= value
         elif how == "cut":
@@ -242,12 +242,12 @@ class MutatedTests(ArchiveCase):
         into = self.fresh()
         try:
             archive.unpack(self.file, into)
-        except (Damaged, OSError) as why:
+        except (DamagedBackup, OSError) as why:
             self.assertNotIn("\n", str(why))
         else:
-            found = {name: (into / name).read_bytes() for name in PARTS}
-            self.assertEqual(found, PARTS)
-        self.assertEqual([one.name for one in into.parent.iterdir()], ["into"])
+            files = {name: (into / name).read_bytes() for name in PARTS}
+            self.assertEqual(files, PARTS)
+        self.assertEqual([path.name for path in into.parent.iterdir()], ["into"])
 
     @proves("svcctl backup: a damaged one is noticed")
     def test_a_changed_archive_is_the_same_or_refused(self) -> None:

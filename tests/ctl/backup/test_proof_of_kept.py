@@ -47,9 +47,9 @@ class ProofOfTheKeptTests(BackupCase):
         with mock.patch.object(Lock, "close", rotten):
             ran = self.proven()
         self.assertIn("damaged", ran.err)
-        [one] = self.ctl("backup", "list", "--json").data["backups"]
-        self.assertIn("damaged", one["fault"])
-        self.assertIsNone(one["proven"])
+        [backup] = self.ctl("backup", "list", "--json").data["backups"]
+        self.assertIn("damaged", backup["fault"])
+        self.assertIsNone(backup["proven"])
 
     @proves("svcctl backup: encrypted with age or a passphrase")
     def test_the_host_proves_what_later_only_its_owner_opens(self) -> None:

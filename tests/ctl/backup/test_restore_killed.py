@@ -50,7 +50,7 @@ class KilledTests(BackupCase):
         return svcctl("backup", "restore", file, "--into", folder)
 
     def sound_or_none(self, folder: Path, whole: set[str]) -> bool:
-        """Whether a host is there; half a one, which could be started, fails the test."""
+        """Return whether a host is there; half a host that could start fails the test."""
         there = files_of(folder)
         if begun.LAST in there:
             self.assertEqual(there, whole)
@@ -59,9 +59,9 @@ class KilledTests(BackupCase):
         return begun.LAST in there
 
     def killed_everywhere(self, *, secrets: bool, kind: str) -> None:
-        file, other = self.backup(secrets=secrets, kind=kind), nowhere(self)
-        self.assertEqual(self.restored(file, other).status, 0)
-        whole = files_of(other)
+        file, target = self.backup(secrets=secrets, kind=kind), nowhere(self)
+        self.assertEqual(self.restored(file, target).status, 0)
+        whole = files_of(target)
         for number in range(1, MOST, STRIDE):
             folder = nowhere(self)
             trap = partial(killed_at_step, number, folder)
@@ -78,9 +78,9 @@ class KilledTests(BackupCase):
 
     def assert_whole(self, folder: Path, whole: set[str], kind: str) -> None:
         self.assertEqual(files_of(folder), whole)
-        self.assertEqual([one for one in folder.iterdir() if one.name[0] == "."], [])
-        for one in folder.glob("*.env"):
-            text = one.read_text()
+        self.assertEqual([path for path in folder.iterdir() if path.name[0] == "."], [])
+        for path in folder.glob("*.env"):
+            text = path.read_text()
             self.assertNotIn(begun.WORK, text)
         if kind == "sqlite":
             self.assertEqual(self.names(folder), {"Olga"})
@@ -136,6 +136,6 @@ def killed_at_place() -> None:
 
 def files_of(folder: Path) -> set[str]:
     """The files in place, by their paths."""
-    found = folder.rglob("*") if folder.exists() else ()
-    names = (str(one.relative_to(folder)) for one in found if one.is_file())
-    return {one for one in names if one[0] != "."}
+    paths = folder.rglob("*") if folder.exists() else ()
+    names = (str(path.relative_to(folder)) for path in paths if path.is_file())
+    return {path for path in names if path[0] != "."}

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.ctl.backup.retention import Retention
+from svcserver.ctl.backup.retention import BackupRetention
 from tests.support.proves import proves
 
 MOMENTS = st.datetimes(datetime(2026, 1, 1), datetime(2027, 12, 31))
@@ -23,24 +23,24 @@ def nights(count: int) -> list[datetime]:
 class RetentionTests(SynchronousTestCase):
     @proves("svcctl backup: 7 days, 4 weeks, 12 months")
     def test_seven_days_four_weeks_and_twelve_months_of_two_years(self) -> None:
-        kept = sorted(Retention().kept(nights(730)), reverse=True)
-        self.assertEqual(kept[:7], nights(7))
-        days = [f"{one:%m-%d}" for one in kept[7:10]]
+        dates = sorted(BackupRetention().kept(nights(730)), reverse=True)
+        self.assertEqual(dates[:7], nights(7))
+        days = [f"{date:%m-%d}" for date in dates[7:10]]
         self.assertEqual(days, ["11-15", "11-08", "11-01"][: len(days)])
-        self.assertIn(datetime(2026, 10, 31, 4), kept)
-        self.assertEqual(min(kept), datetime(2025, 12, 31, 4))
-        self.assertLessEqual(len(kept), 7 + 4 + 12)
+        self.assertIn(datetime(2026, 10, 31, 4), dates)
+        self.assertEqual(min(dates), datetime(2025, 12, 31, 4))
+        self.assertLessEqual(len(dates), 7 + 4 + 12)
 
     @given(st.lists(MOMENTS, max_size=60))
     def test_the_newest_is_always_kept_and_nothing_is_made_up(self, made: list[datetime]) -> None:
-        kept = Retention(1, 0, 0).kept(made)
-        self.assertLessEqual(kept, set(made))
+        dates = BackupRetention(1, 0, 0).kept(made)
+        self.assertLessEqual(dates, set(made))
         if made:
-            self.assertIn(max(made), kept)
+            self.assertIn(max(made), dates)
 
     @given(st.lists(MOMENTS, max_size=60))
     def test_what_was_dropped_once_is_never_wanted_later(self, made: list[datetime]) -> None:
         """Thinning twice is thinning once, so no night deletes what the one before had kept."""
-        rule = Retention(3, 2, 2)
-        kept = rule.kept(made)
-        self.assertEqual(rule.kept(list(kept)), kept)
+        rule = BackupRetention(3, 2, 2)
+        dates = rule.kept(made)
+        self.assertEqual(rule.kept(list(dates)), dates)

@@ -1,4 +1,4 @@
-"""What a killed drill has left is removed by the next one, and nothing else is."""
+"""Leftovers of a killed drill are removed by the next one, and nothing else is."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sqlalchemy.engine import make_url
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.ctl.backup import scratch
-from svcserver.ctl.backup.archive import Damaged
+from svcserver.ctl.backup.archive import DamagedBackup
 from svcserver.kernel import backups
 from tests.support.proves import proves
 
@@ -23,14 +23,14 @@ class ScratchTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.enterContext(mock.patch.object(tempfile, "tempdir", str(self.folder)))
-        self.said: list[str] = []
+        self.statements: list[str] = []
         self.enterContext(mock.patch.object(scratch, "on_server", self.carried_out))
 
     def carried_out(self, _: object, statement: str) -> None:
-        self.said.append(statement)
+        self.statements.append(statement)
 
     def left(self, name: str = "svc-drill-dead", database: str = "") -> Path:
-        """What a drill has left that was killed."""
+        """Make the folder of a killed drill."""
         made = self.folder / name
         (made / "host").mkdir(parents=True)
         (made / backups.RUN_FILE).touch()
@@ -72,18 +72,18 @@ class ScratchTests(SynchronousTestCase):
         left = self.left(database=f"{name} db.example:5432")
         scratch.remove_left_over(SQLITE)
         scratch.remove_left_over(SERVER.set(host="other.example"))
-        with mock.patch.object(scratch, "on_server", side_effect=Damaged("in use")):
+        with mock.patch.object(scratch, "on_server", side_effect=DamagedBackup("in use")):
             scratch.remove_left_over(SERVER)
         self.assertTrue(left.exists())
-        self.assertEqual(self.said, [])
+        self.assertEqual(self.statements, [])
         scratch.remove_left_over(SERVER)
         self.assertFalse(left.exists())
-        self.assertEqual(self.said, [f'DROP DATABASE IF EXISTS "{name}"'])
+        self.assertEqual(self.statements, [f'DROP DATABASE IF EXISTS "{name}"'])
 
     def test_no_name_but_that_of_a_drill_is_dropped(self) -> None:
         left = self.left(database='svc"; DROP DATABASE svc; -- db.example:5432')
         scratch.remove_left_over(SERVER)
-        self.assertEqual((self.said, left.exists()), ([], True))
+        self.assertEqual((self.statements, left.exists()), ([], True))
 
     def test_a_database_is_noted_before_it_is_made(self) -> None:
         with scratch.scratch(SERVER) as folder, scratch.database(folder, SERVER) as url:
@@ -92,7 +92,8 @@ class ScratchTests(SynchronousTestCase):
             killed = self.left(database=noted)
             scratch.remove_left_over(SERVER)
             self.assertFalse(killed.exists())
-            self.assertEqual(self.said.pop(), f'DROP DATABASE IF EXISTS "{url.database}"')
+            self.assertEqual(self.statements.pop(), f'DROP DATABASE IF EXISTS "{url.database}"')
         self.assertEqual(
-            self.said, [f'CREATE DATABASE "{url.database}"', f'DROP DATABASE "{url.database}"']
+            self.statements,
+            [f'CREATE DATABASE "{url.database}"', f'DROP DATABASE "{url.database}"'],
         )
