@@ -42,7 +42,10 @@ class Summary:
         if case.find("failure") is not None or case.find("error") is not None:
             self.failed[node] = None
         elif skipped is not None:
-            self.skipped[node] = skipped.get("message", "")
+            # of a file that is skipped whole, pytest gives the reason in a tuple's repr
+            whole = (skipped.text or "").rpartition("Skipped: ")[2].rstrip("')")
+            message = skipped.get("message", "")
+            self.skipped[node] = whole if message == "collection skipped" else message
         else:
             self.passed += 1
 

@@ -29,7 +29,8 @@ NAMED_AT = {
     "_entry": 2,
 }
 RECORDS = re.compile(
-    r"\baudit\.|import .*\bEntry\b|(recorded|moderation|people|noting) import|import Behalf|SignInActs"
+    r"\baudit\.|import .*\bEntry\b|(recorded|moderation|people|noting) import"
+    r"|import Behalf|SignInActs"
 )
 WORDS = re.compile(r"[a-z][a-z -]+\Z")
 

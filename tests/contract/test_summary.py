@@ -15,6 +15,8 @@ REPORT = f"""<testsuites><testsuite>
 <testcase classname="{HERE}" name="test_b[x y]"><failure message="no"/></testcase>
 <testcase classname="{HERE}" name="test_b[x y]"><error message="no"/></testcase>
 <testcase classname="{HERE}" name="test_c"><skipped message="netns: no&#10;nft"/></testcase>
+<testcase name="{HERE}">
+<skipped message="collection skipped">('f', 3, 'Skipped: root: why')</skipped></testcase>
 </testsuite></testsuites>"""
 
 
@@ -33,8 +35,9 @@ class SummaryTests(SynchronousTestCase):
                 "failed, each alone:",
                 "  .venv/bin/python -m pytest 'tests/contract/test_summary.py::test_b[x y]'",
                 "skipped:",
+                "  tests/contract/test_summary.py: root: why",
                 "  tests/contract/test_summary.py::test_c: netns: no nft",
-                "make test: 2 passed, 1 failed, 1 skipped in 2 min 5 s",
+                "make test: 2 passed, 1 failed, 2 skipped in 2 min 5 s",
             ],
         )
         self.assertEqual(self.summary.status, 1)
