@@ -27,7 +27,7 @@ from twisted.internet.threads import deferToThread
 
 from svcserver.board.address import Address
 from svcserver.board.board import Board
-from svcserver.board.engine import RemoteEngine
+from svcserver.board.engine import Engine
 from svcserver.board.valkey import ValkeyBoard
 from svcserver.metagame.play.presence.feature import Online
 from svcserver.metagame.social.parties.store import LiveParties, near
@@ -180,7 +180,7 @@ def main() -> None:
         sys.stdout.flush()
 
     async def work() -> None:
-        engine = RemoteEngine(reactor, Address.read(url))
+        engine = Engine(reactor, Address.parse(url))
         engine.startService()
         crowd = Crowd(ValkeyBoard(engine), number, count)
         await crowd.come()

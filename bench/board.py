@@ -18,7 +18,7 @@ from twisted.internet import reactor as twisted_reactor
 from twisted.internet.defer import Deferred, gatherResults
 
 from svcserver.board.address import Address
-from svcserver.board.engine import RemoteEngine
+from svcserver.board.engine import Engine
 from svcserver.board.memory import MemoryBoard
 from svcserver.board.scripts import LOAD
 from svcserver.board.valkey import ValkeyBoard
@@ -71,7 +71,7 @@ async def measure(instance: Instance) -> None:
     """Print a line for each figure."""
     assert instance.process is not None
     pid = instance.process.pid
-    engine = RemoteEngine(reactor, Address.read(instance.url))
+    engine = Engine(reactor, Address.parse(instance.url))
     engine.startService()
     boards = {"in memory": MemoryBoard(time.time), "on the engine": ValkeyBoard(engine)}
     for name, board in boards.items():

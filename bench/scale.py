@@ -35,7 +35,7 @@ from bench.scale_runs import CALM_RATE, gateway_us, heard, logins, mixed, of, wo
 from bench.servers import CORES, LOAD_CORE, all_cores, on_the_generators_core
 from svcserver.board.address import Address
 from svcserver.board.board import Board
-from svcserver.board.engine import RemoteEngine
+from svcserver.board.engine import Engine
 from svcserver.board.memory import MemoryBoard
 from svcserver.board.valkey import ValkeyBoard
 from svcserver.board.waiting import at_once
@@ -82,7 +82,7 @@ async def live_state(table: Table) -> None:
     instance = Instance.make()
     instance.start()
     assert instance.process is not None
-    engine = RemoteEngine(reactor, Address.read(instance.url))
+    engine = Engine(reactor, Address.parse(instance.url))
     engine.startService()
     try:
         await polls(
@@ -147,7 +147,7 @@ def accounts(table: Table, _: Path, asked: argparse.Namespace) -> None:
                     theirs = cpu_s(pid)
                     runs = together(some[:driving], asked.seconds)
                     found.setdefault(driving, []).append((runs, cpu_s(pid) - theirs))
-        used = int(ask(Address.read(instance.url), 5.0).info["used_memory"]) / 2**20
+        used = int(ask(Address.parse(instance.url), 5.0).info["used_memory"]) / 2**20
     finally:
         instance.end()
     for driving, rounds in found.items():

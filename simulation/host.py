@@ -38,7 +38,7 @@ from svcserver.allowlist.routes import AllowlistHandler
 from svcserver.allowlist.scripts import Ports
 from svcserver.allowlist.service import HelperService
 from svcserver.board.address import Address
-from svcserver.board.engine import RemoteEngine
+from svcserver.board.engine import Engine
 from svcserver.board.memory import MemoryBoard
 from svcserver.board.rehearsed import RehearsedBoard
 from svcserver.board.valkey import ValkeyBoard
@@ -253,7 +253,7 @@ class SimHost:
         if not self.shared:
             self.board = (RehearsedBoard if self.rehearsed else MemoryBoard)(wall_clock)
             return self.board, ()
-        engine = RemoteEngine(reactor, Address(ENGINE, VALKEY))
+        engine = Engine(reactor, Address(ENGINE, VALKEY))
         return ValkeyBoard(engine), (engine,)
 
     def _deploy(self, reactor: Process) -> Service:

@@ -10,9 +10,8 @@ from typing import Any
 import orjson
 
 from simulation.host import SimHost
-from svcserver.board.engine_transaction import PREFIX
+from svcserver.board.engine_transaction import PREFIX, TAG
 from svcserver.board.scripts import STAMP
-from svcserver.board.seal import TAG
 
 SEATS = 4  # of a party
 # the names of kinds of entries that end by themselves, long before the audit comes

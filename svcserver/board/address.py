@@ -1,7 +1,8 @@
-"""Where the engine of live state is, as LIVE_URL says it."""
+"""The address of the live-state engine in LIVE_URL, and its certificate authorities."""
 
 from __future__ import annotations
 
+import ssl
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -14,7 +15,7 @@ SCHEMES = {"valkey": False, "redis": False, "valkeys": True, "rediss": True}  # 
 
 @frozen
 class Address:
-    """What LIVE_URL says of an engine; the password is in no repr."""
+    """The engine's address in LIVE_URL; its repr hides the credentials."""
 
     host: str
     port: int
@@ -22,11 +23,11 @@ class Address:
     user: str = field(default="", repr=False)
     password: str = field(default="", repr=False)
     tls: bool = False
-    ca: Path | None = None  # who must have signed the engine's certificate; None: the system's
+    ca: Path | None = None  # the PEM file of its authorities; None: those of the system
 
     @classmethod
-    def read(cls, url: str) -> Address:
-        """``valkey://[user:password@]host:port[/db]``; raises ValueError with the cure.
+    def parse(cls, url: str) -> Address:
+        """Parse ``valkey://[user:password@]host:port[/db]``; raises ValueError with the cure.
 
         ``valkeys://`` may end with ``?ca=`` and the absolute path of a PEM file.
         """
@@ -40,7 +41,7 @@ class Address:
             raise ValueError("must end with the number of a database, as in valkey://host:6379/0")
         try:
             port = parts.port
-        except ValueError:  # whose text would show what stands there, as a part of a password
+        except ValueError:  # its text could show a part of a password
             raise ValueError("must name a port of 1 to 65535 after the host") from None
         user, password = unquote(parts.username or ""), unquote(parts.password or "")
         if user and not password:
@@ -49,8 +50,20 @@ class Address:
 
 
 def _authority(query: str, *, tls: bool) -> Path:
-    """The file that ``?ca=`` names."""
     match parse_qsl(query, keep_blank_values=True):
         case [("ca", text)] if tls and Path(text).is_absolute():
             return Path(text)
     raise ValueError("may end with ?ca=/path/of/ca.pem after valkeys://host:port, and nothing else")
+
+
+def authorities(path: Path) -> list[str]:
+    """Return the certificates of a PEM file; raises ValueError with the cure."""
+    try:
+        text = path.read_text(encoding="ascii")
+        ssl.create_default_context(cadata=text)
+    except (ssl.SSLError, ValueError):  # no text, or no certificate in it
+        raise ValueError(f"names a ca without a certificate in PEM: {path}") from None
+    except OSError as error:
+        raise ValueError(f"names a ca that cannot be read: {path}: {error.strerror}") from None
+    end = "-----END CERTIFICATE-----"
+    return [certificate + end for certificate in text.split(end)[:-1]]

@@ -9,88 +9,107 @@ ids and takes the news to send.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol, TypeVar
 
 from twisted.internet.defer import Deferred
 
 from svcserver.board.kinds import Kind
+from svcserver.kernel.ids import new_id
 
 T = TypeVar("T")
 N = TypeVar("N")
 Key = tuple[Kind[Any], str]
 
 
-class BoardTransaction(Protocol):
-    """The board's unit of work: one open transaction on live state, which reads and writes.
+class BoardTransaction(ABC):
+    """The board's unit of work: writes, ids and news wait here until it is committed.
 
-    All of it counts or, where the work raises, nothing.
+    ``now``: epoch seconds by the engine's clock, the same in every run of the work.
+    ``ids``: those drawn by earlier runs, which a repeated run draws again.
     """
 
-    @property
-    def now(self) -> float:
-        """Epoch seconds by the engine's clock; the same at every run of the work."""
+    __slots__ = ("_drawn", "_ids", "news", "now", "written")
+
+    def __init__(self, now: float, ids: list[str]) -> None:
+        self.now = now
+        self.written: dict[Key, Any] = {}  # None where dropped
+        self.news: list[object] = []
+        self._ids, self._drawn = ids, 0
 
     def new_id(self) -> str:
-        """A random UUID; a repeated run draws the same ones."""
+        """Return a random UUID, the same one in a repeated run."""
+        if self._drawn == len(self._ids):
+            self._ids.append(new_id())
+        self._drawn += 1
+        return self._ids[self._drawn - 1]
 
+    @abstractmethod
     def get(self, kind: Kind[T], key: str) -> T | None:
-        """The entry, or None where there is none or it has expired."""
+        """Return the entry, or None if it does not exist or has expired."""
 
     def put(self, kind: Kind[T], key: str, value: T) -> None:
-        """Write an entry; its time to live begins anew.
+        """Write an entry and restart its time to live.
 
-        What was not read before is written blind: the last one wins, and nobody's act runs again.
+        An entry that was not read before is written blind: the last write wins.
         """
+        self.written[kind, key] = value
 
     def drop(self, kind: Kind[Any], key: str) -> None:
-        """Delete an entry, if there is one."""
+        """Delete an entry, if it exists."""
+        self.written[kind, key] = None
 
+    @abstractmethod
     def each(self, kind: Kind[T]) -> list[tuple[str, T]]:
-        """Every entry of a listed kind, the one that was put longest ago first.
+        """Return every entry of a listed kind, least recently written first.
 
-        What changes meanwhile does not make the act run again.
+        A concurrent change of the list does not repeat the transaction.
         """
 
+    @abstractmethod
     def count(self, kind: Kind[Any]) -> int:
-        """The number of entries that ``each`` gives."""
+        """Return the number of entries that ``each`` returns."""
 
     def publish(self, news: object) -> None:
-        """News for those who ``Board.listen``; delivered after the act, never by one undone."""
+        """Send news to the listeners of its type, once the transaction is committed."""
+        self.news.append(news)
+
+    def _own_writes(self, kind: Kind[Any]) -> dict[str, Any]:
+        return {key: value for (of, key), value in self.written.items() if of is kind}
 
 
 Work = Callable[[BoardTransaction], T]
 
 
 class Board(Protocol):
-    """What features need of live state."""
+    """The interface that features have to live state."""
 
     @property
     def shared(self) -> bool:
-        """Whether other processes act on it, too."""
+        """True if other processes use the same board."""
 
     def transact(self, work: Work[T], near: Iterable[Key] = ()) -> Deferred[T]:
-        """Run ``work``; fires when what it wrote counts and its news has been told.
+        """Run ``work``; fires once it is committed and its news is delivered.
 
-        ``near`` names what it will read for sure, so that an engine elsewhere brings it in one go.
-        It must not be needed for the answer to be right.
+        ``near`` names entries that ``work`` reads in any case, so that an external engine loads
+        them together. The result must not depend on it.
         """
 
     def listen(self, news: type[N], listener: Callable[[N], None]) -> None:
-        """From now on ``listener`` is called with every piece of such news, in one order."""
+        """Call ``listener`` with all news of this type, in one order for all processes."""
 
     def reads_as(self, name: str) -> None:
-        """From now on this process reads news whose ``readers`` have ``name`` among them.
+        """Let this process skip news whose ``readers`` are not empty and do not include ``name``.
 
-        It skips unread what is for others. A piece of news that has no such field, or nobody in it,
-        is for all. A board in memory gives everything to every listener.
+        A memory board delivers everything to every listener.
         """
 
     def forget_at_start(self, *keys: Key) -> None:
-        """Delete these entries unless a process that forgets such entries runs already.
+        """Delete these entries unless a process that called this is already running.
 
-        It is asked for before the service starts, and done before any act.
+        Call it before the service starts. It is done before any transaction.
         """
 
     def when_missed(self, look: Callable[[], None]) -> None:
-        """``look`` is called when news of other processes may have been missed."""
+        """Call ``look`` whenever news of other processes may have been missed."""

@@ -1,7 +1,7 @@
-"""One connection to a Valkey or Redis: commands are written once a reactor turn, replies parsed.
+"""A connection to Valkey or Redis, which writes commands once per reactor turn.
 
-``hiredis`` reads the replies (RESP2). Whoever asks gets a Deferred; where the engine does not
-answer for ``DEADLINE_S`` the connection is cut, and all who wait on it are told.
+``hiredis`` parses the replies (RESP2). If the engine does not answer for ``DEADLINE_S``, the
+connection is aborted and every pending command fails.
 """
 
 from __future__ import annotations
@@ -17,47 +17,44 @@ from twisted.internet.protocol import Protocol, connectionDone
 from twisted.python.failure import Failure
 
 DEADLINE_S = 1.0
-LOOK_S = 0.25  # between two looks for overdue replies
-MOST_WAITING = 20_000  # commands without a reply; more are refused
-MOST_BYTES = 64 << 20  # of one reply that is not complete yet
+LOOK_S = 0.25  # between two checks for overdue replies
+MOST_WAITING = 20_000  # commands without a reply; more fail
+MOST_BYTES = 64 << 20  # of one incomplete reply
 
 Argument = bytes | str | int
 
 
 class ConnectionEnded(Exception):
-    """The connection ended, or the engine took too long, before the reply came."""
+    """The connection ended, or the engine was too slow, before the reply arrived."""
 
 
 class EngineError(Exception):
-    """The engine's error reply, in its own words, which begin with a code such as NOSCRIPT.
-
-    Also what the reader raises for bytes that are no RESP.
-    """
+    """The engine's error reply, which begins with a code such as NOSCRIPT, or invalid RESP."""
 
 
 def encoded(*arguments: Argument) -> bytes:
-    """A command in the bytes in which it is sent (RESP)."""
-    pack: Any = hiredis.pack_command  # its stub knows tuples of one
+    """Return a command as RESP."""
+    pack: Any = hiredis.pack_command  # its stub only accepts tuples of one
     packed: bytes = pack(arguments)
     return packed
 
 
 class Wire(Protocol):
-    """A connection. ``pushed`` is called with each message of a channel: its name and bytes."""
+    """A connection. ``pushed`` receives the channel and bytes of each published message."""
 
     def __init__(
         self,
         clock: IReactorTime,
-        lost: Callable[[Wire], None],
+        disconnected: Callable[[Wire], None],
         pushed: Callable[[bytes, bytes], None] | None = None,
     ) -> None:
-        self._clock, self._lost, self._pushed = clock, lost, pushed
+        self._clock, self._disconnected, self._pushed = clock, disconnected, pushed
         self._reader = hiredis.Reader(protocolError=EngineError, replyError=EngineError)
         self._waiting: deque[tuple[float, Deferred[Any]]] = deque()
         self._unsent: list[bytes] = []
         self._unread = 0  # bytes since the last complete reply
-        self._look: Any = None
-        self._late = False  # the last look found a reply overdue
+        self._check: Any = None
+        self._late = False  # a reply was overdue at the last check
         self.up = False
 
     def connectionMade(self) -> None:
@@ -65,13 +62,13 @@ class Wire(Protocol):
         if hasattr(transport, "setTcpNoDelay"):
             transport.setTcpNoDelay(True)
         self.up = True
-        self._look = self._clock.callLater(LOOK_S, self._overdue)
+        self._check = self._clock.callLater(LOOK_S, self._overdue)
 
     def ask(self, *arguments: Argument) -> Deferred[Any]:
-        """Send a command; fires with the reply, or fails with one of the above."""
+        """Send a command; fires with the reply, or fails with ConnectionEnded or EngineError."""
         if not self.up or len(self._waiting) >= MOST_WAITING:
             return fail(ConnectionEnded("not connected" if not self.up else "too many wait"))
-        done: Deferred[Any] = Deferred(_leave)
+        done: Deferred[Any] = Deferred(_keep_place)
         self._waiting.append((self._clock.seconds(), done))
         self._unsent.append(encoded(*arguments))
         if len(self._unsent) == 1:
@@ -79,7 +76,7 @@ class Wire(Protocol):
         return done
 
     def cut(self) -> None:
-        """Abort the connection to the engine; what was written may be lost."""
+        """Abort the connection; commands that were sent may be lost."""
         transport: Any = self.transport
         if transport is not None:
             transport.abortConnection()
@@ -91,17 +88,17 @@ class Wire(Protocol):
             while (reply := self._reader.gets()) is not False:
                 self._unread = 0
                 self._replied(reply)
-        except EngineError:  # these bytes are no RESP
+        except EngineError:  # invalid RESP
             self.cut()
         if self._unread > MOST_BYTES:
             self.cut()
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         self.up = False
-        if self._look is not None and self._look.active():
-            self._look.cancel()
+        if self._check is not None and self._check.active():
+            self._check.cancel()
         waiting, self._waiting = self._waiting, deque()
-        self._lost(self)
+        self._disconnected(self)
         for _, done in waiting:
             if not done.called:
                 done.errback(ConnectionEnded(reason.getErrorMessage()))
@@ -117,7 +114,7 @@ class Wire(Protocol):
             self._pushed(reply[1], reply[2])
             return
         if not self._waiting:
-            self.cut()  # nobody has asked
+            self.cut()  # a reply without a command
             return
         _, done = self._waiting.popleft()
         if done.called:
@@ -128,12 +125,12 @@ class Wire(Protocol):
             done.callback(reply)
 
     def _overdue(self) -> None:
-        self._look = self._clock.callLater(LOOK_S, self._overdue)
+        self._check = self._clock.callLater(LOOK_S, self._overdue)
         late = bool(self._waiting) and self._clock.seconds() - self._waiting[0][0] > DEADLINE_S
-        if late and self._late:  # at the first it may be our own process that was busy
+        if late and self._late:  # the first time, our own process may have been busy
             self.cut()
         self._late = late
 
 
-def _leave(done: Deferred[Any]) -> None:
-    """Who asked waits no more; the place in the order of replies stays."""
+def _keep_place(_: Deferred[Any]) -> None:
+    """Keep a cancelled command in the queue, because its reply still comes."""

@@ -3,34 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from hashlib import blake2b
 from typing import Any, TypeVar
 
-from attrs import define, field
+from attrs import define, field, frozen
 from twisted.logger import Logger
 
-from svcserver.board.board import Key
+from svcserver.board.board import BoardTransaction, Key
 from svcserver.board.kinds import Kind
-from svcserver.board.open_transaction import OpenTransaction
 from svcserver.board.scripts import MOST_BYTES, STAMP
-from svcserver.board.seal import Seal
+from svcserver.kernel.secrets import constant_time_equal
 from svcserver.kernel.throttle import Throttle
 
 T = TypeVar("T")
 log = Logger()
 PREFIX = "svc:entry:"
-PHANTOMS = 64  # entries taken as absent in a run whose result does not count
+PHANTOMS = 64  # missing entries after which a run that must be repeated is stopped
+KEPT_BYTES = 4096  # larger entries are decoded each time
+TAG = 16  # bytes
+
+
+@frozen
+class Seal:
+    """The keyed hash that proves that this host wrote an entry.
+
+    All workers of the host have the key, and the engine does not.
+    """
+
+    key: bytes = field(repr=False)
+
+    def close(self, name: bytes, stamp: bytes, value: bytes) -> bytes:
+        """Return the hash of the entry followed by its value."""
+        return self._tag(name, stamp, value) + value
+
+    def open(self, name: bytes, stamp: bytes, sealed: bytes) -> bytes:
+        """Return the value; raises ValueError unless this host wrote it under this name."""
+        value = sealed[TAG:]
+        if not constant_time_equal(self._tag(name, stamp, value), sealed[:TAG]):
+            raise ValueError("this host has not written it")
+        return value
+
+    def _tag(self, name: bytes, stamp: bytes, value: bytes) -> bytes:
+        entry = b"%d %b%b%b" % (len(name), name, stamp, value)
+        return blake2b(entry, key=self.key, digest_size=TAG).digest()  # half the time of an HMAC
 
 
 class NotLoaded(BaseException):
-    """The work goes on and on in a run that does not count.
-
-    No ``Exception``, so that no work takes it for a refusal of its own.
-    """
+    """Stops a run that must be repeated; no ``Exception``, so that no work catches it."""
 
 
 @define
 class Loaded:
-    """What has been read of the engine for one try of an act."""
+    """The data loaded from the engine for one attempt of a transaction."""
 
     now: float
     entries: dict[Key, bytes | None] = field(factory=dict)  # with their stamps
@@ -41,7 +65,7 @@ class Loaded:
 
 @define
 class Missing:
-    """What a run has asked for and nobody has loaded, in that order."""
+    """The keys, lists and counts that a run needed and that were not loaded."""
 
     entries: dict[Key, None] = field(factory=dict)
     lists: dict[Kind[Any], None] = field(factory=dict)
@@ -52,45 +76,44 @@ class Missing:
 
 
 def name_of(kind: Kind[Any], key: str) -> bytes:
-    """The entry's name on the engine."""
+    """Return the entry's name on the engine."""
     return f"{PREFIX}{kind.name}:{key}".encode("utf-8", "surrogatepass")
 
 
 @define
 class Values:
-    """Decoded values by the stamp of their entry, so that one that did not change costs once."""
+    """A cache of decoded values by key and stamp."""
 
     most: int
     seal: Seal
     seconds: Callable[[], float]
     _known: dict[tuple[Key, bytes], Any] = field(factory=dict, init=False)
-    _said: Throttle = field(factory=Throttle, init=False)
+    _warned: Throttle = field(factory=Throttle, init=False)
 
-    def of(self, at: tuple[Kind[T], str], data: bytes) -> T | None:
-        """The value that ``data`` holds; None where it holds none, which counts as absent.
-
-        Values read lately are known by their key and stamp.
-        """
-        known_as = at, data[:STAMP]
-        if known_as in self._known:
-            known: T = self._known[known_as]
+    def decode(self, at: tuple[Kind[T], str], data: bytes) -> T | None:
+        """Return the value of an entry, or None if it is damaged, which counts as absent."""
+        stamped = at, data[:STAMP]
+        if stamped in self._known:
+            known: T = self._known[stamped]
             return known
         kind, key = at
         try:
-            value = self._read(kind, key, data)
-        except Exception as why:  # whatever it is: to fail would be to fail for as long as it lives
-            if self._said.due(kind.name, self.seconds()):
-                text = "an entry called {kind} on the engine of LIVE_URL is damaged or not of this "
-                text += "host, and is left out: {why}"
-                log.warn(text, kind=kind.name, why=type(why).__name__)
+            value = self._decode(kind, key, data)
+        except Exception as error:  # of any kind: failing would last as long as the entry
+            if self._warned.due(kind.name, self.seconds()):
+                text = (
+                    "ignoring an entry {kind} on the engine of LIVE_URL, which is damaged or from "
+                )
+                text += "another host: {why}"
+                log.warn(text, kind=kind.name, why=type(error).__name__)
             return None
         if len(data) < KEPT_BYTES:
             if len(self._known) >= self.most:
-                self._known.clear()  # rare, and cheaper than an order at every reading
-            self._known[known_as] = value
+                self._known.clear()  # rare, and cheaper than an order by last use
+            self._known[stamped] = value
         return value
 
-    def _read(self, kind: Kind[T], key: str, data: bytes) -> T:
+    def _decode(self, kind: Kind[T], key: str, data: bytes) -> T:
         if len(data) > MOST_BYTES:
             raise ValueError("it is too large")
         stamp, value = data[:STAMP], data[STAMP:]
@@ -99,10 +122,7 @@ class Values:
         return kind.decode(value)
 
 
-KEPT_BYTES = 4096  # larger entries are decoded each time
-
-
-class EngineTransaction(OpenTransaction):
+class EngineTransaction(BoardTransaction):
     """A ``BoardTransaction`` on loaded entries.
 
     An entry that is not loaded is noted as missing and treated as absent.
@@ -119,8 +139,8 @@ class EngineTransaction(OpenTransaction):
     def get(self, kind: Kind[T], key: str) -> T | None:
         at = kind, key
         if at in self.written:
-            found: T | None = self.written[at]
-            return found
+            written: T | None = self.written[at]
+            return written
         self.read[at] = None
         if at not in self._loaded.entries:
             self.missing.entries[at] = None
@@ -128,23 +148,24 @@ class EngineTransaction(OpenTransaction):
                 raise NotLoaded
             return None
         data = self._loaded.entries[at]
-        return None if data is None else self._values.of(at, data)
+        return None if data is None else self._values.decode(at, data)
 
     def each(self, kind: Kind[T]) -> list[tuple[str, T]]:
         kind.check_listed()
-        ours = self._ours(kind)
+        ours = self._own_writes(kind)
         if kind not in self._loaded.lists:
             self.missing.lists[kind] = None
             return []
-        there = self._loaded.lists[kind]
-        found = [
-            (key, self._values.of((kind, key), data)) for key, data in there if key not in ours
+        stored = [
+            (key, self._values.decode((kind, key), data))
+            for key, data in self._loaded.lists[kind]
+            if key not in ours
         ]
-        return [(key, value) for key, value in [*found, *ours.items()] if value is not None]
+        return [(key, value) for key, value in [*stored, *ours.items()] if value is not None]
 
     def count(self, kind: Kind[Any]) -> int:
         kind.check_listed()
-        if self._ours(kind):
+        if self._own_writes(kind):
             return len(self.each(kind))
         if kind not in self._loaded.counts:
             self.missing.counts[kind] = None

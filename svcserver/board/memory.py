@@ -1,4 +1,4 @@
-"""The board of a single process: no dependency, done at once, lost with the process."""
+"""The board of a single process, which needs no engine and is lost with the process."""
 
 from __future__ import annotations
 
@@ -11,30 +11,29 @@ from attrs import define
 from twisted.internet.defer import Deferred, fail, succeed
 from twisted.logger import Logger
 
-from svcserver.board.board import Key, Work
+from svcserver.board.board import BoardTransaction, Key, Work
 from svcserver.board.delivery import InOrder, deliver
 from svcserver.board.kinds import FOR_EVER, Kind
-from svcserver.board.open_transaction import OpenTransaction
 from svcserver.kernel.throttle import Throttle
 
 T = TypeVar("T")
 N = TypeVar("N")
 log = Logger()
 
-RECLAIMED = 2  # entries whose time is over, at most, for each one added
-SWEEP_EVERY = 16  # acts that wrote something
-SWEPT = 64  # entries whose time is over, at most, in a sweep
+RECLAIMED = 2  # expired entries removed, at most, for each one added
+SWEEP_EVERY = 16  # transactions that wrote something
+SWEPT = 64  # expired entries removed, at most, in a sweep
 
 
 @define(eq=False)
 class Entry:
-    """A value and the time from which it is gone."""
+    """A value and the time when it expires."""
 
     value: Any
     until: float
 
 
-Table = OrderedDict[str, Entry]  # in the order in which their time ends
+Table = OrderedDict[str, Entry]  # in order of expiry
 
 
 class Tables(dict[Kind[Any], Table]):
@@ -42,7 +41,7 @@ class Tables(dict[Kind[Any], Table]):
 
     def __init__(self) -> None:
         super().__init__()
-        self.saved: dict[str, list[Any]] = {}  # of kinds that nobody has asked for yet
+        self.saved: dict[str, list[Any]] = {}  # of kinds not used since the restart
 
     def __missing__(self, kind: Kind[Any]) -> Table:
         if any(known.name == kind.name for known in self):
@@ -53,16 +52,16 @@ class Tables(dict[Kind[Any], Table]):
                 entry = Entry(
                     kind.decode(orjson.dumps(value)), FOR_EVER if until is None else until
                 )
-            except Exception as why:  # whatever a later version makes of it: it is only left out
-                text = "saved entries called {kind} are left out: {why}"
-                log.warn(text, kind=kind.name, why=type(why).__name__)
+            except Exception as error:  # another version may have written it
+                text = "ignoring the saved entries {kind}: {why}"
+                log.warn(text, kind=kind.name, why=type(error).__name__)
                 break
             table[str(key)] = entry
         return table
 
 
-class MemoryTransaction(OpenTransaction):
-    """See ``BoardTransaction``. What is written stays here until the board takes it."""
+class MemoryTransaction(BoardTransaction):
+    """A ``BoardTransaction`` on the tables of a memory board."""
 
     __slots__ = ("_tables",)
 
@@ -72,8 +71,8 @@ class MemoryTransaction(OpenTransaction):
 
     def get(self, kind: Kind[T], key: str) -> T | None:
         if self.written and (kind, key) in self.written:
-            found: T | None = self.written[kind, key]
-            return found
+            written: T | None = self.written[kind, key]
+            return written
         table = self._tables[kind]
         entry = table.get(key)
         if entry is None or entry.until <= self.now:
@@ -86,15 +85,15 @@ class MemoryTransaction(OpenTransaction):
 
     def each(self, kind: Kind[T]) -> list[tuple[str, T]]:
         table = self._live(kind)
-        ours = self._ours(kind)
-        found = [(key, entry.value) for key, entry in table.items() if key not in ours]
-        return found + [(key, value) for key, value in ours.items() if value is not None]
+        ours = self._own_writes(kind)
+        stored = [(key, entry.value) for key, entry in table.items() if key not in ours]
+        return stored + [(key, value) for key, value in ours.items() if value is not None]
 
     def count(self, kind: Kind[Any]) -> int:
         return len(self.each(kind)) if self.written else len(self._live(kind))
 
     def _live(self, kind: Kind[Any]) -> Table:
-        """The table without those whose time is over: each is taken out once in its life."""
+        """Return the table after removing its expired entries."""
         kind.check_listed()
         table = self._tables[kind]
         while table and next(iter(table.values())).until <= self.now:
@@ -103,9 +102,9 @@ class MemoryTransaction(OpenTransaction):
 
 
 class MemoryBoard:
-    """See ``Board``. Every act is done when ``act`` returns.
+    """A ``Board`` that commits before ``transact`` returns.
 
-    ``wall_clock`` gives epoch seconds that never go back.
+    ``wall_clock`` returns epoch seconds that never go back.
     """
 
     shared = False
@@ -114,8 +113,8 @@ class MemoryBoard:
         self._now = wall_clock
         self._tables = Tables()
         self._listeners: dict[type, list[Callable[[Any], None]]] = {}
-        self._news = InOrder(self._deliver)  # that of a listener's own act after this one's
-        self._acts = 0
+        self._news = InOrder(self._deliver)  # news of a listener's own transaction comes later
+        self._commits = 0
         self._full = Throttle()
 
     def transact(self, work: Work[T], near: Iterable[Key] = ()) -> Deferred[T]:
@@ -124,7 +123,7 @@ class MemoryBoard:
         except Exception:
             return fail()
         if transaction.written:
-            self._keep(transaction)
+            self._commit(transaction)
         if transaction.news:
             self._news.add(transaction.news)
         return succeed(result)
@@ -133,41 +132,40 @@ class MemoryBoard:
         self._listeners.setdefault(news, []).append(listener)
 
     def reads_as(self, name: str) -> None:
-        """See ``Board.reads_as``: here all is heard."""
+        """Do nothing: every listener receives everything."""
 
     def forget_at_start(self, *keys: Key) -> None:
-        """See ``Board.forget_at_start``: no other process has this memory."""
         for kind, key in keys:
             self._tables[kind].pop(key, None)
 
     def when_missed(self, look: Callable[[], None]) -> None:
-        """See ``Board.when_missed``: here nothing ever is."""
+        """Do nothing: no news is ever missed."""
 
     def saved(self) -> dict[str, list[Any]]:
-        """All entries for ``restore``: by the names of their kinds key, value and end."""
+        """Return all entries for ``restore``: key, value and expiry by the name of their kind."""
         now = self._now()
-        found = dict(self._tables.saved)
+        saved = dict(self._tables.saved)
         for kind, table in self._tables.items():
-            found[kind.name] = [
+            saved[kind.name] = [
                 (key, orjson.Fragment(kind.encode(entry.value)), _finite(entry.until))
                 for key, entry in table.items()
                 if entry.until > now
             ]
-        return found
+        return saved
 
     def restore(self, saved: dict[str, list[Any]]) -> None:
-        """Put the entries of ``saved`` onto a board that nobody has used yet."""
+        """Load the entries of ``saved`` into an unused board."""
         self._tables.saved = saved
 
     def held(self, kind: Kind[Any]) -> int:
-        """How many entries of a kind are in memory, those whose time is over included."""
+        """Return the number of entries of a kind in memory, including expired ones."""
         return len(self._tables[kind])
 
     def _run(self, work: Work[T], now: float) -> tuple[T, MemoryTransaction]:
         transaction = MemoryTransaction(now, self._tables, [])
         return work(transaction), transaction
 
-    def _keep(self, transaction: MemoryTransaction) -> None:
+    def _commit(self, transaction: MemoryTransaction) -> None:
         now = transaction.now
         for (kind, key), value in transaction.written.items():
             table = self._tables[kind]
@@ -182,21 +180,21 @@ class MemoryBoard:
             table[key] = Entry(value, now + kind.lives_s)
             _reclaim(table, now, RECLAIMED)
             if len(table) > kind.most:
-                self._give_way(kind, table, now)
-        self._acts += 1
-        if self._acts % SWEEP_EVERY == 0:
+                self._drop_oldest(kind, table, now)
+        self._commits += 1
+        if self._commits % SWEEP_EVERY == 0:
             self._sweep(now)
 
-    def _give_way(self, kind: Kind[Any], table: Table, now: float) -> None:
+    def _drop_oldest(self, kind: Kind[Any], table: Table, now: float) -> None:
         table.popitem(last=False)
         if self._full.due(kind.name, now):
-            text = "{most} entries called {kind} on the board, as many as may be: the oldest go"
+            text = "the board holds {most} entries {kind}, the limit: dropping the oldest"
             log.warn(text, most=kind.most, kind=kind.name)
 
     def _sweep(self, now: float) -> None:
-        """A little of one kind in turn, so that one to which nothing is added ends as well."""
+        """Remove some expired entries of one kind, so that unused kinds shrink as well."""
         tables = list(self._tables.values())
-        _reclaim(tables[self._acts // SWEEP_EVERY % len(tables)], now, SWEPT)
+        _reclaim(tables[self._commits // SWEEP_EVERY % len(tables)], now, SWEPT)
 
     def _deliver(self, news: object) -> None:
         for listener in self._listeners.get(type(news), ()):

@@ -1,10 +1,10 @@
-"""News between the processes that share an engine: one channel, one order, and a number for each.
+"""The news between processes that share an engine: one channel, one order, numbered.
 
-The engine keeps the latest in a list. Whose connection was away reads there what came meanwhile,
-and goes on behind the last piece that it has heard, if that stands there with the very same words:
-a replica that took over may have forgotten the newest, and others told as many anew. Where it does
-not, or a number is left out, those who must know are told to look for themselves. An engine that
-began anew, empty, has another name for its life: all that it keeps of that is news to us.
+The engine keeps a list of the latest news. After a reconnect, a process reads the messages it
+missed and resumes after the last one it received, provided that message is still in the list with
+the same text: a replica that took over may have lost the newest ones and reused their numbers. If
+it is not, or a number is missing, the ``when_missed`` callbacks run. An engine that restarted empty
+has a new name of its life, and everything in its list is new.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from svcserver.kernel.throttle import Throttle
 N = TypeVar("N")
 log = Logger()
 
-PAGES = 64, MOST_LATELY  # how many of the latest are read: most times few were missed
-FORM = re.compile(rb"(0|[1-9][0-9]{0,14}) ")  # of a piece of news: its number comes first
-BIRTH = b"0 "  # before the name that an engine gives to its life, told before its first news
-TRIES, AGAIN_S = 10, 0.25  # to read them: the connection that asks may come later than this one
+PAGES = 64, MOST_LATELY  # messages read: usually few were missed
+FORM = re.compile(rb"(0|[1-9][0-9]{0,14}) ")  # of a message: its number comes first
+BIRTH = b"0 "  # the start of the message that names the engine's life
+TRIES, AGAIN_S = 10, 0.25  # to read them: the command connection may reconnect later
 
 
 @frozen
 class Lately:
-    """The latest news that an engine keeps; ``life``: its name, empty before its first news."""
+    """The engine's list of news, and the name of its life, empty before its first news."""
 
     life: bytes
     news: list[bytes]
@@ -52,15 +52,15 @@ class NewsFeed:
         factory=dict, init=False
     )
     _missed: list[Callable[[], None]] = field(factory=list, init=False)
-    _arrived: InOrder[tuple[bytes, bool]] = field(init=False)  # each with whether it was read
-    _heard: bytes | None = field(default=None, init=False)  # what was delivered last
-    _known: bytes | None = field(default=None, init=False)  # the last that nothing brings us
-    _life: bytes | None = field(default=None, init=False)  # of the engine; None: we could not read
+    _arrived: InOrder[tuple[bytes, bool]] = field(init=False)  # True: read from the list
+    _last: bytes | None = field(default=None, init=False)  # what was delivered last
+    _known: bytes | None = field(default=None, init=False)  # the last one before we listened
+    _life: bytes | None = field(default=None, init=False)  # of the engine; None: unknown
     _connections: int = field(default=0, init=False)
     _joined: bool = field(default=False, init=False)
-    _held: list[bytes] | None = field(default=None, init=False)  # while the latest are read
+    _held: list[bytes] | None = field(default=None, init=False)  # received while the list is read
     _named: str = field(default="", init=False)
-    _read: set[bytes] = field(factory=set, init=False)  # and may be pushed to us, too
+    _read: set[bytes] = field(factory=set, init=False)  # and may be received as well
     _waiting: list[tuple[int, int, Deferred[None]]] = field(factory=list, init=False)
     _order: Any = field(factory=count, init=False)
     _warned: Throttle = field(factory=Throttle, init=False)
@@ -68,7 +68,7 @@ class NewsFeed:
     def __attrs_post_init__(self) -> None:
         self._arrived = InOrder(self._take)
         self.channel = f"svc:{self.engine.space}:news".encode()
-        self.engine.hear(self._arrives, self._joins, self._lost)
+        self.engine.on_messages(self._arrives, self._joins, self._leaves)
         self.engine.subscribe(self.channel)
 
     def listen(self, news: type[N], listener: Callable[[N], None]) -> None:
@@ -80,18 +80,18 @@ class NewsFeed:
     def when_missed(self, look: Callable[[], None]) -> None:
         self._missed.append(look)
 
-    def told(self, news: list[object]) -> list[bytes]:
-        """The news of an act in the form in which the script COMMIT takes it."""
+    def commit_arguments(self, news: list[object]) -> list[bytes]:
+        """Return the arguments of the script COMMIT for the news of a transaction."""
         arguments: list[bytes] = []
-        for one in news:
-            name = "@".join([_name(type(one)), *getattr(one, "readers", ())])
-            arguments += self.channel, name.encode() + b" " + encode(one, type(one))
+        for item in news:
+            name = "@".join([_name(type(item)), *getattr(item, "readers", ())])
+            arguments += self.channel, name.encode() + b" " + encode(item, type(item))
         return arguments
 
-    async def heard(self, number: int) -> None:
-        """Wait until this process, too, has been told what has this number.
+    async def delivered(self, number: int) -> None:
+        """Wait until the news with this number has been delivered in this process.
 
-        Not where a listener itself asks, nor while nothing can be heard.
+        Return at once if a listener is running, or while disconnected.
         """
         if self._arrived.busy or not self._joined:
             return
@@ -109,44 +109,44 @@ class NewsFeed:
     async def _catch_up(self, connection: int) -> None:
         lately = await self._lately(connection)
         if self._joined and connection == self._connections and self._held is not None:
-            self._go_on(lately)
+            self._resume(lately)
 
     async def _lately(self, connection: int) -> Lately | None:
-        """The latest news, at least back to what we have heard; None where they cannot be read."""
+        """Read the list at least back to the last delivered message; None if that fails."""
         for _ in range(TRIES):
             try:
                 for most in PAGES:
                     news = await self.engine.ask("LRANGE", self.channel + b":lately", -most, -1)
                     life = await self.engine.ask("GET", self.channel + b":life")
-                    found = Lately(life or b"", news)
-                    if len(news) < most or connection == 1 or self._since(found) is not None:
+                    lately = Lately(life or b"", news)
+                    if len(news) < most or connection == 1 or self._since(lately) is not None:
                         break
             except BoardAway:
                 await self.engine.pause(AGAIN_S)
                 if connection != self._connections:
                     break
             else:
-                return found if all(map(FORM.match, found.news)) else None
+                return lately if all(map(FORM.match, lately.news)) else None
         return None
 
-    def _go_on(self, lately: Lately | None) -> None:
-        """Deliver what came while we were away, and then what came while we read that."""
+    def _resume(self, lately: Lately | None) -> None:
+        """Deliver what was missed, then what was received while the list was read."""
         since = self._since(lately)
         held, self._held = self._held or [], None
         missed = since is None and self._connections > 1
         if since is None:
             since = self._anew(lately)
-            self._heard = None
+            self._last = None
             self._known = lately.news[-1] if lately is not None and lately.news else None
         self._life = None if lately is None else lately.life
-        self._arrived.add([*((one, True) for one in since), *((one, False) for one in held)])
-        if missed:  # after what did arrive: it is for the rest alone
-            self._tell_of_missed()
+        self._arrived.add([*((item, True) for item in since), *((item, False) for item in held)])
+        if missed:  # after the delivery of what did arrive
+            self._report_missed()
         self._release()
 
     def _since(self, lately: Lately | None) -> list[bytes] | None:
-        """What was told after the last that we know of; None where nobody can tell."""
-        last = self._heard or self._known
+        """Return the messages after the last known one; None if that cannot be determined."""
+        last = self._last or self._known
         if last is None or lately is None or not lately.news or self._is_another(lately.life):
             return None
         after = _number(last) - _number(lately.news[0]) + 1
@@ -155,7 +155,7 @@ class NewsFeed:
         return lately.news[after:]
 
     def _anew(self, lately: Lately | None) -> list[bytes]:
-        """All that was told in the life of an engine that began after we were connected to one."""
+        """Return all messages of an engine that restarted after our last connection."""
         if lately is None or not lately.news or not self._is_another(lately.life):
             return []
         return lately.news if lately.news[0] == lately.life else []
@@ -163,7 +163,7 @@ class NewsFeed:
     def _is_another(self, life: bytes) -> bool:
         return self._life is not None and life != self._life
 
-    def _lost(self) -> None:
+    def _leaves(self) -> None:
         self._joined, self._held = False, None
         waiting, self._waiting = self._waiting, []
         for _, _, done in waiting:
@@ -179,15 +179,15 @@ class NewsFeed:
         if self._held is not None:
             self._held.append(message)
             if len(self._held) >= MOST_LATELY:
-                self._go_on(None)  # reading takes too long
+                self._resume(None)  # reading takes too long
             return
         self._arrived.add(((message, False),))
         if not self._arrived.busy:
             self._release()
 
     def _reached(self) -> int:
-        """The number up to which nothing is to come."""
-        return max(_number(one) for one in (self._known, self._heard, b"0") if one)
+        """Return the number up to which everything was delivered."""
+        return max(_number(message) for message in (self._known, self._last, b"0") if message)
 
     def _release(self) -> None:
         while self._waiting and self._waiting[0][0] <= self._reached():
@@ -200,22 +200,22 @@ class NewsFeed:
         if was_read:
             self._read.add(message)
         elif message in self._read:
-            return  # it was delivered when it was read
+            return  # already delivered
         else:
             self._read.clear()
-        last, self._heard = self._heard, message
+        last, self._last = self._last, message
         if message.startswith(BIRTH):
             self._life, self._known = message, None
-        if message.endswith(b" "):  # of one so long the engine has kept the number alone
-            self._tell_of_missed()
+        if message.endswith(b" "):  # the engine keeps only the number of a long one
+            self._report_missed()
             return
         if last is not None and _number(message) != _number(last) + 1:
-            self._tell_of_missed()  # also where the engine began anew
+            self._report_missed()  # also if the engine restarted
         self._deliver(message)
 
     def _deliver(self, message: bytes) -> None:
-        _, _, said = message.partition(b" ")
-        head, _, text = said.partition(b" ")
+        _, _, rest = message.partition(b" ")
+        head, _, text = rest.partition(b" ")
         name, *readers = head.decode(errors="replace").split("@")
         known = self._listeners.get(name)
         if known is None or (readers and self._named not in readers):
@@ -223,25 +223,25 @@ class NewsFeed:
         kind, listeners = known
         try:
             news: Any = decode(text, kind)
-        except Exception:  # whatever it is, what follows it must be delivered
+        except Exception:  # of any kind: what follows must be delivered
             self._warn(name)
-            self._tell_of_missed()
+            self._report_missed()
             return
         for listener in listeners:
             deliver(listener, news)
 
     def _warn(self, name: str) -> None:
         if self._warned.due(name, self.engine.seconds()):
-            log.warn("news of the engine that cannot be read: {name}", name=name or "not ours")
+            log.warn("ignoring news that cannot be decoded: {name}", name=name or "not ours")
 
-    def _tell_of_missed(self) -> None:
+    def _report_missed(self) -> None:
         log.info("news of other processes may have been missed")
-        for look in self._missed:
-            deliver(_call, look)
+        for callback in self._missed:
+            deliver(_call, callback)
 
 
-def _call(look: Callable[[], None]) -> None:
-    look()
+def _call(callback: Callable[[], None]) -> None:
+    callback()
 
 
 def _name(news: type) -> str:

@@ -1,7 +1,7 @@
-"""The memory board for tests: it finds what would go wrong on an engine that others share.
+"""The memory board for tests, which finds what would go wrong on a shared engine.
 
-Every work runs twice and must do the same both times, and every value goes through its encoded
-form, so that a change made to a value that was read is lost, as it would be there.
+It runs all work twice, which must do the same both times. Each value passes through its encoding,
+so that a change made to a value after it was read is lost, as on an engine.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ T = TypeVar("T")
 
 
 class NotRepeatable(AssertionError):
-    """A piece of work, run again on the same entries, did something else."""
+    """Work had another effect when it ran again on the same entries."""
 
 
 class NotEncodable(AssertionError):
-    """A value does not come back as it was from its encoded form."""
+    """A value changes when it is encoded and decoded."""
 
 
 class RehearsedBoard(MemoryBoard):
-    """A ``MemoryBoard`` that runs every work twice and copies every value through its encoding."""
+    """A ``MemoryBoard`` that runs all work twice and encodes each value."""
 
     def _run(self, work: Work[T], now: float) -> tuple[T, MemoryTransaction]:
         ids: list[str] = []
         transactions = [_CopyingTransaction(now, self._tables, ids) for _ in range(2)]
-        first, again = (_outcome(work, transaction) for transaction in transactions)
-        for what, one, other in (
-            ("result", _comparable(first), _comparable(again)),
+        first, second = (_outcome(work, transaction) for transaction in transactions)
+        for what, before, after in (
+            ("result", _comparable(first), _comparable(second)),
             ("writes", transactions[0].written, transactions[1].written),
             ("news", transactions[0].news, transactions[1].news),
         ):
-            if one != other:
-                raise NotRepeatable(f"{what} of {work!r}: first {one!r}, then {other!r}")
-        result, raised = again
+            if before != after:
+                raise NotRepeatable(f"{what} of {work!r}: first {before!r}, then {after!r}")
+        result, raised = second
         if raised is not None:
             raise raised
         if isinstance(result, Deferred):
@@ -49,25 +49,22 @@ class RehearsedBoard(MemoryBoard):
 
 
 class _CopyingTransaction(MemoryTransaction):
-    """Gives copies of values and keeps copies, as an engine elsewhere does."""
+    """A transaction that copies every value, as an engine does."""
 
     __slots__ = ()
 
     def get(self, kind: Kind[T], key: str) -> T | None:
-        """A copy, as if it came from elsewhere."""
-        found = super().get(kind, key)
-        return None if found is None else kind.decode(kind.encode(found))
+        value = super().get(kind, key)
+        return None if value is None else kind.decode(kind.encode(value))
 
     def each(self, kind: Kind[T]) -> list[tuple[str, T]]:
-        """Every entry of the kind, as copies."""
-        return [(key, kind.decode(kind.encode(one))) for key, one in super().each(kind)]
+        return [(key, kind.decode(kind.encode(value))) for key, value in super().each(kind)]
 
     def put(self, kind: Kind[T], key: str, value: T) -> None:
-        """Keep a copy that equals the value."""
         try:
             copy = kind.decode(kind.encode(value))
-        except (TypeError, ValueError, cattrs.BaseValidationError) as why:
-            raise NotEncodable(f"{kind.name}: put {value!r}") from why
+        except (TypeError, ValueError, cattrs.BaseValidationError) as error:
+            raise NotEncodable(f"{kind.name}: put {value!r}") from error
         if copy != value:
             raise NotEncodable(f"{kind.name}: put {value!r}, got back {copy!r}")
         super().put(kind, key, copy)
@@ -76,8 +73,8 @@ class _CopyingTransaction(MemoryTransaction):
 def _outcome(work: Work[T], transaction: MemoryTransaction) -> tuple[Any, Exception | None]:
     try:
         return work(transaction), None
-    except Exception as why:
-        return None, why
+    except Exception as error:
+        return None, error
 
 
 def _comparable(outcome: tuple[Any, Exception | None]) -> Any:

@@ -1,12 +1,12 @@
-"""What runs inside the engine: three scripts that know keys and bytes, and no rule of any feature.
+"""The scripts that run inside the engine. They know keys and bytes, and no rule of any feature.
 
-``LOAD`` reads entries and the engine's time in one go. ``COMMIT`` writes if everything it is told
-to compare is as it was, and publishes news with the number that follows in its channel. The latest
-are kept in a list for those whose connection was away. An engine that begins anew has forgotten all
-of that, and numbers from 1 again: so its first news follow a name of their own, told as number 0.
+``LOAD`` reads entries and the engine's time. ``COMMIT`` writes if every compared entry is
+unchanged, and publishes news with the next number of its channel. The engine keeps a list of the
+latest news for processes that were disconnected. An engine that restarts empty counts from 1 again,
+so it first publishes a new random name of its life as number 0.
 
-Where somebody put a value of another type under one of our keys, it is deleted and counts as
-absent: else every act that meets it would fail for ever.
+If somebody stored a value of another type under one of our keys, it is deleted and counts as
+absent, since every transaction that reads it would fail otherwise.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import hashlib
 
 from attrs import field, frozen
 
-MOST_LATELY = 16_384  # news that are kept: 5 MB of usual ones, eight seconds of 100,000 players
-MOST_NUMBER = 10**14  # of a piece of news: beyond, the engine writes it as a fraction
-LONGEST_LATELY = 8_192  # bytes of one that is kept: of a longer one its number is
-MOST_BYTES = 8 << 20  # of an entry; a larger one is nobody's work here, and is cut off
-STAMP = 12  # bytes in front of every entry, new at every write, by which it is compared
+MOST_LATELY = 16_384  # news in the list: usually 5 MB, eight seconds of 100,000 players
+MOST_NUMBER = 10**14  # of news: the engine prints larger ones as fractions
+LONGEST_LATELY = 8_192  # bytes of news in the list; only the number of longer ones is kept
+MOST_BYTES = 8 << 20  # of an entry; a larger one is not ours and is cut off
+STAMP = 12  # bytes at the start of an entry, new at every write, for the comparison
 
-# how COMMIT is told of a key: stamp, value, milliseconds to live, list
-ANY, ABSENT = b"*", b""  # instead of a stamp: not compared; must not be there
+# the arguments of COMMIT for each key: stamp, value, milliseconds to live, list
+ANY, ABSENT = b"*", b""  # instead of a stamp: not compared; must not exist
 KEEP, DROP = b"-", b""  # instead of a value
 FOR_EVER = b""
 UNLISTED = b""
@@ -30,7 +30,7 @@ UNLISTED = b""
 
 @frozen
 class Script:
-    """A script and the name that the engine gives it."""
+    """A script and the engine's name for it."""
 
     text: str
     sha: str = field(init=False)
@@ -40,8 +40,8 @@ class Script:
         return hashlib.sha1(self.text.encode(), usedforsecurity=False).hexdigest()
 
 
-# ARGV[i]: milliseconds to live from now on, or "" to leave it as it is.
-# Gives seconds, microseconds, entries; of one that is not there nothing.
+# ARGV[i]: milliseconds to live from now on, or "" to keep the time to live.
+# Returns seconds, microseconds and the entries; an absent one is empty.
 LOAD = Script(
     """
 local time = redis.call('TIME')
@@ -59,7 +59,7 @@ return found
 """.replace("MOST_BYTES", str(MOST_BYTES))
 )
 
-# ARGV: a command that reads the members of a list after a time. Gives its reply.
+# ARGV: a command that reads the members of a list after a time. Returns its reply.
 LISTED = Script(
     """
 local found = redis.pcall(ARGV[1], KEYS[1], ARGV[2], '+inf')
@@ -70,7 +70,7 @@ return redis.call(ARGV[1], KEYS[1], ARGV[2], '+inf')
 )
 
 # ARGV: four for each key as above, then a channel and a text for each piece of news.
-# Gives the number of the first key that is not as expected; else 0 and the numbers of the news.
+# Returns the index of the first key that has changed, or 0 and the numbers of the news.
 COMMIT = Script(
     """
 local n = #KEYS

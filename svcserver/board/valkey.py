@@ -1,8 +1,8 @@
-"""The board on an engine that several processes share: Valkey, or Redis.
+"""The board on an engine that several processes share: Valkey or Redis.
 
-The rules stay Python. An act loads what it reads, runs, and writes if what it has read is still so;
-else it runs again. Several loads are no snapshot: then what was read is compared before a result,
-a refusal or an exception is believed. Time is the engine's.
+The rules stay in Python. A transaction loads what it reads, runs, and writes if nothing that it
+read has changed. Otherwise it runs again. Several loads are no snapshot, so the entries are also
+compared before a result, a refusal or an exception counts. Time is the engine's.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from svcserver.board.engine_transaction import (
     EngineTransaction,
     Loaded,
     NotLoaded,
+    Seal,
     Values,
     name_of,
 )
 from svcserver.board.kinds import FOR_EVER, Kind
 from svcserver.board.news import NewsFeed
 from svcserver.board.scripts import ABSENT, ANY, COMMIT, DROP, KEEP, LISTED, LOAD, STAMP, UNLISTED
-from svcserver.board.seal import Seal
 from svcserver.kernel.refusals import Unavailable
 from svcserver.kernel.system import generator, token_hex
 
@@ -37,16 +37,17 @@ T = TypeVar("T")
 N = TypeVar("N")
 log = Logger()
 
-MOST_TRIES = 60  # of an act that others overtake
-MOST_LOADS = 64  # of one try
-HABITS = 65_536  # acts of which is remembered what they read
-HABIT_KEYS = 48  # of one act
-VALUES = 16_384  # decoded values that are kept
-PAGE = 256  # entries of a list in one reading
+MOST_TRIES = 60  # of a transaction that conflicts with others
+MOST_LOADS = 64  # of one attempt
+HABITS = 65_536  # maximum number of transactions whose key set is cached
+HABIT_KEYS = 48  # of one transaction
+VALUES = 16_384  # cached decoded values
+PAGE = 256  # entries of a list in one load
+UNCHANGED = KEEP, b"", UNLISTED
 
 
 class Overtaken(Unavailable):
-    """Others wrote what this act has read, again and again."""
+    """Other transactions changed what this one read, too many times."""
 
     def __init__(self) -> None:
         super().__init__("too many change the same at once", retry_after_s=1)
@@ -54,7 +55,7 @@ class Overtaken(Unavailable):
 
 @frozen
 class Outcome(Generic[T]):
-    """What a run of the work gave or raised."""
+    """The result of a run, or the exception it raised."""
 
     result: T | None
     raised: Exception | None
@@ -62,10 +63,9 @@ class Outcome(Generic[T]):
 
 @define(eq=False, slots=False)
 class ValkeyBoard:
-    """See ``Board``.
+    """A ``Board`` on an engine.
 
-    ``time_of``: the board's time at the engine's, for tests that let time pass. ``seal``: by the
-    secret of the host, under which its entries are kept.
+    ``time_of`` maps the engine's time to the board's, for tests. ``seal``: of this host's secret.
     """
 
     shared = True
@@ -74,7 +74,7 @@ class ValkeyBoard:
     seal: Seal = field(factory=lambda: Seal(b""))
 
     def __attrs_post_init__(self) -> None:
-        self.conflicts = 0  # acts that ran again
+        self.conflicts = 0  # transactions that ran again
         self._kinds: dict[str, Kind[Any]] = {}
         self._values = Values(VALUES, self.seal, self.engine.seconds)
         self._habits: LRUCache[Key, tuple[Key, ...]] = LRUCache(HABITS)
@@ -93,11 +93,11 @@ class ValkeyBoard:
         self._news.reads_as(name)
 
     def forget_at_start(self, *keys: Key) -> None:
-        names = [self._name(*one) for one in keys]
-        self.engine.before_all(partial(self._forget_alone, names))
+        names = [self._name(*key) for key in keys]
+        self.engine.before_all(partial(self._forget_if_first, names))
 
-    async def _forget_alone(self, names: list[bytes], ask: Ask) -> None:
-        """Delete the entries where no process shows, by listening, that it runs."""
+    async def _forget_if_first(self, names: list[bytes], ask: Ask) -> None:
+        """Delete the entries unless another process listens on the channel of running ones."""
         running = f"svc:{self.engine.space}:running".encode()
         _, listeners = await ask("PUBSUB", "NUMSUB", running)
         if not listeners:
@@ -116,20 +116,20 @@ class ValkeyBoard:
             loaded, transaction, outcome = await self._try(work, wanted, ids)
             if near:
                 self._learn(near, transaction)
-            if await self._counts(loaded, transaction, outcome):
+            if await self._commit(loaded, transaction, outcome):
                 if outcome.raised is not None:
                     raise outcome.raised
                 return outcome.result  # type: ignore[return-value]  # it raised nothing
             self.conflicts += 1
             wanted = dict.fromkeys(transaction.read)
-            if tries > 1:  # let others pass, each another while
+            if tries > 1:  # random, so that others pass
                 await self.engine.pause(min(tries, 10) * 0.002 * self._dice.random())
         raise Overtaken
 
     async def _try(
         self, work: Work[T], wanted: dict[Key, None], ids: list[str]
     ) -> tuple[Loaded, EngineTransaction, Outcome[T]]:
-        """Run the work on all that it asks for."""
+        """Load entries and run the work until nothing is missing."""
         loaded = Loaded(self.time_of(self._engine_s()))
         if wanted or self._drift is None:
             await self._load(loaded, wanted)
@@ -145,52 +145,52 @@ class ValkeyBoard:
                 loaded.lists[kind] = await self._list(kind)
             for kind in missing.counts:
                 loaded.counts[kind] = await self._count(kind)
-        raise RuntimeError(f"{work!r} never has all that it asks for")
+        raise RuntimeError(f"{work!r} needs more than {MOST_LOADS} loads")
 
     async def _load(self, loaded: Loaded, keys: Iterable[Key]) -> None:
-        # a sign of life is not compared: one that is older than what is read beside it would count
-        signs = [one for one in loaded.entries if not one[0].compared]
-        asked = list(dict.fromkeys([*keys, *signs]))
-        names = [self._name(*one) for one in asked]
-        lives = [_life(kind) if kind.kept_by_reading else b"" for kind, _ in asked]
-        found = await self.engine.run(LOAD, names, lives)
-        seconds = int(found[0]) + int(found[1]) / 1e6
+        # load heartbeats again: they are not compared, so an outdated one would count
+        heartbeats = [key for key in loaded.entries if not key[0].compared]
+        wanted = list(dict.fromkeys([*keys, *heartbeats]))
+        names = [self._name(*key) for key in wanted]
+        lives = [_life(kind) if kind.kept_by_reading else b"" for kind, _ in wanted]
+        whole_s, micros, *entries = await self.engine.run(LOAD, names, lives)
+        seconds = int(whole_s) + int(micros) / 1e6
         self._drift = seconds - self.engine.seconds()
         if not loaded.loads:
             loaded.now = self.time_of(seconds)
         loaded.loads += 1
-        loaded.entries.update(zip(asked, (one or None for one in found[2:]), strict=True))
+        loaded.entries.update(zip(wanted, (entry or None for entry in entries), strict=True))
 
-    async def _counts(
+    async def _commit(
         self, loaded: Loaded, transaction: EngineTransaction, outcome: Outcome[T]
     ) -> bool:
-        """Write what the work wrote; False when what it has read is out of date."""
+        """Write and publish; return False if an entry that was read has changed."""
         written = transaction.written if outcome.raised is None else {}
         news = transaction.news if outcome.raised is None else []
         if not written and not news and loaded.loads <= 1:
             return True  # one load is a snapshot
         keys: list[bytes] = []
         arguments: list[bytes] = []
-        # signs of life, from somebody whom the engine has just answered: nobody waits for them
-        signs = loaded.loads == 1 and not news and not any(one[0].compared for one in written)
-        for at in written if signs else dict.fromkeys([*transaction.read, *written]):
+        # nobody waits for heartbeats, if the engine has just answered
+        beats = loaded.loads == 1 and not news and not any(kind.compared for kind, _ in written)
+        for at in written if beats else dict.fromkeys([*transaction.read, *written]):
             kind = at[0]
-            seen = at in transaction.read and kind.compared
-            if not seen and at not in written:
+            compared = at in transaction.read and kind.compared
+            if not compared and at not in written:
                 continue
             keys.append(self._name(*at))
-            arguments.append(_stamp(loaded.entries[at]) if seen else ANY)
+            arguments.append(_stamp(loaded.entries[at]) if compared else ANY)
             arguments += self._change(at, written[at]) if at in written else UNCHANGED
-        arguments += self._news.told(news)
+        arguments += self._news.commit_arguments(news)
         done = self.engine.run(COMMIT, keys, arguments)
-        if signs:
-            done.addErrback(_unacknowledged)
+        if beats:
+            done.addErrback(lambda failure: None if failure.check(Unavailable) else failure)
             return True
         reply = await done
         if reply[0]:
             return False
         if news:
-            await self._news.heard(reply[-1])
+            await self._news.delivered(reply[-1])
         return True
 
     def _change(self, at: Key, value: Any) -> tuple[bytes, bytes, bytes]:
@@ -206,24 +206,24 @@ class ValkeyBoard:
         return stamp + data, _life(kind), listed
 
     async def _list(self, kind: Kind[Any]) -> list[tuple[str, bytes]]:
-        """All entries of a listed kind, in pages: those who ask need no snapshot."""
+        """Return all entries of a listed kind; they are loaded in pages and are no snapshot."""
         since = b"(%d" % (self._engine_s() * 1000)
         members = await self.engine.run(LISTED, [_list_of(kind)], [b"ZRANGEBYSCORE", since])
-        keys = [key for one in members if (key := _text(one)) is not None]
-        found: list[tuple[str, bytes]] = []
+        keys = [key for member in members if (key := _text(member)) is not None]
+        entries: list[tuple[str, bytes]] = []
         for start in range(0, len(keys), PAGE):
             page = keys[start : start + PAGE]
             names = [self._name(kind, key) for key in page]
-            _, _, *there = await self.engine.run(LOAD, names, [b""] * len(page))
-            found += [(key, data) for key, data in zip(page, there, strict=True) if data]
-        return found
+            _, _, *values = await self.engine.run(LOAD, names, [b""] * len(page))
+            entries += [(key, data) for key, data in zip(page, values, strict=True) if data]
+        return entries
 
     async def _count(self, kind: Kind[Any]) -> int:
         since = b"(%d" % (self._engine_s() * 1000)
         return int(await self.engine.run(LISTED, [_list_of(kind)], [b"ZCOUNT", since]))
 
     def _engine_s(self) -> float:
-        """The engine's time, as far as it is known without asking."""
+        """Return the engine's time, estimated from the last load."""
         return self.engine.seconds() + (self._drift or 0.0)
 
     def _name(self, kind: Kind[Any], key: str) -> bytes:
@@ -232,14 +232,11 @@ class ValkeyBoard:
         return name_of(kind, key)
 
     def _learn(self, near: tuple[Key, ...], transaction: EngineTransaction) -> None:
-        """Remember what was read beside ``near``, to bring it in one go the next time."""
-        beside = tuple(one for one in transaction.read if one not in near)
+        """Remember the keys read beside ``near``, to load all of them together next time."""
+        beside = tuple(key for key in transaction.read if key not in near)
         known = self._habits.get(near[0])
         if len(beside) <= HABIT_KEYS and (beside or known) and known != beside:
             self._habits[near[0]] = beside
-
-
-UNCHANGED = KEEP, b"", UNLISTED
 
 
 def _run(work: Work[T], transaction: EngineTransaction) -> Outcome[T]:
@@ -247,8 +244,8 @@ def _run(work: Work[T], transaction: EngineTransaction) -> Outcome[T]:
         return Outcome(work(transaction), None)
     except NotLoaded:
         return Outcome(None, None)
-    except Exception as why:
-        return Outcome(None, why)
+    except Exception as error:
+        return Outcome(None, error)
 
 
 def _list_of(kind: Kind[Any]) -> bytes:
@@ -264,13 +261,8 @@ def _life(kind: Kind[Any]) -> bytes:
 
 
 def _text(member: bytes) -> str | None:
-    """The key that stands in a list; None for what no board has put there."""
+    """Return the key of a list's member; None if no board wrote it."""
     try:
         return member.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:
         return None
-
-
-def _unacknowledged(why: Any) -> None:
-    """A sign of life that was lost is followed by another."""
-    why.trap(Unavailable)

@@ -1,9 +1,8 @@
-"""A storm of real acts on few players: parties, matchmaking, sign-ins and quotas, by a seed.
+"""A storm of seeded operations on few players: parties, matchmaking, sign-ins and quotas.
 
-A lane is a player's client after client: it does one operation after the other, each of one or
-several acts of the board. What it asks for depends on its seed and on what it was answered, so on
-another board it does the same as long as it is answered the same. Every act has the time of its
-number, and tells ``Done``: by those all acts of all processes have one order.
+A lane does one operation after the other, each with one or several transactions. They depend on its
+seed and on the answers, so that equal answers from another board lead to the same operations. Each
+act has the time of its number and publishes ``Done``, which orders the acts of all processes.
 """
 
 from __future__ import annotations
@@ -48,18 +47,18 @@ COOLDOWN_S = 60.0
 
 @frozen
 class Done:
-    """The news of an act: it counts."""
+    """The news that an act is committed."""
 
     act: str
 
 
 class Broke(Exception):
-    """An act raised what is no refusal, as it does on live state that contradicts itself."""
+    """An act raised an exception that is no refusal, as on inconsistent live state."""
 
 
 @define
 class Act:
-    """One act of a lane: the ids that it drew, and its answer as ``plain`` gives it."""
+    """An act of a lane: the ids that it drew, and its answer as ``plain`` returns it."""
 
     name: str
     ids: list[str] = field(factory=list)
@@ -69,35 +68,37 @@ class Act:
 
 
 def plain(value: Any) -> Any:
-    """An answer as values of JSON, equal wherever the answers are."""
+    """Return an answer as JSON values, equal where the answers are equal."""
     if isinstance(value, BaseException):
         return [type(value).__name__, str(value)]
     if attrs.has(type(value)):
-        fields = {one.name: plain(getattr(value, one.name)) for one in attrs.fields(type(value))}
+        fields = {
+            field.name: plain(getattr(value, field.name)) for field in attrs.fields(type(value))
+        }
         return [type(value).__name__, fields]
     if isinstance(value, dict):
-        return {str(key): plain(one) for key, one in value.items()}
+        return {str(key): plain(field) for key, field in value.items()}
     if isinstance(value, set | frozenset):
         return sorted(map(plain, value))
     if isinstance(value, list | tuple):
-        return [plain(one) for one in value]
+        return [plain(field) for field in value]
     return value
 
 
 @define
 class At:
-    """A transaction at another time, which is that of the act on whatever board."""
+    """A transaction with another time, that of the act on any board."""
 
     transaction: Any
     now: float
 
     def new_id(self) -> str:
-        found: str = self.transaction.new_id()
-        return found
+        drawn: str = self.transaction.new_id()
+        return drawn
 
     def get(self, kind: Kind[T], key: str) -> T | None:
-        found: T | None = self.transaction.get(kind, key)
-        return found
+        entry: T | None = self.transaction.get(kind, key)
+        return entry
 
     def put(self, kind: Kind[T], key: str, value: T) -> None:
         self.transaction.put(kind, key, value)
@@ -117,7 +118,7 @@ class At:
 
 @define(eq=False)
 class LaneBoard:
-    """The board of a lane: each act is noted, tells ``Done``, and leaves nothing where refused."""
+    """The board of a lane, which records acts, publishes ``Done`` and undoes refused ones."""
 
     lane: str
     board: Board
@@ -135,26 +136,26 @@ class LaneBoard:
         def job(transaction: BoardTransaction) -> T | Exception:
             own: Any = transaction
             try:
-                given: T | Exception = work(At(own, now))
+                result: T | Exception = work(At(own, now))
             except Exception as why:
                 own.written.clear()
                 own.news.clear()
-                given = why
+                result = why
             transaction.publish(Done(act.name))
-            act.ids, act.answer = own._ids[:], plain(given)
-            act.broke = isinstance(given, Exception) and not isinstance(given, Refusal)
-            return given
+            act.ids, act.answer = own._ids[:], plain(result)
+            act.broke = isinstance(result, Exception) and not isinstance(result, Refusal)
+            return result
 
         try:
-            given = await self.board.transact(job, near)
+            result = await self.board.transact(job, near)
         except Overtaken:
             act.overtaken = True
             raise
-        if isinstance(given, Refusal):
-            raise given
-        if isinstance(given, Exception):
-            raise Broke from given
-        return given
+        if isinstance(result, Refusal):
+            raise result
+        if isinstance(result, Exception):
+            raise Broke from result
+        return result
 
     def listen(self, news: type[Any], listener: Callable[[Any], None]) -> None:
         self.board.listen(news, listener)
@@ -171,11 +172,11 @@ class LaneBoard:
 
 @define
 class Deploy:
-    """The deploy server that a lane asks."""
+    """The deploy server of a lane."""
 
     dice: random.Random
 
-    async def launch(self, wish: LaunchRequest, match_id: str) -> Server:
+    async def launch(self, request: LaunchRequest, match_id: str) -> Server:
         port = self.dice.randrange(8000, 8020)
         if port % 5 == 0:
             raise Busy
@@ -193,23 +194,23 @@ class Asking(Launching):
     def __init__(self, matches: LiveMatches, deploy: Any) -> None:
         nobody: Any = None
         super().__init__(matches, deploy, nobody)
-        self.asked: list[tuple[str, LaunchRequest]] = []
+        self.requests: list[tuple[str, LaunchRequest]] = []
 
     def wait(self, match_id: str, seconds: float) -> Deferred[None]:
         done: Deferred[None] = Deferred()
         done.callback(None)
         return done
 
-    def start(self, match_id: str, wish: LaunchRequest) -> None:
-        self.asked.append((match_id, wish))
+    def start(self, match_id: str, request: LaunchRequest) -> None:
+        self.requests.append((match_id, request))
 
     async def carry_out(self) -> None:
-        while self.asked:
-            await self._launch(*self.asked.pop(0))
+        while self.requests:
+            await self._launch(*self.requests.pop(0))
 
 
 class Everybody:
-    """Directory and blocks, in which all exist and nobody has blocked anybody."""
+    """A directory and blocks in which everybody exists and nobody is blocked."""
 
     async def account_of_id(self, account: str) -> str:
         return account
@@ -228,7 +229,7 @@ WISHES = (
 
 @define(eq=False)
 class Lane:
-    """Does one operation after the other; ``before`` each of them it waits for that."""
+    """A player who does one operation after the other, each after ``before``."""
 
     board: LaneBoard
     before: Callable[[int], Awaitable[object]]
@@ -249,44 +250,49 @@ class Lane:
         self._play = MatchmakingActs(matches, self._launching, parties, Signal(), Signal())
 
     async def play(self) -> None:
-        """All of its operations."""
         for number in range(OPERATIONS):
             await self.before(number)
-            me, other = self.dice.sample(PLAYERS, 2)
-            kinds = (self._socially, self._socially, self._hunting, self._hunting, self._counted)
+            me, peer = self.dice.sample(PLAYERS, 2)
+            kinds = (
+                self._play_socially,
+                self._play_socially,
+                self._hunt,
+                self._hunt,
+                self._use_quota,
+            )
             try:
-                await self.dice.choice(kinds)(me, other)
+                await self.dice.choice(kinds)(me, peer)
                 await self._launching.carry_out()
             except (Refusal, Broke):
-                self._launching.asked.clear()
+                self._launching.requests.clear()
 
-    async def _socially(self, me: str, other: str) -> None:
+    async def _play_socially(self, me: str, peer: str) -> None:
         parties = self._parties
         match self.dice.randrange(10):
             case 0:
                 await parties.poll(me)
             case 1 | 2:
-                await parties.invite(me, other)
+                await parties.invite(me, peer)
             case 3 | 4 | 5:
-                for one in (await parties.invites(me))[:1]:
-                    await parties.accept(me, one.sender)
+                for invite in (await parties.invites(me))[:1]:
+                    await parties.accept(me, invite.sender)
             case 6:
                 await parties.leave(me)
             case 7:
-                await parties.kick(me, other)
+                await parties.kick(me, peer)
             case 8:
-                await parties.promote(me, other)
+                await parties.promote(me, peer)
             case _:
-                await parties.drop_invite(me, [other], other)
+                await parties.drop_invite(me, [peer], peer)
 
-    async def _hunting(self, me: str, other: str) -> None:
+    async def _hunt(self, me: str, peer: str) -> None:
         match self.dice.randrange(8):
             case 0 | 1 | 2:
                 await self._play.join(me, self.dice.choice(WISHES))
             case 3 | 4:
                 await self._play.poll(me)
             case 5:
-                entry = await self._play.matches.act(lambda rules: rules.entry(other))
+                entry = await self._play.matches.act(lambda rules: rules.entry(peer))
                 if entry is not None:
                     await self._play.follow(me, entry.candidate_id)
             case 6:
@@ -294,7 +300,7 @@ class Lane:
             case _:
                 await self._play.leave(me)
 
-    async def _counted(self, me: str, other: str) -> None:
+    async def _use_quota(self, me: str, peer: str) -> None:
         board = self.board
         match self.dice.randrange(5):
             case 0:
@@ -304,21 +310,21 @@ class Lane:
                 quota = self.dice.choice((NEW_KEYS, PASSPORT_READS))
                 await board.transact(lambda transaction: quota.take_or_wait(transaction, me))
             case 2:
-                await board.transact(lambda transaction: self._signs_in(Lockout(transaction), me))
+                await board.transact(lambda transaction: self._sign_in(Lockout(transaction), me))
             case 3:
                 await board.transact(
-                    lambda transaction: self._founds(Founders(transaction), me, other)
+                    lambda transaction: self._found_guild(Founders(transaction), me, peer)
                 )
             case _:
                 await self._online.hear(me, "city_01_persistent", "city")
 
-    def _signs_in(self, lockout: Lockout, me: str) -> tuple[bool, bool]:
-        said = lockout.locked(me, "192.0.2.1"), lockout.waits(me)
+    def _sign_in(self, lockout: Lockout, me: str) -> tuple[bool, bool]:
+        before = lockout.locked(me, "192.0.2.1"), lockout.waits(me)
         lockout.failed(me, "192.0.2.1")
         lockout.never_bound(me)
-        return said
+        return before
 
-    def _founds(self, founders: Founders, me: str, other: str) -> tuple[bool, bool]:
-        said = founders.checked(me, other, ""), founders.is_active(me)
-        founders.note(me, other, "")
-        return said
+    def _found_guild(self, founders: Founders, me: str, name: str) -> tuple[bool, bool]:
+        before = founders.checked(me, name, ""), founders.is_active(me)
+        founders.note(me, name, "")
+        return before

@@ -21,7 +21,7 @@ from twisted.internet.task import react
 
 from svcserver.board import engine, scripts, valkey
 from svcserver.board.address import Address
-from svcserver.board.engine import RemoteEngine
+from svcserver.board.engine import Engine
 from svcserver.board.scripts import Script
 from svcserver.board.valkey import ValkeyBoard
 from tests.board.storm import LANES, OPERATIONS, Done, Lane, LaneBoard
@@ -34,7 +34,7 @@ BLIND = Script(scripts.COMMIT.text.replace("~= expected then", "~= expected and 
 
 @frozen
 class Ready:
-    """A process is there, and whether it hears news."""
+    """A process has started, and whether it receives news."""
 
     process: str
     listens: bool
@@ -42,14 +42,14 @@ class Ready:
 
 @frozen
 class Over:
-    """All lanes of a process are done."""
+    """All lanes of a process have ended."""
 
     process: str
 
 
 @define(eq=False, slots=False)
-class HeldEngine(RemoteEngine):
-    """Waits with some commits until others have been made; ``overtaken`` counts the refused."""
+class HeldEngine(Engine):
+    """An engine that delays some commits; ``overtaken`` counts the refused ones."""
 
     wait: Any = field(default=None, init=False)  # gives the Deferred for it
     held: int = field(default=0, init=False)
@@ -79,11 +79,11 @@ class HeldEngine(RemoteEngine):
 
 @define(eq=False)
 class Process:
-    """What this process knows of both."""
+    """The state of this process and what it knows of the other."""
 
     name: str
     board: ValkeyBoard
-    heard: list[str] = field(factory=list)  # acts in the order of their news
+    received: list[str] = field(factory=list)  # acts in the order of their news
     over: set[str] = field(factory=set)
     _done: Counter[str] = field(factory=Counter)  # acts by process
     _there: set[str] = field(factory=set)
@@ -100,35 +100,35 @@ class Process:
         return "b" if self.name == "a" else "a"
 
     def until(self, what: Any) -> Deferred[None]:
-        """Fires when news has made it true."""
+        """Fires when news has made the condition true."""
         done: Deferred[None] = Deferred()
         self._waiting.append((what, done))
         self._look()
         return done
 
-    def of_other(self) -> float:
-        """How many acts of the other process are done; more than enough when all are."""
+    def acts_of_other(self) -> float:
+        """Return the number of acts that the other process has done, or infinity when all are."""
         return math.inf if self.other in self.over else self._done[self.other]
 
-    def others_act(self) -> Deferred[None]:
-        """Fires when the other process has done a few acts more."""
-        enough = self.of_other() + HELD_FOR
-        return self.until(lambda: self.of_other() >= enough)
+    def other_acts(self) -> Deferred[None]:
+        """Fires when the other process has done a few more acts."""
+        enough = self.acts_of_other() + HELD_FOR
+        return self.until(lambda: self.acts_of_other() >= enough)
 
-    async def tell(self, news: object) -> None:
+    async def publish(self, news: object) -> None:
         await self.board.transact(lambda transaction: transaction.publish(news))
 
     async def meet(self) -> None:
-        """Both are there, and hear one another from here on."""
+        """Wait until both processes run and receive each other's news."""
         while self.other not in self._listens:
-            await self.tell(Ready(self.name, self.name in self._there))
+            await self.publish(Ready(self.name, self.name in self._there))
             await self.board.engine.pause(0.02)
-        await self.tell(Ready(self.name, listens=True))
+        await self.publish(Ready(self.name, listens=True))
 
     async def before(self, number: int) -> None:
-        """Process b waits in the middle of the storm, so that it is not over before a begins."""
+        """Let process b wait in the middle of the storm, so that a can start before b ends."""
         if self.name == "b" and number == OPERATIONS // 2:
-            await self.until(lambda: self.of_other() >= AHEAD)
+            await self.until(lambda: self.acts_of_other() >= AHEAD)
 
     def _on_ready(self, news: Ready) -> None:
         self._there.add(news.process)
@@ -140,7 +140,7 @@ class Process:
         self._look()
 
     def _on_done(self, news: Done) -> None:
-        self.heard.append(news.act)
+        self.received.append(news.act)
         self._done[news.act[0]] += 1
         self._look()
 
@@ -154,31 +154,32 @@ class Process:
 
 
 async def storm(url: str, name: str) -> None:
-    """All of it."""
-    remote = HeldEngine(reactor, Address.read(url))
+    """Run the lanes of this process and print their acts."""
+    remote = HeldEngine(reactor, Address.parse(url))
     process = Process(name, ValkeyBoard(remote))
     remote.startService()
     await process.meet()
     if name == "a":
-        remote.wait = process.others_act
-    lanes = [Lane(LaneBoard(one, process.board), process.before) for one in LANES if one[0] == name]
-    await gatherResults([Deferred.fromCoroutine(one.play()) for one in lanes])
-    await process.tell(Over(name))
+        remote.wait = process.other_acts
+    lanes = [
+        Lane(LaneBoard(lane, process.board), process.before) for lane in LANES if lane[0] == name
+    ]
+    await gatherResults([Deferred.fromCoroutine(lane.play()) for lane in lanes])
+    await process.publish(Over(name))
     await process.until(lambda: len(process.over) == 2)
     remote.stopService()
     for lane in lanes:
         for act in lane.board.acts:
             print(orjson.dumps(attrs.asdict(act)).decode())
-    seen = {"heard": process.heard, "conflicts": process.board.conflicts}
-    print(orjson.dumps({**seen, "held": remote.held, "overtaken": remote.overtaken}).decode())
+    figures = {"heard": process.received, "conflicts": process.board.conflicts}
+    print(orjson.dumps({**figures, "held": remote.held, "overtaken": remote.overtaken}).decode())
 
 
 def main(_: Any, url: str, name: str, *sabotage: str) -> Deferred[None]:
-    """See the module."""
     if sabotage:
         modules: Any = valkey, engine
-        for one in modules:
-            one.COMMIT = BLIND
+        for module in modules:
+            module.COMMIT = BLIND
         modules[1].SCRIPTS = *scripts.SCRIPTS, BLIND
     return Deferred.fromCoroutine(storm(url, name)).addTimeout(DEADLINE_S, reactor)  # type: ignore[arg-type]
 

@@ -17,9 +17,11 @@ from svcserver.board.connection import DEADLINE_S, LOOK_S, ConnectionEnded, Engi
 
 class WireTests(SynchronousTestCase):
     def setUp(self) -> None:
-        self.clock, self.lost, self.pushed = Clock(), [], []
+        self.clock, self.disconnected, self.pushed = Clock(), [], []
         self.transport = StringTransport()
-        self.wire = Wire(self.clock, self.lost.append, lambda *said: self.pushed.append(said))
+        self.wire = Wire(
+            self.clock, self.disconnected.append, lambda *message: self.pushed.append(message)
+        )
         self.wire.makeConnection(self.transport)
         self.addCleanup(self.end)
 
@@ -36,8 +38,8 @@ class WireTests(SynchronousTestCase):
         for _ in range(int(seconds / LOOK_S)):
             self.clock.advance(LOOK_S)
 
-    def test_commands_of_a_turn_are_one_write_and_replies_come_in_their_order(self) -> None:
-        asked = [self.wire.ask("GET", key) for key in ("a", b"b", 3)]
+    def test_commands_of_a_turn_are_one_write_answered_in_order(self) -> None:
+        replies = [self.wire.ask("GET", key) for key in ("a", b"b", 3)]
         self.assertEqual(self.transport.value(), b"")
         self.clock.advance(0)
         self.assertEqual(
@@ -46,28 +48,28 @@ class WireTests(SynchronousTestCase):
         )
         for byte in b"$1\r\nx\r\n$-1\r\n:7\r\n":
             self.wire.dataReceived(bytes([byte]))
-        self.assertEqual([self.successResultOf(one) for one in asked], [b"x", None, 7])
+        self.assertEqual([self.successResultOf(reply) for reply in replies], [b"x", None, 7])
 
-    def test_an_error_of_the_engine_is_that_commands(self) -> None:
-        asked = [self.ask("GET", "a"), self.ask("PING")]
+    def test_an_error_reply_fails_only_its_command(self) -> None:
+        replies = [self.ask("GET", "a"), self.ask("PING")]
         self.wire.dataReceived(b"-WRONGTYPE no\r\n+PONG\r\n")
-        self.failureResultOf(asked[0], EngineError)
-        self.assertEqual(self.successResultOf(asked[1]), b"PONG")
+        self.failureResultOf(replies[0], EngineError)
+        self.assertEqual(self.successResultOf(replies[1]), b"PONG")
 
-    def test_who_leaves_takes_no_others_reply(self) -> None:
+    def test_a_cancelled_command_takes_no_other_reply(self) -> None:
         left, stays = self.ask("GET", "a"), self.ask("GET", "b")
         left.addErrback(lambda _: None)
         left.cancel()
         self.wire.dataReceived(b"$1\r\na\r\n$1\r\nb\r\n")
         self.assertEqual(self.successResultOf(stays), b"b")
 
-    def test_messages_of_channels_are_no_replies(self) -> None:
-        asked = self.ask("PING")
+    def test_published_messages_are_no_replies(self) -> None:
+        reply = self.ask("PING")
         self.wire.dataReceived(b"*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$2\r\nhi\r\n+PONG\r\n")
         self.assertEqual(self.pushed, [(b"c", b"hi")])
-        self.assertEqual(self.successResultOf(asked), b"PONG")
+        self.assertEqual(self.successResultOf(reply), b"PONG")
 
-    def test_an_engine_that_does_not_answer_is_left_after_the_deadline(self) -> None:
+    def test_a_silent_engine_is_disconnected_after_the_deadline(self) -> None:
         done = self.ask("GET", "a")
         self.wait(DEADLINE_S - LOOK_S)
         self.assertFalse(self.transport.disconnecting)
@@ -76,9 +78,9 @@ class WireTests(SynchronousTestCase):
         self.assertTrue(self.transport.disconnected or self.transport.disconnecting)
         self.end()
         self.failureResultOf(done, ConnectionEnded)
-        self.assertEqual(self.lost, [self.wire])
+        self.assertEqual(self.disconnected, [self.wire])
 
-    def test_without_the_deadline_whoever_asks_waits_for_ever(self) -> None:
+    def test_without_the_deadline_a_command_waits_for_ever(self) -> None:
         """The sabotage: what the test above rests on."""
         self.patch(connection, "DEADLINE_S", 1e9)
         done = self.ask("GET", "a")
@@ -87,7 +89,7 @@ class WireTests(SynchronousTestCase):
         self.assertNoResult(done)
         done.addErrback(lambda _: None)
 
-    def test_our_own_pause_is_not_the_engines(self) -> None:
+    def test_a_pause_of_this_process_does_not_disconnect(self) -> None:
         """Timers come before bytes that have arrived meanwhile."""
         done = self.ask("GET", "a")
         self.clock.advance(10 * DEADLINE_S)
@@ -96,22 +98,22 @@ class WireTests(SynchronousTestCase):
         self.assertEqual(self.successResultOf(done), b"a")
         self.assertTrue(self.wire.up)
 
-    def test_only_so_many_wait(self) -> None:
+    def test_pending_commands_are_limited(self) -> None:
         self.patch(connection, "MOST_WAITING", 2)
-        asked = [self.ask("GET", "a") for _ in range(3)]
-        self.failureResultOf(asked[2], ConnectionEnded)
-        for one in asked[:2]:
-            self.assertNoResult(one)
-            one.addErrback(lambda _: None)
+        replies = [self.ask("GET", "a") for _ in range(3)]
+        self.failureResultOf(replies[2], ConnectionEnded)
+        for reply in replies[:2]:
+            self.assertNoResult(reply)
+            reply.addErrback(lambda _: None)
 
-    def test_bytes_that_are_no_reply_end_it(self) -> None:
+    def test_bytes_that_are_no_reply_disconnect(self) -> None:
         done = self.ask("GET", "a")
         self.wire.dataReceived(b"HTTP/1.1 400 Bad Request\r\n\r\n")
         self.assertTrue(self.transport.disconnected or self.transport.disconnecting)
         self.end()
         self.failureResultOf(done, ConnectionEnded)
 
-    def test_a_reply_without_end_ends_it(self) -> None:
+    def test_an_endless_reply_disconnects(self) -> None:
         self.patch(connection, "MOST_BYTES", 1000)
         done = self.ask("GET", "a")
         self.wire.dataReceived(b"$100000\r\n" + bytes(1000))

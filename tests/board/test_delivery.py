@@ -1,4 +1,4 @@
-"""News that every process hears, once: here alone, or of any that share the board."""
+"""Signals reach the handlers of every process that shares the board once."""
 
 from __future__ import annotations
 
@@ -14,31 +14,29 @@ NEWS = Renamed("ann", "Ada")
 
 
 class Shared(RehearsedBoard):
-    """As processes share one on an engine."""
-
     shared = True
 
 
 class Process:
-    """Two features of it hear of new names."""
+    """A process with two handlers."""
 
     def __init__(self, board: Board) -> None:
         self.signal: Signal[Renamed] = Signal()
-        self.heard: list[Renamed] = []
-        self.heard_too: list[Renamed] = []
-        share_signal(board, self.signal, Renamed, self.heard.append)
-        connect_shared(board, self.signal, Renamed, self.heard_too.append)
+        self.received: list[Renamed] = []
+        self.also_received: list[Renamed] = []
+        share_signal(board, self.signal, Renamed, self.received.append)
+        connect_shared(board, self.signal, Renamed, self.also_received.append)
 
 
-class TellingTests(SynchronousTestCase):
-    def test_alone_both_hear_it_once(self) -> None:
-        one = Process(RehearsedBoard(Clock().seconds))
-        one.signal.send(NEWS)
-        self.assertEqual((one.heard, one.heard_too), ([NEWS], [NEWS]))
+class DeliveryTests(SynchronousTestCase):
+    def test_both_handlers_of_a_single_process_run_once(self) -> None:
+        process = Process(RehearsedBoard(Clock().seconds))
+        process.signal.send(NEWS)
+        self.assertEqual((process.received, process.also_received), ([NEWS], [NEWS]))
 
-    def test_all_who_share_the_board_hear_it_once(self) -> None:
+    def test_all_handlers_of_all_processes_run_once(self) -> None:
         board = Shared(Clock().seconds)
         here, there = Process(board), Process(board)
         here.signal.send(NEWS)
-        for one in (here, there):
-            self.assertEqual((one.heard, one.heard_too), ([NEWS], [NEWS]))
+        for process in (here, there):
+            self.assertEqual((process.received, process.also_received), ([NEWS], [NEWS]))

@@ -38,11 +38,13 @@ class Anew(ModelEngine):
     """Its two connections end with the engine, and come back when the test says so."""
 
     joined: Callable[[], None] = field(init=False)
-    lost: Callable[[], None] = field(init=False)
+    left: Callable[[], None] = field(init=False)
 
-    def hear(self, pushed: Any, joined: Callable[[], None], lost: Callable[[], None]) -> None:
-        self.joined, self.lost = joined, lost
-        super().hear(pushed, joined, lost)
+    def on_messages(
+        self, pushed: Any, joined: Callable[[], None], left: Callable[[], None]
+    ) -> None:
+        self.joined, self.left = joined, left
+        super().on_messages(pushed, joined, left)
 
     def run(self, script: Any, keys: Any, arguments: Any) -> Any:
         """Without the refusals of ``ModelEngine``."""
@@ -68,23 +70,23 @@ class Base(SynchronousTestCase):
         self.model = SimValkey(self.world, Network(self.world, lambda *_: None))
         self.model.start()
         self.boards = [ValkeyBoard(Anew(self.model)) for _ in range(2)]
-        self.heard: list[list[str]] = [[], []]
+        self.received: list[list[str]] = [[], []]
         self.missed = [0, 0]
         for number, board in enumerate(self.boards):
-            board.listen(Line, lambda line, n=number: self.heard[n].append(line.text))
+            board.listen(Line, lambda line, n=number: self.received[n].append(line.text))
             board.when_missed(lambda n=number: self.miss(n))
 
     def miss(self, number: int) -> None:
         self.missed[number] += 1
 
     def engine(self, number: int) -> Anew:
-        found: Any = self.boards[number].engine
-        return found
+        engine: Any = self.boards[number].engine
+        return engine
 
     def empty(self) -> None:
         """The engine is there again, with nothing, and both can ask it."""
         for number in range(2):
-            self.engine(number).lost()
+            self.engine(number).left()
         self.model.empty(AWAY_S)
         self.world.run_until(self.world.now + AWAY_S)
         for number in range(2):
@@ -93,51 +95,51 @@ class Base(SynchronousTestCase):
     def listen(self, number: int) -> None:
         self.engine(number).listen_again(b"svc:0:news")
 
-    def tell(self, number: int, text: str) -> None:
+    def publish(self, number: int, text: str) -> None:
         at_once(self.boards[number].transact(lambda transaction: transaction.publish(Line(text))))
-        for one in range(2):
-            self.engine(one).deliver()
+        for receiver in range(2):
+            self.engine(receiver).deliver()
 
 
 class NewsTests(Base):
-    def test_what_one_tells_before_another_listens_again_is_heard_by_both(self) -> None:
-        self.tell(0, "before")
+    def test_news_before_another_process_reconnects_reaches_both(self) -> None:
+        self.publish(0, "before")
         self.empty()
         self.listen(0)
-        self.tell(0, "early")
+        self.publish(0, "early")
         self.listen(1)
-        self.tell(0, "late")
-        self.assertEqual(self.heard, [["before", "early", "late"]] * 2)
+        self.publish(0, "late")
+        self.assertEqual(self.received, [["before", "early", "late"]] * 2)
         self.assertEqual(self.missed, [1, 1])
 
-    def test_so_is_what_one_tells_before_it_listens_itself(self) -> None:
-        self.tell(0, "before")
+    def test_news_before_its_own_process_reconnects_reaches_both(self) -> None:
+        self.publish(0, "before")
         self.empty()
-        self.tell(0, "early")
+        self.publish(0, "early")
         self.listen(1)
         self.listen(0)
-        self.assertEqual(self.heard, [["before", "early"]] * 2)
+        self.assertEqual(self.received, [["before", "early"]] * 2)
 
-    def test_the_same_words_as_in_its_former_life_are_heard_as_well(self) -> None:
+    def test_news_with_the_text_of_the_former_life_is_delivered(self) -> None:
         for text in ("one", "two"):
-            self.tell(0, text)
+            self.publish(0, text)
         self.empty()
         for text in ("three", "two"):
-            self.tell(0, text)
+            self.publish(0, text)
         for number in range(2):
             self.listen(number)
-        self.assertEqual(self.heard, [["one", "two", "three", "two"]] * 2)
+        self.assertEqual(self.received, [["one", "two", "three", "two"]] * 2)
 
-    def test_nor_does_a_second_end_lose_any(self) -> None:
+    def test_two_restarts_of_the_engine_lose_no_news(self) -> None:
         for life in range(3):
-            self.tell(0, f"early {life}")
+            self.publish(0, f"early {life}")
             for number in range(2):
                 if life:
                     self.listen(number)
-            self.tell(1, f"late {life}")
+            self.publish(1, f"late {life}")
             self.empty()
-        told = [f"{when} {life}" for life in range(3) for when in ("early", "late")]
-        self.assertEqual(self.heard, [told] * 2)
+        published = [f"{when} {life}" for life in range(3) for when in ("early", "late")]
+        self.assertEqual(self.received, [published] * 2)
 
 
 class ActTests(Base):
@@ -149,27 +151,27 @@ class ActTests(Base):
 
         def over(transaction: BoardTransaction) -> Any:
             nonlocal runs
-            given = work(transaction)
+            result = work(transaction)
             if not getattr(transaction, "missing"):  # noqa: B009
                 runs += 1
                 if runs == 1:
                     self.empty()
-            return given
+            return result
 
         return at_once(self.boards[0].transact(over, [(SEATS, "a")])), runs
 
-    def test_what_rests_on_an_entry_of_its_former_life_runs_again(self) -> None:
+    def test_work_that_read_an_entry_of_the_former_life_runs_again(self) -> None:
         at_once(self.boards[1].transact(lambda transaction: transaction.put(SEATS, "a", "ann")))
 
         def work(transaction: BoardTransaction) -> str | None:
-            found = transaction.get(SEATS, "a")
-            transaction.put(LEADERS, "a", found or "nobody")
-            return found
+            seat = transaction.get(SEATS, "a")
+            transaction.put(LEADERS, "a", seat or "nobody")
+            return seat
 
         self.assertEqual(self.run_over(work), (None, 2))
         self.assertEqual(at_once(self.boards[1].transact(lambda s: s.get(LEADERS, "a"))), "nobody")
 
-    def test_also_where_it_only_reads_what_it_took_several_loads_to_bring(self) -> None:
+    def test_read_only_work_of_several_loads_runs_again(self) -> None:
         def plant(transaction: BoardTransaction) -> None:
             transaction.put(SEATS, "a", "ann")
             transaction.put(LEADERS, "ann", "yes")
@@ -182,13 +184,13 @@ class ActTests(Base):
 
         self.assertEqual(self.run_over(work), (None, 2))
 
-    def test_what_rests_on_nothing_of_it_counts_as_it_is(self) -> None:
-        """What was absent is absent: the same act in the new life would do the same."""
+    def test_work_that_read_an_absent_entry_runs_once(self) -> None:
+        """The entry is absent in the new life as well, so the result is the same."""
 
         def work(transaction: BoardTransaction) -> str | None:
-            found = transaction.get(SEATS, "a")
+            seat = transaction.get(SEATS, "a")
             transaction.put(SEATS, "a", "bob")
-            return found
+            return seat
 
         self.assertEqual(self.run_over(work), (None, 1))
         self.assertEqual(

@@ -43,7 +43,7 @@ class NewsTests(Base, test_memory.NewsTests):
 class QuotaTests(SynchronousTestCase):
     @settings(max_examples=40, deadline=None)
     @given(STEPS)
-    def test_a_quota_is_a_list_of_the_times_within_the_window(
+    def test_a_quota_is_a_list_of_times_within_the_window(
         self, steps: list[tuple[str, str, float]]
     ) -> None:
         follow(self, OnModel(), steps)
@@ -63,7 +63,7 @@ QueuesTests.settings = settings(max_examples=10, stateful_step_count=30, deadlin
 
 
 class TwiceTests(Base):
-    def test_every_act_that_reads_and_writes_runs_twice(self) -> None:
+    def test_work_that_reads_and_writes_runs_twice(self) -> None:
         runs: list[int | None] = []
 
         def work(transaction: BoardTransaction) -> None:
@@ -76,7 +76,7 @@ class TwiceTests(Base):
         self.assertGreaterEqual(runs.count(None), 2)
         self.assertEqual(self.live.do(lambda transaction: transaction.get(NOTES, "a")), 1)
 
-    def test_work_that_gives_another_answer_is_caught(self) -> None:
+    def test_work_with_another_result_fails(self) -> None:
         numbers = count()
 
         def work(transaction: BoardTransaction) -> Any:

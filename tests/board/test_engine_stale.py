@@ -1,4 +1,4 @@
-"""After another engine took over: the old one answers and refuses, so whoever stays is stuck."""
+"""A stale engine answers and refuses commands, so the client must reconnect."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.board.address import Address
 from svcserver.board.connection import EngineError
-from svcserver.board.engine import BoardAway, RemoteEngine
+from svcserver.board.engine import BoardAway, Engine
 
 
 @define
 class RefusingWire:
-    """A connection to an engine that answers each command with an error."""
+    """A connection whose engine answers every command with an error."""
 
     why: str
     cuts: int = 0
@@ -30,14 +30,14 @@ class RefusingWire:
 
 class StaleTests(SynchronousTestCase):
     def cuts(self, why: str) -> tuple[int, int]:
-        """How often a command that is refused so cuts the two connections."""
-        engine: Any = RemoteEngine(Clock(), Address.read("valkey://127.0.0.1:1"))
+        """Return how often a command refused with this error aborts each connection."""
+        engine: Any = Engine(Clock(), Address.parse("valkey://127.0.0.1:1"))
         asking, listening = (RefusingWire(why) for _ in range(2))
         engine._asking.wire, engine._listening.wire = asking, listening
         self.failureResultOf(engine.ask("SET", "a", "b"), BoardAway)
         return asking.cuts, listening.cuts
 
-    def test_an_engine_that_no_longer_counts_is_left(self) -> None:
+    def test_an_engine_that_is_no_master_is_disconnected(self) -> None:
         for why in (
             "READONLY You can't write against a read only replica.",
             "ERR Error running script: @user_script:3: -READONLY You can't write",
@@ -46,8 +46,8 @@ class StaleTests(SynchronousTestCase):
         ):
             self.assertEqual(self.cuts(why), (1, 1), why)
 
-    def test_one_that_only_refuses_a_command_is_not(self) -> None:
+    def test_a_refused_command_keeps_the_connection(self) -> None:
         self.assertEqual(self.cuts("OOM command not allowed"), (0, 0))
 
-    def test_who_has_lost_the_scripts_loads_them_anew(self) -> None:
+    def test_missing_scripts_reconnect_only_the_command_connection(self) -> None:
         self.assertEqual(self.cuts("NOSCRIPT No matching script."), (1, 0))

@@ -8,8 +8,7 @@ from pathlib import Path
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.board.address import Address
-from svcserver.board.authority import authorities
+from svcserver.board.address import Address, authorities
 from svcserver.board.factory import live_url
 from svcserver.board.memory import MemoryBoard
 from svcserver.board.valkey import ValkeyBoard
@@ -31,14 +30,14 @@ class LiveUrlTests(SynchronousTestCase):
 
     def test_its_parts(self) -> None:
         expected = Address("h.x", 7, 3, "ann", "p@:/ss", tls=True)
-        self.assertEqual(Address.read("valkeys://ann:p%40%3A%2Fss@h.x:7/3"), expected)
-        self.assertEqual(Address.read("valkey://:p@[::1]"), Address("::1", 6379, 0, "", "p"))
+        self.assertEqual(Address.parse("valkeys://ann:p%40%3A%2Fss@h.x:7/3"), expected)
+        self.assertEqual(Address.parse("valkey://:p@[::1]"), Address("::1", 6379, 0, "", "p"))
 
     def test_who_must_have_signed_its_certificate(self) -> None:
-        address = Address.read("valkeys://:p@h:1/2?ca=/etc/live-ca.pem")
+        address = Address.parse("valkeys://:p@h:1/2?ca=/etc/live-ca.pem")
         expected = Address("h", 1, 2, "", "p", tls=True, ca=Path("/etc/live-ca.pem"))
         self.assertEqual(address, expected)
-        self.assertIsNone(Address.read("valkeys://h").ca)
+        self.assertIsNone(Address.parse("valkeys://h").ca)
 
     def test_an_authority_that_cannot_be_used_is_named_at_the_start(self) -> None:
         folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
@@ -80,5 +79,5 @@ class LiveUrlTests(SynchronousTestCase):
         with self.assertRaises(ValueError) as refused:
             live_url("valkey://ann:secret/@h")
         self.assertNotIn("secret", str(refused.exception))
-        for shown in (repr(url), repr(Address.read("valkey://ann:secret@h:1/2"))):
+        for shown in (repr(url), repr(Address.parse("valkey://ann:secret@h:1/2"))):
             self.assertNotIn("secret", shown)

@@ -1,4 +1,4 @@
-"""What a start forgets on an engine: nothing while another process that forgets it runs."""
+"""A process that starts deletes certain entries, unless another such process runs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ForgottenTests(SynchronousTestCase):
     def rule(self, board: ValkeyBoard) -> str | None:
         return at_once(board.transact(lambda transaction: transaction.get(RULE, "")))
 
-    def test_the_first_process_forgets_and_the_second_does_not(self) -> None:
+    def test_only_the_first_process_deletes_the_entries(self) -> None:
         first = self.started()
         at_once(first.transact(lambda transaction: transaction.put(RULE, "", "NONE")))
         second = self.started()
@@ -41,7 +41,7 @@ class ForgottenTests(SynchronousTestCase):
         self.stop_all()
         self.assertIsNone(self.rule(self.started()))
 
-    def test_a_process_that_forgets_nothing_does_not_count(self) -> None:
+    def test_a_process_that_deletes_nothing_does_not_count(self) -> None:
         first = self.started()
         at_once(first.transact(lambda transaction: transaction.put(RULE, "", "NONE")))
         self.stop_all()

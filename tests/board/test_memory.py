@@ -1,4 +1,4 @@
-"""What an act on the board is: all or nothing, at once, with entries that end by themselves."""
+"""Transactions on the board: all or nothing, with entries that expire."""
 
 from __future__ import annotations
 
@@ -45,31 +45,43 @@ class Base(SynchronousTestCase):
     def do(self, work: Any) -> Any:
         return self.successResultOf(self.live.board.transact(work))
 
+    def get(self, kind: Kind[Any], key: str) -> Any:
+        return self.do(lambda transaction: transaction.get(kind, key))
+
+    def put(self, kind: Kind[Any], key: str, value: Any) -> None:
+        self.do(lambda transaction: transaction.put(kind, key, value))
+
+    def drop(self, kind: Kind[Any], key: str) -> None:
+        self.do(lambda transaction: transaction.drop(kind, key))
+
+    def publish(self, news: object) -> None:
+        self.do(lambda transaction: transaction.publish(news))
+
 
 class ActTests(Base):
-    def test_what_was_put_is_there_until_dropped(self) -> None:
-        self.do(lambda transaction: transaction.put(NAMES, "a", "Ann"))
-        self.assertEqual(self.do(lambda transaction: transaction.get(NAMES, "a")), "Ann")
-        self.assertIsNone(self.do(lambda transaction: transaction.get(NAMES, "b")))
+    def test_an_entry_exists_until_it_is_dropped(self) -> None:
+        self.put(NAMES, "a", "Ann")
+        self.assertEqual(self.get(NAMES, "a"), "Ann")
+        self.assertIsNone(self.get(NAMES, "b"))
         self.live.now += 1e9
-        self.assertEqual(self.do(lambda transaction: transaction.get(NAMES, "a")), "Ann")
-        self.do(lambda transaction: transaction.drop(NAMES, "a"))
-        self.do(lambda transaction: transaction.drop(NAMES, "a"))
-        self.assertIsNone(self.do(lambda transaction: transaction.get(NAMES, "a")))
+        self.assertEqual(self.get(NAMES, "a"), "Ann")
+        self.drop(NAMES, "a")
+        self.drop(NAMES, "a")
+        self.assertIsNone(self.get(NAMES, "a"))
 
     def test_work_reads_what_it_wrote(self) -> None:
         def work(transaction: BoardTransaction) -> list[str | None]:
             transaction.put(NAMES, "a", "Ann")
-            found = [transaction.get(NAMES, "a")]
+            values = [transaction.get(NAMES, "a")]
             transaction.drop(NAMES, "a")
-            return [*found, transaction.get(NAMES, "a")]
+            return [*values, transaction.get(NAMES, "a")]
 
         self.assertEqual(self.do(work), ["Ann", None])
 
     def test_raising_undoes_everything(self) -> None:
-        told: list[Left] = []
-        self.live.board.listen(Left, told.append)
-        self.do(lambda transaction: transaction.put(NAMES, "a", "Ann"))
+        received: list[Left] = []
+        self.live.board.listen(Left, received.append)
+        self.put(NAMES, "a", "Ann")
 
         def work(transaction: BoardTransaction) -> None:
             transaction.put(NAMES, "a", "Bob")
@@ -79,80 +91,78 @@ class ActTests(Base):
 
         why = self.failureResultOf(self.live.board.transact(work), Missing)
         self.assertEqual(why.value.message, "nobody")
-        self.assertEqual(self.do(lambda transaction: transaction.get(NAMES, "a")), "Ann")
-        self.assertIsNone(self.do(lambda transaction: transaction.get(NAMES, "b")))
-        self.assertEqual(told, [])
+        self.assertEqual(self.get(NAMES, "a"), "Ann")
+        self.assertIsNone(self.get(NAMES, "b"))
+        self.assertEqual(received, [])
 
-    def test_ids_are_random_and_time_is_the_boards(self) -> None:
-        first, other = self.do(lambda transaction: (transaction.new_id(), transaction.new_id()))
-        self.assertNotEqual(first, other)
+    def test_ids_are_random_and_the_time_is_the_boards(self) -> None:
+        first, second = self.do(lambda transaction: (transaction.new_id(), transaction.new_id()))
+        self.assertNotEqual(first, second)
         self.live.now = 77.0
         self.assertEqual(self.do(lambda transaction: transaction.now), 77.0)
 
-    def test_two_kinds_of_one_name_are_a_defect(self) -> None:
-        self.do(lambda transaction: transaction.put(NAMES, "a", "Ann"))
-        other = Kind("names", int)
+    def test_two_kinds_with_one_name_are_an_error(self) -> None:
+        self.put(NAMES, "a", "Ann")
+        namesake = Kind("names", int)
         self.failureResultOf(
-            self.live.board.transact(lambda transaction: transaction.get(other, "a")), ValueError
+            self.live.board.transact(lambda transaction: transaction.get(namesake, "a")), ValueError
         )
 
 
 class LifeTests(Base):
-    def test_an_entry_ends_when_its_time_is_over(self) -> None:
-        self.do(lambda transaction: transaction.put(SEATS, "a", Seat("ann", 1.0)))
+    def test_an_entry_expires(self) -> None:
+        self.put(SEATS, "a", Seat("ann", 1.0))
         self.live.now += 59.9
-        self.assertIsNotNone(self.do(lambda transaction: transaction.get(SEATS, "a")))
+        self.assertIsNotNone(self.get(SEATS, "a"))
         self.live.now += 0.1
-        self.assertIsNone(self.do(lambda transaction: transaction.get(SEATS, "a")))
+        self.assertIsNone(self.get(SEATS, "a"))
 
-    def test_putting_begins_its_time_anew_and_reading_where_the_kind_says_so(self) -> None:
-        self.do(lambda transaction: transaction.put(SEATS, "a", Seat("ann", 1.0)))
-        self.do(lambda transaction: transaction.put(READ, "a", "ann"))
+    def test_put_renews_the_lifetime_and_get_if_kept_by_reading(self) -> None:
+        self.put(SEATS, "a", Seat("ann", 1.0))
+        self.put(READ, "a", "ann")
         self.live.now += 59
-        self.do(lambda transaction: transaction.put(SEATS, "a", Seat("ann", 2.0)))
-        self.do(lambda transaction: transaction.get(READ, "a"))
+        self.put(SEATS, "a", Seat("ann", 2.0))
+        self.get(READ, "a")
         self.live.now += 59
-        self.assertIsNotNone(self.do(lambda transaction: transaction.get(SEATS, "a")))
-        self.assertIsNotNone(self.do(lambda transaction: transaction.get(READ, "a")))
+        self.assertIsNotNone(self.get(SEATS, "a"))
+        self.assertIsNotNone(self.get(READ, "a"))
         self.live.now += 2
-        self.assertIsNone(self.do(lambda transaction: transaction.get(SEATS, "a")))
-        self.assertIsNotNone(self.do(lambda transaction: transaction.get(READ, "a")))
+        self.assertIsNone(self.get(SEATS, "a"))
+        self.assertIsNotNone(self.get(READ, "a"))
 
 
 class BoundTests(Base):
-    """Of the memory board alone: an engine has one bound for all."""
-
-    def test_the_one_that_would_end_first_gives_way(self) -> None:
+    def test_above_the_limit_the_first_to_expire_is_dropped(self) -> None:
         for key in "abc":
-            self.do(lambda transaction, key=key: transaction.put(READ, key, key))
-        self.do(lambda transaction: transaction.get(READ, "a"))
-        self.do(lambda transaction: transaction.put(READ, "d", "d"))
-        found = [self.do(lambda transaction, key=key: transaction.get(READ, key)) for key in "abcd"]
-        self.assertEqual(found, ["a", None, "c", "d"])
+            self.put(READ, key, key)
+        self.get(READ, "a")
+        self.put(READ, "d", "d")
+        values = [self.get(READ, key) for key in "abcd"]
+        self.assertEqual(values, ["a", None, "c", "d"])
         self.assertEqual(self.live.board.held(READ), 3)
 
-    def test_what_is_over_leaves_the_memory_though_its_kind_is_written_no_more(self) -> None:
+    def test_expired_entries_of_an_unused_kind_leave_the_memory(self) -> None:
         for key in "abc":
-            self.do(lambda transaction, key=key: transaction.put(SEATS, key, Seat(key, 1.0)))
+            self.put(SEATS, key, Seat(key, 1.0))
         self.live.now += 61
         for number in range(3 * SWEEP_EVERY):
-            self.do(lambda transaction, number=number: transaction.put(NAMES, str(number), ""))
+            self.put(NAMES, str(number), "")
         self.assertEqual(self.live.board.held(SEATS), 0)
 
-    def test_one_act_takes_few_of_those_that_are_over(self) -> None:
+    def test_one_transaction_removes_few_expired_entries(self) -> None:
         many = Kind("many", str, lives_s=60.0)
         for number in range(100):
-            self.do(lambda transaction, number=number: transaction.put(many, str(number), ""))
+            self.put(many, str(number), "")
         self.live.now += 61
-        self.do(lambda transaction: transaction.put(many, "x", ""))
+        self.put(many, "x", "")
         self.assertLessEqual(101 - self.live.board.held(many), RECLAIMED + SWEPT)
 
 
 class ListTests(Base):
-    def test_it_lists_who_is_there(self) -> None:
-        self.do(lambda transaction: transaction.put(SIGNS, "a", 1.0))
+    def test_a_list_has_the_entries_that_have_not_expired(self) -> None:
+        self.put(SIGNS, "a", 1.0)
         self.live.now += 50
-        self.do(lambda transaction: transaction.put(SIGNS, "b", 2.0))
+        self.put(SIGNS, "b", 2.0)
         self.assertEqual(
             self.do(lambda transaction: transaction.each(SIGNS)), [("a", 1.0), ("b", 2.0)]
         )
@@ -160,8 +170,8 @@ class ListTests(Base):
         self.assertEqual(self.do(lambda transaction: transaction.count(SIGNS)), 1)
         self.assertEqual(self.do(lambda transaction: transaction.each(SIGNS)), [("b", 2.0)])
 
-    def test_with_what_the_work_itself_wrote(self) -> None:
-        self.do(lambda transaction: transaction.put(SIGNS, "a", 1.0))
+    def test_a_list_includes_the_works_own_writes(self) -> None:
+        self.put(SIGNS, "a", 1.0)
 
         def work(transaction: BoardTransaction) -> Any:
             transaction.put(SIGNS, "b", 2.0)
@@ -170,22 +180,22 @@ class ListTests(Base):
 
         self.assertEqual(self.do(work), ([("b", 2.0)], 1))
 
-    def test_not_one_that_is_kept_by_reading(self) -> None:
+    def test_a_listed_kind_cannot_be_kept_by_reading(self) -> None:
         with self.assertRaises(TypeError):
             Kind("both", str, lives_s=90.0, kept_by_reading=True, listed=True)
 
-    def test_only_a_listed_kind(self) -> None:
+    def test_an_unlisted_kind_has_no_list(self) -> None:
         self.failureResultOf(
             self.live.board.transact(lambda transaction: transaction.each(NAMES)), TypeError
         )
 
 
 class NewsTests(Base):
-    def test_news_comes_after_the_act_to_whoever_listens_to_its_type(self) -> None:
-        told: list[str] = []
+    def test_news_reaches_listeners_of_its_type_after_the_commit(self) -> None:
+        received: list[str] = []
 
         def listener(news: Left) -> None:
-            told.append(f"{news.who} {self.do(lambda transaction: transaction.get(NAMES, 'a'))}")
+            received.append(f"{news.who} {self.get(NAMES, 'a')}")
 
         self.live.board.listen(Left, listener)
 
@@ -195,33 +205,33 @@ class NewsTests(Base):
             transaction.put(NAMES, "a", "Ann")
 
         self.do(work)
-        self.assertEqual(told, ["ann Ann"])
+        self.assertEqual(received, ["ann Ann"])
 
-    def test_what_a_listener_causes_is_told_after_what_was_told_before(self) -> None:
-        told: list[str] = []
+    def test_news_of_a_listener_comes_after_earlier_news(self) -> None:
+        received: list[str] = []
 
         def more(news: Left) -> None:
             if len(news.who) < 3:
-                self.do(lambda transaction: transaction.publish(Left(news.who + "+")))
+                self.publish(Left(news.who + "+"))
 
         self.live.board.listen(Left, more)
-        self.live.board.listen(Left, lambda news: told.append(news.who))
+        self.live.board.listen(Left, lambda news: received.append(news.who))
 
         def work(transaction: BoardTransaction) -> None:
             transaction.publish(Left("a"))
             transaction.publish(Left("b"))
 
         self.do(work)
-        self.assertEqual(told, ["a", "b", "a+", "b+", "a++", "b++"])
+        self.assertEqual(received, ["a", "b", "a+", "b+", "a++", "b++"])
 
-    def test_a_listener_that_fails_is_logged_and_undoes_nothing(self) -> None:
-        told: list[Left] = []
+    def test_a_failing_listener_is_logged_and_undoes_nothing(self) -> None:
+        received: list[Left] = []
 
         def broken(_: Left) -> None:
             raise ZeroDivisionError
 
         self.live.board.listen(Left, broken)
-        self.live.board.listen(Left, told.append)
-        self.do(lambda transaction: transaction.publish(Left("ann")))
-        self.assertEqual(told, [Left("ann")])
+        self.live.board.listen(Left, received.append)
+        self.publish(Left("ann"))
+        self.assertEqual(received, [Left("ann")])
         self.assertEqual(len(self.flushLoggedErrors(ZeroDivisionError)), 1)

@@ -20,11 +20,10 @@ from attrs import define, field
 from twisted.internet.defer import Deferred
 
 from svcserver.board.board import Work
-from svcserver.board.engine_transaction import PREFIX
+from svcserver.board.engine_transaction import PREFIX, TAG
 from svcserver.board.kinds import Kind
 from svcserver.board.memory import MemoryBoard, MemoryTransaction
 from svcserver.board.scripts import STAMP
-from svcserver.board.seal import TAG
 from svcserver.board.valkey import Overtaken
 from svcserver.board.waiting import at_once
 from tests.board.storm import LANES, Act, Done, Lane, LaneBoard
@@ -38,12 +37,12 @@ DONE = f"{Done.__module__}.{Done.__qualname__}"
 
 @define
 class Storm:
-    """What two processes did: their acts by name, the order of those that count, what they left."""
+    """The acts of two processes by name, the order of the commits, and the final entries."""
 
     acts: dict[str, Act]
     order: list[str]
     left: dict[str, dict[str, Any]]  # by kind and key
-    seen: dict[str, dict[str, Any]]  # by process
+    figures: dict[str, dict[str, Any]]  # by process
 
 
 def storm(folder: Path, *sabotage: str) -> Storm:
@@ -53,33 +52,33 @@ def storm(folder: Path, *sabotage: str) -> Storm:
     try:
         for name in "ab":
             words = [sys.executable, "-m", "tests.board.storm_process", url, name, *sabotage]
-            with (folder / name).open("wb") as said:
-                begun[name] = subprocess.Popen(words, stdout=said, cwd=ROOT)
-        for one in begun.values():
-            assert one.wait(PATIENCE_S) == 0
+            with (folder / name).open("wb") as output:
+                begun[name] = subprocess.Popen(words, stdout=output, cwd=ROOT)
+        for process in begun.values():
+            assert process.wait(PATIENCE_S) == 0
     finally:
-        for one in begun.values():
-            one.kill()
-            one.wait()
-    acts, seen = {}, {}
+        for process in begun.values():
+            process.kill()
+            process.wait()
+    acts, figures = {}, {}
     for name in "ab":
         *lines, last = map(orjson.loads, (folder / name).read_bytes().splitlines())
-        acts.update({one["name"]: Act(**one) for one in lines})
-        seen[name] = last
+        acts.update({process["name"]: Act(**process) for process in lines})
+        figures[name] = last
     with BlockingEngine(shared().port, int(url.rpartition("/")[2])) as engine:
-        return Storm(acts, order_in(engine), left_in(engine), seen)
+        return Storm(acts, order_in(engine), left_in(engine), figures)
 
 
 def order_in(engine: BlockingEngine) -> list[str]:
-    """The acts in the order in which the engine has numbered them."""
-    found = engine.command("LRANGE", f"svc:{engine.space}:news:lately", 0, -1)
-    told = [one.split(b" ", 2) for one in found]
-    assert [int(number) for number, _, _ in told] == list(range(len(told)))
-    return [orjson.loads(text)["act"] for _, name, text in told if name == DONE.encode()]
+    """Return the acts in the order of the engine's numbers."""
+    messages = engine.command("LRANGE", f"svc:{engine.space}:news:lately", 0, -1)
+    parts = [message.split(b" ", 2) for message in messages]
+    assert [int(number) for number, _, _ in parts] == list(range(len(parts)))
+    return [orjson.loads(text)["act"] for _, name, text in parts if name == DONE.encode()]
 
 
 def left_in(engine: BlockingEngine) -> dict[str, dict[str, Any]]:
-    """What the engine keeps, without stamps, by kind and key."""
+    """Return the engine's entries, without stamps, by kind and key."""
     left: dict[str, dict[str, Any]] = {}
     for name in engine.command("KEYS", "svc:*"):
         kind, _, key = name.decode().removeprefix(PREFIX).partition(":")
@@ -94,7 +93,7 @@ def left_in(engine: BlockingEngine) -> dict[str, dict[str, Any]]:
 
 @define(eq=False)
 class Turn:
-    """The board of a lane that does its next act when it is its turn."""
+    """The board of a lane, which runs the next act when it is its turn."""
 
     shared = True
     work: Work[Any] | None = field(default=None, init=False)
@@ -114,7 +113,7 @@ class Turn:
 
 
 class Memory(MemoryBoard):
-    """Gives each act its ids; nothing ends by itself: each act has a time of its own."""
+    """A memory board that gives each act its ids, and on which nothing expires."""
 
     ids: tuple[str, ...] = ()
 
@@ -123,17 +122,17 @@ class Memory(MemoryBoard):
         return work(transaction), transaction
 
     def kinds(self) -> list[Kind[Any]]:
-        """All of which anything was asked."""
+        """Return the kinds that were used."""
         return list(self._tables)
 
 
 class Replay:
-    """All lanes again, on the board in memory; ``lies``: the acts that are answered otherwise."""
+    """A replay of all lanes on a memory board; ``lies``: the acts with other answers."""
 
-    def __init__(self, found: Storm) -> None:
-        self.found = found
+    def __init__(self, storm: Storm) -> None:
+        self.storm = storm
         self.memory = Memory(lambda: 0.0)
-        self.turns = {one: Turn() for one in LANES}
+        self.turns = {lane: Turn() for lane in LANES}
         self.boards: dict[str, LaneBoard] = {}
         self.over: list[str] = []
         self.lies: list[str] = []
@@ -142,8 +141,8 @@ class Replay:
             self.boards[name] = LaneBoard(name, board)
             played = Deferred.fromCoroutine(Lane(self.boards[name], self._at_once).play())
             played.addCallback(partial(self._over, name))
-        for one in found.order:
-            self._do(one)
+        for lane in storm.order:
+            self._do(lane)
         for name in LANES:
             self._skip(name)
 
@@ -156,51 +155,57 @@ class Replay:
     def _do(self, name: str) -> None:
         lane = name.partition(" ")[0]
         self._skip(lane)
-        turn, acts, told = self.turns[lane], self.boards[lane].acts, self.found.acts[name]
+        turn, acts, expected = self.turns[lane], self.boards[lane].acts, self.storm.acts[name]
         if turn.work is None or acts[-1].name != name:
             self.lies.append(name)
             return
-        self.memory.ids = tuple(told.ids)
+        self.memory.ids = tuple(expected.ids)
         result = at_once(self.memory.transact(turn.work))
-        if acts[-1].answer != told.answer:
+        if acts[-1].answer != expected.answer:
             self.lies.append(name)
         turn.fire(result)
 
     def _skip(self, lane: str) -> None:
-        """Go on behind acts that others have overtaken to the end: they left nothing."""
+        """Skip acts that never committed because of conflicts."""
         turn, acts = self.turns[lane], self.boards[lane].acts
         while turn.work is not None:
-            told = self.found.acts.get(acts[-1].name)
-            if told is None or not told.overtaken:
+            act = self.storm.acts.get(acts[-1].name)
+            if act is None or not act.overtaken:
                 return
             turn.overtake()
 
     def differs(self) -> list[tuple[str, object, object]]:
-        """Kinds of which the two keep other entries; but for those that may have ended by now."""
+        """Return the kinds with other entries, except those that may have expired."""
         saved: dict[str, Any] = orjson.loads(orjson.dumps(self.memory.saved()))
-        found = []
+        differences = []
         for kind in self.memory.kinds():
             ours = {key: value for key, value, _ in saved[kind.name]}
-            theirs = self.found.left.pop(kind.name, {})
+            theirs = self.storm.left.pop(kind.name, {})
             if ours != theirs and kind.lives_s > PATIENCE_S:
-                found.append((kind.name, ours, theirs))
-        return [*found, *((name, {}, left) for name, left in self.found.left.items())]
+                differences.append((kind.name, ours, theirs))
+        return [*differences, *((name, {}, left) for name, left in self.storm.left.items())]
 
 
 # slow: two processes, which bring a third of the metagame along
-def test_every_answer_is_that_of_one_process_in_the_order_of_the_commits(tmp_path: Path) -> None:
-    found = storm(tmp_path)
-    counted = [name for name, act in found.acts.items() if not act.overtaken]
-    assert sorted(found.order) == sorted(counted)
-    assert found.seen["a"]["heard"] == found.seen["b"]["heard"] == found.order
-    assert found.seen["a"]["overtaken"] > 0  # by the other process, between load and commit
-    assert not [name for name, act in found.acts.items() if act.broke]
-    replay = Replay(found)
+def test_two_processes_answer_like_one_in_commit_order(tmp_path: Path) -> None:
+    storm_result = storm(tmp_path)
+    counted = [name for name, act in storm_result.acts.items() if not act.overtaken]
+    assert sorted(storm_result.order) == sorted(counted)
+    assert (
+        storm_result.figures["a"]["heard"]
+        == storm_result.figures["b"]["heard"]
+        == storm_result.order
+    )
+    assert (
+        storm_result.figures["a"]["overtaken"] > 0
+    )  # by the other process, between load and commit
+    assert not [name for name, act in storm_result.acts.items() if act.broke]
+    replay = Replay(storm_result)
     assert replay.lies == []
     assert sorted(replay.over) == sorted(LANES)
     assert replay.differs() == []
 
 
 # slow: two more processes, for the sabotage that the test above rests on
-def test_without_the_comparison_there_are_other_answers(tmp_path: Path) -> None:
+def test_without_the_comparison_answers_differ(tmp_path: Path) -> None:
     assert Replay(storm(tmp_path, "--blind")).lies != []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.board.quota import Place, Quota
+from svcserver.board.quota import Quota, QuotaPlace
 from tests.support.live import TestBoard
 
 
@@ -16,6 +16,9 @@ class QuotaTests(SynchronousTestCase):
     def take(self, quota: Quota, key: str, at: float) -> bool:
         return self.live.do(lambda transaction: quota.take(transaction, key), at) is not None
 
+    def give_back(self, quota: Quota, key: str, at: float) -> None:
+        self.live.do(lambda transaction: quota.give_back(transaction, key, at))
+
     def test_no_more_than_the_limit_in_any_window(self) -> None:
         quota = Quota.of("two", 2, 10.0)
         self.assertEqual([self.take(quota, "ann", at) for at in (0, 5, 9.9)], [True, True, False])
@@ -24,11 +27,11 @@ class QuotaTests(SynchronousTestCase):
             [self.take(quota, "ann", at) for at in (10, 14.9, 15)], [True, False, True]
         )
 
-    def test_who_finds_none_is_told_how_long_to_wait(self) -> None:
+    def test_a_full_quota_returns_the_time_to_wait(self) -> None:
         quota = Quota.of("two", 2, 10.0)
         for at, wait, full in ((0, 0.0, False), (4, 0.0, True), (6, 4.0, True), (10, 0.0, True)):
-            found = self.live.do(lambda transaction: quota.take_or_wait(transaction, "ann"), at)
-            self.assertEqual(found, wait)
+            wait_s = self.live.do(lambda transaction: quota.take_or_wait(transaction, "ann"), at)
+            self.assertEqual(wait_s, wait)
             self.assertEqual(
                 self.live.do(lambda transaction: quota.is_full(transaction, "ann")), full
             )
@@ -36,43 +39,43 @@ class QuotaTests(SynchronousTestCase):
     def test_a_place_given_back_can_be_taken_again(self) -> None:
         quota = Quota.of("one", 1, 10.0)
         self.assertTrue(self.take(quota, "ann", 1.0))
-        self.live.do(lambda transaction: quota.give_back(transaction, "ann", 1.0))
+        self.give_back(quota, "ann", 1.0)
         self.assertEqual(self.live.board.held(quota.kind), 0)
         self.assertTrue(self.take(quota, "ann", 2.0))
-        self.live.do(lambda transaction: quota.give_back(transaction, "ann", 1.0))
+        self.give_back(quota, "ann", 1.0)
         self.assertFalse(self.take(quota, "ann", 3.0), "only what was taken can be given back")
-        self.live.do(lambda transaction: quota.give_back(transaction, "nobody", 1.0))
+        self.give_back(quota, "nobody", 1.0)
 
     def test_giving_one_place_back_leaves_the_others_taken(self) -> None:
         quota = Quota.of("two", 2, 10.0)
         self.assertTrue(self.take(quota, "ann", 1.0) and self.take(quota, "ann", 2.0))
-        self.live.do(lambda transaction: quota.give_back(transaction, "ann", 1.0))
+        self.give_back(quota, "ann", 1.0)
         self.assertEqual([self.take(quota, "ann", 3.0) for _ in range(2)], [True, False])
 
-    def test_a_place_is_kept_only_by_an_act_that_used_it(self) -> None:
+    def test_a_place_is_given_back_unless_it_is_used(self) -> None:
         quota = Quota.of("one", 1, 10.0)
 
-        async def act(seen: list[bool], *, use: bool = False, fail: bool = False) -> None:
+        async def act(places: list[bool], *, use: bool = False, fail: bool = False) -> None:
             async with quota.place(self.live.board, "ann") as place:
-                seen.append(place.free)
-                seen.append(await free(quota.place(self.live.board, "ann")))
+                places.append(place.free)
+                places.append(await free(quota.place(self.live.board, "ann")))
                 if fail:
                     raise OSError
                 place.used = use
 
-        async def free(place: Place) -> bool:
+        async def free(place: QuotaPlace) -> bool:
             async with place:
                 return place.free
 
-        seen: list[bool] = []
-        self.successResultOf(Deferred.fromCoroutine(act(seen)))
-        self.assertEqual(seen, [True, False], "it is taken for the time of the act")
-        self.failureResultOf(Deferred.fromCoroutine(act(seen, fail=True)), OSError)
-        self.successResultOf(Deferred.fromCoroutine(act(seen, use=True)))
-        self.successResultOf(Deferred.fromCoroutine(act(seen)))
-        self.assertEqual(seen[2:], [True, False, True, False, False, False])
+        places: list[bool] = []
+        self.successResultOf(Deferred.fromCoroutine(act(places)))
+        self.assertEqual(places, [True, False], "it is taken for the time of the act")
+        self.failureResultOf(Deferred.fromCoroutine(act(places, fail=True)), OSError)
+        self.successResultOf(Deferred.fromCoroutine(act(places, use=True)))
+        self.successResultOf(Deferred.fromCoroutine(act(places)))
+        self.assertEqual(places[2:], [True, False, True, False, False, False])
 
-    def test_an_act_that_is_thrown_away_with_its_process_waits_for_nothing(self) -> None:
+    def test_a_closed_coroutine_does_not_give_its_place_back(self) -> None:
         """Python forbids it to wait; what it took comes back when its time is over."""
         quota = Quota.of("one", 1, 10.0)
 

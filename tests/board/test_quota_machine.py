@@ -33,8 +33,8 @@ def follow(case: SynchronousTestCase, live: Any, steps: list[tuple[str, str, flo
         model[who] = taken = [at for at in model[who] if at > now - WINDOW_S]
         free = len(taken) < LIMIT
         if step == "take":
-            found = live.do(lambda transaction, who=who: quota.take(transaction, who), now)
-            case.assertEqual(found, now if free else None)
+            taken_at = live.do(lambda transaction, who=who: quota.take(transaction, who), now)
+            case.assertEqual(taken_at, now if free else None)
             taken += [now] * free
         elif step == "wait":
             waits = live.do(lambda transaction, who=who: quota.take_or_wait(transaction, who), now)
@@ -53,7 +53,7 @@ def follow(case: SynchronousTestCase, live: Any, steps: list[tuple[str, str, flo
 class QuotaMachineTests(SynchronousTestCase):
     @settings(max_examples=100, deadline=None)
     @given(STEPS)
-    def test_it_is_a_list_of_the_times_within_the_window(
+    def test_a_quota_is_a_list_of_times_within_the_window(
         self, steps: list[tuple[str, str, float]]
     ) -> None:
         follow(self, TestBoard(), steps)

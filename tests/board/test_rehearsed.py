@@ -1,4 +1,4 @@
-"""What the tests' board finds that the memory board would let pass."""
+"""The checks of the board for tests, beyond the memory board."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Crowd:
     """A value with parts."""
 
     members: frozenset[str]
-    heard: dict[str, float]
+    seen_at: dict[str, float]
     leader: str | None = None
 
 
@@ -45,13 +45,16 @@ class RehearsalTests(SynchronousTestCase):
     def do(self, work: Any) -> Any:
         return self.live.do(work)
 
+    def get(self, kind: Kind[Any], key: str) -> Any:
+        return self.do(lambda transaction: transaction.get(kind, key))
+
     def refused(self, work: Any, why: type[Exception]) -> None:
         self.failureResultOf(self.live.board.transact(work), why)
 
     def test_sound_work_passes_and_counts_once(self) -> None:
         crowd = Crowd(frozenset({"a", "b"}), {"a": 1.5})
-        told: list[int] = []
-        self.live.board.listen(int, told.append)
+        received: list[int] = []
+        self.live.board.listen(int, received.append)
 
         def work(transaction: BoardTransaction) -> str:
             transaction.put(CROWDS, "x", crowd)
@@ -59,8 +62,8 @@ class RehearsalTests(SynchronousTestCase):
             return transaction.new_id()
 
         self.assertEqual(len(self.do(work)), 36)
-        self.assertEqual(self.do(lambda transaction: transaction.get(CROWDS, "x")), crowd)
-        self.assertEqual(told, [7])
+        self.assertEqual(self.get(CROWDS, "x"), crowd)
+        self.assertEqual(received, [7])
 
     def test_a_result_that_differs(self) -> None:
         numbers = count()
@@ -97,13 +100,13 @@ class RehearsalTests(SynchronousTestCase):
     def test_a_value_without_an_encoding(self) -> None:
         self.refused(lambda transaction: transaction.put(TIMES, "x", float("-inf")), NotEncodable)
 
-    def test_a_value_changed_after_it_was_read_is_not_kept(self) -> None:
+    def test_a_change_of_a_value_after_its_read_is_lost(self) -> None:
         self.do(lambda transaction: transaction.put(OPENS, "x", Open(["a"])))
 
         def work(transaction: BoardTransaction) -> None:
-            found = transaction.get(OPENS, "x")
-            assert found is not None
-            found.names.append("b")
+            value = transaction.get(OPENS, "x")
+            assert value is not None
+            value.names.append("b")
 
         self.do(work)
-        self.assertEqual(self.do(lambda transaction: transaction.get(OPENS, "x")), Open(["a"]))
+        self.assertEqual(self.get(OPENS, "x"), Open(["a"]))

@@ -10,10 +10,9 @@ from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
 import svcserver.metagame.composition  # noqa: F401 - with the modules of all kinds
-from svcserver.board.engine_transaction import Values, name_of
+from svcserver.board.engine_transaction import Seal, Values, name_of
 from svcserver.board.kinds import Kind
 from svcserver.board.scripts import STAMP
-from svcserver.board.seal import Seal
 
 STAMP_1, STAMP_2 = b"x" * STAMP, b"y" * STAMP
 OURS = Seal(b"the host's key")
@@ -39,7 +38,7 @@ class EveryKindTests(SynchronousTestCase):
             values = Values(10, OURS, lambda: 0.0)
             data, name = kind.encode("granted"), name_of(kind, "ann")
             entry = STAMP_1 + OURS.close(name, STAMP_1, data)
-            self.assertEqual(values.of((kind, "ann"), entry), "granted")
+            self.assertEqual(values.decode((kind, "ann"), entry), "granted")
             with capturedLogs() as events:
                 for forged in (
                     STAMP_2 + data,
@@ -47,9 +46,9 @@ class EveryKindTests(SynchronousTestCase):
                     STAMP_2 + Seal(b"a stranger's key").close(name, STAMP_2, data),
                     STAMP_2 + entry[STAMP:],
                 ):
-                    self.assertIsNone(values.of((kind, "ann"), forged))
-                self.assertIsNone(values.of((kind, "eve"), entry))
-                self.assertIsNone(values.of((another, "ann"), entry))
+                    self.assertIsNone(values.decode((kind, "ann"), forged))
+                self.assertIsNone(values.decode((kind, "eve"), entry))
+                self.assertIsNone(values.decode((another, "ann"), entry))
             warned = [event["kind"] for event in events]
             self.assertEqual(warned, [kind.name, another.name])  # one warning for each
 
@@ -57,4 +56,4 @@ class EveryKindTests(SynchronousTestCase):
         """The engine's owner can do that: what must not be replayed is in the database."""
         kind = evolve(next(kind for kind in kinds().values() if kind.sealed), shape=str)
         entry = STAMP_1 + OURS.close(name_of(kind, "ann"), STAMP_1, kind.encode("before"))
-        self.assertEqual(Values(10, OURS, lambda: 0.0).of((kind, "ann"), entry), "before")
+        self.assertEqual(Values(10, OURS, lambda: 0.0).decode((kind, "ann"), entry), "before")

@@ -18,7 +18,7 @@ from svcserver.board.memory import MemoryBoard
 
 @frozen
 class Table:
-    """Who sits at a table."""
+    """The seats of a table."""
 
     seats: tuple[str, ...]
 
@@ -39,7 +39,7 @@ class SnapshotTests(SynchronousTestCase):
         self.snapshot = Snapshot(board, lambda: self.time, self.path)
         with capturedLogs() as events:
             self.snapshot.load()
-        return board, [str(formatEvent(one)) for one in events]
+        return board, [str(formatEvent(event)) for event in events]
 
     def fill(self) -> None:
         self.board.transact(lambda transaction: transaction.put(TABLES, "b", Table(("x",))))
@@ -47,59 +47,59 @@ class SnapshotTests(SynchronousTestCase):
         self.board.transact(lambda transaction: transaction.put(SIGNS, "s", 5.0))
         self.board.transact(lambda transaction: transaction.put(RULES, "r", "OPEN"))
 
-    def test_what_is_to_be_forgotten_at_a_start_is_gone(self) -> None:
+    def test_entries_to_forget_at_the_start_are_deleted(self) -> None:
         self.fill()
         self.snapshot.stopService()
         board, _ = self.started()
         board.forget_at_start((RULES, "r"), (RULES, "none"))
-        seen = board.transact(
+        result = board.transact(
             lambda transaction: (transaction.get(RULES, "r"), transaction.count(TABLES))
         )
-        self.assertEqual(self.successResultOf(seen), (None, 2))
+        self.assertEqual(self.successResultOf(result), (None, 2))
 
-    def test_what_was_true_at_the_stop_is_true_at_the_next_start(self) -> None:
+    def test_entries_survive_a_clean_restart(self) -> None:
         self.fill()
         self.snapshot.stopService()
         self.assertEqual(self.path.stat().st_mode & 0o777, 0o600)
         self.time += 20
-        board, said = self.started()
-        self.assertEqual(said, ["live state of 20 s ago was read"])
-        seen = self.successResultOf(
+        board, lines = self.started()
+        self.assertEqual(lines, ["loaded the live state of 20 s ago"])
+        entries = self.successResultOf(
             board.transact(
                 lambda transaction: (transaction.each(TABLES), transaction.get(SIGNS, "s"))
             )
         )
-        self.assertEqual(seen, ([("b", Table(("x",))), ("a", Table(("y", "z")))], None))
+        self.assertEqual(entries, ([("b", Table(("x",))), ("a", Table(("y", "z")))], None))
         self.assertEqual(self.successResultOf(board.transact(lambda s: s.get(RULES, "r"))), "OPEN")
         self.assertFalse(self.path.exists())
         self.time += 85
         self.assertIsNone(self.successResultOf(board.transact(lambda s: s.get(TABLES, "a"))))
 
-    def test_what_nobody_asked_for_is_carried_over_a_second_restart(self) -> None:
+    def test_unused_entries_survive_a_second_restart(self) -> None:
         self.fill()
         for _ in range(2):
             self.snapshot.stopService()
             board, _ = self.started()
-        found = self.successResultOf(
+        value = self.successResultOf(
             board.transact(lambda transaction: transaction.get(TABLES, "a"))
         )
-        self.assertEqual(found, Table(("y", "z")))
+        self.assertEqual(value, Table(("y", "z")))
 
-    def test_an_old_torn_or_strange_file_is_left_out_with_a_line(self) -> None:
+    def test_an_old_or_damaged_file_is_ignored_with_one_log_line(self) -> None:
         self.fill()
         self.snapshot.stopService()
         whole = self.path.read_bytes()
         for data, later, word in (
             (whole, FRESH_S + 1, "too old"),
-            (whole[:-5], 0, "torn"),
-            (b"", 0, "torn"),
-            (b"[]\n{}", 0, "torn"),
+            (whole[:-5], 0, "damaged"),
+            (b"", 0, "damaged"),
+            (b"[]\n{}", 0, "damaged"),
             (whole.replace(b'"form":1', b'"form":2'), 0, "another version"),
         ):
             self.path.write_bytes(data)
             self.time = 1_000.0 + later
-            board, said = self.started()
-            self.assertIn(word, said[0])
+            board, lines = self.started()
+            self.assertIn(word, lines[0])
             self.assertEqual(board.held(TABLES), 0)
             self.assertFalse(self.path.exists())
 
@@ -107,11 +107,11 @@ class SnapshotTests(SynchronousTestCase):
         self.fill()
         self.snapshot.stopService()
         whole = self.path.read_bytes()
-        other = self.path.with_name("other")
-        other.write_bytes(whole)
+        target = self.path.with_name("other")
+        target.write_bytes(whole)
 
         def linked() -> None:
-            self.path.symlink_to(other)
+            self.path.symlink_to(target)
 
         def writable() -> None:
             self.path.write_bytes(whole)
@@ -128,23 +128,23 @@ class SnapshotTests(SynchronousTestCase):
         for make in (linked, writable, pipe, large):
             self.path.unlink(missing_ok=True)
             make()
-            board, said = self.started()
-            self.assertIn("is not read", said[0], make.__name__)
+            board, lines = self.started()
+            self.assertIn("is not read", lines[0], make.__name__)
             self.assertEqual(board.held(TABLES), 0)
             self.assertFalse(self.path.is_symlink() or self.path.exists())
 
-    def test_it_is_written_into_no_file_that_was_there(self) -> None:
+    def test_an_existing_file_is_replaced_and_not_written_to(self) -> None:
         fresh = self.path.with_suffix(".new")
         fresh.write_bytes(b"")
         fresh.chmod(0o666)
         self.snapshot.stopService()
         self.assertEqual(self.path.stat().st_mode & 0o777, 0o600)
 
-    def test_entries_that_no_longer_fit_are_left_out(self) -> None:
+    def test_entries_of_another_shape_are_ignored(self) -> None:
         self.fill()
         self.snapshot.stopService()
         board, _ = self.started()
-        other = Kind("tables", dict[str, int])
+        changed = Kind("tables", dict[str, int])
         with capturedLogs() as events:
-            self.assertIsNone(self.successResultOf(board.transact(lambda s: s.get(other, "a"))))
+            self.assertIsNone(self.successResultOf(board.transact(lambda s: s.get(changed, "a"))))
         self.assertEqual(len(events), 1)

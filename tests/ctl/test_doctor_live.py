@@ -81,7 +81,7 @@ class EngineTests(DoctorCase):
 
 @pytest.mark.live
 def test_a_real_one_tells_all_that_is_looked_at() -> None:
-    facts = ask(Address.read(fresh_url()), 5.0)
+    facts = ask(Address.parse(fresh_url()), 5.0)
     assert {"redis_version", "maxmemory_policy", "aof_enabled", "rdb_last_bgsave_status"} <= set(
         facts.info
     )

@@ -86,7 +86,9 @@ class ModelEngine:
     def subscribe(self, channel: bytes) -> None:
         self.command("SUBSCRIBE", channel)
 
-    def hear(self, pushed: Pushed, joined: Callable[[], None], lost: Callable[[], None]) -> None:
+    def on_messages(
+        self, pushed: Pushed, joined: Callable[[], None], lost: Callable[[], None]
+    ) -> None:
         self._pushed = pushed
         joined()
 

@@ -141,7 +141,9 @@ class BlockingEngine:
     def pause(self, seconds: float) -> Deferred[None]:
         return succeed(None)
 
-    def hear(self, pushed: Pushed, joined: Callable[[], None], missing: Callable[[], None]) -> None:
+    def on_messages(
+        self, pushed: Pushed, joined: Callable[[], None], lost: Callable[[], None]
+    ) -> None:
         self._pushed = pushed
         joined()
 
